@@ -72,7 +72,7 @@ class Filler:
         self._number += count
         done = await self._node.store.submit([Submission(executions=lots)])
         self._node.base.parcels.keep(done.parcels)
-        self._node.base.hints.tell(Hint(lanes=done.lanes))
+        self._node.base.hints.send(Hint(lanes=done.lanes))
 
     async def _work(self, count: int) -> list[UUID]:
         """Claim and report until so many have ended; an execution of each slice."""

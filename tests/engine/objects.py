@@ -52,8 +52,8 @@ def deletions_of(store: Store, asked: list[UUID] | None = None) -> JobDeletions:
 
 def scheduler_of(store: Store, hints: Hints, clock: ClockWatch, settings: EngineSettings | None = None) -> Scheduler:
     """Return what fires triggers, with a directory of its own."""
-    directory, happenings = LocalDirectory(store.env, store, hints), Topics(store)
-    return Scheduler(store.env, store, directory, hints, settings or EngineSettings(), clock, Counters(), happenings)
+    directory, topics = LocalDirectory(store.env, store, hints), Topics(store)
+    return Scheduler(store.env, store, directory, hints, settings or EngineSettings(), clock, Counters(), topics)
 
 
 def announcer_of(store: Store, listen: Callable[[Hint], object] | None = None) -> Announcer:

@@ -68,7 +68,7 @@ async def test_it_starts_what_there_is_room_for_and_tells_the_lanes(world: World
 async def test_it_wakes_when_an_execution_of_its_job_has_ended(world: World, state, rings):
     backfill, one = await missed(world), await server(world)
     await one.backfiller.step()
-    one.hints.tell_here(Hint(events=[Event("execution", world.env.new_id(), state, NAMESPACE, 0, backfill.job)]))
+    one.hints.send_locally(Hint(events=[Event("execution", world.env.new_id(), state, NAMESPACE, 0, backfill.job)]))
 
     assert one.backfiller.alarm._event.is_set() is rings
 

@@ -38,7 +38,7 @@ async def test_what_runs_past_its_timeout_is_asked_to_end_once(world: World, bac
     assert [
         (parcel, kind) for parcel, *_, kind in (await world.store.requests_of([worker.session]))[worker.session]
     ] == [(late.parcel, "timeout")]
-    assert backstop.asked == 1
+    assert backstop.requested == 1
 
 
 @pytest.mark.parametrize(
@@ -64,7 +64,7 @@ async def test_each_timeout_is_asked_for_by_its_name(world: World, backstop: Bac
 
     asked = [request[3] for request in (await world.store.requests_of([worker.session]))[worker.session]]
     assert asked == ([] if kind is None else [kind])
-    assert backstop.asked == len(asked)
+    assert backstop.requested == len(asked)
 
 
 async def test_what_tells_of_itself_is_not_asked_to_end(world: World, backstop: Backstop):

@@ -17,7 +17,7 @@ pytestmark = pytest.mark.parametrize("store_url", ["memory", "postgres"], indire
 
 
 async def state(stage: Stage, key: str | None = None) -> str:
-    (one,) = (await stage.node.admission.circuit_breakers.of(NAMESPACE, "job", key)).circuits
+    (one,) = (await stage.node.admission.circuit_breakers.show(NAMESPACE, "job", key)).circuits
     return one.state
 
 
@@ -84,7 +84,7 @@ async def test_by_hand_it_opens_at_once_and_stays_until_it_is_reset(stage: Stage
     assert not await stage.runs(id)
     await stage.node.admission.circuit_breakers.reset(NAMESPACE, "job", by="key:2", reason="done")
     assert await stage.starts(id)
-    changes = (await stage.node.admission.circuit_breakers.of(NAMESPACE, "job")).changes
+    changes = (await stage.node.admission.circuit_breakers.show(NAMESPACE, "job")).changes
     assert [(one.state, one.by, one.cause) for one in changes] == [
         ("closed", "key:2", "done"), ("open", "key:1", "deploy"),
     ]  # fmt: skip
@@ -134,4 +134,4 @@ async def test_jobs_without_a_circuit_tell_it_nothing(stage: Stage):
     worker = await stage.worker()
     assert await stage.starts(await stage.submit())
     await worker.end("failed")
-    assert stage.node.admission.circuits._attempted == []
+    assert stage.node.admission.circuit_monitor._attempted == []

@@ -417,7 +417,7 @@ async def test_cancelling(world):
     cancelled: list[tuple[UUID, int]] = []
     base = base_of(world.store)
     base.hints.listen(lambda hint: asked.extend(hint.sessions))
-    base.happenings.cancelled.subscribe("test", lambda of: cancelled.append(tuple(of)))
+    base.topics.cancelled.subscribe("test", lambda of: cancelled.append(tuple(of)))
     executions = executions_of(world.store, base)
     job = await world.job()
     parcel = await world.parcel(job, 3)

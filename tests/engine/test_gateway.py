@@ -197,7 +197,7 @@ async def test_what_is_submitted_goes_to_who_waits_without_a_claim(node, monkeyp
 
 async def test_counts_that_could_not_be_written_go_with_the_next(node, monkeypatch):
     ended = Ended(node.env.new_id(), 0, 2, node.env.new_id(), 1, "success", 5)
-    node.base.happenings.settled(Effects(ended=[ended]))
+    node.base.topics.settled(Effects(ended=[ended]))
 
     async def down(*_):
         raise StoreUnavailable("gone")
@@ -206,7 +206,7 @@ async def test_counts_that_could_not_be_written_go_with_the_next(node, monkeypat
         patch.setattr(node.store, "write", down)
         with pytest.raises(StoreUnavailable):
             await node.part(StatisticsPart).statistics.step()
-    node.base.happenings.settled(Effects(ended=[ended]))
+    node.base.topics.settled(Effects(ended=[ended]))
     await node.part(StatisticsPart).statistics.step()
 
     world = World(node.store.driver, node.env)

@@ -139,7 +139,7 @@ async def test_a_hold_that_one_server_acknowledged_is_kept_by_one_that_has_not_h
         await node._runner.stop()  # nobody looks by himself any more
 
     await first.admission.holds.open(1, "default", DEPLOY, "key:1")
-    assert second.admission.hold_watch.known == []
+    assert second.admission.hold_watch.not_ended == []
     await submit(second)
     await settle(world)
 

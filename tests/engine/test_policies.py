@@ -91,7 +91,7 @@ async def test_a_lane_that_gets_more_while_a_claim_empties_it_is_taken_from_agai
     """What came meanwhile was granted, too: the lane is believed to have something, and nobody knows how much."""
     async with trial(1, ["work"]) as t:
         await fair(t)
-        directory, tell = t.node.base.directory, t.node.base.hints.tell_here
+        directory, tell = t.node.base.directory, t.node.base.hints.send_locally
         lane = (await directory.job(NAMESPACE, "job")).lane
         tell(Hint(lanes={lane: 1}, amounts={lane: 3}))
         before = directory.marks()
@@ -130,7 +130,7 @@ async def test_lanes_are_believed_to_hold_what_was_seen_there_or_in_another_of_t
         known, new = sorted(view.lane for view in directory.views())
         job = (await directory.job(NAMESPACE, "job")).job.id
         directory.granted(known, [running(job, known)])
-        directory.estimates.picked({known: 8.0}, directory.lanes)
+        directory.estimates.learn_sizes({known: 8.0}, directory.lanes)
         directory.expectations.learn([Ended(UUID(int=3), 0, 1, job, NAMESPACE, "success", 20 * MS)])
 
         views = {view.lane: view for view in directory.views()}

@@ -2,7 +2,7 @@
 
 import pytest
 
-from horae.engine.admission.placement.preemptor import BREATH, LOOK, Preemptor
+from horae.engine.admission.placement.preemptor import LOOK, LOOK_AT_MOST_EVERY, Preemptor
 from horae.engine.base.hints import Hint, Hints
 from horae.engine.definitions.directory import LocalDirectory
 from horae.model.admission.placement.preempt import is_in_front
@@ -63,7 +63,7 @@ async def test_it_takes_a_breath_between_two_looks(world: World, preemptor):
     await learn(preemptor, world)
 
     assert await preemptor.step() == LOOK
-    assert await preemptor.step() == pytest.approx(BREATH)
+    assert await preemptor.step() == pytest.approx(LOOK_AT_MOST_EVERY)
 
 
 async def test_nothing_is_asked_of_the_store_while_nothing_is_queued(world: World, preemptor):

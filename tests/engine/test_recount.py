@@ -28,11 +28,11 @@ class Server:
 
     def __init__(self, world: World) -> None:
         self.world, self.id = world, world.env.new_id()
-        happenings = Topics(world.store)
+        topics = Topics(world.store)
         self.failed: list[UUID] = []  # jobs of which something failed unheard
-        happenings.failed.subscribe("test", self.failed.extend)
-        self.statistics = Statistics(world.env, world.store, self.id, happenings)
-        self.recounter = Recounter(world.env, world.store, self.id, happenings)
+        topics.failed.subscribe("test", self.failed.extend)
+        self.statistics = Statistics(world.env, world.store, self.id, topics)
+        self.recounter = Recounter(world.env, world.store, self.id, topics)
 
     async def beat(self) -> None:
         mine = ServerProcess(id=self.id, url="", host="h", pid=1, version="1", parts=())

@@ -77,10 +77,10 @@ async def test_a_flush_is_bounded_and_the_next_goes_on(world: World, monkeypatch
 
 
 async def test_a_write_whose_answer_was_lost_is_repeated_and_counts_once(world: World, monkeypatch: pytest.MonkeyPatch):
-    happenings = Topics(world.store)
-    kept = Statistics(world.env, world.store, world.env.new_id(), happenings)
+    topics = Topics(world.store)
+    kept = Statistics(world.env, world.store, world.env.new_id(), topics)
     job = (await world.job()).id
-    happenings.cancelled(CancelledCount(job, 3))
+    topics.cancelled(CancelledCount(job, 3))
     write = world.store.write
 
     async def unanswered(make):
@@ -117,9 +117,9 @@ async def test_a_workflow_that_failed_counts_once_in_its_namespace(world: World)
 
 
 async def test_gauges_count_once_for_all_who_ask_within_a_moment(world: World):
-    happenings = Topics(world.store)
-    kept = Statistics(world.env, world.store, world.env.new_id(), happenings)
-    gauges = Gauges(world.env, world.store, world.env.new_id(), happenings)
+    topics = Topics(world.store)
+    kept = Statistics(world.env, world.store, world.env.new_id(), topics)
+    gauges = Gauges(world.env, world.store, world.env.new_id(), topics)
     job = await world.job()
     await world.submit(job, 2)
     assert (await gauges.of(NAMESPACE)).queued == 2
@@ -128,7 +128,7 @@ async def test_gauges_count_once_for_all_who_ask_within_a_moment(world: World):
     world.clock.advance(2 * SECOND)
     assert (await gauges.of(NAMESPACE)).queued == 3
     await gauges.step()
-    other = Gauges(world.env, world.store, world.env.new_id(), happenings)
+    other = Gauges(world.env, world.store, world.env.new_id(), topics)
     await world.submit(job)
     await other.step()
     await kept.step()

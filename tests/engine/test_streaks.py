@@ -29,7 +29,7 @@ async def run(world: World, node: ServerNode, *ends: str) -> None:
         (slice,) = await worker.claim(1)
         world.clock.advance(SECOND)
         await worker.report(failed(slice) if end == "failed" else success(slice))
-        node.base.happenings.settled(worker.effects)
+        node.base.topics.settled(worker.effects)
     await node.firing.streaks.step()
 
 

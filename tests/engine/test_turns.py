@@ -32,8 +32,8 @@ def service(world: World, hints: Hints, told: list[Any]) -> Turns:
     directory = LocalDirectory(world.env, world.store, hints)
     base = base_of(world.store)
     base.hints.listen(lambda hint: told.extend(hint.sessions))
-    base.happenings.cancelled.subscribe("test", lambda cancelled: told.append(tuple(cancelled)))
-    return Turns(world.env, world.store, directory, hints, base.outcomes, base.happenings)
+    base.topics.cancelled.subscribe("test", lambda cancelled: told.append(tuple(cancelled)))
+    return Turns(world.env, world.store, directory, hints, base.outcomes, base.topics)
 
 
 async def fires(world: World, overlap: Any, times: int) -> list[Any]:
@@ -61,7 +61,7 @@ async def test_the_next_begins_when_the_last_has_ended(world: World, service: Tu
     worker = await world.worker()
     (slice,) = await worker.claim(1)
     await worker.report(success(slice))
-    hints.tell_here(Hint(events=[Event("execution", first, "success", NAMESPACE, world.now(), job)]))
+    hints.send_locally(Hint(events=[Event("execution", first, "success", NAMESPACE, world.now(), job)]))
     await asyncio.wait_for(service.alarm.wait(world.env.clock, 3600), 30)
     await service.step()
 

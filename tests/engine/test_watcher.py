@@ -56,10 +56,10 @@ def watcher(world: World, places: Places) -> Watcher:
     directory = LocalDirectory(env, store, hints)
     clock = SimpleNamespace(trusted=True)
     access = FairAccess(env, directory.weight, EngineSettings())
-    happenings = Topics(store)
-    quotas = Quotas(env, store, directory, hints, env.new_id(), access, happenings)
-    check = EventIntake(env, store, directory, hints, quotas, happenings).check
-    return Watcher(env, store, directory, hints, clock, check, places, happenings)
+    topics = Topics(store)
+    quotas = Quotas(env, store, directory, hints, env.new_id(), access, topics)
+    check = EventIntake(env, store, directory, hints, quotas, topics).check
+    return Watcher(env, store, directory, hints, clock, check, places, topics)
 
 
 async def look(*watchers: Watcher) -> None:

@@ -319,9 +319,9 @@ async def test_a_larger_jump_that_is_accepted_is_an_outage(store, watch):
 async def test_the_sweep_forgets_records_after_their_retention(store, watch):
     world = World(store.driver, store.env)
     minutes = await firing(store, watch)
-    happenings = Topics(store)
-    statistics = Statistics(store.env, store, store.env.new_id(), happenings)
-    happenings.cancelled(CancelledCount((await world.job("other")).id, 1))
+    topics = Topics(store)
+    statistics = Statistics(store.env, store, store.env.new_id(), topics)
+    topics.cancelled(CancelledCount((await world.job("other")).id, 1))
     await statistics.step()
     store.env.clock.advance(MINUTE)
     assert await minutes() == [(1, 1, "fired")]

@@ -34,7 +34,7 @@ async def test_metrics_tell_of_replays_pauses_and_repairs(api: Api, node: Server
     await api.post("/api/v1/jobs", json={"name": "pay", "command": "true"})
     made = await api.post("/api/v1/dlq/replays", json={"filter": {"job": "pay"}, "rate": "1/1h"})
     assert made.status_code == 201, made.text
-    node.firing.streaks.paused, node.admission.limits.repaired = 2, 3
+    node.firing.streaks.paused, node.admission.limit_reconciler.repaired = 2, 3
 
     told = (await api.get("/metrics")).text
 

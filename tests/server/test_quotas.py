@@ -92,14 +92,14 @@ async def test_a_request_waits_for_room_if_the_quota_says_so(api: Api, node: Ser
     await api.put(QUOTA, json={"queued": 1, "over": "wait"})
     first = await submit(api)
     waits = asyncio.create_task(submit(api))
-    await eventually(lambda: node.admission.quotas.held)
+    await eventually(lambda: node.admission.quotas.waiting)
     await api.post(f"/api/v1/executions/{first['executionId']}/cancel")
     clock.advance(SECOND)
     await waits
 
     clock_began = clock.monotonic()
     refused = asyncio.create_task(api.post("/api/v1/executions", json={"job": "report"}))
-    await eventually(lambda: node.admission.quotas.held)
+    await eventually(lambda: node.admission.quotas.waiting)
     clock.advance(21 * SECOND)
     assert (await refused).status_code == 429
     assert clock.monotonic() >= clock_began + 20

@@ -68,7 +68,7 @@ async def following(app: Application, node: ServerNode, query: str = "") -> Asyn
 
 def tell(node: ServerNode, kind: str = "execution", id: UUID = PARCEL, state: str = "running", **more: object) -> None:
     event = Event(kind=kind, id=id, state=state, namespace=more.pop("namespace", 1), at=node.env.now(), **more)
-    node.base.hints.tell_here(Hint(events=[event]))
+    node.base.hints.send_locally(Hint(events=[event]))
 
 
 async def some(node: ServerNode) -> UUID:
@@ -83,7 +83,7 @@ async def test_steps_are_followed_with_their_workflow(app: Application, node: Se
     execution, other = execution_id(parcel, 3), execution_id(parcel, 4)
     async with following(app, node, f"execution={execution}") as reader:
         for id in (other, execution):
-            node.base.hints.tell(Hint(events=[Event("step", id, "running", 1, 0, step="a")]))
+            node.base.hints.send(Hint(events=[Event("step", id, "running", 1, 0, step="a")]))
 
         event = await reader.event()
         assert (event["event"], event["id"], event["step"]) == ("step", str(execution), "a")
@@ -174,7 +174,7 @@ async def test_what_other_servers_leave_out_is_told_as_missed(app: Application, 
     left = cut([Event("execution", PARCEL, "success", 1, node.env.now()) for _ in range(60)], MOST_EVENTS)
     assert (len(left), left[0].kind) == (MOST_EVENTS + 1, "missed")
     async with following(app, node, "topics=jobs") as reader:
-        node.base.hints.tell_here(Hint(events=left))
+        node.base.hints.send_locally(Hint(events=left))
         assert await reader.next() == MISSED.decode()
 
 

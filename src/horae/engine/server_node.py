@@ -182,7 +182,7 @@ class ServerNode:
     async def warning(self, namespace: int, ref: str) -> str | None:
         """Return a warning for a job that was just submitted, if it needs what no worker ever had."""
         stored = self.base.directory.known(namespace, ref)
-        return None if stored is None else await self.admission.fleet.warning(namespace, stored.job.spec)
+        return None if stored is None else await self.admission.worker_offers.warning(namespace, stored.job.spec)
 
     def _on_store(self, reachable: bool) -> None:
         self.ready = reachable

@@ -26,16 +26,16 @@ MOST_REASON = 256
 class CircuitBreakers:
     """Lists circuits and changes them by hand. A `ref` is a job's name or id; the key None stands for the job's own."""
 
-    def __init__(self, env: Env, store: Store, service: CircuitMonitor) -> None:
-        self._env, self._store, self._service = env, store, service
+    def __init__(self, env: Env, store: Store, monitor: CircuitMonitor) -> None:
+        self._env, self._store, self._monitor = env, store, monitor
 
     async def list(self, namespace: int) -> list[CircuitView]:
         """Return the circuits of a namespace that are not closed."""
         found = await self._store.read(lambda: circuit_reads.shut_in(namespace, MOST_SHOWN))
         names = {standing.job: name for standing, name in found}
-        return await self._shown([standing for standing, _ in found], names)
+        return await self._views([standing for standing, _ in found], names)
 
-    async def of(self, namespace: int, ref: str, key: str | None = None) -> JobCircuitView:
+    async def show(self, namespace: int, ref: str, key: str | None = None) -> JobCircuitView:
         """Return a job's circuits. Raises NotFound, or Conflict when the job has none."""
         job, circuit = await self._find(namespace, ref)
         found = await self._store.read(lambda: circuit_reads.of_job(job.id, MOST_SHOWN))
@@ -48,7 +48,7 @@ class CircuitBreakers:
             job_id=job.id,
             job=job.name,
             definition={} if circuit is None else CIRCUIT.write(circuit),
-            circuits=await self._shown(found, {job.id: job.name}),
+            circuits=await self._views(found, {job.id: job.name}),
             changes=[
                 CircuitChangeView(
                     key=one.key or None, at=format_instant(one.at), state=one.state, forced=one.forced,
@@ -85,12 +85,12 @@ class CircuitBreakers:
         job, circuit = await self._find(namespace, ref)
         which: Which = job.id, _key(circuit, key)
         after = await self._store.change(lambda now: circuits.force(which, change, by, now, cause))
-        await self._service.tell([after])
-        await self._service.look()
-        (shown,) = await self._shown([after], {job.id: job.name})
+        await self._monitor.publish([after])
+        await self._monitor.refresh()
+        (shown,) = await self._views([after], {job.id: job.name})
         return shown
 
-    async def _shown(self, found: Sequence[CircuitStatus], names: Mapping[UUID, str]) -> "list_of[CircuitView]":
+    async def _views(self, found: Sequence[CircuitStatus], names: Mapping[UUID, str]) -> "list_of[CircuitView]":
         now = self._env.now()
         settings = await self._store.read(lambda: circuits.settings_of({s.job for s in found}))
         sums = await self._store.read(lambda: circuits.sums_of(found, settings, now))
@@ -123,6 +123,6 @@ def _key(circuit: Circuit, key: str | None) -> str:
         return ""
     if not key:
         raise BadInput(
-                f'The job has a circuit for each value of "{circuit.key}".', "Say which: give its key.", field="key"
+            f'The job has a circuit for each value of "{circuit.key}".', "Say which: give its key.", field="key"
         )
     return a_text(key, "key", most=MOST_KEY)

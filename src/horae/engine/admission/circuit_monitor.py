@@ -23,11 +23,11 @@ from horae.store.admission.circuits import Which
 from horae.store.contract import Store
 from horae.store.executions.leaving.effects import Effects
 
-PACE = 0.1  # seconds between two writes of counts
+WRITE_EVERY = 0.1  # seconds between two writes of counts
 LOOK = 1.0  # seconds between looks for changes that no hint announced
 BATCH = 500  # slices released in one transaction
-KEPT = 30 * DAY  # for which the changes of circuits are kept
-COUNTED = 3 * HOUR  # for which counts are kept: longer than the longest window
+KEEP_CHANGES = 30 * DAY  # for which the changes of circuits are kept
+KEEP_COUNTS = 3 * HOUR  # for which counts are kept: longer than the longest window
 FORGET_EVERY = 3600.0
 log = structlog.get_logger("horae.engine")
 
@@ -45,18 +45,18 @@ class CircuitMonitor:
         directory: LocalDirectory,
         hints: Hints,
         clock: ClockWatch,
-        happenings: Topics,
+        topics: Topics,
     ) -> None:
         self._env, self._store, self._node, self._clock = env, store, node, clock
         self._directory, self._hints = directory, hints
         self._attempted: list[ParcelAttempts] = []
-        self._fed_at = self._look_at = self._forget_at = 0.0
-        self.known: dict[Which, CircuitStatus] = {}  # circuits that are not closed
+        self._write_at = self._look_at = self._forget_at = 0.0
+        self.not_closed: dict[Which, CircuitStatus] = {}  # circuits that are not closed
         self.changes: dict[CircuitState, int] = {"open": 0, "half-open": 0, "closed": 0}  # made by this server
         self.alarm = Alarm()
-        happenings.settled.subscribe(self.name, self._settled)
+        topics.settled.subscribe(self.name, self._collect)
 
-    def _settled(self, effects: Effects) -> None:
+    def _collect(self, effects: Effects) -> None:
         if effects.attempted:
             self._attempted += effects.attempted
             self.alarm.ring()
@@ -64,46 +64,46 @@ class CircuitMonitor:
     async def step(self) -> Wait:
         """Write the counts; once a second, or when a circuit is due, check the circuits that are not closed."""
         now = self._env.clock.monotonic()
-        if self._attempted and now >= self._fed_at:
-            self._fed_at = now + PACE
-            await self._feed()
+        if self._attempted and now >= self._write_at:
+            self._write_at = now + WRITE_EVERY
+            await self._write_counts()
         if now >= self._look_at:
             self._look_at = now + LOOK
-            await self.look()
+            await self.refresh()
         if now >= self._forget_at:
             self._forget_at = now + FORGET_EVERY
             instant = self._env.now()
-            await self._store.write(lambda: circuit_reads.forget(instant - COUNTED, instant - KEPT))
-        return max(0.0, (self._fed_at if self._attempted else self._look_at) - self._env.clock.monotonic())
+            await self._store.write(lambda: circuit_reads.forget(instant - KEEP_COUNTS, instant - KEEP_CHANGES))
+        return max(0.0, (self._write_at if self._attempted else self._look_at) - self._env.clock.monotonic())
 
-    async def _feed(self) -> None:
+    async def _write_counts(self) -> None:
         attempted, self._attempted = self._attempted, []
-        changed = await self._store.change(lambda now: circuits.feed(self._node, _together(attempted), now))
-        await self.tell(changed)
+        changed = await self._store.change(lambda now: circuits.feed(self._node, _sum_by_parcel(attempted), now))
+        await self.publish(changed)
 
-    async def look(self) -> None:
+    async def refresh(self) -> None:
         """Read the circuits that are not closed, half-open those that are due, and release what need not wait."""
         found = await self._store.read(circuit_reads.shut)
         if self._clock.trusted and any(is_due(standing, self._env.now()) for standing in found):
-            await self.tell(await self._store.change(circuits.turn))
+            await self.publish(await self._store.change(circuits.turn))
             found = await self._store.read(circuit_reads.shut)
-        self.known = {(standing.job, standing.key): standing for standing in found}
+        self.not_closed = {(standing.job, standing.key): standing for standing in found}
         self._directory.open_circuits = {(s.job, s.key) if s.key else s.job: delayed(s) for s in found}
         for which in await self._store.read(circuit_gates.gates):
-            standing = self.known.get(which)
+            standing = self.not_closed.get(which)
             if standing is None or standing.state == "half-open":
-                await self._let_go(which)
+                await self._release(which)
 
-    async def _let_go(self, which: Which) -> None:
+    async def _release(self, which: Which) -> None:
         """Make executions due at once. A half-open circuit releases one batch, a closed one everything."""
         while True:
             count = await self._store.change(lambda now: circuit_gates.let_go(which, BATCH, now))
             if count:
-                self._hints.tell(Hint(wake_at=self._env.now()))
-            if not count or which in self.known:
+                self._hints.send(Hint(wake_at=self._env.now()))
+            if not count or which in self.not_closed:
                 return
 
-    async def tell(self, changed: Sequence[CircuitStatus]) -> None:
+    async def publish(self, changed: Sequence[CircuitStatus]) -> None:
         """Log and publish the circuits that changed, and check them again at once."""
         if not changed:
             return
@@ -114,12 +114,12 @@ class CircuitMonitor:
             tell = log.warning if standing.state == "open" else log.info
             tell(f"circuit is {standing.state}", job=name, key=standing.key, cause=standing.cause, by=standing.by)
             event = Event("circuit", standing.job, standing.state, namespace, self._env.now(), standing.job)
-            self._hints.tell(Hint(events=[event]))
+            self._hints.send(Hint(events=[event]))
         self._look_at = 0.0
         self.alarm.ring()
 
 
-def _together(attempted: Sequence[ParcelAttempts]) -> list[ParcelAttempts]:
+def _sum_by_parcel(attempted: Sequence[ParcelAttempts]) -> list[ParcelAttempts]:
     """Return one sum for each parcel."""
     sums: dict[UUID, ParcelAttempts] = {}
     for one in attempted:

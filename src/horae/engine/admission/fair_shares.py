@@ -29,11 +29,11 @@ EXECUTION = 1_000_000.0  # the charge for each, where executions are counted
 QUIET = 60.0  # seconds between looks while no queue is fair
 
 
-Family = tuple[int, frozenset[str]]  # queue and needs
+NeedsOfQueue = tuple[int, frozenset[str]]  # queue and needs
 Expects = Callable[[int], float]  # lane -> expected microseconds of an execution
 
 
-class _Out(Struct):
+class _Outstanding(Struct):
     """Executions of one job granted from one lane that have not ended, and the sum charged for them."""
 
     count: int = 0
@@ -54,21 +54,21 @@ class FairShares:
         self._slots: Mapping[int, int] = {}  # of an execution of a lane, where it takes more than one
         self._shares: dict[int, VirtualTimes[str]] = {}
         self._occupied: set[int] = set()  # of all queues
-        self._standing: dict[moves.Share, set[int]] = {}  # lanes of fair queues
+        self._occupied_by_share: dict[moves.Share, set[int]] = {}  # lanes of fair queues
         # Lanes of fair queues: a worker may take from all lanes with the same needs, or none.
-        self._families: dict[Family, set[int]] = {}
+        self._occupied_by_needs: dict[NeedsOfQueue, set[int]] = {}
         self.plain: set[int] = set()  # occupied lanes of queues that are not fair
-        self._out: dict[tuple[int, UUID], _Out] = {}
-        self._given: dict[moves.Share, float] = {}  # by this server since it started
-        self._unsaid: set[moves.Share] = set()
-        self._heard: dict[tuple[int, str, UUID], int] = {}
-        self._has_heard = False  # charges from before this server started are no advantage for any share
+        self._outstanding: dict[tuple[int, UUID], _Outstanding] = {}
+        self._charged: dict[moves.Share, float] = {}  # by this server since it started
+        self._unsent: set[moves.Share] = set()
+        self._received: dict[tuple[int, str, UUID], int] = {}
+        self._has_received = False  # charges from before this server started are no advantage for any share
         self._since = 0
         self._running: dict[moves.Share, int] = {}  # of queues with reserves: the last count and the changes since
         self._capacity: dict[int, int] = {}  # slots that serve a queue
         self._used: set[int] = set()  # lanes granted from since they were last written down
 
-    def know(self, queues: Mapping[int, Queue], lanes: Mapping[int, Lane], slots: Mapping[int, int]) -> None:
+    def replace_lanes(self, queues: Mapping[int, Queue], lanes: Mapping[int, Lane], slots: Mapping[int, int]) -> None:
         """Replace the queues and lanes."""
         fair = {id: queue for id, queue in queues.items() if isinstance(queue.policy, FairPolicy)}
         self._queues, self._lanes, self._slots = fair, lanes, slots
@@ -76,39 +76,39 @@ class FairShares:
         self._shares = {id: self._shares.get(id) or VirtualTimes() for id in fair}
         if fair:
             self.alarm.ring()
-        self._stand_anew()
+        self._rebuild()
 
-    def _stand_anew(self) -> None:
+    def _rebuild(self) -> None:
         occupied, self._occupied = self._occupied, set()
-        self._standing, self._families, self.plain = {}, {}, set()
+        self._occupied_by_share, self._occupied_by_needs, self.plain = {}, {}, set()
         for lane in occupied:
-            self.came(lane)
+            self.lane_occupied(lane)
         for queue, shares in self._shares.items():
-            shares.present([share for own, share in self._standing if own == queue])
+            shares.present([share for own, share in self._occupied_by_share if own == queue])
 
-    def came(self, lane: int) -> None:
+    def lane_occupied(self, lane: int) -> None:
         """Note that a lane is occupied now."""
         self._occupied.add(lane)
         known = self._lanes.get(lane)
         if known is None or known.queue not in self._queues:
             self.plain.add(lane)
             return
-        self._standing.setdefault((known.queue, known.share), set()).add(lane)
-        self._families.setdefault((known.queue, known.needs), set()).add(lane)
+        self._occupied_by_share.setdefault((known.queue, known.share), set()).add(lane)
+        self._occupied_by_needs.setdefault((known.queue, known.needs), set()).add(lane)
         self._shares[known.queue].came(known.share)
 
-    def went(self, lane: int) -> None:
+    def lane_emptied(self, lane: int) -> None:
         """Note that a lane is empty now."""
         self._occupied.discard(lane)
         self.plain.discard(lane)
         known = self._lanes.get(lane)
         if known is None or known.queue not in self._queues:
             return
-        of_share = self._standing.get((known.queue, known.share), set())
+        of_share = self._occupied_by_share.get((known.queue, known.share), set())
         of_share.discard(lane)
-        self._families.get((known.queue, known.needs), set()).discard(lane)
+        self._occupied_by_needs.get((known.queue, known.needs), set()).discard(lane)
         if not of_share:
-            self._standing.pop((known.queue, known.share), None)
+            self._occupied_by_share.pop((known.queue, known.share), None)
             self._shares[known.queue].went(known.share)
 
     def __bool__(self) -> bool:
@@ -131,9 +131,9 @@ class FairShares:
         chosen: set[int] = set()
         for queue in self._shares:
             for share in self._policies[queue].reserve:
-                chosen |= self._standing.get((queue, share), set())
-            large: dict[Family, int] = {}
-            for family, lanes in self._families.items():
+                chosen |= self._occupied_by_share.get((queue, share), set())
+            large: dict[NeedsOfQueue, int] = {}
+            for family, lanes in self._occupied_by_needs.items():
                 if family[0] == queue and len(lanes) > FEW:
                     large[family] = room + QUANTUM
                 elif family[0] == queue:
@@ -142,11 +142,13 @@ class FairShares:
                 chosen |= self._fill(queue, large, amounts, expects)
         return chosen
 
-    def _fill(self, queue: int, large: dict[Family, int], amounts: Mapping[int, int], expects: Expects) -> set[int]:
+    def _fill(
+        self, queue: int, large: dict[NeedsOfQueue, int], amounts: Mapping[int, int], expects: Expects
+    ) -> set[int]:
         """Return lanes in the order of their shares, until there are enough of each set of needs."""
         chosen: set[int] = set()
         for share in self._shares[queue].in_order():
-            for lane in self._standing.get((queue, share), ()):
+            for lane in self._occupied_by_share.get((queue, share), ()):
                 family = (queue, self._lanes[lane].needs)
                 wanted = large.get(family)
                 if wanted is None:
@@ -160,16 +162,16 @@ class FairShares:
                 break
         return chosen
 
-    def filled(self, view: LaneState) -> LaneState:
+    def with_share(self, view: LaneState) -> LaneState:
         """Return a lane's view with its share and the share's virtual time."""
         share, policy, shares = self._lanes[view.lane].share, self._policies[view.queue], self._shares[view.queue]
         cost = EXECUTION if policy.charge == "executions" else view.expected * self._slots.get(view.lane, 1)
         return structs.replace(
             view, share=share, virtual=shares.virtual(share), served=shares.served(share),
-            price=cost / policy.weight(share), owed=self._owed(view.queue, share, policy),
+            price=cost / policy.weight(share), owed=self._unfilled_reserve(view.queue, share, policy),
         )  # fmt: skip
 
-    def _owed(self, queue: int, share: str, policy: FairPolicy) -> int:
+    def _unfilled_reserve(self, queue: int, share: str, policy: FairPolicy) -> int:
         reserve = policy.reserve.get(share)
         if reserve is None:
             return 0
@@ -177,7 +179,7 @@ class FairShares:
 
     # After a claim, and after a report
 
-    def given(self, lane: int, slices: Sequence[Running]) -> None:
+    def charge(self, lane: int, slices: Sequence[Running]) -> None:
         """Charge a lane's share with the expected time of slices that were claimed from it."""
         policy = self.policy_of(lane)
         if policy is None:
@@ -186,14 +188,14 @@ class FairShares:
         for slice in slices:
             count = slice.hi - slice.lo
             charged = count * self._cost(policy, lane, slice.job)
-            out = self._out.setdefault((lane, slice.job), _Out())
+            out = self._outstanding.setdefault((lane, slice.job), _Outstanding())
             out.count, out.charged, total = out.count + count, out.charged + charged, total + charged
             self._running[key] = self._running.get(key, 0) + count
         self._shares[key[0]].charge(key[1], total / policy.weight(key[1]))
-        self._say(key, total / policy.weight(key[1]))
+        self._record(key, total / policy.weight(key[1]))
         self._used.add(lane)
 
-    def settled(self, effects: Effects) -> None:
+    def correct_charges(self, effects: Effects) -> None:
         """Correct the charges of executions that ended or came back unstarted."""
         for one in effects.ended:
             policy = self.policy_of(one.lane)
@@ -207,17 +209,17 @@ class FairShares:
                 self._correct(policy, slice.lane, slice.job, slice.hi - slice.lo, 0.0)
 
     def _correct(self, policy: FairPolicy, lane: int, job: UUID, count: int, actual: float) -> None:
-        key, out = self._key(lane), self._out.get((lane, job))
+        key, out = self._key(lane), self._outstanding.get((lane, job))
         charged = count * self._cost(policy, lane, job)
         if out is not None:  # claimed here, like most that are reported here
             charged = out.charged * min(1.0, count / out.count)
             out.count, out.charged = out.count - count, out.charged - charged
             if out.count <= 0:
-                del self._out[lane, job]
+                del self._outstanding[lane, job]
         amount = (actual - charged) / policy.weight(key[1])
         self._running[key] = max(0, self._running.get(key, 0) - count)
         self._shares[key[0]].correct(key[1], amount)
-        self._say(key, amount)
+        self._record(key, amount)
 
     def _cost(self, policy: FairPolicy, lane: int, job: UUID) -> float:
         if policy.charge == "executions":
@@ -228,9 +230,9 @@ class FairShares:
         known = self._lanes[lane]
         return known.queue, known.share
 
-    def _say(self, key: moves.Share, amount: float) -> None:
-        self._given[key] = self._given.get(key, 0.0) + amount
-        self._unsaid.add(key)
+    def _record(self, key: moves.Share, amount: float) -> None:
+        self._charged[key] = self._charged.get(key, 0.0) + amount
+        self._unsent.add(key)
 
     # The other servers
 
@@ -239,7 +241,7 @@ class FairShares:
         if not self._queues:
             return QUIET
         if self._store.driver.is_shared and self._node is not None:
-            await self._tell_others(self._node)
+            await self._exchange_charges(self._node)
         reserving = [id for id, policy in self._policies.items() if policy.reserve]
         if reserving:
             await self._count(reserving)
@@ -248,20 +250,20 @@ class FairShares:
             await self._store.write(lambda: moves.touch(used, now))
         return FLUSH
 
-    async def _tell_others(self, node: UUID) -> None:
-        unsaid, self._unsaid, now = self._unsaid, set(), self._env.now()
-        rows = [(*key, int(self._given[key])) for key in sorted(unsaid)]
+    async def _exchange_charges(self, node: UUID) -> None:
+        unsaid, self._unsent, now = self._unsent, set(), self._env.now()
+        rows = [(*key, int(self._charged[key])) for key in sorted(unsaid)]
         since = self._since
         told = await self._store.write(lambda: moves.exchange_charges(node, rows, since, now))
         for queue, share, server, charged, at in told:
             self._since = max(self._since, at - moves.LATE)
-            self._hear(queue, share, server, charged)
-        self._has_heard = True
+            self._receive(queue, share, server, charged)
+        self._has_received = True
 
-    def _hear(self, queue: int, share: str, server: UUID, charged: int) -> None:
+    def _receive(self, queue: int, share: str, server: UUID, charged: int) -> None:
         """Add the growth of another server's sum to a share."""
-        before = self._heard.get((queue, share, server), 0 if self._has_heard else charged)
-        self._heard[queue, share, server] = charged
+        before = self._received.get((queue, share, server), 0 if self._has_received else charged)
+        self._received[queue, share, server] = charged
         if queue in self._shares and charged != before:
             self._shares[queue].correct(share, float(charged - before))
 

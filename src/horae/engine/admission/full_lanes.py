@@ -17,7 +17,7 @@ class FullLanes:
 
     def __init__(self) -> None:
         self.limits: Mapping[str, Limit] = {}
-        self.frees = 0  # how often room may have become free
+        self.freed_count = 0  # how often room may have become free
         self._full: dict[int, tuple[int, tuple[str, ...]]] = {}  # lane -> its least rank and its limits
         self._opens_at: Instant | None = None
 
@@ -26,25 +26,25 @@ class FullLanes:
         """The lanes that have no room now."""
         return frozenset(self._full)
 
-    def names(self, lane: Lane) -> tuple[str, ...]:
+    def limits_of(self, lane: Lane) -> tuple[str, ...]:
         """Return the limits that apply to a lane."""
         if not self.limits:
             return ()
         names = (namespace_limit(lane.namespace), queue_limit(lane.queue))
         return tuple(name for name in names if name in self.limits)
 
-    def shut(self, lane: Lane, low: int, opens_at: Instant | None) -> None:
+    def mark_full(self, lane: Lane, low: int, opens_at: Instant | None) -> None:
         """Note that a claim found no room for the executions of a lane."""
-        self._full[lane.id] = (low, self.names(lane))
+        self._full[lane.id] = (low, self.limits_of(lane))
         if opens_at is not None:
             self._opens_at = opens_at if self._opens_at is None else min(opens_at, self._opens_at)
 
-    def freed(self, lanes: Iterable[Lane]) -> dict[int, int]:
+    def pop_freed(self, lanes: Iterable[Lane]) -> dict[int, int]:
         """Return, and forget, the full lanes that share a limit with these: they may have room now."""
-        names = {name for lane in lanes for name in self.names(lane)}
+        names = {name for lane in lanes for name in self.limits_of(lane)}
         if not names:
             return {}
-        self.frees += 1
+        self.freed_count += 1
         found = {id: low for id, (low, mine) in self._full.items() if not names.isdisjoint(mine)}
         for id in found:
             del self._full[id]

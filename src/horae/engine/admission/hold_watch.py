@@ -33,13 +33,13 @@ class HoldWatch:
     name = "holds"
 
     def __init__(
-        self, env: Env, store: Store, directory: LocalDirectory, hints: Hints, clock: ClockWatch, happenings: Topics
+        self, env: Env, store: Store, directory: LocalDirectory, hints: Hints, clock: ClockWatch, topics: Topics
     ) -> None:
         self._env, self._store, self._directory, self._hints, self._clock = env, store, directory, hints, clock
-        self._happenings = happenings
-        self.known: list[Hold] = []  # holds that have not ended
-        self._before: dict[UUID, Hold] | None = None  # the holds in force at the last look
-        self._turn = asyncio.Lock()
+        self._topics = topics
+        self.not_ended: list[Hold] = []  # holds that have not ended
+        self._in_force_before: dict[UUID, Hold] | None = None  # the holds in force at the last look
+        self._lock = asyncio.Lock()
         self.alarm = Alarm()
         hints.listen(self._on_hint)
 
@@ -49,13 +49,13 @@ class HoldWatch:
 
     async def step(self) -> Wait:
         """End the holds that are due, and read those in force."""
-        async with self._turn:
-            self.known = await self._store.read(holds.all_open)
+        async with self._lock:
+            self.not_ended = await self._store.read(holds.all_open)
             now = self._env.now()
-            if self._clock.trusted and any(h.until_at is not None and h.until_at <= now for h in self.known):
+            if self._clock.trusted and any(h.until_at is not None and h.until_at <= now for h in self.not_ended):
                 await self._end_due(now)
-            self._tell(self._env.now())
-        return until(next_change(self.known, self._env.now()), self._env.now())
+            self._publish(self._env.now())
+        return until(next_change(self.not_ended, self._env.now()), self._env.now())
 
     async def _end_due(self, now: Instant) -> None:
         turned = await self._store.write(lambda: holds.turn(now))
@@ -64,38 +64,38 @@ class HoldWatch:
         for hold in turned.ended:
             log.info("hold is over", hold=str(hold.id), reason=hold.reason, calendar=hold.calendar)
         if turned:
-            self._hints.tell(Hint(holds=True))
-        self.known = await self._store.read(holds.all_open)  # also holds that another server ended meanwhile
+            self._hints.send(Hint(holds=True))
+        self.not_ended = await self._store.read(holds.all_open)  # also holds that another server ended meanwhile
 
-    def _tell(self, now: Instant) -> None:
+    def _publish(self, now: Instant) -> None:
         """Update the directory, and send events of changes to this server's listeners; other servers do the same."""
         queues = self._directory.queues.values()
-        found = {queue.id: longest(self.known, queue.namespace, queue.id, now) for queue in queues}
+        found = {queue.id: longest(self.not_ended, queue.namespace, queue.id, now) for queue in queues}
         self._directory.hold({id: f"held {until_text(hold)}" for id, hold in found.items() if hold is not None})
         if self._directory.held:
-            self._happenings.held(self._directory.held)
-        holding = {hold.id: hold for hold in self.known if hold.state(now) == "open"}
-        if self._before is not None:
-            begun = [_event(hold, "open", now) for id, hold in holding.items() if id not in self._before]
-            over = [_event(hold, "ended", now) for id, hold in self._before.items() if id not in holding]
+            self._topics.held(self._directory.held)
+        holding = {hold.id: hold for hold in self.not_ended if hold.state(now) == "open"}
+        if self._in_force_before is not None:
+            begun = [_event(hold, "open", now) for id, hold in holding.items() if id not in self._in_force_before]
+            over = [_event(hold, "ended", now) for id, hold in self._in_force_before.items() if id not in holding]
             if begun or over:
-                self._hints.tell_here(Hint(events=[*begun, *over]))
-        self._before = holding
+                self._hints.send_locally(Hint(events=[*begun, *over]))
+        self._in_force_before = holding
 
-    def of_queue(self, namespace: int, queue: int) -> Hold | None:
+    def hold_of_queue(self, namespace: int, queue: int) -> Hold | None:
         """Return the hold that stops a queue; of several, the one that ends last."""
-        return longest(self.known, namespace, queue, self._env.now())
+        return longest(self.not_ended, namespace, queue, self._env.now())
 
-    def why(self, namespace: int, queue: int, name: str) -> str | None:
+    def explain(self, namespace: int, queue: int, name: str) -> str | None:
         """Return the reason why a queue starts nothing, in words; None when it is not held."""
-        hold = self.of_queue(namespace, queue)
+        hold = self.hold_of_queue(namespace, queue)
         return None if hold is None else why_held(hold, name)
 
-    def why_named(self, namespace: int, name: str) -> str | None:
+    def explain_named(self, namespace: int, name: str) -> str | None:
         """Return the same for a queue given by name."""
         queues = self._directory.queues.values()
         found = next((queue for queue in queues if queue.namespace == namespace and queue.name == name), None)
-        return None if found is None else self.why(namespace, found.id, name)
+        return None if found is None else self.explain(namespace, found.id, name)
 
 
 def _event(hold: Hold, state: str, now: Instant) -> Event:

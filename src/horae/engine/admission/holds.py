@@ -43,7 +43,7 @@ class QueueHolds:
     def __init__(self, env: Env, store: Store, directory: LocalDirectory, watch: HoldWatch, hints: Hints) -> None:
         self._env, self._store, self._directory, self._watch, self._hints = env, store, directory, watch, hints
 
-    async def open(self, namespace: int, queue: str | None, asked: HoldRequest, by: str) -> HoldView:
+    async def open(self, namespace: int, queue: str | None, request: HoldRequest, by: str) -> HoldView:
         """Start nothing of a queue for a time. An open hold with the same reason gets this end instead.
 
         Raises BadInput, NotFound with the nearest names, Conflict when there are too many.
@@ -51,26 +51,28 @@ class QueueHolds:
         now = self._env.now()
         begin, end = span_of(
             now,
-            None if asked.since is None else parse_instant(asked.since, field="from"),
-            None if asked.until is None else parse_instant(asked.until, field="until"),
-            None if asked.length is None else parse_duration(asked.length, field="for"),
+            None if request.since is None else parse_instant(request.since, field="from"),
+            None if request.until is None else parse_instant(request.until, field="until"),
+            None if request.length is None else parse_duration(request.length, field="for"),
         )
         hold = Hold(
-            id=self._env.new_id(), namespace=namespace, queue=await self._queue(namespace, queue), from_at=begin,
-            until_at=end, drain=asked.drain, reason=_reason(asked.reason), created_at=now, created_by=by,
+            id=self._env.new_id(), namespace=namespace, queue=await self._queue_id(namespace, queue), from_at=begin,
+            until_at=end, drain=request.drain, reason=_reason(request.reason), created_at=now, created_by=by,
         )  # fmt: skip
-        made = await self._store.write(lambda: moves.open_hold(hold))
-        log.info("hold opened", hold=str(made.id), queue=queue, reason=made.reason, by=by)
-        return await self._told(namespace, made)
+        stored = await self._store.write(lambda: moves.open_hold(hold))
+        log.info("hold opened", hold=str(stored.id), queue=queue, reason=stored.reason, by=by)
+        return await self._publish_and_view(namespace, stored)
 
     async def release(self, namespace: int, queue: str | None, reason: str | None, by: str) -> ReleasedView:
         """End the holds opened by hand, or only those with this reason, at once on all servers. Idempotent."""
-        id, now = await self._queue(namespace, queue), self._env.now()
-        released = await self._store.write(lambda: moves.release(namespace, id, reason, by, now))
+        queue_id, now = await self._queue_id(namespace, queue), self._env.now()
+        released = await self._store.write(lambda: moves.release(namespace, queue_id, reason, by, now))
         for hold in released:
             log.info("hold released", hold=str(hold.id), queue=queue, reason=hold.reason, by=by)
-        await self._spread()
-        left = [hold for hold in self._watch.known if hold.namespace == namespace and hold.queue in (None, id)]
+        await self._publish()
+        left = [
+            hold for hold in self._watch.not_ended if hold.namespace == namespace and hold.queue in (None, queue_id)
+        ]
         view = await self._viewer(namespace)
         return ReleasedView(
             released=[view(hold) for hold in released],
@@ -82,21 +84,23 @@ class QueueHolds:
         """Start nothing of a queue until it is resumed."""
         now = self._env.now()
         hold = Hold(
-            id=self._env.new_id(), namespace=namespace, queue=await self._queue(namespace, queue), until_at=None,
+            id=self._env.new_id(), namespace=namespace, queue=await self._queue_id(namespace, queue), until_at=None,
             drain=drain, reason=_reason(reason), created_at=now, created_by=by,
         )  # fmt: skip
-        made = await self._store.write(lambda: moves.open_hold(hold))
-        log.info("queue paused", hold=str(made.id), queue=queue, reason=made.reason, by=by)
-        return await self._told(namespace, made)
+        stored = await self._store.write(lambda: moves.open_hold(hold))
+        log.info("queue paused", hold=str(stored.id), queue=queue, reason=stored.reason, by=by)
+        return await self._publish_and_view(namespace, stored)
 
     async def resume(self, namespace: int, queue: str | None, by: str) -> ReleasedView:
         """End the pause of a queue at once on all servers. Idempotent."""
-        id, now = await self._queue(namespace, queue), self._env.now()
-        resumed = await self._store.write(lambda: moves.resume(namespace, id, by, now))
+        queue_id, now = await self._queue_id(namespace, queue), self._env.now()
+        resumed = await self._store.write(lambda: moves.resume(namespace, queue_id, by, now))
         for hold in resumed:
             log.info("queue resumed", hold=str(hold.id), queue=queue, by=by)
-        await self._spread()
-        left = [hold for hold in self._watch.known if hold.namespace == namespace and hold.queue in (None, id)]
+        await self._publish()
+        left = [
+            hold for hold in self._watch.not_ended if hold.namespace == namespace and hold.queue in (None, queue_id)
+        ]
         view = await self._viewer(namespace)
         said = _note(queue, resumed, left, self._env.now()).replace("was not held by hand", "was not paused")
         return ReleasedView(released=[view(hold) for hold in resumed], holds=[view(hold) for hold in left], note=said)
@@ -110,39 +114,39 @@ class QueueHolds:
         """
         now = self._env.now()
         hold = Hold(
-            id=self._env.new_id(), namespace=namespace, queue=await self._queue(namespace, queue), calendar=calendar,
+            id=self._env.new_id(), namespace=namespace, queue=await self._queue_id(namespace, queue), calendar=calendar,
             until_at=None, drain=drain, reason=_reason(reason), created_at=now, created_by=by,
         )  # fmt: skip
-        made = await self._store.write(lambda: _attach(hold, now))
-        log.info("window attached", hold=str(made.id), queue=queue, calendar=calendar, by=by)
-        return await self._told(namespace, made)
+        stored = await self._store.write(lambda: _attach(hold, now))
+        log.info("window attached", hold=str(stored.id), queue=queue, calendar=calendar, by=by)
+        return await self._publish_and_view(namespace, stored)
 
     async def remove_window(self, namespace: int, queue: str | None, calendar: str, by: str) -> None:
         """Remove a maintenance window. Raises NotFound."""
-        id, now = await self._queue(namespace, queue), self._env.now()
-        removed = await self._store.write(lambda: moves.remove_window(namespace, id, calendar, by, now))
+        queue_id, now = await self._queue_id(namespace, queue), self._env.now()
+        removed = await self._store.write(lambda: moves.remove_window(namespace, queue_id, calendar, by, now))
         if not removed:
             whose = "The namespace" if queue is None else f'Queue "{queue}"'
             detail = f'{whose} has no maintenance window by calendar "{calendar[:128]}".'
             raise NotFound(detail, "List them with `horae queues holds` or GET /api/v1/holds.")
         log.info("window removed", hold=str(removed[0].id), queue=queue, calendar=calendar, by=by)
-        await self._spread()
+        await self._publish()
 
     async def list(self, namespace: int, *, queue: str | None = None, ended: bool = False) -> "list_of[HoldView]":
         """Return holds and windows, newest first; with `ended`, also those that ended in the last month."""
-        id, now = await self._queue(namespace, queue), self._env.now()
+        queue_id, now = await self._queue_id(namespace, queue), self._env.now()
         since = now - moves.KEPT if ended else now + moves.KEPT
         found = await self._store.read(lambda: moves.of_namespace(namespace, since))
         view = await self._viewer(namespace)
-        return [view(hold) for hold in found if id is None or hold.queue in (None, id)]
+        return [view(hold) for hold in found if queue_id is None or hold.queue in (None, queue_id)]
 
-    async def _told(self, namespace: int, hold: Hold) -> HoldView:
-        await self._spread()
+    async def _publish_and_view(self, namespace: int, hold: Hold) -> HoldView:
+        await self._publish()
         return (await self._viewer(namespace))(hold)
 
-    async def _spread(self) -> None:
+    async def _publish(self) -> None:
         """Update this server at once, and the others by a hint; until it arrives their claims find nothing."""
-        self._hints.tell(Hint(holds=True))
+        self._hints.send(Hint(holds=True))
         await self._watch.step()
 
     async def _viewer(self, namespace: int) -> Callable[[Hold], HoldView]:
@@ -151,12 +155,12 @@ class QueueHolds:
         now = self._env.now()
         return lambda hold: show_hold(hold, names, running, now)
 
-    async def _queue(self, namespace: int, name: str | None) -> int | None:
+    async def _queue_id(self, namespace: int, name: str | None) -> int | None:
         if name is None:
             return None
-        if name not in self._own(namespace):
+        if name not in self._queue_ids(namespace):
             await self._directory.load()
-        own = self._own(namespace)
+        own = self._queue_ids(namespace)
         if name not in own:
             near = nearest(name, list(own))
             listed = "List queues with `horae queues list` or GET /api/v1/queues."
@@ -164,7 +168,7 @@ class QueueHolds:
             raise NotFound(f'No queue named "{name[:128]}".', remedy, queue=name[:128])
         return own[name]
 
-    def _own(self, namespace: int) -> dict[str, int]:
+    def _queue_ids(self, namespace: int) -> dict[str, int]:
         return {q.name: q.id for q in self._directory.queues.values() if q.namespace == namespace}
 
 
@@ -195,10 +199,10 @@ def _note(queue: str | None, released: Iterable[Hold], left: Iterable[Hold], now
     still = [hold for hold in left if hold.state(now) == "open"]
     if not still:
         return done
-    names = sorted({_in_words(hold, queue) for hold in still})
+    names = sorted({_hold_in_words(hold, queue) for hold in still})
     return f"{done} {whose} is still held by {' and '.join(names)}."
 
 
-def _in_words(hold: Hold, queue: str | None) -> str:
-    what = f'the window "{hold.calendar}"' if hold.calendar else f'"{hold.reason}"' if hold.reason else "a hold"
-    return f"{what} of the whole namespace" if hold.queue is None and queue is not None else what
+def _hold_in_words(hold: Hold, queue: str | None) -> str:
+    text = f'the window "{hold.calendar}"' if hold.calendar else f'"{hold.reason}"' if hold.reason else "a hold"
+    return f"{text} of the whole namespace" if hold.queue is None and queue is not None else text

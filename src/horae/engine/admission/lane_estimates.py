@@ -30,18 +30,18 @@ class LaneEstimates:
         self._times: dict[int, float] = {}  # microseconds for an execution of each lane
         self._queue_times: dict[int, float] = {}
 
-    def hinted(self, hint: Hint) -> None:
+    def learn_from_hint(self, hint: Hint) -> None:
         """Add the amounts that a hint brings."""
         add_amounts(self.amounts, hint)
 
-    def picked(self, sizes: Mapping[int, float], lanes: Mapping[int, Lane]) -> None:
+    def learn_sizes(self, sizes: Mapping[int, float], lanes: Mapping[int, Lane]) -> None:
         """Learn how many executions a slice of each lane has."""
         for lane, size in sizes.items():
             self._sizes[lane] = size = (self._sizes.get(lane, size) + size) / 2
             if lane in lanes:
                 self._queue_sizes[lanes[lane].queue] = size
 
-    def granted(self, lane: int, slices: Sequence[Running]) -> None:
+    def learn_from_grant(self, lane: int, slices: Sequence[Running]) -> None:
         """Learn the jobs and execution times of slices that were granted from a lane."""
         total = sum(s.hi - s.lo for s in slices)
         amount = self.amounts.get(lane, MANY)

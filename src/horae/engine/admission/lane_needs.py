@@ -12,18 +12,18 @@ from horae.store.admission.lanes import Lane
 class LaneNeeds:
     """The terms of all lanes. A lane without needs appears in `terms` only."""
 
-    def __init__(self, heads: Mapping[int, int]) -> None:
+    def __init__(self, occupied: Mapping[int, int]) -> None:
         """`heads` are the occupied lanes, as the directory keeps them."""
-        self._heads = heads
+        self._occupied = occupied
         self.terms: dict[int, Requirements] = {}
         self.costs: dict[int, Cost] = {}  # of an execution, in lanes where it takes more than a slot
         self.among: dict[int, WorkerGroup] = {}  # workers that executions are spread over, in lanes that spread
         self.reserved: Mapping[UUID, int] = {}  # sessions that are reserved for one lane
-        self._passing: set[int] = set()  # lanes that executions leave again, for one with fewer needs
+        self._temporary: set[int] = set()  # lanes that executions leave again, for one with fewer needs
 
-    def know(self, lanes: Iterable[Lane], queues: Mapping[int, str]) -> None:
+    def replace_lanes(self, lanes: Iterable[Lane], queues: Mapping[int, str]) -> None:
         """Replace all lanes; `queues` has the names of their queues."""
-        self.terms, self.costs, self.among, self._passing = {}, {}, {}, set()
+        self.terms, self.costs, self.among, self._temporary = {}, {}, {}, set()
         for lane in lanes:
             self.add(lane, queues[lane.queue])
 
@@ -35,31 +35,31 @@ class LaneNeeds:
         if terms.spread:
             self.among[lane.id] = WorkerGroup(queue, terms)
         if terms.is_passing:
-            self._passing.add(lane.id)
+            self._temporary.add(lane.id)
 
     def affords(self, want: WorkRequest, lanes: frozenset[int]) -> bool:
         """Return whether a worker's request has room for an execution of one of these lanes."""
         if not self.costs:
             return True
-        occupied = lanes.intersection(self._heads)
+        occupied = lanes.intersection(self._occupied)
         return any((cost := self.costs.get(lane)) is None or cost.times(want.free, want.room) > 0 for lane in occupied)
 
-    def is_costly(self, lanes: frozenset[int]) -> bool:
+    def has_costly(self, lanes: frozenset[int]) -> bool:
         """Return whether an occupied one of these lanes takes more than a slot for an execution."""
-        return any(lane in lanes and lane in self._heads for lane in self.costs)
+        return any(lane in lanes and lane in self._occupied for lane in self.costs)
 
-    def at_hand(self, lanes: frozenset[int]) -> frozenset[int]:
+    def plain_lanes(self, lanes: frozenset[int]) -> frozenset[int]:
         """Return the lanes whose executions may be granted in any order: each takes one slot of any worker."""
         return lanes.difference(self.costs, self.among) if self.costs or self.among else lanes
 
-    def is_passing(self, lanes: Collection[int]) -> bool:
+    def has_temporary(self, lanes: Collection[int]) -> bool:
         """Return whether executions leave one of these lanes again."""
-        return bool(self._passing) and not self._passing.isdisjoint(lanes)
+        return bool(self._temporary) and not self._temporary.isdisjoint(lanes)
 
-    def costly(self) -> list[int]:
+    def occupied_costly(self) -> list[int]:
         """Return the occupied lanes whose executions take more than a slot."""
-        return [lane for lane in self.costs if lane in self._heads]
+        return [lane for lane in self.costs if lane in self._occupied]
 
-    def passing(self) -> list[int]:
+    def occupied_temporary(self) -> list[int]:
         """Return the occupied lanes that executions leave again."""
-        return sorted(self._passing.intersection(self._heads))
+        return sorted(self._temporary.intersection(self._occupied))

@@ -28,23 +28,23 @@ class LimitReconciler:
 
     name = "limits"
 
-    def __init__(self, env: Env, store: Store, hints: Hints, happenings: Topics) -> None:
+    def __init__(self, env: Env, store: Store, hints: Hints, topics: Topics) -> None:
         self._env, self._store, self._hints = env, store, hints
         self._freed: set[UUID] = set()
         self._jobs: set[UUID] = set()
-        self._again: dict[UUID, float] = {}  # jobs changed lately, and when to look at them once more
+        self._recheck_at: dict[UUID, float] = {}  # jobs changed lately, and when to look at them once more
         self._sweep_at = 0.0
         self.repaired = 0  # executions that waited although there was room: 0 unless there is a bug
         self.alarm = Alarm()
         hints.listen(self._on_hint)
-        happenings.freed.subscribe(self.name, self.freed)
+        topics.freed.subscribe(self.name, self.note_freed)
 
     def _on_hint(self, hint: Hint) -> None:
         if hint.jobs:
             self._jobs.update(hint.jobs)
             self.alarm.ring()
 
-    def freed(self, parcels: Iterable[UUID]) -> None:
+    def note_freed(self, parcels: Iterable[UUID]) -> None:
         """Note that items of these parcels left the queue, so that others may have their keys."""
         self._freed.update(parcels)
         self.alarm.ring()
@@ -57,45 +57,45 @@ class LimitReconciler:
             await self._adopt(job)
             keys = await self._store.change(lambda now: limit_changes.apply(job, now))  # noqa: B023
             await self._let_in(keys)
-            self._hints.tell(Hint(wake_at=self._env.now()))
+            self._hints.send(Hint(wake_at=self._env.now()))
         freed, self._freed = self._freed, set()
         if freed:
-            self._tell(await self._store.change(lambda now: holders.free(freed, now)))
-        await self._mark()
+            self._publish(await self._store.change(lambda now: holders.free(freed, now)))
+        await self._mark_running()
         now = self._env.clock.monotonic()
         if now >= self._sweep_at:
             self._sweep_at = now + SWEEP
             await self._sweep()
-        return SETTLED if self._again else SWEEP
+        return SETTLED if self._recheck_at else SWEEP
 
     async def _adopt(self, job: UUID) -> None:
         """Bring a job's executions under a limit of the whole job; the running ones are counted first."""
         for session in await self._store.read(lambda: adoption.running_in(job)):
             await self._store.write(lambda: adoption.mark(session, job))  # noqa: B023
         while await self._store.change(lambda now: adoption.adopt(job, ADOPTED, now)) >= ADOPTED:
-            self._hints.tell(Hint(wake_at=self._env.now()))
-        self._again[job] = self._env.clock.monotonic() + SETTLED
+            self._hints.send(Hint(wake_at=self._env.now()))
+        self._recheck_at[job] = self._env.clock.monotonic() + SETTLED
 
     async def _adopt_again(self) -> None:
         """Adopt once more, for executions that a claim or a submission was handling meanwhile."""
         now = self._env.clock.monotonic()
-        for job in [job for job, at in self._again.items() if at <= now]:
+        for job in [job for job, at in self._recheck_at.items() if at <= now]:
             await self._adopt(job)
-            del self._again[job]
-            self._hints.tell(Hint(wake_at=self._env.now()))
+            del self._recheck_at[job]
+            self._hints.send(Hint(wake_at=self._env.now()))
 
     async def _let_in(self, keys: list[str]) -> int:
         count = 0
         for at in range(0, len(keys), BATCH):
             some = keys[at : at + BATCH]
-            count += self._tell(await self._store.change(lambda now: holder_sweep.let_in(some, now)))  # noqa: B023
+            count += self._publish(await self._store.change(lambda now: holder_sweep.let_in(some, now)))  # noqa: B023
         return count
 
-    def _tell(self, entered: Entered) -> int:
-        self._hints.tell(Hint(lanes=entered.lanes(), wake_at=entered.wake_at))
+    def _publish(self, entered: Entered) -> int:
+        self._hints.send(Hint(lanes=entered.lanes(), wake_at=entered.wake_at))
         return sum(slice.hi - slice.lo for slice in entered.queued)
 
-    async def _mark(self) -> None:
+    async def _mark_running(self) -> None:
         """Count executions under a limit of a queue or namespace that was set while they ran."""
         for name, kind, id in await self._store.read(coarse.unready):
             for session in await self._store.read(lambda: coarse.unmarked(kind, id)):  # noqa: B023
@@ -105,7 +105,7 @@ class LimitReconciler:
 
     async def _sweep(self) -> None:
         found = await self._store.read(lambda: holder_sweep.stale(BATCH))
-        count = self._tell(await self._store.change(lambda now: holder_sweep.forget(found, now))) if found else 0
+        count = self._publish(await self._store.change(lambda now: holder_sweep.forget(found, now))) if found else 0
         after: str | None = ""
         while after is not None:
             gates = await self._store.read(lambda: holder_sweep.gates(after or "", BATCH))  # noqa: B023

@@ -7,25 +7,25 @@ from horae.store.admission.lanes import Lane
 
 _NOWHERE = (0, "")
 
-Told = Callable[[int], object]
+LaneCallback = Callable[[int], object]
 
 
 class OccupiedLanes(dict[int, int]):
     """Maps a lane to its least rank, and calls back when a lane becomes occupied or empty."""
 
-    def __init__(self, came: Told, went: Told) -> None:
+    def __init__(self, on_occupied: LaneCallback, on_emptied: LaneCallback) -> None:
         super().__init__()
-        self._came, self._went = came, went
+        self._on_occupied, self._on_emptied = on_occupied, on_emptied
 
     def __setitem__(self, lane: int, rank: int) -> None:
         is_new = lane not in self
         super().__setitem__(lane, rank)
         if is_new:
-            self._came(lane)
+            self._on_occupied(lane)
 
     def __delitem__(self, lane: int) -> None:
         super().__delitem__(lane)
-        self._went(lane)
+        self._on_emptied(lane)
 
     def pop(self, lane: int, default: int | None = None) -> int:  # type: ignore[override]
         if lane not in self:
@@ -35,10 +35,10 @@ class OccupiedLanes(dict[int, int]):
         return rank
 
 
-def may_fetch(
-    theirs: Collection[int],
-    may: frozenset[int],
-    heads: Mapping[int, int],
+def may_prefetch_short(
+    short_lanes: Collection[int],
+    allowed: frozenset[int],
+    occupied: Mapping[int, int],
     lanes: Mapping[int, Lane],
     costs: Collection[int],
 ) -> bool:
@@ -48,11 +48,11 @@ def may_fetch(
     wait for room of their own.
     """
     waiting: dict[tuple[int, str], int] = {}
-    for lane, head in heads.items():
-        if lane in may and lane not in theirs and lane not in costs:
+    for lane, head in occupied.items():
+        if lane in allowed and lane not in short_lanes and lane not in costs:
             line = _line(lane, lanes)
             waiting[line] = min(head, waiting.get(line, head))
-    firsts = ((heads[lane], waiting.get(_line(lane, lanes))) for lane in theirs)
+    firsts = ((occupied[lane], waiting.get(_line(lane, lanes))) for lane in short_lanes)
     return any(first is None or not goes_before(first, head) for head, first in firsts)
 
 

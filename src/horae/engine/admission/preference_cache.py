@@ -17,16 +17,16 @@ class PreferenceCache:
     """The preferences of sessions that this server has seen."""
 
     def __init__(self) -> None:
-        self._known: dict[Key, QueuePreferences] = {}
+        self._by_choice: dict[Key, QueuePreferences] = {}
         self._queues: Mapping[tuple[int, str], Queue] = {}
 
-    def know(self, queues: Iterable[Queue]) -> None:
+    def replace_queues(self, queues: Iterable[Queue]) -> None:
         """Replace the queues. Existing preferences keep the virtual times of their queues."""
         self._queues = {(queue.namespace, queue.name): queue for queue in queues}
-        for (namespace, weights, _), taste in self._known.items():
+        for (namespace, weights, _), taste in self._by_choice.items():
             taste.choose(self._weights(namespace, weights))
 
-    def of(self, session: Session) -> QueuePreferences | None:
+    def for_session(self, session: Session) -> QueuePreferences | None:
         """Return a session's preferences; None when it has no choice, or rank alone decides.
 
         Without weights, queues ranked by arrival count as one line; where ranks cannot be compared, queues take turns.
@@ -36,11 +36,11 @@ class PreferenceCache:
             return None
         weights = tuple((name, presence.weights.get(name, 1.0)) for name in names)
         key = (session.namespace, weights, presence.strict)
-        taste = self._known.get(key)
+        taste = self._by_choice.get(key)
         if taste is None:
-            if len(self._known) >= MOST:
-                self._known.clear()
-            taste = self._known[key] = QueuePreferences(
+            if len(self._by_choice) >= MOST:
+                self._by_choice.clear()
+            taste = self._by_choice[key] = QueuePreferences(
                 self._weights(session.namespace, weights), strict=presence.strict
             )
         return taste
@@ -54,15 +54,15 @@ class PreferenceCache:
             queue.id: weight for name, weight in weights if (queue := self._queues.get((namespace, name))) is not None
         }
 
-    def present(self, queues: Collection[int]) -> None:
+    def note_waiting(self, queues: Collection[int]) -> None:
         """Note which queues have waiting work."""
-        for taste in self._known.values():
+        for taste in self._by_choice.values():
             taste.shares.present([queue for queue in taste.weights if queue in queues])
 
     def __bool__(self) -> bool:
-        return bool(self._known)
+        return bool(self._by_choice)
 
 
-def charge(taste: QueuePreferences, slice: Running, expected: float) -> None:
+def charge(taste: QueuePreferences, running: Running, expected: float) -> None:
     """Charge a preference for a slice taken from a queue."""
-    taste.shares.charge(slice.queue, (slice.hi - slice.lo) * taste.price(slice.queue, expected))
+    taste.shares.charge(running.queue, (running.hi - running.lo) * taste.price(running.queue, expected))

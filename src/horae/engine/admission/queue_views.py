@@ -25,7 +25,7 @@ class QueueViews:
         view = await self._viewer(namespace)
         return [view(queue) for queue in directory.queues if queue.namespace == namespace]
 
-    async def of(self, queue: Queue) -> QueueView:
+    async def show(self, queue: Queue) -> QueueView:
         """Return one queue."""
         return (await self._viewer(queue.namespace))(queue)
 

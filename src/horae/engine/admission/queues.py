@@ -68,23 +68,23 @@ class Queues:
     ) -> Queue:
         a_name(name, "queue", NAME)
         now = self._env.now()
-        if self._named(namespace, name) is None and len(self._own(namespace)) >= MOST_QUEUES:
+        if self._find(namespace, name) is None and len(self._queues_of(namespace)) >= MOST_QUEUES:
             raise Conflict(
                 f"The namespace has {MOST_QUEUES} queues, and no more are allowed.", "Use fair shares of one instead."
             )
         queue = await self._store.write(lambda: moves.define(namespace, name, change, now))
         log.info("queue defined", queue=name, policy=queue.policy.kind, default=queue.is_default)
-        await self._changed()
+        await self._publish()
         return queue
 
     async def get(self, namespace: int, name: str) -> Queue:
         """Return a queue by name. Raises NotFound with the nearest names."""
-        found = self._named(namespace, name)
+        found = self._find(namespace, name)
         if found is None:
             await self._directory.load()
-            found = self._named(namespace, name)
+            found = self._find(namespace, name)
         if found is None:
-            names = [queue.name for queue in self._own(namespace)]
+            names = [queue.name for queue in self._queues_of(namespace)]
             near = nearest(name, names)
             listed = "List queues with `horae queues list`; make one with `horae queues set`."
             remedy = f"Did you mean {in_quotes(near)}?" if near else listed
@@ -97,7 +97,7 @@ class Queues:
         if queue.state != state:
             await self._store.write(lambda: moves.set_state(queue.id, state))
             log.info("queue state", queue=name, state=state)
-            await self._changed()
+            await self._publish()
         return await self.get(namespace, name)
 
     async def purge(self, namespace: int, name: str, confirm: str | None, by: str) -> PurgeResult:
@@ -121,7 +121,7 @@ class Queues:
                 lambda now: moves.purge_lane(lane, self._env.new_id, BATCH, reason, now, started)  # noqa: B023
             )
             self._store.started(started)
-            total, more = total + self._count(done), done.next is not None
+            total, more = total + self._publish_cancelled(done), done.next is not None
         return total
 
     async def _purge_waiting(self, queue: int, reason: str) -> int:
@@ -132,26 +132,26 @@ class Queues:
                 lambda now: moves.purge_waiting(queue, self._env.new_id, after, BATCH, reason, now, started)  # noqa: B023
             )
             self._store.started(started)
-            total += self._count(done)
+            total += self._publish_cancelled(done)
             if done.next is None:
                 return total
             after = done.next
 
-    def _count(self, done: moves.Purged) -> int:
+    def _publish_cancelled(self, done: moves.Purged) -> int:
         for job, count in done.jobs.items():
             self._outcomes.cancelled(job, count)
         return sum(done.jobs.values())
 
     def default_of(self, namespace: int) -> str:
         """Return the queue of jobs that name none."""
-        return next((queue.name for queue in self._own(namespace) if queue.is_default), DEFAULT_QUEUE)
+        return next((queue.name for queue in self._queues_of(namespace) if queue.is_default), DEFAULT_QUEUE)
 
-    async def _changed(self) -> None:
+    async def _publish(self) -> None:
         await self._directory.load()
-        self._hints.tell(Hint(queues=True))
+        self._hints.send(Hint(queues=True))
 
-    def _named(self, namespace: int, name: str) -> Queue | None:
-        return next((queue for queue in self._own(namespace) if queue.name == name), None)
+    def _find(self, namespace: int, name: str) -> Queue | None:
+        return next((queue for queue in self._queues_of(namespace) if queue.name == name), None)
 
-    def _own(self, namespace: int) -> list[Queue]:
+    def _queues_of(self, namespace: int) -> list[Queue]:
         return [queue for queue in self._directory.queues.values() if queue.namespace == namespace]

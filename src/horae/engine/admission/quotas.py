@@ -26,9 +26,9 @@ MOST_DAYS = 400
 PATIENCE = 20.0  # seconds that a request waits for room
 AGAIN = 0.25  # seconds between its attempts
 SHED = 0.1  # seconds for which a refusal answers similar requests, too
-MOST_HELD = 1000  # requests that wait at a time
+MOST_WAITING = 1000  # requests that wait at a time
 T = TypeVar("T")
-Place = tuple[int, int]  # namespace and queue
+NamespaceQueue = tuple[int, int]  # namespace and queue
 
 
 class Quotas:
@@ -44,20 +44,20 @@ class Quotas:
         hints: Hints,
         node: UUID,
         fair_access: FairAccess,
-        happenings: Topics,
+        topics: Topics,
     ) -> None:
         self._env, self._store, self._directory, self._hints, self._node = env, store, directory, hints, node
         self._fair_access = fair_access
-        self.known: dict[int, Quota] = {}
+        self.by_namespace: dict[int, Quota] = {}
         self._uses: dict[tuple[int, int], QuotaUsage] = {}  # not written yet, by namespace and day
-        self._told: dict[int, QuotaUsage] = {}  # written by all servers for this day
+        self._stored_today: dict[int, QuotaUsage] = {}  # written by all servers for this day
         self._day = 0
         self._flush_at = 0.0
-        self.held = 0  # requests that wait for room
+        self.waiting = 0  # requests that wait for room
         # When the refusal lapses, how many were refused, the refusal.
-        self._full: dict[Place, tuple[float, int, OverQuota]] = {}
-        happenings.made.subscribe(self.name, self.accepted)
-        happenings.settled.subscribe(self.name, self.ended)
+        self._refused: dict[NamespaceQueue, tuple[float, int, OverQuota]] = {}
+        topics.made.subscribe(self.name, self.count_accepted)
+        topics.settled.subscribe(self.name, self.count_ended)
         self.alarm = Alarm()
         hints.listen(self._on_hint)
 
@@ -67,17 +67,17 @@ class Quotas:
 
     # Usage
 
-    def accepted(self, parcels: Iterable[Parcel]) -> None:
+    def count_accepted(self, parcels: Iterable[Parcel]) -> None:
         """Count executions that were created."""
         day = day_of(self._env.now())
         for parcel in parcels:
             use = self._use(parcel.envelope.namespace, day)
             use.executions += len(parcel)
             use.stored += len(parcel.items.blob)
-        if self.known:
-            self._bound()
+        if self.by_namespace:
+            self._publish_bounds()
 
-    def ended(self, effects: Effects) -> None:
+    def count_ended(self, effects: Effects) -> None:
         """Count the worker time and storage of executions that ended."""
         day = day_of(self._env.now())
         for ended in effects.ended:
@@ -85,46 +85,46 @@ class Quotas:
                 self._use(ended.namespace, day).busy += ended.busy
         for namespace, stored in effects.stored.items():
             self._use(namespace, day).stored += stored
-        self.accepted(effects.made)
+        self.count_accepted(effects.made)
 
-    def refused(self, namespace: int, count: int) -> None:
+    def count_refused(self, namespace: int, count: int) -> None:
         """Count executions that a quota refused."""
         self._use(namespace, day_of(self._env.now())).refused += count
 
-    def keep_pace(self, namespace: int, count: int) -> None:
+    def check_submit_rate(self, namespace: int, count: int) -> None:
         """Count submissions of a namespace without a rate of its own. Raises OverQuota when it crowds out others."""
-        quota = self.known.get(namespace)
+        quota = self.by_namespace.get(namespace)
         if quota is None or quota.rate is None:
             self._fair_access.count_submissions(namespace, count)
 
-    async def patiently(self, place: Place, count: int, ask: Callable[[], Awaitable[T]]) -> T:
+    async def retry_while_full(self, place: NamespaceQueue, count: int, attempt: Callable[[], Awaitable[T]]) -> T:
         """Submit, and retry for a while when the quota is full and says that requests wait."""
         clock = self._env.clock
         ends_at = clock.monotonic() + PATIENCE
         while True:
             try:
-                self._shed(place, count)
-                return await ask()
+                self._refuse_again(place, count)
+                return await attempt()
             except OverQuota as refusal:
-                self._full.setdefault(place, (clock.monotonic() + SHED, count, refusal))
+                self._refused.setdefault(place, (clock.monotonic() + SHED, count, refusal))
                 left = ends_at - clock.monotonic()
-                waits = self._store.bounds.lets_wait(place[0], refusal) and self.held < MOST_HELD
+                waits = self._store.bounds.lets_wait(place[0], refusal) and self.waiting < MOST_WAITING
                 if not waits or refusal.fields["retryAfter"] > left:
                     raise
-            self.held += 1
+            self.waiting += 1
             try:
                 async with self._fair_access.aside(place[0]):
                     await clock.sleep(AGAIN)
             finally:
-                self.held -= 1
+                self.waiting -= 1
 
-    def _shed(self, place: Place, count: int) -> None:
+    def _refuse_again(self, place: NamespaceQueue, count: int) -> None:
         """Repeat a recent refusal without asking the store, so that many refused requests cost it little."""
-        until, least, refusal = self._full.get(place, (0.0, 0, None))
+        until, least, refusal = self._refused.get(place, (0.0, 0, None))
         if refusal is None:
             return
         if self._env.clock.monotonic() >= until:
-            del self._full[place]
+            del self._refused[place]
         elif count >= least:
             raise refusal
 
@@ -137,12 +137,12 @@ class Quotas:
         if now >= self._flush_at:
             self._flush_at = now + FLUSH
             await self.flush()
-        self.known = await self._store.read(quotas.all_quotas)
-        self._full.clear()
+        self.by_namespace = await self._store.read(quotas.all_quotas)
+        self._refused.clear()
         today = day_of(self._env.now())
         if today != self._day:
-            self._day, self._told = today, {}
-        self._bound()
+            self._day, self._stored_today = today, {}
+        self._publish_bounds()
         return LOOK
 
     async def flush(self) -> None:
@@ -157,21 +157,21 @@ class Quotas:
                         self._uses.setdefault(key, QuotaUsage()).join(use)
                 raise
         day = day_of(self._env.now())
-        self._day, self._told = day, await self._store.read(lambda: quotas.used_on(day))
+        self._day, self._stored_today = day, await self._store.read(lambda: quotas.used_on(day))
 
-    def _bound(self) -> None:
+    def _publish_bounds(self) -> None:
         queues = {
             queue.id: (queue.name, queue.spec.max_queued)
             for queue in self._directory.queues.values()
             if queue.spec.max_queued is not None
         }
-        over = {id: reason for id, quota in self.known.items() if (reason := spent(quota, self._today(id)))}
-        self._store.bounds = QuotaBounds(self.known, queues, over) if queues or self.known else UNBOUNDED
+        over = {id: reason for id, quota in self.by_namespace.items() if (reason := spent(quota, self._today(id)))}
+        self._store.bounds = QuotaBounds(self.by_namespace, queues, over) if queues or self.by_namespace else UNBOUNDED
 
     def _today(self, namespace: int) -> QuotaUsage:
         """Return the usage of a namespace today, as far as this server knows."""
         use = QuotaUsage()
-        use.join(self._told.get(namespace, use))
+        use.join(self._stored_today.get(namespace, use))
         use.join(self._uses.get((namespace, self._day), QuotaUsage()))
         return use
 
@@ -187,7 +187,7 @@ class Quotas:
         quota = read_quota(body)
         await self._store.change(lambda now: quotas.set_quota(namespace, quota, now))
         await self._directory.know_limits()
-        self._hints.tell(Hint(quotas=True, queues=True))
+        self._hints.send(Hint(quotas=True, queues=True))
         await self.step()
         return show_quota(name, quota)
 

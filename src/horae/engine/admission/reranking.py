@@ -29,7 +29,7 @@ class Reranker:
 
     def __init__(self, env: Env, store: Store, directory: LocalDirectory, hints: Hints) -> None:
         self._env, self._store, self._directory, self._hints = env, store, directory, hints
-        self._first: dict[int, tuple[int, float]] = {}  # revisions that were ordered once, and when
+        self._ordered_once: dict[int, tuple[int, float]] = {}  # revisions that were ordered once, and when
         self._forgets_at = 0.0  # monotonic time of the next deletion of unused lanes
         self.alarm = Alarm()
         hints.listen(self._on_hint)
@@ -46,7 +46,7 @@ class Reranker:
         if self._directory.astray():
             await self._directory.load()  # most are new, and only unknown to this server yet
             for lane in self._directory.astray():
-                await self._walk_lane(lane, astray=True)
+                await self._order_lane(lane, astray=True)
         await self._forget()
         return soonest
 
@@ -62,25 +62,25 @@ class Reranker:
 
     async def _rerank(self, queue: Queue) -> float:
         now = self._env.clock.monotonic()
-        revision, at = self._first.get(queue.id, (0, 0.0))
+        revision, at = self._ordered_once.get(queue.id, (0, 0.0))
         if revision != queue.revision:
-            await self._walk(queue)
-            self._first[queue.id] = queue.revision, self._env.clock.monotonic()
+            await self._order_queue(queue)
+            self._ordered_once[queue.id] = queue.revision, self._env.clock.monotonic()
             return SETTLED
         if now < at + SETTLED:
             return at + SETTLED - now
-        await self._walk(queue)
+        await self._order_queue(queue)
         await self._store.write(lambda: moves.ranked(queue.id, queue.revision))
-        del self._first[queue.id]
+        del self._ordered_once[queue.id]
         await self._directory.load()
         log.info("queue ranked", queue=queue.name, policy=queue.policy.kind)
         return LOOK
 
-    async def _walk(self, queue: Queue) -> None:
+    async def _order_queue(self, queue: Queue) -> None:
         for lane in await self._store.read(lambda: moves.lanes_of_queue(queue.id)):
-            await self._walk_lane(lane)
+            await self._order_lane(lane)
 
-    async def _walk_lane(self, lane: int, *, astray: bool = False) -> None:
+    async def _order_lane(self, lane: int, *, astray: bool = False) -> None:
         at: moves.At | None = moves.FIRST
         while at is not None:
             place = at
@@ -89,4 +89,4 @@ class Reranker:
             )
             at = done.next
             if done.lanes:
-                self._hints.tell(Hint(lanes=done.lanes))
+                self._hints.send(Hint(lanes=done.lanes))

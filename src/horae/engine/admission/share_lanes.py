@@ -42,7 +42,7 @@ class ShareLanes:
             wrong.setdefault(i, error)
         return found
 
-    async def in_lanes(self, submission: Submission) -> Submission:
+    async def assign_lanes(self, submission: Submission) -> Submission:
         """Return the submission with each execution in the lane of its share."""
         places = {(one.envelope.lane, one.share) for one in submission.executions if one.share}
         if not places:
@@ -55,16 +55,16 @@ class ShareLanes:
             for (base, share), lane in made.items():
                 self._directory.add_share(base, share, lane)
             known |= made
-        return structs.replace(submission, executions=[_moved(one, known) for one in submission.executions])
+        return structs.replace(submission, executions=[_in_share_lane(one, known) for one in submission.executions])
 
 
-def _moved(one: NewItems, lanes: dict[tuple[int, str], int]) -> NewItems:
+def _in_share_lane(one: NewItems, lanes: dict[tuple[int, str], int]) -> NewItems:
     if not one.share:
         return one
     return structs.replace(one, envelope=structs.replace(one.envelope, lane=lanes[one.envelope.lane, one.share]))
 
 
-def split(lot: NewBulk, shares: Sequence[str] | None) -> list[NewBulk]:
+def split_by_share(lot: NewBulk, shares: Sequence[str] | None) -> list[NewBulk]:
     """Split a lot into parts of one share each, in the order of its items."""
     if shares is None:
         return [lot]

@@ -66,7 +66,7 @@ class ClockWatch:
 
     def accept(self) -> None:
         """Take the present time for true, on all servers."""
-        self._hints.tell(Hint(accept_clock=True))
+        self._hints.send(Hint(accept_clock=True))
 
     def _on_hint(self, hint: Hint) -> None:
         if hint.accept_clock:

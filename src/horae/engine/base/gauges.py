@@ -25,8 +25,8 @@ class Gauges:
 
     name = "gauges"
 
-    def __init__(self, env: Env, store: Store, node: UUID, happenings: Topics) -> None:
-        self._env, self._store, self._node, self._happenings = env, store, node, happenings
+    def __init__(self, env: Env, store: Store, node: UUID, topics: Topics) -> None:
+        self._env, self._store, self._node, self._topics = env, store, node, topics
         self._known: dict[int, Live] = {}
         self._until = 0.0
         self._counting = asyncio.Lock()
@@ -52,5 +52,5 @@ class Gauges:
         if await self._store.write(lambda: housekeeping.take_duty(self.name, self._node, now, now + TERM)):
             await self._count()
             queued = {id: live.queued for id, live in self._known.items() if live.queued}
-            self._happenings.sampled(QueueSample(queued, now))
+            self._topics.sampled(QueueSample(queued, now))
         return EVERY

@@ -68,15 +68,15 @@ class Hints:
         """Be told of every hint, from here and from elsewhere."""
         self._listeners.append(listener)
 
-    def tell(self, hint: Hint) -> None:
+    def send(self, hint: Hint) -> None:
         """Something changed."""
         if not hint:
             return
-        self.tell_here(hint)
+        self.send_locally(hint)
         self._gather(hint)
         self.alarm.ring()
 
-    def tell_here(self, hint: Hint) -> None:
+    def send_locally(self, hint: Hint) -> None:
         """Something changed that the other servers find out by themselves."""
         for listener in self._listeners:
             listener(hint)
@@ -103,7 +103,7 @@ class Hints:
     def _receive(self, payload: str) -> None:
         hint = msgspec.json.decode(payload, type=Hint)
         if hint.sender != self._node:
-            self.tell_here(hint)
+            self.send_locally(hint)
 
     async def step(self) -> Wait:
         """Send what was gathered, unless the last message was just now."""

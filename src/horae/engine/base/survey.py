@@ -57,7 +57,7 @@ class Surveyor:
                 label = queues[one.queue] = found.namespaces[one.namespace], one.name
                 found.queued[label] = one.items
                 found.oldest[label] = 0.0 if one.since is None else max(0, now - one.since) / SECOND
-                if self._hold_watch.known and self._hold_watch.of_queue(one.namespace, one.queue):
+                if self._hold_watch.not_ended and self._hold_watch.hold_of_queue(one.namespace, one.queue):
                     found.held[label] = 1
         return queues
 

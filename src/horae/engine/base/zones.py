@@ -38,7 +38,7 @@ class ZoneRules:
         self._changed += done.changed
         self._after = done.next
         if done.changed:
-            self._hints.tell(Hint(fire_at=self._env.now()))
+            self._hints.send(Hint(fire_at=self._env.now()))
         if done.next is not None:
             return PAUSE
         await self._store.change(lambda now: zone_rules.remember(self._version, now))

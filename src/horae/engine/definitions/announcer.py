@@ -35,15 +35,15 @@ class Announcer:
 
     def timers_changed(self, job: UUID) -> None:
         """Announce new timers of a job."""
-        self._later(lambda: self._hints.tell(Hint(jobs=[job], fire_at=self._env.now())))
+        self._later(lambda: self._hints.send(Hint(jobs=[job], fire_at=self._env.now())))
 
     def queued(self, lanes: Mapping[int, int]) -> None:
         """Announce lanes with their least new rank."""
-        self._later(lambda: self._hints.tell(Hint(lanes=dict(lanes))))
+        self._later(lambda: self._hints.send(Hint(lanes=dict(lanes))))
 
     def calendar_changed(self) -> None:
         """Announce that triggers and holds go by a new version of a calendar."""
-        self._later(lambda: self._hints.tell(Hint(fire_at=self._env.now(), holds=True)))
+        self._later(lambda: self._hints.send(Hint(fire_at=self._env.now(), holds=True)))
 
 
 async def already_fired() -> None:

@@ -14,7 +14,7 @@ from horae.engine.admission.fair_shares import FairShares
 from horae.engine.admission.full_lanes import FullLanes
 from horae.engine.admission.lane_estimates import NO_JOBS, LaneEstimates
 from horae.engine.admission.lane_needs import LaneNeeds
-from horae.engine.admission.occupied_lanes import OccupiedLanes, may_fetch
+from horae.engine.admission.occupied_lanes import OccupiedLanes, may_prefetch_short
 from horae.engine.admission.preference_cache import PreferenceCache
 from horae.engine.base.hints import MANY, Hint, Hints
 from horae.engine.base.refs import find_job, no_such_job
@@ -70,8 +70,8 @@ class LocalDirectory:
         self.expectations = Expectations(env, store)
         self.estimates = LaneEstimates(self.expectations.of)
         self.fair = FairShares(env, store, self.expectations, node)
-        self._heads = OccupiedLanes(self.fair.came, self.fair.went)
-        self.demands = LaneNeeds(self._heads)
+        self._heads = OccupiedLanes(self.fair.lane_occupied, self.fair.lane_emptied)
+        self.lane_needs = LaneNeeds(self._heads)
         self._front: set[int] = set()  # lanes where something stands for which others gave way
         self._moved: dict[int, int] = {}
         self._families: dict[tuple[int, frozenset[str]], list[int]] = {}  # lanes that differ in their shares alone
@@ -102,7 +102,7 @@ class LocalDirectory:
         await self.know_limits()
         self.full.clear()
         if occupied:
-            self._hints.tell_here(Hint(lanes=occupied))
+            self._hints.send_locally(Hint(lanes=occupied))
         return self.full.wait(SCAN, self._env.now())
 
     async def know_limits(self) -> None:
@@ -116,28 +116,28 @@ class LocalDirectory:
         self.queues = {queue.id: queue for queue in directory.queues}
         self.lanes = {lane.id: lane for lane in directory.lanes}
         self.namespaces = {tenant.id: tenant for tenant in directory.namespaces}
-        self.demands.know(directory.lanes, {queue.id: queue.name for queue in directory.queues})
+        self.lane_needs.replace_lanes(directory.lanes, {queue.id: queue.name for queue in directory.queues})
         self._families = {}
         self._by_share = {(lane.queue, lane.needs, lane.share): lane.id for lane in directory.lanes}
         for lane in directory.lanes:
             self._families.setdefault((lane.queue, lane.needs), []).append(lane.id)
         self.seals = any(SEALED in needs for _, needs in self._families)
-        self.fair.know(
-            self.queues, self.lanes, {id: cost.slots for id, cost in self.demands.costs.items() if cost.slots > 1}
+        self.fair.replace_lanes(
+            self.queues, self.lanes, {id: cost.slots for id, cost in self.lane_needs.costs.items() if cost.slots > 1}
         )
-        self.tastes.know(directory.queues)
+        self.tastes.replace_queues(directory.queues)
         changed = max((tenant.updated_at for tenant in directory.namespaces), default=0)
         self._revisions = (len(self.queues), sum(queue.revision for queue in self.queues.values()), changed)
         self.version += 1
 
     def _on_hint(self, hint: Hint) -> None:
-        self.estimates.hinted(hint)
+        self.estimates.learn_from_hint(hint)
         for lane, rank in hint.lanes.items():
             self._heads[lane] = min(rank, self._heads.get(lane, rank))
             self._moved[lane] = self._moved.get(lane, 0) + 1
             if is_in_front(rank):
                 self._front.add(lane)
-        for lane, rank in self.full.freed(self.lanes[lane] for lane in hint.lanes if lane in self.lanes).items():
+        for lane, rank in self.full.pop_freed(self.lanes[lane] for lane in hint.lanes if lane in self.lanes).items():
             self._heads[lane] = min(rank, self._heads.get(lane, rank))
         for lane in hint.lanes:
             if lane not in self.lanes:
@@ -181,8 +181,8 @@ class LocalDirectory:
 
         Without the master key a server opens nothing for those that need it: they wait for a server that has it.
         """
-        if session.id in self.demands.reserved:  # gate: reserved
-            return frozenset({self.demands.reserved[session.id]})
+        if session.id in self.lane_needs.reserved:  # gate: reserved
+            return frozenset({self.lane_needs.reserved[session.id]})
         families = frozenset(
             family
             for family, (first, *_) in self._families.items()
@@ -190,7 +190,7 @@ class LocalDirectory:
             and queue.name in session.queues  # gate: no-worker
             and queue.id not in self.held  # gate: held, queue-paused
             and not (self.keyless and NEEDS_KEY & family[1])  # gate: no-key
-            and fits(self.demands.terms[first], session.capabilities)  # gate: no-worker, preferred
+            and fits(self.lane_needs.terms[first], session.capabilities)  # gate: no-worker, preferred
         )
         known = self._reaches.get((self.version, families))
         if known is None:  # gate: none
@@ -221,7 +221,7 @@ class LocalDirectory:
             return
         lane = structs.replace(like, id=id, share=share)
         self.lanes[id] = lane
-        self.demands.add(lane, self.queues[lane.queue].name)
+        self.lane_needs.add(lane, self.queues[lane.queue].name)
         self._families[lane.queue, lane.needs].append(id)
         self._by_share[lane.queue, lane.needs, share] = id
         self.version += 1
@@ -248,12 +248,12 @@ class LocalDirectory:
         if len(self._heads) > FEW:  # a claim looks more closely
             return any(True for _ in held)
         theirs = set(held)
-        return bool(theirs) and may_fetch(theirs, lanes, self._heads, self.lanes, self.demands.costs)
+        return bool(theirs) and may_prefetch_short(theirs, lanes, self._heads, self.lanes, self.lane_needs.costs)
 
     def reserve(self, reserved: Mapping[UUID, int]) -> None:
         """These sessions keep their room for what stands in one lane, and no others do."""
-        if reserved != self.demands.reserved:
-            self.demands.reserved = reserved
+        if reserved != self.lane_needs.reserved:
+            self.lane_needs.reserved = reserved
             self.version += 1
             self.alarm.ring()
 
@@ -268,21 +268,21 @@ class LocalDirectory:
     def views(self, room: int = MANY) -> list[LaneState]:
         """The occupied lanes, least rank first; of fair queues those whose shares are next for so many executions."""
         if self.tastes:
-            self.tastes.present({self.lanes[lane].queue for lane in self._heads if lane in self.lanes})
+            self.tastes.note_waiting({self.lanes[lane].queue for lane in self._heads if lane in self.lanes})
         if not self.fair:
             return self._views(self._heads)
         shared = self.fair.next_lanes(room, self.estimates.amounts, self._expects)
         if self._front:  # places were made for what stands there
             self._front = {lane for lane in self._front if is_in_front(self._heads.get(lane, 0))}
             shared |= self._front - self.fair.plain
-        return [*self._views(self.fair.plain), *map(self.fair.filled, self._views(shared))]
+        return [*self._views(self.fair.plain), *map(self.fair.with_share, self._views(shared))]
 
     def _views(self, of: Iterable[int]) -> list[LaneState]:
         ordered = sorted((self._heads[lane], lane) for lane in of)
         return [self._view(lane, low) for low, lane in ordered if lane in self.lanes]
 
     def _view(self, lane: int, low: int) -> LaneState:
-        demands, queue = self.demands, self.lanes[lane].queue
+        demands, queue = self.lane_needs, self.lanes[lane].queue
         estimates = self.estimates
         return LaneState(
             lane=lane, low=low, mean=estimates.size(lane, queue), jobs=estimates.jobs.get(lane, NO_JOBS),
@@ -303,18 +303,18 @@ class LocalDirectory:
 
     def marks(self) -> dict[int, int]:
         """How often each lane was hinted so far: taken before a claim, given back after it."""
-        return {**self._moved, FREES: self.full.frees}
+        return {**self._moved, FREES: self.full.freed_count}
 
     def _limits_of(self, lane: int) -> tuple[str, ...]:
-        return self.full.names(self.lanes[lane]) if self.full.limits and lane in self.lanes else ()
+        return self.full.limits_of(self.lanes[lane]) if self.full.limits and lane in self.lanes else ()
 
     def shut(self, lanes: Mapping[int, Instant | None], before: dict[int, int]) -> None:
         """A claim found no room under the limits of these lanes: they are looked at when something frees some."""
-        if before.get(FREES) != self.full.frees:
+        if before.get(FREES) != self.full.freed_count:
             return
         for lane, opens_at in lanes.items():
             if lane in self._heads and lane in self.lanes:
-                self.full.shut(self.lanes[lane], self._heads.pop(lane), opens_at)
+                self.full.mark_full(self.lanes[lane], self._heads.pop(lane), opens_at)
         if any(opens_at is not None for opens_at in lanes.values()):
             self.alarm.ring()
 
@@ -334,15 +334,15 @@ class LocalDirectory:
 
     def granted(self, lane: int, slices: Sequence[Running]) -> None:
         """Learn from what a claim gave out of a lane."""
-        self.estimates.granted(lane, slices)
+        self.estimates.learn_from_grant(lane, slices)
         if self.fair:
-            self.fair.given(lane, slices)
+            self.fair.charge(lane, slices)
 
     def settled(self, effects: Effects) -> None:
         """Executions have ended: learn how long they took, and what their shares have had."""
         self.expectations.learn(effects.ended)
         if self.fair:
-            self.fair.settled(effects)
+            self.fair.correct_charges(effects)
 
     def check_accepts(self, queue: int) -> None:
         """Refuse what is submitted to a queue that is being drained."""

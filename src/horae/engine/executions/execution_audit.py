@@ -43,7 +43,7 @@ class ExecutionAuditor:
             repaired.joins = await self._store.write(
                 lambda: audit_joins.repair_joins(report.findings, self._env.new_id, now)
             )
-            self._hints.tell(Hint(wake_at=now))
+            self._hints.send(Hint(wake_at=now))
             report = await self._look()
         return ExecutionsAudit(shelves=report.shelves, kinds=report.kinds, findings=report.findings, repaired=repaired)
 

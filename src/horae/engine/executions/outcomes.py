@@ -19,15 +19,15 @@ MOST_TOLD, FEW_TOLD = 1000, 20  # events of one kind in a batch
 class Outcomes:
     """Publish what was committed: first to subscribers on this server, then as one hint with events to all servers."""
 
-    def __init__(self, env: Env, hints: Hints, events: EventFeed, counters: Counters, happenings: Topics) -> None:
+    def __init__(self, env: Env, hints: Hints, events: EventFeed, counters: Counters, topics: Topics) -> None:
         self._env, self._hints, self._events = env, hints, events
-        self._counters, self._happenings = counters, happenings
-        happenings.started.subscribe("outcomes", self._started)
+        self._counters, self._topics = counters, topics
+        topics.started.subscribe("outcomes", self._started)
 
     def settled(self, effects: Effects, lanes: Mapping[int, int] | None = None) -> None:
         """Publish a batch of reports, rescues or timeouts. Lanes with work default to requeued ones."""
-        self._happenings.settled(effects)
-        self._hints.tell(
+        self._topics.settled(effects)
+        self._hints.send(
             Hint(
                 lanes=dict(effects.requeued if lanes is None else lanes),
                 wake_at=min(effects.wakes, default=None),
@@ -39,21 +39,21 @@ class Outcomes:
         """Publish that executions of a job were cancelled before they ran."""
         if count:
             self._counters.totals["cancelled"] += count
-            self._happenings.cancelled(CancelledCount(job, count))
+            self._topics.cancelled(CancelledCount(job, count))
 
     def asked(self, session: UUID) -> None:
         """Tell the server of a session that its worker was asked to stop something."""
-        self._hints.tell(Hint(sessions=[session]))
+        self._hints.send(Hint(sessions=[session]))
 
     def tell(self, event: Event) -> None:
         """Publish one event."""
-        self._hints.tell(Hint(events=[event]))
+        self._hints.send(Hint(events=[event]))
 
     def _started(self, started: Started) -> None:
         effects = Effects(ended=started.ended, stepped=started.stepped)
         if started.ended:
-            self._happenings.settled(effects)
-        self._hints.tell(Hint(lanes=started.lanes, wake_at=started.next, events=self._events_of(effects)))
+            self._topics.settled(effects)
+        self._hints.send(Hint(lanes=started.lanes, wake_at=started.next, events=self._events_of(effects)))
 
     def _events_of(self, effects: Effects) -> list[Event]:
         """Return all events of a batch where a listener is on this server, otherwise enough for other servers."""

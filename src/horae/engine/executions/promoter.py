@@ -59,7 +59,7 @@ class Promoter:
             return SAFETY
         asked_at = self._env.now()
         promoted = await self._store.promote_due(self._from(), self._batch, self._directory.rank)
-        self._hints.tell(Hint(lanes=promoted.lanes, wake_at=promoted.wake_at))
+        self._hints.send(Hint(lanes=promoted.lanes, wake_at=promoted.wake_at))
         if promoted.rows == self._batch:
             return 0.0
         self._low = self._env.now() - SECOND
@@ -81,7 +81,7 @@ class Promoter:
         total = 0
         while True:
             promoted: Promoted = await self._store.open_gate(job, self._batch, self._directory.rank)
-            self._hints.tell(Hint(lanes=promoted.lanes))
+            self._hints.send(Hint(lanes=promoted.lanes))
             total += promoted.rows
             if promoted.rows < self._batch:
                 return total

@@ -5,7 +5,7 @@ from uuid import UUID
 
 from msgspec import Raw, Struct, structs
 
-from horae.engine.admission.share_lanes import ShareLanes, split
+from horae.engine.admission.share_lanes import ShareLanes, split_by_share
 from horae.engine.base.execution_sealing import ExecutionSealer
 from horae.engine.definitions.choices import arm_of
 from horae.engine.definitions.directory import LocalDirectory
@@ -87,7 +87,7 @@ class Resolver:
                 refused[i] = error
                 if isinstance(error, NotFound):
                     missing[request.job] = error
-        return await self._shares.in_lanes(Submission(executions=executions, idempotency=wanted.idempotency))
+        return await self._shares.assign_lanes(Submission(executions=executions, idempotency=wanted.idempotency))
 
     async def _resolve_lot(
         self, wanted: SubmissionRequest, items: Sequence[bytes], refused: dict[int, HoraeError] | None, now: Instant
@@ -104,7 +104,7 @@ class Resolver:
         by_item = spec.affinity is not None or (spec.circuit is not None and spec.circuit.key is not None)
         if spec.meets or keys is MIXED or by_item or stored.choice is not None:
             each = await self._resolve_each(wanted, items, stored, refused, odd, now, meter)
-            return await self._shares.in_lanes(each)
+            return await self._shares.assign_lanes(each)
         wrong = await self._params.check_all(items, stored.job) | odd
         with shared(meter):
             shares = self._shares.shares(stored, items, _extra(wanted, 0, terms), wrong)
@@ -126,8 +126,8 @@ class Resolver:
         )  # fmt: skip
         if wrong and shares is not None:
             shares = [share for i, share in enumerate(shares) if i not in wrong]
-        lots = split(lot, shares) if kept else []
-        return await self._shares.in_lanes(Submission(executions=lots, idempotency=wanted.idempotency))
+        lots = split_by_share(lot, shares) if kept else []
+        return await self._shares.assign_lanes(Submission(executions=lots, idempotency=wanted.idempotency))
 
     async def _resolve_each(
         self,

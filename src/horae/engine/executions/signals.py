@@ -48,7 +48,7 @@ class SignalSender:
         if sent.verdict == "full":
             said = f"{MOST_KEPT} signals wait for execution {execution} already."
             raise Conflict(said, "Send more when it has taken some.")
-        self._hints.tell(Hint(wake_at=sent.wake_at))
+        self._hints.send(Hint(wake_at=sent.wake_at))
         return SignalView(execution_id=execution, name=name, delivered=sent.verdict == "delivered")
 
     def _deliver(self, execution: UUID, signal: Signal, done: Started, now: Instant) -> Script[signals.Sent]:

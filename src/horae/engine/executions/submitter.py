@@ -184,7 +184,7 @@ class Submitter:
         return self._pending.get(namespace, 0) >= most * weight(namespace) / together
 
     async def _commit_soon(self, wanted: SubmissionRequest, refused: dict[int, HoraeError] | None) -> list[Receipt]:
-        self._quotas.keep_pace(wanted.namespace, wanted.count)
+        self._quotas.check_submit_rate(wanted.namespace, wanted.count)
         submission = await self._resolver.resolve(wanted, refused)
         if not submission.executions:
             return []
@@ -192,9 +192,9 @@ class Submitter:
         pending = _Pending(without(wanted, refused or {}), submission, size)
         try:
             place = wanted.namespace, submission.executions[0].envelope.queue
-            return await self._quotas.patiently(place, wanted.count, lambda: self._batcher.do(pending))
+            return await self._quotas.retry_while_full(place, wanted.count, lambda: self._batcher.do(pending))
         except OverQuota:
-            self._quotas.refused(wanted.namespace, wanted.count)
+            self._quotas.count_refused(wanted.namespace, wanted.count)
             raise
 
     @property
@@ -257,7 +257,7 @@ class Submitter:
             amounts[lane] = amounts.get(lane, 0) + len(parcel)
         for slice in done.running:
             amounts[slice.lane] -= slice.hi - slice.lo
-        self._hints.tell(Hint(lanes=done.lanes, amounts=amounts, wake_at=done.wake_at, events=events))
+        self._hints.send(Hint(lanes=done.lanes, amounts=amounts, wake_at=done.wake_at, events=events))
 
 
 def _amounts(submissions: Sequence[Submission]) -> dict[int, int]:

@@ -26,7 +26,7 @@ class Backstop:
 
     def __init__(self, env: Env, store: Store, directory: LocalDirectory, hints: Hints) -> None:
         self._env, self._store, self._directory, self._hints = env, store, directory, hints
-        self.asked = 0
+        self.requested = 0
         self.alarm = Alarm()
 
     async def step(self) -> Wait:
@@ -49,8 +49,8 @@ class Backstop:
     async def _ask(self, row: backstop.LongRunning, late: AttemptTimeout) -> None:
         now = self._env.now()
         if await self._store.write(lambda: backstop.ask_to_end(row, REQUESTS[late], now)):
-            self.asked += row.hi - row.lo
-            self._hints.tell(Hint(sessions=[row.session]))
+            self.requested += row.hi - row.lo
+            self._hints.send(Hint(sessions=[row.session]))
             log.warning(
                 "running past its timeout", timeout=late, execution=str(execution_id(row.parcel, row.lo)),
                 executions=row.hi - row.lo, job=str(row.job), session=str(row.session),

@@ -287,7 +287,7 @@ class Gateway:
         await self._sessions.get(namespace, session)
         self._forget(session)
         if await self._store.close_session(session):
-            self._hints.tell(Hint(sessions=[session]))
+            self._hints.send(Hint(sessions=[session]))
 
     @property
     def batches(self) -> dict[str, Buckets]:

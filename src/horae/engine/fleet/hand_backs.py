@@ -42,7 +42,7 @@ class HandBacks:
         store: Store,
         directory: LocalDirectory,
         hints: Hints,
-        happenings: Topics,
+        topics: Topics,
         lanes_of: LanesOf,
         taste_of: TasteOf,
     ) -> None:
@@ -56,7 +56,7 @@ class HandBacks:
         self._held_of: dict[UUID, set[int]] = {}  # session -> queues that are held, of which all goes back
         self.alarm = Alarm()
         hints.listen(self._on_hint)
-        happenings.held.subscribe(self.name, self.hold)
+        topics.held.subscribe(self.name, self.hold)
 
     def note(self, session: UUID, up: Exchange, granted: Sequence[Running]) -> None:
         """A session was answered: what it had in advance it has begun, if it asked for idle slots."""
@@ -81,7 +81,7 @@ class HandBacks:
             self._ready[session] = {queue: rank for queue, rank in ready.items() if queue not in mine}
             asked.append(session)
         if asked:
-            self._hints.tell_here(Hint(sessions=asked))
+            self._hints.send_locally(Hint(sessions=asked))
 
     def forget(self, session: UUID) -> None:
         for known in (self._ready, self._asked_until, self._due, self._held_of):
@@ -140,7 +140,7 @@ class HandBacks:
                 self._ready.pop(session, None)
                 asked.append(session)
         if asked:
-            self._hints.tell_here(Hint(sessions=asked))
+            self._hints.send_locally(Hint(sessions=asked))
 
     def _held(self) -> set[int]:
         return {queue for ready in self._ready.values() for queue in ready}

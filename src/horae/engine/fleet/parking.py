@@ -42,7 +42,7 @@ class ParkingLot:
         directory: LocalDirectory,
         hints: Hints,
         counters: Counters,
-        happenings: Topics,
+        topics: Topics,
         lanes_of: LanesOf,
         taste_of: TasteOf = lambda session: None,
     ) -> None:
@@ -54,7 +54,7 @@ class ParkingLot:
         self._looks_at = inf  # when `step` comes next, unless rung
         self._commits = 0  # of exchanges, which hold their sessions meanwhile
         self._passed_over = False
-        self.counters, self._happenings = counters, happenings
+        self.counters, self._topics = counters, topics
         self.closed = False
         self.alarm = Alarm()
         hints.listen(self._on_hint)
@@ -93,9 +93,9 @@ class ParkingLot:
 
         Each exchange tells of what no other does. What needs more room than one of them has would wait for their ends.
         """
-        demands = self._directory.demands
+        demands = self._directory.lane_needs
         if demands.costs and any(
-            place.parked.want.free and demands.is_costly(place.lanes) for place in self._places.of(session)
+            place.parked.want.free and demands.has_costly(place.lanes) for place in self._places.of(session)
         ):
             self.release(session)
 
@@ -180,13 +180,13 @@ class ParkingLot:
 
     def _able(self, most: int) -> list[ParkingSpot]:
         able = self._places.able(self._directory.version, self._is_occupied)
-        if self._directory.demands.costs:
-            able = (place for place in able if self._directory.demands.affords(place.parked.want, place.lanes))
+        if self._directory.lane_needs.costs:
+            able = (place for place in able if self._directory.lane_needs.affords(place.parked.want, place.lanes))
         return list(islice(able, most))
 
     def has_work(self, want: WorkRequest, lanes: frozenset[int]) -> bool:
         """Whether a claim may bring something; one that wants nothing only waits for news."""
-        return self._is_occupied(want, lanes) and self._directory.demands.affords(want, lanes)
+        return self._is_occupied(want, lanes) and self._directory.lane_needs.affords(want, lanes)
 
     def _is_occupied(self, want: WorkRequest, lanes: frozenset[int]) -> bool:
         """The same, whatever executions take."""
@@ -202,7 +202,7 @@ class ParkingLot:
         left = self.learn(done, marks)
         self.serve(done.running)
         if left:
-            self._hints.tell(Hint(lanes=left))
+            self._hints.send(Hint(lanes=left))
         if not done.lanes and done.full:
             return False
         if not done.lanes:  # no lane was asked: somebody else holds their sessions
@@ -238,7 +238,7 @@ class ParkingLot:
                 break
             want = place.parked.want
             found.setdefault(
-                want.session, exchange.Parked(want=want, lanes=self._directory.demands.at_hand(place.lanes))
+                want.session, exchange.Parked(want=want, lanes=self._directory.lane_needs.plain_lanes(place.lanes))
             )
         return list(found.values())
 
@@ -260,11 +260,11 @@ class ParkingLot:
                 charge(taste, slice, self._directory.expectations.of(slice.job))
         for lane, slices in granted.items():
             self._directory.granted(lane, slices)
-        self._directory.estimates.picked(claimed.means, self._directory.lanes)
+        self._directory.estimates.learn_sizes(claimed.means, self._directory.lanes)
         left = self._directory.claimed(claimed.lanes, marks)
-        self._hints.tell(Hint(wake_at=claimed.wake_at))
+        self._hints.send(Hint(wake_at=claimed.wake_at))
         if claimed.freed:
-            self._happenings.freed(claimed.freed)
+            self._topics.freed(claimed.freed)
         if claimed.full:
             self._directory.shut(claimed.full, marks)
         return {lane: low for lane, low in left.items() if lane not in claimed.suspects and lane not in claimed.full}

@@ -83,7 +83,7 @@ class Rescuer:
         session = await self._store.session(id)
         log.warning("worker lost", worker=session.worker if session is not None else "", session=str(id))
         namespace = session.namespace if session is not None else 0
-        self._hints.tell(Hint(sessions=[id], events=[Event("worker", id, "lost", namespace, self._env.now())]))
+        self._hints.send(Hint(sessions=[id], events=[Event("worker", id, "lost", namespace, self._env.now())]))
         return True
 
     async def _rescue(self, id: UUID, *, charge: bool) -> None:

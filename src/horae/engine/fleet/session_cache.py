@@ -67,7 +67,7 @@ class SessionCache:
         """What a session may take from now."""
         if known.version != self._directory.version:
             known.lanes, known.version = self._directory.may_take(known.session), self._directory.version
-            known.taste = self._directory.tastes.of(known.session)
+            known.taste = self._directory.tastes.for_session(known.session)
         return known.lanes
 
     def lanes_of(self, id: UUID) -> frozenset[int]:

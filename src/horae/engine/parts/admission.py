@@ -27,19 +27,19 @@ class AdmissionPart(ServerPart):
 
     def __init__(self, base: BasePart) -> None:
         env, store, directory, hints = base.env, base.store, base.directory, base.hints
-        self.hold_watch = HoldWatch(env, store, directory, hints, base.clock, base.happenings)
+        self.hold_watch = HoldWatch(env, store, directory, hints, base.clock, base.topics)
         self.holds = QueueHolds(env, store, directory, self.hold_watch, hints)
         self.queues = Queues(env, store, directory, hints, base.outcomes)
         self.queue_views = QueueViews(store, directory, self.holds)
         self.reranker = Reranker(env, store, directory, hints)
-        self.circuits = CircuitMonitor(env, store, base.id, directory, hints, base.clock, base.happenings)
-        self.circuit_breakers = CircuitBreakers(env, store, self.circuits)
-        self.quotas = Quotas(env, store, directory, hints, base.id, base.fair_access, base.happenings)
-        self.limits = LimitReconciler(env, store, hints, base.happenings)
+        self.circuit_monitor = CircuitMonitor(env, store, base.id, directory, hints, base.clock, base.topics)
+        self.circuit_breakers = CircuitBreakers(env, store, self.circuit_monitor)
+        self.quotas = Quotas(env, store, directory, hints, base.id, base.fair_access, base.topics)
+        self.limit_reconciler = LimitReconciler(env, store, hints, base.topics)
         self.held_keys = HeldKeys(store)
-        self.fleet = WorkerOffers(env, store)
-        self.placer = Placer(env, store, directory, hints, self.fleet, base.clock)
-        self.reserver = Reserver(env, store, directory, self.fleet)
+        self.worker_offers = WorkerOffers(env, store)
+        self.placer = Placer(env, store, directory, hints, self.worker_offers, base.clock)
+        self.reserver = Reserver(env, store, directory, self.worker_offers)
         self.backstop = Backstop(env, store, directory, hints)
         self.preemptor = Preemptor(env, store, directory, hints)
 
@@ -48,11 +48,11 @@ class AdmissionPart(ServerPart):
         await self.quotas.step()
 
     def services(self, roles: Collection[str]) -> Sequence[Service]:
-        chosen: list[Service] = [self.hold_watch, self.circuits, self.quotas]
+        chosen: list[Service] = [self.hold_watch, self.circuit_monitor, self.quotas]
         if "gateway" in roles:
             chosen += [self.reserver]
         if "scheduler" in roles:
-            chosen += [self.reranker, self.placer, self.limits, self.backstop, self.preemptor]
+            chosen += [self.reranker, self.placer, self.limit_reconciler, self.backstop, self.preemptor]
         return chosen
 
     async def flush(self) -> None:

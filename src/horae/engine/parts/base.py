@@ -35,18 +35,18 @@ class BasePart(ServerPart):
     def __init__(self, env: Env, store: Store, settings: EngineSettings, features: Sequence[Feature]) -> None:
         self.env, self.store, self.settings, self.features = env, store, settings, features
         self.id: UUID = env.new_id()
-        self.happenings = Topics(store)
+        self.topics = Topics(store)
         self.counters = Counters()
-        self.happenings.settled.subscribe("counters", self.counters.settled)
+        self.topics.settled.subscribe("counters", self.counters.settled)
         if settings.verbose:
-            self.happenings.settled.subscribe("log", self._log)
+            self.topics.settled.subscribe("log", self._log)
         self.epochs = EpochWatch(store)
         self.sealer = Sealer(env, store, settings.master_keys, settings.master_key_file, make=settings.make_master_key)
         self.seals = ExecutionSealer(self.sealer)
         self.secrets = Secrets(env, store, self.sealer)
         self.hints = Hints(env, store, self.id)
         self.events = EventFeed(self.hints)
-        self.outcomes = Outcomes(env, self.hints, self.events, self.counters, self.happenings)
+        self.outcomes = Outcomes(env, self.hints, self.events, self.counters, self.topics)
         self.directory = LocalDirectory(env, store, self.hints, self.id)
         self.parcels = ParcelCache(store)
         self.clock = ClockWatch(env, store, self.hints)

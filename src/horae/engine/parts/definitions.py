@@ -49,9 +49,9 @@ class DefinitionsPart(ServerPart):
             rank=base.directory.rank,
             deletions=self.deletions,
             check_place=self._check_place,
-            held=admission.hold_watch.why_named,
+            held=admission.hold_watch.explain_named,
             default_queue=admission.queues.default_of,
-            warn=admission.fleet.warning,
+            warn=admission.worker_offers.warning,
             derive=self._templates_in(store).derive,
         )
 

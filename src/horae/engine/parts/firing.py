@@ -22,12 +22,12 @@ class FiringPart(ServerPart):
 
     def __init__(self, base: BasePart) -> None:
         env, store, directory, hints, settings = base.env, base.store, base.directory, base.hints, base.settings
-        happenings, outcomes, clock = base.happenings, base.outcomes, base.clock
-        self.scheduler = Scheduler(env, store, directory, hints, settings, clock, base.counters, happenings)
-        self.turns = Turns(env, store, directory, hints, outcomes, happenings)
+        topics, outcomes, clock = base.topics, base.outcomes, base.clock
+        self.scheduler = Scheduler(env, store, directory, hints, settings, clock, base.counters, topics)
+        self.turns = Turns(env, store, directory, hints, outcomes, topics)
         self.zones = ZoneRules(env, store, hints)
         self.joiner = Joiner(env, store, hints, settings, outcomes, clock)
-        self.streaks = Streaks(env, store, hints, happenings)
+        self.streaks = Streaks(env, store, hints, topics)
         self.coming = FireForecasts(env, store)
         self.fires = Fires(env, store)
         ended = [load(feature.ended_counts) for feature in base.features if feature.ended_counts]

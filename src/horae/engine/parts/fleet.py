@@ -25,8 +25,8 @@ class FleetPart(ServerPart):
         env, store, directory, hints = base.env, base.store, base.directory, base.hints
         self.sessions = SessionCache(env, store, directory)
         lanes_of, taste_of = self.sessions.lanes_of, self.sessions.taste_of
-        self.lot = ParkingLot(env, store, directory, hints, base.counters, base.happenings, lanes_of, taste_of)
-        self.hand_backs = HandBacks(env, store, directory, hints, base.happenings, lanes_of, taste_of)
+        self.lot = ParkingLot(env, store, directory, hints, base.counters, base.topics, lanes_of, taste_of)
+        self.hand_backs = HandBacks(env, store, directory, hints, base.topics, lanes_of, taste_of)
         self.presence = Presence(env, store, base.id, base.settings.url, directory)
         self.answers = AnswerBuilder(
             env, directory, base.parcels, base.secrets, base.seals, self.presence, tracer,
@@ -34,7 +34,7 @@ class FleetPart(ServerPart):
         )  # fmt: skip
         self.withholding = MasterKeyCheck(store, base.sealer, base.secrets, directory, hints)
         self.rescuer = Rescuer(env, store, hints, base.settings, base.outcomes, base.clock)
-        self.workers = Workers(env, store, base.settings, base.outcomes, costs=lambda: directory.demands.costs)
+        self.workers = Workers(env, store, base.settings, base.outcomes, costs=lambda: directory.lane_needs.costs)
         self.enrolments = Enrolments(env, store)
         self.autoscale = Autoscale(env, store, directory)
 

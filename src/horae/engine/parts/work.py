@@ -42,7 +42,7 @@ class WorkPart(ServerPart):
         deletions = definitions.deletions
         self.sweeper = Sweeper(env, store, base.id, settings, self.promoter, base.clock, deletions, sweeps)
         self.executions = Executions(
-            env, store, base.outcomes, waits=definitions.dependencies.waits, held=admission.hold_watch.why,
+            env, store, base.outcomes, waits=definitions.dependencies.waits, held=admission.hold_watch.explain,
             retention=settings.retention, traced=traced,
         )  # fmt: skip
         self.signals = SignalSender(env, store, self.executions, hints)
@@ -50,7 +50,7 @@ class WorkPart(ServerPart):
         self.reruns = Reruns(store, self.executions, submitter.submit_all)
         self.audit = ExecutionAuditor(env, store, hints)
         self.surveyor = Surveyor(env, store, admission.hold_watch, fleet.workers)
-        self.gauges = Gauges(env, store, base.id, base.happenings)
+        self.gauges = Gauges(env, store, base.id, base.topics)
 
     def services(self, roles: Collection[str]) -> Sequence[Service]:
         return [self.promoter, self.timeouts, self.sweeper, self.gauges] if "scheduler" in roles else ()

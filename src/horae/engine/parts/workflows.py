@@ -18,9 +18,9 @@ class WorkflowsPart(ServerPart):
     """Opens workflows, looks at those that are due, and shows their graphs."""
 
     def __init__(self, base: BasePart, work: WorkPart, tracer: Tracer | None) -> None:
-        env, store, happenings = base.env, base.store, base.happenings
-        self.opener = WorkflowOpener(env, store, base.directory, base.hints, happenings, tracer)
-        self.flows = WorkflowAdvancer(env, store, base.hints, base.clock, base.outcomes, happenings)
+        env, store, topics = base.env, base.store, base.topics
+        self.opener = WorkflowOpener(env, store, base.directory, base.hints, topics, tracer)
+        self.flows = WorkflowAdvancer(env, store, base.hints, base.clock, base.outcomes, topics)
         self.graphs = WorkflowGraphs(env, store, work.executions)
         self.grid = WorkflowGrid(store)
         self.steps_by_hand = StepsByHand(env, store, work.executions)

@@ -118,7 +118,7 @@ class Namespaces:
     async def changed(self) -> None:
         """Know the namespaces as they are now, here and on other servers."""
         await self._directory.load()
-        self._hints.tell(Hint(queues=True))
+        self._hints.send(Hint(queues=True))
 
 
 def _counted(alive: moves.Alive) -> list[str]:

@@ -56,7 +56,7 @@ class Scheduler:
         settings: EngineSettings,
         clock: ClockWatch,
         counters: Counters,
-        happenings: Topics,
+        topics: Topics,
     ) -> None:
         self._env, self._store, self._directory, self._hints = env, store, directory, hints
         self._clock = clock
@@ -67,7 +67,7 @@ class Scheduler:
         self._scan_at = 0.0
         self._behind = False
         self.fired = 0
-        self._counters, self._happenings = counters, happenings
+        self._counters, self._topics = counters, topics
         self.alarm = Alarm()
         hints.listen(self._on_hint)
 
@@ -129,15 +129,15 @@ class Scheduler:
         now = self._env.now()
         self.fired += sum(len(parcel) for parcel in done.parcels)
         self._counters.fired(((parcel.envelope.due_at, len(parcel)) for parcel in done.parcels), now)
-        self._happenings.fired(FiredParcels(done.parcels, now))
+        self._topics.fired(FiredParcels(done.parcels, now))
         for trouble in done.troubles:
             log.error(
                 "trigger cannot be decided", trigger=str(trouble.trigger), job=str(trouble.job), error=trouble.reason
             )
         events = [created(parcel, now) for parcel in done.parcels[:20]]
-        self._hints.tell(Hint(lanes=done.lanes, wake_at=done.wake_at, events=events))
+        self._hints.send(Hint(lanes=done.lanes, wake_at=done.wake_at, events=events))
         if done.blocked:
-            self._happenings.blocked(None)
+            self._topics.blocked(None)
 
     async def _pause_costly(self, troubles: Sequence[Trouble]) -> None:
         """Pause jobs whose own expressions take too much work: each fire would take it again."""
@@ -146,7 +146,7 @@ class Scheduler:
             if namespace is not None:
                 log.warning("job paused, because an expression takes too much work", job=str(job), error=reason)
                 event = Event("job", job, "auto-paused", namespace, self._env.now())
-                self._hints.tell(Hint(jobs=[job], events=[event]))
+                self._hints.send(Hint(jobs=[job], events=[event]))
 
     def _from(self) -> Mark:
         """The mark below which nothing is left; once a second everything is looked at."""

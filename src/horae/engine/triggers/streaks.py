@@ -25,14 +25,14 @@ class Streaks:
 
     name = "streaks"
 
-    def __init__(self, env: Env, store: Store, hints: Hints, happenings: Topics) -> None:
+    def __init__(self, env: Env, store: Store, hints: Hints, topics: Topics) -> None:
         self._env, self._store, self._hints = env, store, hints
         self._failed: set[UUID] = set()  # jobs of which something failed since the last look
         self._look_at = 0.0
         self.paused = 0
         self.alarm = Alarm()
-        happenings.settled.subscribe(self.name, self._settled)
-        happenings.failed.subscribe(self.name, self._note)
+        topics.settled.subscribe(self.name, self._settled)
+        topics.failed.subscribe(self.name, self._note)
 
     def _settled(self, effects: Effects) -> None:
         self._note({ended.job for ended in effects.ended if ended.state == "failed"})
@@ -63,4 +63,4 @@ class Streaks:
         self.paused += 1
         log.warning("triggers paused after failures", job=str(job), failures=pause.failures, triggers=pause.triggers)
         event = Event("job", job, "auto-paused", namespace, self._env.now())
-        self._hints.tell(Hint(jobs=[job], events=[event]))
+        self._hints.send(Hint(jobs=[job], events=[event]))

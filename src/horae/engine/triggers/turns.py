@@ -33,7 +33,7 @@ class Turns:
         directory: LocalDirectory,
         hints: Hints,
         outcomes: Outcomes,
-        happenings: Topics,
+        topics: Topics,
     ) -> None:
         self._outcomes = outcomes
         self._env, self._store, self._directory, self._hints = env, store, directory, hints
@@ -42,7 +42,7 @@ class Turns:
         self._forget_at, self._forgotten = 0.0, ""
         self.alarm = Alarm()
         hints.listen(self._on_hint)
-        happenings.blocked.subscribe(self.name, lambda _: self.alarm.ring())
+        topics.blocked.subscribe(self.name, lambda _: self.alarm.ring())
 
     def _on_hint(self, hint: Hint) -> None:
         if any(event.job in self._jobs and event.state in FINAL for event in hint.events):
@@ -73,7 +73,7 @@ class Turns:
             done = await self._store.change(
                 lambda now: turns.pass_on(one.key, self._directory.rank, self._env.new_id, now)
             )
-            self._hints.tell(Hint(lanes=done.lanes, wake_at=done.wake_at))
+            self._hints.send(Hint(lanes=done.lanes, wake_at=done.wake_at))
         elif one.cancels:
             asked[one.key] = one.holder
             if self._asked.get(one.key) != one.holder:

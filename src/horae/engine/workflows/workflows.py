@@ -48,11 +48,11 @@ class WorkflowOpener:
         store: Store,
         directory: LocalDirectory,
         hints: Hints,
-        happenings: Topics,
+        topics: Topics,
         tracer: Tracer | None = None,
     ) -> None:
         self._env, self._store, self._directory, self._hints = env, store, directory, hints
-        self._happenings, self._tracer = happenings, tracer
+        self._topics, self._tracer = topics, tracer
         self._known = -1  # the directory's version in which the lanes were looked for
         self._lanes: frozenset[int] = frozenset()
         self.opened = 0
@@ -100,15 +100,15 @@ class WorkflowOpener:
             granted.setdefault(slice.lane, []).append(slice)
         for lane, slices in granted.items():
             self._directory.granted(lane, slices)
-        self._directory.estimates.picked(claimed.means, self._directory.lanes)
+        self._directory.estimates.learn_sizes(claimed.means, self._directory.lanes)
         left = self._directory.claimed(claimed.lanes, marks)
         if claimed.full:
             self._directory.shut(claimed.full, marks)
         if claimed.freed:
-            self._happenings.freed(claimed.freed)
-        self._hints.tell(Hint(wake_at=claimed.wake_at))
+            self._topics.freed(claimed.freed)
+        self._hints.send(Hint(wake_at=claimed.wake_at))
         if opened.executions:
-            self._happenings.opened(None)
+            self._topics.opened(None)
         self._store.started(opened.started)
         self._store.made(opened.started.parcels)
         return bool(claimed.running or left.keys() - claimed.full.keys())
@@ -137,7 +137,7 @@ class WorkflowAdvancer:
         hints: Hints,
         clock: ClockWatch,
         outcomes: Outcomes,
-        happenings: Topics,
+        topics: Topics,
     ) -> None:
         self._env, self._store, self._clock = env, store, clock
         self._outcomes = outcomes
@@ -145,7 +145,7 @@ class WorkflowAdvancer:
         self._idle = True  # no workflow is under way, as far as this server knows
         self.alarm = Alarm()
         hints.listen(self._on_hint)
-        happenings.opened.subscribe(self.name, lambda _: self.wake())
+        topics.opened.subscribe(self.name, lambda _: self.wake())
 
     def wake(self) -> None:
         """There are workflows, and some of them may be to begin."""

@@ -23,12 +23,12 @@ class EventsPart(ServerPart):
 
     def __init__(self, node: ServerNode) -> None:
         env, store, base = node.env, node.store, node.base
-        directory, hints, happenings = base.directory, base.hints, base.happenings
-        self.intake = EventIntake(env, store, directory, hints, node.admission.quotas, happenings)
+        directory, hints, topics = base.directory, base.hints, base.topics
+        self.intake = EventIntake(env, store, directory, hints, node.admission.quotas, topics)
         self.hook_secrets = HookSecrets(env, store, base.sealer, base.secrets)
         self.hooks = Hooks(env, store, self.intake, lambda: node.fleet.presence.url, self.hook_secrets)
         places = Places(node.settings.watch_roots)
-        self.watcher = Watcher(env, store, directory, hints, base.clock, self.intake.check, places, happenings)
+        self.watcher = Watcher(env, store, directory, hints, base.clock, self.intake.check, places, topics)
 
     def services(self, roles: Collection[str]) -> Sequence[Service]:
         return [self.watcher] if "scheduler" in roles else ()

@@ -13,7 +13,7 @@ class RolloutsPart(ServerPart):
 
     def __init__(self, node: ServerNode) -> None:
         base = node.base
-        self.rollouts = Rollouts(node.env, node.store, node.id, base.hints, node.definitions.jobs, base.happenings)
+        self.rollouts = Rollouts(node.env, node.store, node.id, base.hints, node.definitions.jobs, base.topics)
 
     def services(self, roles: Collection[str]) -> Sequence[Service]:
         return [self.rollouts]

@@ -17,9 +17,9 @@ class StatisticsPart(ListsJobs):
     """Counts outcomes by minute, hour and day, and shows them."""
 
     def __init__(self, node: ServerNode) -> None:
-        env, store, happenings = node.env, node.store, node.base.happenings
-        self.statistics = Statistics(env, store, node.id, happenings)
-        self.recounter = Recounter(env, store, node.id, happenings)
+        env, store, topics = node.env, node.store, node.base.topics
+        self.statistics = Statistics(env, store, node.id, topics)
+        self.recounter = Recounter(env, store, node.id, topics)
         self.job_statistics = JobStatistics(env, store)
         self.overview = Overview(
             env, store, node.base.directory, node.work.gauges, node.firing.coming, node.fleet.workers

@@ -19,7 +19,7 @@ class TracingPart(ServerPart):
         self.flows: FlowSpans | None = None
         if self.tracing is not None:
             self.flows = FlowSpans(node.store, node.base.directory.definitions, self.tracing)
-            node.base.happenings.settled.subscribe("tracing", self._settled)
+            node.base.topics.settled.subscribe("tracing", self._settled)
 
     @property
     def sink(self) -> SpanSink | None:

@@ -24,12 +24,12 @@ class ServiceMetrics(Collector):
             "automatic_pauses", "Jobs that this server paused for failures in a row.", node.firing.streaks.paused
         )
         yield counter(
-            "preempted_executions", "Executions that this server asked to give way.", node.admission.preemptor.asked
+            "preempted_executions", "Executions that this server asked to give way.", node.admission.preemptor.requested
         )
         told = "Executions that waited for limits that had room: a few after a server was killed, more are a fault."
-        yield counter("limit_repairs", told, node.admission.limits.repaired)
+        yield counter("limit_repairs", told, node.admission.limit_reconciler.repaired)
         told = "Changes of circuits that this server made, by what they changed to: open, half-open or closed."
-        yield counter("circuit_changes", told, by(node.admission.circuits.changes), ["state"])
+        yield counter("circuit_changes", told, by(node.admission.circuit_monitor.changes), ["state"])
 
 
 class ServerInfoMetrics(Collector):

@@ -17,7 +17,9 @@ LOOK = 1.0  # seconds between looks without a hint
 SOON = 0.02  # seconds before executions in other hands are looked at again
 FORGETS = 3600.0  # seconds between deletions of unused lanes
 BATCH = 500  # slices moved in one transaction
-REST = 4  # pause after a look, as a multiple of its duration: a lane with a million slices is looked at less often
+REST_FACTOR = (
+    4  # pause after a look, as a multiple of its duration: a lane with a million slices is looked at less often
+)
 
 
 class Placer:
@@ -26,27 +28,27 @@ class Placer:
     name = "placer"
 
     def __init__(
-        self, env: Env, store: Store, directory: LocalDirectory, hints: Hints, fleet: WorkerOffers, clock: ClockWatch
+        self, env: Env, store: Store, directory: LocalDirectory, hints: Hints, offers: WorkerOffers, clock: ClockWatch
     ) -> None:
         self._env, self._store, self._directory, self._hints = env, store, directory, hints
-        self._fleet, self._clock = fleet, clock
+        self._offers, self._clock = offers, clock
         self._forgets_at = env.clock.monotonic() + FORGETS
         self.alarm = Alarm()
         hints.listen(self._on_hint)
 
     def _on_hint(self, hint: Hint) -> None:
-        if hint.lanes and self._directory.demands.is_passing(hint.lanes):
+        if hint.lanes and self._directory.lane_needs.has_temporary(hint.lanes):
             self.alarm.ring()
 
     async def step(self) -> Wait:
         """Look at every occupied lane that executions leave again."""
         await self._forget()
-        lanes = [self._directory.lanes[id] for id in self._directory.demands.passing()]
+        lanes = [self._directory.lanes[id] for id in self._directory.lane_needs.occupied_temporary()]
         if not lanes or not self._clock.trusted:
             return LOOK
         begun = self._env.clock.monotonic()
         waits = [await self._look(lane) for lane in lanes]
-        rest = REST * (self._env.clock.monotonic() - begun)
+        rest = REST_FACTOR * (self._env.clock.monotonic() - begun)
         return 0.0 if 0.0 in waits else min(LOOK, max(rest, min(waits)))
 
     async def _forget(self) -> None:
@@ -60,12 +62,12 @@ class Placer:
     async def _look(self, lane: Lane) -> Wait:
         """Move the executions that leave a lane now; return the wait until more are due."""
         now = self._env.now()
-        if self._directory.demands.terms[lane.id].affinity is not None:
+        if self._directory.lane_needs.terms[lane.id].affinity is not None:
             done = await self._store.write(lambda: affinity.direct(lane.id, lane.needs, BATCH, now))
-            await self._tell(done)
+            await self._publish(done)
             return 0.0 if done.rows == BATCH else LOOK
-        patience = self._directory.demands.terms[lane.id].patience
-        offers, queue = await self._fleet.offers(lane.namespace), self._directory.queues[lane.queue].name
+        patience = self._directory.lane_needs.terms[lane.id].patience
+        offers, queue = await self._offers.offers(lane.namespace), self._directory.queues[lane.queue].name
 
         def there(terms: Requirements) -> bool:
             return any(able(offers, queue, terms))
@@ -80,10 +82,10 @@ class Placer:
     async def _move(self, lane: Lane, needs: frozenset[str], since: Instant) -> Relaxed:
         """Move the executions queued since an instant to the lane with these needs, and send a hint."""
         moved = await self._store.write(lambda: relax.relax(lane.id, since, needs, BATCH, self._env.now()))
-        await self._tell(moved)
+        await self._publish(moved)
         return moved
 
-    async def _tell(self, moved: Relaxed) -> None:
+    async def _publish(self, moved: Relaxed) -> None:
         if not moved.lanes.keys() <= self._directory.lanes.keys():
             await self._directory.load()
-        self._hints.tell(Hint(lanes=moved.lanes, amounts=moved.amounts))
+        self._hints.send(Hint(lanes=moved.lanes, amounts=moved.amounts))

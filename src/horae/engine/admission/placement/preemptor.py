@@ -15,7 +15,7 @@ from horae.store.admission.placement import preempt
 from horae.store.contract import Store
 
 LOOK = 1.0  # seconds between two looks, however much arrives
-BREATH = 0.1  # seconds between two looks, however much arrives
+LOOK_AT_MOST_EVERY = 0.1  # seconds between two looks, however much arrives
 MOST_LANES = 10_000
 log = structlog.get_logger("horae.engine")
 
@@ -29,7 +29,7 @@ class Preemptor:
         self._env, self._store, self._directory, self._hints = env, store, directory, hints
         self._lanes: set[int] = set()  # where preempting work has waited: arrivals there are looked at without delay
         self._looked_at = 0.0
-        self.asked = 0
+        self.requested = 0
         self.alarm = Alarm()
         hints.listen(self._on_hint)
 
@@ -40,7 +40,7 @@ class Preemptor:
     async def step(self) -> Wait:
         """Look for waiting executions that preempt, and decide for their namespaces."""
         now = self._env.clock.monotonic()
-        early = self._looked_at + BREATH - now
+        early = self._looked_at + LOOK_AT_MOST_EVERY - now
         if early > 0:
             return early
         self._looked_at = now
@@ -60,9 +60,9 @@ class Preemptor:
         done = await self._store.write(lambda: preempt.preempt(namespace, lanes, paused, rules, now))
         if not done.items:
             return
-        self.asked += done.items
+        self.requested += done.items
         log.info("running work gives way", items=done.items, sessions=len(done.sessions))
-        self._hints.tell(Hint(sessions=done.sessions, lanes=done.lanes))
+        self._hints.send(Hint(sessions=done.sessions, lanes=done.lanes))
 
     def _may_take(self, session: Session) -> frozenset[int]:
         """Return the lanes that a session may take from and that no limit blocks; blocked work preempts nothing."""

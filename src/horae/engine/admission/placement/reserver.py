@@ -25,15 +25,15 @@ class Reserver:
 
     name = "reserver"
 
-    def __init__(self, env: Env, store: Store, directory: LocalDirectory, fleet: WorkerOffers) -> None:
-        self._env, self._store, self._directory, self._fleet = env, store, directory, fleet
+    def __init__(self, env: Env, store: Store, directory: LocalDirectory, offers: WorkerOffers) -> None:
+        self._env, self._store, self._directory, self._offers = env, store, directory, offers
         self.alarm = Alarm()
 
     async def step(self) -> Wait:
         """Look at the first executions of lanes that take more than a slot."""
-        known = map(self._directory.lanes.__getitem__, self._directory.demands.costly())
+        known = map(self._directory.lanes.__getitem__, self._directory.lane_needs.occupied_costly())
         lanes = {lane.id: lane for lane in known if lane.queue not in self._directory.held}
-        if not lanes and not self._directory.demands.reserved:
+        if not lanes and not self._directory.lane_needs.reserved:
             return LOOK
         passed = await self._store.read(lambda: reserve.passed(lanes))
         if await self._change(lanes, passed):
@@ -58,16 +58,17 @@ class Reserver:
     async def _live(self, lanes: Iterable[Lane]) -> set[UUID]:
         found: set[UUID] = set()
         for namespace in {lane.namespace for lane in lanes}:
-            found.update(offer.session for offer in await self._fleet.offers(namespace) if offer.session is not None)
+            found.update(offer.session for offer in await self._offers.offers(namespace) if offer.session is not None)
         return found
 
     async def _loads(self, lane: Lane) -> list[SessionLoad]:
         """Return the load of each worker that is large enough for a lane."""
-        queue, terms = self._directory.queues[lane.queue].name, self._directory.demands.terms[lane.id]
-        fitting = {offer.session: offer for offer in able(await self._fleet.offers(lane.namespace), queue, terms)}
+        queue, terms = self._directory.queues[lane.queue].name, self._directory.lane_needs.terms[lane.id]
+        fitting = {offer.session: offer for offer in able(await self._offers.offers(lane.namespace), queue, terms)}
         ids = [id for id in fitting if id is not None]
         held = await self._store.read(lambda: sessions.held_by_lane(ids))
         slots = {id: capacity_of(fitting[id].capabilities)[SLOTS] for id in ids}
         return [
-            SessionLoad(id, used(slots[id], held[id], self._directory.demands.costs)[SLOTS] / slots[id]) for id in ids
+            SessionLoad(id, used(slots[id], held[id], self._directory.lane_needs.costs)[SLOTS] / slots[id])
+            for id in ids
         ]

@@ -46,7 +46,7 @@ async def other_queues(sources: Sources, case: ExecutionCase) -> list[Blocker]:
     views = sources.directory.views() if case.is_queued else []
     first: set[int] = set()
     for session in case.fitting():
-        taste, may = sources.directory.tastes.of(session), sources.directory.may_take(session)
+        taste, may = sources.directory.tastes.for_session(session), sources.directory.may_take(session)
         others = {view.queue for view in views if view.lane in may and view.queue != case.queue}
         before = {queue for queue in others if taste is not None and _comes_before(taste, queue, case.queue)}
         if not before:
@@ -71,7 +71,7 @@ def _comes_before(taste: QueuePreferences, other: int, own: int) -> bool:
 
 async def reserved(sources: Sources, case: ExecutionCase) -> list[Blocker]:
     """Workers that fit and keep their room for something large that was passed over."""
-    fitting, kept = case.fitting(), sources.directory.demands.reserved
+    fitting, kept = case.fitting(), sources.directory.lane_needs.reserved
     if not case.is_queued or not fitting:
         return []
     if any(kept.get(session.id, case.place.lane) == case.place.lane for session in fitting):

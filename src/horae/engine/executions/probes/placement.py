@@ -42,11 +42,12 @@ async def room(sources: Sources, case: ExecutionCase) -> list[Blocker]:
         return []
     held = await sources.store.read(lambda: held_by_lane(session.id for session in fitting))
     taken = {
-        session.id: used(session.concurrency, held[session.id], sources.directory.demands.costs) for session in fitting
+        session.id: used(session.concurrency, held[session.id], sources.directory.lane_needs.costs)
+        for session in fitting
     }
     if any(_has_room(terms, session, taken[session.id]) for session in fitting):
         return []
-    kept = next((s.worker for s in fitting if sources.directory.demands.reserved.get(s.id) == case.place.lane), None)
+    kept = next((s.worker for s in fitting if sources.directory.lane_needs.reserved.get(s.id) == case.place.lane), None)
     message = f"No worker that fits has {' and '.join(amounts(terms.cost))} free at once."
     if kept is not None:
         message += f" {kept} takes nothing else until it has."
@@ -56,7 +57,7 @@ async def room(sources: Sources, case: ExecutionCase) -> list[Blocker]:
 
 def _terms(sources: Sources, case: ExecutionCase) -> Requirements | None:
     """What the lane asks for that it stands in; None when it stands in none."""
-    return sources.directory.demands.terms.get(case.place.lane) if case.is_queued else None
+    return sources.directory.lane_needs.terms.get(case.place.lane) if case.is_queued else None
 
 
 def _has_room(terms: Requirements, session: Session, taken: dict[str, int]) -> bool:

@@ -17,14 +17,14 @@ async def paused(sources: Sources, case: Case) -> list[Blocker]:
 
 
 async def queue_paused(sources: Sources, case: Case) -> list[Blocker]:
-    hold = sources.holds.of_queue(case.namespace, case.queue)
+    hold = sources.holds.hold_of_queue(case.namespace, case.queue)
     if hold is None or not hold.is_pause:
         return []
     return [_kept(hold, case, "queue-paused")]
 
 
 async def held(sources: Sources, case: Case) -> list[Blocker]:
-    hold = sources.holds.of_queue(case.namespace, case.queue)
+    hold = sources.holds.hold_of_queue(case.namespace, case.queue)
     if hold is None or hold.is_pause:
         return []
     return [_kept(hold, case, "held", calendar=hold.calendar)]

@@ -107,7 +107,7 @@ async def ahead_of(sources: Sources, case: ExecutionCase) -> explain_reads.Ahead
         for lane in known.values()
         if lane.queue == case.queue
         and share in (None, lane.share)
-        and any(fits(sources.directory.demands.terms[lane.id], session.capabilities) for session in fitting)
+        and any(fits(sources.directory.lane_needs.terms[lane.id], session.capabilities) for session in fitting)
     ]
     wanted = {case.place.lane, *lanes}
     found = await sources.store.read(lambda: explain_reads.ahead_of(wanted, rank, parcel_of(id), case.place.lo))

@@ -113,7 +113,7 @@ class Alerts:
             raise Conflict("This alert is over.", "There is nothing left to acknowledge.")
         if found.state == "firing":
             event = Event("alert", found.id, "acknowledged", namespace, self._env.now(), found.job)
-            self._hints.tell(Hint(events=[event]))
+            self._hints.send(Hint(events=[event]))
         return (await self._shown([found]))[0]
 
     async def acknowledge_rule(self, namespace: int, name: str, by: str) -> AcknowledgedView:
@@ -122,7 +122,7 @@ class Alerts:
         changed = await self._store.change(lambda now: moves.acknowledge_all(namespace, name, by, now))
         events = [Event("alert", id, "acknowledged", namespace, self._env.now(), job) for id, job in changed]
         if events:
-            self._hints.tell(Hint(events=events[:MOST_TOLD]))
+            self._hints.send(Hint(events=events[:MOST_TOLD]))
         return AcknowledgedView(rule=name, acknowledged=len(changed))
 
     async def test_rule(self, namespace: int, name: str) -> TestView:

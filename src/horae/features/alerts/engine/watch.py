@@ -168,7 +168,7 @@ class AlertWatch:
             tell = log.warning if state == "firing" else log.info
             tell(f"alert is {state}", rule=alert.rule, subject=alert.subject, alert=str(alert.id), said=alert.message)
             event = Event("alert", alert.id, state, alert.namespace, self._env.now(), alert.job)
-            self._hints.tell(Hint(events=[event]))
+            self._hints.send(Hint(events=[event]))
 
     async def _forget(self) -> None:
         if self._env.clock.monotonic() < self._forget_at:

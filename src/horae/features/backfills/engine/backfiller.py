@@ -53,5 +53,5 @@ class Backfiller:
             now = env.now()
             self.started += sum(map(len, worked.parcels))
             events = [created(parcel, now) for parcel in worked.parcels[:20]]
-            self._hints.tell(Hint(lanes=worked.lanes, wake_at=worked.wake_at, events=events))
+            self._hints.send(Hint(lanes=worked.lanes, wake_at=worked.wake_at, events=events))
         return worked

@@ -45,9 +45,9 @@ class EventIntake:
         directory: LocalDirectory,
         hints: Hints,
         quotas: Quotas,
-        happenings: Topics,
+        topics: Topics,
     ) -> None:
-        self._happenings = happenings
+        self._topics = topics
         self._env, self._store, self._directory, self._hints, self._quotas = env, store, directory, hints, quotas
         self._params = ParamsChecker()
         self._together: dict[int, Batcher[Sequence[NewEvent], list[StoredEvent]]] = {}
@@ -71,7 +71,7 @@ class EventIntake:
 
     async def send(self, namespace: int, given: Sequence[NewEvent]) -> list[EventView]:
         """Take events of the API. Raises Conflict when an id came before with another payload."""
-        self._quotas.keep_pace(namespace, COSTS * len(given))
+        self._quotas.check_submit_rate(namespace, COSTS * len(given))
         try:
             taken = await self._batcher(namespace).do(given)
         except events.OtherPayload as other:
@@ -138,15 +138,15 @@ class EventIntake:
             )
 
         try:
-            done = await self._quotas.patiently((namespace, 0), len(given), take)
+            done = await self._quotas.retry_while_full((namespace, 0), len(given), take)
         except OverQuota:
             done = await take(patient=False)
         self._store.made(done.parcels)
         now = env.now()
         told = [created(parcel, now) for parcel in done.parcels[:20]]
-        self._hints.tell(Hint(lanes=done.lanes, wake_at=done.wake_at, events=told))
+        self._hints.send(Hint(lanes=done.lanes, wake_at=done.wake_at, events=told))
         if done.blocked:
-            self._happenings.blocked(None)
+            self._topics.blocked(None)
         return done.events
 
     async def list(self, namespace: int, *, name: str | None, limit: int, cursor: str | None) -> Page[EventView]:

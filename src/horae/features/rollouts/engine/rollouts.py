@@ -45,12 +45,12 @@ class Rollouts:
 
     name = "rollouts"
 
-    def __init__(self, env: Env, store: Store, node: UUID, hints: Hints, jobs: Jobs, happenings: Topics) -> None:
+    def __init__(self, env: Env, store: Store, node: UUID, hints: Hints, jobs: Jobs, topics: Topics) -> None:
         self._env, self._store, self._node, self._hints, self._jobs = env, store, node, hints, jobs
         self._trials: list[RolloutAttempts] = []
         self._count_at = 0.0
         self.alarm = Alarm()
-        happenings.settled.subscribe(self.name, self._settled)
+        topics.settled.subscribe(self.name, self._settled)
 
     async def get(self, namespace: int, ref: str) -> RolloutView:
         """A job's newest rollout, whether it is on or not. Raises NotFound."""
@@ -182,7 +182,7 @@ class Rollouts:
         tell(f"rollout is {rollout.state}", job=job.name, cause=rollout.cause, by=rollout.by)
 
     def _hear(self, job: Job, state: str) -> None:
-        self._hints.tell(Hint(events=[Event("rollout", job.id, state, job.namespace, self._env.now(), job.id)]))
+        self._hints.send(Hint(events=[Event("rollout", job.id, state, job.namespace, self._env.now(), job.id)]))
 
 
 def _refuse_workflow(job: Job) -> None:

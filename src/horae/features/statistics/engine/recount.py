@@ -28,8 +28,8 @@ class Recounter:
 
     name = "recounter"
 
-    def __init__(self, env: Env, store: Store, node: UUID, happenings: Topics) -> None:
-        self._env, self._store, self._node, self._happenings = env, store, node, happenings
+    def __init__(self, env: Env, store: Store, node: UUID, topics: Topics) -> None:
+        self._env, self._store, self._node, self._topics = env, store, node, topics
         self._alone = not store.driver.is_shared
         self.alarm = Alarm()
 
@@ -57,7 +57,7 @@ class Recounter:
         if jobs:
             total = sum((counts.ended for counts in jobs.values()), 0)
             log.info("recounted what a killed server had not written", server=str(lost.id), executions=total)
-            self._happenings.failed([job for job, counts in jobs.items() if counts.failed])
+            self._topics.failed([job for job, counts in jobs.items() if counts.failed])
 
 
 def _minute_after(at: Instant) -> Instant:

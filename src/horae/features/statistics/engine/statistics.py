@@ -31,7 +31,7 @@ class Statistics:
 
     name = "statistics"
 
-    def __init__(self, env: Env, store: Store, node: UUID, happenings: Topics) -> None:
+    def __init__(self, env: Env, store: Store, node: UUID, topics: Topics) -> None:
         self._env, self._store, self._node = env, store, node
         self._jobs: dict[tuple[UUID, int], JobTally] = {}  # by minute: since the last flush
         self._minutes: dict[tuple[UUID, int], JobTally] = {}  # the same, in wider spans already and not written
@@ -41,10 +41,10 @@ class Statistics:
         self._namespace_spans = Tallies(NAMESPACE_SPANS, NamespaceTally, statistics.put_namespaces, env.new_id)
         self._writing = asyncio.Lock()
         self.alarm = Alarm()
-        happenings.settled.subscribe(self.name, self.add)
-        happenings.cancelled.subscribe(self.name, self._cancelled)
-        happenings.fired.subscribe(self.name, self._fired)
-        happenings.sampled.subscribe(self.name, self._sampled)
+        topics.settled.subscribe(self.name, self.add)
+        topics.cancelled.subscribe(self.name, self._cancelled)
+        topics.fired.subscribe(self.name, self._fired)
+        topics.sampled.subscribe(self.name, self._sampled)
 
     def add(self, effects: Effects) -> None:
         """Count a batch of reports."""

@@ -54,7 +54,7 @@ async def list_circuits(call: ApiCall) -> Response:
 )  # fmt: skip
 async def get_circuit(call: ApiCall, query: WhichCircuit) -> Response:
     """Read a job's circuit, or those of its keys, and what they went through."""
-    return ok(await call.node.admission.circuit_breakers.of(call.namespace, call.path("ref"), query.key))
+    return ok(await call.node.admission.circuit_breakers.show(call.namespace, call.path("ref"), query.key))
 
 
 @post(

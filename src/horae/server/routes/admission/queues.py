@@ -126,4 +126,4 @@ async def purge(call: ApiCall, query: Purge) -> Response:
 
 
 async def _shown(call: ApiCall, queue: Queue) -> Response:
-    return ok(await call.node.admission.queue_views.of(queue))
+    return ok(await call.node.admission.queue_views.show(queue))

@@ -74,9 +74,9 @@ class Watcher:
         clock: ClockWatch,
         check: Check,
         places: Places,
-        happenings: Topics,
+        topics: Topics,
     ) -> None:
-        self._happenings = happenings
+        self._topics = topics
         self._env, self._store, self._directory, self._hints = env, store, directory, hints
         self._clock, self._check, self.places = clock, check, places
         self._looking: set[asyncio.Task[None]] = set()
@@ -166,9 +166,9 @@ class Watcher:
         self._store.made(done.parcels)
         now = self._env.now()
         events = [created(parcel, now) for parcel in done.parcels[:20]]
-        self._hints.tell(Hint(lanes=done.lanes, wake_at=done.wake_at, events=events))
+        self._hints.send(Hint(lanes=done.lanes, wake_at=done.wake_at, events=events))
         if done.blocked:
-            self._happenings.blocked(None)
+            self._topics.blocked(None)
 
 
 class Look:
