@@ -39,12 +39,12 @@ def test_a_rule_is_put_by_options_over_a_file(tmp_path: Path):
     file = tmp_path / "old.yaml"
     file.write_text("kind: queue-age\nafter: 1h\nqueues: [slow]\n")
     api = FakeApi({"PUT /alert-rules/old": RULE, "POST /alert-rules/old/pause": RULE})
-    given = ("--after", "5m", "--channel", "ops", "--repeat-every", "4h", "--at-most", "5/1h", "--no-recovery")
+    given = ("--after", "5m", "--channel", "ops", "--repeat-every", "4h", "--max-notices", "5/1h", "--no-recovery")
     said = run(api, "alerts", "rules", "put", "old", "-f", str(file), *given).stdout
     assert said == "Rule old is at version 2; it tells ops.\n"
     assert api.requests[-1].body == {
         "kind": "queue-age", "after": "5m", "queues": ["slow"], "channels": ["ops"], "repeatEvery": "4h",
-        "atMost": "5/1h", "recovery": False,
+        "maxNotices": "5/1h", "recovery": False,
     }  # fmt: skip
     run(
         api,

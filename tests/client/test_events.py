@@ -32,7 +32,7 @@ async def test_a_webhook_is_made_called_and_ended():
         await client.jobs.edit(
             "double", triggers=[{"name": "hook", "webhook": True, "params": {"i": "${event.payload.n}"}}]
         )
-        made = (await client.events.make_webhook("double", "hook")).raw
+        made = (await client.events.create_webhook("double", "hook")).raw
         path = made["url"][made["url"].index("/api/") :]
         at = system_env().now() // SECOND
         signature = sign(made["secret"], "m1", at, b'{"n":3}')
@@ -46,8 +46,8 @@ async def test_a_webhook_is_made_called_and_ended():
 
         assert done.result == 6
         assert "secret" not in (await client.events.webhook("double", "hook")).raw
-        await client.events.end_webhook("double", "hook")
+        await client.events.delete_webhook("double", "hook")
         with pytest.raises(NotFound):
             await client._caller.ask(call)
         with pytest.raises(BadInput):
-            await client.events.make_webhook("double", "hook", secret="short")
+            await client.events.create_webhook("double", "hook", secret="short")

@@ -15,7 +15,7 @@ async def test_a_namespace_and_a_job_tell_how_they_fare():
         )
         (_, double) = await client.jobs.list(statistics=True)
 
-        assert (seen.counts["queued"], seen.workers["active"], len(seen.raw["dial"]["past"])) == (0, 1, 24)
+        assert (seen.counts["queued"], seen.workers["active"], len(seen.raw["timeline"]["past"])) == (0, 1, 24)
         assert fares.executions in (0, 1)
         assert [item["executionId"] for item in grid.raw["items"]] == [done.id]
         assert [day["day"] for day in days.raw["days"]] == ["2026-01-01", "2026-01-02"]

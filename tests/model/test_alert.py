@@ -37,7 +37,7 @@ def opened(subject: str, number: int = 1, **more) -> Open:
 
 @pytest.mark.parametrize("kind", RULES.tables)
 def test_every_kind_is_written_as_it_is_read(kind):
-    rule = RULES.read({"kind": kind, "channels": "ops", "repeatEvery": "4h", "atMost": "5/1h"})
+    rule = RULES.read({"kind": kind, "channels": "ops", "repeatEvery": "4h", "maxNotices": "5/1h"})
     assert (rule.channels, rule.repeat_every, rule.at_most) == (("ops",), 4 * HOUR, Rate(5, HOUR, 5))
     assert RULES.read(RULES.write(rule)) == rule
 
@@ -53,7 +53,7 @@ def test_every_kind_is_written_as_it_is_read(kind):
         ({"kind": "lag", "jobs": ["a b"]}, "jobs[0]"),
         ({"kind": "lag", "after": "2d"}, "after"),
         ({"kind": "lag", "recovery": "no"}, "recovery"),
-        ({"kind": "lag", "atMost": "20/1s"}, "atMost"),
+        ({"kind": "lag", "maxNotices": "20/1s"}, "maxNotices"),
         ({"kind": "lag", "repeatEvery": "1s"}, "repeatEvery"),
         ({"kind": "success-rate", "below": 0.9}, "below"),
         ({"kind": "success-rate", "below": "101%"}, "below"),
@@ -86,7 +86,7 @@ def test_rates_count_from_a_minimum_on():
 
 
 def test_what_runs_too_long_is_measured_by_what_is_usual():
-    rule = RULES.read({"kind": "overlong", "times": 3, "atLeast": "1m"})
+    rule = RULES.read({"kind": "overlong", "times": 3, "minDuration": "1m"})
     assert not too_long(rule, HOUR, None)
     assert not too_long(rule, 30 * SECOND, SECOND)
     assert not too_long(rule, 3 * MINUTE, MINUTE)

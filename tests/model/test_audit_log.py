@@ -73,7 +73,7 @@ def test_a_removed_row_is_named():
     broken = check(links, head).broken
     assert broken is not None
     assert broken.seq == 3
-    assert "missing" in broken.why
+    assert "missing" in broken.reason
 
 
 def test_rows_that_changed_places_are_named():
@@ -96,7 +96,7 @@ def test_a_cut_end_with_a_head_made_to_fit_is_not_signed():
     forged = ChainHead(3, links[2].hash, head.signature)
     broken = check(links[:3], forged).broken
     assert broken is not None
-    assert "signed" in broken.why
+    assert "signed" in broken.reason
 
 
 def test_a_row_added_behind_the_head_is_noticed():

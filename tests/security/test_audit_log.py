@@ -211,7 +211,7 @@ async def test_a_cut_end_with_a_head_made_to_fit_is_found_by_its_signature(api: 
     assert (found["signed"], found["broken"]) == (True, None)
     await do(node, "DELETE FROM audit_log WHERE seq > 2")
     await do(node, "UPDATE audit_head SET seq = 2, hash = (SELECT hash FROM audit_log WHERE seq = 2)")
-    assert "signed" in (await verdict(api))["broken"]["why"]
+    assert "signed" in (await verdict(api))["broken"]["reason"]
 
 
 @both

@@ -67,9 +67,9 @@ async def test_the_overview_tells_what_happens_and_what_did(api: Api, node: Serv
     (queue,) = seen["queues"]
     assert queue == {**queue, "queue": "default", "queued": 1, "running": 0, "oldestSeconds": 30.0, "held": False}
     assert seen["workers"] == {"active": 0, "draining": 0, "lost": 0, "slots": 0, "busy": 0}
-    assert [len(seen["dial"][part]) for part in ("past", "coming")] == [24, 24]
-    assert sum(point["failed"] for point in seen["dial"]["past"]) == 1
-    assert [point["fires"] for point in seen["dial"]["coming"][1:]] == [3] * 23
+    assert [len(seen["timeline"][part]) for part in ("past", "coming")] == [24, 24]
+    assert sum(point["failed"] for point in seen["timeline"]["past"]) == 1
+    assert [point["fires"] for point in seen["timeline"]["coming"][1:]] == [3] * 23
     month = await get(api, f"/api/v1/overview?from={format_instant(clock.now() - 31 * DAY)}")
     assert len(month["series"]) <= 120
     assert month["ended"] == seen["ended"]

@@ -64,7 +64,7 @@ async def test_retries(stage: Stage):
 
 async def test_what_runs_too_long_and_what_will_be_late(stage: Stage):
     await stage.job()
-    await rule(stage, "overlong", times=2, atLeast="10s")
+    await rule(stage, "overlong", times=2, minDuration="10s")
     await rule(stage, "deadline-risk")
     worker = await stage.worker()
     await run(stage, worker, "success", "success", seconds=30)

@@ -15,7 +15,7 @@ RULES: dict[str, tuple[str, tuple[str, ...]]] = {
     "success-rate": ("jobs", ("below", "window", "minimum")),
     "failures-in-a-row": ("jobs", ("count",)),
     "retry-rate": ("jobs", ("above", "window", "minimum")),
-    "overlong": ("jobs", ("times", "atLeast")),
+    "overlong": ("jobs", ("times", "minDuration")),
     "late-worker": ("workers", ("after",)),
     "lag": ("jobs", ("after",)),
     "queue-age": ("queues", ("after",)),
@@ -24,7 +24,7 @@ RULES: dict[str, tuple[str, tuple[str, ...]]] = {
     "worker-lost": ("workers", ("within",)),
     "circuit-open": ("jobs", ()),
 }
-OF_RULES = ("channels", "severity", "description", "repeatEvery", "atMost", "recovery")
+OF_RULES = ("channels", "severity", "description", "repeatEvery", "maxNotices", "recovery")
 CHANNELS: dict[str, dict[str, Any]] = {
     "webhook": {"url": "https://hooks.example.com:8443/T0/x"},
     "email": {"host": "smtp.example.com", "from": "a@b.c", "to": "o@b.c"},
@@ -44,13 +44,13 @@ TEMPLATE = {"name": "backup", "job": {"command": ["backup", "${with.region}"]}, 
 OWN: dict[str, tuple[Any, ...]] = {
     **dict.fromkeys(("jobs", "queues", "workers"), (["etl-*", "report"], "report", ["a", "a"], ["x"] * 101, ["é"])),
     **dict.fromkeys(("below", "above"), ("95%", " 7 %", "100%", "101%", "0.5%", "1%", 50)),
-    **dict.fromkeys(("window", "after", "since", "margin", "within", "atLeast"), ("24h", "30d", "366d", "1ms", 60)),
+    **dict.fromkeys(("window", "after", "since", "margin", "within", "minDuration"), ("24h", "30d", "366d", "1ms", 60)),
     **dict.fromkeys(("minimum", "count"), (5, 1000, 1_000_000, 1_000_001, "5", 2.0)),
     "times": (1, 1.1, 3, 1000, 1000.5, "3"),
     "channels": (["ops", "mail"], "ops", ["ops", "ops"], ["a"] * 21, ["x" * 129]),
     "severity": ("info", "critical", "warn"),
     "repeatEvery": ("1m", "4h", "31d", "59s"),
-    "atMost": ("20/1h", "1/1m", "10001/1h", "20/1s"),
+    "maxNotices": ("20/1h", "1/1m", "10001/1h", "20/1s"),
     "description": ("on call", "x" * 4097),
     "url": (
         *("https://example.com/alerts", "http://[::1]:80/x", "ftp://a", "https://a b/", "https://", "https://a:99999/"),

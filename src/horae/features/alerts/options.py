@@ -36,8 +36,8 @@ class AlertRuleFields(TypedDict, total=False):
     """What it is for."""
     repeat_every: Span | None
     """Remind so often, until it is over or somebody acknowledges it."""
-    at_most: str | None
-    """How many notices of new alerts and reminders are sent at most."""
+    max_notices: str | None
+    """How many notices of new alerts and reminders are sent in a span."""
     recovery: bool | None
     """Whether channels are told when it is over."""
     below: str | None
@@ -52,8 +52,8 @@ class AlertRuleFields(TypedDict, total=False):
     """retry-rate: it fires above so many retries for each execution."""
     times: float | None
     """overlong: how many times the 95th percentile of the last week it took."""
-    at_least: Span | None
-    """overlong: how long it ran at least."""
+    min_duration: Span | None
+    """overlong: the shortest duration that counts."""
     workers: str | Sequence[str] | None
     """late-worker, worker-lost: the workers it is about; * and ? match any."""
     after: Span | None

@@ -89,6 +89,6 @@ async def verify(api: Api) -> None:
         if not verdict["signed"]:
             api.out.say("Its head is not signed: with a secret key (HORAE_SECRET_KEY) a cut end is noticed too.")
     else:
-        api.out.say(f"The log is broken at row {verdict['broken']['seq']:,}: {verdict['broken']['why']}.")
+        api.out.say(f"The log is broken at row {verdict['broken']['seq']:,}: {verdict['broken']['reason']}.")
     if verdict["broken"] is not None:
         click.get_current_context().exit(1)

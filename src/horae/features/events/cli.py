@@ -102,12 +102,12 @@ request(
 async def webhook(api: Api, job: str, trigger: str, secret_file: str | None, end: bool, **options: Any) -> None:
     """Make the webhook of a trigger, or give it a new secret. URL and secret are shown this once."""
     if end:
-        await api.client.events.end_webhook(job, trigger)
+        await api.client.events.delete_webhook(job, trigger)
         if not api.out.is_for_people:
             return api.out.document({"job": job, "trigger": trigger, "ended": True})
         return api.out.say(f"Ended the webhook of {job} ({trigger}).")
     secret = _read_secret(secret_file) if secret_file is not None else None
-    made = await api.client.events.make_webhook(job, trigger, secret=secret, **HOOK.keywords(given_by(HOOK, options)))
+    made = await api.client.events.create_webhook(job, trigger, secret=secret, **HOOK.keywords(given_by(HOOK, options)))
     if not api.out.is_for_people:
         return api.out.document(made.raw)
     for field in ("url", "secret"):

@@ -46,8 +46,8 @@ class EventsResource(Resource):
         answer = await self._caller.post(path_of("events"), {"events": list(events)})
         return [SentEvent.of(one) for one in answer["items"]]
 
-    # `python -m tools.sdk` writes what follows, from the routes of events, hooks (get: webhook, make: make_webhook,
-    # end: end_webhook, receive: -).
+    # `python -m tools.sdk` writes what follows, from the routes of events, hooks (get: webhook, create: create_webhook,
+    # delete: delete_webhook, receive: -).
 
     async def list(
         self, *, name: str | None = None, limit: int | None = None, cursor: str | None = None
@@ -63,7 +63,7 @@ class EventsResource(Resource):
         """Read a trigger's webhook; its URL and its secret were told when they were made."""
         return ApiDocument.of(await self._caller.get(path_of("jobs", ref, "triggers", name, "webhook")))
 
-    async def make_webhook(
+    async def create_webhook(
         self, ref: str, name: str, *, secret: str | None = None, new_url: bool = False, old_for: Span | None = None
     ) -> ApiDocument:
         """Make a trigger's webhook, or give it a new secret; the old one stays valid for `old_for`.
@@ -77,6 +77,6 @@ class EventsResource(Resource):
         body = given(secret=secret, new_url=new_url or None, old_for=span(old_for))
         return ApiDocument.of(await self._caller.post(path_of("jobs", ref, "triggers", name, "webhook"), body))
 
-    async def end_webhook(self, ref: str, name: str) -> None:
+    async def delete_webhook(self, ref: str, name: str) -> None:
         """End a trigger's webhook at once."""
         await self._caller.delete(path_of("jobs", ref, "triggers", name, "webhook"))

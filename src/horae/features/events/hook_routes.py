@@ -39,7 +39,7 @@ async def get_hook(call: ApiCall) -> Response:
     return ok(await call.node.part(EventsPart).hooks.get(call.namespace, call.path("ref"), call.path("name")))
 
 
-@post(_PATH, "hooks.make", HookView, access=EDIT, scope=by_job, audit=ACTION, status=201, refuses=(NotFound,))
+@post(_PATH, "hooks.create", HookView, access=EDIT, scope=by_job, audit=ACTION, status=201, refuses=(NotFound,))
 async def make(call: ApiCall, body: HookBody) -> Response:
     """Make a trigger's webhook, or give it a new secret; the old one stays valid for `oldFor`.
 
@@ -47,7 +47,7 @@ async def make(call: ApiCall, body: HookBody) -> Response:
     and is always new.
     """
     asked = HookRequest(**{row.attribute: getattr(body, row.attribute) for row in HOOK.rows})
-    view = await call.node.part(EventsPart).hooks.make(
+    view = await call.node.part(EventsPart).hooks.create(
         call.namespace, call.path("ref"), call.path("name"), secret=asked.secret, new_url=asked.new_url,
         old_for=parse_duration(asked.old_for, field="oldFor"),
     )  # fmt: skip
@@ -56,10 +56,10 @@ async def make(call: ApiCall, body: HookBody) -> Response:
     return reply
 
 
-@delete(_PATH, "hooks.end", access=EDIT, scope=by_job, audit=ACTION, refuses=(NotFound,))
+@delete(_PATH, "hooks.delete", access=EDIT, scope=by_job, audit=ACTION, refuses=(NotFound,))
 async def end(call: ApiCall) -> Response:
     """End a trigger's webhook at once."""
-    await call.node.part(EventsPart).hooks.end(call.namespace, call.path("ref"), call.path("name"))
+    await call.node.part(EventsPart).hooks.delete(call.namespace, call.path("ref"), call.path("name"))
     return nothing()
 
 

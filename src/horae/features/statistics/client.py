@@ -8,7 +8,7 @@ from horae.client.views import ApiDocument
 
 
 class OverviewInfo(ApiDocument, frozen=True, kw_only=True):
-    """A namespace at a glance; the series and the dial are in `raw`."""
+    """A namespace at a glance; the series and the timeline are in `raw`."""
 
     counts: dict[str, int]
     ended: dict[str, int]

@@ -58,7 +58,7 @@ class CameBack(Query, frozen=True, kw_only=True, rename=None, forbid_unknown_fie
     error_description: Annotated[str, Meta(max_length=1024)] | None = None
 
 
-@get(f"{API}/sign-in", "me.ways", Ways, access=EVERYBODY, scope=closed, secret=True)
+@get(f"{API}/sign-in", "me.sign-in-methods", Ways, access=EVERYBODY, scope=closed, secret=True)
 async def ways(call: ApiCall) -> Response:
     """Tell how people can sign in."""
     provider = call.node.part(UsersPart).oidc

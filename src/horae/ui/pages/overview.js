@@ -72,15 +72,15 @@ function Day({ data, chosen }) {
   const other = shape === "dial" ? "strip" : "dial";
   const segment = looked ?? null;
   return html`<div class="day" data-shape=${shape}><header class="panel-head"><h2>The day</h2><button type="button" class="link small" onClick=${() => setQuery({ day: other })}>as a ${other}</button></header>
-    <${Dial} data=${data.dial} now=${now} at=${segment?.begin} chosen=${chosen} shape=${shape} onLook=${setLooked} onChoose=${choose}><${Middle} data=${data} /><//>
+    <${Dial} data=${data.timeline} now=${now} at=${segment?.begin} chosen=${chosen} shape=${shape} onLook=${setLooked} onChoose=${choose}><${Middle} data=${data} /><//>
     <${Behind} segment=${segment} words=${segment && told(segment)} /></div>`;
 }
 
 /** What stands in the middle of the ring: the answer to the first question. */
 function Middle({ data }) {
-  const failed = data.dial.past.reduce((sum, one) => sum + one.failed, 0);
+  const failed = data.timeline.past.reduce((sum, one) => sum + one.failed, 0);
   const { running, queued } = data.counts;
-  const ended = data.dial.past.some((one) => one.success || one.skipped || one.cancelled);
+  const ended = data.timeline.past.some((one) => one.success || one.skipped || one.cancelled);
   const verdict = failed ? "failed" : ended ? "success" : "idle";
   return html`<a class="verdict tone-${look(verdict).tone}" href=${failed && has("dead_letters") ? link("/dead-letters") : link("/executions")}><${Glyph} of=${verdict} size="20" /><b>${failed ? number(failed) : ended ? "all well" : "quiet"}</b>${failed > 0 && html`<span>failed in 12h</span>`}</a>
     <span class="soft small">${number(running)} running</span><span class="soft small">${number(queued)} queued</span>`;

@@ -56,7 +56,7 @@ function sector(inner, outer, from, to) {
 }
 
 /**
- * data: `dial` of the overview, now: ms. `at` is the segment that is looked at (its `begin`), `onLook` is told when another one is,
+ * data: `timeline` of the overview, now: ms. `at` is the segment that is looked at (its `begin`), `onLook` is told when another one is,
  * `onChoose` when one is clicked or entered. `shape` is "dial" or "strip"; children stand in the middle of the ring.
  */
 export function Dial({ data, now, at, onLook, onChoose, shape = "dial", chosen, children }) {

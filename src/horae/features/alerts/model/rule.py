@@ -50,7 +50,13 @@ class Rule(Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True
         Field(Duration(MINUTE, 30 * DAY), "Remind so often, until it is over or somebody acknowledges it."),
     ] = None
     at_most: Annotated[
-        Rate, Field(NOTICES, "How many notices of new alerts and reminders are sent at most.", metavar="N/SPAN")
+        Rate,
+        Field(
+            NOTICES,
+            "How many notices of new alerts and reminders are sent in a span.",
+            name="maxNotices",
+            metavar="N/SPAN",
+        ),
     ] = USUAL_RATE
     recovery: Annotated[bool, Field(Flag(off="no-recovery"), "Whether channels are told when it is over.")] = True
 
@@ -133,7 +139,7 @@ class Overlong(OfJobs, frozen=True, kw_only=True, tag="overlong"):
     times: Annotated[
         float, Field(Number(1.1, 1000), "How many times the 95th percentile of the last week it took.", default=3.0)
     ]
-    after: Annotated[Micros, _after("How long it ran at least.", MINUTE, "atLeast")]
+    after: Annotated[Micros, _after("The shortest duration that counts.", MINUTE, "minDuration")]
 
 
 class LateWorker(OfWorkers, frozen=True, kw_only=True, tag="late-worker"):

@@ -41,7 +41,7 @@ class Broken(Struct, frozen=True, kw_only=True, rename="camel"):
     """The first place where the chain does not hold, and why."""
 
     seq: int
-    why: str
+    reason: str
 
 
 def link(entry: AuditEntry, before: ChainHead) -> Link:
@@ -93,8 +93,8 @@ class Checker:
         else:
             self.seq, self.hash = one.seq, one.hash
 
-    def _break(self, seq: int, why: str) -> None:
-        self.broken = Broken(seq=seq, why=why)
+    def _break(self, seq: int, reason: str) -> None:
+        self.broken = Broken(seq=seq, reason=reason)
 
 
 class RowFilter(Struct, frozen=True, kw_only=True):

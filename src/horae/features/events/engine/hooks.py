@@ -53,7 +53,7 @@ class Hooks:
         self._env, self._store, self._intake, self._url, self._secrets = env, store, intake, url, secrets
         self.counts: Counter[Told] = Counter()
 
-    async def make(
+    async def create(
         self, namespace: int, ref: str, name: str, *, secret: str | None = None, new_url: bool = False,
         old_for: Micros = OLD_FOR,
     ) -> HookView:  # fmt: skip
@@ -91,7 +91,7 @@ class Hooks:
             old_until=next((format_instant(hook.until) for hook in found[1:] if hook.until is not None), None),
         )  # fmt: skip
 
-    async def end(self, namespace: int, ref: str, name: str) -> None:
+    async def delete(self, namespace: int, ref: str, name: str) -> None:
         """End a trigger's webhook at once: its URLs lead nowhere."""
         of, now = await self._of(namespace, ref, name), self._env.now()
         if not await self._store.write(lambda: hooks.end(of.job, of.name, now)):

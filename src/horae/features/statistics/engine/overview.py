@@ -9,7 +9,6 @@ from horae.env import SECOND, Env, Instant
 from horae.errors import BadInput
 from horae.features.statistics.model.overview_view import (
     ComingView,
-    DialView,
     FleetView,
     LiveView,
     OverviewView,
@@ -17,6 +16,7 @@ from horae.features.statistics.model.overview_view import (
     PointView,
     QueueLoadView,
     RunningView,
+    TimelineView,
 )
 from horae.features.statistics.model.view import EndedView
 from horae.features.statistics.store import reads as statistics_reads
@@ -71,7 +71,7 @@ class Overview:
             ended=EndedView(**total.outcomes),
             series=[_point(at, happened.get(at)) for at in points(begin, end, step)],
             queues=self._queues(namespace, live, now), workers=await self._fleet(namespace),
-            running=[_running(one) for one in longest], dial=await self._dial(namespace, now),
+            running=[_running(one) for one in longest], timeline=await self._timeline(namespace, now),
         )  # fmt: skip
 
     def _queues(self, namespace: int, live: Live, now: Instant) -> list[QueueLoadView]:
@@ -96,14 +96,14 @@ class Overview:
             slots=fleet.slots.all, busy=fleet.slots.busy,
         )  # fmt: skip
 
-    async def _dial(self, namespace: int, now: Instant) -> DialView:
+    async def _timeline(self, namespace: int, now: Instant) -> TimelineView:
         last = begin_of(now, STEP)
         first = last - (HALF_HOURS - 1) * STEP * SECOND
         past = await self._store.read(
             lambda: statistics_reads.counts_of_namespace(namespace, TEN_MINUTES, first, last + STEP * SECOND, STEP)
         )
         ahead = await self._coming.of(namespace)
-        return DialView(
+        return TimelineView(
             step=STEP,
             past=[_past(at, past.get(at)) for at in range(first, last + 1, STEP * SECOND)],
             coming=[ComingView(at=format_instant(at), fires=fires, more=more) for at, fires, more in ahead.spans],

@@ -69,7 +69,7 @@ class RunningView(View, frozen=True, kw_only=True):
 
 
 class PastView(View, frozen=True, kw_only=True):
-    """How executions ended within one step of the dial."""
+    """How executions ended within one step of the timeline."""
 
     at: Time
     success: int = 0
@@ -79,14 +79,14 @@ class PastView(View, frozen=True, kw_only=True):
 
 
 class ComingView(View, frozen=True, kw_only=True):
-    """Fires to come within one step of the dial; `more` when there may be more than were counted."""
+    """Fires to come within one step of the timeline; `more` when there may be more than were counted."""
 
     at: Time
     fires: int = 0
     more: bool = False
 
 
-class DialView(View, frozen=True, kw_only=True):
+class TimelineView(View, frozen=True, kw_only=True):
     """Twelve hours back and twelve ahead, by half hours; both have the present one."""
 
     step: int
@@ -107,4 +107,4 @@ class OverviewView(View, frozen=True, kw_only=True):
     queues: list[QueueLoadView]
     workers: FleetView
     running: list[RunningView]
-    dial: DialView
+    timeline: TimelineView

@@ -77,7 +77,7 @@ async def page(call: ApiCall) -> Response:
     return _file(call, "index.html")
 
 
-@get("/ui", "ui.begin", {302: None}, access=EVERYBODY, scope=closed)
+@get("/ui", "ui.open", {302: None}, access=EVERYBODY, scope=closed)
 async def begin(_: ApiCall) -> Response:
     """Go to the UI's page."""
     return Response(302, headers=((b"location", b"/"), UNCACHED))

@@ -36,7 +36,7 @@ class KeyView(View, frozen=True, kw_only=True):
     expires_at: Time | None = None
     last_used_at: Time | None = None
     revoked_at: Time | None = None
-    made_by: Annotated[str | None, Meta(description="The key that made it.")] = None
+    created_by: Annotated[str | None, Meta(description="The key that created it.")] = None
     replaced_by: Annotated[str | None, Meta(description="The key that it was rotated to.")] = None
     key: str | UnsetType = UNSET
 
@@ -47,7 +47,7 @@ class KeyView(View, frozen=True, kw_only=True):
             key_id=stored.id, name=stored.name, namespace=namespace, role=grant.role, permissions=grant.permissions,
             queues=grant.queues, jobs=grant.jobs, rate=stored.rate, created_at=format_instant(stored.created_at),
             expires_at=shown_time(stored.expires_at), last_used_at=shown_time(stored.last_used_at),
-            revoked_at=shown_time(stored.revoked_at), made_by=grant.made_by, replaced_by=stored.replaced_by, key=key,
+            revoked_at=shown_time(stored.revoked_at), created_by=grant.made_by, replaced_by=stored.replaced_by, key=key,
         )  # fmt: skip
 
 
