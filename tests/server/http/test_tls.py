@@ -14,7 +14,7 @@ import pytest
 from horae.cli.remote import CliOverrides, connect
 from horae.client.client import Client
 from horae.client.problems import Unreachable
-from horae.client.transport.http import HttpClientTransport as ClientTransport
+from horae.client.transport.http import HttpTransport as ClientTransport
 from horae.client.transport.trust import trust
 from horae.config.settings import Settings
 from horae.engine.server_node import ServerNode
@@ -26,7 +26,7 @@ from horae.server.http.listener import HttpListener
 from horae.server.http.tls import LOOK, Tls
 from horae.server.reply import Response
 from horae.server.run import Serving, serve
-from horae.worker.http_transport import HttpClientTransport
+from horae.worker.http_transport import HttpTransport
 from tests.server.http.certificates import Authority
 from tests.waiting import eventually
 
@@ -114,7 +114,7 @@ async def test_plain_http_is_not_answered_on_a_port_of_tls(private: tuple[Servin
 async def test_a_worker_works_over_tls(private: tuple[Serving, str], authority: Authority):
     serving, key = private
     env = system_env()
-    transport = HttpClientTransport([serving.url], key, trust(Settings(ca=str(authority.certificate))), rng=env.rng)
+    transport = HttpTransport([serving.url], key, trust(Settings(ca=str(authority.certificate))), rng=env.rng)
     assert (await transport.register(PRESENCE)).session_id
     await transport.close()
 
@@ -122,12 +122,12 @@ async def test_a_worker_works_over_tls(private: tuple[Serving, str], authority: 
 async def test_workers_must_show_a_certificate_where_it_is_asked_for(strict: tuple[Serving, str], authority: Authority):
     serving, key = strict
     env, ca = system_env(), str(authority.certificate)
-    bare = HttpClientTransport([serving.url], key, trust(Settings(ca=ca)), rng=env.rng)
+    bare = HttpTransport([serving.url], key, trust(Settings(ca=ca)), rng=env.rng)
     with pytest.raises(Forbidden, match="certificate"):
         await bare.register(PRESENCE)
     certificate, private_key = map(str, authority.sign("worker"))
     shown = trust(Settings(ca=ca, client_cert=certificate, client_key=private_key))
-    admitted = HttpClientTransport([serving.url], key, shown, rng=env.rng)
+    admitted = HttpTransport([serving.url], key, shown, rng=env.rng)
     assert (await admitted.register(PRESENCE)).session_id
     for transport in (bare, admitted):
         await transport.close()
@@ -140,7 +140,7 @@ async def test_a_certificate_of_another_authority_is_refused(
     (tmp_path / "other").mkdir()
     certificate, private_key = map(str, Authority(tmp_path / "other", "other").sign("worker"))
     shown = trust(Settings(ca=str(authority.certificate), client_cert=certificate, client_key=private_key))
-    transport = HttpClientTransport([serving.url], key, shown, rng=system_env().rng)
+    transport = HttpTransport([serving.url], key, shown, rng=system_env().rng)
     with pytest.raises(Busy):
         await transport.register(PRESENCE)
     await transport.close()
