@@ -10,13 +10,13 @@ UNUSED = {"alembic", "pydantic", "playwright", "sqlalchemy", "uvicorn"}
 START = """
 import asyncio, sys
 from pathlib import Path
-from horae.engine.server_node import Node
+from horae.engine.server_node import ServerNode
 from horae.engine.settings import EngineSettings
 from horae.env import system_env
 from horae.server.app import Application
 
 async def start():
-    node = await Node.open(system_env(), f"sqlite:///{sys.argv[1]}", EngineSettings(), "(a test)")
+    node = await ServerNode.open(system_env(), f"sqlite:///{sys.argv[1]}", EngineSettings(), "(a test)")
     Application(node)
     await node.stop()
 

@@ -11,7 +11,7 @@ TOTALS = {
 }  # fmt: skip
 SEEN = {
     "at": "2027-01-15T08:00:00Z", "counts": {"running": 1, "queued": 3, "waiting": 0, "retrying": 0},
-    "ended": {"success": 3, "failed": 1}, "series": [], "dial": {},
+    "ended": {"success": 3, "failed": 1}, "series": [], "timeline": {},
     "queues": [
         {"queue": "mail", "queued": 3, "running": 1, "oldestAt": "2027-01-15T07:58:00Z", "oldestSeconds": 120.0,
          "held": True},

@@ -26,4 +26,4 @@ def test_an_answer_shows_its_content():
     assert repr(ApiDocument.of({"rows": [1, 2], "total": 0})) == "ApiDocument({'rows': [1, 2], 'total': 0})"
     assert len(repr(ApiDocument.of({"rows": ["x" * 50] * 1000}))) < 3000
     execution = ExecutionInfo.of({"executionId": "e", "status": "running", "attempt": 0, "tags": {}, "upstream": []})
-    assert repr(execution) == "Execution(execution_id='e', status='running', attempt=0)"
+    assert repr(execution) == "ExecutionInfo(execution_id='e', status='running', attempt=0)"

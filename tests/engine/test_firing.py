@@ -92,7 +92,7 @@ async def test_a_look_begins_a_second_before_the_last_and_everything_is_looked_a
 
 async def test_a_hint_has_everything_looked_at(store, scheduler, hints, marks):
     await scheduler.step()
-    hints.tell_here(Hint(fire_at=store.env.now()))
+    hints.send_locally(Hint(fire_at=store.env.now()))
     await scheduler.step()
 
     assert marks == [FIRST, FIRST]

@@ -111,7 +111,7 @@ async def test_the_waits_of_a_crowd_end_together(node, monkeypatch):
 
 async def test_sessions_that_fell_silent_are_forgotten_and_known_again(node):
     silent = await register(node)
-    node.base.hints.tell_here(Hint(sessions=[silent]))
+    node.base.hints.send_locally(Hint(sessions=[silent]))
     node.env.clock.advance(3600 * SECOND)
 
     other = await register(node)
@@ -136,7 +136,7 @@ async def test_a_claim_that_passed_over_a_busy_session_looks_again_when_it_is_fr
     with monkeypatch.context() as patch:
         patch.setattr(node.store, "claim_for_parked", passed_over)
         await world.submit(job)
-        node.base.hints.tell_here(Hint(lanes={job.lane: 0}))
+        node.base.hints.send_locally(Hint(lanes={job.lane: 0}))
         await pass_time(node, 0.01)
     assert not poll.done()
 

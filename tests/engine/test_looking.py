@@ -75,7 +75,7 @@ async def test_a_scan_does_not_hide_what_was_hinted_meanwhile(store, hints, dire
     await directory.load()
 
     async def scan():
-        hints.tell_here(Hint(lanes={lane: 50}))
+        hints.send_locally(Hint(lanes={lane: 50}))
         return {lane: 100}
 
     monkeypatch.setattr(store, "occupied", scan)

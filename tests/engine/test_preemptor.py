@@ -52,7 +52,7 @@ async def test_who_gives_way_is_told_and_who_waited_is_given_the_place(world: Wo
     assert await preemptor.step() == LOOK
     assert told.sessions == [w.session]
     assert is_in_front(told.lanes[high.lane])
-    assert preemptor.asked == 1
+    assert preemptor.requested == 1
     assert [row[3] for row in (await world.store.requests_of([w.session]))[w.session]] == ["preempt"]
 
     reply = await w.report(released(slice), free=1)

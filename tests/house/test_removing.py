@@ -11,7 +11,7 @@ import pytest
 SOURCE = Path(__file__).parents[2] / "src"
 LINES = {
     "features/__init__.py": ['    "alerts",\n'],
-    "client/client.py": ["from horae.features.alerts.client import Alerts\n", "    alerts: Alerts\n"],
+    "client/client.py": ["from horae.features.alerts.client import AlertsResource\n", "    alerts: AlertsResource\n"],
 }
 EACH_MODULE = """
 from importlib import import_module

@@ -14,7 +14,7 @@ import pytest
 from horae.cli.remote import CliOverrides, connect
 from horae.client.client import Client
 from horae.client.problems import Unreachable
-from horae.client.transport.http import HttpTransport as ClientTransport
+from horae.client.transport.http import HttpClientTransport
 from horae.client.transport.trust import trust
 from horae.config.settings import Settings
 from horae.engine.server_node import ServerNode
@@ -64,7 +64,7 @@ async def test_clients_that_trust_the_authority_talk_over_tls(private: tuple[Ser
     serving, key = private
     assert serving.url.startswith("https://")
     settings = Settings(ca=str(authority.certificate))
-    client = Client(key=key, transport=ClientTransport([serving.url], lambda: trust(settings)))
+    client = Client(key=key, transport=HttpClientTransport([serving.url], lambda: trust(settings)))
     await client.jobs.create("etl", command=["true"])
     assert [job.name for job in await client.jobs.list()] == ["etl"]
     await client.close()
