@@ -128,7 +128,7 @@ def test_waits_branches_loops_and_handlers():
 
     @app.workflow
     def order(total: int):
-        poll = transform.step(until=lambda it: it > 3, every="10s", max_runs=5, name="poll")(1)
+        poll = transform.step(until=lambda it: it > 3, every="10s", most=5, name="poll")(1)
         ask = step.approval(roles=["operator"], message=f"{total} to ship", timeout="2d", remind="4h", name="ask")
         ship = step.command(["ship", "${params.total}"], params={"total": total}, name="ship")
         step.switch((total > 1000, ask), default=[ship], after=poll, name="choose")

@@ -63,7 +63,7 @@ def mapped(count: int = 3):
 
 @app.workflow
 def looped():
-    poll.step(until=lambda result: result == True, every="1h", max_runs=5)() >> rests()  # noqa: E712
+    poll.step(until=lambda result: result == True, every="1h", most=5)() >> rests()  # noqa: E712
 
 
 @app.workflow

@@ -99,7 +99,7 @@ class StepOptions(WaitOptions, total=False):
     """It runs again until this holds after a run."""
     every: Span | None
     """The span from the end of a run to the next."""
-    max_runs: int | None
+    most: int | None
     """After so many runs the loop fails, 100 otherwise."""
     priority: int | None
     """Instead of the workflow's priority."""

@@ -85,7 +85,7 @@ def _read_loop(given: Document, prefix: str) -> dict[str, Any]:
     if len(said) == 2:
         raise BadInput("It has both while and until.", "Keep one of them: each ends the loop.", field=f"{prefix}until")
     if not said:
-        extra = next(field for field in ("every", "maxRuns") if field in given)
+        extra = next(field for field in ("every", "most") if field in given)
         detail = f"{extra} says nothing without while or until."
         raise BadInput(detail, "Add one, or leave it out.", field=f"{prefix}{extra}")
     word = said[0]
@@ -94,8 +94,8 @@ def _read_loop(given: Document, prefix: str) -> dict[str, Any]:
         raise BadInput(detail, "Give the loop to a workflow of its own: `steps`.", field=f"{prefix}{word}")
     condition = CONDITION.read(given[word], f"{prefix}{word}")
     more: dict[str, Any] = {
-        attribute: kind.read(given[name], f"{prefix}{name}")
-        for name, attribute, kind in (("every", "every", EVERY), ("maxRuns", "most", RUNS))
+        name: kind.read(given[name], f"{prefix}{name}")
+        for name, kind in (("every", EVERY), ("most", RUNS))
         if name in given
     }
     return {"loop": Loop(condition=condition, until=word == "until", **more)}
@@ -106,7 +106,7 @@ def _write_loop(step: Any) -> dict[str, Any]:
     if loop is None:
         return {}
     every = {"every": EVERY.write(loop.every)} if loop.every else {}
-    return {"until" if loop.until else "while": loop.condition, **every, "maxRuns": loop.most}
+    return {"until" if loop.until else "while": loop.condition, **every, "most": loop.most}
 
 
 LOOP = Group(_read_loop, _write_loop)

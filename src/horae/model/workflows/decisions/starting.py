@@ -219,7 +219,7 @@ def why_failed(row: StepRow) -> Failure:
 
 
 def _bound(most: int) -> Failure:
-    message = f"The loop has run {most} times, and its condition asks for more. Raise `maxRuns`."
+    message = f"The loop has run {most} times, and its condition asks for more. Raise `most`."
     return Failure(type="LoopBound", message=message, permanent=True)
 
 
