@@ -7,7 +7,7 @@ import pytest
 from horae.config.build import engine_settings
 from horae.config.limits import check_user, command_limits, machine_memory
 from horae.config.load import load, misspelt
-from horae.config.settings import TABLE, Span
+from horae.config.settings import TABLE, DurationSetting
 from horae.config.show import plain, reference, rows
 from horae.errors import BadInput
 
@@ -179,7 +179,7 @@ def test_only_root_runs_commands_as_others(monkeypatch):
 
 
 def test_a_span_shows_as_people_write_it():
-    assert str(Span(5_400_000_000)) == "1h30m"
+    assert str(DurationSetting(5_400_000_000)) == "1h30m"
 
 
 def test_every_setting_is_documented():

@@ -17,7 +17,7 @@ from horae.features.archive.engine import reader as reading
 from horae.features.archive.engine import writing
 from horae.features.archive.part import ArchivePart
 from horae.features.artifacts.store import artifacts
-from horae.features.erasure.model import Which
+from horae.features.erasure.model import ErasureSelection
 from horae.features.erasure.part import ErasurePart
 from horae.model.base.ids import parcel_of
 from horae.model.fleet.submit import Submit
@@ -199,7 +199,7 @@ async def test_somebodys_data_is_erased_from_files(node: ServerNode, clock: Virt
     clock.advance(11 * DAY)
     await round_of(node)
 
-    done = await node.part(ErasurePart).erasures.erase(1, Which(params={"customer": "ada"}), None, 100)
+    done = await node.part(ErasurePart).erasures.erase(1, ErasureSelection(params={"customer": "ada"}), None, 100)
 
     assert done.erased == 1
     assert await archived(node) == old[::-1]
@@ -233,11 +233,13 @@ async def test_what_somebodys_execution_submitted_is_erased_from_files_too(
     if lies == "in the store":
         await node.work.executions.cancel(1, parent)
 
-    done = await node.part(ErasurePart).erasures.erase(1, Which(params={"customer": "ada"}), None, 100)
+    done = await node.part(ErasurePart).erasures.erase(1, ErasureSelection(params={"customer": "ada"}), None, 100)
 
     assert done.erased == 3
     assert all(bytes(one.params) == b'"(erased)"' for one in (await node.part(ArchivePart).reader.list(1)).items)
-    assert (await node.part(ErasurePart).erasures.erase(1, Which(params={"customer": "ada"}), None, 100)).erased == 0
+    assert (
+        await node.part(ErasurePart).erasures.erase(1, ErasureSelection(params={"customer": "ada"}), None, 100)
+    ).erased == 0
 
 
 async def damage(tmp_path, how: str) -> str:
@@ -277,7 +279,7 @@ async def test_a_file_that_is_damaged_is_named_and_hides_none_behind_it(
     assert page.next_cursor is None
     (note,) = page.notes
     assert location in note
-    done = await node.part(ErasurePart).erasures.erase(1, Which(params={"customer": "ada"}), None, 100)
+    done = await node.part(ErasurePart).erasures.erase(1, ErasureSelection(params={"customer": "ada"}), None, 100)
     assert done.erased == 1
     assert done.unread_files == [location]
     if how != "gone":
@@ -398,7 +400,9 @@ async def test_what_is_erased_while_it_is_archived_does_not_come_back(
 
     async def slowly(location, pieces):
         await write(location, pieces)
-        receipts.append(await node.part(ErasurePart).erasures.erase(1, Which(params={"customer": "ada"}), None, 100))
+        receipts.append(
+            await node.part(ErasurePart).erasures.erase(1, ErasureSelection(params={"customer": "ada"}), None, 100)
+        )
 
     with monkeypatch.context() as patched:
         patched.setattr(node.part(ArchivePart).archiver._place, "write", slowly, raising=False)
@@ -426,11 +430,11 @@ async def test_what_two_erase_from_one_file_is_gone(node: ServerNode, clock: Vir
         monkeypatch.setattr(node.part(ErasurePart).erasures._archive._place, "write", write, raising=False)
         await write(location, pieces)
         assert (
-            await node.part(ErasurePart).erasures.erase(1, Which(params={"customer": "bob"}), None, 100)
+            await node.part(ErasurePart).erasures.erase(1, ErasureSelection(params={"customer": "bob"}), None, 100)
         ).erased == 1
 
     monkeypatch.setattr(node.part(ErasurePart).erasures._archive._place, "write", second, raising=False)
-    done = await node.part(ErasurePart).erasures.erase(1, Which(params={"customer": "ada"}), None, 100)
+    done = await node.part(ErasurePart).erasures.erase(1, ErasureSelection(params={"customer": "ada"}), None, 100)
 
     assert (done.erased, done.unread_files) == (1, [])
     assert await archived(node) == old[::-1]
@@ -453,12 +457,12 @@ async def test_a_file_that_is_put_elsewhere_while_it_is_read_is_read_there(
     async def late(location):
         reads.append(location)
         if len(reads) == moved:
-            await node.part(ErasurePart).erasures.erase(1, Which(params={"customer": "bob"}), None, 100)
+            await node.part(ErasurePart).erasures.erase(1, ErasureSelection(params={"customer": "bob"}), None, 100)
         async for piece in read(location):
             yield piece
 
     monkeypatch.setattr(node.part(ErasurePart).erasures._archive._place, "read", late, raising=False)
-    done = await node.part(ErasurePart).erasures.erase(1, Which(params={"customer": "ada"}), None, 100)
+    done = await node.part(ErasurePart).erasures.erase(1, ErasureSelection(params={"customer": "ada"}), None, 100)
 
     assert (done.erased, done.unread_files) == (1, [])
     (content,) = files(tmp_path)
@@ -471,7 +475,7 @@ async def test_a_list_goes_on_in_the_file_that_was_written_anew(node: ServerNode
 
     async def late(location):
         monkeypatch.setattr(node.part(ArchivePart).reader._place, "read", read, raising=False)
-        await node.part(ErasurePart).erasures.erase(1, Which(params={"customer": "customer 3"}), None, 100)
+        await node.part(ErasurePart).erasures.erase(1, ErasureSelection(params={"customer": "customer 3"}), None, 100)
         async for piece in read(location):
             yield piece
 

@@ -13,7 +13,7 @@ from horae.model.triggers.decisions.values import Interval
 from horae.store.contract import Store
 from horae.store.sqlite.memory import MemoryDriver
 from horae.store.triggers.due import FIRST
-from horae.store.triggers.fire import Fired
+from horae.store.triggers.fire import FireResult
 from tests.engine.objects import scheduler_of
 from tests.store_contract.world import World, add_trigger
 
@@ -73,7 +73,7 @@ def marks(store, monkeypatch):
 
     async def fire(limit, lead, low, *_):
         found.append(low)
-        return Fired(0, [], {}, None)
+        return FireResult(0, [], {}, None)
 
     monkeypatch.setattr(store, "fire", fire)
     return found

@@ -9,7 +9,7 @@ from horae.features.dead_letters.engine.dead_letters import DeadLetters
 from horae.model.base.ids import execution_id, index_of, parcel_of
 from horae.store.executions.leaving import cancel_job
 from horae.store.executions.reads.execution_lists import FIRST
-from horae.store.triggers.dependencies.starts import Started
+from horae.store.triggers.dependencies.starts import Consequences
 from horae.store.workflows import cancel as flow_cancel
 from tests.engine.objects import executions_of
 from tests.engine.test_dead_letters import fail, ids, job, letters, submits
@@ -96,7 +96,7 @@ async def test_a_workflow_whose_retry_is_cancelled_is_retried_anew_from_what_fai
     assert first is not None
     assert await open_all(world) == [first]
     (held,) = await worker.claim(1)
-    await world.store.change(lambda now: flow_cancel.cancel(first, "no", world.env.new_id, now, Started()))
+    await world.store.change(lambda now: flow_cancel.cancel(first, "no", world.env.new_id, now, Consequences()))
     await look(world)
     await worker.report(cancelled(held))
     assert await ids(letters) == [dead]

@@ -11,7 +11,7 @@ from horae.env import SECOND, virtual_env
 from horae.store.contract import Store
 from horae.store.executions.promote import Promoted
 from horae.store.sqlite.memory import MemoryDriver
-from horae.store.triggers.fire import Fired
+from horae.store.triggers.fire import FireResult
 from tests.engine.objects import scheduler_of
 
 
@@ -64,7 +64,7 @@ async def test_a_timer_that_came_due_during_the_look_is_asked_for_at_once(store,
 
 async def test_what_another_server_fires_is_not_asked_for_in_a_hot_loop(store, hints, directory, monkeypatch):
     scheduler = scheduler_of(store, hints, ClockWatch(store.env, store, hints))
-    monkeypatch.setattr(store, "fire", answering(Fired(0, [], {}, None)))
+    monkeypatch.setattr(store, "fire", answering(FireResult(0, [], {}, None)))
     monkeypatch.setattr(store, "next_fire_at", answering(store.env.now() - 1))
 
     assert await scheduler.step() == OTHERS

@@ -9,7 +9,7 @@ from horae.errors import NotFound
 from horae.features.dead_letters.engine.dead_letters import DeadLetters
 from horae.model.base.ids import execution_id
 from horae.model.workflows.repeats import Foreach
-from horae.store.triggers.dependencies.starts import Started
+from horae.store.triggers.dependencies.starts import Consequences
 from horae.store.workflows import cancel as flow_cancel
 from tests.engine.objects import executions_of
 from tests.engine.test_dead_letters import Submits, letters, submits
@@ -138,7 +138,7 @@ async def test_a_rerun_that_is_cancelled_leaves_the_letter_open(world, letters, 
     if begun:
         second = await again(world, reruns, first)
         held = await worker.claim(1)
-        await world.store.change(lambda now: flow_cancel.cancel(second, "no", world.env.new_id, now, Started()))
+        await world.store.change(lambda now: flow_cancel.cancel(second, "no", world.env.new_id, now, Consequences()))
         await look(world)
         await worker.report(cancelled(held[0]))
     else:

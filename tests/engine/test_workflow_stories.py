@@ -21,7 +21,7 @@ from horae.model.workflows.decisions.values import Call
 from horae.model.workflows.repeats import Foreach, Loop
 from horae.model.workflows.waits import Approval, SignalWait, Sleep
 from horae.store.executions.promote import LONG_AGO
-from horae.store.triggers.dependencies.starts import Started
+from horae.store.triggers.dependencies.starts import Consequences
 from horae.store.workflows import cancel as flow_cancel
 from horae.store.workflows.results import places_of
 from tests.engine.objects import executions_of
@@ -135,7 +135,7 @@ class Story:
             await self._answer_all(calm=calm)
             world.clock.advance(6 * SECOND)
         if not calm and rng.random() < self.dangers:
-            await world.store.change(lambda now: flow_cancel.cancel(root, "no", world.env.new_id, now, Started()))
+            await world.store.change(lambda now: flow_cancel.cancel(root, "no", world.env.new_id, now, Consequences()))
 
     async def _end(self, worker, one, *, calm: bool) -> None:
         value, chance = calm or self.rng.random() < 0.5, 0.0 if calm else self.rng.random()

@@ -47,7 +47,7 @@ async def test_timers_follow_newer_rules_and_others_are_left_alone(world: World,
 
     assert [await next_fire(world, id) for id in zoned] == [right] * 3
     assert (await next_fire(world, plain), await next_fire(world, paused)) == (moved, None)
-    assert await world.store.read(zone_rules.known) == "2026b"
+    assert await world.store.read(zone_rules.stored_version) == "2026b"
 
 
 async def test_a_server_with_older_rules_leaves_them(world: World):
@@ -72,7 +72,7 @@ async def test_it_is_known_until_when_other_rules_were_in_force(world: World):
     await run(service(world, "2026b"))
     await run(service(world, "2026b"))
 
-    assert await world.store.read(zone_rules.earlier) == [("2026a", changed)]
+    assert await world.store.read(zone_rules.earlier_versions) == [("2026a", changed)]
     report = await world.store.read(
         lambda: audit_fires.audit_job(job.id, None, changed - HOUR, changed + HOUR, world.now())
     )

@@ -9,7 +9,7 @@ from horae.model.executions import submission
 from horae.model.executions.execution import Extra
 from horae.model.triggers.decisions.rules import Rules
 from horae.model.triggers.decisions.values import Interval
-from horae.store.triggers.dependencies import join_looks, joins
+from horae.store.triggers.dependencies import due_joins, joins
 from tests.races.scenes import Cast, scene
 from tests.races.stage import Move, Scene
 from tests.store_contract.world import NAMESPACE, TestJob, Worker, World, add_trigger, failed, success
@@ -40,7 +40,7 @@ async def ask(world: World, job: TestJob, patience: int | None = None, **extra: 
 async def states(world: World, job: TestJob) -> list[str]:
     """The states of a job's executions, after whatever is due was looked at."""
     now = world.now() + HOUR
-    await world.store.write(lambda: join_looks.look(100, world.env.new_id, now))
+    await world.store.write(lambda: due_joins.check_due_joins(100, world.env.new_id, now))
     rows = await world.rows("SELECT id FROM parcels WHERE job = $1 ORDER BY id", job.id)
     return sorted([state for row in rows for state in await world.states(row[0])])
 
@@ -174,7 +174,7 @@ async def _(world: World) -> Scene:
     await ask(world, d, patience=1)
     w, slice = await held(world, a)
     c = Cast(world, a)
-    look = Move("look", lambda: join_looks.look(100, world.env.new_id, c.now))
+    look = Move("look", lambda: due_joins.check_due_joins(100, world.env.new_id, c.now))
 
     async def check(world: World, *_: Any) -> None:
         # After it gave up, the success starts another.
@@ -191,7 +191,7 @@ async def _(world: World) -> Scene:
     await w.report(failed(slice))
     v, again = await held(world, a, interval=FIRST)
     c = Cast(world, a)
-    look = Move("look", lambda: join_looks.look(100, world.env.new_id, c.now))
+    look = Move("look", lambda: due_joins.check_due_joins(100, world.env.new_id, c.now))
 
     async def check(world: World, *_: Any) -> None:
         found = await states(world, d)
@@ -207,7 +207,7 @@ async def _(world: World) -> Scene:
     w, slice = await held(world, a, interval=FIRST)
     await w.report(failed(slice))
     c = Cast(world, a)
-    look = Move("look", lambda: join_looks.look(100, world.env.new_id, c.now))
+    look = Move("look", lambda: due_joins.check_due_joins(100, world.env.new_id, c.now))
 
     async def check(world: World, *_: Any) -> None:
         assert await states(world, d) == ["skipped"], "a failure did not skip its dependent once"

@@ -10,7 +10,7 @@ from horae.model.workflows.repeats import Foreach
 from horae.model.workflows.waits import Sleep
 from horae.store.fleet import exchange
 from horae.store.script import Fetch, Script, Statement
-from horae.store.triggers.dependencies.starts import Started
+from horae.store.triggers.dependencies.starts import Consequences
 from horae.store.workflows import begin as flow_begin
 from horae.store.workflows import cancel as flow_cancel
 from horae.store.workflows import due as flow_due
@@ -146,7 +146,7 @@ async def _(world: World) -> Scene:
     w = await world.worker()
     (slice,) = await w.claim(1)
     c = Cast(world, job)
-    cancel = Move("cancel", lambda: flow_cancel.cancel(execution, "no", c.new_id, c.now, Started()))
+    cancel = Move("cancel", lambda: flow_cancel.cancel(execution, "no", c.new_id, c.now, Consequences()))
 
     async def check(world: World, *_: Any) -> None:
         assert await finish(world) == [], "a step of a cancelled workflow ran"
@@ -162,7 +162,7 @@ async def _(world: World) -> Scene:
     w = await world.worker()
     (slice,) = await w.claim(1)
     c = Cast(world, job)
-    cancel = Move("cancel", lambda: flow_cancel.cancel(execution, "no", c.new_id, c.now, Started()))
+    cancel = Move("cancel", lambda: flow_cancel.cancel(execution, "no", c.new_id, c.now, Consequences()))
 
     async def check(world: World, _: list[Any], right: list[Any]) -> None:
         expected = "success" if right == ["moving"] else "cancelled"
@@ -178,12 +178,12 @@ async def _(world: World) -> Scene:
     w = await world.worker()
     (slice,) = await w.claim(1)
     c = Cast(world, job)
-    pause = Move("pause", lambda: flow_pause.pause(execution, c.new_id, c.now, Started()))
+    pause = Move("pause", lambda: flow_pause.pause(execution, c.new_id, c.now, Consequences()))
 
     async def check(world: World, *_: Any) -> None:
         assert await world.on("queued") == [], "a paused workflow has something queued"
         now = world.now()
-        assert await world.store.write(lambda: flow_pause.resume(execution, world.env.new_id, now, Started()))
+        assert await world.store.write(lambda: flow_pause.resume(execution, world.env.new_id, now, Consequences()))
         assert (
             len([slice for slice in await world.on("waiting") if slice.reason != "children"])
             + len(await world.on("queued"))
@@ -201,7 +201,7 @@ async def _(world: World) -> Scene:
     c = Cast(world, inner)
     opening = Move("open", lambda: flow_begin.open_some(c.views, 9, frozenset(), c.new_id, c.now))
     due = Move("look", lambda: flow_due.look(9, c.new_id, c.now))
-    cancel = Move("cancel", lambda: flow_cancel.cancel(execution, "no", c.new_id, c.now, Started()))
+    cancel = Move("cancel", lambda: flow_cancel.cancel(execution, "no", c.new_id, c.now, Consequences()))
 
     async def check(world: World, *_: Any) -> None:
         assert await finish(world) == [], "a step below a cancelled workflow ran"

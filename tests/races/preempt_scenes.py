@@ -23,7 +23,7 @@ async def contended(world: World, running: int) -> tuple[Cast, Any, Any]:
 
 
 def decide(c: Cast) -> Move:
-    rules = preempt.Rules(may_take=lambda session: c.lanes)
+    rules = preempt.PreemptRules(may_take=lambda session: c.lanes)
     return Move("preempt", lambda: preempt.preempt(NAMESPACE, (), frozenset(), rules, c.now))
 
 

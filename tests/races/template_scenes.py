@@ -14,7 +14,7 @@ from horae.features.templates.store import templates
 from horae.model.definitions.template_use import TemplateUse
 from horae.store.definitions import made
 from horae.store.definitions.jobs import StoredJob
-from horae.store.triggers.dependencies.starts import Started
+from horae.store.triggers.dependencies.starts import Consequences
 from tests.races.scenes import Cast, cast, scene
 from tests.races.stage import Move, Scene
 from tests.store_contract.world import NAMESPACE, World
@@ -33,7 +33,7 @@ class Set:
         seen = {(self.job.job.id, 1)} if used else set()
         return Move(
             "change",
-            lambda: template_changes.change(self.template, SECOND, seen, [], self.c.new_id, self.c.now, Started()),
+            lambda: template_changes.change(self.template, SECOND, seen, [], self.c.new_id, self.c.now, Consequences()),
             refusals=(template_changes.Moved,),
         )
 

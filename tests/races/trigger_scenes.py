@@ -172,7 +172,7 @@ async def _(world: World) -> Scene:
     async def check(world: World, left: list[Any], right: list[Any]) -> None:
         assert not left[0][key].is_free, "a turn that was passed on meanwhile seemed to be nobody's"
 
-    return Scene(left=[Move("look", lambda: turns.look({key}))], right=[passing(c)], check=check, patient=LEFT)
+    return Scene(left=[Move("look", lambda: turns.read_turns({key}))], right=[passing(c)], check=check, patient=LEFT)
 
 
 @scene("fire that replaces / passing the turn")

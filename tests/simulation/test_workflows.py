@@ -23,7 +23,7 @@ from horae.model.workflows.waits import Sleep
 from horae.store.contract import Store
 from horae.store.definitions import jobs
 from horae.store.driver import run
-from horae.store.triggers.dependencies.starts import Started
+from horae.store.triggers.dependencies.starts import Consequences
 from horae.store.workflows import audit as workflow_audit
 from horae.store.workflows import pause as flow_pause
 from tests.simulation.actors import Client, Observer, Worker
@@ -149,7 +149,7 @@ class FlowClient(Client):
     async def change(self, execution: UUID, move: Any) -> None:
         try:
             await self.world.call(
-                lambda node: node.store.change(lambda now: move(execution, node.env.new_id, now, Started()))
+                lambda node: node.store.change(lambda now: move(execution, node.env.new_id, now, Consequences()))
             )
         except (Lost, Busy, HoraeError):
             return

@@ -20,7 +20,7 @@ async def give_way(world: World) -> None:
     keys = EnvelopeKeys(standing=PREEMPTS, limits=(key_name(high.id, "c", "a"),), rated=True, circuit="")
     await world.submit(high, 1, keys=keys)
     now, lanes = world.now(), frozenset(await world.all_lanes())
-    rules = preempt.Rules(may_take=lambda session: lanes if session.id == w.session else frozenset())
+    rules = preempt.PreemptRules(may_take=lambda session: lanes if session.id == w.session else frozenset())
     await world.store.read(lambda: preempt.waiters((high.lane,), frozenset()))
     await world.store.write(lambda: preempt.preempt(NAMESPACE, (), frozenset(), rules, now))
     await world.store.read(lambda: ahead.first_in([(high.lane, now)]))

@@ -7,7 +7,7 @@ import msgspec
 from horae.env import SECOND
 from horae.model.workflows.repeats import Foreach
 from horae.model.workflows.waits import Approval, EventWait, Sleep
-from horae.store.triggers.dependencies.starts import Started
+from horae.store.triggers.dependencies.starts import Consequences
 from horae.store.workflows import due as flow_due
 from horae.store.workflows import waits as flow_waits
 from tests.store_contract.flow_world import begin, look, open_all, run, step, workflow
@@ -82,5 +82,5 @@ async def wait_for_others(world: World) -> None:
     await look(world)
     for _ in range(2):
         world.clock.advance(SECOND)
-        await world.store.change(lambda now: flow_waits.remind(10, now, Started()))
+        await world.store.change(lambda now: flow_waits.remind(10, now, Consequences()))
     await look(world)

@@ -18,7 +18,7 @@ from horae.model.workflows.decisions.values import Step, Workflow
 from horae.store.admission import lanes
 from horae.store.definitions import jobs
 from horae.store.script import Script
-from horae.store.triggers.dependencies.starts import Started
+from horae.store.triggers.dependencies.starts import Consequences
 from horae.store.workflows import begin as flow_begin
 from horae.store.workflows import cancel as flow_cancel
 from horae.store.workflows import due as flow_due
@@ -79,13 +79,15 @@ async def stop(world: World, execution: UUID) -> None:
         await world.store.cancel(parcel_of(child), index_of(child), what.reason)
     for shelf in flow_cancel.PENDING:
         move = partial(flow_cancel.cancel_pending, shelf, what.parcels, what.reason, world.env.new_id)
-        await world.store.change(lambda now: move(now, Started()))  # noqa: B023
+        await world.store.change(lambda now: move(now, Consequences()))  # noqa: B023
     for child in await world.store.read(lambda: flow_cancel.flows_in(what.parcels)):
         await world.store.cancel(parcel_of(child), index_of(child), what.reason)
     for session in await world.store.read(lambda: flow_cancel.sessions_of(what.parcels)):
         await world.store.change(lambda now: flow_cancel.ask_session(session, what.parcels, what.reason, now))  # noqa: B023
     assert await world.store.read(lambda: flow_cancel.left_of(what.parcels)) == []
-    await world.store.change(lambda now: flow_cancel.stopped(execution, what.stops, world.env.new_id, now, Started()))
+    await world.store.change(
+        lambda now: flow_cancel.stopped(execution, what.stops, world.env.new_id, now, Consequences())
+    )
 
 
 async def steps(world: World, execution: UUID) -> dict[str, str]:

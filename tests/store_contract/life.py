@@ -28,7 +28,7 @@ from horae.store.script import Lock, Op, Provided, ScriptFactory, Together
 from horae.store.tenancy import keys
 from horae.store.tenancy.holdings import held
 from horae.store.triggers import turns
-from horae.store.triggers.dependencies import join_looks, joins
+from horae.store.triggers.dependencies import due_joins, joins
 from horae.store.triggers.targets import targets
 from tests.statements import by_module, within
 from tests.store_contract.alert_life import RARE_ALERTS, watch
@@ -186,7 +186,7 @@ async def depend(world: World) -> None:
         await worker.report(*(outcome(slice) for slice in held))
     world.clock.advance(MINUTE)
     await world.store.read(joins.next_due)
-    await world.store.change(lambda now: join_looks.look(100, world.env.new_id, now))
+    await world.store.change(lambda now: due_joins.check_due_joins(100, world.env.new_id, now))
     await world.store.change(lambda now: joins.forget(now + 1, 10))
 
 
@@ -213,7 +213,7 @@ async def repeat_requests(world: World, job: Any) -> None:
     until = world.now() + SECOND
     asked = submission.Idempotency(NAMESPACE, "jobs.create", "r", b"h", until)
     mine = await world.store.write(lambda: keys.reserve(asked, until, world.now()))
-    assert isinstance(mine, keys.Mine)
+    assert isinstance(mine, keys.ReservedKey)
     await world.store.write(lambda: keys.reserve(asked, until, world.now()))
     await world.store.write(lambda: keys.keep(asked, mine, 200, b"{}"))
     await world.store.write(lambda: keys.release(asked, mine))

@@ -15,7 +15,7 @@ from horae.store.epochs import BEGINNING
 from horae.store.open import Connections, open_store_driver
 from horae.store.postgres.driver import PostgresDriver
 from horae.store.postgres.faults import place_of
-from horae.store.postgres.place import Place
+from horae.store.postgres.place import DatabasePlace
 from horae.store.script import Fetch, Op, Script, Statement
 from horae.testing.postgres import Postgres
 from tests.store_contract.test_driver import GET, PUT
@@ -267,7 +267,7 @@ async def test_another_timeline_begins_a_new_epoch(postgres_driver: Driver, migr
 
 async def test_a_failover_under_a_running_server_begins_a_new_epoch(postgres_driver: Any):
     await postgres_driver.write(one(Statement("old", "UPDATE store SET value = '0000FFFF' WHERE key = 'place'")))
-    postgres_driver._connector._place = Place("00000000", "", "")
+    postgres_driver._connector._place = DatabasePlace("00000000", "", "")
     async with postgres_driver._connector.patient():
         pass
 

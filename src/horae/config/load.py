@@ -10,7 +10,7 @@ from typing import Any, Literal, get_args, get_origin
 import msgspec
 from msgspec import Struct
 
-from horae.config.settings import RENAMED, TABLE, Secret, Setting, Settings, Span
+from horae.config.settings import RENAMED, TABLE, DurationSetting, Secret, Setting, Settings
 from horae.errors import BadInput
 from horae.feature import served
 from horae.model.base.duration import parse_duration
@@ -54,7 +54,7 @@ class Loaded(Struct, frozen=True):
     file: Path | None = None
 
 
-class Found(Struct, frozen=True):
+class RawValue(Struct, frozen=True):
     """A value before it is read: as somebody wrote it, somewhere."""
 
     value: Any
@@ -102,7 +102,7 @@ def _file(environ: Mapping[str, str], file: Path | None) -> Path | None:
     return named
 
 
-def _from_file(path: Path | None) -> dict[str, Found]:
+def _from_file(path: Path | None) -> dict[str, RawValue]:
     if path is None:
         return {}
     try:
@@ -114,7 +114,7 @@ def _from_file(path: Path | None) -> dict[str, Found]:
         raise _renamed(name, f"{path} sets {name}", RENAMED[name])
     for name in document.keys() - TABLE.keys():
         raise BadInput(f"{path} sets {name!r}, which is not a setting.", _meant(name), field=name)
-    return {name: Found(value, Origin("file", str(path))) for name, value in document.items()}
+    return {name: RawValue(value, Origin("file", str(path))) for name, value in document.items()}
 
 
 def _renamed(name: str, said: str, instead: str) -> BadInput:
@@ -144,25 +144,27 @@ def is_strange(variable: str) -> bool:
     return variable.startswith(PREFIX) and variable not in _KNOWN
 
 
-def _from_environment(environ: Mapping[str, str]) -> dict[str, Found]:
+def _from_environment(environ: Mapping[str, str]) -> dict[str, RawValue]:
     """An empty variable counts as absent: that is how container files leave one out."""
     for name in RENAMED:
         variable = f"{PREFIX}{name.upper()}"
         if environ.get(variable):
             raise _renamed(name, f"{variable} in the environment sets {name}", TABLE[RENAMED[name]].variable)
     given = ((setting, environ.get(setting.variable)) for setting in TABLE.values())
-    return {s.name: Found(text, Origin("environment", f"{s.variable} in the environment")) for s, text in given if text}
+    return {
+        s.name: RawValue(text, Origin("environment", f"{s.variable} in the environment")) for s, text in given if text
+    }
 
 
-def _from_flags(flags: Mapping[str, Any]) -> dict[str, Found]:
+def _from_flags(flags: Mapping[str, Any]) -> dict[str, RawValue]:
     given = {name: value for name, value in flags.items() if value not in (None, "", (), {})}
     return {
-        name: Found(value, Origin("flag", FLAGS.get(name, f"--{name.replace('_', '-')}")))
+        name: RawValue(value, Origin("flag", FLAGS.get(name, f"--{name.replace('_', '-')}")))
         for name, value in given.items()
     }
 
 
-def _read(setting: Setting, found: Found) -> Any:
+def _read(setting: Setting, found: RawValue) -> Any:
     value = _split(setting, found)
     try:
         return msgspec.convert(value, setting.type, strict=not isinstance(found.value, str), dec_hook=_custom)
@@ -191,7 +193,7 @@ _IN_WORDS = {
 }  # fmt: skip
 
 
-def _split(setting: Setting, found: Found) -> Any:
+def _split(setting: Setting, found: RawValue) -> Any:
     """Lists as "a,b" and tables as "k=v,k=v", for places that hold only text."""
     if isinstance(setting.default, tuple) and isinstance(found.value, str):
         return [part.strip() for part in found.value.split(",") if part.strip()]
@@ -201,7 +203,7 @@ def _split(setting: Setting, found: Found) -> Any:
     return found.value
 
 
-def _pair(setting: Setting, found: Found, part: Any) -> tuple[str, str]:
+def _pair(setting: Setting, found: RawValue, part: Any) -> tuple[str, str]:
     key, _, value = str(part).partition("=")
     if not key.strip():
         raise found.refuse(setting, f"{part!r} has no name before its value.")
@@ -209,8 +211,8 @@ def _pair(setting: Setting, found: Found, part: Any) -> tuple[str, str]:
 
 
 def _custom(type_: type, value: Any) -> Any:
-    if type_ is Span:
-        return Span(parse_duration(value))
+    if type_ is DurationSetting:
+        return DurationSetting(parse_duration(value))
     if type_ is Secret and isinstance(value, str):
         return Secret(value)
     if type_ is Path and isinstance(value, str | Path):
@@ -218,7 +220,7 @@ def _custom(type_: type, value: Any) -> Any:
     raise msgspec.ValidationError(f"Expected `text`, got `{type(value).__name__}`")
 
 
-def _check_rhythm(settings: Settings, found: Mapping[str, Found]) -> None:
+def _check_rhythm(settings: Settings, found: Mapping[str, RawValue]) -> None:
     for name in ("heartbeat", "session_timeout"):
         if name in found and getattr(settings, name) < 1000:
             raise found[name].refuse(TABLE[name], "it must be at least a millisecond.")
@@ -232,7 +234,7 @@ def _check_rhythm(settings: Settings, found: Mapping[str, Found]) -> None:
         )
 
 
-def _check_master_keys(settings: Settings, found: Mapping[str, Found]) -> None:
+def _check_master_keys(settings: Settings, found: Mapping[str, RawValue]) -> None:
     if "secret_key" not in found:
         return
     try:
@@ -241,7 +243,7 @@ def _check_master_keys(settings: Settings, found: Mapping[str, Found]) -> None:
         raise found["secret_key"].refuse(TABLE["secret_key"], error.detail, error.remedy) from None
 
 
-def _check_features(settings: Settings, found: Mapping[str, Found]) -> None:
+def _check_features(settings: Settings, found: Mapping[str, RawValue]) -> None:
     if "features" not in found:
         return
     try:

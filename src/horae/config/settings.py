@@ -16,7 +16,7 @@ from horae.model.fleet.protocol import LOG_LIMIT
 DEFAULT_URL = "http://127.0.0.1:8420"
 
 
-class Span(int):
+class DurationSetting(int):
     """A length of time in microseconds, written as "15s", "1h30m", ISO 8601 or seconds."""
 
     def __str__(self) -> str:
@@ -173,23 +173,25 @@ class Settings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     ] = ()
 
     # Rhythm and bounds of a server
-    session_timeout: Annotated[Span, _about("How long a worker may be silent before it counts as lost.")] = Span(
-        15 * SECOND
+    session_timeout: Annotated[DurationSetting, _about("How long a worker may be silent before it counts as lost.")] = (
+        DurationSetting(15 * SECOND)
     )
     heartbeat: Annotated[
-        Span, _about("How often a worker is heard of at least; at most a half of `session_timeout`.")
-    ] = Span(5 * SECOND)
+        DurationSetting, _about("How often a worker is heard of at least; at most a half of `session_timeout`.")
+    ] = DurationSetting(5 * SECOND)
     drain_grace: Annotated[
-        Span, _about("How long a stopping process lets running executions finish before it hands them back.")
-    ] = Span(30 * SECOND)
-    retention: Annotated[Span, _about("How long finished executions and their logs are kept.")] = Span(30 * DAY)
-    fire_retention: Annotated[Span, _about("How long it is known what became of each fire of a schedule.")] = Span(
-        30 * DAY
+        DurationSetting, _about("How long a stopping process lets running executions finish before it hands them back.")
+    ] = DurationSetting(30 * SECOND)
+    retention: Annotated[DurationSetting, _about("How long finished executions and their logs are kept.")] = (
+        DurationSetting(30 * DAY)
     )
-    sign_in_idle: Annotated[Span, _about("How long somebody who signed in may be away before they must again.")] = Span(
-        DAY
-    )
-    sign_in_life: Annotated[Span, _about("How long a sign-in lasts at most.")] = Span(7 * DAY)
+    fire_retention: Annotated[
+        DurationSetting, _about("How long it is known what became of each fire of a schedule.")
+    ] = DurationSetting(30 * DAY)
+    sign_in_idle: Annotated[
+        DurationSetting, _about("How long somebody who signed in may be away before they must again.")
+    ] = DurationSetting(DAY)
+    sign_in_life: Annotated[DurationSetting, _about("How long a sign-in lasts at most.")] = DurationSetting(7 * DAY)
     oidc_issuer: Annotated[str, _about("The identity provider that people sign in at, its issuer's URL.")] = ""
     oidc_client_id: Annotated[str, _about("As what Horae is known there.")] = ""
     oidc_client_secret: Annotated[Secret, _about("With what it proves that there; empty for a public client.")] = (
@@ -264,8 +266,9 @@ class Settings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
         int, Meta(ge=0), _about("Processes of a command at once, unless its job says another limit. 0: no limit.")
     ] = 1024
     command_cpu: Annotated[
-        Span, _about("Processor time of a command and all that it starts, unless its job says another. 0: no limit.")
-    ] = Span(0)
+        DurationSetting,
+        _about("Processor time of a command and all that it starts, unless its job says another. 0: no limit."),
+    ] = DurationSetting(0)
     command_files: Annotated[
         int, Meta(ge=0), _about("Files that a process of a command has open, unless its job says. 0: the system's.")
     ] = 0

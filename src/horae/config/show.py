@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any, Literal, get_origin
 
 from horae.config.load import Loaded
-from horae.config.settings import TABLE, Secret, Setting, Span
+from horae.config.settings import TABLE, DurationSetting, Secret, Setting
 
 _PASSWORD = re.compile(r"(?<=://)([^/@:]*):[^@/]*@")
 
@@ -21,7 +21,7 @@ def plain(value: Any) -> Any:
         return "***" if value else ""
     if isinstance(value, tuple):
         return [masked(part) for part in value]
-    if isinstance(value, Span | Path):
+    if isinstance(value, DurationSetting | Path):
         return str(value)
     return masked(value) if isinstance(value, str) else value
 
@@ -38,7 +38,14 @@ def kind(setting: Setting) -> str:
     """A setting's type in a word or two."""
     if get_origin(getattr(setting.type, "__origin__", setting.type)) is Literal:
         return "one of a few words"
-    kinds = {Span: "duration", Secret: "secret text", bool: "yes or no", int: "number", tuple: "list", dict: "pairs"}
+    kinds = {
+        DurationSetting: "duration",
+        Secret: "secret text",
+        bool: "yes or no",
+        int: "number",
+        tuple: "list",
+        dict: "pairs",
+    }
     kinds[type(Path())] = "path"
     return kinds.get(type(setting.default), "text")
 

@@ -72,7 +72,7 @@ class Content:
         self.is_full = self._size > self._most
 
 
-class Answer(Struct, frozen=True):
+class OutboundAnswer(Struct, frozen=True):
     """An answer; header names are found in any case."""
 
     status: int
@@ -82,7 +82,7 @@ class Answer(Struct, frozen=True):
     url: str  # of the answer: the last one after redirects
 
 
-class Ask(Struct, frozen=True):
+class OutboundRequest(Struct, frozen=True):
     """A request to one URL."""
 
     method: str
@@ -113,7 +113,7 @@ class Outbound:
         redirects: int = 0,
         most: int = MOST,
         within: float | None = None,
-    ) -> Answer:
+    ) -> OutboundAnswer:
         """Send a request and read its answer, up to `most` bytes of the body, within so many seconds in all.
 
         Without `within` there are two limits, one of silence and one of the whole, so that a dripping answer ends, too.
@@ -143,7 +143,7 @@ class Outbound:
         if self._pool is not None:
             await self._pool.aclose()
 
-    async def _one(self, ask: Ask, most: int, silence: float) -> Answer:
+    async def _one(self, ask: OutboundRequest, most: int, silence: float) -> OutboundAnswer:
         where = httpcore2.URL(
             scheme=ask.url.raw_scheme, host=ask.url.raw_host, port=ask.url.port, target=ask.url.raw_path
         )
@@ -158,7 +158,7 @@ class Outbound:
                 body.add(piece)
                 if body.is_full:
                     break
-            return Answer(response.status, told, body.whole(), not body.is_full, str(ask.url))
+            return OutboundAnswer(response.status, told, body.whole(), not body.is_full, str(ask.url))
 
     def _connections(self) -> httpcore2.AsyncConnectionPool:
         """Return the connection pool, made at first use because reading certificates takes a while."""
@@ -173,7 +173,7 @@ class Outbound:
         return self._pool
 
 
-def _asked(method: str, url: str, headers: Mapping[str, str], content: bytes) -> Ask:
+def _asked(method: str, url: str, headers: Mapping[str, str], content: bytes) -> OutboundRequest:
     """Return a request with the usual headers; a name and password in the URL become a header."""
     at = _checked_url(url)
     given = {
@@ -188,7 +188,7 @@ def _asked(method: str, url: str, headers: Mapping[str, str], content: bytes) ->
     if method in ("POST", "PUT", "PATCH") and not content:
         given["content-length"] = "0"
     given.setdefault("host", at.netloc.decode("ascii"))
-    return Ask(method, at.copy_with(username=None, password=None, fragment=None), given, content)
+    return OutboundRequest(method, at.copy_with(username=None, password=None, fragment=None), given, content)
 
 
 def _checked_url(url: str) -> httpx2.URL:
@@ -204,7 +204,7 @@ def _checked_url(url: str) -> httpx2.URL:
     return at
 
 
-def _next(ask: Ask, answer: Answer) -> Ask | None:
+def _next(ask: OutboundRequest, answer: OutboundAnswer) -> OutboundRequest | None:
     """Return the request that a redirect leads to, or None. Raises Refused for a redirect that is not followed."""
     place = answer.headers.get("location", "")
     if answer.status not in _REDIRECTS or not place:
@@ -216,21 +216,21 @@ def _next(ask: Ask, answer: Answer) -> Ask | None:
     method = "GET" if turned and ask.method != "HEAD" else ask.method
     content = b"" if method != ask.method else ask.content
     headers = dict(_without_body(ask.headers) if method != ask.method else ask.headers.items())
-    following = Ask(method, url, {**headers, "host": url.netloc.decode("ascii")}, content)
+    following = OutboundRequest(method, url, {**headers, "host": url.netloc.decode("ascii")}, content)
     if _is_same(ask, following):
         return following
     if content:
         remedy = "Call that URL itself"
         raise Refused(f"{ask.url.host} redirects a body to {url.host}, which is not followed. {remedy}")
     kept = {name: value for name, value in following.headers.items() if name in _HARMLESS or name == "host"}
-    return Ask(method, url, kept, content)
+    return OutboundRequest(method, url, kept, content)
 
 
 def _without_body(headers: dict[str, str]) -> Iterator[tuple[str, str]]:
     return ((name, value) for name, value in headers.items() if not name.startswith("content-"))
 
 
-def _is_same(one: Ask, other: Ask) -> bool:
+def _is_same(one: OutboundRequest, other: OutboundRequest) -> bool:
     """Return whether credentials of one request fit the other: the same origin, or its upgrade to TLS."""
     if one.origin == other.origin:
         return True

@@ -42,8 +42,8 @@ from horae.store.timing import Timings, timed
 from horae.store.triggers import due
 from horae.store.triggers import fire as fires
 from horae.store.triggers.delays import NO_DELAYS, Delays
-from horae.store.triggers.dependencies import join_looks, joins
-from horae.store.triggers.dependencies.starts import Started
+from horae.store.triggers.dependencies import due_joins, joins
+from horae.store.triggers.dependencies.starts import Consequences
 from horae.store.triggers.targets import Lead
 from horae.store.workflows.locks import Kin
 
@@ -63,7 +63,7 @@ class Store:
         self.timings = Timings()
         self._kin = Kin()
         self.made: Topic[Sequence[Parcel]] = Topic("made")  # executions were stored for the first time
-        self.started: Topic[Started] = Topic("started")  # a cancellation let other executions go on
+        self.started: Topic[Consequences] = Topic("started")  # a cancellation let other executions go on
 
     @timed
     async def write(self, make: ScriptFactory[T]) -> T:
@@ -222,7 +222,7 @@ class Store:
         its job says. Dependents of both are told in the same transaction.
         """
         now = self.env.now()
-        count, effects = await self.driver.write(lambda: join_looks.look_with_effects(limit, self.env.new_id, now))
+        count, effects = await self.driver.write(lambda: due_joins.check_with_effects(limit, self.env.new_id, now))
         if effects.freed:  # the locks of keys come before those of joins
             await self.driver.write(lambda: free_keys(effects, now))
         return count, effects
@@ -280,7 +280,7 @@ class Store:
         for tried in range(CANCEL_TRIES + CANCEL_PAUSES):
             if tried >= CANCEL_TRIES:
                 await self.env.clock.sleep(CANCEL_PAUSE)
-            now, done = self.env.now(), Started()
+            now, done = self.env.now(), Consequences()
             verdict, session = await self.driver.write(
                 lambda: cancels.cancel(parcel, item, reason, now, self.env.new_id, done)  # noqa: B023
             )
@@ -359,7 +359,9 @@ class Store:
         return await self.driver.read(lambda: jobs.definitions(wanted))
 
     @timed
-    async def fire(self, limit: int, lead: Lead, low: due.Mark = due.FIRST, holds: Delays = NO_DELAYS) -> fires.Fired:
+    async def fire(
+        self, limit: int, lead: Lead, low: due.Mark = due.FIRST, holds: Delays = NO_DELAYS
+    ) -> fires.FireResult:
         """Decide timers that are due since `low`: their ledger rows, parcels and advance in one transaction.
 
         A nominal fire is decided once, by whichever server comes first. A trigger that cannot be decided is set aside
@@ -380,7 +382,7 @@ class Store:
 
     async def troubled_triggers(self) -> int:
         """Count triggers that cannot be decided."""
-        return await self.driver.read(due.troubled)
+        return await self.driver.read(due.count_troubled)
 
     @timed
     async def change(self, make: Callable[[Instant], Script[T]]) -> T:

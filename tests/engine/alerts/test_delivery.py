@@ -12,7 +12,7 @@ from horae.features.alerts.engine import delivery
 from horae.features.alerts.model.notification import read_content
 from horae.features.alerts.part import AlertsPart
 from horae.features.alerts.store import notices
-from horae.outbound.fetch import Answer
+from horae.outbound.fetch import OutboundAnswer
 from tests.engine.alerts.stage import SETTINGS, rule
 from tests.engine.explain_stage import Stage
 from tests.store_contract.world import NAMESPACE
@@ -31,12 +31,14 @@ class Receiver:
         self.hangs: set[str] = set()  # URLs
         self.open = asyncio.Event()
 
-    async def fetch(self, method: str, url: str, *, headers: dict[str, str], content: bytes, **_: Any) -> Answer:
+    async def fetch(
+        self, method: str, url: str, *, headers: dict[str, str], content: bytes, **_: Any
+    ) -> OutboundAnswer:
         self.heard.append(headers["webhook-id"])
         self.types.append(read_content(content).type)
         if url in self.hangs:
             await self.open.wait()
-        return Answer(self.status, {}, b"", True, url)
+        return OutboundAnswer(self.status, {}, b"", True, url)
 
 
 @pytest.fixture

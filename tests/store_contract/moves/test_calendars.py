@@ -127,9 +127,9 @@ async def test_what_a_trigger_goes_by_is_told_until_it_ends(world: World):
     await put(world, "work", ALWAYS)
     await world.store.write(lambda: calendars.use(NAMESPACE, ["work"], trigger, "skip"))
 
-    assert await world.store.read(lambda: calendars.triggers_by(NAMESPACE, "work", 10)) == [(job.spec.name, "daily")]
+    assert await world.store.read(lambda: calendars.triggers_of(NAMESPACE, "work", 10)) == [(job.spec.name, "daily")]
     await world.store.write(lambda: calendars.drop_uses(trigger))
-    assert await world.store.read(lambda: calendars.triggers_by(NAMESPACE, "work", 10)) == []
+    assert await world.store.read(lambda: calendars.triggers_of(NAMESPACE, "work", 10)) == []
 
 
 async def test_a_calendar_that_is_not_there_is_told(world: World):

@@ -10,7 +10,7 @@ from horae.model.base.ids import execution_id
 from horae.model.executions import submission
 from horae.model.executions.execution import Extra
 from horae.model.executions.parcel import extras_of
-from horae.store.triggers.dependencies import join_looks, joins
+from horae.store.triggers.dependencies import due_joins, joins
 from tests.store_contract.world import World, failed, success
 
 HOUR = 3600 * SECOND
@@ -51,7 +51,7 @@ async def started(world: World, job) -> list[Extra]:
 
 
 async def look(world: World):
-    return await world.store.change(lambda now: join_looks.look(100, world.env.new_id, now))
+    return await world.store.change(lambda now: due_joins.check_due_joins(100, world.env.new_id, now))
 
 
 async def states(world: World, job) -> list[str]:

@@ -12,7 +12,7 @@ from horae.model.workflows.decisions.starting import Starter
 from horae.model.workflows.decisions.values import Call
 from horae.model.workflows.repeats import Foreach, Loop
 from horae.model.workflows.waits import EventWait
-from horae.store.triggers.dependencies.starts import Started
+from horae.store.triggers.dependencies.starts import Consequences
 from horae.store.workflows import by_hand as flow_by_hand
 from horae.store.workflows import due as flow_due
 from horae.store.workflows.pause import pause, resume
@@ -23,7 +23,7 @@ from tests.store_contract.world import World, cancelled, failed, success
 
 async def decide(world: World, execution, ended: Ended) -> str:
     move = partial(flow_by_hand.decide, execution, ended, "operator", world.env.new_id)
-    return (await world.store.change(lambda now: move(now, Started()))).verdict
+    return (await world.store.change(lambda now: move(now, Consequences()))).verdict
 
 
 async def asked_to_stop(world: World) -> int:
@@ -66,13 +66,13 @@ async def test_a_loop_of_a_paused_workflow_makes_no_further_run(world: World):
     execution = await begin(world, flow)
     worker = await world.worker()
     (first,) = await worker.claim(1)
-    await world.store.change(lambda now: pause(execution, world.env.new_id, now, Started()))
+    await world.store.change(lambda now: pause(execution, world.env.new_id, now, Consequences()))
 
     await worker.report(success(first, results=[b'{"done": false}']))
     world.clock.advance(60 * SECOND)
     await promote(world)
     assert await worker.claim(9) == []
-    await world.store.change(lambda now: resume(execution, world.env.new_id, now, Started()))
+    await world.store.change(lambda now: resume(execution, world.env.new_id, now, Consequences()))
     await promote(world)
     (second,) = await worker.claim(9)
     await worker.report(success(second, results=[b'{"done": true}']))

@@ -9,7 +9,7 @@ from horae.model.executions.execution import Extra, Rerun
 from horae.model.executions.submission import Submission
 from horae.model.workflows.repeats import Foreach
 from horae.store.admission import coarse
-from horae.store.triggers.dependencies.starts import Started
+from horae.store.triggers.dependencies.starts import Consequences
 from horae.store.workflows.pause import pause, resume
 from tests.store_contract.flow_world import (
     begin,
@@ -88,7 +88,7 @@ async def test_a_rerun_stops_before_a_breakpoint(world: World):
     again = await rerun(world, flow, execution, since="failed", breakpoints=("b",))
     assert await steps(world, again) == {"a": "success", "each": "success", "b": "held", "c": "pending"}
     assert await run(world, worker) == []
-    await world.store.change(lambda now: resume(again, world.env.new_id, now, Started()))
+    await world.store.change(lambda now: resume(again, world.env.new_id, now, Consequences()))
     assert await run(world, worker) == ["b", "c"]
 
 
@@ -96,7 +96,7 @@ async def test_a_breakpoint_before_the_first_step_is_passed_by_one_word(world: W
     flow, execution, _ = await chain(world)
     again = await rerun(world, flow, execution, breakpoints=("a",))
     assert (await steps(world, again))["a"] == "held"
-    await world.store.change(lambda now: resume(again, world.env.new_id, now, Started()))
+    await world.store.change(lambda now: resume(again, world.env.new_id, now, Consequences()))
     assert (await steps(world, again))["a"] == "running"
 
 
@@ -113,9 +113,9 @@ async def test_a_rerun_in_a_limited_queue_begins_a_moment_later_as_a_rerun(world
 
     again = await rerun(world, flow, execution, since="failed")
     assert await steps(world, again) == {}
-    await world.store.change(lambda now: pause(again, world.env.new_id, now, Started()))
+    await world.store.change(lambda now: pause(again, world.env.new_id, now, Consequences()))
     await look(world)
     assert await steps(world, again) == {"a": "success", "each": "success", "b": "held", "c": "pending"}
-    await world.store.change(lambda now: resume(again, world.env.new_id, now, Started()))
+    await world.store.change(lambda now: resume(again, world.env.new_id, now, Consequences()))
     assert await run(world, worker) == ["b", "c"]
     assert await state(world, again) == "success"

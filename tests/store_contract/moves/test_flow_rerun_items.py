@@ -9,7 +9,7 @@ from horae.model.base.ids import index_of, parcel_of
 from horae.model.workflows.decisions.values import Call
 from horae.model.workflows.repeats import Foreach
 from horae.store.executions.promote import LONG_AGO
-from horae.store.triggers.dependencies.starts import Started
+from horae.store.triggers.dependencies.starts import Consequences
 from horae.store.workflows.pause import resume
 from tests.store_contract.flow_world import begin, look, params_of, result, run, state, step, steps, workflow
 from tests.store_contract.moves.test_flow_rerun import rerun
@@ -97,7 +97,7 @@ async def test_a_breakpoint_changes_nothing_about_it(world: World):
     flow, execution, worker = await fanned(world)
     second = await again(world, flow, execution, breakpoints=("each",))
     assert await steps(world, second) == {"each": "held"}
-    await world.store.change(lambda now: resume(second, world.env.new_id, now, Started()))
+    await world.store.change(lambda now: resume(second, world.env.new_id, now, Consequences()))
     assert await items(world, worker, tens()) == [2]
     assert await result(world, second) == [10, 20, 30, 40]
 

@@ -5,7 +5,7 @@ import pytest
 from horae.model.workflows.decisions.values import Call
 from horae.model.workflows.repeats import Foreach, Loop
 from horae.store.executions.promote import LONG_AGO
-from horae.store.triggers.dependencies.starts import Started
+from horae.store.triggers.dependencies.starts import Consequences
 from horae.store.workflows import cancel as flow_cancel
 from tests.store_contract.flow_world import begin, look, open_all, result, run, state, step, steps, workflow
 from tests.store_contract.moves.test_flow_rerun import giving, rerun
@@ -63,7 +63,7 @@ async def test_a_workflow_within_that_was_cancelled_goes_on(world: World):
     (a,) = await worker.claim(1)
     await worker.report(giving(1)(a))
     (b,) = await worker.claim(1)
-    await world.store.change(lambda now: flow_cancel.cancel(execution, "no", world.env.new_id, now, Started()))
+    await world.store.change(lambda now: flow_cancel.cancel(execution, "no", world.env.new_id, now, Consequences()))
     for _ in range(3):
         await look(world)
     await worker.report(cancelled(b))

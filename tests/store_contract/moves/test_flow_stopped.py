@@ -14,7 +14,7 @@ from horae.model.workflows.decisions.values import Branch
 from horae.model.workflows.repeats import Foreach, Loop
 from horae.model.workflows.waits import SignalWait
 from horae.store.executions.promote import LONG_AGO
-from horae.store.triggers.dependencies.starts import Started
+from horae.store.triggers.dependencies.starts import Consequences
 from horae.store.workflows import cancel as flow_cancel
 from tests.store_contract.flow_world import begin, look, open_all, run, state, step, step_of, steps, workflow
 from tests.store_contract.moves.test_flow_rerun import giving, rerun
@@ -68,7 +68,7 @@ async def happens(world: World, execution: UUID, what: str, worker, bad) -> None
         await worker.report(failed(bad))
     if what in ("cancel", "both"):
         await world.store.change(
-            lambda now: flow_cancel.cancel(execution, "cancelled", world.env.new_id, now, Started())
+            lambda now: flow_cancel.cancel(execution, "cancelled", world.env.new_id, now, Consequences())
         )
     await settle(world)
 

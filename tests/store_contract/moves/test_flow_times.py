@@ -12,7 +12,7 @@ from horae.model.workflows.repeats import Foreach, Loop
 from horae.model.workflows.waits import SignalWait
 from horae.store.executions.leaving import timeouts
 from horae.store.executions.promote import LONG_AGO
-from horae.store.triggers.dependencies.starts import Started
+from horae.store.triggers.dependencies.starts import Consequences
 from horae.store.workflows import by_hand as flow_by_hand
 from horae.store.workflows import cancel as flow_cancel
 from horae.store.workflows import reads as flow_reads
@@ -118,13 +118,13 @@ async def test_a_step_that_ends_before_a_worker_takes_it_has_waited_and_not_run(
     if end == "deadline":
         await world.store.change(lambda now: timeouts.end_overdue(100, world.env.new_id, now))
     elif end == "cancelled":
-        await world.store.change(lambda now: flow_cancel.cancel(execution, "no", world.env.new_id, now, Started()))
+        await world.store.change(lambda now: flow_cancel.cancel(execution, "no", world.env.new_id, now, Consequences()))
         await look(world)
     else:
         state = "success" if end == "complete" else "skipped"
         ended = Ended(step="x", state=state, forced=True)
         await world.store.change(
-            lambda now: flow_by_hand.decide(execution, ended, "admin", world.env.new_id, now, Started())
+            lambda now: flow_by_hand.decide(execution, ended, "admin", world.env.new_id, now, Consequences())
         )
         await look(world)
     assert await times(world, execution) == {"x": (12, None)}

@@ -14,7 +14,7 @@ from horae.model.triggers.events.values import NewEvent
 from horae.model.workflows.decisions.flow import Ended
 from horae.model.workflows.decisions.waits import answered
 from horae.model.workflows.waits import Approval, EventWait, SignalWait
-from horae.store.triggers.dependencies.starts import Started
+from horae.store.triggers.dependencies.starts import Consequences
 from horae.store.workflows import by_hand as flow_by_hand
 from horae.store.workflows import due as flow_due
 from horae.store.workflows import waits as flow_waits
@@ -28,7 +28,7 @@ def signal(world: World, name: str, payload: object = None) -> Signal:
 
 async def send(world: World, execution: UUID, told: Signal) -> str | None:
     move = partial(flow_by_hand.send, execution, told, world.env.new_id)
-    sent = await world.store.change(lambda now: move(now, Started()))
+    sent = await world.store.change(lambda now: move(now, Consequences()))
     return None if sent is None else sent.verdict
 
 
@@ -41,7 +41,7 @@ async def tell(world: World, *given: NewEvent) -> events.Taken:
 async def answer(world: World, execution: UUID, name: str | None, role: str = "operator", *, agreed: bool = True):
     make = partial(answered, agreed=agreed, by="ada", comment="well")
     move = partial(flow_by_hand.answer, execution, name, role, make, world.env.new_id)
-    return await world.store.change(lambda now: move(now, Started()))
+    return await world.store.change(lambda now: move(now, Consequences()))
 
 
 async def waits(world: World) -> int:
@@ -174,7 +174,7 @@ async def test_a_step_is_taken_as_done_or_left_out(world: World):
 
     async def decide(ended: Ended) -> str:
         move = partial(flow_by_hand.decide, execution, ended, "operator", world.env.new_id)
-        return (await world.store.change(lambda now: move(now, Started()))).verdict
+        return (await world.store.change(lambda now: move(now, Consequences()))).verdict
 
     assert await decide(Ended(step="x", forced=True)) == "nothing"
     assert await decide(Ended(step="a", result=b"1", forced=True)) == "done"
@@ -193,7 +193,7 @@ async def test_approvals_that_wait_are_told_of_again_and_again(world: World):
     execution = await begin(world, await workflow(world, step("ok", wait=Approval(remind=60 * SECOND))))
 
     async def reminded() -> list[str]:
-        done = Started()
+        done = Consequences()
         await world.store.change(lambda now: flow_waits.remind(10, now, done))
         return [f"{one.step} {one.state}" for one in done.stepped if one.execution == execution]
 

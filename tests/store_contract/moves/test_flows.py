@@ -16,7 +16,7 @@ from horae.model.workflows.repeats import Foreach, Loop
 from horae.model.workflows.waits import Sleep
 from horae.store.admission import coarse
 from horae.store.executions.promote import LONG_AGO
-from horae.store.triggers.dependencies.starts import Started
+from horae.store.triggers.dependencies.starts import Consequences
 from horae.store.workflows.pause import pause, resume
 from horae.store.workflows.reads import whole
 from tests.store_contract.flow_world import (
@@ -408,16 +408,16 @@ async def test_a_paused_workflow_starts_nothing_and_goes_on_when_it_is_resumed(w
     worker = await world.worker()
     (a,) = await worker.claim(1)
 
-    assert await world.store.change(lambda now: pause(execution, world.env.new_id, now, Started()))
+    assert await world.store.change(lambda now: pause(execution, world.env.new_id, now, Consequences()))
     assert await worker.claim(9) == []
     await worker.report(success(a))
     assert sorted((await steps(world, execution)).values()) == ["held", "running", "success"]
     assert await worker.claim(9) == []
-    assert await world.store.change(lambda now: resume(execution, world.env.new_id, now, Started()))
+    assert await world.store.change(lambda now: resume(execution, world.env.new_id, now, Consequences()))
     await promote(world)
     assert len(await run(world, worker)) == 2
     assert await state(world, execution) == "success"
-    assert not await world.store.change(lambda now: pause(execution, world.env.new_id, now, Started()))
+    assert not await world.store.change(lambda now: pause(execution, world.env.new_id, now, Consequences()))
 
 
 async def test_a_pause_reaches_the_workflows_below(world: World):
@@ -425,12 +425,12 @@ async def test_a_pause_reaches_the_workflows_below(world: World):
     inner = await workflow(world, step("x", job), step("y", job, after=("x",)), name="inner")
     execution = await begin(world, await workflow(world, step("a", inner), step("b", inner), name="outer"))
     await open_all(world)
-    await world.store.change(lambda now: pause(execution, world.env.new_id, now, Started()))
+    await world.store.change(lambda now: pause(execution, world.env.new_id, now, Consequences()))
     await look(world)
     worker = await world.worker()
     assert await worker.claim(9) == []
 
-    await world.store.change(lambda now: resume(execution, world.env.new_id, now, Started()))
+    await world.store.change(lambda now: resume(execution, world.env.new_id, now, Consequences()))
     await promote(world)
     assert sorted(await run(world, worker)) == ["x", "x", "y", "y"]
     assert await state(world, execution) == "success"
@@ -550,7 +550,7 @@ async def test_a_paused_workflow_that_is_cancelled_does_what_it_does_last(world:
     job = await world.job()
     flow = await workflow(world, step("a", job), step("b", job, after=("a",)), last=(step("z", job),))
     execution = await begin(world, flow)
-    await world.store.change(lambda now: pause(execution, world.env.new_id, now, Started()))
+    await world.store.change(lambda now: pause(execution, world.env.new_id, now, Consequences()))
 
     assert (await world.store.cancel(parcel_of(execution), index_of(execution), "no"))[0] == "asked"
     await look(world)

@@ -11,7 +11,7 @@ from tests.store_contract.world import NAMESPACE, TestJob, World, add_trigger, f
 async def doing(world: World, job: TestJob) -> Activity:
     """What a job is doing: the same by id, by name and among others."""
     refs: list[job_reads.Ref] = [(NAMESPACE, job.id), (NAMESPACE, job.spec.name), (NAMESPACE, world.env.new_id())]
-    found = await world.store.look_up(lambda: job_reads.doing(refs))
+    found = await world.store.look_up(lambda: job_reads.job_snapshots(refs))
     listed = (await world.store.read(lambda: job_reads.activities([job.id])))[job.id]
 
     assert found.keys() == set(refs[:2])
@@ -70,4 +70,4 @@ async def test_a_job_of_another_namespace_is_not_found(world: World):
 
     refs: list[job_reads.Ref] = [(NAMESPACE + 1, job.id), (NAMESPACE + 1, job.spec.name)]
 
-    assert await world.store.look_up(lambda: job_reads.doing(refs)) == {}
+    assert await world.store.look_up(lambda: job_reads.job_snapshots(refs)) == {}

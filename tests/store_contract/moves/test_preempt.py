@@ -19,7 +19,7 @@ from tests.store_contract.world import NAMESPACE, World, began, failed, released
 
 async def decide(world: World, lanes=frozenset(), paused=frozenset(), **rules):
     everywhere = frozenset(await world.all_lanes())
-    chosen = preempt.Rules(may_take=lambda session: everywhere, **rules)
+    chosen = preempt.PreemptRules(may_take=lambda session: everywhere, **rules)
     now = world.now()
     return await world.store.write(lambda: preempt.preempt(NAMESPACE, lanes, paused, chosen, now))
 
@@ -149,7 +149,7 @@ async def test_nothing_gives_way_to_a_paused_job_or_to_what_no_worker_may_take(w
     job, _ = await urgent(world)
 
     assert (await decide(world, paused=frozenset({job.id}))).items == 0
-    chosen = preempt.Rules(may_take=lambda session: frozenset())
+    chosen = preempt.PreemptRules(may_take=lambda session: frozenset())
     now = world.now()
     done = await world.store.write(lambda: preempt.preempt(NAMESPACE, (), frozenset(), chosen, now))
     assert done.items == 0

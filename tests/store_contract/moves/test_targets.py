@@ -15,7 +15,7 @@ from horae.model.definitions.tasks import CommandTask
 from horae.model.executions.deduplication import Batch
 from horae.model.executions.execution import Extra
 from horae.model.executions.parcel import AT_MOST_ONCE, Envelope
-from horae.store.triggers.targets import ModelledOn, Target, execution_of, targets
+from horae.store.triggers.targets import ExecutionFactory, Target, execution_of, targets
 from tests.store_contract.world import NAMESPACE, World, lead
 
 
@@ -74,7 +74,7 @@ def test_what_is_modelled_on_a_job_alike_is_what_would_be_made_for_itself(define
     other = structs.replace(first, job=UUID(int=2), name="other")
     leads = RankLeads(lambda queue: POLICIES[policy], lambda job: job.int * SECOND)
     extra = Extra(origin="fire")
-    modelled = ModelledOn(extra, leads)
+    modelled = ExecutionFactory(extra, leads)
 
     arm = structs.replace(other, version=2, chosen=SECOND)
     for target in (first, other, structs.replace(first, lane=2), structs.replace(other, version=2), arm):

@@ -11,7 +11,7 @@ from horae.model.triggers.decisions.rules import Rules
 from horae.model.triggers.decisions.values import Interval
 from horae.store.definitions import jobs
 from horae.store.triggers.dependencies import joins, waits
-from horae.store.triggers.dependencies.starts import Started
+from horae.store.triggers.dependencies.starts import Consequences
 from tests.store_contract.moves.test_dependencies import dependent, look, run, started, states, upstream
 from tests.store_contract.world import NAMESPACE, World, add_trigger, failed, lead
 
@@ -58,7 +58,7 @@ async def depend_on(world: World, job, *upstreams):
     def script(now):
         yield from jobs.lock(job.id, NAMESPACE)
         assert (yield from jobs.depend(job.id, spec)) is None
-        done = Started()
+        done = Consequences()
         yield from waits.reconsider(job.id, world.env.new_id, now, done)
         return done
 

@@ -13,7 +13,7 @@ from horae.engine.service import Alarm, Wait
 from horae.engine.topics import Topics
 from horae.env import Env
 from horae.store.admission import adoption, coarse, holder_sweep, holders, limit_changes
-from horae.store.admission.holders import Entered
+from horae.store.admission.holders import AdmittedItems
 from horae.store.contract import Store
 
 SWEEP = 5.0  # seconds between looks at all keys with waiting executions
@@ -91,7 +91,7 @@ class LimitReconciler:
             count += self._publish(await self._store.change(lambda now: holder_sweep.let_in(some, now)))  # noqa: B023
         return count
 
-    def _publish(self, entered: Entered) -> int:
+    def _publish(self, entered: AdmittedItems) -> int:
         self._hints.send(Hint(lanes=entered.lanes(), wake_at=entered.wake_at))
         return sum(slice.hi - slice.lo for slice in entered.queued)
 

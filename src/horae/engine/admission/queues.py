@@ -19,7 +19,7 @@ from horae.store.admission import queues as moves
 from horae.store.contract import Store
 from horae.store.executions.leaving.cancel_job import START
 from horae.store.tenancy import namespaces
-from horae.store.triggers.dependencies.starts import Started
+from horae.store.triggers.dependencies.starts import Consequences
 
 BATCH = 500  # slices ended in one transaction
 MOST_QUEUES = 10_000  # of a namespace
@@ -116,7 +116,7 @@ class Queues:
     async def _purge_lane(self, lane: int, reason: str) -> int:
         total, more = 0, True
         while more:
-            started = Started()
+            started = Consequences()
             done = await self._store.change(
                 lambda now: moves.purge_lane(lane, self._env.new_id, BATCH, reason, now, started)  # noqa: B023
             )
@@ -127,7 +127,7 @@ class Queues:
     async def _purge_waiting(self, queue: int, reason: str) -> int:
         total, after = 0, START
         while True:
-            started = Started()
+            started = Consequences()
             done = await self._store.change(
                 lambda now: moves.purge_waiting(queue, self._env.new_id, after, BATCH, reason, now, started)  # noqa: B023
             )

@@ -48,7 +48,7 @@ class ZoneRules:
 
     async def _is_needed(self) -> bool:
         """Newer rules than the store has seen, or the last look found something that others had computed."""
-        known = await self._store.read(zone_rules.known)
+        known = await self._store.read(zone_rules.stored_version)
         again, self._changed = self._changed > 0, 0
         if known is not None and known > self._version:
             remedy = "upgrade the tzdata package here: this server computes by older rules"

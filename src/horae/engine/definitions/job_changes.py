@@ -23,7 +23,7 @@ from horae.store.script import Script
 from horae.store.tenancy import namespaces
 from horae.store.triggers import streaks, triggers
 from horae.store.triggers.dependencies import dependents, waits
-from horae.store.triggers.dependencies.starts import Started
+from horae.store.triggers.dependencies.starts import Consequences
 from horae.store.triggers.triggers import Owner
 
 NewId = Callable[[], UUID]
@@ -90,7 +90,7 @@ def edit(
     now: Instant,
     *,
     revive: bool = False,
-    done: Started | None = None,
+    done: Consequences | None = None,
     adopt: Adoption | None = None,
 ) -> Script[bool]:
     """The next version of a job; false when the job is no longer what the draft was made from.
@@ -125,7 +125,7 @@ def edit(
     yield from _retime(owner, draft.whens, began_paused(job.spec), new_id, now, revive=revive)
     if adopt is not None:
         yield from dependents.lock_around({job.id})
-    yield from _depend(job, draft.spec, new_id, now, Started() if done is None else done)
+    yield from _depend(job, draft.spec, new_id, now, Consequences() if done is None else done)
     return True
 
 
@@ -148,7 +148,7 @@ def rolling(job: Job) -> Conflict:
     return Conflict(f'A rollout of job "{job.name}" is on: its definition stays as it is until that ends.', remedy)
 
 
-def _depend(job: Job, spec: Spec, new_id: NewId, now: Instant, done: Started) -> Script[None]:
+def _depend(job: Job, spec: Spec, new_id: NewId, now: Instant, done: Consequences) -> Script[None]:
     """What a job depends on changes after its timers: a fire holds those first. What waits may go on by it."""
     if spec.needed != job.spec.needed:
         cycle = yield from jobs.depend(job.id, spec)
@@ -250,7 +250,7 @@ def delete(
     new_id: NewId,
     now: Instant,
     ending: cancel_job.Ending | None,
-    done: Started | None = None,
+    done: Consequences | None = None,
     *,
     force: bool = False,
 ) -> Script[int | None]:

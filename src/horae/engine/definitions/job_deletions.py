@@ -12,7 +12,7 @@ from horae.store.contract import Store
 from horae.store.executions.leaving import cancel_job
 from horae.store.executions.leaving.cancel_job import START, Batch, Place
 from horae.store.script import Script
-from horae.store.triggers.dependencies.starts import Started
+from horae.store.triggers.dependencies.starts import Consequences
 
 BATCH = 500  # slices cancelled in one transaction
 
@@ -56,11 +56,11 @@ class JobDeletions:
     async def _is_pending(self, job: UUID) -> bool:
         return await self._store.read(lambda: cancel_job.is_pending(job))
 
-    async def _walk(self, job: UUID, cancel: Callable[[Place, int, str, Instant, Started], Script[Batch]]) -> None:
+    async def _walk(self, job: UUID, cancel: Callable[[Place, int, str, Instant, Consequences], Script[Batch]]) -> None:
         """Cancel batch after batch; what goes on by it is told at once."""
         batch = Batch(0, START)
         while batch.next is not None:
-            after, done = batch.next, Started()
+            after, done = batch.next, Consequences()
             batch = await self._store.change(lambda now: cancel(after, BATCH, DELETED, now, done))  # noqa: B023
             self.outcomes.cancelled(job, batch.items)
             self._store.started(done)

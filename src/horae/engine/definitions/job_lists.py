@@ -49,8 +49,8 @@ class JobLists:
         """`held` tells in words why nothing of a queue is started, by its name; `warn`, what is odd about a spec."""
         self._store, self._held, self._warn = store, held, warn
         self._renderings = RenderingCache()
-        self._doing: Lookup[job_reads.Ref, job_reads.Doing] = Lookup(
-            lambda refs: self._store.look_up(lambda: job_reads.doing(refs))
+        self._doing: Lookup[job_reads.Ref, job_reads.JobSnapshot] = Lookup(
+            lambda refs: self._store.look_up(lambda: job_reads.job_snapshots(refs))
         )
 
     async def get(self, namespace: int, ref: str) -> JobView:

@@ -22,7 +22,7 @@ from horae.model.triggers.decisions.when import SCHEDULE
 from horae.model.workflows.decisions.naming import calls_of
 from horae.model.workflows.decisions.values import Workflow
 from horae.model.workflows.reading.workflow import render_workflow
-from horae.store.definitions.job_reads import Activity, Doing
+from horae.store.definitions.job_reads import Activity, JobSnapshot
 
 MOST = 1_000  # versions whose rendering is kept
 MOST_BYTES = 4 * 1024 * 1024  # of their definitions as stored; a rendering takes a few times that
@@ -85,7 +85,7 @@ class RenderingCache:
         return made
 
 
-def show_job(job: Job | Doing, rendering: JobRendering, activity: Activity, names: Mapping[UUID, str]) -> JobView:
+def show_job(job: Job | JobSnapshot, rendering: JobRendering, activity: Activity, names: Mapping[UUID, str]) -> JobView:
     """A job with what it is doing; `names` are those of the jobs it depends on."""
     running, fields = activity.running, rendering.fields
     if names and isinstance(rendering.spec.task, Workflow):

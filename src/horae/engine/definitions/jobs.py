@@ -31,7 +31,7 @@ from horae.store.executions.deduplication.key_expiry import forget_results
 from horae.store.executions.leaving import cancel_job
 from horae.store.executions.promote import Ranker
 from horae.store.triggers import streaks
-from horae.store.triggers.dependencies.starts import Started
+from horae.store.triggers.dependencies.starts import Consequences
 
 TRIES = 5  # how often a change may find that somebody else was quicker
 BATCH = 500  # slices queued in one transaction
@@ -264,7 +264,7 @@ class Jobs(JobLists):
             return True
         if (draft.spec.schedule, draft.spec.triggers) != (job.spec.schedule, job.spec.triggers):
             await self._fire_due()
-        done = Started()
+        done = Consequences()
         edit = partial(changes.edit, before, draft, self._env.new_id, revive=revive, done=done, adopt=adopt)
         if not await self._store.change(edit):
             return False
@@ -315,7 +315,7 @@ class Jobs(JobLists):
                     await self._store.write(lambda: cancel_job.ask(before.job.id, ending))  # noqa: B023
                 return before.job.id
             await self._fire_due()
-            done = Started()
+            done = Consequences()
             cancelled = await self._store.change(
                 lambda now: changes.delete(before, self._env.new_id, now, ending, done, force=force)  # noqa: B023
             )

@@ -9,7 +9,7 @@ from horae.model.definitions.job import Job
 from horae.model.workflows.decisions.naming import is_owned_name, owner_of
 from horae.store.admission import lanes
 from horae.store.definitions import job_reads, owned
-from horae.store.definitions.owned import Placed
+from horae.store.definitions.owned import PlacedJob
 from horae.store.script import Script
 
 
@@ -19,7 +19,7 @@ def is_true(keeping: OwnedJobsPlan | None, job: UUID | None) -> Script[bool]:
     if keeping is None:
         return not copies
     copies = [copy for copy in copies if copy.owner not in keeping.beside]
-    standing = yield from owned.standing(keeping.seen)
+    standing = yield from owned.states_of(keeping.seen)
     for id, version in keeping.seen.items():
         found = standing.get(id)
         if found is None or found[0] != version or found[1] == "deleted":
@@ -60,9 +60,9 @@ def _is_same(kept: OwnedJobDraft) -> bool:
     )  # fmt: skip
 
 
-def _placed(kept: OwnedJobDraft, job: UUID, queue: int, lane: int) -> Placed:
+def _placed(kept: OwnedJobDraft, job: UUID, queue: int, lane: int) -> PlacedJob:
     before = kept.before
-    return Placed(
+    return PlacedJob(
         id=kept.id, owner=kept.owner or job, name=kept.name, version=kept.version, spec=kept.spec, base=kept.base,
         own=kept.own, queue=queue, lane=lane, fresh=before is None,
         written=before is not None and before.version == kept.version,

@@ -11,7 +11,7 @@ from horae.env import Env
 from horae.model.base.event import Event, missed
 from horae.model.base.ids import execution_id
 from horae.store.executions.leaving.effects import Effects
-from horae.store.triggers.dependencies.starts import Started
+from horae.store.triggers.dependencies.starts import Consequences
 
 MOST_TOLD, FEW_TOLD = 1000, 20  # events of one kind in a batch
 
@@ -49,7 +49,7 @@ class Outcomes:
         """Publish one event."""
         self._hints.send(Hint(events=[event]))
 
-    def _started(self, started: Started) -> None:
+    def _started(self, started: Consequences) -> None:
         effects = Effects(ended=started.ended, stepped=started.stepped)
         if started.ended:
             self._topics.settled(effects)

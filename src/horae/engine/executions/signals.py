@@ -17,7 +17,7 @@ from horae.model.workflows.decisions.waits import CALLBACK
 from horae.store.contract import Store
 from horae.store.executions.durable import signals
 from horae.store.script import Script
-from horae.store.triggers.dependencies.starts import Started
+from horae.store.triggers.dependencies.starts import Consequences
 from horae.store.workflows import by_hand as flow_by_hand
 
 TRIES, PAUSES = 100, 10  # at once, and after a pause each
@@ -51,7 +51,7 @@ class SignalSender:
         self._hints.send(Hint(wake_at=sent.wake_at))
         return SignalView(execution_id=execution, name=name, delivered=sent.verdict == "delivered")
 
-    def _deliver(self, execution: UUID, signal: Signal, done: Started, now: Instant) -> Script[signals.Sent]:
+    def _deliver(self, execution: UUID, signal: Signal, done: Consequences, now: Instant) -> Script[signals.Sent]:
         """To a step of a workflow, or to the execution itself."""
         sent = yield from flow_by_hand.send(execution, signal, self._env.new_id, now, done)
         if sent is not None:
@@ -63,7 +63,7 @@ class SignalSender:
         for tried in range(TRIES + PAUSES):
             if tried >= TRIES:
                 await self._env.clock.sleep(PAUSE)
-            done = Started()
+            done = Consequences()
             sent = await self._store.change(partial(self._deliver, execution, signal, done))
             self._store.started(done)
             self._store.made(done.parcels)

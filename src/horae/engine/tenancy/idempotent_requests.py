@@ -42,7 +42,7 @@ class IdempotentRequests:
         """
         now = self._env.now()
         found = await self._store.write(lambda: keys.reserve(asked, now + RUNNING_FOR, now))
-        if isinstance(found, keys.Known):
+        if isinstance(found, keys.KnownKey):
             return _first_answer(found)
         try:
             done = await run()
@@ -56,7 +56,7 @@ class IdempotentRequests:
         return done
 
 
-def _first_answer(known: keys.Known) -> KeptResponse:
+def _first_answer(known: keys.KnownKey) -> KeptResponse:
     if not known.same_body:
         raise KeyReused("This Idempotency-Key came with another request before.", "Use a new key for a new request.")
     if known.status is None or known.answer is None:

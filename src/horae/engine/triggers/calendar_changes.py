@@ -83,7 +83,7 @@ def uses_of(namespace: int, name: str) -> Script[list[CalendarUse]]:
     """Who goes by a calendar."""
     known = yield from moves.definitions(namespace)
     calendars = [CalendarUse(calendar=user) for user, times in known.items() if name in references_of(times)]
-    triggers = yield from moves.triggers_by(namespace, name, MOST_USES)
+    triggers = yield from moves.triggers_of(namespace, name, MOST_USES)
     windows = yield from holds.windows_by(namespace, [name])
     return [
         *calendars,

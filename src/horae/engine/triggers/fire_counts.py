@@ -83,7 +83,9 @@ class FireCounts:
         self, namespace: int, job: UUID | None, now: Instant, table: "_Table", by: str, notes: list[str]
     ) -> None:
         begin, slot = table.edges[0], SLOTS[by]
-        fates = await self._store.read(lambda: fire_reads.fates(namespace, job, begin, now + SECOND, slot, MOST_FATES))
+        fates = await self._store.read(
+            lambda: fire_reads.count_dispositions(namespace, job, begin, now + SECOND, slot, MOST_FATES)
+        )
         for at, disposition, many in fates:
             if (fate := _fate(disposition)) is not None:
                 table.add(at, fate, many)

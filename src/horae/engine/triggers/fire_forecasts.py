@@ -106,7 +106,7 @@ async def count(
     rest_at = env.clock.monotonic() + IN_A_ROW
     while place is not None:
         after = place
-        rows = await store.read(lambda: fire_reads.due(namespace, job, after, edges[-1], BATCH))  # noqa: B023
+        rows = await store.read(lambda: fire_reads.upcoming_timers(namespace, job, after, edges[-1], BATCH))  # noqa: B023
         place = None
         for one in rows:
             now = env.clock.monotonic()

@@ -30,7 +30,7 @@ from horae.store.contract import Store
 from horae.store.definitions import job_reads
 from horae.store.triggers import calendars, fire_reads
 from horae.store.triggers.dependencies.dependency_fires import DependencyDisposition
-from horae.store.triggers.fire_reads import Decided, Due, Place
+from horae.store.triggers.fire_reads import LedgerEntry, Place, UpcomingTimer
 from horae.store.triggers.triggers import Timer
 
 PLANNED = "planned"
@@ -43,7 +43,9 @@ FAR = 366 * DAY
 FIRST = UUID(int=0)
 
 Cursor = tuple[str, Instant, UUID]
-Waiting = tuple[Instant, UUID, Instant, Due, Course | None, int | None]  # when due; which fire of whom; how many more
+Waiting = tuple[
+    Instant, UUID, Instant, UpcomingTimer, Course | None, int | None
+]  # when due; which fire of whom; how many more
 
 
 class Fires:
@@ -116,7 +118,7 @@ class _Listing:
     async def decided(self, after: Place, disposition: str | None) -> Place | None:
         """Add rows of the ledger; where to go on, or None when there are no more."""
         for _ in range(0, MOST_SCANNED, BATCH):
-            rows = await self._rows(fire_reads.decided, after)
+            rows = await self._rows(fire_reads.ledger_entries, after)
             for row in rows:
                 if len(self.items) == self._limit:
                     return after
@@ -137,7 +139,7 @@ class _Listing:
                 if looked >= MOST_TIMERS:
                     self._cut(loaded[0])
                     return None
-                rows = await self._rows(fire_reads.due, loaded)
+                rows = await self._rows(fire_reads.upcoming_timers, loaded)
                 looked += len(rows)
                 loaded = _place(rows[-1]) if len(rows) == BATCH else None
                 for one in rows:
@@ -178,7 +180,7 @@ class _Listing:
         return await self._store.read(lambda: ask(self._namespace, self._job, after, self._end, BATCH))
 
 
-def _place(due: Due) -> Place:
+def _place(due: UpcomingTimer) -> Place:
     assert due.timer.next_fire_at is not None
     return due.timer.next_fire_at, due.timer.id
 
@@ -187,7 +189,7 @@ def _left(timer: Timer, begin: Instant) -> int | None:
     return fires_left(timer.trigger, timer.rules, timer.fired, timer.decided_through, begin)
 
 
-def _push(heap: list[Waiting], one: Due, course: Course | None, after: Instant, left: int | None) -> None:
+def _push(heap: list[Waiting], one: UpcomingTimer, course: Course | None, after: Instant, left: int | None) -> None:
     """The next fire of a timer that runs, in the order in which they are due; none when no more are left to it."""
     if left == 0:
         return
@@ -199,7 +201,7 @@ def _push(heap: list[Waiting], one: Due, course: Course | None, after: Instant, 
         )
 
 
-def _planned(one: Due, nominal: Instant, moved: Micros, key: str) -> FireView:
+def _planned(one: UpcomingTimer, nominal: Instant, moved: Micros, key: str) -> FireView:
     timer = one.timer
     return FireView(
         at=format_instant(nominal),
@@ -212,7 +214,7 @@ def _planned(one: Due, nominal: Instant, moved: Micros, key: str) -> FireView:
     )
 
 
-def _shown(row: Decided) -> FireView:
+def _shown(row: LedgerEntry) -> FireView:
     run = row.run
     single = run.first == run.last
     return FireView(

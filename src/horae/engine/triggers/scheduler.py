@@ -19,7 +19,7 @@ from horae.model.base.event import Event
 from horae.store.contract import Store
 from horae.store.triggers import streaks
 from horae.store.triggers.due import FIRST, Mark, Trouble
-from horae.store.triggers.fire import Fired
+from horae.store.triggers.fire import FireResult
 
 IN_FLIGHT = 2  # batches on their way at a time
 IN_A_ROW = 4  # batches of each before others are looked at
@@ -125,7 +125,7 @@ class Scheduler:
                 self._pace.learn(size, self._env.clock.monotonic() - begun)
         return met, through
 
-    def _tell(self, done: Fired) -> None:
+    def _tell(self, done: FireResult) -> None:
         now = self._env.now()
         self.fired += sum(len(parcel) for parcel in done.parcels)
         self._counters.fired(((parcel.envelope.due_at, len(parcel)) for parcel in done.parcels), now)

@@ -15,16 +15,16 @@ from horae.model.triggers.decisions.values import Timed
 from horae.model.triggers.fire_view import TriggerView
 from horae.store.contract import Store
 from horae.store.triggers import trigger_reads
-from horae.store.triggers.trigger_reads import Shown
+from horae.store.triggers.trigger_reads import StoredTrigger
 
 
-async def show_triggers(store: Store, namespace: int, triggers: Sequence[Shown]) -> list[TriggerView]:
+async def show_triggers(store: Store, namespace: int, triggers: Sequence[StoredTrigger]) -> list[TriggerView]:
     """Triggers with how they stand and when they run next, which calendars have a say in."""
     runs = await next_runs(store, namespace, [shown.timer for shown in triggers])
     return [show_trigger(await _counted(store, shown), next_fire_at=runs[shown.timer.id]) for shown in triggers]
 
 
-async def _counted(store: Store, shown: Shown) -> Shown:
+async def _counted(store: Store, shown: StoredTrigger) -> StoredTrigger:
     """A trigger with its fires: events are counted where they are kept, not with every one of them in one row."""
     timer = shown.timer
     if isinstance(timer.trigger, Timed):
@@ -34,7 +34,7 @@ async def _counted(store: Store, shown: Shown) -> Shown:
     return structs.replace(shown, timer=structs.replace(timer, fired=max(fired, timer.fired), last_execution=last))
 
 
-def state_of(shown: Shown) -> str:
+def state_of(shown: StoredTrigger) -> str:
     """How a trigger stands: one whose instants are over, or that fired as often as it may, has ended."""
     timer = shown.timer
     goes_on = timer.next_fire_at is not None or shown.trouble is not None or not isinstance(timer.trigger, Timed)
@@ -43,7 +43,7 @@ def state_of(shown: Shown) -> str:
     return "ended"
 
 
-def show_trigger(shown: Shown, state: str | None = None, *, next_fire_at: Instant | None = None) -> TriggerView:
+def show_trigger(shown: StoredTrigger, state: str | None = None, *, next_fire_at: Instant | None = None) -> TriggerView:
     """A trigger with how it stands; `state` is told instead of the stored one."""
     timer = shown.timer
     definition = render_when(timer.when)

@@ -32,7 +32,7 @@ from horae.store.contract import Store
 from horae.store.definitions import job_reads
 from horae.store.definitions.jobs import StoredJob
 from horae.store.triggers import calendars, trigger_reads
-from horae.store.triggers.trigger_reads import Shown
+from horae.store.triggers.trigger_reads import StoredTrigger
 
 MOST_SCANNED = 5_000  # triggers looked at for one page of a rare kind
 _BODY = 'Send an object such as {"name": "nightly", "cron": "0 2 * * *"}.'
@@ -91,9 +91,11 @@ class Triggers:
             return await self._page(namespace, found[:limit], after_these)
         return await self._scan(namespace, after, limit, lambda one: _fits(one, state, kind, search))
 
-    async def _scan(self, namespace: int, after: UUID, limit: int, fits: Callable[[Shown], bool]) -> Page[TriggerView]:
+    async def _scan(
+        self, namespace: int, after: UUID, limit: int, fits: Callable[[StoredTrigger], bool]
+    ) -> Page[TriggerView]:
         """A rare kind is looked for among so many triggers and no more."""
-        found: list_of[Shown] = []
+        found: list_of[StoredTrigger] = []
         size = limit + 1
         for _ in range(0, max(size, MOST_SCANNED), size):
             rows = await self._store.read(lambda: trigger_reads.page(namespace, after, size))  # noqa: B023
@@ -107,7 +109,7 @@ class Triggers:
                 return await self._page(namespace, found, None)
         return await self._page(namespace, found, after)
 
-    async def _page(self, namespace: int, found: "list_of[Shown]", after: UUID | None) -> Page[TriggerView]:
+    async def _page(self, namespace: int, found: "list_of[StoredTrigger]", after: UUID | None) -> Page[TriggerView]:
         items = await show_triggers(self._store, namespace, found)
         return Page(items=items, next_cursor=None if after is None else make_cursor(after))
 
@@ -191,9 +193,9 @@ class Triggers:
     async def _namespace(self, namespace: int) -> str:
         return await self._store.read(lambda: job_reads.namespace_name(namespace))
 
-    async def _find(self, namespace: int, ref: str, name: str) -> tuple[StoredJob, Shown]:
+    async def _find(self, namespace: int, ref: str, name: str) -> tuple[StoredJob, StoredTrigger]:
         stored = await find_job(self._store, namespace, ref)
-        shown = await self._store.read(lambda: trigger_reads.named(stored.job.id, name))
+        shown = await self._store.read(lambda: trigger_reads.by_name(stored.job.id, name))
         if shown is None:
             raise await self._missing(stored, name)
         return stored, shown
@@ -236,7 +238,7 @@ class Triggers:
 list_of = list  # the class has a method of that name
 
 
-def _fits(shown: Shown, state: str | None, kind: str | None, search: str | None) -> bool:
+def _fits(shown: StoredTrigger, state: str | None, kind: str | None, search: str | None) -> bool:
     if state is not None and state_of(shown) != state:
         return False
     if kind is not None and show_trigger(shown).kind != kind:

@@ -13,7 +13,7 @@ from horae.model.base.ids import index_of, parcel_of
 from horae.model.executions.execution import FINAL
 from horae.store.contract import Store
 from horae.store.triggers import turns
-from horae.store.triggers.turns import Blocked
+from horae.store.triggers.turns import BlockedTurn
 
 BATCH = 500  # keys looked at in one statement
 SHARE = 20  # a look may take a twentieth of the time
@@ -68,7 +68,7 @@ class Turns:
             self._forgotten = await self._store.write(lambda: turns.forget(self._forgotten, BATCH))
         return max(SAFETY, SHARE * (self._env.clock.monotonic() - began))
 
-    async def _look_at(self, one: Blocked, asked: dict[str, UUID]) -> None:
+    async def _look_at(self, one: BlockedTurn, asked: dict[str, UUID]) -> None:
         if one.holder is None:
             done = await self._store.change(
                 lambda now: turns.pass_on(one.key, self._directory.rank, self._env.new_id, now)

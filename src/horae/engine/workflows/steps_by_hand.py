@@ -21,12 +21,12 @@ from horae.model.workflows.decisions.flow import Ended
 from horae.model.workflows.decisions.waits import MOST_COMMENT, answered
 from horae.store.contract import Store
 from horae.store.script import Script
-from horae.store.triggers.dependencies.starts import Started
+from horae.store.triggers.dependencies.starts import Consequences
 from horae.store.workflows import by_hand as flow_by_hand
 from horae.store.workflows.by_hand import Asked, Place, Told
 
 FIRST: Place = (-1, UUID(int=0), 0, "")
-Move = Callable[[Instant, Started], Script[Told]]
+Move = Callable[[Instant, Consequences], Script[Told]]
 
 
 class StepsByHand:
@@ -80,7 +80,7 @@ class StepsByHand:
         return await self._executions.get(who.namespace, execution)
 
     async def _decide(self, execution: UUID, move: Move) -> None:
-        done = Started()
+        done = Consequences()
         told = await self._store.change(lambda now: move(now, done))
         _refuse(execution, told)
         self._store.started(done)

@@ -9,7 +9,7 @@ from horae.model.executions.execution import FINAL
 from horae.model.executions.execution_view import ExecutionView
 from horae.model.workflows.decisions.graph import GraphView, show_graph
 from horae.store.contract import Store
-from horae.store.triggers.dependencies.starts import Started
+from horae.store.triggers.dependencies.starts import Consequences
 from horae.store.workflows import pause as flow_pause
 from horae.store.workflows import reads as flow_reads
 
@@ -41,7 +41,7 @@ class WorkflowGraphs:
 
     async def _change(self, namespace: int, ref: str | UUID, *, pause: bool) -> ExecutionView:
         execution = (await self._executions.find(namespace, ref)).execution
-        done = Started()
+        done = Consequences()
         move = flow_pause.pause if pause else flow_pause.resume
         if not await self._store.change(lambda now: move(execution.id, self._env.new_id, now, done)):
             raise _no_workflow(execution.id, execution.state in FINAL)

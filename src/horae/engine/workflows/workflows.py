@@ -23,7 +23,7 @@ from horae.model.base.ids import index_of, parcel_of
 from horae.model.executions.slice import Running
 from horae.model.executions.tracer import Tracer
 from horae.store.contract import Store
-from horae.store.triggers.dependencies.starts import Started
+from horae.store.triggers.dependencies.starts import Consequences
 from horae.store.workflows import begin as flow_begin
 from horae.store.workflows import cancel as flow_cancel
 from horae.store.workflows import due as flow_due
@@ -173,7 +173,7 @@ class WorkflowAdvancer:
         self._idle = False
         looked = await self._look()
         self._tell(looked.started)
-        reminded = Started()
+        reminded = Consequences()
         await self._store.change(lambda now: flow_waits.remind(BATCH, now, reminded))
         self._tell(reminded)
         stuck = False
@@ -200,7 +200,7 @@ class WorkflowAdvancer:
         await self._env.clock.sleep(SAFETY)
         return flow_due.Looked()
 
-    def _tell(self, started: Started) -> None:
+    def _tell(self, started: Consequences) -> None:
         self._store.started(started)
         self._store.made(started.parcels)
 
@@ -217,7 +217,7 @@ class WorkflowAdvancer:
                     return False
         except Busy:
             return False
-        done = Started()
+        done = Consequences()
         await self._store.change(lambda now: flow_cancel.stopped(execution, what.stops, self._env.new_id, now, done))
         self._tell(done)
         return True
@@ -232,7 +232,7 @@ class WorkflowAdvancer:
     async def _cancel_parcels(self, what: ToStop, parcels: list[UUID]) -> bool:
         """The children of a step that fans out: those that wait by their parcels, those that run by their sessions."""
         for shelf in flow_cancel.PENDING:
-            done = Started()
+            done = Consequences()
             move = partial(flow_cancel.cancel_pending, shelf, parcels, what.reason, self._env.new_id)
             for job, count in (await self._store.change(lambda now: move(now, done))).items():  # noqa: B023
                 self._outcomes.cancelled(job, count)

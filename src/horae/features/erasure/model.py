@@ -16,7 +16,7 @@ from horae.model.fields.table import Field, Table
 _PARAMS = Custom(as_given, dict[str, Any], "Mapping[str, Any]", option="pairs")
 
 
-class Which(Struct, frozen=True, kw_only=True):
+class ErasureSelection(Struct, frozen=True, kw_only=True):
     """The executions whose data goes: all that is said must hold."""
 
     job: Annotated[str | None, Field(Text(256), "Only executions of this job.", metavar="JOB")] = None
@@ -43,7 +43,7 @@ class Which(Struct, frozen=True, kw_only=True):
         return isinstance(given, dict) and all(given.get(name) == value for name, value in (self.params or {}).items())
 
 
-WHICH = Table(Which, "An erasure")
+WHICH = Table(ErasureSelection, "An erasure")
 
 
 class ErasureView(View, frozen=True, kw_only=True):

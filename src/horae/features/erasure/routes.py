@@ -7,7 +7,7 @@ import msgspec
 from msgspec import Meta
 
 from horae.errors import NotFound
-from horae.features.erasure.model import WHICH, ErasureView, Which
+from horae.features.erasure.model import WHICH, ErasureSelection, ErasureView
 from horae.features.erasure.part import ErasurePart
 from horae.model.fields.derived import decoded
 from horae.server.access import ADMIN
@@ -48,7 +48,7 @@ async def erase(call: ApiCall, body: ErasureBody) -> Response:
     part.
     """
     where = body.where
-    which = Which(**{name: getattr(where, name) for name in WHICH.names})
+    which = ErasureSelection(**{name: getattr(where, name) for name in WHICH.names})
     done = await call.node.part(ErasurePart).erasures.erase(call.namespace, which, body.cursor, body.limit)
     # Whose data it was is not said, but can be proved: the receipt has a fingerprint of what was asked.
     asked = hashlib.sha256(msgspec.json.encode(where)).hexdigest()

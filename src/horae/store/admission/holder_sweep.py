@@ -10,7 +10,7 @@ from msgspec import Struct
 
 from horae.env import Instant
 from horae.model.admission.limits import is_sequence
-from horae.store.admission.holders import DROP_HOLDERS, DROP_TICKETS, HELD, Entered, Gate
+from horae.store.admission.holders import DROP_HOLDERS, DROP_TICKETS, HELD, AdmittedItems, KeyGate
 from horae.store.script import Fetch, ForEach, Script, Statement, Together
 
 # A skip scan: one index probe for each gate, however many wait there.
@@ -34,7 +34,7 @@ STALE_HOLDERS = Statement(
 STALE_TICKETS = Statement("stale_tickets", f"SELECT h.key, h.parcel FROM tickets h WHERE {_GONE} LIMIT $1")
 
 
-class Stale(Struct, frozen=True):
+class StaleHolders(Struct, frozen=True):
     """Parcels that stand under keys though nothing of them is left to hold them."""
 
     holders: list[tuple[str, UUID]]
@@ -59,9 +59,9 @@ def gates_of(job: UUID) -> Script[list[str]]:
     return sorted(row[0] for row in (yield Fetch(OF_JOB, (job,))) if row[0] is not None)
 
 
-def let_in(keys: Collection[str], now: Instant) -> Script[Entered]:
+def let_in(keys: Collection[str], now: Instant) -> Script[AdmittedItems]:
     """Let in who waits at these keys, as far as they have room."""
-    gate = Gate(keys, now)
+    gate = KeyGate(keys, now)
     if gate.keys:
         yield from gate.lock()
         yield from gate.look()
@@ -69,16 +69,16 @@ def let_in(keys: Collection[str], now: Instant) -> Script[Entered]:
     return gate.entered
 
 
-def stale(limit: int) -> Script[Stale]:
+def stale(limit: int) -> Script[StaleHolders]:
     """What keys are held by though it has ended."""
     holders = yield Fetch(STALE_HOLDERS, (limit,))
     tickets = yield Fetch(STALE_TICKETS, (limit,))
-    return Stale([(key, parcel) for key, parcel in holders], [(key, parcel) for key, parcel in tickets])
+    return StaleHolders([(key, parcel) for key, parcel in holders], [(key, parcel) for key, parcel in tickets])
 
 
-def forget(found: Stale, now: Instant) -> Script[Entered]:
+def forget(found: StaleHolders, now: Instant) -> Script[AdmittedItems]:
     """Forget holders that have ended, unless that has changed; who waited for them goes in."""
-    gate = Gate({key for key, _ in (*found.holders, *found.tickets)}, now)
+    gate = KeyGate({key for key, _ in (*found.holders, *found.tickets)}, now)
     if gate.keys:
         yield from gate.lock()
         yield Together([ForEach(DROP_HOLDERS, HELD, found.holders), ForEach(DROP_TICKETS, HELD, found.tickets)])

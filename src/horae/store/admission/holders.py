@@ -112,7 +112,7 @@ LANE_AT = len(shelves.WAITING)
 NOTHING: Mapping[UUID, str | None] = {}
 
 
-class Entered(Struct):
+class AdmittedItems(Struct):
     """What went into the queue, and when to look at what was woken."""
 
     queued: list[Queued] = []
@@ -126,14 +126,14 @@ class Entered(Struct):
         return lanes
 
 
-class Gate:
+class KeyGate:
     """Keys that are locked, and how they stand."""
 
     def __init__(self, keys: Collection[str], now: Instant) -> None:
         self.keys = tuple(sorted(keys))
         self.now = now
         self.stands: dict[str, KeyState] = {}
-        self.entered = Entered()
+        self.entered = AdmittedItems()
 
     def lock(self) -> Script[None]:
         """Lock all keys, in one order; very many by one lock that keeps all others out."""
@@ -238,14 +238,14 @@ def put_holders(held: Collection[tuple[str, UUID]]) -> Insert:
     return Insert("holders", HOLDERS, [(*one, 0) for one in sorted(held)], conflict="ON CONFLICT DO NOTHING")
 
 
-def free(parcels: Collection[UUID], now: Instant, known: Mapping[UUID, str | None] = NOTHING) -> Script[Entered]:
+def free(parcels: Collection[UUID], now: Instant, known: Mapping[UUID, str | None] = NOTHING) -> Script[AdmittedItems]:
     """Items of these parcels have left the queue, or have ended: whoever waited for their keys goes in.
 
     What parcels stand under never changes, so what is `known` of them is not read again.
     """
     keys = {parcel: keys_of(known[parcel]) for parcel in parcels if parcel in known}
     keys |= yield from _keys_of([parcel for parcel in parcels if parcel not in known])
-    gate = Gate({key for mine in keys.values() for key in mine.guarded}, now)
+    gate = KeyGate({key for mine in keys.values() for key in mine.guarded}, now)
     if not gate.keys:
         return gate.entered
     yield from gate.lock()  # guard: free-locks-keys
@@ -270,7 +270,7 @@ class Admitted(Struct, frozen=True):
 
     passed: GateResult
     changes: list[Insert]
-    entered: Entered
+    entered: AdmittedItems
 
 
 def enter(
@@ -286,7 +286,7 @@ def enter(
     their order, also the parcels that do not come to the gate yet.
     """
     taking = places if places is not None else {entry.slice.parcel: entry.keys for entry in entries}
-    gate = Gate({key for keys in (*taking.values(), *(e.keys for e in entries)) for key in keys.guarded}, now)
+    gate = KeyGate({key for keys in (*taking.values(), *(e.keys for e in entries)) for key in keys.guarded}, now)
     yield from gate.lock()  # guard: enter-locks-keys
     yield from gate.look()
     if fresh:
@@ -300,7 +300,7 @@ def enter(
 
 
 def _take_places(
-    gate: Gate, taking: Mapping[UUID, EnvelopeKeys], firsts: Mapping[UUID, int], *, fresh: bool
+    gate: KeyGate, taking: Mapping[UUID, EnvelopeKeys], firsts: Mapping[UUID, int], *, fresh: bool
 ) -> Script[list[tuple[str, UUID, int]]]:
     """Give parcels their places in sequences, those that have none; the first of all has the turn."""
     wanted = [(keys.sequence, parcel) for parcel, keys in taking.items() if keys.sequence is not None]

@@ -169,7 +169,7 @@ def turn(now: Instant) -> Script[Turned]:
     return Turned([*over, *(hold for hold in windows if hold not in troubled)], troubled)
 
 
-def _wanted(hold: Hold) -> calendars.Wanted:
+def _wanted(hold: Hold) -> calendars.CalendarNames:
     return hold.namespace, (hold.calendar or "",)
 
 

@@ -26,7 +26,7 @@ from horae.store.executions.leaving.cancel_job import START, cancel_slices
 from horae.store.executions.leaving.cancel_job import Place as Walked
 from horae.store.executions.parcels import read_parcels
 from horae.store.script import Fetch, ForEach, Lock, Row, Rows, Script, Statement
-from horae.store.triggers.dependencies.starts import NewId, Started
+from horae.store.triggers.dependencies.starts import Consequences, NewId
 
 # Another revision with the same policy: what was ordered stays so.
 _NEXT = "ranked = CASE WHEN ranked = revision THEN revision + 1 ELSE ranked END, revision = revision + 1"
@@ -233,7 +233,7 @@ def _put_back(before: Sequence[Queued], after: Sequence[Queued]) -> Script[None]
 
 
 def purge_lane(
-    lane: int, new_id: NewId, limit: int, reason: str, now: Instant, done: Started | None = None
+    lane: int, new_id: NewId, limit: int, reason: str, now: Instant, done: Consequences | None = None
 ) -> Script[Purged]:
     """End a batch of what is queued in a lane; what a claim holds right now is left to it. `done` tells who goes on."""
     slices = [shelves.queued(row) for row in (yield Fetch(PURGED, (lane, limit)))]
@@ -243,7 +243,7 @@ def purge_lane(
 
 
 def purge_waiting(
-    queue: int, new_id: NewId, after: Walked, limit: int, reason: str, now: Instant, done: Started | None = None
+    queue: int, new_id: NewId, after: Walked, limit: int, reason: str, now: Instant, done: Consequences | None = None
 ) -> Script[Purged]:
     """End a batch of what waits to be queued: delays, retries, gates; what sleeps has begun, and stays."""
     slices = [shelves.waiting(row) for row in (yield Fetch(PURGED_WAITING, (queue, *after, limit)))]

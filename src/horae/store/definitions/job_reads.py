@@ -127,7 +127,7 @@ DOING_BY_NAME = Statement(
 )
 
 
-class Running(Struct, frozen=True):
+class RunningExecution(Struct, frozen=True):
     """A job's newest running execution."""
 
     id: UUID
@@ -135,7 +135,7 @@ class Running(Struct, frozen=True):
     percent: float | None = None
 
 
-class Ended(Struct, frozen=True):
+class EndedExecution(Struct, frozen=True):
     """A job's newest execution that ended."""
 
     id: UUID
@@ -147,9 +147,9 @@ class Ended(Struct, frozen=True):
 class Activity(Struct):
     """What a job is doing."""
 
-    running: Running | None = None
+    running: RunningExecution | None = None
     pending: bool = False  # something is queued, or waits for anything but a delay
-    ended: Ended | None = None
+    ended: EndedExecution | None = None
     next_fire_at: Instant | None = None
     triggers: dict[str, Trigger] = {}  # by name, those that can be decided
     trouble: str | None = None  # why a trigger of it could not be decided when last tried
@@ -158,7 +158,7 @@ class Activity(Struct):
 Ref = tuple[int, UUID | str]  # a namespace and a job of it, by id or by name
 
 
-class Doing(Struct, frozen=True):
+class JobSnapshot(Struct, frozen=True):
     """A job as it is stored, its definition undecoded, and what it is doing."""
 
     id: UUID
@@ -171,9 +171,9 @@ class Doing(Struct, frozen=True):
     activity: Activity
 
 
-def doing(refs: Sequence[Ref]) -> Script[dict[Ref, Doing]]:
+def job_snapshots(refs: Sequence[Ref]) -> Script[dict[Ref, JobSnapshot]]:
     """Jobs and what each is doing at one instant: deleted ones by id only; those that are not there are left out."""
-    found: dict[Ref, Doing] = {}
+    found: dict[Ref, JobSnapshot] = {}
     for statement, columns, kind in ((DOING_BY_ID, BY_ID, UUID), (DOING_BY_NAME, BY_NAME, str)):
         rows = yield ForEach(statement, columns, [ref for ref in refs if isinstance(ref[1], kind)])
         for row in rows:
@@ -185,11 +185,11 @@ def doing(refs: Sequence[Ref]) -> Script[dict[Ref, Doing]]:
     return found
 
 
-def _doing(row: Row) -> Doing:
+def _doing(row: Row) -> JobSnapshot:
     activity = Activity(pending=bool(row[13]), running=_newest_running(row[14:23]), ended=_newest_ended(row[23:30]))
     _add_timer(activity, *row[9:13])
     id, name, version, state, spec, created_at, updated_at = row[2:9]
-    return Doing(id, name, version, state, spec, created_at, updated_at, activity)
+    return JobSnapshot(id, name, version, state, spec, created_at, updated_at, activity)
 
 
 def _add_timer(
@@ -210,20 +210,20 @@ def _read_trigger(definition: str) -> Trigger:
     return trigger
 
 
-def _newest_running(row: Row) -> Running | None:
+def _newest_running(row: Row) -> RunningExecution | None:
     """A sleeper and a parent lie on waiting and read as running."""
     parcel, lo, hi, started_at, percent, asleep, asleep_lo, asleep_hi, asleep_percent = row
     if asleep is not None and (parcel is None or (asleep, asleep_lo) > (parcel, lo)):
-        return Running(execution_id(asleep, asleep_hi - 1), None, asleep_percent)
-    return None if parcel is None else Running(execution_id(parcel, hi - 1), started_at, percent)
+        return RunningExecution(execution_id(asleep, asleep_hi - 1), None, asleep_percent)
+    return None if parcel is None else RunningExecution(execution_id(parcel, hi - 1), started_at, percent)
 
 
-def _newest_ended(row: Row) -> Ended | None:
+def _newest_ended(row: Row) -> EndedExecution | None:
     parcel, lo, hi, state, first, last, timings = row
     if parcel is None:
         return None
     started_at, completed_at = timing_of(timings, hi - 1 - lo, first, last)
-    return Ended(execution_id(parcel, hi - 1), state, started_at, completed_at)
+    return EndedExecution(execution_id(parcel, hi - 1), state, started_at, completed_at)
 
 
 def activities(jobs: Sequence[UUID]) -> Script[dict[UUID, Activity]]:
@@ -252,19 +252,19 @@ def _pending(jobs: Sequence[UUID]) -> Script[set[UUID]]:
     return {row[0] for row in rows}
 
 
-def _running(jobs: Sequence[UUID]) -> Script[dict[UUID, Running]]:
+def _running(jobs: Sequence[UUID]) -> Script[dict[UUID, RunningExecution]]:
     """The newest running execution of each job; a sleeper and a parent lie on waiting and read as running."""
     rows = yield Among(RUNNING, jobs)
     best = {row[0]: row for row in sorted(rows, key=lambda row: (row[1], row[2]))}
     noted = yield ForEach(PROGRESS, ITEM, [(row[1], row[3] - 1) for row in best.values()])
     percents = {(parcel, item, attempt): percent for parcel, item, attempt, percent, _ in noted}
     return {
-        job: Running(execution_id(parcel, hi - 1), started_at, percents.get((parcel, hi - 1, attempt)))
+        job: RunningExecution(execution_id(parcel, hi - 1), started_at, percents.get((parcel, hi - 1, attempt)))
         for job, parcel, _, hi, attempt, started_at in best.values()
     }
 
 
-def _ended(given: Sequence[tuple[UUID]]) -> Script[dict[UUID, Ended]]:
+def _ended(given: Sequence[tuple[UUID]]) -> Script[dict[UUID, EndedExecution]]:
     newest = yield ForEach(NEWEST, JOB, given)
     parcels = [(parcel,) for _, parcel in newest if parcel is not None]
     rows = yield ForEach(ENDED, (("parcel", "uuid"),), parcels)

@@ -94,7 +94,7 @@ class Owned(Struct, frozen=True, kw_only=True):
     lane: int
 
 
-class Placed(Struct, frozen=True, kw_only=True):
+class PlacedJob(Struct, frozen=True, kw_only=True):
     """A version of such a job to be written, and where its executions stand in line."""
 
     id: UUID
@@ -133,12 +133,12 @@ def _owned(row: Row) -> Owned:
     )  # fmt: skip
 
 
-def standing(jobs: Collection[UUID]) -> Script[dict[UUID, tuple[int, str]]]:
+def states_of(jobs: Collection[UUID]) -> Script[dict[UUID, tuple[int, str]]]:
     """The present versions and the states of jobs."""
     return {id: (version, state) for id, version, state in (yield Among(STANDING, sorted(jobs)))} if jobs else {}
 
 
-def put(jobs: Sequence[Placed], namespace: int, now: Instant) -> Script[None]:
+def put(jobs: Sequence[PlacedJob], namespace: int, now: Instant) -> Script[None]:
     """Write such jobs: new ones, and new versions or names of those that are there."""
     fresh = [
         (j.id, namespace, j.name, j.version, "active", now, now, j.owner, j.base, _text(j.own), j.spec.words)

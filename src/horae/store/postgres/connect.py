@@ -10,7 +10,7 @@ from msgspec import structs
 
 from horae.store.open import DEFAULT, Connections
 from horae.store.postgres.hosts import Hosts, Unfit
-from horae.store.postgres.place import Place, locate, read_mark
+from horae.store.postgres.place import DatabasePlace, locate, read_mark
 from horae.store.postgres.pool import closed
 
 _COMMON = {"application_name": "horae", "jit": "off", "timezone": "UTC"}
@@ -45,7 +45,7 @@ _WATCHED = (
     ("IPPROTO_TCP", "TCP_USER_TIMEOUT", 3000),
 )
 
-Moved = Callable[[asyncpg.Connection, Place], Awaitable[None]]
+Moved = Callable[[asyncpg.Connection, DatabasePlace], Awaitable[None]]
 
 
 class Connector:
@@ -62,13 +62,13 @@ class Connector:
         self._hosts = Hosts(url)
         self._direct = Hosts(connections.direct) if connections.direct else self._hosts
         self._moved = moved
-        self._place: Place | None = None
+        self._place: DatabasePlace | None = None
         self._pooled = False
         # URL of the host that each connection leads to
         self._led: WeakKeyDictionary[asyncpg.Connection, str] = WeakKeyDictionary()
         # place that each connection leads to
-        self._opened: WeakKeyDictionary[asyncpg.Connection, Place] = WeakKeyDictionary()
-        self._probed: Place | None = None  # place of the newest connection
+        self._opened: WeakKeyDictionary[asyncpg.Connection, DatabasePlace] = WeakKeyDictionary()
+        self._probed: DatabasePlace | None = None  # place of the newest connection
 
     async def hot(self) -> asyncpg.Connection:
         """Open a connection for hot operations, whose statements and locks time out within seconds."""
@@ -192,7 +192,7 @@ class Connector:
             await self._moved(connection, place)
         self._place = place
 
-    def _check_current(self, place: Place) -> None:
+    def _check_current(self, place: DatabasePlace) -> None:
         """Raise Unfit for a former primary."""
         if self._place is not None and place.is_before(self._place):
             raise Unfit("it is a former primary, which has been replaced")

@@ -23,7 +23,7 @@ from horae.store.postgres.faults import BROKEN, RACES, reraise, translated, unop
 from horae.store.postgres.fire_partitions import DAYS, FireDays
 from horae.store.postgres.listener import Listener
 from horae.store.postgres.partitions import TABLES, Partitions
-from horae.store.postgres.place import Place, locate
+from horae.store.postgres.place import DatabasePlace, locate
 from horae.store.postgres.pool import Pool
 from horae.store.postgres.pulse import Pulse
 from horae.store.postgres.statements import execute
@@ -192,7 +192,7 @@ class PostgresDriver:
                 await self._on_place(connection, await locate(connection, CONNECT))
         await self.ensure_partitions(await self.server_time())
 
-    async def _on_place(self, connection: asyncpg.Connection, place: Place) -> None:
+    async def _on_place(self, connection: asyncpg.Connection, place: DatabasePlace) -> None:
         async with connection.transaction():
             script = epochs.on_place(
                 place.timeline, f"{place.system} {place.database}", self._env.new_id, self._env.now(), self._epoch

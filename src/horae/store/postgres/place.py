@@ -19,7 +19,7 @@ _MARK = "SELECT value || ' ' || xmin::text FROM store WHERE key = 'place'"
 _UNTOLD = (asyncpg.FeatureNotSupportedError, asyncpg.InsufficientPrivilegeError, asyncpg.UndefinedFunctionError)
 
 
-class Place(Struct, frozen=True):
+class DatabasePlace(Struct, frozen=True):
     """The identity of a database: a failover changes the timeline, a copy the other fields. Unknown ones are empty."""
 
     timeline: str
@@ -27,12 +27,12 @@ class Place(Struct, frozen=True):
     database: str
     mark: str = ""  # the store's own note of its place: all standbys of one primary would begin the same timeline
 
-    def is_before(self, other: "Place") -> bool:
+    def is_before(self, other: "DatabasePlace") -> bool:
         """Return whether this is the former primary of `other`, before a failover."""
         return self.system == other.system and "" < self.timeline < other.timeline
 
 
-async def locate(connection: asyncpg.Connection, timeout: float, *, shared: bool = False) -> Place:
+async def locate(connection: asyncpg.Connection, timeout: float, *, shared: bool = False) -> DatabasePlace:
     """Return the place that a connection leads to. Raises Unfit for a standby.
 
     A `shared` connection may change after every transaction, so the query runs in one.
@@ -54,9 +54,9 @@ async def read_mark(connection: asyncpg.Connection, timeout: float, *, shared: b
         return ""
 
 
-async def _look(connection: asyncpg.Connection, look: str, timeout: float, shared: bool) -> Place:
+async def _look(connection: asyncpg.Connection, look: str, timeout: float, shared: bool) -> DatabasePlace:
     async with connection.transaction() if shared else nullcontext():
         is_standby, *told = await connection.fetchrow(look, timeout=timeout)
     if is_standby:
         raise Unfit("it is a standby, which takes no writes")
-    return Place(*told)
+    return DatabasePlace(*told)

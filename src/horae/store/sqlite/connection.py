@@ -131,7 +131,9 @@ class Connection:
         cursor = self.raw.execute(text, params)
         return self._with_ids(text, cursor, cursor.fetchall())
 
-    def _many(self, plan: translate.Plan, rows: Sequence[Sequence[Any]], params: tuple[Any, ...]) -> Rows:
+    def _many(
+        self, plan: translate.TranslatedStatement, rows: Sequence[Sequence[Any]], params: tuple[Any, ...]
+    ) -> Rows:
         bound = _bound_rows(rows, plan, params)
         if not plan.returns:
             self.raw.executemany(plan.text, bound)
@@ -172,7 +174,7 @@ def _bound(params: Iterable[Any]) -> list[Any]:
 
 
 def _bound_rows(
-    rows: Sequence[Sequence[Any]], plan: translate.Plan, params: tuple[Any, ...]
+    rows: Sequence[Sequence[Any]], plan: translate.TranslatedStatement, params: tuple[Any, ...]
 ) -> Iterator[Sequence[Any]]:
     uuids, count = plan.uuids, plan.count
     for row in rows:

@@ -14,7 +14,7 @@ class TransactionLost(Exception):
     """SQLite rolled back the whole transaction, not only the script that failed."""
 
 
-class Job:
+class WriterJob:
     """A script with its waiting caller and its result."""
 
     __slots__ = ("before", "error", "future", "hot", "make", "result")

@@ -31,7 +31,7 @@ _RETURNING = re.compile(r"\bRETURNING\b", re.IGNORECASE)
 _CHANGES = re.compile(r"\b(INSERT|UPDATE|DELETE)\b", re.IGNORECASE)
 
 
-class Plan(Struct, frozen=True):
+class TranslatedStatement(Struct, frozen=True):
     """A statement ready for SQLite."""
 
     text: str
@@ -69,8 +69,8 @@ def _among(text: str, size: int) -> str:
 
 
 @cache
-def for_each(text: str, columns: Columns) -> Plan:
-    """Plan a statement that runs once per given row, with the row's values as its first parameters."""
+def for_each(text: str, columns: Columns) -> TranslatedStatement:
+    """TranslatedStatement a statement that runs once per given row, with the row's values as its first parameters."""
     text = _without_lateral(text, columns)
     changes = bool(_CHANGES.search(_ROW_LOCK.sub("", text)))
     body = _in_place(text, columns) if changes else text
@@ -93,16 +93,16 @@ def for_many(text: str, columns: Columns, rows: int) -> str:
 
 
 @cache
-def insert(table: str, columns: Columns, conflict: str, returning: str) -> Plan:
-    """Plan an insert that runs once per row."""
+def insert(table: str, columns: Columns, conflict: str, returning: str) -> TranslatedStatement:
+    """TranslatedStatement an insert that runs once per row."""
     places = ", ".join(f"?{place}" for place in range(1, len(columns) + 1))
     text = f"INSERT INTO {table} ({_names(columns)}) VALUES ({places}) {translate(conflict)}"
     return _plan(f"{text} RETURNING {returning}" if returning else text, bool(returning), columns)
 
 
-def _plan(text: str, returns: bool, columns: Columns) -> Plan:
+def _plan(text: str, returns: bool, columns: Columns) -> TranslatedStatement:
     uuids = tuple(place for place, (_, kind) in enumerate(columns) if kind == "uuid")
-    return Plan(text, returns, uuids, max(int(place) for place in _BOUND.findall(text)))
+    return TranslatedStatement(text, returns, uuids, max(int(place) for place in _BOUND.findall(text)))
 
 
 def _in_place(text: str, columns: Columns) -> str:

@@ -18,7 +18,7 @@ from horae.store.driver import Before
 from horae.store.script import Op, ScriptFactory
 from horae.store.sqlite.checkpoint import Checkpoints
 from horae.store.sqlite.connection import Connection
-from horae.store.sqlite.job import Job
+from horae.store.sqlite.job import WriterJob
 from horae.store.sqlite.library import sqlite3
 
 T = TypeVar("T")
@@ -36,12 +36,12 @@ class Writer:
         self._checkpoints = checkpoints
         self._clock = clock
         self._sync = 0.0  # moving average of a commit's seconds
-        self._pending: deque[Job] = deque()
+        self._pending: deque[WriterJob] = deque()
         self._thread = ThreadPoolExecutor(1, "horae-commit")
         self._task: asyncio.Task[None] | None = None
 
     async def write(self, make: ScriptFactory[T], before: Before | None, hot: bool) -> T:
-        job = Job(make, before, hot)
+        job = WriterJob(make, before, hot)
         self._pending.append(job)
         if self._task is None:
             self._task = asyncio.create_task(self._work())
@@ -69,7 +69,7 @@ class Writer:
 
     async def _together(self) -> None:
         """Run pending scripts until the batch is full, and commit it."""
-        jobs: list[Job] = []
+        jobs: list[WriterJob] = []
         committing = False
         changes = self._connection.raw.total_changes
         try:
@@ -85,14 +85,14 @@ class Writer:
         if self._checkpoints.due(self._connection.raw.total_changes):
             await self._syncing(self._finish_checkpoint)
 
-    def _begin(self, jobs: list[Job]) -> None:
+    def _begin(self, jobs: list[WriterJob]) -> None:
         try:
             self._connection.begin()
         except BaseException:
             jobs.append(self._pending.popleft())  # the first script gets the error
             raise
 
-    async def _run_batch(self, jobs: list[Job]) -> None:
+    async def _run_batch(self, jobs: list[WriterJob]) -> None:
         end = self._clock.monotonic() + PATIENCE
         while self._pending and _inline(self._pending[0]) and len(jobs) < BATCH:
             job = self._pending.popleft()
@@ -106,7 +106,7 @@ class Writer:
             if self._clock.monotonic() > end:
                 return
 
-    async def _after_loss(self, jobs: Sequence[Job], error: BaseException, committing: bool) -> None:
+    async def _after_loss(self, jobs: Sequence[WriterJob], error: BaseException, committing: bool) -> None:
         """Repeat the scripts one by one, so that only the failing one fails."""
         if isinstance(error, asyncio.CancelledError):
             for job in jobs:
@@ -119,12 +119,12 @@ class Writer:
             job.error = None
             await self._alone(job)
 
-    async def _alone(self, job: Job) -> None:
+    async def _alone(self, job: WriterJob) -> None:
         """Run a script in a transaction of its own, entirely on the thread."""
         await self._apart(lambda: self._transact(job))
         job.resolve()
 
-    def _transact(self, job: Job) -> None:
+    def _transact(self, job: WriterJob) -> None:
         committing = False
         try:
             self._connection.begin()
@@ -173,5 +173,5 @@ def breathing(clock: Clock) -> Before:
     return breathe
 
 
-def _inline(job: Job) -> bool:
+def _inline(job: WriterJob) -> bool:
     return job.hot or job.before is not None

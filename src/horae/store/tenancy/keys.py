@@ -107,13 +107,13 @@ RELEASE = Statement(
 _LIST = msgspec.json.Decoder(tuple[str, ...])
 
 
-class Mine(Struct, frozen=True):
+class ReservedKey(Struct, frozen=True):
     """The key was free: run the request, then keep its answer or release the key."""
 
     since: Instant
 
 
-class Known(Struct, frozen=True):
+class KnownKey(Struct, frozen=True):
     """The key was used: for this body or another, and answered (status and answer) or still under way."""
 
     same_body: bool
@@ -241,24 +241,24 @@ def sign_out(cookie: bytes, now: Instant) -> Script[None]:
         yield Fetch(REVOKE_ANY, (row[0], now))
 
 
-def reserve(asked: Idempotency, running_until: Instant, now: Instant) -> Script[Mine | Known]:
+def reserve(asked: Idempotency, running_until: Instant, now: Instant) -> Script[ReservedKey | KnownKey]:
     """Reserve an idempotency key, or return what became of the request that has it."""
     where = (asked.namespace, asked.route, asked.key)
     yield Fetch(FREE, (*where, now))
     if (yield Fetch(RESERVE, (*where, asked.body_hash, running_until, now))):
-        return Mine(now)
+        return ReservedKey(now)
     rows = yield Fetch(RESERVED, where)
     if not rows:  # gone meanwhile: it may be ours now
         raise Again
     stored, status, answer = rows[0]
-    return Known(bytes(stored) == asked.body_hash, status, None if answer is None else bytes(answer))
+    return KnownKey(bytes(stored) == asked.body_hash, status, None if answer is None else bytes(answer))
 
 
-def keep(asked: Idempotency, mine: Mine, status: int, answer: bytes) -> Script[None]:
+def keep(asked: Idempotency, mine: ReservedKey, status: int, answer: bytes) -> Script[None]:
     """Keep the answer of a request whose key is reserved."""
     yield Fetch(KEEP, (asked.namespace, asked.route, asked.key, mine.since, status, answer, asked.until))
 
 
-def release(asked: Idempotency, mine: Mine) -> Script[None]:
+def release(asked: Idempotency, mine: ReservedKey) -> Script[None]:
     """Free a reserved key: the request changed nothing."""
     yield Fetch(RELEASE, (asked.namespace, asked.route, asked.key, mine.since))

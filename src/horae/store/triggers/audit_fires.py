@@ -19,8 +19,8 @@ from horae.model.triggers.decisions.values import Timed
 from horae.model.triggers.ledger import TriggerVersion
 from horae.store.script import Fetch, Row, Script, Statement
 from horae.store.triggers import ledger, zone_rules
-from horae.store.triggers.ledger import VERSIONS, Versioned, read_version
-from horae.store.triggers.triggers import why
+from horae.store.triggers.ledger import VERSIONS, StoredVersion, read_version
+from horae.store.triggers.triggers import describe_error
 
 PAGE = 1000
 MOST = 100  # findings that are named, and instants
@@ -87,7 +87,7 @@ def audit_job(job: UUID, trigger: str | None, since: Instant, until: Instant, no
     report = FireReport(known_from=known_from)
     rows = [row for row in (yield Fetch(ledger.OF_JOB, (job,))) if trigger in (None, row[1])]
     if any(_is_zoned(row) for row in rows):
-        report.zones = [past for past in (yield from zone_rules.earlier()) if past[1] > max(since, known_from)]
+        report.zones = [past for past in (yield from zone_rules.earlier_versions()) if past[1] > max(since, known_from)]
     for row in rows:
         span = Span(max(since, known_from), until - 1)
         for finding in (yield from _audit_row(row, span.first, (span, now), report)):
@@ -113,10 +113,10 @@ def _audit_row(
         return (yield from _audit_version(found.version, since, _expected(found, span, now, report), report))
     except Exception as error:
         last = row[8] or row[6] or row[5]
-        return [FireFinding("undecidable", row[0], row[5], last, row[1], detail=why(error))]
+        return [FireFinding("undecidable", row[0], row[5], last, row[1], detail=describe_error(error))]
 
 
-def _expected(found: Versioned, span: Span, now: Instant, report: FireReport) -> Instant:
+def _expected(found: StoredVersion, span: Span, now: Instant, report: FireReport) -> Instant:
     """Up to when fires have to be covered; what is undecided beyond that is counted."""
     version, through = found.version, min(found.version.through, span.last)
     if not found.live or found.spent or through == span.last:

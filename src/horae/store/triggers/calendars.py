@@ -82,7 +82,7 @@ WAKE = Statement(
 )
 DROP_USES = Statement("drop_calendar_uses", "DELETE FROM calendar_triggers WHERE trigger_id = $1")
 NAMES: Columns = (("namespace", "int"), ("name", "text"))
-MOST_LEVELS = 10  # of references, more than a calendar may have
+MAX_LEVELS = 10  # of references, more than a calendar may have
 
 
 class StoredCalendar(Struct, frozen=True, kw_only=True):
@@ -154,7 +154,7 @@ def delete(namespace: int, name: str, now: Instant) -> Script[None]:
     yield Fetch(END, (namespace, name, max(now, rows[0][1] + 1)))
 
 
-def triggers_by(namespace: int, name: str, limit: int) -> Script[list[tuple[str, str]]]:
+def triggers_of(namespace: int, name: str, limit: int) -> Script[list[tuple[str, str]]]:
     """Which triggers go by a calendar: job and trigger, by name."""
     rows = yield Fetch(TRIGGERS, (namespace, name, limit))
     return [(job, trigger) for job, trigger in rows]
@@ -192,13 +192,13 @@ def drop_uses(trigger: UUID) -> Script[None]:
     yield Fetch(DROP_USES, (trigger,))
 
 
-Wanted = tuple[int, tuple[str, ...]]  # a namespace and the names of calendars that must all be open
+CalendarNames = tuple[int, tuple[str, ...]]  # a namespace and the names of calendars that must all be open
 
 
-def compiled(wanted: Collection[Wanted], since: Instant) -> Script[dict[Wanted, Calendar]]:
+def compiled(wanted: Collection[CalendarNames], since: Instant) -> Script[dict[CalendarNames, Calendar]]:
     """Calendars that judge each instant after `since` by the versions valid then. One that is not there is left out."""
     rows = yield from _closure({(namespace, name) for namespace, names in wanted for name in names}, since)
-    found: dict[Wanted, Calendar] = {}
+    found: dict[CalendarNames, Calendar] = {}
     for namespace, names in wanted:
         own = _reached(names, [row for row in rows if row[0] == namespace])
         if {*names} <= {row[1] for row in own}:
@@ -221,7 +221,7 @@ def _closure(wanted: set[tuple[int, str]], since: Instant) -> Script[list[Row]]:
     """The rows of these calendars and of all they refer to, a statement a level."""
     known: set[tuple[int, str]] = set()
     found: list[Row] = []
-    for _ in range(MOST_LEVELS):
+    for _ in range(MAX_LEVELS):
         missing = sorted(wanted - known)
         if not missing:
             break

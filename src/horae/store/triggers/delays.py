@@ -24,7 +24,7 @@ def delay_of(delays: Delays, envelope: Envelope) -> str | None:
     return found
 
 
-def told(run: LedgerRun, delay: str | None, waited: str | None) -> str:
+def cause_of(run: LedgerRun, delay: str | None, waited: str | None) -> str:
     """The cause of a run of fires, with what delays their executions and what they waited for before they were decided.
 
     What is skipped for the execution before it may be so because that one is delayed.

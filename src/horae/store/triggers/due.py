@@ -10,7 +10,7 @@ from horae.store.base.live import live_among
 from horae.store.executions.promote import LONG_AGO
 from horae.store.script import Among, Fetch, Rows, Script, Statement
 from horae.store.triggers.targets import OF_JOBS, Target, read_target, with_choices
-from horae.store.triggers.triggers import Timer, read_timer, why
+from horae.store.triggers.triggers import Timer, describe_error, read_timer
 
 # Nothing is joined: whatever a planner believes of other tables, this is one walk along the index, done once.
 DUE = Statement(
@@ -44,14 +44,14 @@ class Trouble(Struct, frozen=True):
     costly: bool = False  # an expression of the job takes too much work, and will again
 
 
-class Due(Struct, frozen=True, gc=False):
+class DueTimer(Struct, frozen=True, gc=False):
     """A due timer with what its executions need."""
 
     timer: Timer
     target: Target
 
 
-def look(low: Mark, now: Instant, limit: int) -> Script[Rows]:
+def lock_due(low: Mark, now: Instant, limit: int) -> Script[Rows]:
     """Lock timers that are due, from a mark on; those that others hold are passed over."""
     return (yield Fetch(DUE, (*low, now, limit)))
 
@@ -62,7 +62,7 @@ def last_of(rows: Rows) -> Mark:
     return last[NEXT], last[0]
 
 
-def read(rows: Rows, troubles: list[Trouble]) -> Script[list[Due]]:
+def read_due(rows: Rows, troubles: list[Trouble]) -> Script[list[DueTimer]]:
     """The timers with what defines them and the jobs that they fire, each of these read once.
 
     Whoever changes what defines a timer waits for it.
@@ -70,36 +70,36 @@ def read(rows: Rows, troubles: list[Trouble]) -> Script[list[Due]]:
     definitions = {row[0]: row for row in (yield Among(DEFINITIONS, [row[0] for row in rows]))}
     jobs = yield Among(OF_JOBS, list(dict.fromkeys(row[1] for row in rows)))
     known: dict[UUID, Target] = {}
-    found: list[Due] = []
+    found: list[DueTimer] = []
     for row in jobs:
         try:
             known[row[0]] = read_target(row)
         except Exception as error:
-            troubles += (Trouble(timer[0], row[0], why(error)) for timer in rows if timer[1] == row[0])
+            troubles += (Trouble(timer[0], row[0], describe_error(error)) for timer in rows if timer[1] == row[0])
     known = yield from with_choices(known)
     for row in rows:
         definition, target = definitions.get(row[0]), known.get(row[1])
         if definition is None or target is None:
             continue
         try:
-            found.append(Due(read_timer(definition + row[2:]), target))
+            found.append(DueTimer(read_timer(definition + row[2:]), target))
         except Exception as error:
-            troubles.append(Trouble(row[0], row[1], why(error)))
+            troubles.append(Trouble(row[0], row[1], describe_error(error)))
     return found
 
 
-def still_live(due: Sequence[Due]) -> Script[set[UUID]]:
+def still_live(due: Sequence[DueTimer]) -> Script[set[UUID]]:
     """Which of the timers' last executions have not ended."""
     last = {d.timer.last_execution for d in due if d.timer.last_execution and d.timer.rules.overlap != "allow"}
     return (yield from live_among(last)) if last else set()
 
 
-def waited(ids: Sequence[UUID]) -> Script[dict[UUID, str]]:
+def earlier_troubles(ids: Sequence[UUID]) -> Script[dict[UUID, str]]:
     """Which of these locked timers could not be decided before, and why."""
     return dict((yield Among(WAITED, ids))) if ids else {}
 
 
-def troubled() -> Script[int]:
+def count_troubled() -> Script[int]:
     """How many triggers cannot be decided."""
     rows = yield Fetch(TROUBLED)
     return int(rows[0][0])

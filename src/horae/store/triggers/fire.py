@@ -19,15 +19,15 @@ from horae.store.executions.parcels import put_parcels
 from horae.store.script import ForEach, Insert, Script, Statement
 from horae.store.triggers import due as timers
 from horae.store.triggers import turns
-from horae.store.triggers.delays import NO_DELAYS, Delays, delay_of, told
+from horae.store.triggers.delays import NO_DELAYS, Delays, cause_of, delay_of
 from horae.store.triggers.dependencies import waits
-from horae.store.triggers.dependencies.arrivals import Over, arrive
+from horae.store.triggers.dependencies.arrivals import EndedItems, arrive
 from horae.store.triggers.dependencies.dependents import lock_around
-from horae.store.triggers.dependencies.starts import Started
-from horae.store.triggers.due import FIRST, Due, Mark, Trouble
-from horae.store.triggers.fire_decisions import Decided, decide_all, open_times_of
-from horae.store.triggers.fire_parcels import lay
-from horae.store.triggers.refusals import RAN, sift_fires
+from horae.store.triggers.dependencies.starts import Consequences
+from horae.store.triggers.due import FIRST, DueTimer, Mark, Trouble
+from horae.store.triggers.fire_decisions import DecidedTimer, decide_all, open_times_of
+from horae.store.triggers.fire_parcels import pack_fires
+from horae.store.triggers.refusals import RAN, screen_fires
 from horae.store.triggers.targets import Lead
 from horae.store.triggers.triggers import FIRES
 from horae.store.triggers.turns import Turn, turn_key
@@ -53,7 +53,7 @@ AGAIN = 60 * SECOND  # until a trigger that could not be decided is tried again
 SOON = 2 * SECOND  # until one that waits for room is
 
 
-class Fired(Struct, frozen=True):
+class FireResult(Struct, frozen=True):
     """What a firing step did: how many timers it met, the parcels, lanes and timers to hint, and what it set aside."""
 
     timers: int
@@ -73,7 +73,7 @@ def fire(
     low: Mark = FIRST,
     holds: Delays = NO_DELAYS,
     bounds: QuotaBounds = UNBOUNDED,
-) -> Script[Fired]:
+) -> Script[FireResult]:
     """Decide timers that are due since an instant: ledger rows, parcels and the timers' advance in one transaction.
 
     Those that were advanced lie dead in the index until it is vacuumed: `low` passes them over. `holds` tells in words
@@ -81,25 +81,25 @@ def fire(
     One that cannot be decided keeps nobody else from firing: it is set aside with the reason, and tried again later.
     What `bounds` leave no room for does not run, and the ledger says so.
     """
-    rows = yield from timers.look(low, now, limit)
+    rows = yield from timers.lock_due(low, now, limit)
     if not rows:
-        return Fired(0, [], {}, None)
+        return FireResult(0, [], {}, None)
     troubles: list[Trouble] = []
-    due = yield from timers.read(rows, troubles)
+    due = yield from timers.read_due(rows, troubles)
     busy = yield from timers.still_live(due)
     keys = {d.timer.id: turn_key(d.target.job, d.timer.name) for d in due if d.timer.rules.overlap in turns.KEYED}
-    standing = yield from turns.look(set(keys.values()))
+    standing = yield from turns.read_turns(set(keys.values()))
     standing |= yield from turns.adopt(_unruly(due, busy, standing))
     open_times = yield from open_times_of(due)
     decided = decide_all(due, busy, standing, open_times, lead, now, troubles, new_id)
-    decided, sifted = yield from sift_fires(decided, bounds, new_id, now)
+    decided, sifted = yield from screen_fires(decided, bounds, new_id, now)
     terms = yield from in_their_lanes([one for d in decided for one in d.wanted], now)
-    executions, parcels = lay(decided, terms, new_id, now)
+    executions, parcels = pack_fires(decided, terms, new_id, now)
     gated = {parcel.id for parcel, _ in parcels if turns.is_gated(parcel)} if keys else set()
     free = [(parcel, ahead) for parcel, ahead in parcels if parcel.id not in gated] if gated else parcels
     depending = {d.due.target.job for d in decided if d.due.target.spec.dependencies}
     held = {parcel.id for parcel, _ in free if parcel.envelope.job in depending} if depending else set()
-    waited = (yield from timers.waited(_late(decided, now))) if bounds else {}
+    waited = (yield from timers.earlier_troubles(_late(decided, now))) if bounds else {}
     also: list[ForEach | Insert] = [
         *_recorded(decided, executions, holds, waited, now),
         _set_aside(troubles, sifted.delayed, now),
@@ -110,24 +110,28 @@ def fire(
     if over:  # all in order: those that begin to wait are locked too
         yield from lock_around({one.job for one in over} | depending)
     waiting = [wait for wait in _waits(decided, executions) if parcel_of(wait.execution) in held] if held else []
-    done = yield from _follow(waiting, over, Started(lanes=lanes, wake_at=wake_at), new_id, now)
+    done = yield from _follow(waiting, over, Consequences(lanes=lanes, wake_at=wake_at), new_id, now)
     through = timers.last_of(rows)
-    return Fired(len(rows), [p for p, _ in parcels], done.lanes, done.next, troubles, bool(gated), through)
+    return FireResult(len(rows), [p for p, _ in parcels], done.lanes, done.next, troubles, bool(gated), through)
 
 
 def _follow(
-    waiting: Sequence[waits.Wait], over: Sequence[Over], done: Started, new_id: Callable[[], UUID], now: Instant
-) -> Script[Started]:
+    waiting: Sequence[waits.Wait],
+    over: Sequence[EndedItems],
+    done: Consequences,
+    new_id: Callable[[], UUID],
+    now: Instant,
+) -> Script[Consequences]:
     """Executions of jobs that depend on others begin to wait; what was replaced has ended, and tells who waited."""
     if waiting:
         lanes, wake_at = yield from waits.begin(waiting, new_id, now, done)
-        done = Started(lanes=lanes, wake_at=wake_at)
+        done = Consequences(lanes=lanes, wake_at=wake_at)
     if over:
         yield from arrive(over, new_id, now, done)
     return done
 
 
-def _unruly(due: Iterable[Due], live: Collection[UUID], standing: Mapping[str, Turn]) -> dict[str, UUID]:
+def _unruly(due: Iterable[DueTimer], live: Collection[UUID], standing: Mapping[str, Turn]) -> dict[str, UUID]:
     """Executions that run without their trigger's turn, because it did not ask for turns when it fired them."""
     found: dict[str, UUID] = {}
     if not standing:
@@ -139,7 +143,7 @@ def _unruly(due: Iterable[Due], live: Collection[UUID], standing: Mapping[str, T
     return found
 
 
-def _replaced(decided: Iterable[Decided]) -> set[str]:
+def _replaced(decided: Iterable[DecidedTimer]) -> set[str]:
     """The keys of triggers whose new fire takes the place of those that wait."""
     return {
         turn_key(d.due.target.job, d.due.timer.name)
@@ -148,7 +152,7 @@ def _replaced(decided: Iterable[Decided]) -> set[str]:
     }
 
 
-def _waits(decided: Iterable[Decided], executions: Iterable[UUID]) -> Iterable[waits.Wait]:
+def _waits(decided: Iterable[DecidedTimer], executions: Iterable[UUID]) -> Iterable[waits.Wait]:
     """Fires of jobs that depend on others wait for the executions of these of the same interval."""
     ids = iter(executions)
     for d in decided:
@@ -162,13 +166,13 @@ def _waits(decided: Iterable[Decided], executions: Iterable[UUID]) -> Iterable[w
             )
 
 
-def _late(decided: Iterable[Decided], now: Instant) -> list[UUID]:
+def _late(decided: Iterable[DecidedTimer], now: Instant) -> list[UUID]:
     """Timers that may have waited for room before they were decided."""
     return [d.due.timer.id for d in decided if d.decision.ledger and d.decision.ledger[0].first <= now - SOON]
 
 
 def _recorded(
-    decided: Iterable[Decided], executions: Iterable[UUID], holds: Delays, waited: Mapping[UUID, str], now: Instant
+    decided: Iterable[DecidedTimer], executions: Iterable[UUID], holds: Delays, waited: Mapping[UUID, str], now: Instant
 ) -> tuple[Insert, ForEach]:
     """The ledger, one row per decided run, and the timers' advance.
 
@@ -192,13 +196,13 @@ def _recorded(
     return Insert("fires", FIRES, ledger), ForEach(ADVANCE, ADVANCED, advanced)
 
 
-def _causes(d: Decided, holds: Delays, waited: str | None) -> Iterator[str]:
+def _causes(d: DecidedTimer, holds: Delays, waited: str | None) -> Iterator[str]:
     """Why each run of a timer's fires met its fate, with what delays their executions."""
     terms = iter(d.wanted)
     usual = holds.get(d.due.target.queue) or holds.get(d.due.target.job)
     for run in d.decision.ledger:
         delay = delay_of(holds, next(terms).envelope) if run.disposition in RAN else usual
-        yield told(run, delay, waited)
+        yield cause_of(run, delay, waited)
 
 
 def _set_aside(troubles: Sequence[Trouble], delayed: Sequence[Trouble], now: Instant) -> ForEach:

@@ -20,27 +20,27 @@ from horae.model.triggers.decisions.params import fill_fire_params, fire_scope
 from horae.model.triggers.decisions.rules import due_at
 from horae.store.script import Script
 from horae.store.triggers import calendars, turns
-from horae.store.triggers.due import Due, Trouble
-from horae.store.triggers.targets import Lead, ModelledOn, arm_of
-from horae.store.triggers.triggers import MOST_TOLD, Timer, why
+from horae.store.triggers.due import DueTimer, Trouble
+from horae.store.triggers.targets import ExecutionFactory, Lead, arm_of
+from horae.store.triggers.triggers import MAX_REASON, Timer, describe_error
 from horae.store.triggers.turns import Turn, turn_key
 
-MOST_FIRES = 100  # that one trigger may run in one step
+MAX_FIRES = 100  # that one trigger may run in one step
 
 NOBODY = Extra(origin="fire")
 FREE, BUSY = Turn(), Turn(busy=True)
-OpenTimes = Mapping[calendars.Wanted, Calendar]
+OpenTimes = Mapping[calendars.CalendarNames, Calendar]
 
 
-class Decided(Struct, frozen=True, gc=False):
+class DecidedTimer(Struct, frozen=True, gc=False):
     """What a timer does now, and on which terms its fires are executed; who fires is told by each one's extra."""
 
-    due: Due
+    due: DueTimer
     decision: Decision
     wanted: list[NewExecution]
 
 
-def open_times_of(due: Sequence[Due]) -> Script[OpenTimes]:
+def open_times_of(due: Sequence[DueTimer]) -> Script[OpenTimes]:
     """The calendars that the timers go by, as they were and are since these decided last."""
     going = [d for d in due if d.timer.rules.calendars]
     if not going:
@@ -50,7 +50,7 @@ def open_times_of(due: Sequence[Due]) -> Script[OpenTimes]:
 
 
 def decide_all(
-    due: Sequence[Due],
+    due: Sequence[DueTimer],
     live: Collection[UUID],
     standing: Mapping[str, Turn],
     open_times: OpenTimes,
@@ -58,10 +58,10 @@ def decide_all(
     now: Instant,
     troubles: list[Trouble],
     new_id: Callable[[], UUID],
-) -> list[Decided]:
+) -> list[DecidedTimer]:
     """Decide the timers at one instant. `live` are those of their last executions that have not ended."""
-    alike, terms = Alike(now, MOST_FIRES), _Terms(lead, new_id)
-    decided: list[Decided] = []
+    alike, terms = Alike(now, MAX_FIRES), _Terms(lead, new_id)
+    decided: list[DecidedTimer] = []
     meters: dict[int, Meter] = {}  # of each namespace: one that takes much keeps no other from firing
     for d in due:
         t = d.timer
@@ -80,14 +80,14 @@ def decide_all(
             if meter.over is not None:
                 raise Costly(meter.over[0], "") if meter.over[1] else BadInput(meter.over[0], "")
             if key in standing:
-                wanted = turns.gated(wanted, key, turn)
+                wanted = turns.mark_turns(wanted, key, turn)
         except TooCostly as error:
             told = f"The params of the trigger cannot be filled in: {error}."
-            troubles.append(Trouble(t.id, d.target.job, told[:MOST_TOLD], error.is_own))
+            troubles.append(Trouble(t.id, d.target.job, told[:MAX_REASON], error.is_own))
         except Exception as error:
-            troubles.append(Trouble(t.id, d.target.job, why(error), isinstance(error, Costly)))
+            troubles.append(Trouble(t.id, d.target.job, describe_error(error), isinstance(error, Costly)))
         else:
-            decided.append(Decided(d, decision, wanted))
+            decided.append(DecidedTimer(d, decision, wanted))
     return decided
 
 
@@ -95,7 +95,7 @@ def _decide_by(calendar: Calendar | None, t: Timer, turn: Turn, now: Instant) ->
     if calendar is None:
         raise no_such_calendar(" and ".join(t.rules.calendars), ())
     return decide_by_calendar(
-        t.trigger, t.rules, calendar, t.decided_through, now, MOST_FIRES, fired=t.fired, busy=turn.busy,
+        t.trigger, t.rules, calendar, t.decided_through, now, MAX_FIRES, fired=t.fired, busy=turn.busy,
         waiting=turn.waiting, moved_to=t.moved_to,
     )  # fmt: skip
 
@@ -104,10 +104,10 @@ class _Terms:
     """On which terms fires are executed: those of one job that are due together, with the same item, share them."""
 
     def __init__(self, lead: Lead, new_id: Callable[[], UUID]) -> None:
-        self._alike, self._new_id = ModelledOn(NOBODY, lead), new_id
+        self._alike, self._new_id = ExecutionFactory(NOBODY, lead), new_id
         self._known: dict[tuple[int, Instant, bytes, Instant | None], NewExecution] = {}
 
-    def of(self, due: Due, fire: Fire) -> NewExecution:
+    def of(self, due: DueTimer, fire: Fire) -> NewExecution:
         timer, target, at = due.timer, due.target, fire.at
         item = b"{}"
         if timer.params:

@@ -12,24 +12,24 @@ from horae.model.executions.execution import Extra
 from horae.model.executions.parcel import Envelope, Parcel, loads
 from horae.model.executions.submission import NewExecution
 from horae.model.triggers.decisions.decide import Fire
-from horae.store.triggers.fire_decisions import Decided
+from horae.store.triggers.fire_decisions import DecidedTimer
 
-_SOMEBODY = UUID(int=0)
+_PLACEHOLDER = UUID(int=0)
 
 
-def lay(
-    decided: Sequence[Decided], terms: Sequence[NewExecution], new_id: Callable[[], UUID], now: Instant
+def pack_fires(
+    decided: Sequence[DecidedTimer], terms: Sequence[NewExecution], new_id: Callable[[], UUID], now: Instant
 ) -> tuple[list[UUID], list[tuple[Parcel, int]]]:
     """The executions of the fires, in their order, and the parcels in which they lie, each with its lead.
 
     `terms` are those of each fire, in the same order.
     """
-    telling = _Telling()
+    telling = _Extras()
     extras = [telling.of(d.due.timer.id, fire) for d in decided for fire in d.decision.fires]
-    ids: list[UUID] = [_SOMEBODY] * len(terms)
+    ids: list[UUID] = [_PLACEHOLDER] * len(terms)
     fresh = parcel_ids(new_id)
     parcels: list[tuple[Parcel, int]] = []
-    for first, places in _mates(terms).items():
+    for first, places in _group_by_envelope(terms).items():
         one = terms[first]
         if places is None:
             id = ids[first] = next(fresh)
@@ -37,7 +37,7 @@ def lay(
             parcel = Parcel(id=id, envelope=one.envelope, items=packed, extras=extras[first], submitted_at=now)
             parcels.append((parcel, one.rank_lead))
             continue
-        for id, mates in _loads(places, terms, fresh):
+        for id, mates in _split_into_parcels(places, terms, fresh):
             for index, place in enumerate(mates):
                 ids[place] = execution_id(id, index)
             items = pack([terms[place].item for place in mates])
@@ -47,7 +47,7 @@ def lay(
     return ids, parcels
 
 
-def _mates(terms: Sequence[NewExecution]) -> dict[int, list[int] | None]:
+def _group_by_envelope(terms: Sequence[NewExecution]) -> dict[int, list[int] | None]:
     """The places of those that share a parcel by the first of them; none are listed for one that is alone.
 
     Equal envelopes share one. On the same terms they are the same, which need not be compared; nearly always those of a
@@ -74,7 +74,7 @@ def _mates(terms: Sequence[NewExecution]) -> dict[int, list[int] | None]:
     return found
 
 
-def _loads(
+def _split_into_parcels(
     places: Sequence[int], terms: Sequence[NewExecution], fresh: Iterator[UUID]
 ) -> Iterator[tuple[UUID, Sequence[int]]]:
     """Parcels that these fill, each with its id."""
@@ -84,7 +84,7 @@ def _loads(
         start += count
 
 
-class _Telling:
+class _Extras:
     """What an item says of its fire; of many fires of one instant it is encoded once, but for who fired."""
 
     def __init__(self) -> None:
@@ -94,7 +94,7 @@ class _Telling:
         known = self._known.get((fire.at, fire.since))
         if known is None:
             interval = None if fire.since is None else (fire.since, fire.at)
-            extra = Extra(origin="fire", trigger=_SOMEBODY, fire_at=fire.at, interval=interval)
-            before, _, after = msgspec.json.encode(extra).partition(str(_SOMEBODY).encode())
+            extra = Extra(origin="fire", trigger=_PLACEHOLDER, fire_at=fire.at, interval=interval)
+            before, _, after = msgspec.json.encode(extra).partition(str(_PLACEHOLDER).encode())
             known = self._known[fire.at, fire.since] = before, after
         return b"%b%b%b" % (known[0], str(trigger).encode(), known[1])

@@ -82,7 +82,7 @@ ALL_RUNS_OF_JOB = (RUNS_OF_JOB, EVENT_RUNS_OF_JOB, DEPENDENT_RUNS_OF_JOB)
 Place = tuple[Instant, UUID]
 
 
-class Decided(Struct, frozen=True, kw_only=True):
+class LedgerEntry(Struct, frozen=True, kw_only=True):
     """A row of the ledger with the trigger it belongs to; of what dependencies started, with its execution instead."""
 
     trigger_id: UUID
@@ -96,7 +96,7 @@ class Decided(Struct, frozen=True, kw_only=True):
     job_name: str
 
 
-class Due(Struct, frozen=True):
+class UpcomingTimer(Struct, frozen=True):
     """A timer with the job it belongs to."""
 
     timer: Timer
@@ -104,7 +104,9 @@ class Due(Struct, frozen=True):
     job_name: str
 
 
-def decided(namespace: int, job: UUID | None, after: Place, until: Instant, limit: int) -> Script[list[Decided]]:
+def ledger_entries(
+    namespace: int, job: UUID | None, after: Place, until: Instant, limit: int
+) -> Script[list[LedgerEntry]]:
     """Ledger rows, what events fired and what dependencies started, after a place in the order of their last fire, up
     to an instant.
     """
@@ -116,7 +118,7 @@ def decided(namespace: int, job: UUID | None, after: Place, until: Instant, limi
     return [_decided(row) for row in rows[:limit]]
 
 
-def fates(
+def count_dispositions(
     namespace: int, job: UUID | None, since: Instant, until: Instant, slot: Micros, most: int
 ) -> Script[list[tuple[Instant, str, int]]]:
     """What became of fires, by slots of time from `since` on: at most so many rows of the ledger, the newest."""
@@ -125,16 +127,18 @@ def fates(
     return [(since + row[0] * slot, row[1], row[2]) for row in rows]
 
 
-def due(namespace: int, job: UUID | None, after: Place, until: Instant, limit: int) -> Script[list[Due]]:
+def upcoming_timers(
+    namespace: int, job: UUID | None, after: Place, until: Instant, limit: int
+) -> Script[list[UpcomingTimer]]:
     """Timers after a place in the order they are due, up to an instant."""
     which, of = (TIMERS, namespace) if job is None else (TIMERS_OF_JOB, job)
     rows = yield Fetch(which, (of, *after, until, limit))
-    return [Due(read_timer(row), row[COUNT], row[COUNT + 1]) for row in rows]
+    return [UpcomingTimer(read_timer(row), row[COUNT], row[COUNT + 1]) for row in rows]
 
 
-def _decided(row: Row) -> Decided:
+def _decided(row: Row) -> LedgerEntry:
     disposition: Disposition = row[3]
-    return Decided(
+    return LedgerEntry(
         trigger_id=row[0], run=LedgerRun(row[1], row[2], disposition, row[4]), execution=row[5], decided_at=row[6],
         name=row[7], trigger=None if row[8] is None else msgspec.json.decode(row[8], type=Trigger),
         rules=Rules() if row[9] is None else msgspec.json.decode(row[9], type=Rules), job=row[10], job_name=row[11],

@@ -43,7 +43,7 @@ FORGET_BEFORE = Statement(
 )
 
 
-class Versioned(Struct, frozen=True):
+class StoredVersion(Struct, frozen=True):
     """A version of a trigger; a live one with when it fires next, and whether it has fires left."""
 
     version: TriggerVersion
@@ -69,14 +69,14 @@ class Versioned(Struct, frozen=True):
         return structs.replace(self.version, through=max(self.version.through, until - 1))
 
 
-def versions(job: UUID) -> Script[list[Versioned]]:
+def versions(job: UUID) -> Script[list[StoredVersion]]:
     """All versions of a job's triggers that have nominal fires. Raises when one cannot be read."""
     rows = yield Fetch(OF_JOB, (job,))
     found = (read_version(row) for row in rows)
     return [one for one in found if isinstance(one.version.trigger, Timed)]
 
 
-def read_version(row: Row) -> Versioned:
+def read_version(row: Row) -> StoredVersion:
     """A version from the columns of VERSIONS."""
     id, name, definition, rules_text, params, valid_from, valid_to, next_fire_at, *timer = row
     decided, fired, born = timer
@@ -87,8 +87,8 @@ def read_version(row: Row) -> Versioned:
         through=valid_from if through is None else through, born=born,
     )  # fmt: skip
     if decided is None:
-        return Versioned(version)
-    return Versioned(version, next_fire_at, live=True, spent=is_spent(rules, fired))
+        return StoredVersion(version)
+    return StoredVersion(version, next_fire_at, live=True, spent=is_spent(rules, fired))
 
 
 def rows_from(trigger: UUID, at: Instant, limit: int) -> Script[list[LedgerRow]]:

@@ -20,9 +20,9 @@ from horae.store.admission import quotas
 from horae.store.executions.deduplication import deduplicate
 from horae.store.script import ForEach, Script
 from horae.store.triggers.delays import NO_DELAYS, Delays
-from horae.store.triggers.dependencies.starts import NewId, Started
+from horae.store.triggers.dependencies.starts import Consequences, NewId
 from horae.store.triggers.due import Trouble
-from horae.store.triggers.fire_decisions import Decided
+from horae.store.triggers.fire_decisions import DecidedTimer
 
 RAN = ("fired", "moved")  # dispositions that name an execution
 
@@ -49,7 +49,7 @@ class Room(Struct, frozen=True, kw_only=True):
 ALL_ROOM = Room()
 
 
-class Sifted(Struct):
+class Screening(Struct):
     """Which of some executions are not to be made, by their index, and what their keys stand for."""
 
     asked: list[NewExecution] = []
@@ -87,10 +87,10 @@ class Sifted(Struct):
     def settle(self, new_id: NewId, now: Instant) -> Script[None]:
         """End executions whose place was taken."""
         if self.met.acts:
-            yield from deduplicate.settle(self.met, self.asked, new_id, now, Started())
+            yield from deduplicate.settle(self.met, self.asked, new_id, now, Consequences())
 
 
-def sift(
+def screen(
     wanted: Sequence[NewExecution],
     specs: Sequence[Spec],
     bounds: QuotaBounds,
@@ -98,14 +98,14 @@ def sift(
     now: Instant,
     *,
     replaces: bool = True,
-) -> Script[Sifted]:
+) -> Script[Screening]:
     """Decide, in their order, for which of these executions there is a free key and room.
 
     Without `replaces` none takes the place of another, whatever its job says.
     """
     if not wanted or (not bounds and all(spec.unique is None for spec in specs)):
-        return Sifted()
-    found = Sifted(list(wanted))
+        return Screening()
+    found = Screening(list(wanted))
     for i, spec in enumerate(specs):
         if spec.unique is not None:
             try:
@@ -122,7 +122,7 @@ def sift(
     return found
 
 
-def _take_room(found: Sifted, bounds: QuotaBounds, now: Instant) -> Script[None]:
+def _take_room(found: Screening, bounds: QuotaBounds, now: Instant) -> Script[None]:
     left = [(i, one.envelope) for i, one in enumerate(found.asked) if i not in found.refused]
     room = yield from quotas.room(bounds, [(e.namespace, e.queue) for _, e in left], now)
     for i, envelope in left:
@@ -136,19 +136,19 @@ def _take_room(found: Sifted, bounds: QuotaBounds, now: Instant) -> Script[None]
 # Fires of timers
 
 
-def sift_fires(
-    decided: list[Decided], bounds: QuotaBounds, new_id: NewId, now: Instant
-) -> Script[tuple[list[Decided], Sifted]]:
+def screen_fires(
+    decided: list[DecidedTimer], bounds: QuotaBounds, new_id: NewId, now: Instant
+) -> Script[tuple[list[DecidedTimer], Screening]]:
     """Decided timers without what is refused; their ledgers say so."""
     if not bounds and all(d.due.target.spec.unique is None for d in decided):
-        return decided, Sifted()
+        return decided, Screening()
     wanted = [one for d in decided for one in d.wanted]
     specs = [d.due.target.spec for d in decided for _ in d.wanted]
-    found = yield from sift(wanted, specs, bounds, new_id, now)
+    found = yield from screen(wanted, specs, bounds, new_id, now)
     return (list(_without(_in_time(decided, found), found.refused)) if found.refused else decided), found
 
 
-def _in_time(decided: Sequence[Decided], found: Sifted) -> Iterator[tuple[int, Decided]]:
+def _in_time(decided: Sequence[DecidedTimer], found: Screening) -> Iterator[tuple[int, DecidedTimer]]:
     """Timers with the place of their first fire; those of which something is to wait are put off as they stand."""
     place = 0
     for d in decided:
@@ -164,17 +164,17 @@ def _in_time(decided: Sequence[Decided], found: Sifted) -> Iterator[tuple[int, D
             found.met.refuse(i)
 
 
-def _without(decided: Iterable[tuple[int, Decided]], refused: Mapping[int, Refusal]) -> Iterator[Decided]:
+def _without(decided: Iterable[tuple[int, DecidedTimer]], refused: Mapping[int, Refusal]) -> Iterator[DecidedTimer]:
     for place, d in decided:
         mine = {k: refused[place + k] for k in range(len(d.wanted)) if place + k in refused}
         if not mine:
             yield d
             continue
         wanted = [one for k, one in enumerate(d.wanted) if k not in mine]
-        yield Decided(d.due, _refused(d, mine), wanted)
+        yield DecidedTimer(d.due, _refused(d, mine), wanted)
 
 
-def _refused(d: Decided, mine: Mapping[int, Refusal]) -> Decision:
+def _refused(d: DecidedTimer, mine: Mapping[int, Refusal]) -> Decision:
     """What a timer does when some of its fires are refused; those have not run, so they do not count."""
     decision, timer, ran = d.decision, d.due.timer, iter(range(len(d.wanted)))
     ledger = []

@@ -86,7 +86,7 @@ def pause_if_failing(job: UUID, now: Instant) -> Script[tuple[int, AutoPause] | 
         return None
     rows = yield Fetch(NEWEST, (job, max(AT_LEAST, 4 * spec.pause_after)))
     newest = sorted(rows, key=lambda row: (row[3], row[4]), reverse=True)
-    found = failure_streak([ended(row) for row in newest], known[0][0] if known else 0)
+    found = failure_streak([read_ended(row) for row in newest], known[0][0] if known else 0)
     if found is None or found.failures < spec.pause_after:
         return None
     owner = Owner(job, namespace, present[0])
@@ -101,7 +101,7 @@ def pause_if_failing(job: UUID, now: Instant) -> Script[tuple[int, AutoPause] | 
     return namespace, AutoPause(job=job, at=now, failures=found.failures, execution=found.execution, triggers=names)
 
 
-def ended(row: Row) -> EndedExecutions:
+def read_ended(row: Row) -> EndedExecutions:
     """A row of what `NEWEST` asks for."""
     count, state, at, parcel, hi = row
     return EndedExecutions(count, state, at, execution_id(parcel, hi - 1))

@@ -103,7 +103,7 @@ def arm_of(target: Target, item: bytes, tags: Mapping[str, str], new_id: Callabl
     return target.choice.of(target.spec, item, tags, new_id) or target
 
 
-class ModelledOn:
+class ExecutionFactory:
     """Makes executions after those of other jobs that are defined alike: only whose they are and when they are due is
     their own, unless their params have a say in more.
     """

@@ -23,7 +23,7 @@ BY_EVENTS = Statement(
 MOST_COUNTED = 10_000
 
 
-class Shown(Struct, frozen=True, kw_only=True):
+class StoredTrigger(Struct, frozen=True, kw_only=True):
     """A trigger with the job it belongs to."""
 
     timer: Timer
@@ -35,26 +35,26 @@ class Shown(Struct, frozen=True, kw_only=True):
     trouble: str | None
 
 
-def _shown(row: Row) -> Shown:
+def _shown(row: Row) -> StoredTrigger:
     job, name, state, version, valid_from, trouble = row[COUNT:]
-    return Shown(
+    return StoredTrigger(
         timer=read_timer(row), job=job, job_name=name, job_state=state, version=version, valid_from=valid_from,
         trouble=trouble,
     )  # fmt: skip
 
 
-def of_job(job: UUID) -> Script[list[Shown]]:
+def of_job(job: UUID) -> Script[list[StoredTrigger]]:
     """A job's triggers by name."""
     rows = yield Fetch(OF_JOB, (job,))
     return [_shown(row) for row in rows]
 
 
-def named(job: UUID, name: str) -> Script[Shown | None]:
+def by_name(job: UUID, name: str) -> Script[StoredTrigger | None]:
     rows = yield Fetch(NAMED, (job, name))
     return _shown(rows[0]) if rows else None
 
 
-def page(namespace: int, after: UUID, limit: int) -> Script[list[Shown]]:
+def page(namespace: int, after: UUID, limit: int) -> Script[list[StoredTrigger]]:
     """Triggers of a namespace in the order they were made."""
     rows = yield Fetch(PAGE, (namespace, after, limit))
     return [_shown(row) for row in rows]

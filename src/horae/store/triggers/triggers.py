@@ -73,7 +73,7 @@ FIRES: Columns = (
 EDITED = "the trigger was changed before this was decided"
 _decode_trigger: Callable[[str], Trigger] = msgspec.json.Decoder(Trigger).decode  # made once: a union takes long
 _decode_rules = msgspec.json.Decoder(Rules).decode
-MOST_TOLD = 500  # characters of why a trigger could not be decided
+MAX_REASON = 500  # characters of why a trigger could not be decided
 
 
 State = Literal["active", "paused"]
@@ -108,7 +108,7 @@ class Owner(Struct, frozen=True):
     paused: bool = False
 
 
-class Heritage(Struct, frozen=True, kw_only=True):
+class Predecessor(Struct, frozen=True, kw_only=True):
     """What a trigger takes over from the one whose place it takes; with `from_` also where that one left off."""
 
     state: State
@@ -118,9 +118,9 @@ class Heritage(Struct, frozen=True, kw_only=True):
     from_: Instant | None = None
 
 
-def add(id: UUID, owner: Owner, when: When, now: Instant, heritage: Heritage | None = None) -> Script[None]:
+def add(id: UUID, owner: Owner, when: When, now: Instant, heritage: Predecessor | None = None) -> Script[None]:
     """A trigger begins now; a paused one, or one of a paused job, has no next fire."""
-    old = heritage or Heritage(state="paused" if when.paused else "active")
+    old = heritage or Predecessor(state="paused" if when.paused else "active")
     decided = begin(when.trigger, now) if old.from_ is None else old.from_
     asleep = owner.paused or old.state == "paused" or is_spent(when.rules, old.fired)
     following = None if asleep else due_after(when.trigger, when.rules, decided)
@@ -131,13 +131,13 @@ def add(id: UUID, owner: Owner, when: When, now: Instant, heritage: Heritage | N
     timer = (id, owner.job, owner.namespace, following, decided, old.last_execution, old.fired, old.moved_to)
     yield Fetch(ADD_TIMER, timer)
     if when.rules.calendars:
-        yield from _go_by(id, owner.namespace, when.rules)
+        yield from _use_calendars(id, owner.namespace, when.rules)
     if isinstance(when.trigger, Watch):
         watch = watch_id(owner.job, when.name, when.trigger.url)
         yield Fetch(BEGIN_WATCH, (watch, id, owner.job, owner.namespace, now))
 
 
-def _go_by(id: UUID, namespace: int, rules: Rules) -> Script[None]:
+def _use_calendars(id: UUID, namespace: int, rules: Rules) -> Script[None]:
     """Whoever adds a trigger that goes by calendars holds their lock; one that is not there is refused."""
     missing = yield from calendars.use(namespace, rules.calendars, id, rules.outside)
     if missing:
@@ -154,10 +154,10 @@ def of_job(job: UUID, *, lock: bool = False) -> Script[list[Timer]]:
     return [read_timer(row) for row in rows]
 
 
-def ended(job: UUID) -> Script[dict[str, Heritage]]:
+def ended(job: UUID) -> Script[dict[str, Predecessor]]:
     """How the triggers of a job were when they ended last, by name."""
     rows = yield Fetch(ENDED, (job,))
-    return {name: Heritage(state=state, fired=fired or 0) for name, state, fired in rows}
+    return {name: Predecessor(state=state, fired=fired or 0) for name, state, fired in rows}
 
 
 def read_timer(row: Row) -> Timer:
@@ -218,7 +218,7 @@ def replace(timer: Timer, id: UUID, owner: Owner, when: When, state: State, now:
         yield from _drop(timer, timer.decided_through)
     else:
         yield from end(timer, now, "skipped-paused" if asleep else "skipped-misfire", EDITED)
-    heritage = Heritage(
+    heritage = Predecessor(
         state=state, fired=timer.fired, last_execution=timer.last_execution, moved_to=timer.moved_to,
         from_=timer.decided_through if goes_on or timer.decided_through > now else None,
     )  # fmt: skip
@@ -234,14 +234,14 @@ def _left_out(timer: Timer, now: Instant, disposition: Disposition, cause: str) 
     except Exception as error:
         if timer.decided_through >= now:
             return ()
-        told = f"{cause}; which instants these were cannot be told: {why(error)}"
+        told = f"{cause}; which instants these were cannot be told: {describe_error(error)}"
         return (LedgerRun(timer.decided_through + 1, now, disposition, told),)
 
 
-def why(error: Exception) -> str:
+def describe_error(error: Exception) -> str:
     """Why a trigger could not be decided."""
     told = error.detail if isinstance(error, HoraeError) else f"{type(error).__name__}: {error}"
-    return told[:MOST_TOLD]
+    return told[:MAX_REASON]
 
 
 def pause(timer: Timer) -> Script[None]:

@@ -26,8 +26,8 @@ from horae.store.executions.parcels import bounded, read_parcels, written
 from horae.store.executions.promote import Promoted, Ranker, least_ranks, to_queue
 from horae.store.script import Fetch, ForEach, Insert, Row, Script, Statement, Together
 from horae.store.triggers.dependencies import waits
-from horae.store.triggers.dependencies.arrivals import Over
-from horae.store.triggers.dependencies.starts import NewId, Started
+from horae.store.triggers.dependencies.arrivals import EndedItems
+from horae.store.triggers.dependencies.starts import Consequences, NewId
 from horae.store.triggers.targets import targets
 
 KEYED = frozenset({"queueOne", "queueAll", "cancelOther"})
@@ -87,7 +87,7 @@ class Turn(Struct, frozen=True):
         return not self.busy and not self.waiting
 
 
-class Blocked(Struct, frozen=True):
+class BlockedTurn(Struct, frozen=True):
     """A key at whose gate something waits; `holder` has not ended, None when the turn can be passed on."""
 
     key: str
@@ -101,7 +101,7 @@ def turn_key(job: UUID, name: str) -> str:
     return f"turn:{job}:{name}"
 
 
-def look(keys: Collection[str], *, hold: bool = True) -> Script[dict[str, Turn]]:
+def read_turns(keys: Collection[str], *, hold: bool = True) -> Script[dict[str, Turn]]:
     """How these keys stand; if they are to be held, they stay so until the transaction ends."""
     if not keys:
         return {}
@@ -124,12 +124,12 @@ def adopt(executions: Mapping[str, UUID]) -> Script[dict[str, Turn]]:
     return dict.fromkeys(keys, Turn(busy=True))
 
 
-def gate(one: NewExecution, key: str, turn: Turn) -> NewExecution:
+def mark_turn(one: NewExecution, key: str, turn: Turn) -> NewExecution:
     """An execution that has its turn, or waits for it."""
     return _marked(one, key, not turn.is_free)
 
 
-def gated(wanted: Sequence[NewExecution], key: str, turn: Turn) -> list[NewExecution]:
+def mark_turns(wanted: Sequence[NewExecution], key: str, turn: Turn) -> list[NewExecution]:
     """Executions of one trigger in their order, each marked as having its turn or as waiting for it."""
     return [_marked(one, key, i > 0 or not turn.is_free) for i, one in enumerate(wanted)]
 
@@ -149,7 +149,7 @@ def will_wait(one: NewExecution) -> bool:
     return keys_of(one.envelope.keys).gated
 
 
-def settle(parcels: Iterable[Parcel], replacing: Collection[str], now: Instant) -> Script[list[Over]]:
+def settle(parcels: Iterable[Parcel], replacing: Collection[str], now: Instant) -> Script[list[EndedItems]]:
     """Write what has to wait for its turn, and who has it now; tell what waited at the keys of `replacing` and ends."""
     keyed = [parcel for parcel in parcels if keys_of(parcel.envelope.keys).turn is not None]
     if not keyed:
@@ -176,7 +176,7 @@ def _waiting(p: Parcel) -> Waiting:
     )  # fmt: skip
 
 
-def _replace(keys: Collection[str], now: Instant) -> Script[list[Over]]:
+def _replace(keys: Collection[str], now: Instant) -> Script[list[EndedItems]]:
     """What waits at these gates ends skipped: its fire stays `fired`, its execution says what became of it."""
     if not keys:
         return []
@@ -188,10 +188,10 @@ def _replace(keys: Collection[str], now: Instant) -> Script[list[Over]]:
             FinishedSlice(slice=s, state="skipped", reason=REPLACED, queued_at=None, completed_at=now) for s in old
         ]
         yield shelves.put_finished(ended)
-    return [Over(s.parcel, s.lo, s.hi, s.job, "skipped") for s in old]
+    return [EndedItems(s.parcel, s.lo, s.hi, s.job, "skipped") for s in old]
 
 
-def blocked(after: str, limit: int) -> Script[list[Blocked]]:
+def blocked(after: str, limit: int) -> Script[list[BlockedTurn]]:
     """Keys at whose gates something waits, in order, and who holds them."""
     rows = yield Fetch(BLOCKED, (after, limit))
     if not rows:
@@ -202,7 +202,8 @@ def blocked(after: str, limit: int) -> Script[list[Blocked]]:
     columns: shelves.Columns = (("key", "text"), ("job", "uuid"), ("name", "text"))
     rules = {row[0]: msgspec.json.decode(row[1], type=Rules) for row in (yield ForEach(RULES, columns, named))}
     return [
-        Blocked(key, job, holders.get(key), key in rules and rules[key].overlap == "cancelOther") for key, job in rows
+        BlockedTurn(key, job, holders.get(key), key in rules and rules[key].overlap == "cancelOther")
+        for key, job in rows
     ]
 
 
@@ -260,7 +261,7 @@ def _depend(one: Waiting, extra: Extra, deadline: Instant, new_id: NewId, now: I
         dependent=one.job, execution=execution_id(one.parcel, one.lo), interval=extra.interval,
         deadline=deadline, own=True,
     )  # fmt: skip
-    lanes, _ = yield from waits.begin([wait], new_id, now, Started())
+    lanes, _ = yield from waits.begin([wait], new_id, now, Consequences())
     return Promoted(lanes, 1, [])
 
 

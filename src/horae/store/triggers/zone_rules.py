@@ -34,14 +34,14 @@ SET = Statement(
 )
 
 
-class Retimed(Struct, frozen=True):
+class RetimedPage(Struct, frozen=True):
     """How many timers a step changed, and where to go on; None at the end."""
 
     changed: int
     next: UUID | None
 
 
-def known() -> Script[str | None]:
+def stored_version() -> Script[str | None]:
     """The version of the rules by which all timers were computed last."""
     rows = yield Fetch(KNOWN)
     return rows[0][0] if rows else None
@@ -49,29 +49,29 @@ def known() -> Script[str | None]:
 
 def remember(version: str, now: Instant) -> Script[None]:
     """All timers were computed by these rules; what was decided before went by those that are put into the log."""
-    before = yield from known()
+    before = yield from stored_version()
     if before == version:
         return
     yield Fetch(REMEMBER, ("zone_rules", version))
     if before is not None:
-        log = [*(yield from earlier()), (before, now)][-MOST_LOGGED:]
+        log = [*(yield from earlier_versions()), (before, now)][-MOST_LOGGED:]
         yield Fetch(REMEMBER, ("zone_rules_log", msgspec.json.encode(log).decode()))
 
 
-def earlier() -> Script[list[tuple[str, Instant]]]:
+def earlier_versions() -> Script[list[tuple[str, Instant]]]:
     """The versions of the rules that were in force before the present ones, each with until when."""
     rows = yield Fetch(LOG)
     return msgspec.json.decode(rows[0][0], type=list[tuple[str, Instant]]) if rows else []
 
 
-def retime(after: UUID, limit: int, now: Instant) -> Script[Retimed]:
+def retime(after: UUID, limit: int, now: Instant) -> Script[RetimedPage]:
     """Compute the next fires of a page of timers anew by the rules that are installed here."""
     rows = yield Fetch(PAGE, (after, limit))
     found = [(timer, _next(timer, now)) for timer in map(_zoned, rows) if timer is not None]
     changes = [(timer.id, at) for timer, at in found if at != timer.next_fire_at]
     columns: Columns = (("trigger_id", "uuid"), ("next_fire_at", "bigint"))
     yield ForEach(SET, columns, changes)
-    return Retimed(len(changes), rows[-1][0] if len(rows) == limit else None)
+    return RetimedPage(len(changes), rows[-1][0] if len(rows) == limit else None)
 
 
 def _zoned(row: Row) -> Timer | None:

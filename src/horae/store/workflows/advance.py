@@ -25,7 +25,7 @@ from horae.store.base.deferred import Change, Deferred
 from horae.store.executions.leaving import dead_letters
 from horae.store.executions.state_changes import Stepped
 from horae.store.script import ForEach, Script, Statement
-from horae.store.triggers.dependencies.starts import NewId, Started
+from horae.store.triggers.dependencies.starts import Consequences, NewId
 from horae.store.workflows import locks as flow_locks
 from horae.store.workflows import results as flow_results
 from horae.store.workflows import rows as flow_rows
@@ -48,7 +48,7 @@ class Board:
     """The workflows that one transaction advances. Their roots are locked, or nobody else knows of them yet."""
 
     def __init__(
-        self, moves: Deferred, new_id: NewId, now: Instant, done: Started, kin: flow_locks.Kin | None = None
+        self, moves: Deferred, new_id: NewId, now: Instant, done: Consequences, kin: flow_locks.Kin | None = None
     ) -> None:
         self.moves, self.new_id, self.now, self.done, self._kin = moves, new_id, now, done, kin
         self.courses: dict[UUID, Course] = {}
@@ -220,7 +220,7 @@ def follow(
     moves: Deferred,
     new_id: NewId,
     now: Instant,
-    done: Started,
+    done: Consequences,
     kin: flow_locks.Kin | None = None,
 ) -> Script[list[FinishedSlice]]:
     """Go on with the workflows whose steps have ended; the parents that ended by it, all the way up.

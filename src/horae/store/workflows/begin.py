@@ -33,7 +33,7 @@ from horae.store.definitions.jobs import definitions
 from horae.store.executions.parcels import read_parcels
 from horae.store.fleet.claim import Claimed, claim
 from horae.store.script import Among, ForEach, Script, Statement
-from horae.store.triggers.dependencies.starts import NewId, Started
+from horae.store.triggers.dependencies.starts import Consequences, NewId
 from horae.store.workflows import cancel as flow_cancel
 from horae.store.workflows import rerun as flow_rerun
 from horae.store.workflows.advance import Board
@@ -67,7 +67,7 @@ class Opened(Struct):
     """Workflows that left the queue: what the claim did, and what followed."""
 
     claimed: Claimed
-    started: Started = field(default_factory=Started)
+    started: Consequences = field(default_factory=Consequences)
     executions: list[UUID] = []
     begun: list[Begun] = []
 

@@ -16,7 +16,7 @@ from horae.store.base.deferred import Deferred
 from horae.store.executions.durable.awaits import COUNT, SENT, SIGNALS
 from horae.store.executions.durable.signals import Sent
 from horae.store.script import Fetch, Insert, Script, Statement
-from horae.store.triggers.dependencies.starts import NewId, Started
+from horae.store.triggers.dependencies.starts import Consequences, NewId
 from horae.store.workflows import locks as flow_locks
 from horae.store.workflows import rows as flow_rows
 from horae.store.workflows import waits as flow_waits
@@ -34,7 +34,7 @@ class Told(Struct, frozen=True):
     steps: Sequence[str] = ()
 
 
-def send(execution: UUID, signal: Signal, new_id: NewId, now: Instant, done: Started) -> Script[Sent | None]:
+def send(execution: UUID, signal: Signal, new_id: NewId, now: Instant, done: Consequences) -> Script[Sent | None]:
     """Deliver a signal to the step of a workflow that waits for it, or keep it; None when it is no workflow under way.
 
     The same signal, by its id, is delivered once.
@@ -63,7 +63,7 @@ def send(execution: UUID, signal: Signal, new_id: NewId, now: Instant, done: Sta
 
 def answer(
     execution: UUID, step: str | None, role: str, make: Callable[[str], Ended], new_id: NewId, now: Instant,
-    done: Started,
+    done: Consequences,
 ) -> Script[Told]:  # fmt: skip
     """Say yes or no to a step that waits for it; without a name, to the only one that does."""
     board = yield from _board(execution, new_id, now, done)
@@ -93,7 +93,7 @@ def _not_asked(course: Course, step: str | None) -> Script[Told]:
     return Told("final" if all(row.is_final for row, _ in rows.values()) else "idle", [step])
 
 
-def decide(execution: UUID, ended: Ended, role: str, new_id: NewId, now: Instant, done: Started) -> Script[Told]:
+def decide(execution: UUID, ended: Ended, role: str, new_id: NewId, now: Instant, done: Consequences) -> Script[Told]:
     """Take a step as done, or leave it out, whatever it is doing: what it runs is cancelled.
 
     An approval is passed by so only by who may give it, also if the step comes after it.
@@ -125,7 +125,7 @@ def _barred(course: Course, step: str, role: str) -> Script[Sequence[str]]:
     return next((wait.roles for name, wait in sorted(asked.items()) if name not in ended), ())
 
 
-def _board(execution: UUID, new_id: NewId, now: Instant, done: Started) -> Script[Board | None]:
+def _board(execution: UUID, new_id: NewId, now: Instant, done: Consequences) -> Script[Board | None]:
     """A workflow under way, locked and known."""
     if execution not in (yield from flow_locks.lock([execution])):
         return None

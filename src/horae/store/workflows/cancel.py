@@ -21,7 +21,7 @@ from horae.store.executions.leaving.cancel_job import ask_to_stop
 from horae.store.executions.leaving.leave import as_cancelled, as_ended, leave, pass_on
 from horae.store.fleet.exchange import lock_sessions
 from horae.store.script import Fetch, ForEach, Script, Statement
-from horae.store.triggers.dependencies.starts import NewId, Started
+from horae.store.triggers.dependencies.starts import Consequences, NewId
 from horae.store.workflows import locks as flow_locks
 from horae.store.workflows import rows as flow_rows
 from horae.store.workflows.advance import Board
@@ -65,7 +65,7 @@ RUNNING = Statement(
 Asked = Literal["cancelled", "asked", "moving"]
 
 
-def cancel(execution: UUID, reason: str, new_id: NewId, now: Instant, done: Started) -> Script[Asked]:
+def cancel(execution: UUID, reason: str, new_id: NewId, now: Instant, done: Consequences) -> Script[Asked]:
     """Cancel a workflow under way: `cancelled` when nothing of it ran, `moving` when it has just ended."""
     if execution not in (yield from flow_locks.lock([execution])):
         return "moving"
@@ -85,7 +85,9 @@ def cancel(execution: UUID, reason: str, new_id: NewId, now: Instant, done: Star
     return "cancelled" if board.finished else "asked"
 
 
-def settle(board: Board, news: dict[UUID, list[Ended]], new_id: NewId, now: Instant, done: Started) -> Script[None]:
+def settle(
+    board: Board, news: dict[UUID, list[Ended]], new_id: NewId, now: Instant, done: Consequences
+) -> Script[None]:
     """Let a board come to its end, write it, and tell who waits for workflows that ended."""
     yield from board.settle(news)
     yield from board.moves.make()
@@ -125,7 +127,7 @@ def to_stop(execution: UUID) -> Script[ToStop | None]:
 
 
 def cancel_pending(
-    shelf: str, parcels: Collection[UUID], reason: str, new_id: NewId, now: Instant, done: Started
+    shelf: str, parcels: Collection[UUID], reason: str, new_id: NewId, now: Instant, done: Consequences
 ) -> Script[dict[UUID, int]]:
     """Put what of these parcels waits or is queued on history: how many of which jobs."""
     read = shelves.waiting if shelf == "waiting" else shelves.queued
@@ -163,7 +165,7 @@ def ask_session(session: UUID, parcels: Collection[UUID], reason: str, now: Inst
     return (yield from ask_to_stop(session, rows, reason, now))
 
 
-def stopped(execution: UUID, stops: Collection[str], new_id: NewId, now: Instant, done: Started) -> Script[None]:
+def stopped(execution: UUID, stops: Collection[str], new_id: NewId, now: Instant, done: Consequences) -> Script[None]:
     """All that was to be stopped has ended, or was asked to: steps that waited without a child end here."""
     if execution not in (yield from flow_locks.lock([execution])):
         return

@@ -14,7 +14,7 @@ from horae.model.workflows.decisions.waits import late
 from horae.model.workflows.waits import Sleep
 from horae.store.base.deferred import Deferred
 from horae.store.script import Fetch, Script, Statement
-from horae.store.triggers.dependencies.starts import NewId, Started
+from horae.store.triggers.dependencies.starts import Consequences, NewId
 from horae.store.workflows import locks as flow_locks
 from horae.store.workflows import rows as flow_rows
 from horae.store.workflows import waits as flow_waits
@@ -45,7 +45,7 @@ class Looked(Struct):
     """What was due, and what followed; `stops` are workflows of which something is to be stopped."""
 
     count: int = 0
-    started: Started = field(default_factory=Started)
+    started: Consequences = field(default_factory=Consequences)
     stops: list[UUID] = []
 
 

@@ -19,7 +19,7 @@ from horae.store.admission import holders
 from horae.store.base import shelves
 from horae.store.base.deferred import Deferred
 from horae.store.script import Fetch, ForEach, Script, Statement
-from horae.store.triggers.dependencies.starts import NewId, Started
+from horae.store.triggers.dependencies.starts import Consequences, NewId
 from horae.store.workflows import locks as flow_locks
 from horae.store.workflows import rows as flow_rows
 from horae.store.workflows.advance import Board
@@ -51,7 +51,7 @@ AT_GATE = Statement(
 DUE_AT = len(shelves.WAITING)
 
 
-def pause(execution: UUID, new_id: NewId, now: Instant, done: Started) -> Script[bool]:
+def pause(execution: UUID, new_id: NewId, now: Instant, done: Consequences) -> Script[bool]:
     """Pause a workflow and those below it; false when it has ended, or has not begun."""
     board = yield from _tree(execution, new_id, now, done)
     if board is None:
@@ -70,7 +70,7 @@ def pause(execution: UUID, new_id: NewId, now: Instant, done: Started) -> Script
     return True
 
 
-def resume(execution: UUID, new_id: NewId, now: Instant, done: Started) -> Script[bool]:
+def resume(execution: UUID, new_id: NewId, now: Instant, done: Consequences) -> Script[bool]:
     """Let a workflow and those below it go on; what was held, at a breakpoint too, starts."""
     board = yield from _tree(execution, new_id, now, done)
     if board is None:
@@ -90,7 +90,7 @@ def resume(execution: UUID, new_id: NewId, now: Instant, done: Started) -> Scrip
     return True
 
 
-def _tree(execution: UUID, new_id: NewId, now: Instant, done: Started) -> Script[Board | None]:
+def _tree(execution: UUID, new_id: NewId, now: Instant, done: Consequences) -> Script[Board | None]:
     """A workflow and all below it that have not ended, locked."""
     if execution not in (yield from flow_locks.lock([execution])):
         return None
@@ -133,7 +133,7 @@ def _hold_back(course: Course) -> Script[list[Waiting]]:
     return [paused(slice, gate) for slice in (*queued, *waiting)]
 
 
-def _let_go(flows: Collection[UUID], now: Instant, done: Started) -> Script[None]:
+def _let_go(flows: Collection[UUID], now: Instant, done: Consequences) -> Script[None]:
     """What was held back waits for its time again, which has mostly come."""
     rows = yield ForEach(AT_GATE, (("gate", "text"),), [(gate_of(id),) for id in sorted(flows)])
     if not rows:

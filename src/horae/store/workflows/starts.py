@@ -28,7 +28,7 @@ from horae.store.base.deferred import Change
 from horae.store.executions.entering.placing import place
 from horae.store.executions.parcels import bounded, first_wake, heads, shelved, written
 from horae.store.script import Insert, Script
-from horae.store.triggers.dependencies.starts import NewId, Started
+from horae.store.triggers.dependencies.starts import Consequences, NewId
 from horae.store.triggers.targets import Lead, Target, execution_of
 from horae.store.workflows.rerun import NOTHING_TAKEN, Taken, taken_of
 from horae.store.workflows.rows import STEP
@@ -91,7 +91,7 @@ def _without(taken: Taken, course: Course, start: Start, begun: Begun) -> Start:
     return structs.replace(start, items=[start.items[at] for at in places], places=places)
 
 
-def changes_of(begun: Begun, now: Instant, done: Started) -> list[Change]:
+def changes_of(begun: Begun, now: Instant, done: Consequences) -> list[Change]:
     """What is to be written for children that begin; `done` tells where they stand."""
     if not begun.parcels:
         return []

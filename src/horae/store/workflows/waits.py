@@ -19,7 +19,7 @@ from horae.store.base.shelves import ITEM, Columns
 from horae.store.executions.durable.awaits import TAKE, kept_of
 from horae.store.executions.state_changes import Stepped
 from horae.store.script import Fetch, ForEach, Insert, Script, Statement
-from horae.store.triggers.dependencies.starts import Started
+from horae.store.triggers.dependencies.starts import Consequences
 from horae.store.workflows.workflow_run import Course
 
 STEP: Columns = (*ITEM, ("step", "text"))
@@ -148,7 +148,7 @@ def hear(course: Course, moves: Deferred) -> Script[list[Ended]]:
     return list(ended.values())
 
 
-def remind(limit: int, now: Instant, done: Started) -> Script[None]:
+def remind(limit: int, now: Instant, done: Consequences) -> Script[None]:
     """Tell again of approvals that wait: their steps are told as waiting once more, and the next time is set."""
     rows = yield Fetch(REMIND, (now, limit))
     again = []

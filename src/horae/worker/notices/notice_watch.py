@@ -11,7 +11,7 @@ from horae.errors import BadInput
 from horae.worker.notices.notice import WELL_KNOWN, TerminationNotice, read_notice
 
 if TYPE_CHECKING:
-    from horae.outbound.fetch import Answer, Outbound
+    from horae.outbound.fetch import Outbound, OutboundAnswer
     from horae.worker.worker import WorkerProcess
 
 LOOK = 1.0  # seconds between two looks: the shortest notice is 30
@@ -97,11 +97,11 @@ class _Url:
         answer = await self._ask("PUT", _at_same_host(self._url, AWS_TOKEN), ttl)
         self._token = _text(answer) if answer.status == 200 else ""
 
-    async def _get(self, url: str) -> "Answer":
+    async def _get(self, url: str) -> "OutboundAnswer":
         token = {"X-aws-ec2-metadata-token": self._token} if self._token else {}
         return await self._ask("GET", url, {**HEADERS, **token})
 
-    async def _ask(self, method: str, url: str, headers: dict[str, str]) -> "Answer":
+    async def _ask(self, method: str, url: str, headers: dict[str, str]) -> "OutboundAnswer":
         return await self._outbound().fetch(method, url, headers=headers, within=PATIENCE)
 
     def _outbound(self) -> "Outbound":
@@ -114,7 +114,7 @@ class _Url:
         return self._made
 
 
-def _text(answer: "Answer") -> str:
+def _text(answer: "OutboundAnswer") -> str:
     return answer.body.decode(errors="replace")
 
 

@@ -23,7 +23,7 @@ from horae.worker.runners.tasks import TaskRunner
 from horae.worker.secrets import HeldSecrets
 
 if TYPE_CHECKING:
-    from horae.outbound.fetch import Answer, Outbound
+    from horae.outbound.fetch import Outbound, OutboundAnswer
 
 LATER = 60.0  # seconds after its own timeout has stopped a job
 
@@ -113,7 +113,7 @@ class HttpRunner(TaskRunner):
 
 
 def judged(
-    task: HttpTask, request: RenderedRequest, response: "Answer", secrets: HeldSecrets | None
+    task: HttpTask, request: RenderedRequest, response: "OutboundAnswer", secrets: HeldSecrets | None
 ) -> bytes | ItemOutcome:
     """What an answer means for the job that asked. What is cut of it is covered before: half a secret is not known."""
     if secrets is not None and not response.is_whole:

@@ -55,7 +55,7 @@ class Preemptor:
         return LOOK
 
     async def _decide(self, namespace: int, lanes: Collection[int]) -> None:
-        rules = preempt.Rules(may_take=self._may_take, cost=self._cost, capacity=_capacity)
+        rules = preempt.PreemptRules(may_take=self._may_take, cost=self._cost, capacity=_capacity)
         now, paused = self._env.now(), self._directory.paused
         done = await self._store.write(lambda: preempt.preempt(namespace, lanes, paused, rules, now))
         if not done.items:

@@ -11,7 +11,7 @@ from horae.model.executions.gates import Blocker, closed
 from horae.model.triggers.decisions.values import Timed
 from horae.store.executions.reads import explain_reads
 from horae.store.triggers import calendars, streaks, trigger_reads
-from horae.store.triggers.trigger_reads import Shown
+from horae.store.triggers.trigger_reads import StoredTrigger
 
 DID_NOT_RUN = "skipped-"
 LOOKED_BACK = 30 * DAY  # for the last fire
@@ -36,7 +36,7 @@ async def no_trigger(sources: Sources, case: Case) -> list[Blocker]:
 async def trigger_paused(sources: Sources, case: Case) -> list[Blocker]:
     because = (await sources.store.read(lambda: streaks.pauses([case.job.id]))).get(case.job.id)
 
-    def tell(shown: Shown) -> Blocker | None:
+    def tell(shown: StoredTrigger) -> Blocker | None:
         name = shown.timer.name
         if shown.timer.state != "paused":
             return None
@@ -52,7 +52,7 @@ async def trigger_paused(sources: Sources, case: Case) -> list[Blocker]:
 
 
 async def trigger_ended(sources: Sources, case: Case) -> list[Blocker]:
-    def tell(shown: Shown) -> Blocker | None:
+    def tell(shown: StoredTrigger) -> Blocker | None:
         name = shown.timer.name
         if state_of(shown) != "ended":
             return None
@@ -64,7 +64,7 @@ async def trigger_ended(sources: Sources, case: Case) -> list[Blocker]:
 
 
 async def trigger_trouble(sources: Sources, case: Case) -> list[Blocker]:
-    def tell(shown: Shown) -> Blocker | None:
+    def tell(shown: StoredTrigger) -> Blocker | None:
         if shown.trouble is None:
             return None
         name = shown.timer.name
@@ -110,7 +110,7 @@ async def not_due(sources: Sources, case: Case) -> list[Blocker]:
 
 
 async def no_event(sources: Sources, case: Case) -> list[Blocker]:
-    def tell(shown: Shown) -> Blocker | None:
+    def tell(shown: StoredTrigger) -> Blocker | None:
         if isinstance(shown.timer.trigger, Timed) or not _goes_on(case, shown):
             return None
         name = shown.timer.name
@@ -137,13 +137,13 @@ async def last_decision(sources: Sources, case: Case) -> list[Blocker]:
     ]
 
 
-def _goes_on(case: Case, shown: Shown) -> bool:
+def _goes_on(case: Case, shown: StoredTrigger) -> bool:
     return case.job.state == "active" and shown.trouble is None and state_of(shown) == "active"
 
 
-async def _shown(sources: Sources, case: Case) -> list[Shown]:
+async def _shown(sources: Sources, case: Case) -> list[StoredTrigger]:
     return await sources.store.read(lambda: trigger_reads.of_job(case.job.id))
 
 
-async def _each(sources: Sources, case: Case, tell: Callable[[Shown], Blocker | None]) -> list[Blocker]:
+async def _each(sources: Sources, case: Case, tell: Callable[[StoredTrigger], Blocker | None]) -> list[Blocker]:
     return [blocker for shown in await _shown(sources, case) if (blocker := tell(shown)) is not None]

@@ -35,10 +35,10 @@ from horae.store.executions.entering.submit import CURRENT
 from horae.store.executions.parcels import put_parcels
 from horae.store.script import Fetch, ForEach, Insert, Lock, Script, Statement
 from horae.store.triggers import calendars, ledger, triggers
-from horae.store.triggers.ledger import Versioned
-from horae.store.triggers.refusals import sift
+from horae.store.triggers.ledger import StoredVersion
+from horae.store.triggers.refusals import screen
 from horae.store.triggers.targets import Lead, Target, execution_of, targets
-from horae.store.triggers.triggers import why
+from horae.store.triggers.triggers import describe_error
 
 LOOK = 500  # fires that one step looks at
 BATCH = 128  # executions that it makes: nobody else writes to SQLite meanwhile
@@ -157,10 +157,10 @@ def _start(
         with shared(Meter(MOST_STEPS + ITEM_STEPS * BATCH)):
             wanted = [_execution(backfill, target, pick, lead, new_id, now) for pick in chosen.picks] if chosen else []
     except Exception as error:
-        stuck = structs.replace(backfill, state="paused", note=f"It could not go on: {why(error)}")
+        stuck = structs.replace(backfill, state="paused", note=f"It could not go on: {describe_error(error)}")
         yield from _advance(stuck)
         return Worked(stuck)
-    sifted = yield from sift(wanted, [target.spec] * len(wanted), bounds, new_id, now, replaces=False)
+    sifted = yield from screen(wanted, [target.spec] * len(wanted), bounds, new_id, now, replaces=False)
     if sifted.refused:
         room = sifted.cut()
         chosen = (yield from _choose(backfill, fires, room)) if room else None
@@ -202,7 +202,7 @@ def _decided(
     return [] if backfill.newest_first else [(at, stretch) for at, stretch in fires if at <= reached]
 
 
-def chosen_versions(backfill: Backfill) -> Script[list[Versioned]]:
+def chosen_versions(backfill: Backfill) -> Script[list[StoredVersion]]:
     """The versions of the triggers that a backfill is about."""
     found = yield from ledger.versions(backfill.job)
     chosen = [one for one in found if backfill.trigger in (None, one.version.name)]
@@ -213,7 +213,7 @@ def chosen_versions(backfill: Backfill) -> Script[list[Versioned]]:
     return [_by_calendar(one, compiled.get((backfill.namespace, one.version.rules.calendars))) for one in chosen]
 
 
-def _by_calendar(one: Versioned, calendar: Calendar | None) -> Versioned:
+def _by_calendar(one: StoredVersion, calendar: Calendar | None) -> StoredVersion:
     """A version with the calendar that its rules name. Raises when it is not there."""
     names = one.version.rules.calendars
     if names and calendar is None:

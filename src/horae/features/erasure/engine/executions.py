@@ -14,7 +14,7 @@ from horae.engine.base.refs import find_job, tag_ref
 from horae.engine.executions.executions import Executions, start
 from horae.errors import HoraeError
 from horae.features.archive.engine.reader import ArchiveReader
-from horae.features.erasure.model import ErasureView, Which
+from horae.features.erasure.model import ErasureSelection, ErasureView
 from horae.features.erasure.store import executions as erasure
 from horae.model.base.cursor import check_limit, make_cursor
 from horae.model.base.ids import index_of, instant_of, parcel_of
@@ -36,7 +36,7 @@ class Erasures:
     def __init__(self, store: Store, executions: Executions, seals: ExecutionSealer, archive: ArchiveReader) -> None:
         self._store, self._executions, self._seals, self._archive = store, executions, seals, archive
 
-    async def erase(self, namespace: int, which: Which, cursor: str | None, limit: int) -> ErasureView:
+    async def erase(self, namespace: int, which: ErasureSelection, cursor: str | None, limit: int) -> ErasureView:
         """Look at so many executions and erase those that are meant. Raises BadInput and NotFound."""
         which.check()
         job = None if which.job is None else (await find_job(self._store, namespace, which.job)).job.id
@@ -68,7 +68,7 @@ class Erasures:
             next_cursor=None if following is None else make_cursor(following),
         )  # fmt: skip
 
-    def _is_meant(self, found: Found, which: Which) -> bool | None:
+    def _is_meant(self, found: Found, which: ErasureSelection) -> bool | None:
         """Whether an execution is meant; None when its params would tell, and cannot be opened."""
         execution = found.execution
         if not which.names(execution.extra):
@@ -98,7 +98,7 @@ class Erasures:
             here, archived = set(), found
         return erased, live
 
-    def _is_archived(self, which: Which, unread: list[UUID], view: ExecutionView) -> bool:
+    def _is_archived(self, which: ErasureSelection, unread: list[UUID], view: ExecutionView) -> bool:
         """Whether an execution of the archive is meant; one whose params would tell, but cannot be read, is unread."""
         if which.job not in (None, view.job_name, str(view.job_id)) or which.key not in (None, view.key):
             return False

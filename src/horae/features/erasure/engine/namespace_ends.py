@@ -10,7 +10,7 @@ from horae.model.base.ids import first_id_at, index_of, parcel_of
 from horae.store.contract import Store
 from horae.store.executions.leaving.cancel_job import START, Batch
 from horae.store.tenancy.holdings import UnderWay, held
-from horae.store.triggers.dependencies.starts import Started
+from horae.store.triggers.dependencies.starts import Consequences
 
 BATCH = 500
 WHY = "the namespace is being erased"
@@ -51,7 +51,7 @@ class NamespaceEnds:
             self._outcomes.asked(session)
 
     async def _some(self, shelf: str, namespace: int, after: tuple[UUID, int], low: UUID) -> Batch:
-        done, new_id = Started(), self._store.env.new_id
+        done, new_id = Consequences(), self._store.env.new_id
         batch = await self._store.change(
             lambda now: namespace_end.cancel_pending(shelf, namespace, new_id, after, low, BATCH, WHY, now, done)
         )

@@ -9,7 +9,7 @@ from horae.store.executions.leaving.cancel_job import Batch, Place, ask_to_stop,
 from horae.store.fleet.exchange import lock_sessions
 from horae.store.script import Fetch, Script, Statement
 from horae.store.tenancy.holdings import UnderWay
-from horae.store.triggers.dependencies.starts import NewId, Started
+from horae.store.triggers.dependencies.starts import Consequences, NewId
 
 _BATCH = "WHERE namespace = $1 AND (parcel, lo) > ($2, $3) AND parcel < $4"
 _ORDER = "ORDER BY parcel, lo LIMIT $5 FOR UPDATE SKIP LOCKED"
@@ -56,7 +56,7 @@ def under_way(kind: UnderWay, namespace: int, before: Instant) -> Script[list[UU
 
 def cancel_pending(
     shelf: str, namespace: int, new_id: NewId, after: Place, before: UUID, limit: int, reason: str, now: Instant,
-    done: Started,
+    done: Consequences,
 ) -> Script[Batch]:  # fmt: skip
     """Put a batch of what waits or is queued on history; what a claim holds right now is left to it."""
     rows = yield Fetch(PENDING[shelf], (namespace, *after, before, limit))

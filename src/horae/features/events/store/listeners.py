@@ -28,10 +28,10 @@ from horae.store.triggers import calendars, turns
 from horae.store.triggers.delays import Delays, delay_of
 from horae.store.triggers.dependencies.arrivals import arrive
 from horae.store.triggers.dependencies.dependents import lock_around
-from horae.store.triggers.dependencies.starts import Started
-from horae.store.triggers.refusals import ALL_ROOM, Room, Sifted, sift
+from horae.store.triggers.dependencies.starts import Consequences
+from horae.store.triggers.refusals import ALL_ROOM, Room, Screening, screen
 from horae.store.triggers.targets import Lead, Target, arm_of, execution_of, read_target, with_choices
-from horae.store.triggers.triggers import COUNT, Timer, read_timer, why
+from horae.store.triggers.triggers import COUNT, Timer, describe_error, read_timer
 from horae.store.triggers.turns import Turn, turn_key
 
 EVENT_FIRES: Columns = (
@@ -130,7 +130,7 @@ def read_calendars(listeners: Sequence[Listener], now: Instant) -> Script[None]:
         one.calendar = known.get(_wanted(one))
 
 
-def _wanted(listener: Listener) -> calendars.Wanted:
+def _wanted(listener: Listener) -> calendars.CalendarNames:
     return listener.target.namespace, listener.timer.rules.calendars
 
 
@@ -148,7 +148,7 @@ def look_at_counts(listeners: Sequence[Listener]) -> Script[None]:
         return
     yield from _read_counts(LOOK_AT_TIMERS, listeners)
     keyed = {one.key: one for one in listeners if one.key is not None}
-    for key, turn in (yield from turns.look(keyed, hold=False)).items():
+    for key, turn in (yield from turns.read_turns(keyed, hold=False)).items():
         keyed[key].turn = turn if turn.busy else keyed[key].turn
 
 
@@ -164,7 +164,7 @@ def _read_counts(ask: Statement, listeners: Sequence[Listener]) -> Script[None]:
 
 def _take_turns(keyed: dict[str, Listener]) -> Script[None]:
     """How the keys of these stand; an execution that runs without a turn, from before there were any, is given it."""
-    standing = yield from turns.look(keyed)
+    standing = yield from turns.read_turns(keyed)
     unruly = {key: one.last for key, one in keyed.items() if one.last and one.turn.busy and standing[key].is_free}
     standing |= yield from turns.adopt(unruly)
     for key, one in keyed.items():
@@ -178,7 +178,7 @@ def decide_at(
     try:
         verdict = decide_event(listener.listening(), scope, now)
     except Exception as error:
-        return Decided(id, listener, Verdict("skipped-trouble", why(error)))
+        return Decided(id, listener, Verdict("skipped-trouble", describe_error(error)))
     if not verdict.runs:
         return Decided(id, listener, verdict)
     try:
@@ -199,7 +199,7 @@ def decide_at(
         return Decided(id, listener, Verdict("skipped-params", error.detail[:MOST_TOLD]))
     key, turn = listener.key, listener.turn
     if key is not None:
-        wanted = turns.gate(wanted, key, turn)
+        wanted = turns.mark_turn(wanted, key, turn)
     listener.fires += 1
     listener.turn = Turn(busy=True, waiting=turn.waiting + (not turn.is_free))
     return Decided(id, listener, verdict, wanted)
@@ -243,7 +243,7 @@ def write_fires(
     asked = yield from in_their_lanes([wanted for _, wanted in fired], now)
     placed, parcels = place(asked, {}, new_id, now)
     free = [(parcel, ahead) for parcel, ahead in parcels if not turns.is_gated(parcel)]
-    done = Started()
+    done = Consequences()
     if free:
         done.lanes, done.wake_at = yield from put_parcels(free, now)
     if any(d.listener.key is not None for d, _ in fired):
@@ -273,12 +273,12 @@ def write_fires(
 
 def _sift(
     decided: Sequence[Decided], room: Room, new_id: Callable[[], UUID], now: Instant
-) -> Script[tuple[Sequence[Decided], Sifted]]:
+) -> Script[tuple[Sequence[Decided], Screening]]:
     """What was decided, with what a key or a quota stands against told as refused, and what is delayed as that."""
     decided = [_delayed(d, room.delays) for d in decided] if room.delays else decided
     fired = [(d, d.wanted) for d in decided if d.wanted is not None]
     specs = [d.listener.target.spec for d, _ in fired]
-    sifted = yield from sift([wanted for _, wanted in fired], specs, room.bounds, new_id, now)
+    sifted = yield from screen([wanted for _, wanted in fired], specs, room.bounds, new_id, now)
     waits = next((one.waits for one in sifted.refused.values() if one.waits is not None), None)
     if room.patient and waits is not None:
         raise waits
@@ -302,7 +302,7 @@ def _delayed(d: Decided, delays: Delays) -> Decided:
 
 
 def _settle(
-    parcels: Sequence[Parcel], fired: Sequence[Listener], new_id: Callable[[], UUID], now: Instant, done: Started
+    parcels: Sequence[Parcel], fired: Sequence[Listener], new_id: Callable[[], UUID], now: Instant, done: Consequences
 ) -> Script[None]:
     """Let those wait whose turn it is not; what waited in their place has ended, which dependents hear of."""
     replacing = {one.key for one in fired if one.key is not None and one.replaces}

@@ -12,7 +12,7 @@ from horae.store.base import locks
 from horae.store.definitions import made
 from horae.store.definitions.jobs import StoredJob
 from horae.store.script import Script
-from horae.store.triggers.dependencies.starts import Started
+from horae.store.triggers.dependencies.starts import Consequences
 
 Seen = Collection[tuple[UUID, int]]  # jobs that were made from a template, and their versions
 
@@ -34,7 +34,7 @@ def change(
     edits: Sequence[tuple[StoredJob, JobDraft]],
     new_id: NewId,
     now: Instant,
-    done: Started,
+    done: Consequences,
 ) -> Script[None]:
     """The next version of a template, and of all jobs that it changes. Raises Moved, or what refuses one of them."""
     going = any(when.rules.calendars for _, draft in edits for when in draft.whens)

@@ -26,7 +26,7 @@ from horae.model.definitions.reading.diff import differences
 from horae.model.definitions.reading.write import render_definition
 from horae.store.contract import Store
 from horae.store.definitions.jobs import StoredJob
-from horae.store.triggers.dependencies.starts import Started
+from horae.store.triggers.dependencies.starts import Consequences
 
 MOST_NAMED = 20  # jobs that a refusal names
 Change = Literal["created", "changed", "unchanged"]
@@ -121,7 +121,7 @@ class Templates:
         raise Busy(f'Template "{name}" was changed again and again meanwhile.')
 
     async def _change(self, before: JobTemplate, said: Body, course: _Course) -> bool:
-        done = Started()
+        done = Consequences()
         try:
             await self._store.change(
                 lambda now: changes.change(before, said, course.seen, course.edits, self._env.new_id, now, done)

@@ -25,7 +25,7 @@ from horae.features.users.model import Member
 from horae.features.users.store import users as people
 from horae.model.tenancy.users import NAME, RoleMapping
 from horae.outbound.allow import Allowed
-from horae.outbound.fetch import Answer, Outbound
+from horae.outbound.fetch import Outbound, OutboundAnswer
 from horae.store.admission import quotas
 from horae.store.contract import Store
 
@@ -223,7 +223,9 @@ class Oidc:
             self._document = (document, keys, now + BELIEVED)
             return document, keys
 
-    async def _ask(self, method: str, url: str, headers: dict[str, str] | None = None, content: bytes = b"") -> Answer:
+    async def _ask(
+        self, method: str, url: str, headers: dict[str, str] | None = None, content: bytes = b""
+    ) -> OutboundAnswer:
         try:
             return await self._outbound.fetch(
                 method, url, headers=headers, content=content, most=1 << 20, within=WITHIN
@@ -236,7 +238,7 @@ class Oidc:
         return self._settings.redirect or here.rstrip("/") + CALLBACK
 
 
-def _read(answer: Answer, kind: type[Any]) -> Any:
+def _read(answer: OutboundAnswer, kind: type[Any]) -> Any:
     try:
         return msgspec.json.decode(answer.body, type=kind)
     except (msgspec.DecodeError, UnicodeDecodeError) as error:

@@ -78,7 +78,7 @@ CostOf = Callable[[int], Cost]  # of an execution of a lane
 CapacityOf = Callable[[Session], Cost]
 
 
-class Rules(Struct, frozen=True, kw_only=True):
+class PreemptRules(Struct, frozen=True, kw_only=True):
     """What a server knows that decides who could use a place: its directory, asked inside the script."""
 
     may_take: MayTake
@@ -86,7 +86,7 @@ class Rules(Struct, frozen=True, kw_only=True):
     capacity: CapacityOf = lambda session: {"slots": session.concurrency}
 
 
-class Preempted(Struct, frozen=True):
+class PreemptResult(Struct, frozen=True):
     """The sessions that were asked, how many items of theirs, and the lanes whose first rank has changed."""
 
     sessions: list[UUID]
@@ -111,13 +111,13 @@ def waiters(lanes: Collection[int], paused: frozenset[UUID]) -> Script[dict[int,
 
 
 def preempt(
-    namespace: int, lanes: Collection[int], paused: frozenset[UUID], rules: Rules, now: Instant
-) -> Script[Preempted]:
+    namespace: int, lanes: Collection[int], paused: frozenset[UUID], rules: PreemptRules, now: Instant
+) -> Script[PreemptResult]:
     """Decide who gives way in a namespace, and ask them; what they give way to goes to the front."""
     yield Lock(names=(f"preempt:{namespace}",))  # guard: preempt-locks
     waiting = (yield from waiters(lanes, paused)).get(namespace, [])
     if not waiting:
-        return Preempted([], 0, {})
+        return PreemptResult([], 0, {})
     sessions = yield from live_sessions(namespace)
     ids = [(session.id,) for session in sessions]
     asked = yield ForEach(ASKED, (("id", "uuid"),), ids)
@@ -128,7 +128,9 @@ def preempt(
     return (yield from _ask(decided, now))
 
 
-def _startable(waiting: Sequence[Waits], queues: Counter[int], rules: Rules, now: Instant) -> Script[list[Waiter]]:
+def _startable(
+    waiting: Sequence[Waits], queues: Counter[int], rules: PreemptRules, now: Instant
+) -> Script[list[Waiter]]:
     """Who could start if it had a place: nobody gives way to what an open circuit or a limit would hold back.
 
     Nothing is locked: the claim that follows decides. What gives way in a limited queue makes room there.
@@ -153,7 +155,9 @@ def _startable(waiting: Sequence[Waits], queues: Counter[int], rules: Rules, now
     return found
 
 
-def _workers(sessions: Sequence[Session], asked: Rows, rules: Rules, now: Instant) -> Script[list[WorkerCapacity]]:
+def _workers(
+    sessions: Sequence[Session], asked: Rows, rules: PreemptRules, now: Instant
+) -> Script[list[WorkerCapacity]]:
     """What each session has left: beside what it holds, and with what it was asked for and has not given back yet."""
     left = {session.id: dict(rules.capacity(session)) for session in sessions}
     held = yield ForEach(HELD, (("id", "uuid"),), [(session.id,) for session in sessions])
@@ -172,7 +176,7 @@ def _add(left: dict[str, int], cost: Cost, times: int) -> None:
 
 
 def _candidates(
-    namespace: int, asked: Collection[tuple[UUID, int]], rules: Rules, now: Instant
+    namespace: int, asked: Collection[tuple[UUID, int]], rules: PreemptRules, now: Instant
 ) -> Script[tuple[list[Candidate], Counter[int]]]:
     """What runs, would give way, and was not asked yet, and how much of it is in which queue.
 
@@ -194,10 +198,10 @@ def _candidates(
     return found, queues
 
 
-def _ask(decided: Preemption, now: Instant) -> Script[Preempted]:
+def _ask(decided: Preemption, now: Instant) -> Script[PreemptResult]:
     """Lock the victims' sessions, look again, and leave the requests; then put the waiters in front."""
     if not decided.victims:
-        return Preempted([], 0, {})
+        return PreemptResult([], 0, {})
     locked = yield from lock_sessions([victim.session for victim in decided.victims])  # guard: preempt-locks-sessions
     live = {id for id, row in locked.items() if row.live}  # guard: preempt-of-live-session
     columns: shelves.Columns = (("session", "uuid"), ("parcel", "uuid"), ("item", "int"), ("attempt", "int"))
@@ -207,10 +211,10 @@ def _ask(decided: Preemption, now: Instant) -> Script[Preempted]:
     reason = f"for {first.parcel}"
     rows = [(parcel, item, attempt, "preempt", session, reason, now) for parcel, item, attempt, session in still]
     if not rows:
-        return Preempted([], 0, {})
+        return PreemptResult([], 0, {})
     yield Insert("requests", shelves.REQUESTS, rows, conflict="ON CONFLICT DO NOTHING")
     lanes = yield from _put_in_front(decided.waiters)
-    return Preempted(sorted({row[4] for row in rows}), len(rows), lanes)
+    return PreemptResult(sorted({row[4] for row in rows}), len(rows), lanes)
 
 
 def _put_in_front(waiters: Sequence[Waiter]) -> Script[dict[int, int]]:

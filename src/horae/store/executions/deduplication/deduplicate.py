@@ -28,7 +28,7 @@ from horae.store.executions.deduplication.windows import Window
 from horae.store.executions.leaving import cancel
 from horae.store.script import Again, ForEach, Insert, Row, Script, Statement, Together
 from horae.store.triggers.dependencies.dependents import lock_around
-from horae.store.triggers.dependencies.starts import NewId, Started
+from horae.store.triggers.dependencies.starts import Consequences, NewId
 
 REPLACED = "a newer submission took its place"
 RowKey = tuple[UUID, str, str]  # job, kind, key
@@ -264,7 +264,9 @@ class _Table:
         return True
 
 
-def settle(met: Met, asked: Sequence[NewItems], new_id: NewId, now: Instant, done: Started) -> Script[list[Parcel]]:
+def settle(
+    met: Met, asked: Sequence[NewItems], new_id: NewId, now: Instant, done: Consequences
+) -> Script[list[Parcel]]:
     """Write the windows, whose parcels come back, and end executions whose place was taken.
 
     One of these that has just begun after all is decided anew.

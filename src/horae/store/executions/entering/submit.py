@@ -36,7 +36,7 @@ from horae.store.executions.item_states import Piece, pieces, standing
 from horae.store.executions.parcels import enter_parcels, put_parcels
 from horae.store.script import ForEach, Insert, Script, Statement
 from horae.store.triggers.dependencies import waits
-from horae.store.triggers.dependencies.starts import Started
+from horae.store.triggers.dependencies.starts import Consequences
 from horae.store.triggers.dependencies.waits import Wait
 
 # Held until the commit: a deletion waits for it and then finds what was accepted, or comes first and is seen here.
@@ -87,7 +87,7 @@ def submit(
     keyed = [one for one in placed.parcels if flags_of(one[0].envelope.keys) & KEYED]
     admitted = (yield from enter_parcels(keyed, held, now)) if keyed else None
     lanes, wake_at = yield from put_parcels(placed.parcels, now, changes, held, admitted)
-    done = Started(lanes=lanes, wake_at=wake_at)
+    done = Consequences(lanes=lanes, wake_at=wake_at)
     opened = (yield from deduplicate.settle(met, asked, new_id, now, done)) if met.acts else []
     if waiting:
         yield from waits.begin(waiting, new_id, now, done)

@@ -14,7 +14,7 @@ from horae.store.base import shelves
 from horae.store.executions.leaving.leave import as_cancelled, leave
 from horae.store.fleet.exchange import lock_sessions
 from horae.store.script import Fetch, Insert, Script, Statement
-from horae.store.triggers.dependencies.starts import NewId, Started
+from horae.store.triggers.dependencies.starts import Consequences, NewId
 from horae.store.workflows import cancel as flow_cancel
 
 ON_WAITING = Statement(
@@ -40,14 +40,14 @@ Cancelled = Literal["cancelled", "asked", "final", "moving", "unknown"]
 
 
 def cancel(
-    parcel: UUID, item: int, reason: str, now: Instant, new_id: NewId, done: Started | None = None
+    parcel: UUID, item: int, reason: str, now: Instant, new_id: NewId, done: Consequences | None = None
 ) -> Script[tuple[Cancelled, UUID | None]]:
     """Try to cancel one item; `moving` asks the caller to try again in a new transaction.
 
     `asked` comes with the session that was asked. Jobs that depend on its job hear of it, and who waited for its keys
     goes on: `done` tells what was started.
     """
-    done = Started() if done is None else done
+    done = Consequences() if done is None else done
     for shelf, find in (("waiting", ON_WAITING), ("queued", ON_QUEUED)):
         rows = yield Fetch(find, (parcel, item))
         if rows:

@@ -18,7 +18,7 @@ from horae.store.base import shelves
 from horae.store.executions.leaving.leave import as_cancelled, leave
 from horae.store.fleet.exchange import lock_sessions
 from horae.store.script import Fetch, Insert, Rows, Script, Statement
-from horae.store.triggers.dependencies.starts import NewId, Started
+from horae.store.triggers.dependencies.starts import Consequences, NewId
 
 _BEGUN = ", ".join(f"'{reason}'" for reason in sorted(READS_AS_RUNNING))
 # By key from where the last batch ended: a batch that began at the start would walk over what others hold again.
@@ -84,7 +84,7 @@ def cancel_pending(
     limit: int,
     reason: str,
     now: Instant,
-    done: Started | None = None,
+    done: Consequences | None = None,
 ) -> Script[Batch]:
     """Put a batch of a job's waiting or queued slices on history; what a claim holds right now is left to it.
 
@@ -95,7 +95,7 @@ def cancel_pending(
 
 
 def cancel_batch(
-    shelf: str, rows: Rows, limit: int, new_id: NewId, reason: str, now: Instant, done: Started | None
+    shelf: str, rows: Rows, limit: int, new_id: NewId, reason: str, now: Instant, done: Consequences | None
 ) -> Script[Batch]:
     """End rows of a shelf that were found, and are held; fewer than the limit are the last."""
     if not rows:
@@ -108,11 +108,11 @@ def cancel_batch(
 
 
 def cancel_slices(
-    slices: Sequence[Waiting | Queued], new_id: NewId, reason: str, now: Instant, done: Started | None = None
+    slices: Sequence[Waiting | Queued], new_id: NewId, reason: str, now: Instant, done: Consequences | None = None
 ) -> Script[None]:
     """End slices that the caller has locked; `done` gathers what goes on."""
     ended = [as_cancelled(s, reason, now) for s in slices]
-    yield from leave(slices, ended, new_id, now, Started() if done is None else done)
+    yield from leave(slices, ended, new_id, now, Consequences() if done is None else done)
 
 
 def cancel_more(
@@ -123,7 +123,7 @@ def cancel_more(
     limit: int,
     reason: str,
     now: Instant,
-    done: Started | None = None,
+    done: Consequences | None = None,
 ) -> Script[Batch]:
     """The next batch of a deletion, unless the job has come back meanwhile."""
     if not (yield Fetch(STILL_ENDING, (job,))):
@@ -132,7 +132,7 @@ def cancel_more(
 
 
 def cancel_asleep(
-    job: UUID, new_id: NewId, after: Place, limit: int, reason: str, now: Instant, done: Started | None = None
+    job: UUID, new_id: NewId, after: Place, limit: int, reason: str, now: Instant, done: Consequences | None = None
 ) -> Script[Batch]:
     """The next batch of what a deletion is to stop and no worker holds, unless the job has come back meanwhile."""
     if not (yield Fetch(STILL_STOPPING, (job,))):

@@ -23,8 +23,8 @@ from horae.store.base import shelves
 from horae.store.executions import first_starts
 from horae.store.executions.state_changes import Ended, Moved, Retried, Stepped, Waited, is_step
 from horae.store.script import Insert, Script
-from horae.store.triggers.dependencies.arrivals import Over, arrive
-from horae.store.triggers.dependencies.starts import NewId, Started
+from horae.store.triggers.dependencies.arrivals import EndedItems, arrive
+from horae.store.triggers.dependencies.starts import Consequences, NewId
 
 Stamp = tuple[UUID, int]  # session and channel: one exchange of a batch
 
@@ -81,15 +81,15 @@ def free_keys(effects: Effects, now: Instant) -> Script[None]:
 
 def tell_dependents(effects: Effects, new_id: NewId, now: Instant) -> Script[None]:
     """What has ended may be what other jobs wait for."""
-    over = [Over(e.parcel, e.lo, e.hi, e.job, e.state) for e in effects.ended if e.job in effects.feeding]
+    over = [EndedItems(e.parcel, e.lo, e.hi, e.job, e.state) for e in effects.ended if e.job in effects.feeding]
     if not over:
         return
-    done = Started()
+    done = Consequences()
     yield from arrive(over, new_id, now, done)
     take_in(effects, done)
 
 
-def take_in(effects: Effects, done: Started) -> None:
+def take_in(effects: Effects, done: Consequences) -> None:
     """What followed for dependents goes with the rest."""
     for lane, rank in done.lanes.items():
         effects.requeued[lane] = min(rank, effects.requeued.get(lane, rank))

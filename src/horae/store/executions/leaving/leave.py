@@ -19,8 +19,8 @@ from horae.store.executions.leaving import dead_letters
 from horae.store.executions.leaving.effects import Effects, free_keys, take_in, tell_dependents
 from horae.store.executions.state_changes import Ended, FlowEnd, is_step
 from horae.store.script import Script, Together
-from horae.store.triggers.dependencies.arrivals import Over, arrive
-from horae.store.triggers.dependencies.starts import NewId, Started
+from horae.store.triggers.dependencies.arrivals import EndedItems, arrive
+from horae.store.triggers.dependencies.starts import Consequences, NewId
 from horae.store.workflows.advance import follow
 from horae.store.workflows.locks import Kin
 
@@ -30,7 +30,7 @@ def leave(
     ended: Sequence[FinishedSlice],
     new_id: NewId,
     now: Instant,
-    done: Started,
+    done: Consequences,
     *more: Change,
 ) -> Script[None]:
     """Move what `ended` of waiting or queued slices to history, and tell everybody who must hear of it.
@@ -74,14 +74,14 @@ def _rest(held: Iterable[Waiting | Queued], ended: Iterable[FinishedSlice]) -> l
     ]
 
 
-def pass_on(ended: Sequence[FinishedSlice], new_id: NewId, now: Instant, done: Started) -> Script[None]:
+def pass_on(ended: Sequence[FinishedSlice], new_id: NewId, now: Instant, done: Consequences) -> Script[None]:
     """Tell who waits for the keys of executions that ended, and the jobs that depend on theirs."""
     keyed = {f.slice.parcel for f in ended if f.slice.flags & KEYED}
     if keyed:
         entered = yield from holders.free(keyed, now)
         done.queue(entered.queued)
         done.wake(entered.wake_at)
-    over = [Over(f.slice.parcel, f.slice.lo, f.slice.hi, f.slice.job, f.state) for f in ended]
+    over = [EndedItems(f.slice.parcel, f.slice.lo, f.slice.hi, f.slice.job, f.state) for f in ended]
     if over:
         yield from arrive(over, new_id, now, done)
 
@@ -116,7 +116,7 @@ def _follow_steps(
     effects: Effects, moves: Deferred, new_id: NewId, now: Instant, kin: Kin | None, *, keeps_newborn: bool
 ) -> Script[None]:
     steps, effects.children = effects.children, []
-    done = Started(keeps_newborn=keeps_newborn)
+    done = Consequences(keeps_newborn=keeps_newborn)
     parents = yield from follow(steps, moves, new_id, now, done, kin)
     effects.newborn += done.newborn
     effects.open |= done.open

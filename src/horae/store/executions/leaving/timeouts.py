@@ -19,7 +19,7 @@ from horae.store.executions.leaving.leave import leave
 from horae.store.executions.parcels import BOUNDS
 from horae.store.executions.state_changes import Ended, is_step
 from horae.store.script import Fetch, ForEach, Row, Script, Statement
-from horae.store.triggers.dependencies.starts import NewId, Started
+from horae.store.triggers.dependencies.starts import Consequences, NewId
 
 DUE = Statement(
     "timeouts_due",
@@ -77,7 +77,7 @@ def end_overdue(limit: int, new_id: NewId, now: Instant) -> Script[tuple[int, Ef
             later.append((row[0], again))
     looked = {id for id, _ in later}
     places = {(f.slice.parcel, f.slice.lo) for f in ended}
-    done = Started()
+    done = Consequences()
     yield from leave(
         [slice for slices in held.values() for slice in slices if (slice.parcel, slice.lo) in places],
         ended, new_id, now, done,
@@ -116,7 +116,7 @@ def _finished(slice: Slice, failure: Failure, reason: str, now: Instant) -> Fini
     )
 
 
-def _effects(ended: Sequence[FinishedSlice], done: Started, now: Instant) -> Effects:
+def _effects(ended: Sequence[FinishedSlice], done: Consequences, now: Instant) -> Effects:
     slices = [f.slice for f in ended]
     effects = Effects()
     effects.ended += [

@@ -26,7 +26,7 @@ from horae.store.executions.parcels import read_parcels
 from horae.store.executions.reads import housekeeping
 from horae.store.fleet import rescue
 from horae.store.script import Fetch, ForEach, Lock, Row, Script, Statement
-from horae.store.triggers.dependencies.starts import NewId, Started
+from horae.store.triggers.dependencies.starts import Consequences, NewId
 
 Kind = Literal[
     "missing",
@@ -293,7 +293,7 @@ def _restore(parcel: UUID, new_id: NewId, now: Instant, done: Repaired) -> Scrip
     ]
     if e.delivery == AT_MOST_ONCE:
         done.ended += sum(s.hi - s.lo for s in lost)
-        yield from leave([], [_ended(slice, now) for slice in lost], new_id, now, Started())
+        yield from leave([], [_ended(slice, now) for slice in lost], new_id, now, Consequences())
     else:
         yield shelves.put_waiting([_due(slice, now) for slice in lost])
         done.requeued += sum(s.hi - s.lo for s in lost)

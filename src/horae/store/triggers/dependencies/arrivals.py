@@ -15,8 +15,15 @@ from horae.model.executions.parcel import extras_of
 from horae.model.triggers.dependency import NO_INTERVAL, Condition, Join, Part, judge, meets
 from horae.store.script import ForEach, Script, Statement
 from horae.store.triggers.dependencies import joins
-from horae.store.triggers.dependencies.dependents import Dependent, Need, keep_counts, locked, sharing
-from horae.store.triggers.dependencies.starts import NewId, Start, Started, brought, release, start
+from horae.store.triggers.dependencies.dependents import Dependent, Need, locked, save_counts, sharing
+from horae.store.triggers.dependencies.starts import (
+    Consequences,
+    DependentStart,
+    NewId,
+    release,
+    start,
+    upstream_executions,
+)
 
 DEPENDENTS = Statement(
     "dependents_of",
@@ -29,7 +36,7 @@ Interval = tuple[Instant, Instant]
 Ends = dict[str, list[UUID]]  # how they ended -> which executions
 
 
-class Over(Struct, frozen=True):
+class EndedItems(Struct, frozen=True):
     """Items of a parcel that have ended alike."""
 
     parcel: UUID
@@ -46,7 +53,7 @@ class Arrivals(Struct):
     plain: Ends = {}
 
 
-def arrive(over: Sequence[Over], new_id: NewId, now: Instant, done: Started) -> Script[None]:
+def arrive(over: Sequence[EndedItems], new_id: NewId, now: Instant, done: Consequences) -> Script[None]:
     """Tell dependents of executions that have ended, and start those whose last upstream this was."""
     rows = yield ForEach(DEPENDENTS, (("job", "uuid"),), [(job,) for job in sorted({one.job for one in over})])
     if not rows:
@@ -60,11 +67,11 @@ def arrive(over: Sequence[Over], new_id: NewId, now: Instant, done: Started) -> 
     touched = yield from _bring(dependents, arrivals, now)
     touched |= yield from _count(dependents, arrivals, now)
     fired = by_count(dependents.values())
-    yield from keep_counts(dependents.values())
+    yield from save_counts(dependents.values())
     yield from settle(dependents, touched, new_id, now, done, fired)
 
 
-def _arrivals(over: Sequence[Over]) -> Script[dict[UUID, Arrivals]]:
+def _arrivals(over: Sequence[EndedItems]) -> Script[dict[UUID, Arrivals]]:
     """By upstream; what was asked not to tell its dependents is left out."""
     rows = yield ForEach(EXTRAS, (("parcel", "uuid"),), [(id,) for id in sorted({one.parcel for one in over})])
     extras: dict[UUID, bytes | None] = {row[0]: row[1] for row in rows}
@@ -95,7 +102,7 @@ def _bring(dependents: dict[UUID, Dependent], arrivals: dict[UUID, Arrivals], no
     waiting = yield from joins.of_intervals(brought)
     parts = {(j.key, p.upstream): p for j in waiting for p in brought[j.dependent, j.start]}
     parts |= yield from _fill(dependents, made, parts)
-    yield from joins.bring([(key, parts[key, upstream]) for key, upstream in sorted(parts)], now)
+    yield from joins.add_parts([(key, parts[key, upstream]) for key, upstream in sorted(parts)], now)
     return {key for key, _ in parts}
 
 
@@ -105,16 +112,16 @@ def _part(upstream: UUID, ends: Ends, condition: Condition) -> Part:
     return Part(upstream=upstream, met=meets(condition, state), state=state, execution=ends[state][-1])
 
 
-Brought = dict[tuple[joins.Key, UUID], Part]
+NewParts = dict[tuple[joins.Key, UUID], Part]
 
 
-def _fill(dependents: dict[UUID, Dependent], made: Collection[joins.Key], known: Brought) -> Script[Brought]:
+def _fill(dependents: dict[UUID, Dependent], made: Collection[joins.Key], known: NewParts) -> Script[NewParts]:
     """A new join takes what upstreams without intervals have left unused."""
     stocked = {key[0] for key in made if any(need.unused for need in dependents[key[0]].needs.values())}
     if not stocked:
         return {}
     shared = yield from sharing(stocked)
-    filled: Brought = {}
+    filled: NewParts = {}
     for key in sorted(made):
         for upstream, need in dependents[key[0]].needs.items():
             if key[0] in stocked and need.unused and upstream not in shared[key[0]] and (key, upstream) not in known:
@@ -138,7 +145,7 @@ def _count(dependents: dict[UUID, Dependent], arrivals: dict[UUID, Arrivals], no
     }
     waiting = yield from joins.with_open({job for job, _ in plain})
     shared = yield from sharing(waiting)
-    parts: Brought = {}
+    parts: NewParts = {}
     for job, upstream in sorted(plain):
         met = plain[job, upstream]
         if job in waiting:
@@ -147,7 +154,7 @@ def _count(dependents: dict[UUID, Dependent], arrivals: dict[UUID, Arrivals], no
                 state, execution = met.pop(0)
                 parts[join.key, upstream] = Part(upstream=upstream, met=True, state=state, execution=execution)
         dependents[job].needs[upstream].add([execution for _, execution in met])
-    yield from joins.bring([(key, parts[key, upstream]) for key, upstream in sorted(parts)], now)
+    yield from joins.add_parts([(key, parts[key, upstream]) for key, upstream in sorted(parts)], now)
     return {key for key, _ in parts}
 
 
@@ -155,7 +162,7 @@ def _met(ends: Ends, condition: Condition) -> list[tuple[str, UUID]]:
     return [(state, id) for state, ids in ends.items() if meets(condition, state) for id in ids]
 
 
-def by_count(dependents: Iterable[Dependent]) -> list[Start]:
+def by_count(dependents: Iterable[Dependent]) -> list[DependentStart]:
     """One of each is used per start; a job with a schedule of its own keeps them for its executions."""
     starts = []
     for d in dependents:
@@ -163,7 +170,7 @@ def by_count(dependents: Iterable[Dependent]) -> list[Start]:
             continue
         for _ in range(min(need.unused for need in d.needs.values())):
             ids = [d.needs[upstream].use() for upstream in sorted(d.needs)]
-            starts.append(Start(dependent=d.job, upstream=tuple(ids)))
+            starts.append(DependentStart(dependent=d.job, upstream=tuple(ids)))
     return starts
 
 
@@ -172,8 +179,8 @@ def settle(
     keys: Collection[joins.Key],
     new_id: NewId,
     now: Instant,
-    done: Started,
-    more: Sequence[Start] = (),
+    done: Consequences,
+    more: Sequence[DependentStart] = (),
 ) -> Script[None]:
     """Judge joins, and do what follows. What is to be skipped is left to whoever looks at due joins: its own
     dependents come then, in a transaction that locks them in order.
@@ -183,7 +190,7 @@ def settle(
         d = dependents[join.dependent]
         verdict = judge(join, d.needed, parts, scheduled=d.scheduled)
         if verdict == "start":
-            starts.append(Start(dependent=d.job, upstream=brought(d.needs, parts), join=join))
+            starts.append(DependentStart(dependent=d.job, upstream=upstream_executions(d.needs, parts), join=join))
         elif verdict == "release":
             releases.append(join)
         elif verdict == "skip" and join.wake_at != now:
@@ -191,4 +198,4 @@ def settle(
             done.look(now)
     changed = yield from start(starts, new_id, now, done)
     changed += yield from release(releases, now, done)
-    yield from joins.keep([*changed, *skips])
+    yield from joins.save([*changed, *skips])

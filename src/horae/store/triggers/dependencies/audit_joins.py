@@ -15,7 +15,7 @@ from horae.store.executions.reads.audit import MOST, PATIENCE, Finding
 from horae.store.script import Fetch, ForEach, Row, Script, Statement
 from horae.store.triggers.dependencies import waits
 from horae.store.triggers.dependencies.dependents import TIMED
-from horae.store.triggers.dependencies.starts import REASON, NewId, Started
+from horae.store.triggers.dependencies.starts import REASON, Consequences, NewId
 
 _OWN = f"EXISTS (SELECT 1 FROM triggers g WHERE g.job = j.id AND {TIMED})"
 _UNMET = (
@@ -101,7 +101,7 @@ def repair_joins(findings: Iterable[Finding], new_id: NewId, now: Instant) -> Sc
     found = list(findings)
     jobs = sorted({f.job for f in found if f.shelf == "joins" and f.job is not None})
     for job in jobs:
-        yield from waits.reconsider(job, new_id, now, Started())
+        yield from waits.reconsider(job, new_id, now, Consequences())
     stranded = [f for f in found if f.shelf == "waiting" and f.job is not None]
     if stranded:
         yield ForEach(WAKE, shelves.SPAN, [(f.parcel, f.lo) for f in stranded], (now,))

@@ -128,7 +128,7 @@ def sharing(jobs: Collection[UUID]) -> Script[dict[UUID, set[UUID]]]:
     return found
 
 
-def keep_counts(dependents: Collection[Dependent]) -> Script[None]:
+def save_counts(dependents: Collection[Dependent]) -> Script[None]:
     """Write down what was met and used."""
     columns: Columns = (*COLUMNS, ("unused", "int"), ("execution", "uuid"))
     rows = [

@@ -92,7 +92,7 @@ def put(joins: Sequence[Join], now: Instant) -> Script[set[Key]]:
     return {(row[0], row[1], row[2]) for row in made}
 
 
-def bring(parts: Iterable[tuple[Key, Part]], now: Instant) -> Script[None]:
+def add_parts(parts: Iterable[tuple[Key, Part]], now: Instant) -> Script[None]:
     """Add what upstreams brought. What was met stays so, however the same upstream ends again."""
     rows = [(*key, p.upstream, p.met, p.state, p.execution, now) for key, p in parts]
     if rows:
@@ -170,7 +170,7 @@ def forget(before: Instant, most: int) -> Script[int]:
     return len(rows)
 
 
-def keep(joins: Iterable[Join]) -> Script[None]:
+def save(joins: Iterable[Join]) -> Script[None]:
     """Write down what became of joins."""
     rows = [(*j.key, j.end, j.state, j.execution, j.deadline, j.wake_at) for j in joins]
     if rows:

@@ -48,7 +48,7 @@ _read_policy = msgspec.json.Decoder(Policy).decode
 NewId = Callable[[], UUID]
 
 
-class Start(Struct, frozen=True, kw_only=True):
+class DependentStart(Struct, frozen=True, kw_only=True):
     """An execution to be made, because of these executions of its upstreams."""
 
     dependent: UUID
@@ -61,7 +61,7 @@ class Start(Struct, frozen=True, kw_only=True):
         return Extra(origin=REASON, interval=interval, upstream=self.upstream)
 
 
-class Started(Struct):
+class Consequences(Struct):
     """What followed from the ends of executions: lanes with their least new rank, and whether to look again soon."""
 
     lanes: dict[int, int] = {}
@@ -97,7 +97,7 @@ class Started(Struct):
         return min((at for at in (self.wake_at, self.look_at) if at is not None), default=None)
 
 
-def brought(needed: Collection[UUID], parts: Parts) -> tuple[UUID, ...]:
+def upstream_executions(needed: Collection[UUID], parts: Parts) -> tuple[UUID, ...]:
     """The executions that completed a join."""
     return tuple(parts[upstream].execution for upstream in sorted(needed) if upstream in parts)
 
@@ -107,7 +107,7 @@ def _asked(target: Target, extra: Extra, lead: Lead, new_id: NewId, now: Instant
     return execution_of(target, extra, lead, deadline=deadline, new_id=new_id)
 
 
-def start(wanted: Sequence[Start], new_id: NewId, now: Instant, done: Started) -> Script[list[Join]]:
+def start(wanted: Sequence[DependentStart], new_id: NewId, now: Instant, done: Consequences) -> Script[list[Join]]:
     """Make executions of dependents; the joins they belong to, as they stand now. A deleted job starts nothing."""
     if not wanted:
         return []
@@ -128,7 +128,7 @@ def start(wanted: Sequence[Start], new_id: NewId, now: Instant, done: Started) -
 
 
 def _put(
-    starts: Sequence[Start], asked: Sequence[NewExecution], new_id: NewId, now: Instant, done: Started
+    starts: Sequence[DependentStart], asked: Sequence[NewExecution], new_id: NewId, now: Instant, done: Consequences
 ) -> Script[list[UUID]]:
     placed, parcels = place((yield from in_their_lanes(asked, now)), {}, new_id, now)
     made = [receipts[0].execution_id for receipts in placed]
@@ -162,7 +162,7 @@ def policies_of(queues: Collection[int]) -> Script[dict[int, Policy]]:
     return {id: _read_policy(policy) for id, policy in rows}
 
 
-def release(joins: Sequence[Join], now: Instant, done: Started) -> Script[list[Join]]:
+def release(joins: Sequence[Join], now: Instant, done: Consequences) -> Script[list[Join]]:
     """Let executions that wait go on; the joins as they stand now.
 
     One that somebody else holds just now is looked at again; one that waits no more has ended another way.
@@ -194,7 +194,7 @@ def release(joins: Sequence[Join], now: Instant, done: Started) -> Script[list[J
     return (yield from _released(joins, taken, now, done))
 
 
-def _released(joins: Sequence[Join], taken: Collection[UUID], now: Instant, done: Started) -> Script[list[Join]]:
+def _released(joins: Sequence[Join], taken: Collection[UUID], now: Instant, done: Consequences) -> Script[list[Join]]:
     gone = [join for join in joins if join.execution not in taken]
     held = yield from still_waiting(gone)
     again = now + AGAIN

@@ -9,9 +9,9 @@ from horae.env import Instant
 from horae.model.triggers.dependency import NO_INTERVAL, Join, Parts
 from horae.store.script import Script
 from horae.store.triggers.dependencies import dependents, joins
-from horae.store.triggers.dependencies.arrivals import Brought, by_count, settle, used
+from horae.store.triggers.dependencies.arrivals import NewParts, by_count, settle, used
 from horae.store.triggers.dependencies.dependents import Dependent
-from horae.store.triggers.dependencies.starts import NewId, Started, release
+from horae.store.triggers.dependencies.starts import Consequences, NewId, release
 
 
 class Wait(Struct, frozen=True, kw_only=True):
@@ -27,26 +27,26 @@ class Wait(Struct, frozen=True, kw_only=True):
 Hints = tuple[dict[int, int], Instant | None]  # lanes with their least new rank, and when to look again
 
 
-def begin(waits: Sequence[Wait], new_id: NewId, now: Instant, done: Started) -> Script[Hints]:
+def begin(waits: Sequence[Wait], new_id: NewId, now: Instant, done: Consequences) -> Script[Hints]:
     """Let executions wait that lie on the shelf already. What has nothing left to wait for goes on at once."""
     found = yield from dependents.locked({wait.dependent for wait in waits})
     own = yield from joins.read({_own(wait) for wait in waits if wait.interval is not None})
     known = {join.key: (join, parts) for join, parts in own}
     taken: dict[joins.Key, Join] = {}
-    parts: Brought = {}
+    parts: NewParts = {}
     for wait in waits:
         join = _join_of(wait, known, taken)
         taken[join.key] = join
         if join.step and _own(wait) in known:
             parts |= {(join.key, p.upstream): p for p in known[_own(wait)][1].values()}
     there = yield from joins.put([taken[key] for key in sorted(taken)], now)
-    yield from joins.keep(taken[key] for key in sorted(taken.keys() - there))
+    yield from joins.save(taken[key] for key in sorted(taken.keys() - there))
     yield from _fill(found, taken, {key: parts for key, (_, parts) in known.items()}, parts)
-    yield from joins.bring([(key, parts[key, upstream]) for key, upstream in sorted(parts)], now)
-    yield from dependents.keep_counts(found.values())
+    yield from joins.add_parts([(key, parts[key, upstream]) for key, upstream in sorted(parts)], now)
+    yield from dependents.save_counts(found.values())
     done.look(min(wait.deadline for wait in waits))
     gone = [join for join in taken.values() if join.dependent not in found]
-    yield from joins.keep((yield from release(gone, now, done)))
+    yield from joins.save((yield from release(gone, now, done)))
     yield from settle(found, [key for key in taken if key[0] in found], new_id, now, done)  # guard: fire-settles-waits
     return done.lanes, done.next
 
@@ -72,7 +72,7 @@ def _fill(
     found: Mapping[UUID, Dependent],
     taken: Mapping[joins.Key, Join],
     known: Mapping[joins.Key, Parts],
-    parts: Brought,
+    parts: NewParts,
 ) -> Script[None]:
     """A new wait takes what upstreams have left unused: those without intervals, or all when it has none itself."""
     stocked = {job for job, d in found.items() if any(need.unused for need in d.needs.values())}
@@ -84,7 +84,7 @@ def _fill(
                 parts[key, upstream] = used(upstream, need)
 
 
-def reconsider(job: UUID, new_id: NewId, now: Instant, done: Started, *, edited: bool = False) -> Script[None]:
+def reconsider(job: UUID, new_id: NewId, now: Instant, done: Consequences, *, edited: bool = False) -> Script[None]:
     """Look at all that a job waits for: after an edit of what it depends on some of it may be complete.
 
     Of what was met without an interval an edit leaves one each, so that it starts the job once and not as often as one
@@ -96,8 +96,8 @@ def reconsider(job: UUID, new_id: NewId, now: Instant, done: Started, *, edited:
         for need in found[job].needs.values() if edited else ():
             need.keep_one()
         fired = by_count(found.values())
-        yield from dependents.keep_counts(found.values())
+        yield from dependents.save_counts(found.values())
         yield from settle(found, [join.key for join in open_], new_id, now, done, fired)
     else:
         freed = yield from release([join for join in open_ if join.execution is not None], now, done)
-        yield from joins.keep(freed)
+        yield from joins.save(freed)

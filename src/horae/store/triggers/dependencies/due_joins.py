@@ -20,30 +20,30 @@ from horae.store.executions.parcels import put_ended
 from horae.store.executions.state_changes import Ended
 from horae.store.script import Among, ForEach, Script, Statement
 from horae.store.triggers.dependencies import dependency_fires, dependents, joins
-from horae.store.triggers.dependencies.arrivals import DEPENDENTS, Over, arrive
+from horae.store.triggers.dependencies.arrivals import DEPENDENTS, EndedItems, arrive
 from horae.store.triggers.dependencies.dependents import Dependent
 from horae.store.triggers.dependencies.starts import (
     AGAIN,
     REASON,
+    Consequences,
     NewId,
-    Started,
-    brought,
     leads,
     release,
     still_waiting,
     take,
+    upstream_executions,
 )
 from horae.store.triggers.targets import Target, execution_of, targets
 
 NAMES = Statement("names_of_upstreams", "SELECT id, name FROM jobs WHERE id = ANY($1)")
 
 
-class Looked(Struct):
+class CheckedJoins(Struct):
     """What became of joins that were due: how many there were, what went on, and what ended."""
 
     joins: int = 0
-    started: Started = field(default_factory=Started)
-    over: list[tuple[Over, int]] = []  # with their namespaces
+    started: Consequences = field(default_factory=Consequences)
+    over: list[tuple[EndedItems, int]] = []  # with their namespaces
     freed: set[UUID] = set()  # parcels whose keys others may have
 
 
@@ -55,11 +55,11 @@ class _Ending(Struct, frozen=True):
     error: Failure
 
 
-def look(limit: int, new_id: NewId, now: Instant) -> Script[Looked]:
+def check_due_joins(limit: int, new_id: NewId, now: Instant) -> Script[CheckedJoins]:
     """Look at joins that are due: what an upstream's failure skips, and what waited too long."""
     due = yield from joins.due(now, limit)
     if not due:
-        return Looked()
+        return CheckedJoins()
     jobs = {join.dependent for join in due}
     below = yield ForEach(DEPENDENTS, (("job", "uuid"),), [(job,) for job in sorted(jobs)])
     yield from dependents.lock(jobs | {row[0] for row in below})  # all in order: what ends here tells them
@@ -68,7 +68,7 @@ def look(limit: int, new_id: NewId, now: Instant) -> Script[Looked]:
     seen = [(join, parts) for join, parts in read if join.wake_at is not None]  # guard: join-looked-at-once
     aims = yield from targets(jobs)
     names = yield from _names({upstream for d in found.values() for upstream in d.needs})
-    looked = Looked(joins=len(due))
+    looked = CheckedJoins(joins=len(due))
     endings: list[_Ending] = []
     releases: list[Join] = []
     later: list[Join] = []
@@ -83,15 +83,15 @@ def look(limit: int, new_id: NewId, now: Instant) -> Script[Looked]:
             later.append(structs.replace(join, wake_at=join.deadline if join.execution else None))
     changed = yield from release(releases, now, looked.started)
     changed += yield from _end(endings, aims, found, {j.key: p for j, p in seen}, new_id, now, looked)
-    yield from joins.keep([*changed, *later])
+    yield from joins.save([*changed, *later])
     if looked.over:
         yield from arrive([over for over, _ in looked.over], new_id, now, looked.started)
     return looked
 
 
-def look_with_effects(limit: int, new_id: NewId, now: Instant) -> Script[tuple[int, Effects]]:
+def check_with_effects(limit: int, new_id: NewId, now: Instant) -> Script[tuple[int, Effects]]:
     """The same, as what servers tell others and count."""
-    looked = yield from look(limit, new_id, now)
+    looked = yield from check_due_joins(limit, new_id, now)
     effects = Effects()
     take_in(effects, looked.started)
     effects.ended += [
@@ -132,7 +132,7 @@ def _end(
     parts: Mapping[joins.Key, Parts],
     new_id: NewId,
     now: Instant,
-    looked: Looked,
+    looked: CheckedJoins,
 ) -> Script[list[Join]]:
     """End what waited; a job that had nothing waiting gets an execution that was skipped, so that it can be seen."""
     waited = [ending for ending in endings if ending.join.execution is not None]
@@ -145,7 +145,7 @@ def _end(
     return changed
 
 
-def _end_waiting(endings: Sequence[_Ending], now: Instant, looked: Looked) -> Script[list[Join]]:
+def _end_waiting(endings: Sequence[_Ending], now: Instant, looked: CheckedJoins) -> Script[list[Join]]:
     if not endings:
         return []
     rows = yield from take([ending.join for ending in endings])
@@ -174,13 +174,13 @@ def _note_skipped(
     parts: Mapping[joins.Key, Parts],
     new_id: NewId,
     now: Instant,
-    looked: Looked,
+    looked: CheckedJoins,
 ) -> Script[list[Join]]:
     lead = yield from leads([aims[ending.join.dependent] for ending in endings], now)
     asked = []
     for ending in endings:
         join = ending.join
-        upstream = brought(found[join.dependent].needs, parts[join.key])
+        upstream = upstream_executions(found[join.dependent].needs, parts[join.key])
         extra = Extra(origin=REASON, interval=join.interval, upstream=upstream)
         asked.append(execution_of(aims[join.dependent], extra, lead))
     placed, parcels = place(asked, {}, new_id, now)
@@ -207,10 +207,10 @@ def _finished(slice: Slice, ending: _Ending, now: Instant) -> FinishedSlice:
     return FinishedSlice(slice=slice, state=ending.state, reason=REASON, completed_at=now, error=ending.error)
 
 
-def _put(ended: Sequence[FinishedSlice], looked: Looked) -> Script[None]:
+def _put(ended: Sequence[FinishedSlice], looked: CheckedJoins) -> Script[None]:
     if ended:
         yield shelves.put_finished(ended)
         looked.freed |= {f.slice.parcel for f in ended if f.slice.flags & KEYED}
         looked.over += [
-            (Over(f.slice.parcel, f.slice.lo, f.slice.hi, f.slice.job, f.state), f.slice.namespace) for f in ended
+            (EndedItems(f.slice.parcel, f.slice.lo, f.slice.hi, f.slice.job, f.state), f.slice.namespace) for f in ended
         ]
