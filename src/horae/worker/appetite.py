@@ -1,4 +1,4 @@
-"""What to ask the server for: idle slots, and items of short jobs to hold ready."""
+"""The request for work of an exchange: idle slots, and items of short jobs to hold ready."""
 
 from collections.abc import Sequence
 from uuid import UUID
@@ -8,17 +8,17 @@ from horae.worker.holding import JobBacklog
 from horae.worker.pace import MAX_AHEAD
 from horae.worker.stock import Stock
 
-BREATH = 0.5  # seconds after which fetching ahead pauses until an idle slot has asked for anything at all
+BREATH = 0.5  # seconds without a request for an idle slot after which fetching ahead pauses
 
 
 def free_slots(stock: Stock, asked: Sequence[Exchange]) -> int:
-    """Slots that neither work, nor will by what is ready, nor are asked for already."""
+    """Count the slots that are idle, not needed for ready items, and not requested by an unanswered exchange."""
     ready = sum(_slots_for(stock, pile) for pile in stock.piles.values())
     return max(0, stock.slots - stock.busy - ready - sum(exchange.free for exchange in asked))
 
 
 def free_room(stock: Stock, asked: Sequence[Exchange]) -> dict[str, int]:
-    """The same of other resources."""
+    """Return the free amount of each other resource, computed like `free_slots`."""
     room = stock.room
     for pile in stock.piles.values():
         if pile.cost and pile.ready:
@@ -27,7 +27,10 @@ def free_room(stock: Stock, asked: Sequence[Exchange]) -> dict[str, int]:
 
 
 def fetch_ahead(stock: Stock, asked: Sequence[Exchange]) -> dict[UUID, int]:
-    """How many more items of each short job to ask for: about 100 ms of work on the slots that short jobs can use."""
+    """Return the number of additional items to request of each short job.
+
+    The target is about 100 ms of work on the slots that short jobs can use.
+    """
     held = _held(stock, asked)
     short = sum(len(pile.chunks) for pile in stock.piles.values() if _is_short(stock, pile))
     slots = max(0, stock.slots - stock.busy + short)
@@ -43,7 +46,7 @@ def fetch_ahead(stock: Stock, asked: Sequence[Exchange]) -> dict[UUID, int]:
 
 
 def _held(stock: Stock, asked: Sequence[Exchange]) -> dict[UUID, int]:
-    """Items held and asked for, of each job worth fetching ahead."""
+    """Count the items held or requested, for each job worth fetching ahead."""
     held: dict[UUID, int] = {}
     for pile in stock.piles.values():
         if _is_short(stock, pile):

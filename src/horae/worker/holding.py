@@ -1,7 +1,7 @@
-"""What a worker holds: lots as they were granted, piles of unstarted items, and the chunks its slots work on.
+"""The work that a worker holds: granted slices, backlogs of unstarted items, and the chunks that slots work on.
 
 The loop's thread owns all of it. A thread that runs a chunk touches only the chunk's three deques, whose single
-operations are atomic: it takes from the front of `left` while the loop may take items away from it.
+operations are atomic: it takes from the front of `left` while the loop may remove items from it.
 """
 
 from collections import deque
@@ -23,14 +23,14 @@ from horae.worker.secrets import GrantedSecrets, HeldSecrets, ParamsUnavailable,
 
 
 class ItemOutcome(Struct, frozen=True, kw_only=True):
-    """How an item ended, when it is more than a result."""
+    """The outcome of an item, if it is more than a result."""
 
     outcome: OutcomeKind
     error: ToldFailure | None = None
     exit_code: int | None = None
     result: bytes = b"null"
     wake_at: Instant | None = None
-    waits: tuple[str, ...] = ()  # of one that is suspended: the steps that wait for a signal
+    waits: tuple[str, ...] = ()  # if suspended: the steps that wait for a signal
 
 
 RELEASED = ItemOutcome(outcome="released")
@@ -38,7 +38,7 @@ CANCELLED = ItemOutcome(outcome="cancelled")
 
 
 class StartFence(Protocol):
-    """Says until when items may be begun, by the monotonic clock."""
+    """The monotonic time from which no item may start."""
 
     fence: float
 
@@ -55,13 +55,13 @@ class HeldSlice:
         self.grant = grant
         self.held_at = held_at  # by the monotonic clock
         self.pile = pile
-        self.order = number << 16  # lots sort by arrival, and `order + index` sorts items
-        self.open = grant.hi - grant.lo  # items whose outcome no answered exchange has carried
-        self.acted: set[tuple[int, str]] = set()  # requests (item, kind) that were acted on
+        self.order = number << 16  # slices sort by arrival, and `order + index` sorts items
+        self.open = grant.hi - grant.lo  # items without an outcome in an answered exchange
+        self.acted: set[tuple[int, str]] = set()  # requests (item, kind) that are done
         self._extras: list[Extra] | None = None
-        self.traced = b'"trace":' in bytes(grant.extras)  # some of it belongs to a trace, most likely
-        self.given: GrantedSecrets | None = None  # what the server sent of the secrets that its job refers to
-        self.secrets: HeldSecrets | None = None  # all of them, from when its first chunk is taken up
+        self.traced = b'"trace":' in bytes(grant.extras)  # an item probably belongs to a trace
+        self.given: GrantedSecrets | None = None  # the secrets of the job that the server sent
+        self.secrets: HeldSecrets | None = None  # all secrets of the job, once its first chunk has started
 
     def provide(self, providers: SecretProviders) -> None:
         """Look up the job's secrets once. Raises Unavailable when params or a secret are missing."""
@@ -72,14 +72,14 @@ class HeldSlice:
             self.pile.secrets = self.secrets = held(values, self.pile.secrets)
 
     def item(self, index: int) -> Raw:
-        """The params of one item as they were submitted."""
+        """Return the params of one item as they were submitted."""
         return self.grant.items[index - self.grant.lo]
 
     def execution(self, index: int) -> UUID:
         return execution_id(self.grant.parcel, index)
 
     def extra(self, index: int) -> Extra:
-        """What belongs to one item alone."""
+        """Return the data that belongs to one item alone."""
         if not self.grant.extras:
             return _NO_EXTRA
         if self._extras is None:
@@ -90,7 +90,7 @@ class HeldSlice:
 
 Item = tuple[HeldSlice, int]
 StartedItem = tuple[HeldSlice, int, float]  # with the monotonic time of its start
-# An item that ended: its lot and index, monotonic start and end (None: never started), and its result or fate.
+# An ended item: its slice and index, monotonic start and end (None: never started), and its result or outcome.
 EndedItem = tuple[HeldSlice, int, float | None, float | None, bytes | ItemOutcome]
 
 
@@ -106,20 +106,20 @@ class JobBacklog:
         self.job = job
         self.version = version
         self.spec = spec
-        self.cost = spec.cost if spec is not None else PLAIN  # of each chunk: it runs its items one after another
-        self.problem = problem  # why there is no spec
+        self.cost = spec.cost if spec is not None else PLAIN  # of each chunk, since its items run one after another
+        self.problem = problem  # the reason why there is no spec
         self.references = spec.references if spec is not None else ()  # to secrets
         self.is_sensitive = spec is not None and spec.sensitive
-        self.secrets: HeldSecrets | None = None  # as they were last
+        self.secrets: HeldSecrets | None = None  # those of the latest slice
         self.ready: deque[Item] = deque()
-        self.chunks: dict[Chunk, None] = {}  # at work, in the order they were taken
-        self.spread: dict[Chunk, None] = {}  # those of more than one item
+        self.chunks: dict[Chunk, None] = {}  # in execution, in the order they were taken
+        self.spread: dict[Chunk, None] = {}  # the chunks of more than one item
         self.used_at = 0.0
-        self.plan: Any = None  # what the loop has compiled from the spec
+        self.plan: Any = None  # compiled from the spec by the loop
 
     @property
     def start_within(self) -> float | None:
-        """Seconds in which its items must begin once they are held."""
+        """Return the seconds within which its items must start once they are held."""
         start = None if self.spec is None else self.spec.timeouts.start
         return None if start is None else start / SECOND
 
@@ -128,12 +128,12 @@ class JobBacklog:
         return self.spec is not None and may_fetch_ahead(self.spec)
 
     def __len__(self) -> int:
-        """How many items have not begun."""
+        """Count the items that have not started."""
         return len(self.ready) + sum(len(chunk.left) for chunk in self.spread)
 
 
 class Chunk:
-    """Items of one pile that a slot works on one after another."""
+    """Items of one backlog that a slot runs one after another."""
 
     __slots__ = ("at", "done", "fence", "left", "pile", "run", "size")
 
@@ -141,13 +141,13 @@ class Chunk:
         self.fence = fence
         self.pile = pile
         self.size = len(items)
-        self.left = items  # unstarted: taken in front by the slot, anywhere by the loop
-        self.at: deque[StartedItem] = deque()  # the one being run; whoever removes it decides its outcome
-        self.done: deque[EndedItem] = deque()  # ended and not yet collected
-        self.run: Any = None  # the runner's own
+        self.left = items  # unstarted: the slot takes from the front, the loop from anywhere
+        self.at: deque[StartedItem] = deque()  # the running item; the thread that removes it decides its outcome
+        self.done: deque[EndedItem] = deque()  # ended and not collected yet
+        self.run: Any = None  # owned by the runner
 
     def begin(self, now: float) -> StartedItem | None:
-        """Start the next item; None when none is left or the session may have expired."""
+        """Start the next item; return None if none is left or the session may have expired."""
         if now >= self.fence.fence:
             return None
         try:
@@ -159,7 +159,7 @@ class Chunk:
         return begun
 
     def end(self, begun: StartedItem, now: float, outcome: bytes | ItemOutcome) -> bool:
-        """End an item that was begun; False when somebody else has decided its outcome already."""
+        """End a started item; return False if its outcome is decided already."""
         try:
             self.at.remove(begun)
         except ValueError:
@@ -168,14 +168,14 @@ class Chunk:
         return True
 
     def running(self) -> StartedItem | None:
-        """The item that runs now, if any."""
+        """Return the item that runs now, if any."""
         try:
             return self.at[0]
         except IndexError:
             return None
 
     def take_back(self) -> Iterator[Item]:
-        """Take the unstarted items away from the slot, last first."""
+        """Take the unstarted items away from the slot, the last item first."""
         while True:
             try:
                 yield self.left.pop()
@@ -183,7 +183,7 @@ class Chunk:
                 return
 
     def collect(self) -> list[EndedItem]:
-        """Take out what has ended so far."""
+        """Take out the items that have ended so far."""
         endings: list[EndedItem] = []
         while True:
             try:

@@ -1,4 +1,4 @@
-"""The worker's calls over HTTP, to the first of several servers that answers."""
+"""The worker's calls over HTTP to one of several servers."""
 
 import os
 import ssl
@@ -41,9 +41,9 @@ from horae.worker.wire import ClientResponse, ServerConnections
 
 SLACK = 3.0  # seconds beyond what the server was allowed to wait
 CALL_TIMEOUT = 15.0
-AWAY = 60.0  # seconds with servers that others told of
+AWAY = 60.0  # seconds with discovered servers before the configured servers are tried again
 MISDIRECTED = 421
-SLOWEST = 100_000  # bytes a second of a file that is brought
+SLOWEST = 100_000  # bytes per second: the slowest upload of a file that does not time out
 _ROOT = "/api/v1/sessions"
 _BY_STATUS: dict[int, type[HoraeError]] = {
     400: BadInput,
@@ -63,11 +63,11 @@ class _Page(Struct):
 
 
 class HttpTransport:
-    """Turns to one server until it fails to answer, then to another it knows, by lot.
+    """A connection to one server, which changes to another known server, chosen at random, when that one fails.
 
-    So the workers of a server that is gone spread over those that are left, and none is asked twice before all were.
-    Servers that it was started with come before those that servers told it of: a balancer among the former is passed by
-    only while it does not answer. Whoever turned to the latter tries the former again after a while.
+    So the workers of a dead server spread over the remaining servers, and no server is tried twice before all were
+    tried. Configured servers are preferred to servers that another server announced: a configured balancer is bypassed
+    only while it does not answer. After a while with announced servers, the configured servers are tried again.
     """
 
     def __init__(
@@ -83,8 +83,8 @@ class HttpTransport:
         self._tls, self._namespace = tls, namespace
         self._rng, self._clock = rng, clock or SystemClock()
         self._installation = ""
-        self._home_at: float | None = None  # when the servers that it was started with are tried again
-        self._failed: set[ServerConnections] = set()  # since one answered
+        self._home_at: float | None = None  # when the configured servers are tried again
+        self._failed: set[ServerConnections] = set()  # since the last answer
         self._key = key
         self._lines: list[ServerConnections] = []
         self._at = 0
@@ -96,7 +96,7 @@ class HttpTransport:
 
     @property
     def servers(self) -> list[str]:
-        """Every server it knows, the present one first."""
+        """Return the URLs of every known server, the current server first."""
         return [line.url for line in self._lines[self._at :] + self._lines[: self._at]]
 
     async def register(self, body: Register) -> Registered:
@@ -178,12 +178,12 @@ class HttpTransport:
         if reply.status >= 500 or reply.status == MISDIRECTED:
             self._turn_from(line)
         refusal = rebuilt(reply)
-        if reply.status == MISDIRECTED:  # the call is fine, and another server takes it
-            raise Busy(f"{line.url} is no server of this worker's: {refusal}")
+        if reply.status == MISDIRECTED:  # the call is valid, but another server must take it
+            raise Busy(f"{line.url} is not a server of this worker: {refusal}")
         raise refusal
 
     def _turn_from(self, line: ServerConnections) -> None:
-        """Another call may have turned already."""
+        """Choose another server, unless a concurrent call has done so."""
         self._failed.add(line)
         if self._lines[self._at] is not line:
             return
@@ -196,7 +196,7 @@ class HttpTransport:
         self._home_at = self._clock.monotonic() + AWAY if away else None
 
     def _go_home(self) -> None:
-        """Turn to a server that it was started with again, after a while with others."""
+        """Return to a configured server after a while with announced servers."""
         if self._home_at is not None and self._clock.monotonic() >= self._home_at:
             self._failed -= self._named
             self._home_at = None
@@ -204,10 +204,10 @@ class HttpTransport:
 
 
 def rebuilt(reply: ClientResponse) -> HoraeError:
-    """The error that a server's answer stands for."""
+    """Return the error that a server's answer represents."""
     problem = _problem(reply)
     slug = str(problem.get("type", "")).rpartition(":")[2]
-    kinds = {kind.slug: kind for kind in reversed(list(_kinds(HoraeError)))}  # of equal slugs the most general
+    kinds = {kind.slug: kind for kind in reversed(list(_kinds(HoraeError)))}  # the most general class of equal slugs
     kind = kinds.get(slug) or _BY_STATUS.get(reply.status, BadInput if reply.status < 500 else HoraeError)
     detail = str(problem.get("detail") or problem.get("title") or f"The server answered {reply.status}.")
     remedy = str(problem.get("remedy") or "")
@@ -240,5 +240,5 @@ def _read(reply: ClientResponse, kind: type[T]) -> T:
         return msgspec.json.decode(reply.body, type=kind)
     except msgspec.MsgspecError as error:
         raise HoraeError(
-            f"The server's answer cannot be read: {error}.", "Are worker and server of one version?"
+            f"The server's answer cannot be read: {error}.", "Do worker and server have the same version?"
         ) from None

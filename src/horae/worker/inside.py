@@ -1,4 +1,4 @@
-"""The embedded worker's way to its server: the gateway of the same process, without HTTP between."""
+"""The transport of the embedded worker: direct calls to the gateway of the same process, without HTTP."""
 
 from collections.abc import Sequence
 from uuid import UUID
@@ -68,7 +68,7 @@ class GatewayTransport:
         await self._gateway.close(DEFAULT_NAMESPACE, session)
 
     def learn(self, servers: Sequence[str]) -> None:
-        """There is one server, and it is here."""
+        """Do nothing: there is only the server of this process."""
 
     async def close(self) -> None:
-        """There are no connections."""
+        """Do nothing: there are no connections."""

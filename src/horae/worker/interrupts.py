@@ -1,4 +1,4 @@
-"""What servers ask of single items: to end one that has not begun, or to have its runner interrupt it."""
+"""Requests of servers about single items: end an unstarted item, or have its runner interrupt it."""
 
 from typing import Literal
 
@@ -14,7 +14,7 @@ InterruptKind = Literal["cancel", "timeout", "heartbeat", "total", "preempt", "d
 
 
 class Interrupt(Struct, frozen=True, eq=False):
-    """Something a runner must do to an item that a chunk runs."""
+    """An interruption that a runner must apply to an item that a chunk runs."""
 
     chunk: Chunk
     begun: StartedItem
@@ -29,7 +29,7 @@ _UNSTARTED: dict[str, ItemOutcome] = {
     "heartbeatTimeout": TIMED_OUT["start"],
     "totalTimeout": TIMED_OUT["total"],
 }
-# What has begun is not too late to begin.
+# No start timeout: these items have started.
 _BEGUN: dict[str, InterruptKind] = {
     "cancel": "cancel",
     "preempt": "preempt",
@@ -40,7 +40,10 @@ _BEGUN: dict[str, InterruptKind] = {
 
 
 def do(request: Request, stock: Stock, outbox: Outbox) -> Interrupt | None:
-    """Do what is asked of an item once; an unstarted one ends here. One that is not found is asked for again."""
+    """Apply a request to an item once, and end the item if it is unstarted.
+
+    A request whose item is not found does nothing; the server repeats it.
+    """
     lot = stock.lot(request.parcel, request.item, request.attempt)
     mark = (request.item, request.kind)
     if lot is None or mark in lot.acted:

@@ -1,4 +1,4 @@
-"""The log of one attempt, as its worker writes it down: numbered, bounded, each line at the server's time."""
+"""The log of one attempt on its worker: numbered, bounded, each line stamped with the server's time."""
 
 from collections import deque
 from threading import RLock
@@ -18,14 +18,14 @@ if TYPE_CHECKING:
     from horae.worker.runners.base import ChunkRun
 
 MAX_LINE = 16 * 1024
-TAIL = 256 * 1024  # bytes of the last lines of a log that is too long
-MAX_BACKLOG = 64 * 1024 * 1024  # bytes of log lines that wait for a server; beyond it lines are lost
-UNTOLD = 1000  # lines that a thread may be ahead of the loop
+TAIL = 256 * 1024  # bytes: the last lines that are kept of a log that is too long
+MAX_BACKLOG = 64 * 1024 * 1024  # bytes of log lines that wait for a server; above it, lines are lost
+UNTOLD = 1000  # lines written by a thread and not yet taken by the loop
 PAUSE = 0.05
 
 
 class Block(Struct, frozen=True):
-    """Lines that were written together and are kept back."""
+    """Lines that were written together and are held back."""
 
     at: Instant
     stream: LogStream
@@ -35,10 +35,11 @@ class Block(Struct, frozen=True):
 
 
 class AttemptLog:
-    """Takes in what an attempt writes. Secrets are covered before it.
+    """The log lines that an attempt writes, with secrets masked.
 
-    `write` may be called from any thread; what it takes in reaches the session on the loop's. A thread that writes
-    more than servers take has to wait here. Beyond the bound the last lines are kept back until the attempt ends.
+    `write` may be called from any thread; the lines reach the session on the loop's thread. A thread that writes more
+    than the servers accept has to wait here. Above the limit, only the last lines are kept, and sent when the attempt
+    ends.
     """
 
     def __init__(self, run: "ChunkRun", begun: StartedItem) -> None:
@@ -56,17 +57,17 @@ class AttemptLog:
         self._bytes = 0
         self._lost = 0
         self._seq = 0
-        self._writing = RLock()  # what a finaliser logs in the midst of a line is written by the same thread
+        self._writing = RLock()  # a finaliser may log in the same thread while a line is being written
         self._lines: deque[Line] = deque()
         self._posted = self._ended = False
-        self._open: dict[LogStream, Line] = {}  # how lines stand that have no end yet, by stream
-        self._shows = False  # whether one of them has changed
+        self._open: dict[LogStream, Line] = {}  # unfinished lines, by stream
+        self._shows = False  # whether an unfinished line has changed
         self._tail: deque[Block] = deque()
         self._tail_bytes = self._left_lines = self._left_bytes = 0
 
     @property
     def is_full(self) -> bool:
-        """Whether only the last lines are kept from now on."""
+        """Return whether only the last lines are kept from now on."""
         return self._bytes > self._head_limit
 
     @property
@@ -85,7 +86,7 @@ class AttemptLog:
             at = self._now()
             if self._lost:
                 self._add(at, "log", self._said_lost())
-            if len(text) <= MAX_LINE and "\n" not in text:  # as nearly all are
+            if len(text) <= MAX_LINE and "\n" not in text:  # nearly always
                 self._add(at, stream, text)
                 return
             for line in text.split("\n"):
@@ -93,14 +94,14 @@ class AttemptLog:
                     self._add(at, stream, line[start : start + MAX_LINE])
 
     def write_raw(self, stream: LogStream, lines: list[bytes]) -> None:
-        """Add lines to a log that is full: they are looked at only if they are the last."""
+        """Add lines to a full log without decoding them: they are decoded only if they are among the last."""
         if self._takes():
             text = b"\n".join(lines)
             with self._writing:
                 self._hold(Block(self._now(), stream, text, len(lines), len(text) + LINE * len(lines)))
 
     def show(self, stream: LogStream, text: str | None) -> None:
-        """Show how a line stands that has no end yet; None: it has one now. To be called on the loop's thread."""
+        """Show an unfinished line; None when it is finished. Call it on the loop's thread."""
         if text is None:
             self._open.pop(stream, None)
         elif not self._ended and not self._session.ended:
@@ -109,7 +110,7 @@ class AttemptLog:
             self._post()
 
     def _takes(self) -> bool:
-        """Whether what is written now can be taken in; whoever can wait for that does."""
+        """Return whether text can be accepted now, after waiting for room in threads that can wait."""
         session, logs = self._session, self._logs
         if not logs.room.is_set() and logs.may_wait:
             while not (logs.room.wait(PAUSE) or session.ended or self._monotonic() >= session.fence):
@@ -129,7 +130,7 @@ class AttemptLog:
         self._bytes += size
         self._put(at, stream, line)
         if self.is_full:
-            said = f"an attempt may write {self._limit} bytes. The last lines follow when it ends"
+            said = f"an attempt may write {self._limit} bytes. The last lines follow at its end"
             self._put(at, "log", f"WARNING the log is cut here: {said}")
             self._logs.tails[self.key] = self._end
         return None
@@ -146,7 +147,7 @@ class AttemptLog:
             self._run.host.post(self._flush)
 
     def _hold(self, block: Block) -> None:
-        """Keep the last lines, and count those that go for them."""
+        """Keep the last lines, and count the lines dropped for them."""
         self._tail.append(block)
         self._tail_bytes += block.size
         while self._tail_bytes > self._tail_limit and len(self._tail) > 1:
@@ -169,7 +170,7 @@ class AttemptLog:
         self._seq += len(lines)
 
     def _end(self) -> None:
-        """The attempt has ended: tell what was kept back, and what was left out before it."""
+        """Send the lines held back at the end of the attempt, after a note about the dropped lines."""
         with self._writing:
             self._ended = True
         self._flush()

@@ -1,6 +1,6 @@
-"""What waits to be told to the server: outcomes, log lines, progress and starts.
+"""Data that waits to be sent to the server: outcomes, log lines, progress and starts.
 
-What goes into an exchange leaves the outbox and belongs to that exchange alone.
+Data that enters an exchange leaves the outbox and belongs to that exchange alone.
 """
 
 from collections import deque
@@ -19,13 +19,13 @@ ITEM_BYTES = 40  # of JSON per item: two times and commas
 
 
 def key_of(item: Item) -> Key:
-    """How an item is named on the wire."""
+    """Return the identity of an item in the protocol."""
     grant = item[0].grant
     return grant.parcel, item[1], grant.attempt
 
 
 class ExchangeLoad(Struct):
-    """What one exchange carries up."""
+    """The data that one exchange carries to the server."""
 
     outcomes: list[Outcome] = []
     started: list[Started] = []
@@ -37,19 +37,19 @@ class ExchangeLoad(Struct):
 
 
 class Outbox:
-    """The buffers of a session. `offset` is what makes a monotonic time the server's."""
+    """The buffers of a session. `offset` converts a monotonic time to the server's time."""
 
     def __init__(self) -> None:
         self.offset: Micros = 0
         self._endings: deque[EndedItem] = deque()
-        self._outcomes: deque[Outcome] = deque()  # came back from an exchange that was too much at once
+        self._outcomes: deque[Outcome] = deque()  # from a refused exchange that was too large
         self._started: list[Started] = []
         self._progress: dict[Key, Progress] = {}
         self.logs = LogQueue()
 
     @property
     def has_outcomes(self) -> bool:
-        """Whether there is an outcome that can be told: none overtakes log lines that are under way."""
+        """Return whether an outcome can be sent: none overtakes log lines in flight."""
         if not (self._outcomes or self._endings) or not self.logs:
             return bool(self._outcomes or self._endings)
         under_way = self.logs.is_under_way
@@ -59,7 +59,7 @@ class Outbox:
 
     @property
     def has_news(self) -> bool:
-        """Whether there is anything that may wait a moment for company."""
+        """Return whether data waits that may be delayed a moment to be sent with other data."""
         return bool(self.logs.has_news or self._progress or self._started)
 
     def __bool__(self) -> bool:
@@ -75,13 +75,13 @@ class Outbox:
         self._started.append(started)
 
     def progress(self, progress: Progress) -> None:
-        """Only the newest progress of an item is told; what tells of it is a sign of life, too."""
+        """Keep the newest progress of an item only. A message without a percentage is a sign of life."""
         key = progress.parcel, progress.item, progress.attempt
         if progress.percent is not None or key not in self._progress:
             self._progress[key] = progress
 
     def give_back(self, sent: ExchangeLoad, keep: ExchangeLoad, back: ExchangeLoad) -> None:
-        """An exchange that carried `sent` was refused without being read: `keep` goes instead, `back` later."""
+        """Take back data of an exchange `sent` that was refused unread: `keep` is sent instead, `back` later."""
         self._outcomes.extendleft(reversed(back.outcomes))
         self._started[:0] = back.started
         for progress in back.progress:
@@ -93,7 +93,10 @@ class Outbox:
         self.logs.give_back(back.logs)
 
     def load(self) -> ExchangeLoad:
-        """Take out what fits into one exchange: log lines, and outcomes whose last lines they are, but at least one."""
+        """Take out the data that fits into one exchange.
+
+        It holds log lines, and outcomes of items without further log lines, but at least one outcome.
+        """
         logs, size = self.logs.take()
         riding = {key for told in logs if not self.logs.has_more(key := (told.parcel, told.item, told.attempt))}
         outcomes = list(self._take_outcomes(MAX_EXCHANGE - size, riding))
@@ -108,9 +111,9 @@ class Outbox:
         self.logs.clear()
 
     def _take_outcomes(self, room: int, riding: Container[Key]) -> Iterator[Outcome]:
-        """Outcomes in as few ranges as possible; one that is larger than the room goes alone.
+        """Yield outcomes in as few ranges as possible; an outcome larger than the room is sent alone.
 
-        With those that are `riding`, all their lines go, too.
+        All remaining lines of the items in `riding` are in the same exchange.
         """
         first = True
         later: list[Outcome] = []
@@ -126,7 +129,7 @@ class Outbox:
         self._outcomes.extend(later)
 
     def _take_endings(self, room: int, first: bool, riding: Container[Key]) -> list[EndedItem]:
-        """What has ended and fits, in order; what has log lines left to tell, or to be heard, comes later."""
+        """Take out the ended items that fit, in order. Items with unsent or unconfirmed log lines come later."""
         taken: list[EndedItem] = []
         later: list[EndedItem] = []
         last: EndedItem | None = None
@@ -149,7 +152,7 @@ class Outbox:
 
 
 def pack(endings: list[EndedItem], offset: Micros) -> Iterator[Outcome]:
-    """Put endings, sorted by place, into as few outcomes as possible: neighbours of equal fate share one."""
+    """Put endings, sorted by place, into as few outcomes as possible: neighbours with equal outcomes share one."""
     first = 0
     for i in range(1, len(endings) + 1):
         if i == len(endings) or not _neighbours(endings[i - 1], endings[i]):
@@ -197,18 +200,18 @@ def _results(run: list[EndedItem], fate: ItemOutcome) -> list[Raw]:
 
 
 def _keys(outcome: Outcome) -> Iterator[Key]:
-    """The items that an outcome is about."""
+    """Return the identities of an outcome's items."""
     return ((outcome.parcel, item, outcome.attempt) for item in range(outcome.lo, outcome.hi))
 
 
 def _weight(outcome: Outcome) -> int:
-    """Bytes of an outcome that came back."""
+    """Return the bytes of an outcome that was given back."""
     results = sum(map(len, map(bytes, outcome.results)))
     return OUTCOME_BYTES + (outcome.hi - outcome.lo) * ITEM_BYTES + results + _text(outcome.error)
 
 
 def _size(result: bytes | ItemOutcome) -> int:
-    """Bytes of an ended item; a range of them shares what is around it."""
+    """Return the bytes of an ended item, without the parts that a range shares."""
     if isinstance(result, bytes):
         return len(result) + ITEM_BYTES
     return ITEM_BYTES + len(result.result) + _text(result.error)

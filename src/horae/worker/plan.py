@@ -1,4 +1,4 @@
-"""What is compiled once for all executions of one version of a job."""
+"""The prepared form of a job version: everything that is compiled once for all its executions."""
 
 import inspect
 import sys
@@ -29,7 +29,7 @@ _params = msgspec.json.Decoder(dict[str, Any] | None)
 
 
 class PreparedJob:
-    """A job's spec and everything that can be prepared before an item comes."""
+    """A job's spec and everything that can be prepared before the first item arrives."""
 
     def __init__(self, spec: Spec) -> None:
         self.kind: Kind = "broken"
@@ -37,9 +37,9 @@ class PreparedJob:
         self.once = spec.delivery == "at-most-once"
         self.is_watched = _watched(spec)
         spans = [span / SECOND for span in (spec.timeout, spec.timeouts.heartbeat) if span is not None]
-        self.look_after = min([SOON, *spans])  # seconds after which to look at a slot between two items
+        self.look_after = min([SOON, *spans])  # seconds after which to check a slot between two items
         self.defaults = Raw(msgspec.json.encode(spec.params))
-        self.problem: ItemOutcome | None = None  # why nothing of it can run
+        self.problem: ItemOutcome | None = None  # the outcome of all items, if none can run
         self.function: Callable[..., Any] = lambda: None
         self.bind: Bind = lambda item, ctx: ((), {})
         self.wants_context = False
@@ -53,7 +53,7 @@ class PreparedJob:
         self.body: Any = None
 
     def filled(self, values: Values) -> "PreparedJob":
-        """The same with secrets instead of references, for the executions that were given them."""
+        """Return a copy with secrets instead of references, for the executions that were granted them."""
         plan = copy(self)
         plan.env = {name: filled(text, values) for name, text in self.env.items()}
         plan.url = filled_url(self.url, values)
@@ -63,7 +63,7 @@ class PreparedJob:
         return plan
 
     def facts(self, lot: HeldSlice, index: int, deadline: int | None) -> AttemptFacts:
-        """What an execution of this job knows of itself."""
+        """Return the facts that an execution of this job can read about itself."""
         grant = lot.grant
         extra = lot.extra(index)
         ends = [end for end in (deadline, grant.deadline) if end is not None]
@@ -88,7 +88,7 @@ class PreparedJob:
         )
 
     def params(self, item: Raw) -> dict[str, Any]:
-        """The job's params overridden by the item's; an item that is no object is a BadParams."""
+        """Return the job's params overridden by the item's. Raises BadParams if the item is not an object."""
         try:
             return {**self.spec.params, **(_params.decode(item) or {})}
         except msgspec.MsgspecError as error:
@@ -96,7 +96,7 @@ class PreparedJob:
 
 
 def plan_for(pile: JobBacklog, registry: Registry) -> PreparedJob:
-    """Prepare a job; whatever stands against it is kept as the fate of its items."""
+    """Prepare a job; a problem becomes the outcome of its items."""
     if pile.spec is None:
         plan = PreparedJob(Spec(name="", task=PythonTask(function="")))
         said = f"{pile.problem}. Upgrade this worker, or send the job elsewhere."
@@ -147,7 +147,10 @@ def _prepare_function(plan: PreparedJob, task: PythonTask, registry: Registry) -
 
 
 def _kind(entry: JobFunction, task: PythonTask, spec: Spec) -> Kind:
-    """Sync functions that may have to stop run in a process, because a thread cannot be stopped."""
+    """Choose the kind of runner.
+
+    Sync functions that may have to stop run in a process, because a thread cannot be stopped.
+    """
     if task.isolation == "process" or task.limits != FREE:
         return "process"
     if inspect.iscoroutinefunction(inspect.unwrap(entry.function)):
@@ -158,12 +161,12 @@ def _kind(entry: JobFunction, task: PythonTask, spec: Spec) -> Kind:
 
 
 def _watched(spec: Spec) -> bool:
-    """Whether its executions are stopped when they run, are silent or take for too long."""
+    """Return whether executions are stopped for a long run, a missing heartbeat or a total time limit."""
     return any(span is not None for span in (spec.timeout, spec.timeouts.heartbeat, spec.retry.within))
 
 
 def is_importable(function: Any) -> bool:
-    """Whether another process can find this function by its module and name."""
+    """Return whether another process can find this function by its module and name."""
     module, name = getattr(function, "__module__", None), getattr(function, "__qualname__", "")
     if module in (None, "__main__") or module not in sys.modules or "<" in name:
         return False

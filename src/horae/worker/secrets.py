@@ -1,6 +1,6 @@
-"""Secrets in a worker: given with grants or looked up here, filled into what runs, and covered in all that is told.
+"""Secrets in a worker: received with grants or looked up here, filled into jobs, and masked in everything sent.
 
-What one granted slice was given is `Held` by its lot, as long as that is. Nothing of it is written anywhere.
+A granted slice holds its secrets as `HeldSecrets`, only as long as it exists. They are never written to disk.
 """
 
 import os
@@ -27,26 +27,26 @@ _STORED = (
 
 
 class SecretUnavailable(Exception):
-    """A secret that cannot be given, and why: what needs it does not start."""
+    """A missing secret with the reason; an execution that needs it does not start."""
 
     failure = "SecretUnavailable"
 
 
 class ParamsUnavailable(SecretUnavailable):
-    """Params that the server could not open, and why."""
+    """Params that the server could not decrypt, with the reason."""
 
     failure = "ParamsUnavailable"
 
 
 class GrantedSecrets(Struct, frozen=True):
-    """What a server sent with a grant."""
+    """Secrets that a server sent with a grant."""
 
     values: Mapping[str, str]
     problems: Mapping[str, str]
 
 
 def given_by(answer: Answer, references: tuple[str, ...]) -> GrantedSecrets:
-    """What an answer says of the secrets that one job refers to."""
+    """Return the secrets in an answer that one job refers to."""
     return GrantedSecrets(
         {name: answer.secrets[name] for name in references if name in answer.secrets},
         {name: answer.secret_problems[name] for name in references if name in answer.secret_problems},
@@ -61,10 +61,10 @@ class HeldSecrets:
     def __init__(self, values: Mapping[str, str]) -> None:
         self.values = values
         self.redactor = Redactor(values.values())
-        self.plan: Any = None  # the job's, with these filled in
+        self.plan: Any = None  # the job's plan with these secrets filled in
 
     def text(self, text: str) -> str:
-        """A text that may have been shortened, with values covered, also those of which a part was left out."""
+        """Mask values in a text that may have been shortened, including values that are partly cut off."""
         parts = _LEFT_OUT.split(text)
         if len(parts) == 1:
             return self.redactor.text(text)
@@ -74,13 +74,13 @@ class HeldSecrets:
         )
 
     def cut(self, data: bytes) -> bytes:
-        """Bytes of which there were more, with values covered."""
+        """Mask values in the start of a longer byte string."""
         stream = self.redactor.stream()
         shown = stream.feed(data)
         return shown if not stream.held else shown + MASK.encode()
 
     def outcome(self, outcome: Any) -> Any:
-        """A result or a fate, with values covered; itself when there is nothing to cover."""
+        """Mask values in a result or an outcome; return the same object if there is nothing to mask."""
         if isinstance(outcome, bytes):
             return self.redactor.json(outcome)
         result = self.redactor.json(outcome.result)
@@ -100,7 +100,10 @@ class HeldSecrets:
         return error if covered == error else covered
 
     def ask(self, ask: ExecutionRequest) -> tuple[ExecutionRequest, str]:
-        """What may be asked instead, and what of it was covered. Raises BadInput for what would mean something else."""
+        """Mask values in a request. Return the new request and the name of its masked part.
+
+        Raises BadInput if masking would change the meaning of the request.
+        """
         if isinstance(ask, RememberStep):
             before = bytes(ask.result)
             result = self.redactor.json(before)
@@ -120,19 +123,19 @@ class HeldSecrets:
 
 
 def held(values: Mapping[str, str], last: HeldSecrets | None) -> HeldSecrets:
-    """These values; those of the slice before if they are the same, for much is made from them."""
+    """Return these values; the former slice's object if they are equal, since much is compiled from it."""
     return last if last is not None and last.values == values else HeldSecrets(values)
 
 
 class SecretProviders:
-    """Where a worker finds secrets, as its owner allows: variables by name, files of one folder."""
+    """Sources of secrets that the worker's owner allows: variables by name, files of one folder."""
 
     def __init__(self, names: tuple[str, ...] = (), folder: str = "") -> None:
         self._names = frozenset(names)
         self._folder = folder
 
     def hold(self, references: tuple[str, ...], given: GrantedSecrets) -> dict[str, str]:
-        """Every secret that a job refers to. Raises Unavailable when one is missing."""
+        """Return every secret that a job refers to. Raises SecretUnavailable when one is missing."""
         return {name: self._one(name, given) for name in references}
 
     def _one(self, reference: str, given: GrantedSecrets) -> str:
@@ -178,7 +181,7 @@ def _checked(reference: str, value: str) -> str:
 
 
 def refused(error: Exception) -> "Future[Any]":
-    """The answer to an ask that is not sent."""
+    """Return the answer to a request that is not sent."""
     answer: Future[Any] = Future()
     answer.set_exception(error)
     return answer

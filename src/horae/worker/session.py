@@ -1,11 +1,12 @@
 """A worker's session with the servers: the exchange protocol as a state machine without I/O.
 
-Whoever drives it (the loop over HTTP, or the simulation over a network that loses and repeats) calls `next_exchange`
-until it has nothing to say, sends each exchange until one answer comes, and hands that to `answered`. It works on what
-`take` gives it and hands it back with `finish`. Nothing in here waits, and time comes from the clock it is given.
+The driver (the loop over HTTP, or the simulation over a network that loses and repeats messages) calls `next_exchange`
+until it returns None, sends each exchange until one answer arrives, and passes that to `answered`. It runs the chunks
+that `take` returns and gives them back with `finish`. No code in this module waits, and time comes from the given
+clock.
 
-Promises: an unanswered exchange is repeated as the identical object; an answer counts once; a granted item is begun
-at most once and stays held until an answered exchange has carried its outcome; nothing is begun when the session may
+Promises: an unanswered exchange is repeated as the identical object. An answer counts once. A granted item is started
+at most once and is held until an answered exchange has carried its outcome. No item is started when the session may
 have expired.
 """
 
@@ -29,14 +30,14 @@ from horae.worker.pace import DurationEstimates
 from horae.worker.stock import Stock
 from horae.worker.telling import OnEnded
 
-MARGIN = 3.0  # seconds before the session's timeout after which nothing is begun
-TOLD_AFTER = 1.0  # seconds that an item runs before its start is told: short ones are not worth it
-FLUSH = 0.2  # seconds that log lines, progress and starts wait for company
-POLLS, CARRIERS = 2, 2  # exchanges that wait for work, and that do not, in flight at once
+MARGIN = 3.0  # in the last seconds before the session's timeout, no item is started
+TOLD_AFTER = 1.0  # seconds that an item runs before its start is reported: not worth it for short items
+FLUSH = 0.2  # seconds that log lines, progress and starts wait to be sent together
+POLLS, CARRIERS = 2, 2  # exchanges in flight at once: those that wait for work, and those that do not
 
 
 class ExchangeChannel:
-    """One numbered line to the servers, with its unanswered exchange."""
+    """One numbered channel to the servers, with its unanswered exchange."""
 
     def __init__(self, number: int) -> None:
         self.number = number
@@ -45,7 +46,7 @@ class ExchangeChannel:
 
 
 class WorkerSession:
-    """The worker's side of one registered session."""
+    """The worker's part of one registered session."""
 
     def __init__(
         self,
@@ -56,31 +57,31 @@ class WorkerSession:
         resources: Mapping[str, int] | None = None,
     ) -> None:
         self.id: UUID = registered.session_id
-        self.log_limit = registered.log_limit  # bytes that an attempt may write
-        self.fence = 0.0  # monotonic time from which nothing is begun
+        self.log_limit = registered.log_limit  # bytes that the log of an attempt may have
+        self.fence = 0.0  # monotonic time from which no item is started
         self.draining = False
         self.ended = False
-        self.on_ended: OnEnded | None = None  # told of what ran
+        self.on_ended: OnEnded | None = None  # called with ended attempts
         self.pace = pace or DurationEstimates()
         self.stock = Stock(clock, self.pace, slots, resources)
         self.outbox = Outbox()
         self._clock = clock
         timeout = registered.session_timeout / SECOND
         self._trust = timeout - min(MARGIN, timeout / 5)
-        # Short enough that every second poll renews the trust in time.
+        # Short enough that every second poll extends the fence in time.
         self.patience = min(registered.heartbeat, int(self._trust * 0.45 * SECOND))
         self._channels = [ExchangeChannel(number) for number in range(POLLS + CARRIERS)]
         self._offsets: deque[int] = deque(maxlen=16)
-        self._told: set[Key] = set()  # starts that the server was told of
+        self._told: set[Key] = set()  # items whose starts were reported
         self._told_draining = False
         self._look_at = self._flush_at = 0.0
-        self._asked_free_at = clock.monotonic()  # while no slot is idle, nothing is fetched ahead for long after it
+        self._asked_free_at = clock.monotonic()  # fetching ahead pauses soon after it while no slot is idle
         self._learn(registered.now, clock.monotonic())
 
     # Exchanges
 
     def next_exchange(self) -> Exchange | None:
-        """A new exchange to send now, on a channel of its own; None when there is nothing to say or none is idle."""
+        """Return a new exchange to send now on an idle channel; None if there is nothing to send or no idle channel."""
         channel = next((c for c in self._channels if c.exchange is None), None)
         if channel is None or self.ended:
             return None
@@ -92,13 +93,13 @@ class WorkerSession:
         return self._poll(channel, inflight, polls)
 
     def unanswered(self) -> list[Exchange]:
-        """What is to be repeated until it is answered."""
+        """Return the exchanges to repeat until they are answered."""
         return [channel.exchange for channel in self._channels if channel.exchange is not None]
 
     def answered(self, exchange: Exchange, answer: Answer, sent_at: float) -> list[Interrupt]:
-        """Take an answer in; a second one to the same exchange changes nothing.
+        """Process an answer; a second answer to the same exchange changes nothing.
 
-        `sent_at` is when the answered request went out by the monotonic clock. Returns what runners must be told.
+        `sent_at` is the monotonic time at which the answered request was sent. Returns the interruptions for runners.
         """
         channel = self._channels[exchange.channel]
         if self.ended or channel.exchange is None or channel.n != exchange.n:
@@ -117,11 +118,12 @@ class WorkerSession:
         return [found for request in answer.requests if (found := do(request, self.stock, self.outbox))]
 
     def refused(self, exchange: Exchange, reason: str, index: int | None = None) -> Exchange | None:
-        """The server will not read this exchange and nothing came of it: what to send instead under the same number.
+        """Return the exchange to send instead of one that the server refused unread, under the same number.
 
-        It is halved until what is at fault stands alone, unless the server names the `index` of an outcome: an outcome
-        becomes a failure, a log line word of its refusal.
-        None when there is nothing left to leave out: the server and this session do not understand each other.
+        It is halved until the faulty entry is alone, unless the server names the `index` of an outcome. A faulty
+        outcome becomes a failure, a faulty log line a note of its refusal.
+
+        None if nothing is left to remove: the server and this session do not understand each other.
         """
         channel = self._channels[exchange.channel]
         if self.ended or channel.exchange is not exchange:
@@ -137,7 +139,7 @@ class WorkerSession:
         return channel.exchange
 
     def end(self) -> list[Interrupt]:
-        """The session is over: forget everything. What runs must stop, and nobody will hear of it."""
+        """Forget everything: the session is over. Running items must stop, and their outcomes are not reported."""
         if self.ended:
             return []
         interrupts = self.interrupt_all("lost")
@@ -152,13 +154,16 @@ class WorkerSession:
     # Work
 
     def take(self) -> Chunk | None:
-        """Work for an idle slot, if there is any and the session is trusted. Its items are begun by `Chunk.begin`."""
+        """Return work for an idle slot, if there is any and the session cannot have expired.
+
+        The slot starts its items by `Chunk.begin`.
+        """
         if self.ended or self._clock.monotonic() >= self.fence:
             return None
         return self.stock.take(self)
 
     def collect(self, chunk: Chunk) -> None:
-        """Take over what a chunk has ended so far."""
+        """Take over the items that a chunk has ended so far."""
         endings = chunk.collect()
         if not endings or self.ended:
             return
@@ -172,80 +177,80 @@ class WorkerSession:
             self.pace.note(chunk.pile.job, len(endings), max(0.0, ended - started))
 
     def finish(self, chunk: Chunk) -> None:
-        """A slot is done with a chunk: what it ended is told, what it did not begin goes back to the pile."""
+        """Take a chunk back from its slot: ended items are reported, unstarted items return to the backlog."""
         self.collect(chunk)
         self.stock.finish(chunk)
 
     def refuse(self, item: Item, fate: ItemOutcome) -> None:
-        """End an item that was taken and cannot begin."""
+        """End an item that was taken and cannot start."""
         self.outbox.end([(*item, None, None, fate)])
 
     def decide(self, chunk: Chunk, begun: StartedItem, fate: ItemOutcome) -> bool:
-        """End an item without waiting for its runner; False when it has just ended by itself."""
+        """End an item without waiting for its runner; return False if it has just ended by itself."""
         decided = chunk.end(begun, self._clock.monotonic(), fate)
         self.collect(chunk)
         return decided
 
     def progress(self, item: Item, percent: float | None, message: str = "") -> None:
-        """Tell how far a running item is; without that, only that it lives."""
+        """Report the progress of a running item; without a percentage, only a sign of life."""
         parcel, index, attempt = key_of(item)
         if not self.ended:
             told = Progress(parcel=parcel, item=index, attempt=attempt, percent=percent, message=message)
             self.outbox.progress(told)
 
     def log(self, item: Item, seq: int, lines: Sequence[Line]) -> None:
-        """Tell log lines of a running item; `seq` counts the lines of its attempt from 0."""
+        """Report log lines of a running item; `seq` counts the lines of its attempt from 0."""
         if lines and not self.ended:
             self.outbox.logs.add(key_of(item), seq, lines)
 
     def show(self, item: Item, seq: int, open: list[Line]) -> None:
-        """Show lines of a running item that have no end yet."""
+        """Report unfinished lines of a running item."""
         if not self.ended:
             self.outbox.logs.show(key_of(item), seq, open)
 
     def leave_out(self, item: Item, lines: int, size: int) -> None:
-        """Tell how much of a running item's log is missing, with the line that was just told."""
+        """Report the missing part of a running item's log, together with its latest line."""
         if not self.ended:
             self.outbox.logs.leave_out(key_of(item), lines, size)
 
     def instant(self, monotonic: float) -> Instant:
-        """The server's time at a monotonic time."""
+        """Return the server's time at a monotonic time."""
         return int(monotonic * SECOND) + self.outbox.offset
 
     def monotonic(self, instant: Instant) -> float:
-        """The monotonic time at an instant of the server's clock."""
+        """Return the monotonic time at an instant of the server's clock."""
         return (instant - self.outbox.offset) / SECOND
 
     def holds(self, parcel: UUID, item: int, attempt: int) -> bool:
-        """Whether this worker answers for an item: unstarted, running, or ended and not yet heard of."""
+        """Return whether this worker holds an item: unstarted, running, or ended without an answered report."""
         return self.stock.lot(parcel, item, attempt) is not None
 
     # Leaving
 
     def drain(self) -> None:
-        """Ask for nothing more and hand back what has not begun; what runs goes on."""
+        """Stop asking for work and hand back unstarted items; running items continue."""
         self.draining = True
         for pile in self.stock.piles.values():
             self._release(self.stock.empty(pile))
 
     def interrupt_all(self, kind: InterruptKind) -> list[Interrupt]:
-        """What to tell the runners so that everything stops."""
+        """Return the interruptions that stop every running item."""
         return [Interrupt(chunk, begun, kind) for chunk, begun in self.stock.running()]
 
     def interrupt_preemptible(self, kind: InterruptKind) -> list[Interrupt]:
-        """What to tell the runners so that everything stops that gives way to others."""
+        """Return the interruptions that stop every preemptible running item."""
         specs = ((one, one.chunk.pile.spec) for one in self.interrupt_all(kind))
         return [one for one, spec in specs if spec is not None and spec.preemptible]
 
     @property
     def is_drained(self) -> bool:
-        """Nothing is held, and the server has heard all there was to tell."""
+        """Return whether nothing is held and the server has received all reports."""
         return self.draining and self._told_draining and self.stock.is_empty and not self.outbox
 
     # Time
 
     def tick(self) -> None:
-        """Look after what takes longer than expected; to be called when `wake_at` has come, after idle slots `take`."""
+        """Handle items that take longer than expected. Call it at `wake_at`, after idle slots `take`."""
         self.outbox.end([(lot, index, None, None, TIMED_OUT["start"]) for lot, index in self.stock.too_late()])
         for chunk in self.stock.stalled():
             self.collect(chunk)
@@ -256,7 +261,7 @@ class WorkerSession:
             self._asked_free_at = -inf
 
     def wake_at(self) -> float | None:
-        """When `tick` or `next_exchange` may have something to do without any new event, by the monotonic clock."""
+        """Return the monotonic time at which `tick` or `next_exchange` may have work without any new event."""
         look = self.stock.next_look()
         times = [] if look is None else [self._clock.monotonic() + look]
         if self.outbox.has_news:
@@ -269,9 +274,10 @@ class WorkerSession:
     # Inside
 
     def _wants(self, inflight: list[Exchange]) -> tuple[int, dict[UUID, int]]:
-        """Idle slots and items to fetch ahead, beyond what unanswered exchanges ask for.
+        """Return the idle slots and the items to fetch ahead, without those that unanswered exchanges request.
 
-        A worker whose slots are always busy with short jobs takes a breath now and then, so that others get a turn.
+        A worker that is always busy with short jobs pauses fetching ahead now and then, so that other workers get a
+        turn.
         """
         if self.draining:
             return 0, {}
@@ -280,9 +286,9 @@ class WorkerSession:
         return free, {} if starved else fetch_ahead(self.stock, inflight)
 
     def _poll(self, channel: ExchangeChannel, inflight: list[Exchange], polls: list[Exchange]) -> Exchange | None:
-        """One exchange waits for work or news at any time; a second one when the first asks for no work.
+        """Open a poll: one exchange waits for work or updates at any time, a second if the first requests no work.
 
-        One that asks only for more of short jobs says nothing of idle slots: these are asked for beside it.
+        A poll that only fetches ahead short jobs requests no idle slots: the second poll requests them.
         """
         if self.is_drained or len(polls) == POLLS or any(poll.free for poll in polls):
             return None
@@ -297,7 +303,7 @@ class WorkerSession:
         return self.outbox.has_news and (self.outbox.logs.presses or self._clock.monotonic() >= self._flush_at)
 
     def _open(self, channel: ExchangeChannel, wait: int, free: int, prefetch: dict[UUID, int]) -> Exchange:
-        """Number an exchange. One that waits carries nothing, so that what is told is soon heard."""
+        """Number an exchange. An exchange that waits carries no reports, so that reports are answered soon."""
         room = free_room(self.stock, self.unanswered()) if free and self.stock.room else {}
         load = ExchangeLoad() if wait else self.outbox.load()
         now = self._clock.monotonic()
@@ -323,13 +329,16 @@ class WorkerSession:
         return channel.exchange
 
     def _learn(self, server_now: Instant, sent_at: float) -> None:
-        """Renew the trust in the session from when the request left, and the offset from the quickest answers."""
+        """Extend the fence, counted from the send time of the request, and update the clock offset.
+
+        The quickest of the last answers gives the best offset.
+        """
         self.fence = max(self.fence, sent_at + self._trust)
         self._offsets.append(server_now - int(self._clock.monotonic() * SECOND))
         self.outbox.offset = max(self._offsets)
 
     def _look_around(self) -> None:
-        """Now and then: tell once of every item that is not short, and forget unused piles."""
+        """Periodically report the start of every item that is not short, once, and forget unused backlogs."""
         now = self._clock.monotonic()
         if now < self._look_at:
             return
@@ -343,11 +352,11 @@ class WorkerSession:
         self.stock.prune()
 
     def _release(self, items: Iterable[Item]) -> None:
-        """Hand unstarted items back; it charges them nothing."""
+        """Hand unstarted items back; this is no attempt of theirs."""
         self.outbox.end([(lot, index, None, None, RELEASED) for lot, index in items])
 
     def _hand_back(self, ranges: Sequence[Range]) -> None:
-        """Something goes before these: what has not begun goes back, and nothing is fetched until a slot was idle."""
+        """Hand back unstarted items, because more urgent ones wait. Fetching ahead pauses until a slot was idle."""
         named: dict[tuple[UUID, int], list[Range]] = {}
         for range in ranges:
             named.setdefault((range.parcel, range.attempt), []).append(range)
@@ -362,6 +371,6 @@ class WorkerSession:
 
 
 def _covered(ending: EndedItem) -> EndedItem:
-    """What is told of an item, without the secrets that it was given."""
+    """Mask the secrets of an item in its ending."""
     lot, index, started, ended, outcome = ending
     return ending if lot.secrets is None else (lot, index, started, ended, lot.secrets.outcome(outcome))

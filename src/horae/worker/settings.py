@@ -1,4 +1,4 @@
-"""How a worker is set up, and what it tells servers of that."""
+"""Settings of a worker, and the registration that it sends to servers."""
 
 import os
 import platform
@@ -17,30 +17,30 @@ from horae.version import __version__
 
 
 class WorkerSettings(Struct, frozen=True, kw_only=True):
-    """Everything that can be chosen about a worker."""
+    """Every setting of a worker."""
 
-    name: str = ""  # shown as workerId; the host's name and the process id otherwise
+    name: str = ""  # shown as workerId; by default the host name and the process id
     queues: tuple[str, ...] = ("default",)
-    weights: dict[str, float] = {}  # of queues, against one another
-    strict: bool = False  # its queues in their order
+    weights: dict[str, float] = {}  # of queues, relative to each other
+    strict: bool = False  # serve its queues in their order
     labels: dict[str, str] = {}
     concurrency: int = 10  # its slots
-    resources: dict[str, int] = {}  # what else it has that executions take, as memory in bytes
-    kinds: tuple[str, ...] = ("command", "http")  # of work it takes beside its functions
-    grace: Micros = 30 * SECOND  # how long a drain lets running work go on
-    pass_env: tuple[str, ...] = ()  # further variables of the worker's environment that commands may see
-    limits: ResourceLimits = FREE  # of executions in processes of their own, for what their jobs do not say
-    command_user: str = ""  # that commands run as which do not say; its own if empty
-    command_users: tuple[str, ...] = ()  # that commands may ask for; any but root if empty
-    secret_env: tuple[str, ...] = ()  # variables of its environment that jobs may refer to as secret://env/NAME
-    secret_files: str = ""  # the folder of what they may refer to as secret://file/NAME
-    outbound: Allowed = Allowed()  # whom http jobs may call
-    verbose: bool = False  # every attempt is logged
-    replace: bool = True  # leave when a thread cannot be stopped; whoever started the worker starts another
+    resources: dict[str, int] = {}  # other resources that executions use, such as memory in bytes
+    kinds: tuple[str, ...] = ("command", "http")  # of work it accepts besides its functions
+    grace: Micros = 30 * SECOND  # the time that a drain leaves to running work
+    pass_env: tuple[str, ...] = ()  # more environment variables that commands may read
+    limits: ResourceLimits = FREE  # default limits of executions in their own processes
+    command_user: str = ""  # default user of commands; the worker's own if empty
+    command_users: tuple[str, ...] = ()  # users that commands may choose; any but root if empty
+    secret_env: tuple[str, ...] = ()  # environment variables that jobs may use as secret://env/NAME
+    secret_files: str = ""  # the folder of files that jobs may use as secret://file/NAME
+    outbound: Allowed = Allowed()  # hosts that http jobs may call
+    verbose: bool = False  # log every attempt
+    replace: bool = True  # exit when a thread cannot be stopped; the parent process starts another worker
 
 
 class JobFunction(Protocol):
-    """A function registered for a job, as the worker needs to know it."""
+    """A function registered for a job, with the facts that the worker needs."""
 
     @property
     def name(self) -> str: ...
@@ -58,14 +58,14 @@ class JobFunction(Protocol):
 
 
 class Registry(Protocol):
-    """Anything with jobs: an App, or a stand-in for one."""
+    """Any object with jobs: an App, or a stand-in for one."""
 
     @property
     def jobs(self) -> Mapping[str, Any]: ...
 
 
 def presence(name: str, settings: WorkerSettings, registry: Registry) -> Register:
-    """Return what a worker tells of itself when it registers."""
+    """Return the data that a worker sends when it registers."""
     functions = [
         Function(name=name, params=Raw(msgspec.json.encode(job.signature.schema)))
         for name, job in registry.jobs.items()

@@ -1,4 +1,4 @@
-"""All that a session holds, and who gets which part of it to work on."""
+"""All items that a session holds, and their distribution to slots."""
 
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping
@@ -15,37 +15,37 @@ from horae.worker.holding import Chunk, HeldSlice, Item, JobBacklog, StartedItem
 from horae.worker.pace import DurationEstimates
 from horae.worker.secrets import given_by
 
-STALL = 0.02  # seconds after which an item counts as holding up its chunk
-OVERDUE = 1.0  # seconds after which a worker hands back an item that it holds and has not begun
-KEEP = 2.0  # seconds that an empty pile is remembered
+STALL = 0.02  # seconds after which an item counts as blocking its chunk
+OVERDUE = 1.0  # seconds after which a worker hands back an unstarted item
+KEEP = 2.0  # seconds that an empty backlog is remembered
 
 
 class Stock:
-    """Lots, piles and chunks. Everything iterates in the order it came, so that a simulation repeats itself."""
+    """Slices, backlogs and chunks. Collections iterate in insertion order, so that a simulation is repeatable."""
 
     def __init__(
         self, clock: Clock, pace: DurationEstimates, slots: int, resources: Mapping[str, int] | None = None
     ) -> None:
         self.slots = slots
-        self.busy = 0  # slots that chunks take, and threads of an ended session that cannot be killed
-        self.room = dict(resources or {})  # what they leave of other resources
+        self.busy = 0  # slots used by chunks, and by threads of an ended session that cannot be killed
+        self.room = dict(resources or {})  # free amounts of other resources
         self.pace = pace
         self.piles: dict[tuple[UUID, int], JobBacklog] = {}
         self.chunks: dict[Chunk, None] = {}
         self._clock = clock
         self._spread: dict[Chunk, None] = {}  # chunks of more than one item
-        self._waiting: deque[JobBacklog] = deque()  # piles with ready items, in turn
+        self._waiting: deque[JobBacklog] = deque()  # backlogs with ready items, in turn
         self._lots: dict[tuple[UUID, int], list[HeldSlice]] = {}
-        self._pressed: dict[JobBacklog, None] = {}  # piles whose items must begin in time
+        self._pressed: dict[JobBacklog, None] = {}  # backlogs with a start timeout
         self._count = 0
 
     @property
     def is_empty(self) -> bool:
-        """Nothing is held: the server has heard the outcome of everything, even if a thread still runs."""
+        """Return whether nothing is held: the server has received every outcome, even if a thread still runs."""
         return not self._lots
 
     def hold(self, grant: Grant, answer: Answer) -> None:
-        """Hold a granted slice; one that is held already is not held twice."""
+        """Hold a granted slice; a slice that is held already is ignored."""
         pile = self.piles.get((grant.job, grant.version))
         if pile is None:
             pile = self.piles[grant.job, grant.version] = _pile(grant, answer)
@@ -63,12 +63,12 @@ class Stock:
         pile.ready.extend([(lot, index) for index in range(grant.lo, grant.hi)])
 
     def lot(self, parcel: UUID, item: int, attempt: int) -> HeldSlice | None:
-        """The lot that holds an item."""
+        """Return the slice that holds an item."""
         lots = self._lots.get((parcel, attempt), ())
         return next((lot for lot in lots if lot.grant.lo <= item < lot.grant.hi), None)
 
     def heard(self, parcel: UUID, lo: int, hi: int, attempt: int) -> None:
-        """Let go of items whose outcome the server has heard."""
+        """Release items whose outcome the server has received."""
         lot = self.lot(parcel, lo, attempt)
         if lot is None:
             return
@@ -80,7 +80,10 @@ class Stock:
                 del self._lots[parcel, attempt]
 
     def take(self, fence: StartFence) -> Chunk | None:
-        """Work for an idle slot: a chunk of the next pile in turn. One that has no room yet keeps its turn."""
+        """Return work for an idle slot: a chunk of the next backlog in turn.
+
+        A backlog whose next chunk has no room yet keeps its turn.
+        """
         if self.busy >= self.slots:
             return None
         for _ in range(len(self._waiting)):
@@ -94,7 +97,7 @@ class Stock:
         return None
 
     def finish(self, chunk: Chunk) -> None:
-        """A slot is done with a chunk: what it did not begin goes back to its pile."""
+        """Take a chunk back from its slot: its unstarted items return to the backlog."""
         self.put_back(chunk)
         if chunk in self.chunks:
             del self.chunks[chunk]
@@ -105,21 +108,21 @@ class Stock:
         chunk.pile.used_at = self._clock.monotonic()
 
     def put_back(self, chunk: Chunk) -> None:
-        """Return the unstarted items of a chunk to the front of their pile, in order."""
+        """Return the unstarted items of a chunk to the front of their backlog, in order."""
         items = list(chunk.take_back())
         if items:
             self._offer(chunk.pile)
             chunk.pile.ready.extendleft(items)
 
     def empty(self, pile: JobBacklog) -> Iterator[Item]:
-        """Take every unstarted item out of a pile, also those that slots were about to begin."""
+        """Take every unstarted item out of a backlog, including those in chunks."""
         for chunk in pile.chunks:
             self.put_back(chunk)
         while pile.ready:
             yield pile.ready.popleft()
 
     def take_out(self, pile: JobBacklog, wanted: Callable[[Item], bool]) -> list[Item]:
-        """Take some of the unstarted items out of a pile, also those that slots were about to begin."""
+        """Take some of the unstarted items out of a backlog, including those in chunks."""
         unstarted = list(self.empty(pile))
         taken = [item for item in unstarted if wanted(item)]
         left = [item for item in unstarted if not wanted(item)] if taken else unstarted
@@ -129,7 +132,7 @@ class Stock:
         return taken
 
     def withdraw(self, item: Item) -> bool:
-        """Take one unstarted item out; False when it has begun or ended."""
+        """Take one unstarted item out; return False if it has started or ended."""
         pile = item[0].pile
         for items in (pile.ready, *(chunk.left for chunk in pile.chunks)):
             try:
@@ -140,7 +143,7 @@ class Stock:
         return False
 
     def too_late(self) -> list[Item]:
-        """Take out unstarted items that should have begun by now."""
+        """Take out unstarted items whose start timeout has passed."""
         late: list[Item] = []
         now = self._clock.monotonic()
         for pile in list(self._pressed):
@@ -152,7 +155,7 @@ class Stock:
         return late
 
     def late_from(self) -> float | None:
-        """When the next item will be too late to begin, by the monotonic clock."""
+        """Return the monotonic time of the next start timeout."""
         firsts = (
             items[0][0].held_at + (pile.start_within or 0.0)
             for pile in self._pressed
@@ -162,21 +165,21 @@ class Stock:
         return min(firsts, default=None) if self._pressed else None
 
     def running(self) -> Iterator[tuple[Chunk, StartedItem]]:
-        """Every item that runs now."""
+        """Yield every item that runs now."""
         for chunk in list(self.chunks):
             begun = chunk.running()
             if begun is not None:
                 yield chunk, begun
 
     def stalled(self) -> list[Chunk]:
-        """Chunks whose present item holds up others, or the news of others that have ended."""
+        """Return chunks whose running item delays other items, or the report of ended items."""
         now = self._clock.monotonic()
         return [c for c in self._spread if (c.left or c.done) and (b := c.running()) and now - b[2] >= STALL]
 
     def overdue(self) -> dict[JobBacklog, list[Item]]:
-        """Take out the items that have waited too long for a slot: another worker may have an idle one.
+        """Take out items that have waited too long for a slot: another worker may have an idle slot.
 
-        It does not matter which job keeps the slots busy. Idle slots come first: call `take` before.
+        The job that keeps the slots busy does not matter. Idle slots come first: call `take` before.
         """
         since = self._clock.monotonic() - OVERDUE
         for chunk in list(self._spread):
@@ -186,21 +189,21 @@ class Stock:
         return {pile: _split(pile.ready, since) for pile in waiting}
 
     def _put_back_late(self, chunk: Chunk, since: float) -> None:
-        """Return the items behind the one that a slot runs to their pile, if they were held since then."""
+        """Return the items behind a slot's running item to their backlog, if they were held since then."""
         try:
             is_late = chunk.left[0][0].held_at <= since
-        except IndexError:  # the slot has just taken the last one
+        except IndexError:  # the slot has just taken the last item
             return
         if is_late:
             self.put_back(chunk)
 
     def oldest(self, pile: JobBacklog) -> float:
-        """When the pile's longest running item began; now, if none runs."""
+        """Return the start of the backlog's longest running item; now, if none runs."""
         begun = (b[2] for chunk in pile.chunks if (b := chunk.running()))
         return min(begun, default=self._clock.monotonic())
 
     def next_look(self) -> float | None:
-        """In how many seconds `stalled` or `overdue` may have something new."""
+        """Return the seconds until `stalled` or `overdue` may have a new result."""
         if any(chunk.left or chunk.done for chunk in self._spread):
             return STALL
         firsts = [pile.ready[0][0].held_at for pile in self._waiting if pile.ready]
@@ -210,14 +213,14 @@ class Stock:
         return left if left > 0 else OVERDUE / 2
 
     def prune(self) -> None:
-        """Forget piles that have not been used for a while."""
+        """Forget backlogs that have not been used for a while."""
         since = self._clock.monotonic() - KEEP
         for key, pile in list(self.piles.items()):
             if not pile.ready and not pile.chunks and pile.used_at < since:
                 del self.piles[key]
 
     def clear(self) -> None:
-        """Forget everything; slots find nothing more to begin."""
+        """Forget everything; slots find no more items to start."""
         for chunk in self.chunks:
             chunk.left.clear()
         self.piles.clear()
@@ -226,31 +229,34 @@ class Stock:
         self._lots.clear()
 
     def _offer(self, pile: JobBacklog) -> None:
-        """Call before items join a pile: an empty one queues up."""
+        """Put an empty backlog into the queue; call this before items join it."""
         pile.used_at = self._clock.monotonic()
         if not pile.ready and pile not in self._waiting:
             self._waiting.append(pile)
 
     def take_up(self, cost: Cost) -> None:
-        """Something takes this of the worker, until it is given back."""
+        """Reserve these resources of the worker until they are given back."""
         self.busy += cost.slots
         if cost:
             self.room = cost.left_of(self.room, 1)
 
     def give_back(self, cost: Cost) -> None:
-        """Something that had taken this of the worker is over."""
+        """Release reserved resources of the worker."""
         self.busy -= cost.slots
         if cost:
             self.room = cost.left_of(self.room, -1)
 
     def _has_room(self, pile: JobBacklog) -> bool:
-        """Whether its next chunk can run beside what runs; a worker with nothing else to do tries in any case."""
+        """Return whether the next chunk can run beside the running chunks; an idle worker tries it in any case."""
         if not pile.cost or not pile.ready or not self.chunks:
             return True
         return pile.cost.times(self.slots - self.busy, self.room) > 0
 
     def _is_saturated(self, pile: JobBacklog) -> bool:
-        """Executions this short are run by one thread at a time, unless one of them holds the others up."""
+        """Return whether a backlog needs no further slot.
+
+        Tiny executions are run by one thread at a time, unless one of them blocks the others.
+        """
         if not pile.chunks or not self.pace.is_tiny(pile.job):
             return False
         now = self._clock.monotonic()
@@ -272,7 +278,7 @@ class Stock:
 
 
 def _split(ready: deque[Item], since: float) -> list[Item]:
-    """Take the items out that were held by then."""
+    """Take out the items that were held at that time."""
     items = list(ready)
     ready.clear()
     ready.extend(item for item in items if item[0].held_at > since)

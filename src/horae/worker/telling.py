@@ -1,4 +1,4 @@
-"""Who is told of each attempt that ended: whoever collects traces, and the log when it is to hold everything."""
+"""Reports of ended attempts to the tracer, and to the log in verbose mode."""
 
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
@@ -17,7 +17,7 @@ log = structlog.get_logger("horae.worker")
 
 
 def teller(tracing: AttemptTracer | None, *, verbose: bool) -> OnEnded | None:
-    """What a session calls with what ran; None when nobody wants to know, which costs nothing."""
+    """Return the callback that a session makes with ended attempts; None, without any cost, if nothing listens."""
     if tracing is None and not verbose:
         return None
 

@@ -1,4 +1,4 @@
-"""Calls at a later time by the clock of the environment, so that a simulation can move them."""
+"""Scheduled calls by the clock of the environment, so that a simulation can control them."""
 
 import asyncio
 import heapq
@@ -20,14 +20,14 @@ class ScheduledCall:
         self._timers = timers
 
     def cancel(self) -> None:
-        """Do not make the call. Timers that were cancelled do not pile up."""
+        """Do not make the call. Cancelled timers do not accumulate."""
         if self.call is not None:
             self.call, self.args = None, ()
             self._timers.forget_one()
 
 
 class Timers:
-    """Any number of timers on one sleeping task."""
+    """Any number of timers that share one sleeping task."""
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
@@ -49,11 +49,11 @@ class Timers:
         return timer
 
     def after(self, seconds: float, call: Callable[..., object], *args: Any) -> ScheduledCall:
-        """Call in so many seconds."""
+        """Call after this many seconds."""
         return self.at(self._clock.monotonic() + seconds, call, *args)
 
     def forget_one(self) -> None:
-        """A timer was cancelled; when most were, they are cleared away."""
+        """Count a cancelled timer; when most are cancelled, remove them."""
         self._cancelled += 1
         if self._cancelled > 100 and self._cancelled > len(self._heap) // 2:
             self._heap = [entry for entry in self._heap if entry[2].call is not None]

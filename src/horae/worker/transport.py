@@ -1,4 +1,4 @@
-"""The one seam between a worker and the servers."""
+"""The transport interface: the only connection between a worker and the servers."""
 
 from collections.abc import Sequence
 from typing import Protocol
@@ -20,16 +20,17 @@ from horae.worker.code.asks import ArtifactReceipt, ChildReceipt, UploadArtifact
 
 
 class Transport(Protocol):
-    """Carries a session's calls to whichever server answers.
+    """Carries a session's calls to a server that answers.
 
-    Every call raises the server's error as its class of errors.py. `Busy` (and its kinds) means: repeat it, perhaps
-    elsewhere; no answer at all is a `Busy` too. Every call but `register` may be repeated without harm.
+    Every call raises the server's error as its class of errors.py. `Busy` (and its subclasses) means: repeat it,
+    perhaps on another server; a missing answer is a `Busy` too. Every call except `register` may be repeated without
+    harm.
     """
 
     async def register(self, body: Register) -> Registered: ...
 
     async def exchange(self, session: UUID, body: Exchange) -> Answer:
-        """Wait for the answer as long as the exchange itself may, and 3 s more."""
+        """Wait for the answer as long as the exchange itself may wait, and 3 s more."""
         ...
 
     async def submit_children(self, session: UUID, body: ChildSubmit) -> list[ChildReceipt]: ...
@@ -43,17 +44,17 @@ class Transport(Protocol):
     async def bring(
         self, session: UUID, parcel: UUID, item: int, attempt: int, file: UploadArtifact
     ) -> ArtifactReceipt:
-        """Have a file of a running item kept; a repetition replaces it by the same."""
+        """Upload a file of a running item to the artifact store; a repetition replaces it by the same file."""
         ...
 
     async def close_session(self, session: UUID) -> None:
-        """Say goodbye after a drain: the session ends and owns nothing."""
+        """End the session after a drain: it owns nothing any more."""
         ...
 
     def learn(self, servers: Sequence[str]) -> None:
-        """Remember further servers to turn to."""
+        """Remember further servers to use."""
         ...
 
     async def close(self) -> None:
-        """Let go of connections."""
+        """Close the connections."""
         ...

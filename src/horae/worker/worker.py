@@ -1,4 +1,4 @@
-"""The loop: registers, exchanges, hands work to runners, and leaves in good order."""
+"""The worker's loop: it registers, exchanges, hands chunks to runners, and leaves in good order."""
 
 import asyncio
 import os
@@ -48,14 +48,14 @@ log = structlog.get_logger("horae.worker")
 
 FATAL = (Unauthorized, Forbidden, ProtocolMismatch)
 FIRST_WAIT, LAST_WAIT = 0.05, 1.0  # seconds between repetitions
-BROKEN_TRIES = 10  # after so many internal errors of servers an exchange is cut smaller
-PARTING = 10.0  # seconds beyond all grace after which a drain ends even if no server listens
+BROKEN_TRIES = 10  # internal errors of servers after which an exchange is made smaller
+PARTING = 10.0  # seconds after all grace times when a drain ends even if no server answers
 
 End = Literal["drained", "aborted", "replace"]
 
 
 class WorkerProcess:
-    """One worker process: `run()` until it is drained, aborted or refused."""
+    """One worker process; `run()` works until it is drained, aborted or refused."""
 
     def __init__(self, env: Env, settings: WorkerSettings, transport: Transport, registry: Registry) -> None:
         self.env = env
@@ -65,7 +65,7 @@ class WorkerProcess:
         self._transport = transport
         self._errands = RequestSender(env, transport, self._back_off)
         self._registry = registry
-        self.tracing: AttemptTracer | None = None  # who tells of attempts
+        self.tracing: AttemptTracer | None = None  # records attempts
         self.spawner = Spawner()
         self._secrets = SecretProviders(settings.secret_env, settings.secret_files)
         self._pace = DurationEstimates()
@@ -76,17 +76,17 @@ class WorkerProcess:
         self._turning = False
         self._wakes_at: float | None = None
         self._tasks: set[asyncio.Task[Any]] = set()
-        self._strays: list[Cost] = []  # what work of ended sessions still holds
+        self._strays: list[Cost] = []  # costs of chunks of ended sessions that still run
         self._draining = False
         self._replacing = False
         self._parting = False
         self._end: End | None = None
         self._done: asyncio.Future[End] | None = None  # while it runs
 
-    # What its owner calls
+    # Calls of the owner
 
     async def run(self) -> End:
-        """Work until told to leave. Raises what the servers refuse this worker for."""
+        """Work until the worker has left. Raises the error with which servers refuse this worker."""
         self._loop = asyncio.get_running_loop()
         self._done = self._loop.create_future()
         if self._end is not None:
@@ -100,9 +100,10 @@ class WorkerProcess:
             await self._close()
 
     def drain(self, within: Micros | None = None) -> None:
-        """Stop claiming, hand back what has not begun or is preemptible, finish the rest within the grace time, leave.
+        """Stop claiming, hand back unstarted and preemptible items, finish the rest within the grace time, and leave.
 
-        `within` is how long this machine still stays, instead of the grace time. Again: only a new limit counts.
+        `within` is the time that this machine still has, instead of the grace time. A second call only changes this
+        limit.
         """
         if self._draining and within is None:
             return
@@ -116,19 +117,22 @@ class WorkerProcess:
         return self._stir()
 
     def leave_by(self, notice: TerminationNotice) -> None:
-        """This machine goes away: leave before it does."""
+        """Leave before this machine is taken away."""
         log.warning("this machine goes away", at=shown(notice))
         self.drain(time_left(notice, self.env.clock.wall()))
 
     def _grace(self, within: Micros | None) -> Micros:
-        """How long what runs goes on: what is stopped then has its own grace time, which is within the notice too."""
+        """Return the time that running items may continue.
+
+        Items that are stopped then have their own grace time, which is within the notice, too.
+        """
         return self.settings.grace if within is None else max(0, within - self._longest_grace())
 
     def abort(self) -> None:
         """Stop everything and leave at once; the servers will notice."""
         self._leave("aborted")
 
-    # What runners call
+    # Calls of runners
 
     def post(self, call: Callable[..., object], *args: Any) -> None:
         """Make a call on the loop's thread, from any thread, in order."""
@@ -138,10 +142,10 @@ class WorkerProcess:
             try:
                 self._loop.call_soon_threadsafe(self._receive)
             except RuntimeError:
-                self._inbox.clear()  # the loop is closed; nobody listens any more
+                self._inbox.clear()  # the loop is closed: the calls have no effect any more
 
     def after(self, seconds: float, call: Callable[..., object], *args: Any) -> ScheduledCall:
-        """Make a call later, and look what it has changed."""
+        """Make a call later, and handle its effects."""
         return self._timers.after(seconds, self._ring, call, args)
 
     def _ring(self, call: Callable[..., object], args: tuple[Any, ...]) -> None:
@@ -149,19 +153,19 @@ class WorkerProcess:
         self._stir()
 
     def over(self, run: ChunkRun) -> None:
-        """A slot is done with its chunk."""
+        """Take a chunk back from the slot that ran it."""
         run.is_over = True
         if run.watch is not None:
             run.watch.cancel()
         run.session.finish(run.chunk)
-        if run.session is not self.session and run.chunk.pile.cost in self._strays:  # none when the worker leaves
+        if run.session is not self.session and run.chunk.pile.cost in self._strays:  # not there when the worker leaves
             self._strays.remove(run.chunk.pile.cost)
             if self.session is not None:
                 self.session.stock.give_back(run.chunk.pile.cost)
         self._stir()
 
     def wedged(self, run: ChunkRun) -> None:
-        """Something will not stop: leave in good order, so that whoever started this worker starts a fresh one."""
+        """Leave in good order because an execution cannot be stopped: the parent process starts a fresh worker."""
         begun = run.chunk.running()
         about = {"job": run.plan.spec.name} if begun is None else run.logged(begun)
         log.warning("an execution cannot be stopped", **about, replacing=self.settings.replace)
@@ -175,7 +179,7 @@ class WorkerProcess:
     # Registering
 
     async def _register(self) -> None:
-        """Present this worker until a server takes it."""
+        """Register this worker, repeatedly until a server accepts it."""
         wait, said = FIRST_WAIT, ""
         while not self._is_leaving:
             try:
@@ -203,7 +207,7 @@ class WorkerProcess:
             return
 
     def _lose(self, session: WorkerSession) -> None:
-        """The session has ended: stop everything, forget it, register anew."""
+        """Stop everything of an ended session, forget it and register again."""
         if session is not self.session or self._is_leaving:
             return
         log.warning("the session has ended", session=str(session.id), running=len(session.stock.chunks))
@@ -218,13 +222,13 @@ class WorkerProcess:
     # Turning
 
     def _stir(self) -> None:
-        """Look for something to do before the loop comes round."""
+        """Schedule a turn of the loop."""
         if not self._turning:
             self._turning = True
             self._loop.call_soon(self._turn)
 
     def _turn(self) -> None:
-        self._receive()  # what was posted before comes first: log lines before the outcome they belong to
+        self._receive()  # posted calls come first: log lines before the outcome of their item
         self._turning = False
         session = self.session
         if session is None or self._is_leaving:
@@ -270,7 +274,7 @@ class WorkerProcess:
             session.finish(chunk)
 
     def _has_secrets(self, session: WorkerSession, chunk: Chunk) -> bool:
-        """Have every item's secrets at hand; what lacks one ends here. False when nothing is left to begin."""
+        """Look up the secrets of every item and end items that lack one; return whether any item is left."""
         for item in list(chunk.left):
             try:
                 item[0].provide(self._secrets)
@@ -293,7 +297,7 @@ class WorkerProcess:
                 self._runners[run.plan.kind].interrupt(run, interrupt.begun, interrupt.kind)
 
     def _end_grace(self) -> None:
-        """Whatever still runs is stopped and handed back; after its own grace the worker leaves in any case."""
+        """Stop and hand back everything that still runs; after its own grace time the worker leaves in any case."""
         longest = self._longest_grace()
         if self.session is not None:
             self._interrupt(self.session.interrupt_all("drain"))
@@ -335,14 +339,14 @@ class WorkerProcess:
                 return self._stir()
 
     async def _back_off(self, wait: float) -> float:
-        """Wait about so long; the next wait is longer."""
+        """Wait for about this time; return a longer time for the next wait."""
         await self.env.clock.sleep(wait * self.env.rng.uniform(0.5, 1.0))
         return min(LAST_WAIT, wait * 2)
 
     # Leaving
 
     async def _part(self, session: WorkerSession) -> None:
-        """Everything is told: end the session."""
+        """End the session after everything is reported."""
         try:
             await self._transport.close_session(session.id)
         except HoraeError as error:
@@ -363,7 +367,7 @@ class WorkerProcess:
         return self._done is None or self._done.done()
 
     async def _close(self) -> None:
-        """Stop whatever still runs, and let go of everything."""
+        """Stop everything that still runs, and release all resources."""
         session, self.session = self.session, None
         if session is not None:
             self._interrupt(session.end())
@@ -384,7 +388,7 @@ class WorkerProcess:
         task.add_done_callback(self._finished)
 
     def _finished(self, task: asyncio.Task[Any]) -> None:
-        """What nobody foresaw ends the worker, rather than leave it half alive."""
+        """Stop the worker on an unexpected error of a task, rather than leave it half alive."""
         self._tasks.discard(task)
         if not task.cancelled() and (error := task.exception()) is not None:
             self._refuse(error)

@@ -1,4 +1,4 @@
-"""Files that executions leave behind, on their way to a server."""
+"""Files of executions, prepared for the upload to a server."""
 
 import asyncio
 import mimetypes
@@ -19,10 +19,7 @@ Content = str | os.PathLike[str] | bytes
 
 @contextmanager
 def bringing(name: str, content: Content, type: str | None = None) -> Iterator[UploadArtifact]:
-    """What to ask for so that a file, or bytes, are kept under a name; the file is there as long as this lasts.
-
-    Other processes read it, so bytes become a file, too.
-    """
+    """Yield the request to store a file, or bytes, under a name; the file exists as long as the block."""
     kind = check_type(type or guessed(name))
     check_name(name)
     if not isinstance(content, bytes):
@@ -41,19 +38,22 @@ def bringing(name: str, content: Content, type: str | None = None) -> Iterator[U
 
 
 def guessed(name: str) -> str:
-    """The media type that a name's ending stands for."""
+    """Guess the media type from the ending of a name."""
     return mimetypes.guess_type(name)[0] or DEFAULT_TYPE
 
 
 def found_in(folder: Path, owner: int | None = None) -> list[UploadArtifact]:
-    """What a command left in its folder: plain files, by their paths below it, as many as can be kept."""
+    """Return the plain files in a command's folder, named by their relative paths, as many as can be stored."""
     files = sorted(path for path in folder.rglob("*") if path.is_file() and not path.is_symlink())
     names = [(path.relative_to(folder).as_posix(), path) for path in files[: MOST_ARTIFACTS + 1]]
     return [UploadArtifact(name, str(path), guessed(name), owner) for name, path in names]
 
 
 def opened(path: str, owner: int | None) -> BinaryIO:
-    """A plain file, open. What was put in its place since it was found is refused: it may lead to others' files."""
+    """Open a plain file.
+
+    Another file in its place since it was found is refused: it may lead to files of other users.
+    """
     file = os.fdopen(os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC), "rb")
     found = os.fstat(file.fileno())
     if not stat.S_ISREG(found.st_mode) or owner not in (None, found.st_uid):
@@ -63,7 +63,7 @@ def opened(path: str, owner: int | None) -> BinaryIO:
 
 
 async def pieces_of(bring: UploadArtifact) -> AsyncIterator[bytes]:
-    """A file's content as it is now, up to the length it has now."""
+    """Yield a file's present content, up to its present length."""
     with await asyncio.to_thread(opened, bring.path, bring.owner) as file:
         left = os.fstat(file.fileno()).st_size
         while left > 0 and (piece := await asyncio.to_thread(file.read, min(PIECE, left))):

@@ -1,4 +1,4 @@
-"""What a running execution may ask of its session, and the way there."""
+"""Requests of a running execution to its session, and the port that carries them."""
 
 from concurrent.futures import Future
 from typing import Any, Protocol
@@ -12,47 +12,47 @@ from horae.model.fleet.submit import Submit
 
 
 class ChildReceipt(Struct, frozen=True, kw_only=True, rename="camel"):
-    """An execution that a running one submitted."""
+    """An execution that a running execution submitted."""
 
     execution_id: UUID
     deduplicated: bool = False
 
     @property
     def id(self) -> str:
-        """As the client spells it."""
+        """Return the id as the client writes it."""
         return str(self.execution_id)
 
 
 class SubmitExecutions(Struct, frozen=True, tag="Submissions"):
-    """Submit executions; the same call of the same execution answers with the same ones."""
+    """Submit executions; a repeated call of the same execution returns the same executions."""
 
     call: str
     submissions: list[Submit]
 
 
 class RememberStep(Struct, frozen=True, tag="Keep"):
-    """Remember a step's result, and answer with the one that counts."""
+    """Remember a step's result, and return the result that counts."""
 
     name: str
     result: Raw
 
 
 class RecallSteps(Struct, frozen=True, tag="Recall"):
-    """Answer with the steps that earlier attempts had remembered, by name."""
+    """Return the steps that earlier attempts remembered, by name."""
 
 
 class ReadServerTime(Struct, frozen=True, tag="Now"):
-    """Answer with the server's time."""
+    """Return the server's time."""
 
 
 class ShortSleep(Struct, frozen=True, tag="Nap"):
-    """Answer after a while."""
+    """Return after a short time."""
 
     span: Micros
 
 
 class WaitForSignal(Struct, frozen=True, tag="WaitFor"):
-    """A step waits for a signal: answer with its `Awaited`."""
+    """Return the `Awaited` of a step that waits for a signal."""
 
     step: str
     signal: str
@@ -61,16 +61,16 @@ class WaitForSignal(Struct, frozen=True, tag="WaitFor"):
 
 
 class UploadArtifact(Struct, frozen=True, tag="Bring"):
-    """Have a file kept as an artifact, and answer with what is `Kept`."""
+    """Store a file as an artifact, and return its receipt."""
 
     name: str
     path: str
     media: str
-    owner: int | None = None  # the user whose file it has to be, if the worker may read more than who wrote it
+    owner: int | None = None  # the required owner of the file, if the worker may read more files than its writer
 
 
 class ArtifactReceipt(Struct, frozen=True, kw_only=True, rename="camel"):
-    """An artifact as it is kept."""
+    """A stored artifact."""
 
     name: str
     url: str
@@ -85,11 +85,11 @@ ExecutionRequest = (
 
 
 class ExecutionPort(Protocol):
-    """The way from an execution to its session. Safe to use from any thread."""
+    """The connection from an execution to its session. Safe to use from any thread."""
 
     @property
     def interrupted(self) -> str | None:
-        """Why the execution should stop, if it should."""
+        """Return the reason why the execution should stop, if it should."""
         ...
 
     def heartbeat(self) -> None: ...
@@ -99,9 +99,9 @@ class ExecutionPort(Protocol):
     def log(self, stream: LogStream, text: str) -> None: ...
 
     def hide(self, text: str) -> str:
-        """The text without the values of secrets that the execution was given."""
+        """Return the text with the execution's secrets masked."""
         ...
 
     def ask(self, ask: ExecutionRequest) -> "Future[Any]":
-        """Ask the server; the future fails with the server's error."""
+        """Send a request to the server; the future fails with the server's error."""
         ...

@@ -1,6 +1,7 @@
-"""`ctx`: what a running function knows about its execution, and how it talks back.
+"""`ctx`: the facts about an execution for its function, and the function's requests.
 
-The same class serves functions on the event loop, in threads and in child processes; a `Port` carries what it says.
+The same class serves functions on the event loop, in threads and in child processes; an `ExecutionPort` carries the
+requests.
 """
 
 import asyncio
@@ -30,12 +31,12 @@ from horae.worker.processes.scripts import FunctionCall, PendingOperation, Scrip
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 NO_SECRETS: Mapping[str, str] = {}
-# What a submission may say beside its params, by its names in Python.
+# Options of a submission besides its params, by their names in Python.
 _HOW = {row.keyword: row.kind for row in SUBMISSION.rows if row.field.called and row.field.sdk}
 
 
 class AttemptFacts(Struct, frozen=True, kw_only=True):
-    """What is known of an execution when it begins."""
+    """Facts about an execution that are known at the start of an attempt."""
 
     execution_id: UUID
     job: str
@@ -82,7 +83,7 @@ class Log:
 
 
 class Context:
-    """One execution as its function sees it."""
+    """One execution, as its function sees it."""
 
     __horae_context__ = True
 
@@ -91,7 +92,7 @@ class Context:
         self._secrets = secrets
         self._port = port
         self._calls = 0
-        self._left: dict[int, str] = {}  # what was asked for and not done yet
+        self._left: dict[int, str] = {}  # operations that were created and not run yet
         self.log = Log(port)
         self._memo = StepMemory(port, attempt=facts.attempt, durable=facts.durable, warn=self.log.warning)
         self.sync = SyncFace(self)
@@ -110,12 +111,15 @@ class Context:
 
     @property
     def token(self) -> int:
-        """The fencing token: hand it to whatever the job writes to, and let that refuse smaller ones."""
+        """Return the fencing token.
+
+        Pass it to the systems that the job writes to, so that they can refuse smaller tokens.
+        """
         return self._facts.token
 
     @property
     def failures(self) -> int:
-        """How often this execution failed before."""
+        """Return the number of earlier failures of this execution."""
         return self._facts.failures
 
     @property
@@ -132,12 +136,12 @@ class Context:
 
     @property
     def trace(self) -> str | None:
-        """The W3C trace context that this attempt is in, if any."""
+        """Return the W3C trace context of this attempt, if any."""
         return self._facts.trace
 
     @property
     def trace_state(self) -> str | None:
-        """The `tracestate` that goes with it, if any."""
+        """Return the `tracestate` of the trace context, if any."""
         return self._facts.trace_state
 
     @property
@@ -146,62 +150,68 @@ class Context:
 
     @property
     def interval(self) -> tuple[datetime, datetime] | None:
-        """The data this execution is about, from a start up to an end; what it submits inherits it."""
+        """Return the data interval of this execution, from a start up to an end; its submissions inherit it."""
         interval = self._facts.interval
         return None if interval is None else (_moment(interval[0]), _moment(interval[1]))
 
     @property
     def upstream(self) -> tuple[UUID, ...]:
-        """The executions because of which this one started, when its job depends on others."""
+        """Return the executions that started this one, if its job depends on others."""
         return self._facts.upstream
 
     @property
     def deadline(self) -> datetime | None:
-        """When this attempt must have ended: by its timeout, that of all attempts, or the execution's own deadline."""
+        """Return the time by which this attempt must end.
+
+        It is the earliest of its timeout, the total timeout and the execution's own deadline.
+        """
         return None if self._facts.deadline is None else _moment(self._facts.deadline)
 
     @property
     def params(self) -> dict[str, Any]:
-        """The params as JSON values: the job's own, overridden by the submission's."""
+        """Return the params as JSON values: the job's own, overridden by the submission's."""
         own = msgspec.json.decode(self._facts.defaults)
         return {**own, **(msgspec.json.decode(self._facts.params) or {})}
 
     @property
     def cancelled(self) -> bool:
-        """Whether the execution should stop: cancelled, timed out, preempted, or its worker is leaving."""
+        """Return whether the execution should stop: cancelled, timed out, preempted, or its worker is leaving."""
         return self._port.interrupted is not None
 
     def raise_if_cancelled(self) -> None:
-        """Stop here if the execution should stop."""
+        """Raise Cancelled if the execution should stop."""
         if self.cancelled:
             raise Cancelled(f"stopped by request ({self._port.interrupted})")
 
     def secret(self, name: str) -> str:
-        """The value of a secret that the job's `secrets` names. It is covered by *** wherever it is told on."""
+        """Return the value of a secret that the job's `secrets` names. It is masked by *** wherever it is sent."""
         value = self._secrets.get(name.removeprefix(SCHEME))
         if value is None:
             raise LookupError(f"{self.job} names no secret {name!r}: declare it with @app.job(secrets=[{name!r}])")
         return value
 
     def heartbeat(self) -> None:
-        """Tell that the execution is alive, for jobs with `timeouts.heartbeat`; progress tells it, too. It is cheap."""
+        """Report that the execution is alive, for jobs with `timeouts.heartbeat`. It is cheap.
+
+        A progress report is a sign of life, too.
+        """
         self._port.heartbeat()
 
     def progress(self, percent: float, message: str = "") -> None:
-        """Tell how far the execution is, from 0 to 100."""
+        """Report the progress of the execution, from 0 to 100."""
         self._port.progress(min(100.0, max(0.0, float(percent))), message)
 
     async def submit(self, job: Any, params: Mapping[str, Any] | None = None, **how: Any) -> ChildReceipt:
         """Submit an execution of another job, by name or by its function.
 
-        It is idempotent: the n-th submission of this execution is the same one in every attempt. `how` takes what
-        `job.submit` takes beside its params, and `call` to name the submission instead of counting it.
+        It is idempotent: the n-th submission of this execution is the same one in every attempt. `how` takes the
+        options of `job.submit`, and `call` to name the submission instead of counting it.
         """
         done: list[ChildReceipt] = await self._ask(self._submissions(job, [params or {}], how))
         return done[0]
 
     async def submit_many(self, job: Any, items: Sequence[Mapping[str, Any]], **how: Any) -> list[ChildReceipt]:
-        """Submit one execution per item, as one call."""
+        """Submit one execution per item, in one call."""
         done: list[ChildReceipt] = await self._ask(self._many(job, items, how))
         return done
 
@@ -216,8 +226,9 @@ class Context:
     ) -> PendingOperation:
         """Run a function once per execution: a later attempt gets the remembered result instead.
 
-        The result is what JSON makes of it, in the first attempt too. A name and its count stand for one step of the
-        execution. `retries` tries the step itself again, where it is, after `backoff`: a span that doubles, or a list.
+        The result is converted to JSON and back, in the first attempt too. A name and its count identify one step of
+        the execution. `retries` repeats the step itself, without suspending, after `backoff`: a span that doubles, or a
+        list.
         """
         key = self._memo.key(self._port.hide(check_name(name)))
         return self._pending(
@@ -225,7 +236,10 @@ class Context:
         )
 
     def sleep(self, span: Span | None = None, *, until: datetime | str | None = None) -> PendingOperation:
-        """Wait for a span or until an instant; more than a second without a worker, whatever happens meanwhile."""
+        """Wait for a span or until an instant.
+
+        A sleep of more than a second is without a worker, and survives the worker's end.
+        """
         if (span is None) == (until is None):
             raise TypeError("sleep takes a span, or until=")
         wait = None if span is None else micros_of(span)
@@ -233,7 +247,7 @@ class Context:
         return self._pending(self._memo.sleep(self._memo.key(SLEEP), wait, until_at), "sleep")
 
     def wait_for(self, signal: str, *, timeout: Span | None = None, filter: str | None = None) -> PendingOperation:
-        """Wait for a signal without a worker, and return its payload; one that came before counts.
+        """Wait for a signal without a worker, and return its payload; a signal that arrived before counts.
 
         `filter` is one expression, as in "${signal.payload.amount > 10}". Raises SignalTimeout after `timeout`.
         """
@@ -242,38 +256,38 @@ class Context:
         return self._pending(self._memo.wait_for(key, signal, filter, span), f"wait_for({signal!r})")
 
     def checkpoint(self, state: Any) -> PendingOperation:
-        """Keep a state, up to 64 KiB of JSON, for the next attempt; the last one counts."""
+        """Store a state, up to 64 KiB of JSON, for the next attempt; it replaces the previous checkpoint."""
         return self._pending(self._memo.checkpoint(state), "checkpoint")
 
     def restored(self, default: Any = None) -> PendingOperation:
-        """The state that the last checkpoint kept, in this attempt or one before."""
+        """Return the state of the last checkpoint, of this attempt or an earlier one."""
         return self._pending(self._memo.restored(default), "restored")
 
     def gather(self, *parts: Any, limit: int | None = None) -> PendingOperation:
-        """Do steps side by side, at most `limit` at once, and return all results in their order.
+        """Run steps concurrently, at most `limit` at once, and return all results in order.
 
-        Each is remembered by itself. When some fail, the others are finished first; then the first error is raised.
+        Each step is remembered by itself. If some fail, the others are finished first; then the first error is raised.
         """
         return self._pending(self._memo.gather(parts, limit), "gather")
 
     async def artifact(self, name: str, content: Content, *, type: str | None = None) -> ArtifactReceipt:
-        """Keep a file, given by its path, or bytes under a name: whoever looks at the execution can read it.
+        """Store a file, given by its path, or bytes under a name: users who may read the execution can read it.
 
-        What was kept under that name before is replaced.
+        It replaces a former artifact of that name.
         """
         with bringing(name, content, type) as file:
             kept: ArtifactReceipt = await self._ask(file)
             return kept
 
     def transaction(self, connection: Any) -> Transaction:
-        """Steps whose result is kept in the user's own database, in the same transaction as their effect."""
+        """Return steps that store their result in the user's own database, in the same transaction as their effect."""
         return Transaction(connection, self._memo, self._facts.execution_id, self._facts.attempt, self._pending)
 
     def _pending(self, script: Script[Any], what: str) -> PendingOperation:
         return PendingOperation(self._port, script, self._left, what)
 
     def _check_done(self) -> None:
-        """What was asked for and never done is a mistake that would else pass for a success. Raises GiveUp."""
+        """Raise GiveUp if an operation was created and never run: the attempt would seem to be a success."""
         for what in self._left.values():
             sync = what.partition("(")[0]
             raise GiveUp(f"ctx.{what} was never done: await it, or in a sync function say ctx.sync.{sync}(...)")
@@ -304,7 +318,7 @@ CURRENT: ContextVar[Callable[[], Context | None]] = ContextVar("horae_current")
 
 
 def current() -> Context:
-    """The context of the execution that runs here; outside of one there is none to give."""
+    """Return the context of the execution that runs here. Raises RuntimeError outside of an execution."""
     context = current_or_none()
     if context is None:
         raise RuntimeError("no execution is running here")
@@ -312,7 +326,7 @@ def current() -> Context:
 
 
 def current_or_none() -> Context | None:
-    """The context of the execution that runs here, if any."""
+    """Return the context of the execution that runs here, if any."""
     find = CURRENT.get(None)
     return None if find is None else find()
 
@@ -337,7 +351,7 @@ def _submission(
 
 
 def _spelled(kind: Kind, value: Any) -> Any:
-    """Return what a submission says as workers send it: spans and instants may be Python's."""
+    """Convert an option of a submission to the protocol's form: spans and instants may be Python's."""
     if isinstance(kind, Duration):
         return micros_of(value)
     return _instant(value) if isinstance(kind, Moment) else value

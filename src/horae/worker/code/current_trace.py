@@ -1,4 +1,7 @@
-"""The trace that functions run in, for whoever asks OpenTelemetry's API: their own spans, and the SDK's client."""
+"""The trace of a running function as the current trace of OpenTelemetry's API.
+
+The function's own spans and the SDK's client belong to it.
+"""
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -8,7 +11,7 @@ from horae.model.base.trace import TraceHeaders, read_trace
 
 
 def inside(carried: TraceHeaders, function: Callable[..., Any]) -> Callable[..., Any]:
-    """A function that sees a trace as the current one."""
+    """Return the function with a trace as the current trace of its calls."""
     if read_trace(carried.parent) is None:
         return function
 
@@ -21,7 +24,7 @@ def inside(carried: TraceHeaders, function: Callable[..., Any]) -> Callable[...,
 
 @contextmanager
 def within(carried: TraceHeaders) -> Iterator[None]:
-    """Have a trace be the current one, for whoever asks OpenTelemetry's API."""
+    """Make a trace the current trace of OpenTelemetry's API."""
     given = read_trace(carried.parent, carried.state)
     if given is None:
         yield

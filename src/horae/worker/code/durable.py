@@ -1,7 +1,7 @@
-"""What durable code remembers: steps by name and count, how long it sleeps, what it waited for, its checkpoint.
+"""The memory of durable code: steps by name and count, sleeps, received signals, and the checkpoint.
 
-Nothing is replayed and nothing has to be deterministic: a resumed function runs from its beginning, and whatever is
-remembered under a name answers at once. The second "charge" of an execution is another step than the first.
+There is no replay, and code need not be deterministic: a resumed function runs from its beginning, and a remembered
+step returns at once. The second "charge" of an execution is another step than the first.
 """
 
 import re
@@ -32,7 +32,7 @@ from horae.worker.processes.scripts import FunctionCall, ParallelScripts, Pendin
 CHECKPOINT = "@checkpoint"
 SLEEP = "@sleep"
 WAIT = "@wait:"
-SHORT: Micros = SECOND  # a sleep up to this is slept where it is: coming back takes its time, too
+SHORT: Micros = SECOND  # a sleep up to this does not suspend: to resume takes time, too
 FIRST_PAUSE: Micros = SECOND  # between two tries of a step, doubled each time
 LAST_PAUSE: Micros = 3600 * SECOND
 MOST_NAME = 400  # characters
@@ -42,22 +42,22 @@ Backoff = Span | Sequence[Span] | None
 
 
 class StepMemory:
-    """What one execution remembers, as its present attempt knows it."""
+    """The remembered steps of one execution, as its present attempt knows them."""
 
     def __init__(self, port: ExecutionPort, *, attempt: int, durable: bool, warn: Callable[..., object]) -> None:
         self._port, self._durable, self._warn = port, durable, warn
         self._counts: Counter[str] = Counter()
-        self._steps: dict[str, Raw] | None = None if attempt > 1 else {}  # None: not asked yet
+        self._steps: dict[str, Raw] | None = None if attempt > 1 else {}  # None: not requested yet
 
     def key(self, name: str) -> str:
-        """The name under which the next step of this name is remembered."""
+        """Return the key of the next step with this name."""
         self._counts[name] += 1
         return counted(name, self._counts[name])
 
     # Scripts
 
     def step(self, key: str, call: FunctionCall, retries: int, backoff: Backoff) -> Script[Any]:
-        """Run a function unless its result is remembered; try again as the step itself says."""
+        """Run a function unless its result is remembered; repeat it by the step's own retries."""
         known = yield from self._known()
         if key not in known:
             self._stop_if_asked()
@@ -82,7 +82,7 @@ class StepMemory:
             yield from self._nap(pause)
 
     def sleep(self, key: str, span: Micros | None, until: Instant | None) -> Script[None]:
-        """Wait for a span, or until an instant, without a worker if it is long."""
+        """Wait for a span or until an instant, without a worker if it is long."""
         known = yield from self._known()
         now: Instant = yield ReadServerTime()
         if key in known:
@@ -99,7 +99,7 @@ class StepMemory:
         yield from self._nap(until - now)
 
     def wait_for(self, key: str, signal: str, filter: str | None, timeout: Micros | None) -> Script[Any]:
-        """The payload of a signal that has come; otherwise wait for it without a worker."""
+        """Return the payload of a received signal; otherwise wait for it without a worker."""
         known = yield from self._known()
         if key not in known:
             self._must_be_durable("wait for a signal")
@@ -113,7 +113,7 @@ class StepMemory:
         return told["payload"]
 
     def checkpoint(self, state: Any) -> Script[None]:
-        """Keep a state for the next attempt, instead of the one before."""
+        """Store a state for the next attempt, instead of the previous one."""
         known = yield from self._known()
         value = encoded(state, "The checkpoint", MAX_CHECKPOINT)
         yield RememberStep(CHECKPOINT, value)
@@ -122,14 +122,14 @@ class StepMemory:
         self._stop_if_asked()
 
     def restored(self, default: Any) -> Script[Any]:
-        """The last state that was kept, by whichever attempt."""
+        """Return the last stored state, of any attempt."""
         known = yield from self._known()
         return msgspec.json.decode(known[CHECKPOINT]) if CHECKPOINT in known else default
 
     def gather(
         self, parts: Sequence[PendingOperation | Awaitable[Any] | Callable[[], Any]], limit: int | None
     ) -> Script[Any]:
-        """Run steps side by side; each that has ended is remembered by itself."""
+        """Run steps concurrently; each ended step is remembered by itself."""
         if limit is not None and limit < 1:
             raise ValueError("limit must be at least 1")
         yield from self._known()
@@ -139,7 +139,7 @@ class StepMemory:
             )
         )
 
-    # What they have in common
+    # Shared parts
 
     def _known(self) -> Script[dict[str, Raw]]:
         if self._steps is None:
@@ -149,7 +149,7 @@ class StepMemory:
         return self._steps
 
     def _nap(self, span: Micros) -> Script[None]:
-        """Wait where it is; whoever asks the execution to stop is heard."""
+        """Wait without suspending; a request to stop the execution ends the wait."""
         while span > 0:
             self._stop_if_asked()
             piece = min(span, SECOND)
@@ -167,17 +167,17 @@ class StepMemory:
 
 
 def _alone(part: Awaitable[Any] | Callable[[], Any]) -> Script[Any]:
-    """Something that is no step, beside steps: an awaitable, or in sync functions a call."""
+    """Run a part of `gather` that is no step: an awaitable, or in sync functions a call."""
     return (yield FunctionCall(part if callable(part) else lambda: part))
 
 
 def counted(name: str, count: int) -> str:
-    """A name with its count, told from every other: the first is the plain name, unless that looks counted."""
+    """Return a unique key for a name and its count: the first is the plain name, unless that looks counted."""
     return name if count == 1 and not _COUNTED.search(name) else f"{name}#{count}"
 
 
 def check_name(name: str) -> str:
-    """Refuse what cannot name a step."""
+    """Return the name of a step, or raise ValueError."""
     if not isinstance(name, str) or not name or len(name) > MOST_NAME or "\0" in name:
         raise ValueError(f"a step's name is a text of 1 to {MOST_NAME} characters")
     if name.startswith("@"):
@@ -186,14 +186,14 @@ def check_name(name: str) -> str:
 
 
 def check_signal(name: str) -> str:
-    """Refuse what cannot name a signal."""
+    """Return the name of a signal, or raise ValueError."""
     if not isinstance(name, str) or not 0 < len(name) <= MAX_SIGNAL_NAME or "\0" in name:
         raise ValueError(f"a signal's name is a text of 1 to {MAX_SIGNAL_NAME} characters")
     return name
 
 
 def encoded(value: Any, what: str, most: int) -> Raw:
-    """A value as JSON, if it can be kept."""
+    """Return a value as JSON, if it can be stored."""
     try:
         result = msgspec.json.encode(value)
     except Exception as error:
@@ -205,7 +205,7 @@ def encoded(value: Any, what: str, most: int) -> Raw:
 
 
 def pause_after(tried: int, error: Exception, backoff: Backoff) -> Micros:
-    """How long a step waits after so many failures."""
+    """Return the time that a step waits after this many failures."""
     if isinstance(error, Retry) and error.after is not None:
         return error.after
     if isinstance(backoff, Sequence) and not isinstance(backoff, str):

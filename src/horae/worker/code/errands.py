@@ -1,4 +1,4 @@
-"""Errands: what running executions ask, put to the servers until one answers."""
+"""Requests of running executions, repeated until a server answers."""
 
 from collections.abc import Awaitable, Callable
 from typing import Any
@@ -27,18 +27,21 @@ from horae.worker.outbox import key_of
 from horae.worker.session import WorkerSession
 from horae.worker.transport import Transport
 
-FIRST_WAIT = 0.05  # seconds before an ask is repeated
+FIRST_WAIT = 0.05  # seconds before a request is repeated
 
 
 class RequestSender:
-    """Runs them for all executions of a worker. `back_off` waits about so long and tells the next wait."""
+    """Sends the requests of all executions of a worker.
+
+    `back_off` waits for about the given time and returns the next time to wait.
+    """
 
     def __init__(self, env: Env, transport: Transport, back_off: Callable[[float], Awaitable[float]]) -> None:
         self._env, self._transport, self._back_off = env, transport, back_off
         self._keeper = StepBatcher(transport.remember)
 
     async def run(self, session: WorkerSession, item: Item, ask: ExecutionRequest) -> Any:
-        """Put an execution's question to the servers until one answers."""
+        """Send an execution's request to the servers until one answers."""
         wait = FIRST_WAIT
         while not session.ended:
             try:
@@ -48,7 +51,7 @@ class RequestSender:
         raise SessionEnded("The worker's session has ended.", "Stop: this execution runs elsewhere.")
 
     async def close(self) -> None:
-        """Let go of everything at once."""
+        """Cancel everything at once."""
         await self._keeper.close()
 
     async def _once(self, session: WorkerSession, item: Item, ask: ExecutionRequest) -> Any:
@@ -77,11 +80,11 @@ class RequestSender:
         taken = await self._transport.submit_children(session.id, body)
         if len(taken) < len(ask.submissions):
             said = f"The server took {len(taken)} of {len(ask.submissions)} submissions of {ask.submissions[0].job!r}."
-            raise BadInput(said, "Look whether that job exists and takes these params.", field="job")
+            raise BadInput(said, "Check that the job exists and accepts these params.", field="job")
         return taken
 
     async def _recall(self, session: WorkerSession, parcel: UUID, item: int) -> dict[str, Raw]:
-        """Everything that earlier attempts had remembered."""
+        """Return every step that earlier attempts remembered."""
         found: dict[str, Raw] = {}
         after: str | None = ""
         while after is not None:

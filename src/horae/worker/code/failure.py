@@ -1,4 +1,4 @@
-"""From an exception to what the server is told about it."""
+"""Conversion of exceptions to the failures that are reported to the server."""
 
 import traceback
 from collections.abc import Callable
@@ -24,7 +24,7 @@ RetryFunction = Callable[[int, BaseException], Any]
 
 
 def clean(text: str) -> str:
-    """A text that every store and wire can carry: no lone surrogates, no NUL."""
+    """Return a text that every store and protocol can carry: no lone surrogates, no NUL."""
     return text.encode("utf-8", "replace").decode().replace("\0", "\ufffd")
 
 
@@ -36,13 +36,13 @@ def failed(
     exit_code: int | None = None,
     kind: ToldKind = "error",
 ) -> ItemOutcome:
-    """A failure that the worker itself found."""
+    """Return a failure that the worker itself found."""
     error = ToldFailure(type=type, message=shorten(clean(message), MAX_MESSAGE), permanent=permanent, kind=kind)
     return ItemOutcome(outcome="failed", error=error, exit_code=exit_code)
 
 
 def fate_of(error: BaseException, retry: RetryFunction | None, failures: int) -> ItemOutcome:
-    """What an exception of the job's code means; `failures` counts this one."""
+    """Return the outcome of an exception in the job's code; `failures` includes this one."""
     if isinstance(error, Suspended):
         return ItemOutcome(outcome="suspended", wake_at=error.wake_at, waits=error.waits)
     if waits_in_group(error):
@@ -69,7 +69,7 @@ def fate_of(error: BaseException, retry: RetryFunction | None, failures: int) ->
 
 
 def names_of(kind: type[BaseException]) -> tuple[str, ...]:
-    """An error's class and its parents as rules may call them: with their modules, those of Python without."""
+    """Return the names of an error's class and its parents for retry rules: with their modules, except Python's own."""
     parents = kind.__mro__[: kind.__mro__.index(BaseException)][:MOST_NAMES]
     return tuple(
         clean(c.__qualname__ if c.__module__ == "builtins" else f"{c.__module__}.{c.__qualname__}")[:256]
@@ -80,9 +80,9 @@ def names_of(kind: type[BaseException]) -> tuple[str, ...]:
 def _judged(
     error: BaseException, retry: RetryFunction | None, failures: int
 ) -> tuple[BaseException, Micros | None, bool]:
-    """The error to tell of, when the job wants its next try, and whether it gives up.
+    """Return the error to report, the delay that the job wants before its next try, and whether it gives up.
 
-    The job's own rule is asked about everything but its own signals; a rule that fails is itself the error.
+    The job's own rule is called for every error except its signals. An error in the rule is reported itself.
     """
     if isinstance(error, Retry):
         return error, error.after, False
@@ -100,10 +100,10 @@ def _judged(
 
 
 def stopped(kind: str, outcome: bytes | ItemOutcome, *, once: bool) -> bytes | ItemOutcome:
-    """What an item that was told to stop is reported as, given how it ended.
+    """Return the outcome to report for an interrupted item, given the way it ended.
 
-    A result that came in spite of it counts, except after a timeout. What was stopped for the worker's sake goes back
-    uncharged, unless the job may begin only once, or waits without a worker from now on.
+    A result counts in spite of the interruption, except after a timeout. An item stopped for the worker's sake is
+    returned without a charged attempt, unless the job may start only once, or the item is suspended.
     """
     if kind in TIMED_OUT:
         return TIMED_OUT[kind]
@@ -119,7 +119,7 @@ def stopped(kind: str, outcome: bytes | ItemOutcome, *, once: bool) -> bytes | I
 
 
 def checked(result: bytes) -> bytes | ItemOutcome:
-    """The encoded result; one that is too large for a report travels as a file, up to a limit."""
+    """Return the encoded result; a result that is too large for a report travels as a file, up to a limit."""
     if len(result) <= MAX_INLINE_RESULT:
         return result
     if len(result) <= MAX_BROUGHT:
@@ -129,12 +129,12 @@ def checked(result: bytes) -> bytes | ItemOutcome:
 
 
 def unencodable(error: BaseException) -> ItemOutcome:
-    """The function returned something JSON cannot carry."""
+    """Return the failure of a function whose return value JSON cannot represent."""
     return failed("BadResult", f"the return value cannot be stored as JSON: {_message(error)}", permanent=True)
 
 
 def trace(error: BaseException, *, whole: bool = False) -> str:
-    """The traceback without the worker's own frames (unless `whole`), shortened in the middle."""
+    """Return the traceback without the worker's own frames (unless `whole`), shortened in the middle."""
     frames = error.__traceback__
     while frames is not None and _is_ours(frames) and not whole:
         frames = frames.tb_next
@@ -146,7 +146,7 @@ def trace(error: BaseException, *, whole: bool = False) -> str:
 
 
 def shorten(text: str, limit: int) -> str:
-    """Keep the first quarter and the end of what is too long."""
+    """Keep the first quarter and the end of a long text."""
     if len(text) <= limit:
         return text
     head = limit // 4
@@ -159,7 +159,7 @@ def _is_ours(frame: TracebackType) -> bool:
 
 
 def _message(error: BaseException) -> str:
-    """What an exception says; a KeyError says only the key, which alone means nothing to anybody."""
+    """Return the message of an exception. The class is added to a KeyError, since its message is only the key."""
     try:
         if isinstance(error, KeyError) and error.args:
             return f"{type(error).__name__}: {error}"
@@ -168,7 +168,7 @@ def _message(error: BaseException) -> str:
         return f"{type(error).__name__} (its message cannot be shown)"
 
 
-# By what told an item to stop.
+# By the kind of interruption.
 TIMED_OUT = {
     "timeout": failed("RunTimeout", "the attempt took longer than the job's timeout", kind="timeout"),
     "heartbeat": failed(

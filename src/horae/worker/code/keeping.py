@@ -1,4 +1,4 @@
-"""Steps of many executions, remembered together: one call for all that have ended while the last one was under way."""
+"""Batches of remembered steps: one call for all steps that ended during the previous call."""
 
 import asyncio
 from collections import deque
@@ -18,7 +18,7 @@ Waiting = tuple[UUID, Step, "asyncio.Future[Raw]"]
 
 
 class StepBatcher:
-    """Hands steps to the servers. Whoever asks goes on when its own is kept."""
+    """Sends steps to the servers. A caller continues when its own step is stored."""
 
     def __init__(self, send: Send) -> None:
         self._send = send
@@ -26,7 +26,7 @@ class StepBatcher:
         self._flushes: set[asyncio.Task[None]] = set()
 
     async def keep(self, session: UUID, step: Step) -> Raw:
-        """Have a step remembered; the result that counts. Raises what the server refuses it for."""
+        """Store a step and return the result that counts. Raises the server's refusal."""
         kept: asyncio.Future[Raw] = asyncio.get_running_loop().create_future()
         self._waiting.append((session, step, kept))
         if len(self._flushes) < IN_FLIGHT:
@@ -36,7 +36,7 @@ class StepBatcher:
         return await kept
 
     async def close(self) -> None:
-        """Let go of everything at once."""
+        """Cancel everything at once."""
         for flush in list(self._flushes):
             flush.cancel()
         await asyncio.gather(*self._flushes, return_exceptions=True)
@@ -46,7 +46,7 @@ class StepBatcher:
             await self._call(self._next())
 
     def _next(self) -> list[Waiting]:
-        """As many of one session as one call takes."""
+        """Take as many steps of one session as one call may carry."""
         batch = [self._waiting.popleft()]
         size = len(bytes(batch[0][1].result))
         while self._waiting and len(batch) < MOST_STEPS and self._waiting[0][0] == batch[0][0]:
@@ -57,11 +57,11 @@ class StepBatcher:
         return batch
 
     async def _call(self, batch: list[Waiting]) -> None:
-        """One call; when it is refused each is sent alone, so that only the guilty one fails."""
+        """Send one call; if it is refused, send each step alone, so that only the faulty one fails."""
         try:
             answer = await self._send(batch[0][0], Remember(steps=[step for _, step, _ in batch]))
         except HoraeError as error:
-            if len(batch) == 1 or isinstance(error, Busy | NotFound):  # it is not about one of them
+            if len(batch) == 1 or isinstance(error, Busy | NotFound):  # the error concerns no single step
                 for _, _, kept in batch:
                     _fail(kept, error)
                 return

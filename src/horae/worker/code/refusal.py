@@ -1,6 +1,6 @@
-"""What to send instead of an exchange that a server refuses to read: less, until what is at fault stands alone.
+"""Reduction of an exchange that a server refuses to read, until the faulty entry is alone.
 
-Nothing else is lost by it: what is left out now is told later. What refers to an execution keeps its order: its log
+Nothing else is lost: entries that are removed now are sent later. The entries of an execution keep their order: its log
 lines, then its outcome.
 """
 
@@ -13,27 +13,28 @@ from horae.model.fleet.protocol import LogLines, Outcome, ToldFailure
 from horae.worker.outbox import ExchangeLoad
 
 REFUSED = "WARNING the server refused a line"
-MOST_SAID = 300  # characters of its reason
+MOST_SAID = 300  # characters of the server's reason
 T = TypeVar("T")
 
 
 def lighten(load: ExchangeLoad, reason: str, index: int | None = None) -> tuple[ExchangeLoad, ExchangeLoad]:
-    """What to send now and what later; what is refused alone is replaced by word of it, or left out.
+    """Divide a refused load into the part to send now and the part to send later.
 
-    `index` is the outcome at fault, if the server names it: then nothing else has to wait.
+    A single refused entry is replaced by a note of its refusal, or left out. `index` is the faulty outcome, if the
+    server names it: then no other entry has to wait.
     """
     if index is not None and 0 <= index < len(load.outcomes):
         keep, back = halve(load.outcomes[index : index + 1], reason)
         outcomes = [*load.outcomes[:index], *keep, *load.outcomes[index + 1 :]]
         return structs.replace(load, outcomes=outcomes), ExchangeLoad(outcomes=back)
-    if load.outcomes and (load.logs or load.progress or load.started):  # of others: no outcome is at fault for it
+    if load.outcomes and (load.logs or load.progress or load.started):  # the fault may be elsewhere
         return structs.replace(load, outcomes=[]), ExchangeLoad(outcomes=load.outcomes)
     if load.outcomes:
         keep, back = halve(load.outcomes, reason)
         return ExchangeLoad(outcomes=keep), ExchangeLoad(outcomes=back)
     if load.logs and (load.progress or load.started):
         return ExchangeLoad(logs=load.logs), ExchangeLoad(started=load.started, progress=load.progress)
-    if any(log.open is not None for log in load.logs):  # shown again, if it still has no end
+    if any(log.open is not None for log in load.logs):  # sent again later, if it is still unfinished
         return ExchangeLoad(logs=[structs.replace(log, open=None) for log in load.logs if log.lines]), ExchangeLoad()
     if load.logs:
         logs, later = halve_logs(load.logs, reason)
@@ -46,13 +47,16 @@ def lighten(load: ExchangeLoad, reason: str, index: int | None = None) -> tuple[
 
 
 def _in_two(told: Sequence[T]) -> tuple[list[T], list[T]]:
-    """Halves; one alone is left out: it is not worth more."""
+    """Split entries in two; a single entry is left out, since it is not worth more."""
     middle = len(told) // 2
     return list(told[:middle]), list(told[middle:]) if len(told) > 1 else []
 
 
 def halve_logs(logs: list[LogLines], reason: str) -> tuple[list[LogLines], list[LogLines]]:
-    """Split log lines in two; those of one attempt by lines; one alone says why instead, under its number."""
+    """Split log lines in two, those of one attempt by lines.
+
+    A single line is replaced by the reason of its refusal, under its number.
+    """
     if len(logs) != 1:
         middle = len(logs) // 2
         return logs[:middle], logs[middle:]
@@ -69,7 +73,7 @@ def halve_logs(logs: list[LogLines], reason: str) -> tuple[list[LogLines], list[
 
 
 def halve(outcomes: list[Outcome], reason: str) -> tuple[list[Outcome], list[Outcome]]:
-    """Split outcomes in two; a single one by its items; a single item becomes a failure that says why."""
+    """Split outcomes in two, a single outcome by its items; a single item becomes a failure with the reason."""
     if len(outcomes) != 1:
         middle = len(outcomes) // 2
         return outcomes[:middle], outcomes[middle:]

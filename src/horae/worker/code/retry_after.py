@@ -1,4 +1,4 @@
-"""`Retry-After`: when somebody who answered with a failure wants to be asked again."""
+"""`Retry-After`: the time after which a server that answered with a failure accepts another request."""
 
 from collections.abc import Mapping
 from datetime import datetime
@@ -9,12 +9,12 @@ from horae.env import SECOND, Micros
 from horae.model.base.duration import DAY
 from horae.model.executions.job_exceptions import micros_of
 
-LONGEST: Micros = 7 * DAY  # more is not believed
+LONGEST: Micros = 7 * DAY  # longer times are cut
 _STATUSES = range(100, 600)
 
 
 def retry_after(headers: Mapping[str, str]) -> Micros | None:
-    """How long to wait by the headers of an answer: seconds, or a date beside the answer's own."""
+    """Return the time to wait by the headers of an answer: seconds, or a date compared with the answer's own."""
     value = headers.get("retry-after", "").strip()
     if value.isdecimal() and len(value) < 12:
         return min(LONGEST, int(value) * SECOND)
@@ -25,7 +25,7 @@ def retry_after(headers: Mapping[str, str]) -> Micros | None:
 
 
 def _date(value: str) -> datetime | None:
-    """A date as headers spell it; one that says no zone cannot be compared."""
+    """Parse the date of a header; a date without a zone cannot be compared."""
     try:
         at = parsedate_to_datetime(value)
     except (ValueError, TypeError, IndexError):
@@ -34,10 +34,10 @@ def _date(value: str) -> datetime | None:
 
 
 def asked_of(error: BaseException) -> tuple[int | None, Micros | None]:
-    """The status and the wait that an exception of the job's code carries.
+    """Return the status and the delay that an exception of the job's code carries.
 
-    HTTP libraries put the answer into `response`; `retry_after` on the exception itself, a span as everywhere, counts
-    more. Whatever is not as expected is left alone: the failure is what matters.
+    HTTP libraries put the answer into `response`. `retry_after` on the exception itself, in any form of a span, has
+    precedence. Unexpected attributes are ignored: the failure is the important information.
     """
     try:
         wish = getattr(error, "retry_after", None)

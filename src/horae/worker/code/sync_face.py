@@ -1,4 +1,4 @@
-"""`ctx.sync`: what `ctx` does, for functions that do not await."""
+"""`ctx.sync`: the methods of `ctx` for functions that do not await."""
 
 from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 class SyncFace:
-    """The same for sync functions: `ctx.sync.step(...)` and the like wait for the answer."""
+    """Methods for sync functions: `ctx.sync.step(...)` and the others wait for the answer."""
 
     def __init__(self, context: "Context") -> None:
         self._context = context
@@ -44,7 +44,7 @@ class SyncFace:
         return self._run(self._context.restored(default))
 
     def gather(self, *parts: Any, limit: int | None = None) -> Any:
-        """Steps as `ctx.step(...)` gives them, or calls without arguments, each in a thread of its own."""
+        """Run steps given as `ctx.step(...)`, or calls without arguments, each in its own thread."""
         return self._run(self._context.gather(*parts, limit=limit))
 
     def transaction(self, connection: Any) -> SyncTransaction:

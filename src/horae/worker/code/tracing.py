@@ -1,4 +1,4 @@
-"""Traces at a worker: what is told of attempts."""
+"""Traces of attempts in a worker."""
 
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
@@ -12,17 +12,17 @@ if TYPE_CHECKING:
 
 
 class AttemptTracer:
-    """Tells of the attempts of one worker. An attempt follows from what its execution was submitted by."""
+    """Records the attempts of one worker as spans. The parent of an attempt is the submission of its execution."""
 
     def __init__(self, sink: SpanSink, worker: str) -> None:
         self.sink, self._worker = sink, worker
 
     def header(self, lot: HeldSlice, index: int) -> str:
-        """What runs in an attempt follows from this."""
+        """Return the trace header for everything that runs in an attempt."""
         return self._context(lot, index)[0].header
 
     def ended(self, session: "WorkerSession", job: str, endings: Sequence[EndedItem]) -> None:
-        """These have ended; what never began is no attempt."""
+        """Record ended items; an item that never started is not an attempt."""
         for lot, index, started, ended, outcome in endings:
             if started is None or ended is None:
                 continue
@@ -44,7 +44,7 @@ class AttemptTracer:
             )  # fmt: skip
 
     def _context(self, lot: HeldSlice, index: int) -> tuple[TraceContext, str | None]:
-        """An attempt's own, and its parent; one of an execution that nobody traced is a root."""
+        """Return an attempt's own context, and its parent; the attempt of an untraced execution is a root."""
         execution = lot.execution(index)
         extra = lot.extra(index)
         given = read_trace(extra.trace, extra.trace_state)

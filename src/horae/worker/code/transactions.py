@@ -1,8 +1,8 @@
-"""Steps in the user's own database: the memo commits with the effect, so the effect happens once.
+"""Steps in the user's own database: the result commits with the effect, so the effect happens once.
 
-Works with connections of asyncpg, psycopg (sync and async) and sqlite3, told by their class: none of them is imported
-here. The memo is written first and holds its key, so a second attempt that runs at the same time waits for the first.
-Where the connection is in a transaction already, the step is a part of it (a savepoint), and its memo too.
+Works with connections of asyncpg, psycopg (sync and async) and sqlite3, recognised by their class: none of them is
+imported here. The row of the step is written first and locks its key, so a second attempt that runs at the same time
+waits for the first. If the connection is in a transaction already, the step and its row are a part of it (a savepoint).
 """
 
 from collections.abc import Callable, Generator
@@ -35,7 +35,7 @@ DatabaseCalls = Generator[FunctionCall, Any, Any]
 
 
 class Database:
-    """How one kind of connection runs statements and transactions; what it gives is awaited if it must be."""
+    """One kind of connection, with its statements and transactions; results are awaited if necessary."""
 
     mark = "%s"
 
@@ -43,12 +43,12 @@ class Database:
         self.connection = connection
 
     def fetch(self, text: str, *values: Any) -> DatabaseCalls:
-        """Run a statement; the first row, if any."""
+        """Run a statement; return the first row, if any."""
         cursor = yield FunctionCall(self.connection.execute, (_marked(text, self.mark), values))
         return (yield FunctionCall(cursor.fetchone)) if cursor.description else None
 
     def begin(self) -> DatabaseCalls:
-        """Begin a transaction, or a savepoint in the one that there is; what ends it."""
+        """Begin a transaction, or a savepoint in the present one; return the function that ends it."""
         block = self.connection.transaction()
         enter = getattr(block, "__aenter__", None) or block.__enter__
         leave = getattr(block, "__aexit__", None) or block.__exit__
@@ -62,7 +62,7 @@ class Database:
 
 
 class AsyncpgDatabase(Database):
-    """`$1` instead of marks, and rows at once."""
+    """A connection of asyncpg: `$1` instead of marks, and rows at once."""
 
     mark = "$"
 
@@ -71,7 +71,7 @@ class AsyncpgDatabase(Database):
 
 
 class SqliteDatabase(Database):
-    """Its transactions are statements; the writer's lock is taken at the beginning."""
+    """A connection of SQLite: transactions are statements, and the write lock is taken at the beginning."""
 
     mark = "?"
 
@@ -98,7 +98,7 @@ KINDS: dict[str, type[Database]] = {
 
 
 def database_of(connection: Any) -> Database:
-    """How to talk to a connection; one of another library is refused."""
+    """Return the calls for a connection. Raises TypeError for a connection of an unknown library."""
     for kind in type(connection).__mro__:
         found = KINDS.get(kind.__module__.partition(".")[0])
         if found is not None:
@@ -107,7 +107,7 @@ def database_of(connection: Any) -> Database:
 
 
 def create_table(connection: Any) -> Script[None]:
-    """Make the table `horae_steps`, unless it is there, in a transaction of its own."""
+    """Create the table `horae_steps`, unless it exists, in a transaction of its own."""
     database = database_of(connection)
     leave = yield from database.begin()
     try:
@@ -119,7 +119,7 @@ def create_table(connection: Any) -> Script[None]:
 
 
 class Transaction:
-    """`ctx.transaction(connection)`: steps that are remembered where their effects are."""
+    """`ctx.transaction(connection)`: steps that are remembered in the database of their effects."""
 
     def __init__(
         self,
@@ -133,12 +133,12 @@ class Transaction:
         self._memo, self._execution, self._attempt, self._pending = memo, str(execution), attempt, pending
 
     def step(self, name: str, function: Callable[..., Any], *args: Any, **kwargs: Any) -> PendingOperation:
-        """Run a function in a transaction that also keeps its result; once that has committed, it is not run again."""
+        """Run a function in a transaction that also stores its result; after the commit it is not run again."""
         key = self._memo.key(check_name(name))
         return self._pending(self._step(key, FunctionCall(function, args, kwargs)), f"transaction().step({name!r})")
 
     def create_table(self) -> PendingOperation:
-        """Make the table `horae_steps`, unless it is there."""
+        """Create the table `horae_steps`, unless it exists."""
         return self._pending(create_table(self._database.connection), "transaction().create_table")
 
     def _step(self, key: str, call: FunctionCall) -> Script[Any]:
@@ -155,7 +155,7 @@ class Transaction:
         return msgspec.json.decode(result)
 
     def _claimed(self, place: tuple[str, str], call: FunctionCall) -> Script[str | bytes]:
-        """The result that is kept, or one that is computed now by who has the key."""
+        """Return the stored result, or compute it now under the lock of the key."""
         database = self._database
         if (yield from database.fetch(CLAIM, *place, self._attempt)) is None:
             known = yield from database.fetch(READ, *place)
@@ -168,7 +168,7 @@ class Transaction:
 
 
 class SyncTransaction:
-    """The same for sync functions."""
+    """Steps in a user's database for sync functions."""
 
     def __init__(self, behind: Transaction, run: Callable[[PendingOperation], Any]) -> None:
         self._behind, self._run = behind, run
@@ -181,11 +181,11 @@ class SyncTransaction:
 
 
 def _no_table(error: BaseException) -> HoraeError:
-    remedy = "If it is missing, make it with `ctx.transaction(connection).create_table()`."
+    remedy = "If it is missing, create it with `ctx.transaction(connection).create_table()`."
     return HoraeError(f"The table horae_steps cannot be used: {error}", remedy)
 
 
 def _marked(text: str, mark: str) -> str:
-    """A statement with a database's marks for its values."""
+    """Return a statement with a database's marks for its values."""
     count = text.count("{}")
     return text.format(*(f"${at + 1}" if mark == "$" else mark for at in range(count)))

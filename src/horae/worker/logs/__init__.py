@@ -1,1 +1,1 @@
-"""Log lines of executions: capturing, queueing and telling them to the server."""
+"""Log lines of executions: capturing, queueing and sending them to the server."""

@@ -1,7 +1,7 @@
-"""Records of Python's logging that are made during an execution belong to its log.
+"""Capture of Python's log records that are made during an execution, for its log.
 
-What a function prints does so too when it runs in a process of its own; in a thread or on the loop it goes to the
-worker's own output, because that is shared by everything the worker runs at once.
+Printed text belongs to the execution's log, too, if its function runs in its own process. In a thread or on the loop,
+printed text is the worker's own output, because everything that the worker runs shares it.
 """
 
 import logging
@@ -9,11 +9,11 @@ import logging
 from horae.model.base.trace import trace_id_of
 from horae.worker.code.context import Context, current_or_none
 
-WHOSE = "horae"  # what a record says of the execution that made it, for handlers that write it elsewhere
+WHOSE = "horae"  # attribute of a record with its execution, for other handlers
 
 
 class LogCapture(logging.Handler):
-    """Sends records to the execution that made them; what is logged outside of one goes its usual way."""
+    """Sends a record to the execution that made it; records outside of executions are handled as usual."""
 
     def __init__(self, former: int) -> None:
         super().__init__()
@@ -30,7 +30,7 @@ class LogCapture(logging.Handler):
             logging.lastResort.handle(record)
 
     def _cover(self, record: logging.LogRecord, context: Context) -> None:
-        """Take secrets out of the record itself: handlers that come after this one write it elsewhere."""
+        """Mask secrets in the record itself, since other handlers may write it, too."""
         hide = context._port.hide
         record.msg, record.args = hide(record.getMessage()), None
         if record.exc_info:
@@ -54,7 +54,7 @@ def _whose(context: Context) -> dict[str, str | int]:
 
 
 def install() -> None:
-    """Begin to capture; INFO and above unless the application has set a level of its own. Doing it again is nothing."""
+    """Begin to capture; INFO and above unless the application has set its own level. A second call does nothing."""
     root = logging.getLogger()
     if any(isinstance(handler, LogCapture) for handler in root.handlers):
         return
@@ -63,11 +63,11 @@ def install() -> None:
     if root.level == logging.WARNING and not root.handlers:
         root.setLevel(logging.INFO)
     root.addHandler(capture)
-    root.handlers.insert(0, root.handlers.pop())  # before those that write elsewhere
+    root.handlers.insert(0, root.handlers.pop())  # before other handlers
 
 
 def uninstall() -> None:
-    """Stop to capture."""
+    """Stop the capture."""
     root = logging.getLogger()
     for handler in [handler for handler in root.handlers if isinstance(handler, LogCapture)]:
         root.removeHandler(handler)

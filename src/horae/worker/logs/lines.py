@@ -1,4 +1,4 @@
-"""The output of a child process as log lines, read as it comes."""
+"""The output of a child process as log lines, read as it arrives."""
 
 import asyncio
 import os
@@ -15,12 +15,12 @@ from horae.worker.session import WorkerSession
 READ = 64 * 1024
 LAST = 3
 PAUSE = 0.05
-SHOWN_AFTER = 0.3  # seconds that a line waits for its end before it is shown without
-MOST_SHOWN = 2000  # characters of it
+SHOWN_AFTER = 0.3  # seconds that a line waits for its end before it is shown unfinished
+MOST_SHOWN = 2000  # characters of an unfinished line
 
 
 class OutputMeter:
-    """Counts what is written to several outputs, and says once that it is too much."""
+    """Counts the bytes written to several outputs, and reports once that the limit is exceeded."""
 
     def __init__(self, most: int, too_much: Callable[[], object]) -> None:
         self._most = most
@@ -39,18 +39,18 @@ class OutputMeter:
 
 
 class Output:
-    """One pipe from a child. `writer` is the child's end: hand it over, then close it with `handed_over`."""
+    """One pipe from a child. `writer` is the child's end: pass it on, then close it with `handed_over`."""
 
     def __init__(self, host: RunnerHost, session: WorkerSession, stream: LogStream) -> None:
         self._host = host
         self._session = session
         self._stream = stream
         self._journal: AttemptLog | None = None
-        self._covering: RedactingStream | None = None  # of secrets, before lines are told apart
+        self._covering: RedactingStream | None = None  # masks secrets, before lines are split
         self._partial = b""
-        self._is_cut = False  # whether a line that was too long goes on, or has its end still to come
-        self._ends = 0  # of lines, so far
-        self._looks = False  # whether somebody will look at the line that has no end yet
+        self._is_cut = False  # whether the rest of a line that was too long is still to come
+        self._ends = 0  # ends of lines, so far
+        self._looks = False  # whether a check of the unfinished line is scheduled
         self._shown: bytes | None = None
         self._reader, self.writer = os.pipe()
         os.set_blocking(self._reader, False)
@@ -60,7 +60,7 @@ class Output:
         self.meter: OutputMeter | None = None
 
     def belongs_to(self, session: WorkerSession, journal: AttemptLog | None) -> None:
-        """From now on lines belong to this execution's log; with None they are dropped."""
+        """Send lines to this execution's log from now on; with None they are dropped."""
         self.drain()
         self._session, self._journal, self._is_cut = session, journal, False
         redactor = None if journal is None else journal.redactor
@@ -68,13 +68,13 @@ class Output:
         self.last.clear()
 
     def handed_over(self) -> None:
-        """The child has its end."""
+        """Close the child's end, since the child has its own copy."""
         if self.writer >= 0:
             os.close(self.writer)
             self.writer = -1
 
     def drain(self) -> None:
-        """Take in what has been written so far, and the last line even if it has no end."""
+        """Read everything written so far, and the last line even if it is unfinished."""
         while self._reader >= 0 and self._read():
             pass
         if self._covering is not None:
@@ -85,7 +85,7 @@ class Output:
         self._hide()
 
     def close(self) -> None:
-        """Take in the rest and let go."""
+        """Read the rest and close the pipe."""
         self.drain()
         self.handed_over()
         self._stop_reading()
@@ -97,7 +97,7 @@ class Output:
             self._reader = -1
 
     def _readable(self) -> None:
-        """Read a little; when the server does not keep up but listens, let the child wait."""
+        """Read a little; if the server answers but is behind, let the child wait."""
         if self._session.outbox.logs.bytes > BACKLOG and self._session.fence > self._host.env.clock.monotonic():
             self._loop.remove_reader(self._reader)
             self._host.after(PAUSE, self._resume)
@@ -141,7 +141,7 @@ class Output:
             self._host.after(SHOWN_AFTER, self._look, self._ends)
 
     def _look(self, ends: int) -> None:
-        """Show a line that had no end for a while: a progress bar, or somebody who is asked something."""
+        """Show a line that was unfinished for a while: a progress bar, or a prompt."""
         self._looks = False
         if self._journal is None or not self._partial or self._reader < 0:
             return
@@ -153,7 +153,7 @@ class Output:
             self._host.after(SHOWN_AFTER, self._look, self._ends)
 
     def _hide(self) -> None:
-        """What was shown has come to its end."""
+        """Remove the shown unfinished line, since it is finished."""
         if self._shown is not None and self._journal is not None:
             self._journal.show(self._stream, None)
         self._shown = None
@@ -162,7 +162,7 @@ class Output:
         if self._journal is None:
             return
         full = self._journal.is_full and bool(lines)
-        for line in lines[-LAST:] if full else lines:  # no time for what hardly anybody will read
+        for line in lines[-LAST:] if full else lines:  # dropped lines need no decoding
             text = line.removesuffix(b"\r").decode(errors="replace")
             self.last.append(text[:500])
             if not full:
@@ -172,15 +172,15 @@ class Output:
 
 
 def visible(line: bytes) -> bytes:
-    """What a terminal would show of a line: a carriage return begins it anew, and what follows takes its place."""
+    """Return the text that a terminal would show of a line: the text after a carriage return replaces the line."""
     return line.rstrip(b"\r").rpartition(b"\r")[2]
 
 
 def shortened(partial: bytes) -> bytes:
-    """What is needed of a line that has no end yet."""
+    """Return the needed part of an unfinished line."""
     return visible(partial) + (b"\r" if partial.endswith(b"\r") else b"")
 
 
 def reporter(output: Output) -> Callable[[], str]:
-    """The last lines of an output as the end of an error message."""
+    """Return a function that formats the last lines of an output as the end of an error message."""
     return lambda: f": {' | '.join(line for line in output.last if line.strip())}" if any(output.last) else ""

@@ -1,7 +1,7 @@
-"""Log lines that wait to be told, and who waits because there are too many.
+"""A queue of log lines to be sent, which makes writers wait when it is too long.
 
-The lines of an attempt are told in order, by one exchange at a time: two under way could overtake each other, and
-whoever follows the log would never see the earlier ones.
+The lines of an attempt are sent in order, by one exchange at a time: two exchanges could overtake each other, and a
+reader who follows the log would never see the earlier lines.
 """
 
 from collections import deque
@@ -16,16 +16,16 @@ Key = tuple[UUID, int, int]  # parcel, item, attempt
 Line = tuple[Instant, LogStream, str]  # at, stream, text
 
 LINE_BYTES = 40  # of JSON around a line
-LINES_BYTES = 120  # and around the lines of an attempt
+LINES_BYTES = 120  # of JSON around the lines of an attempt
 MAX_LOG_BYTES = 384 * 1024  # of log lines in one exchange
 MIN_SHARE = 16 * 1024
-BACKLOG = 4 * 1024 * 1024  # bytes that wait for the server beyond which whoever writes has to
+BACKLOG = 4 * 1024 * 1024  # bytes that wait for the server; above it, writers wait
 NOTHING: tuple[int, None] = (0, None)
-LOW = BACKLOG * 3 // 4  # and below which they go on
+LOW = BACKLOG * 3 // 4  # below it, writers continue
 
 
 class Lines:
-    """Log lines of one attempt that were not sent yet."""
+    """Unsent log lines of one attempt."""
 
     __slots__ = ("left_out", "lines", "seq", "size")
 
@@ -37,22 +37,22 @@ class Lines:
 
 
 class LogQueue:
-    """The log lines of a session. Only `room` and `tails` are touched by other threads than the one that made it."""
+    """The log lines of a session. Other threads use only `room` and `tails`."""
 
     def __init__(self) -> None:
         self.bytes = 0
-        self.room = Event()  # whether threads may write on
+        self.room = Event()  # set while threads may write
         self.room.set()
-        self.tails: dict[Key, Callable[[], object]] = {}  # what to do before an attempt's end is told
+        self.tails: dict[Key, Callable[[], object]] = {}  # calls to make before an attempt's end is sent
         self._thread = get_ident()
         self._lines: dict[Key, Lines] = {}
-        self._open: dict[Key, tuple[int, list[Line]]] = {}  # lines without an end that are to be shown, and their place
+        self._open: dict[Key, tuple[int, list[Line]]] = {}  # unfinished lines to show, with their position
         self._sending: set[Key] = set()
-        self._ready = 0  # bytes of those that may be sent
+        self._ready = 0  # bytes of lines that may be sent
 
     @property
     def may_wait(self) -> bool:
-        """Whether whoever asks can wait for room: in the session's own thread nothing would ever make it."""
+        """Return whether the calling thread can wait for room: the session's own thread would wait for ever."""
         return get_ident() != self._thread
 
     @property
@@ -61,26 +61,26 @@ class LogQueue:
 
     @property
     def presses(self) -> bool:
-        """Whether there is enough for an exchange of its own."""
+        """Return whether there are enough lines for an exchange of their own."""
         return self._ready >= MAX_LOG_BYTES
 
     def __bool__(self) -> bool:
         return bool(self._lines or self._sending)
 
     def is_under_way(self, key: Key) -> bool:
-        """Whether an exchange carries lines of this attempt that may not have been heard."""
+        """Return whether an unanswered exchange carries lines of this attempt."""
         return key in self._sending
 
     def has_more(self, key: Key) -> bool:
-        """Whether lines of this attempt are not under way yet."""
+        """Return whether lines of this attempt are in no exchange yet."""
         return key in self._lines
 
     def waits(self, key: Key) -> bool:
-        """Whether something of this attempt is to be heard before its end."""
+        """Return whether lines of this attempt must reach the server before its end."""
         return key in self._lines or key in self._sending
 
     def add(self, key: Key, seq: int, added: Sequence[Line]) -> None:
-        """Add lines; numbers of one attempt come in order, without gaps. What is open is shown behind them anew."""
+        """Add lines; the numbers of one attempt are in order, without gaps. Unfinished lines must be shown again."""
         self._open.pop(key, None)
         lines = self._lines.get(key)
         if lines is None:
@@ -95,21 +95,24 @@ class LogQueue:
             self.room.clear()
 
     def show(self, key: Key, seq: int, open: list[Line]) -> None:
-        """Show lines that have no end yet, behind all that were added."""
+        """Show unfinished lines, behind all added lines."""
         self._open[key] = (seq, open)
 
     def leave_out(self, key: Key, lines: int, size: int) -> None:
-        """Tell with the lines that wait how many others there would be."""
+        """Send the count of dropped lines with the lines that wait."""
         self._lines[key].left_out = (lines, size)
 
     def finish(self, keys: Iterable[Key]) -> None:
-        """These attempts have ended: take in what was kept back of their logs."""
+        """Add the lines that were held back of these ended attempts."""
         for key in keys:
             if (tail := self.tails.pop(key, None)) is not None:
                 tail()
 
     def take(self) -> tuple[list[LogLines], int]:
-        """Some lines of every attempt in turn, so that a noisy one does not silence the others; and their bytes."""
+        """Take lines of every attempt in turn, and return them with their size in bytes.
+
+        So a noisy attempt does not silence the others.
+        """
         told: list[LogLines] = []
         room = MAX_LOG_BYTES
         keys = [key for key in self._lines if key not in self._sending] if self._sending else list(self._lines)
@@ -140,19 +143,19 @@ class LogQueue:
         return told, MAX_LOG_BYTES - room
 
     def _take_open(self) -> Iterator[LogLines]:
-        """Lines without an end of attempts of which no others wait."""
+        """Take unfinished lines of attempts without other waiting lines."""
         for key in [key for key in self._open if key not in self._sending and key not in self._lines]:
             seq, open = self._open.pop(key)
             self._sending.add(key)
             yield LogLines(parcel=key[0], item=key[1], attempt=key[2], seq=seq, lines=[], open=open)
 
     def make_room(self) -> None:
-        """Let threads write on if little enough waits."""
+        """Let threads write again if few lines wait."""
         if not self.room.is_set() and self.bytes < LOW:
             self.room.set()
 
     def heard(self, told: Iterable[LogLines]) -> None:
-        """An exchange with these was answered, or will not be sent again."""
+        """Release attempts whose exchange was answered, or will not be sent again."""
         for lines in told:
             key = lines.parcel, lines.item, lines.attempt
             if key in self._sending:
@@ -161,7 +164,7 @@ class LogQueue:
                     self._ready += self._lines[key].size
 
     def give_back(self, told: Iterable[LogLines]) -> None:
-        """Take lines back, before all that wait, from an exchange that a server refused without reading it."""
+        """Take lines back, before all others, from an exchange that a server refused unread."""
         for given in told:
             key = given.parcel, given.item, given.attempt
             lines = self._lines.setdefault(key, Lines(given.seq))
@@ -183,7 +186,7 @@ def _size(lines: Sequence[Line]) -> int:
 
 
 def _first(lines: deque[Line], room: int) -> tuple[list[Line], int]:
-    """Take out the first lines, as many as fit but at least one, and their size."""
+    """Take out as many first lines as fit, but at least one; return them with their size."""
     taken: list[Line] = []
     size = 0
     while lines and size < room:

@@ -1,1 +1,1 @@
-"""Notices of a machine about to be taken away, by which workers drain in time."""
+"""Termination notices of the machine, so that workers drain in time."""

@@ -1,8 +1,8 @@
-"""Termination notices: what clouds, files and people say before a machine goes away.
+"""Termination notices of clouds, files and people: they announce the end of a machine.
 
-Reading one is pure. Formats: EC2's `spot/instance-action` ({"action", "time"}) and `spot/termination-time`, Google's
-`instance/preempted` (TRUE) and `maintenance-event`, Azure's `scheduledevents`, and a bare RFC 3339 time. An empty file
-is a notice too: `touch` is all that a script needs.
+Reading a notice is pure. Formats: EC2's `spot/instance-action` ({"action", "time"}) and `spot/termination-time`,
+Google's `instance/preempted` (TRUE) and `maintenance-event`, Azure's `scheduledevents`, and a bare RFC 3339 time. An
+empty file is a notice too: `touch` is enough for a script.
 """
 
 from datetime import UTC
@@ -21,7 +21,7 @@ WELL_KNOWN = {
     "gcp": "http://metadata.google.internal/computeMetadata/v1/instance/preempted",
     "azure": "http://169.254.169.254/metadata/scheduledevents?api-version=2020-07-01",
 }
-PARTING: Micros = 1 * SECOND  # of a notice, kept for the last words to the server
+PARTING: Micros = 1 * SECOND  # at the end of a notice, reserved for the last messages to the server
 _NO = frozenset({"", "false", "none", "no", "0", "migrate_on_host_maintenance"})
 _YES = frozenset({"true", "yes", "1", "terminate_on_host_maintenance"})
 _UNDERSTOOD = 'Write the instant in RFC 3339, "true", "false", or what EC2, Google or Azure answer.'
@@ -29,15 +29,15 @@ _LEAVING = frozenset({"preempt", "terminate", "reboot", "redeploy"})  # of Azure
 
 
 class TerminationNotice(Struct, frozen=True):
-    """This machine goes away, at an instant if that is known."""
+    """The announced end of this machine, with its time if known."""
 
     ends_at: Instant | None = None
 
 
 def read_notice(text: str, machine: str = "") -> TerminationNotice | None:
-    """What a notice says; None while there is none. Azure tells all machines of a set of each: `machine` is this one's.
+    """Read a notice; None if it announces nothing. Raises BadInput for an unknown format.
 
-    Refuses what it cannot read with BadInput.
+    Azure lists the events of all machines of a set: `machine` is the name of this one.
     """
     said = text.strip()
     if said.lower() in _NO:
@@ -64,7 +64,7 @@ def _read_document(text: str, machine: str) -> TerminationNotice | None:
 
 
 def _soonest(events: Any, machine: str) -> TerminationNotice | None:
-    """The first of Azure's events that takes this machine away."""
+    """Return the first of Azure's events that takes this machine away."""
     ours = [event for event in events if isinstance(event, dict) and _is_ours(event, machine)]
     times = [_instant(event["NotBefore"]) if event.get("NotBefore") else None for event in ours]
     known = [at for at in times if at is not None]
@@ -79,7 +79,7 @@ def _is_ours(event: dict[str, Any], machine: str) -> bool:
 
 
 def _instant(value: Any) -> Instant:
-    """RFC 3339, or HTTP's spelling, which Azure uses."""
+    """Parse RFC 3339, or the HTTP date that Azure uses."""
     try:
         return parse_instant(str(value))
     except BadInput:
@@ -92,10 +92,10 @@ def _instant(value: Any) -> Instant:
 
 
 def time_left(notice: TerminationNotice, now: Instant) -> Micros | None:
-    """How long work may go on under a notice; None when it does not say."""
+    """Return the time that work may continue under a notice; None if the notice has no time."""
     return None if notice.ends_at is None else max(0, notice.ends_at - now - PARTING)
 
 
 def shown(notice: TerminationNotice) -> str:
-    """When the machine goes, for a log line."""
+    """Return the time at which the machine goes away, for a log line."""
     return "soon" if notice.ends_at is None else format_instant(notice.ends_at)

@@ -1,4 +1,4 @@
-"""Watching for a termination notice: a file that appears, or a cloud's metadata that changes."""
+"""A watch for a termination notice: a file that appears, or a change in a cloud's metadata."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -14,17 +14,17 @@ if TYPE_CHECKING:
     from horae.outbound.fetch import Outbound, OutboundAnswer
     from horae.worker.worker import WorkerProcess
 
-LOOK = 1.0  # seconds between two looks: the shortest notice is 30
+LOOK = 1.0  # seconds between two checks: the shortest notice is 30
 PATIENCE = 2.0  # seconds for an answer
 AZURE_NAME = "/metadata/instance/compute/name"
 AWS_TOKEN = "/latest/api/token"
-# Google and Azure answer only those who say that they mean it; others ignore these.
+# Google and Azure answer only requests with their header; other services ignore it.
 HEADERS = {"Metadata-Flavor": "Google", "Metadata": "true"}
 log = structlog.get_logger("horae.worker")
 
 
 async def watch_for_notice(clock: Clock, file: str = "", url: str = "") -> TerminationNotice:
-    """Return when a notice is there: in a file, or at a URL or one of the clouds' well-known ones (aws, gcp, azure)."""
+    """Wait for a notice in a file, at a URL, or at a cloud's well-known URL (aws, gcp, azure); return it."""
     source = _Url(WELL_KNOWN.get(url, url)) if url else None
     try:
         while True:
@@ -40,7 +40,7 @@ async def watch_for_notice(clock: Clock, file: str = "", url: str = "") -> Termi
 
 
 def _in_file(path: Path) -> TerminationNotice | None:
-    """A file that is there is a notice, whatever it says, unless it says that there is none."""
+    """Read a notice from a file. Any existing file is a notice, unless its text says that there is none."""
     try:
         text = path.read_text(errors="replace")
     except OSError:
@@ -52,7 +52,7 @@ def _in_file(path: Path) -> TerminationNotice | None:
 
 
 class _Url:
-    """One place that is asked; what goes wrong there is said once, and is no notice."""
+    """One URL to poll. A problem there is logged once and is not a notice."""
 
     def __init__(self, url: str) -> None:
         self._url = url
@@ -67,10 +67,10 @@ class _Url:
             if answer.status == 401:  # EC2's second version of the service wants a token
                 await self._fetch_token()
                 answer = await self._get(self._url)
-            if answer.status != 200:  # 404 is how EC2 says that there is none
+            if answer.status != 200:  # EC2 answers 404 without a notice
                 return None
             return read_notice(_text(answer), await self._machine_of(_text(answer)))
-        except Exception as error:  # whatever stands between a machine and its metadata
+        except Exception as error:  # any problem between a machine and its metadata
             self._say(str(error) or type(error).__name__)
             return None
 
@@ -84,7 +84,7 @@ class _Url:
             log.warning("cannot read the termination notice", url=self._url, problem=problem)
 
     async def _machine_of(self, text: str) -> str:
-        """This machine's name as Azure knows it, when its events are what is read."""
+        """Return Azure's name of this machine, if the answer is Azure's list of events."""
         if '"Events"' not in text:
             return ""
         if self._machine is None:
@@ -105,7 +105,10 @@ class _Url:
         return await self._outbound().fetch(method, url, headers=headers, within=PATIENCE)
 
     def _outbound(self) -> "Outbound":
-        """Made when first used. Whoever runs the worker names this one host, wherever it is: nothing else is called."""
+        """Return the client, created at its first use.
+
+        The worker's owner names this one host, wherever it is: no other host is called.
+        """
         if self._made is None:
             from horae.outbound.allow import Allowed
             from horae.outbound.fetch import Outbound
@@ -124,5 +127,5 @@ def _at_same_host(url: str, path: str, query: str = "") -> str:
 
 
 async def drain_on_notice(worker: "WorkerProcess", clock: Clock, file: str, url: str) -> None:
-    """Have a worker leave in time when its machine is about to go."""
+    """Have a worker leave in time before its machine is taken away."""
     worker.leave_by(await watch_for_notice(clock, file, url))
