@@ -1,4 +1,4 @@
 """Tables and SQL of the kernel: the contract, the schema, scripts by noun, and two drivers beneath them.
 
-`engine` imports `store.contract`; nobody else opens a store but `cli db` and `cli doctor --offline`.
+`engine` imports `store.contract`. Apart from it, only `cli db` and `cli doctor --offline` open a store.
 """

@@ -1,4 +1,4 @@
-"""Facts that `horae doctor` reads from a store: its version, settings, and what holds it up. The doctor judges them."""
+"""Facts that `horae doctor` reads from a store: its version, its settings and causes of delay. The doctor judges them."""
 
 import shutil
 
@@ -64,7 +64,7 @@ async def examine(driver: Driver, now: int) -> Facts:
 
 
 def _sqlite() -> Script[dict[str, str]]:
-    """Read the settings of the writer's connection, which are the ones that count."""
+    """Read the settings of the writer's connection; other connections may have others, which do not matter."""
     values = []
     for statement in _SQLITE:
         rows = yield Fetch(statement)

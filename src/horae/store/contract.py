@@ -1,4 +1,4 @@
-"""The store's contract: what it stores and how that moves. tests/store_contract tests the promise of each docstring.
+"""The store's contract: all operations that the engine uses. tests/store_contract tests the promise of each docstring.
 
 There is one implementation for both drivers: every method runs a script in one transaction.
 """
@@ -54,12 +54,12 @@ CANCEL_PAUSE = 0.05  # seconds
 
 
 class Store:
-    """The store: strongly consistent, durable when a call returns, shared by any number of servers on PostgreSQL."""
+    """A store: strongly consistent, durable when a call returns, shared by any number of servers on PostgreSQL."""
 
     def __init__(self, driver: Driver, env: Env) -> None:
         self.driver = driver
         self.env = env
-        self.bounds: QuotaBounds = UNBOUNDED  # the quotas that this server knows
+        self.bounds: QuotaBounds = UNBOUNDED  # room under quotas, as last read by this server
         self.timings = Timings()
         self._kin = Kin()
         self.made: Topic[Sequence[Parcel]] = Topic("made")  # executions were stored for the first time
@@ -72,12 +72,12 @@ class Store:
 
     @timed
     async def write_slowly(self, make: ScriptFactory[T]) -> T:
-        """Run a script that changes much in one transaction, planned by the tables' sizes, without a timeout."""
+        """Run a script that changes many rows in one transaction, planned by the tables' sizes, without a timeout."""
         return await self.driver.write(make, hot=False)
 
     @timed
     async def write_between(self, make: ScriptFactory[T]) -> T:
-        """Run a script that computes much in one transaction; the process does other work between its statements."""
+        """Run a script with long computations in one transaction; the process does other work between statements."""
         return await self.driver.write_between(make)
 
     @timed
@@ -107,9 +107,9 @@ class Store:
 
         Due items go to the takers, which are waiting exchanges, if their numbers are free and their sessions are not
         locked.
+
         Raises JobMoved when a job has another version than the resolved one, TwinRequests when two requests share an
-        idempotency key, and OverQuota when `bounds`, or the quotas that this server knows, leave no room. Then nothing
-        is
+        idempotency key, and OverQuota when `bounds`, or this server's own bounds, leave no room. Then nothing is
         written.
         """
         done = await self._submit(submissions, takers, paused, self.bounds if bounds is None else bounds)
@@ -144,18 +144,15 @@ class Store:
         arising: exchanges.Arising | None = None,
         parked: Sequence[exchanges.Parked] = (),
     ) -> exchanges.Exchanged:
-        """Settle outcomes and claim for exchanges whose number is next.
+        """Settle outcomes, and claim for exchanges whose number is next.
 
-        A report moves only what overlaps running slices of its session and attempt. No item is given to two sessions.
-        Each claim starts a new attempt. A session that is not live changes nothing and gets nothing.
+        A report moves only items in running slices of its session and attempt. No item is given to two sessions. Each
+        claim starts a new attempt. A session that is not live changes nothing and gets nothing.
 
-        Dependents of ended executions are told in the same transaction, and each is started once, when its last
-        upstream
-        ended. Workflows of ended steps advance in the same transaction; the steps that follow are started, and may be
-        handed
-        out at once from the lanes that are `arising`. `parked` exchanges of these sessions share what is claimed; the
-        number
-        of each that gets something is taken.
+        The joins of dependents are advanced in the same transaction. Each dependent is started once, when its last
+        upstream has ended. Workflows of ended steps advance in the same transaction, too. The steps that follow are
+        started, and may be granted at once, from the lanes that `arising` returns. `parked` exchanges of these sessions
+        take part in the claim; the number of each that gets something is taken.
         """
         now, chance = self.env.now(), rng or self.env.rng
         new_id, kin = self.env.new_id, self._kin
@@ -167,7 +164,7 @@ class Store:
     async def look(self, heads: Sequence[exchanges.Head]) -> list[exchanges.Reply]:
         """Return the answers to exchanges that report nothing and find no work, as `exchange` would decide them.
 
-        Nothing is locked or written: an exchange that only goes on waiting costs a share of one read.
+        Nothing is locked or written. All exchanges that only go on waiting share one read.
         """
         return await self.driver.read(lambda: exchanges.look(heads))
 
@@ -183,7 +180,10 @@ class Store:
     async def answer_empty(
         self, numbers: Sequence[tuple[UUID, int, int]]
     ) -> dict[tuple[UUID, int], tuple[exchanges.Emptied, bool]]:
-        """Take the numbers of exchanges that end without work, unless a claim was first. This is the heartbeat."""
+        """Take the numbers of exchanges that end without work, unless a claim took them first.
+
+        This is the heartbeat of their sessions.
+        """
         now = self.env.now()
         return await self.driver.write(lambda: exchanges.answer_empty(numbers, now))
 
@@ -202,7 +202,7 @@ class Store:
         return await self.driver.write(lambda: promote.promote_due(low, now, limit, rank))
 
     async def open_gate(self, job: UUID, limit: int, rank: promote.Ranker) -> promote.Promoted:
-        """Queue slices that waited until their job was resumed."""
+        """Queue slices that waited for their job to be resumed."""
         now = self.env.now()
         return await self.driver.write(lambda: promote.open_gate(job, limit, rank, now))
 
@@ -211,15 +211,14 @@ class Store:
         return await self.driver.read(promote.gates_left_open)
 
     async def next_wake(self) -> Instant | None:
-        """Return when the earliest waiting slice is due."""
+        """Return the instant at which the earliest waiting slice is due."""
         return await self.driver.read(promote.next_wake)
 
     async def look_at_joins(self, limit: int) -> tuple[int, Effects]:
         """Decide due joins with other jobs; return the number of joins, and the effects.
 
-        An execution that cannot run because an upstream failed ends as skipped, with the cause. One that waited too
-        long ends as
-        its job says. Dependents of both are told in the same transaction.
+        An execution that cannot run because an upstream failed ends as skipped, with the cause. An execution that
+        waited too long ends as its job defines. Joins that depend on either are advanced in the same transaction.
         """
         now = self.env.now()
         count, effects = await self.driver.write(lambda: due_joins.check_with_effects(limit, self.env.new_id, now))
@@ -228,7 +227,7 @@ class Store:
         return count, effects
 
     async def next_join(self) -> Instant | None:
-        """Return when the earliest join is due."""
+        """Return the instant at which the earliest join is due."""
         return await self.driver.read(joins.next_due)
 
     @timed
@@ -236,14 +235,13 @@ class Store:
         """End overdue executions that no worker holds; return the number of parcels checked, and the effects.
 
         An execution that was queued for longer than its job's `timeouts.queue`, or did not end within `timeouts.total`
-        after it
-        was due, fails with that reason, once. Dependents are told in the same transaction.
+        after it was due, fails with that reason, once. Its dependents advance in the same transaction.
         """
         now = self.env.now()
         return await self.driver.write(lambda: timeouts.end_overdue(limit, self.env.new_id, now))
 
     async def mark_lost(self, session: UUID, last_seen: Instant) -> bool:
-        """End a session that was silent since `last_seen`; return False when it was not."""
+        """End a session that was silent since `last_seen`; return False if it was not silent."""
         now = self.env.now()
         return await self.driver.write(lambda: rescues.mark_lost(session, last_seen, now))
 
@@ -251,9 +249,8 @@ class Store:
     async def rescue(self, session: UUID, limit: int, *, charge: bool = True) -> Effects | None:
         """Take one batch of slices back from a session that has ended; return None while it is live.
 
-        Each slice is taken back once, whoever tries. A lost at-most-once item ends. Other items are queued with their
-        rank, one
-        item at a time, until the limit of losses.
+        Each slice is taken back once, even if several servers try. A lost at-most-once item ends. Other items are
+        queued with their rank, one item at a time, until the limit of losses.
         """
         now = self.env.now()
         return await self.driver.write(
@@ -261,7 +258,7 @@ class Store:
         )
 
     async def watched(self) -> list[tuple[UUID, str, Instant, bool]]:
-        """Return live sessions, and ended ones that still own something: (id, state, last_seen, owns)."""
+        """Return live sessions, and ended ones that still own slices: (id, state, last_seen, owns)."""
         return await self.driver.read(rescues.watched)
 
     async def close_session(self, session: UUID) -> bool:
@@ -273,9 +270,8 @@ class Store:
     async def cancel(self, parcel: UUID, item: int, reason: str) -> tuple[cancels.Cancelled, UUID | None]:
         """Cancel an item, or ask its worker to stop it. An item that has ended stays as it ended.
 
-        An item that moves between shelves is tried again, first at once, then at intervals. Raises Busy when it cannot
-        be
-        caught; then nothing has changed.
+        An item that moves between shelves is tried again, first at once, then at intervals. Raises Busy when every try
+        met it between two shelves; then nothing has changed.
         """
         for tried in range(CANCEL_TRIES + CANCEL_PAUSES):
             if tried >= CANCEL_TRIES:
@@ -287,32 +283,32 @@ class Store:
             if verdict != "moving":
                 self.started(done)
                 return verdict, session
-        raise Busy("The execution was on its way from one state to another whenever it was to be cancelled.")
+        raise Busy("The execution was changing its state at every attempt to cancel it.")
 
     @timed
     async def register(self, namespace: int, presence: Register, key: str = "") -> Session:
-        """Make a live session for a worker, in the epoch of the store at the commit.
+        """Create a live session for a worker, in the epoch of the store at the commit.
 
         `key` is the id of the worker's key.
         """
-        id, now = self.env.new_id(), self.env.now()
-        return await self.driver.write(lambda: presences.register(id, namespace, presence, now, key))
+        session_id, now = self.env.new_id(), self.env.now()
+        return await self.driver.write(lambda: presences.register(session_id, namespace, presence, now, key))
 
-    async def session(self, id: UUID) -> Session | None:
+    async def session(self, session_id: UUID) -> Session | None:
         """Return one session."""
-        return await self.driver.read(lambda: presences.session(id))
+        return await self.driver.read(lambda: presences.session(session_id))
 
     async def some_sessions(self, ids: Sequence[UUID]) -> dict[UUID, Session]:
-        """Return those of these sessions that exist, without what they run."""
+        """Return these sessions if they exist, without their running slices."""
         return await self.driver.read(lambda: presences.some_sessions(ids))
 
     async def sessions(self, namespace: int, ended_after: Instant, limit: int = 1000) -> list[Session]:
-        """Return sessions that exist, and those that ended lately, newest first; namespace 0 means all."""
+        """Return sessions that have not ended and those that ended lately, newest first; namespace 0 means all."""
         return await self.driver.read(lambda: presences.sessions(namespace, ended_after, limit))
 
-    async def ask_drain(self, id: UUID) -> bool:
+    async def ask_drain(self, session_id: UUID) -> bool:
         """Ask a worker to finish and leave."""
-        return await self.driver.write(lambda: presences.ask_drain(id))
+        return await self.driver.write(lambda: presences.ask_drain(session_id))
 
     async def standing(self) -> epochs.Standing:
         """Return the store's epoch, which grows with every restore and failover, and its installation."""
@@ -330,7 +326,7 @@ class Store:
     async def ensure_lane(
         self, namespace: int, queue: str, needs: tuple[str, ...], share: str = ""
     ) -> tuple[Queue, lanes.Lane]:
-        """Find or make a queue and one of its lanes; concurrent callers get the same."""
+        """Find or create a queue and one of its lanes; concurrent callers get the same ones."""
         now = self.env.now()
         return await self.driver.write(lambda: lanes.ensure_lane(namespace, queue, needs, share, now))
 
@@ -342,9 +338,9 @@ class Store:
         """Return jobs whose executions must not start."""
         return await self.driver.read(lanes.paused_jobs)
 
-    async def job(self, id: UUID, namespace: int) -> jobs.StoredJob | None:
+    async def job(self, job_id: UUID, namespace: int) -> jobs.StoredJob | None:
         """Return a job by its id, even a deleted one."""
-        return await self.driver.read(lambda: jobs.by_id(id, namespace))
+        return await self.driver.read(lambda: jobs.by_id(job_id, namespace))
 
     async def job_named(self, namespace: int, name: str) -> jobs.StoredJob | None:
         """Return the job that has a name now."""
@@ -362,13 +358,11 @@ class Store:
     async def fire(
         self, limit: int, lead: Lead, low: due.Mark = due.FIRST, holds: Delays = NO_DELAYS
     ) -> fires.FireResult:
-        """Decide timers that are due since `low`: their ledger rows, parcels and advance in one transaction.
+        """Decide timers that are due since `low`: write ledger rows and parcels, and advance them, in one transaction.
 
-        A nominal fire is decided once, by whichever server comes first. A trigger that cannot be decided is set aside
-        with the
-        reason and tried again later; the others fire. `holds` names held queues and jobs whose circuit is not closed:
-        their
-        fires are queued, and the ledger records the cause.
+        Each nominal fire is decided once, by the first server that locks the timer. A trigger that cannot be decided is
+        set aside with the reason and tried again later; the others fire. `holds` names held queues and jobs whose
+        circuit is not closed: their fires are queued, and the ledger records the cause.
         """
         now = self.env.now()
         bounds = self.bounds
@@ -377,7 +371,7 @@ class Store:
         return done
 
     async def next_fire_at(self, low: due.Mark = due.FIRST) -> Instant | None:
-        """Return when the earliest timer is due."""
+        """Return the instant at which the earliest timer is due."""
         return await self.driver.read(lambda: due.next_fire_at(low), hot=True)
 
     async def troubled_triggers(self) -> int:
@@ -386,6 +380,6 @@ class Store:
 
     @timed
     async def change(self, make: Callable[[Instant], Script[T]]) -> T:
-        """Run a change composed of scripts, at one instant, in one transaction."""
+        """Run a script that is made for the present instant, in one transaction."""
         now = self.env.now()
         return await self.driver.write(lambda: make(now))

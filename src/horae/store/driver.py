@@ -1,4 +1,4 @@
-"""The driver protocol that both databases implement, and what their drivers share."""
+"""The driver protocol that both databases implement, and functions that their drivers share."""
 
 from collections import Counter
 from collections.abc import Awaitable, Callable, Iterable, Sequence
@@ -16,42 +16,41 @@ Before = Callable[[Op], Awaitable[None]]
 
 
 class Read(Protocol):
-    """Runs a read-only script."""
+    """A function that runs a read-only script."""
 
     async def __call__(self, make: ScriptFactory[T]) -> T: ...
 
 
-REPEATS = 10  # how often a script may lose a race before its caller is told that the store is busy
+REPEATS = 10  # restarts of a script that loses races, before it raises Busy
 
 
 class Driver(Protocol):
-    """Runs scripts, each in one transaction.
+    """A runner of scripts, each in one transaction.
 
-    StoreUnavailable is raised when no connection is available, when one breaks, and when a disk is full or read-only.
-    Its
+    Raises StoreUnavailable when no connection is available, when one breaks, and when a disk is full or read-only. Its
     `fields["unknown"]` is true when the transaction may have been committed nevertheless. Other errors propagate.
     """
 
     dialect: str  # of SQL; only the store branches on it
     is_shared: bool  # whether other servers may have the store open
     before: Before | None  # awaited before each statement; tests stop scripts here
-    retries: int  # how often a deadlock or a serialization failure repeated a script
-    statements: Counter[str]  # how often each statement ran, by name
+    retries: int  # repetitions of scripts after a deadlock or a serialization failure
+    statements: Counter[str]  # number of executions of each statement, by name
     epoch_met: Topic[None]  # the store began a new epoch, as after a failover
 
     async def write(self, make: ScriptFactory[T], *, hot: bool = True) -> T:
         """Run a script in one transaction that is durable when this returns.
 
-        When it raises, nothing of the transaction remains. A deadlock or `Again` restarts the script.
+        If the script raises, the transaction is rolled back. A deadlock or `Again` restarts the script.
         """
         ...
 
     async def write_between(self, make: ScriptFactory[T]) -> T:
-        """Run a script that computes much, as `write` does; the process does other work between its statements."""
+        """Run a script with long computations, as `write` does; the process does other work between its statements."""
         ...
 
     async def change(self, op: Provided) -> bool:
-        """Run this op as a transaction, durable when this returns; return False when a condition failed."""
+        """Run this op as a transaction that is durable when this returns; return False when a condition failed."""
         ...
 
     async def rewrite(self, make: ScriptFactory[T]) -> T:
@@ -90,18 +89,17 @@ class Driver(Protocol):
         ...
 
     async def expire(self, before: Instant, batch: int = 1000, longer: Sequence[Longer] = ()) -> int:
-        """Forget parcels that were made and ended before an instant and that nothing live needs; return their number.
+        """Delete parcels that were made and ended before an instant and that nothing live needs; return their number.
 
-        Parcels kept for `longer` stay, and then only what is cheap to drop is dropped here. Each call is a short step:
-        zero means
-        that nothing is left.
+        Parcels that namespaces retain for `longer` stay. If there are such namespaces, only parcels that are cheap to
+        delete are deleted here. Each call is a short step; zero means that nothing is left.
         """
         ...
 
     async def expire_fires(self, low: Instant, before: Instant, batch: int = 1000) -> int:
-        """Forget the ledger's rows before an instant, unless they were decided since; return their number.
+        """Delete the ledger's rows before an instant, unless they were decided since; return their number.
 
-        Rows before `low` were handled in an earlier step. Each call is a short step: zero means that nothing is left.
+        Rows before `low` were deleted in an earlier step. Each call is a short step; zero means that nothing is left.
         """
         ...
 
@@ -115,17 +113,17 @@ class Driver(Protocol):
         ...
 
     def tell_owner(self, owner: str) -> None:
-        """Name this process to others that try to open a store that is not shared."""
+        """Record the name of this process, for processes that try to open a store that is not shared."""
         ...
 
     async def ping(self) -> None:
-        """Prove that the store answers."""
+        """Check that the store answers."""
         ...
 
     async def check_room(self) -> None:
-        """Prove that the store's disk has room, without a change. Raises StoreUnavailable.
+        """Check that the store's disk has room, without a change. Raises StoreUnavailable.
 
-        A successful write proves nothing: after a disk is full, writes still find room in allocated pages for a while.
+        A successful write proves nothing: on a full disk, writes still find room in allocated pages for a while.
         """
         ...
 
@@ -175,7 +173,7 @@ async def run_async(script: Script[T], execute: Callable[[Op], Awaitable[Rows]])
 
 
 def alone(op: Provided) -> ScriptFactory[bool]:
-    """Make a script of a single conditional change."""
+    """Return a script of a single conditional change."""
 
     def script() -> Script[bool]:
         rows = yield op
@@ -185,7 +183,7 @@ def alone(op: Provided) -> ScriptFactory[bool]:
 
 
 def one(statement: Statement, *params: Any) -> ScriptFactory[Rows]:
-    """Make a script of a single statement."""
+    """Return a script of a single statement."""
 
     def script() -> Script[Rows]:
         return (yield Fetch(statement, params))

@@ -1,10 +1,8 @@
 """The store's epoch: it grows whenever the store may have gone back in time, so that old tokens become invalid.
 
-One backup may be restored many times, in places that know nothing of each other, and may be older than restores that
-came
-after it, so counting up from the stored epoch could give one epoch twice. A new epoch is therefore at least the number
-of
-seconds since 2026: whichever begins later is greater, wherever it begins. It fits 31 bits until 2094, its tokens 63.
+One backup may be restored many times and in several independent places. Counting up from the stored epoch could
+therefore give the same epoch twice. So a new epoch is at least the number of seconds since 2026: an epoch that begins
+later is greater, wherever it begins. It fits into 31 bits until 2094, and its tokens into 63.
 """
 
 from collections.abc import Callable
@@ -44,8 +42,9 @@ _FORGET_SERVERS = Statement("forget_servers", "DELETE FROM servers")
 
 
 def grow(now: Instant, above: int = 0) -> Script[int]:
-    """Begin an epoch greater than the store's, `above` and the current second; end all older sessions without charging
-    them.
+    """Begin an epoch greater than the store's, `above` and the current second; end all older sessions.
+
+    The executions of these sessions are not charged with a loss.
     """
     epoch = int((yield Fetch(_GROW, (max(above, (now - BEGINNING) // SECOND),)))[0][0])
     yield from end_old_epochs(epoch, now)
@@ -62,15 +61,17 @@ class Standing(Struct, frozen=True):
 def standing() -> Script[Standing]:
     """Return the store's epoch and installation."""
     known: dict[str, str] = dict((yield Fetch(_STANDING)))
-    former = frozenset(UUID(id) for id in known.get("former_installations", "").split(",") if id)
+    former = frozenset(
+        UUID(installation_id) for installation_id in known.get("former_installations", "").split(",") if installation_id
+    )
     return Standing(int(known["epoch"]), Installation(UUID(known["installation"]), former))
 
 
 def renew(new_id: Callable[[], UUID], now: Instant, replaced: Standing | None = None) -> Script[int]:
     """Make a restored or copied store an installation of its own; return its new epoch.
 
-    It becomes another installation than the store it was copied from and the one it replaces. The servers that it lists
-    serve the original, so they are removed: workers must not be sent there.
+    Its installation differs from that of the copied store and from that of the replaced store. The servers that it
+    lists serve the original. They are removed, because workers must not be sent there.
     """
     before = yield from standing()
     former = before.installation.former | {before.installation.id}
@@ -86,9 +87,8 @@ def renew(new_id: Callable[[], UUID], now: Instant, replaced: Standing | None = 
 def on_place(timeline: str, database: str, new_id: Callable[[], UUID], now: Instant, above: int = 0) -> Script[int]:
     """Record PostgreSQL's timeline, cluster and database; begin an epoch when they have changed.
 
-    Return the store's epoch. A new epoch is greater than `above`, the last one that the caller saw: a failover may have
-    lost
-    it.
+    Return the store's epoch. A new epoch is greater than `above`, the last epoch that the caller saw, because a
+    failover may have lost that one.
 
     Another timeline means a failover or a restore of the cluster. Another cluster or database, or a row that another
     transaction wrote, means a copy: a restored dump, or a database created from this one.

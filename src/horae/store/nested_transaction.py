@@ -1,8 +1,7 @@
-"""Run engine code in one transaction of the store: all of it, or none.
+"""Transactions around engine code: all of its store operations take effect, or none.
 
-The engine's own code runs inside a script here. Each store operation that it awaits is a statement of that script, so
-it
-sees its own writes, and nothing remains when it raises.
+The engine's code runs inside a script here. The statements of each store operation that it awaits become statements of
+that script. So the code sees its own writes, and all of them are rolled back when it raises.
 """
 
 from collections.abc import Callable, Coroutine, Generator
@@ -19,7 +18,7 @@ T = TypeVar("T")
 
 
 class Within:
-    """A driver whose scripts are parts of a larger one."""
+    """A driver that runs its scripts as parts of a larger script."""
 
     def __init__(self, driver: Driver) -> None:
         self.dialect = driver.dialect
@@ -46,9 +45,9 @@ class _Part(Generic[T]):
 
 
 def together(outer: Store, env: Env, work: Callable[[Store], Coroutine[Any, Any, T]]) -> ScriptFactory[T]:
-    """Make a script of code that uses a store; the code may await nothing else.
+    """Return a script that runs code that uses a store; the code may await nothing else.
 
-    It acts for the caller. Raises Busy when a part failed but the code went on.
+    It runs in the caller's context. Raises Busy when a part failed but the code went on.
     """
     context = copy_context()
 
@@ -61,7 +60,7 @@ def together(outer: Store, env: Env, work: Callable[[Store], Coroutine[Any, Any,
                 rows = yield context.run(running.send, rows)
         except StopIteration as end:
             if driver.broken:
-                raise Busy("Somebody else changed the same things meanwhile.") from None
+                raise Busy("Another request changed the same rows at the same time.") from None
             result: T = end.value
             return result
         finally:

@@ -1,4 +1,4 @@
-"""Change a store that no server has open."""
+"""Changes of a store that no server has open."""
 
 from horae.env import Instant
 from horae.errors import Conflict, NotFound
@@ -15,8 +15,8 @@ async def pause_job(driver: Driver, namespace: str, name: str, reason: str, now:
     """Pause a job; return False when it was not active. Raises NotFound, or Conflict for another revision."""
     version = await schema_version(driver)
     if version != HEAD:
-        told = f"The store is at revision {version or 'none'}, and this program knows {HEAD}."
-        raise Conflict(told, "Use the program of the store's version, or run `horae db upgrade` first.")
+        message = f"The store is at revision {version or 'none'}, and this program knows {HEAD}."
+        raise Conflict(message, "Use the program of the store's version, or run `horae db upgrade` first.")
 
     def script() -> Script[bool]:
         space = yield from namespaces.named(namespace)

@@ -1,4 +1,4 @@
-"""Open a store by its URL; for PostgreSQL, with how many connections."""
+"""Opening a store by its URL; for PostgreSQL, with a number of connections."""
 
 from pathlib import Path
 
@@ -8,16 +8,16 @@ from horae.env import Env
 from horae.errors import BadInput
 from horae.store.driver import Driver
 
-# one more connection comes and goes: for partitions, migrations, backups, and the pulse when the database is silent
+# One more connection is opened at times: for partitions, migrations, backups, and to check a silent database.
 UPKEEP = 1
 _FORMS = "Use sqlite:///path/to/horae.db, sqlite:// (in memory) or postgresql://user:password@host/database."
 
 
 class Connections(Struct, frozen=True, kw_only=True):
-    """How many connections one process keeps, and PostgreSQL's own URL behind a pooler."""
+    """The number of connections that one process keeps, and PostgreSQL's own URL behind a pooler."""
 
-    hot: int = 4  # for hot operations: submit, claim, report, and reading one execution or job
-    cold: int = 4  # for everything else
+    hot: int = 4  # for frequent operations: submit, claim, report, and reading one execution or job
+    cold: int = 4  # for all other operations
     # PostgreSQL's own URL, when the store's URL leads to a pooler that switches connections between transactions
     direct: str = ""
 
@@ -31,7 +31,7 @@ DEFAULT = Connections()
 
 
 async def open_store_driver(url: str, env: Env, owner: str = "", connections: Connections = DEFAULT) -> Driver:
-    """Open the store that a URL names; `owner` names this process to others that try to open a SQLite file.
+    """Open the store that a URL names; other processes that try to open the same SQLite file are shown `owner`.
 
     The caller migrates it and closes it.
     """

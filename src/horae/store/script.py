@@ -2,8 +2,8 @@
 
 A script decides and names SQL; a driver (`sqlite/`, `postgres/`) runs it inside one transaction. So each operation is
 written once for both databases, tests can stop between any two statements, and a driver can restart a script after a
-deadlock. SQL is written in PostgreSQL's dialect with `$1` parameters. The SQLite driver drops what SQLite lacks (row
-locks, casts): its single writer is the lock.
+deadlock. SQL is written in PostgreSQL's dialect with `$1` parameters. The SQLite driver leaves out row locks and casts,
+which SQLite lacks: its single writer is the lock.
 """
 
 import re
@@ -22,11 +22,10 @@ ColumnType = Literal["uuid", "int", "bigint", "smallint", "text", "bytea", "bool
 
 
 class Statement(Struct, frozen=True):
-    """One SQL text with a name, for tests, plans and statistics.
+    """A SQL text with a name for tests, plans and statistics.
 
     A statement that reads for many given rows `at_once` is a single statement on SQLite, too: it selects from `given`
-    and
-    joins tables by their keys.
+    and joins tables by their keys.
     """
 
     name: str
@@ -41,20 +40,18 @@ class Statement(Struct, frozen=True):
 
 
 class Fetch(Struct, frozen=True):
-    """Run a statement and return its rows, including those of RETURNING."""
+    """A statement to run; it returns its rows, including those of RETURNING."""
 
     statement: Statement
     params: tuple[Any, ...] = ()
 
 
 class ForEach(Struct, frozen=True):
-    """Run a statement joined with given rows; the text calls them `given`.
+    """A statement to run with given rows; its text names them `given`.
 
     PostgreSQL runs it once over `unnest`, SQLite once per row unless it reads `at_once`. Rows of RETURNING or SELECT
-    are
-    returned together. The text must mean the same either way: each given row acts on its own, in the given order.
-    Further
-    parameters follow the given columns as `$k`.
+    are returned together. The text must mean the same either way: each given row acts on its own, in the given order.
+    Further parameters follow the given columns as `$k`.
     """
 
     statement: Statement
@@ -64,7 +61,7 @@ class ForEach(Struct, frozen=True):
 
 
 class Insert(Struct, frozen=True):
-    """Insert rows; `conflict` may be an ON CONFLICT clause, `returning` a column list of the inserted rows."""
+    """Rows to insert; `conflict` may be an ON CONFLICT clause, `returning` a column list of the inserted rows."""
 
     table: str
     columns: tuple[tuple[str, ColumnType], ...]
@@ -74,11 +71,10 @@ class Insert(Struct, frozen=True):
 
 
 class Among(Struct, frozen=True):
-    """Run a statement over a set of ids at once; the text says `= ANY($1)`, further parameters follow as `$2`.
+    """A statement to run over a set of ids at once; its text has `= ANY($1)`, further parameters follow as `$2`.
 
-    Use it to read many rows, and for tables without an index on these ids: it is one statement, where `ForEach` runs
-    one per
-    row on SQLite.
+    Use it to read many rows, and for tables without an index on these ids: it is one statement on SQLite, too, where
+    `ForEach` runs one per row.
     """
 
     statement: Statement
@@ -87,13 +83,13 @@ class Among(Struct, frozen=True):
 
 
 class Lock(Struct, frozen=True):
-    """Take transaction-level advisory locks on these names, in sorted order. SQLite's writer is the lock.
+    """Transaction-level advisory locks on these names, taken in sorted order. SQLite's writer is the lock.
 
     The `shared` name is taken first and excludes only transactions that take it as a plain name.
 
-    Or lock a `table` against transactions that select from it FOR KEY SHARE: it waits for earlier ones, and later ones
-    see
-    what this one commits. A table's lock precedes the statement's snapshot; a row's lock does not.
+    With `table`: a lock of a table against transactions that select from it FOR KEY SHARE. It waits for earlier ones,
+    and later ones see this transaction's changes. A table's lock precedes the statement's snapshot; a row's lock does
+    not.
     """
 
     names: tuple[str, ...] = ()
@@ -104,7 +100,7 @@ class Lock(Struct, frozen=True):
 class Together(Struct, frozen=True):
     """Independent changes of different rows, in one round trip.
 
-    They run in no particular order, none sees another's effect, and they return no rows.
+    They run in no particular order, no change sees the effect of another, and they return no rows.
     """
 
     changes: Sequence[Fetch | ForEach | Insert]
@@ -118,7 +114,8 @@ class Together(Struct, frozen=True):
 class Provided(Struct, frozen=True):
     """Changes that are made only if each condition finds all of its rows, in one round trip.
 
-    The answer is one row: whether they were made. Conditions select and may lock; changes see nothing of one another.
+    The result is one row with one boolean: true if the changes were made. Conditions select and may lock. No change
+    sees the effect of another.
     """
 
     conditions: Sequence[ForEach]
@@ -137,11 +134,11 @@ ScriptFactory = Callable[[], Script[T]]
 
 
 class Again(Exception):
-    """A script lost a race that it foresaw: restart it in a new transaction."""
+    """A script lost an expected race: the driver restarts it in a new transaction."""
 
 
 def with_given(given: str, text: str) -> str:
-    """Put `WITH given ...` before a statement that may have a WITH of its own."""
+    """Prepend `WITH given ...` to a statement that may have a WITH of its own."""
     own = _OWN_WITH.match(text)
     if own is None:
         return f"{given} {text}"

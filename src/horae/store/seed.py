@@ -14,7 +14,7 @@ _PING = Statement("ping", "SELECT 1")
 _LITTLE_MEMORY = Statement(
     "little_memory", "SELECT set_config('work_mem', '64kB', true), set_config('temp_tablespaces', '', true)"
 )
-_MUCH = Statement("much", "SELECT count(*) FROM generate_series(1, 50000)")  # its rows do not fit into that memory
+_MUCH = Statement("much", "SELECT count(*) FROM generate_series(1, 50000)")  # too many rows for that memory
 _CLOCK = Statement("clock", "SELECT (extract(epoch FROM clock_timestamp()) * 1000000)::bigint")
 _NOTIFY = Statement("notify", "SELECT pg_notify('horae', $1)")
 _EPOCH = Statement("epoch", "SELECT value FROM store WHERE key = 'epoch'")
@@ -28,12 +28,12 @@ def version() -> Script[str | None]:
 
 
 def needs_migration() -> Script[bool]:
-    """Return whether tables or first rows are missing. Raises StoreTooNew."""
+    """Tell whether tables or first rows are missing. Raises StoreTooNew."""
     return needs_upgrade((yield from version())) or not (yield Fetch(_EPOCH))
 
 
 def first_rows(env: Env) -> ScriptFactory[None]:
-    """Give a store its identity, the default namespace and its default queue; existing rows stay."""
+    """Return a script that inserts a store's identity, its default namespace and queue; existing rows stay."""
 
     def script() -> Script[None]:
         now = env.now()
@@ -70,5 +70,5 @@ def clock() -> Script[Instant]:
 
 
 def notify(payload: str) -> Script[None]:
-    """Send a hint, outside of writing transactions: a notifying one takes a database-wide lock when it commits."""
+    """Send a hint. Use a transaction without writes: one that notifies takes a database-wide lock when it commits."""
     yield Fetch(_NOTIFY, (payload,))

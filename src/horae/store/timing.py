@@ -43,7 +43,7 @@ def timed(
     name = method.__name__
 
     @wraps(method)
-    async def keeping(self: S, /, *args: P.args, **kwargs: P.kwargs) -> R:
+    async def wrapper(self: S, /, *args: P.args, **kwargs: P.kwargs) -> R:
         monotonic = self.env.clock.monotonic
         begun = monotonic()
         try:
@@ -51,4 +51,4 @@ def timed(
         finally:
             self.timings.add(name, monotonic() - begun)
 
-    return keeping
+    return wrapper

@@ -1,4 +1,4 @@
-"""Deferred changes: those of many exchanges are sent to the store together, in as few statements as possible."""
+"""Deferred changes: changes of many exchanges are sent to the store together, in as few statements as possible."""
 
 from collections.abc import Hashable, Iterable, Sequence
 
@@ -10,9 +10,10 @@ Change = ForEach | Insert
 
 
 class Deferred:
-    """Independent changes of different rows.
+    """Independent changes of different rows that are made later.
 
-    They are made before anything reads what they change, before anything changes what they insert, and at the end.
+    The owner makes them before a statement reads rows that they change or changes rows that they insert, and at the end
+    of the transaction.
     """
 
     def __init__(self) -> None:
@@ -23,14 +24,14 @@ class Deferred:
         self._changes += changes
 
     def make(self, *more: Change) -> Script[None]:
-        """Make the deferred changes, and some more."""
+        """Make the deferred changes and these."""
         changes, self._changes = [*self._changes, *more], []
         if changes:
             yield Together(merged(changes))
 
 
 def merged(changes: Sequence[Change]) -> list[Change]:
-    """Merge changes of one kind, so that not every combination of changes is a statement of its own."""
+    """Merge changes of the same kind, so that there are few different statements."""
     kinds: dict[Hashable, list[Change]] = {}
     for change in changes:
         if change.rows:

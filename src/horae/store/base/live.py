@@ -1,4 +1,4 @@
-"""Find which executions have not ended."""
+"""Selection of executions that have not ended."""
 
 from collections.abc import Collection
 from uuid import UUID
@@ -7,7 +7,7 @@ from horae.model.base.ids import index_of, parcel_of
 from horae.store.script import Among, Script, Statement
 from horae.store.tables import SHELVES
 
-# One statement, so that it misses nothing that moves from shelf to shelf.
+# One statement, so that it does not miss a slice that moves from one shelf to another.
 LIVE_PARTS = Statement(
     "live_parts",
     " UNION ALL ".join(f"SELECT s.parcel, s.lo, s.hi FROM {shelf} s WHERE s.parcel = ANY($1)" for shelf in SHELVES),
@@ -15,11 +15,15 @@ LIVE_PARTS = Statement(
 
 
 def live_among(executions: Collection[UUID]) -> Script[set[UUID]]:
-    """Return those of these executions that have not ended; executions of one parcel are looked up together."""
-    parcels = dict.fromkeys(parcel_of(id) for id in executions)
+    """Return the executions that have not ended; executions of one parcel are looked up together."""
+    parcels = dict.fromkeys(parcel_of(execution) for execution in executions)
     found: dict[UUID, list[tuple[int, int]]] = {}
     for parcel, lo, hi in (yield Among(LIVE_PARTS, list(parcels))):
         found.setdefault(parcel, []).append((lo, hi))
     if not found:
         return set()
-    return {id for id in executions if any(lo <= index_of(id) < hi for lo, hi in found.get(parcel_of(id), ()))}
+    return {
+        execution
+        for execution in executions
+        if any(lo <= index_of(execution) < hi for lo, hi in found.get(parcel_of(execution), ()))
+    }

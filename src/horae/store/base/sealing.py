@@ -1,6 +1,6 @@
 """Names of the master keys that have sealed values of a store, never the keys themselves.
 
-A server with another key would seal values that the other servers cannot open, so the first use of a key is recorded.
+The first use of a key is recorded, because a server with another key would seal values that other servers cannot open.
 """
 
 from horae.env import Instant

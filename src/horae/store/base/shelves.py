@@ -113,7 +113,7 @@ def _history_row(f: FinishedSlice) -> tuple[object, ...]:
 
 
 def put_blobs(blobs: Iterable[tuple[UUID, int, bytes]]) -> Insert:
-    """Insert results that are stored by themselves; they replace those of an earlier attempt."""
+    """Insert results that are stored in rows of their own; they replace results of an earlier attempt."""
     newest = "ON CONFLICT (parcel, item) DO UPDATE SET content = excluded.content"
     return Insert("blobs", (*ITEM, ("content", "bytea")), list(blobs), conflict=newest)  # guard: result-stored-once
 
@@ -132,7 +132,7 @@ def json_or_none(value: object) -> str | None:
 
 
 def is_live(parcel: str, item: str) -> str:
-    """Return a condition that an item has not ended."""
+    """Return the SQL condition that an item has not ended."""
     found = " OR ".join(
         f"EXISTS (SELECT 1 FROM {shelf} s WHERE s.parcel = {parcel} AND s.lo <= {item} AND s.hi > {item})"
         for shelf in SHELVES

@@ -1,4 +1,4 @@
-"""Stored specs, parsed once each for store scripts."""
+"""Stored specs, each parsed once for store scripts."""
 
 from functools import lru_cache
 
@@ -20,5 +20,5 @@ _decode = msgspec.json.Decoder(_Limits).decode
 @lru_cache(maxsize=1024)
 def read_limits(spec: str) -> tuple[KeyLimit, ...]:
     """Return the limits in a job's spec, including its own concurrency and rate."""
-    said = _decode(spec)
-    return with_own(said.limits, said.concurrency, said.rate)
+    decoded = _decode(spec)
+    return with_own(decoded.limits, decoded.concurrency, decoded.rate)

@@ -1,4 +1,4 @@
-"""Backups: SQLite's own copy for a SQLite store, a portable file of all tables for PostgreSQL; and the way back."""
+"""Backup and restore: SQLite's own copy for a SQLite store, a portable file of all tables for PostgreSQL."""
 
 import gzip
 import os
@@ -45,7 +45,7 @@ class Page(Struct, tag="page"):
 
 
 class End(Struct, tag="end"):
-    """The last frame: what the file must hold."""
+    """The last frame, with the expected sums of all tables."""
 
     sums: dict[str, transfer.Sum]
 
@@ -54,9 +54,9 @@ Frame = Header | Page | End
 
 
 async def backup(driver: Driver, path: Path, env: Env) -> None:
-    """Write a copy of the store as it is at one instant; the file appears whole or not at all.
+    """Write a copy of the store at one instant; the file appears whole or not at all.
 
-    It may replace an older backup, but nothing else.
+    It may replace an older backup, but no other file.
     """
     refuse_precious(path)
     part = path.with_name(path.name + ".part")
@@ -71,10 +71,10 @@ async def backup(driver: Driver, path: Path, env: Env) -> None:
 
 
 async def restore(path: Path, url: str, env: Env, *, replace: bool = False) -> int:
-    """Put a backup in a store's place and begin a new epoch, which ends all sessions; tell the epoch.
+    """Put a backup in a store's place and begin a new epoch, which ends all sessions; return the epoch.
 
-    All or nothing, the epoch too: a restore that breaks off leaves the store as it was. Raises Conflict for a store
-    that has jobs, unless it is to be replaced, and for one whose servers run.
+    A restore that breaks off leaves the store and its epoch unchanged. Raises Conflict for a store that has jobs,
+    unless `replace` is true, and for a store with running servers.
     """
     kind = _magic(path)
     replaced = await _replaced(url, env) if replace else None
@@ -89,7 +89,7 @@ async def restore(path: Path, url: str, env: Env, *, replace: bool = False) -> i
 
 
 async def _replaced(url: str, env: Env) -> epochs.Standing | None:
-    """The epoch and identity of the store that goes; one that is not there or cannot be read has none to tell."""
+    """Return the epoch and installation of the store that is replaced; None if it is missing or cannot be read."""
     if url.startswith("sqlite:///") and not Path(url.removeprefix("sqlite:///")).exists():
         return None
     try:
@@ -108,16 +108,16 @@ async def _replaced(url: str, env: Env) -> epochs.Standing | None:
 
 
 def refuse_precious(path: Path) -> None:
-    """Raise for a file that may not be replaced: anything but a backup."""
+    """Raise for a file that may not be replaced because it is not a backup."""
     if not path.parent.is_dir():
-        raise BadInput(f"There is no folder {path.parent}.", "Make it, or name another file.", field="file")
+        raise BadInput(f"There is no folder {path.parent}.", "Create it, or name another file.", field="file")
     if path.with_name(path.name + ".lock").exists():
         raise BadInput(f"{path} is a store, not a backup.", "Name another file.", field="file")
     try:
         if path.exists():
             _magic(path)
     except BadInput:
-        raise BadInput(f"{path} is there and is not a backup.", "Name another file.", field="file") from None
+        raise BadInput(f"{path} exists and is not a backup.", "Name another file.", field="file") from None
 
 
 def _magic(path: Path) -> bytes:
@@ -129,7 +129,7 @@ def _magic(path: Path) -> bytes:
     for magic in (SQLITE_MAGIC, GZIP_MAGIC):
         if start.startswith(magic):
             return magic
-    raise BadInput(f"{path} is not a backup of Horae's.", "Name a file made by 'horae db backup'.", field="file")
+    raise BadInput(f"{path} is not a backup of Horae.", "Name a file made by 'horae db backup'.", field="file")
 
 
 async def _restore_file(path: Path, url: str, env: Env, replaced: epochs.Standing | None, replace: bool) -> int:
@@ -188,7 +188,10 @@ async def _read(path: Path, driver: Driver, env: Env, replaced: epochs.Standing 
 
 
 def _checked(path: Path) -> transfer.Sums:
-    """Read a portable file to its end before anything is changed; raises for one that is damaged or of another time."""
+    """Read a portable file to its end and return its sums, before any change of the store.
+
+    Raises BadInput for a damaged file, and for a file of another schema version.
+    """
     found = {str(table.name): transfer.Sum() for table in schema.metadata.sorted_tables}
     stated: transfer.Sums = {}
     try:

@@ -1,4 +1,4 @@
-"""Everything from one store into another, verified by row counts and checksums."""
+"""Copies of all tables from one store to another, verified by row counts and checksums."""
 
 from collections.abc import AsyncIterator, Awaitable, Callable
 from hashlib import blake2b
@@ -18,10 +18,10 @@ from horae.store.schema import whole as schema
 from horae.store.script import ColumnType, Fetch, Insert, Row, Rows, Script, Statement
 
 PAGE = 1000
-HEAVY_PAGE = 50  # of tables whose rows may hold hundreds of kilobytes
+HEAVY_PAGE = 50  # rows of tables with rows of up to hundreds of kilobytes
 HEAVY = {"parcels", "history", "logs", "blobs", "steps", "idempotency"}
-OCCUPIED = ("jobs", "parcels", "keys")  # a store with rows here is somebody's
-SERVED_FOR = 20 * SECOND  # a server seen since then is taken to run
+OCCUPIED = ("jobs", "parcels", "keys")  # a store with rows in one of these tables is in use
+SERVED_FOR = 20 * SECOND  # a server seen within this time counts as running
 
 _WEEK: Instant = 7 * 86_400 * SECOND
 _KINDS: dict[str, ColumnType] = {
@@ -32,7 +32,7 @@ Put = Callable[[Table, Rows], Awaitable[None]]
 
 
 class Sum(Struct):
-    """How many rows a table has, and a checksum that does not depend on their order."""
+    """The number of rows of a table, and a checksum that does not depend on their order."""
 
     rows: int = 0
     checksum: int = 0
@@ -48,7 +48,7 @@ Sums = dict[str, Sum]
 
 
 async def migrate(source_url: str, target_url: str, env: Env) -> Sums:
-    """Copy everything from one store into an empty other one; raises unless both then hold the same."""
+    """Copy all tables from one store to an empty one; raise unless both hold the same rows afterwards."""
     source = await open_store_driver(source_url, env, "horae db migrate")
     try:
         target = await open_store_driver(target_url, env, "horae db migrate")
@@ -64,7 +64,7 @@ async def migrate(source_url: str, target_url: str, env: Env) -> Sums:
 
 
 async def copy(source: Driver, target: Driver) -> Sums:
-    """Copy every table; the target must be a new store, and is emptied again when it does not come out right."""
+    """Copy every table to a new store; empty the target again when the copy fails or differs."""
     await refuse_occupied(target)
     await target.rewrite(clear)
     try:
@@ -80,7 +80,7 @@ async def copy(source: Driver, target: Driver) -> Sums:
 
 
 async def each_table(read: Read, put: Put) -> Sums:
-    """Read every table page by page, handing each page on; tell what was read."""
+    """Read every table page by page and pass each page to `put`; return the sums."""
     sums: Sums = {}
     for table in schema.metadata.sorted_tables:
         total = sums[str(table.name)] = Sum()
@@ -91,7 +91,7 @@ async def each_table(read: Read, put: Put) -> Sums:
 
 
 async def compare(sums: Sums, target: Driver) -> None:
-    """Read the target again and compare; raises naming the tables that differ."""
+    """Read the target again and compare; raise an error that names the tables that differ."""
 
     async def nothing(table: Table, rows: Rows) -> None:
         pass
@@ -101,7 +101,7 @@ async def compare(sums: Sums, target: Driver) -> None:
 
 
 def sums_of() -> Script[Sums]:
-    """What every table holds, as the transaction that asks sees it."""
+    """Return the sums of all tables as seen by this transaction."""
     sums: Sums = {}
     for table in schema.metadata.sorted_tables:
         total, paging = Sum(), _Paging(table)
@@ -114,7 +114,7 @@ def sums_of() -> Script[Sums]:
 
 
 def refuse_differing(sums: Sums, found: Sums) -> None:
-    """Raise, naming the tables that differ."""
+    """Raise an error that names the tables that differ, if there are any."""
     differing = [name for name in sums if sums[name] != found[name]]
     if differing:
         raise HoraeError(
@@ -123,7 +123,7 @@ def refuse_differing(sums: Sums, found: Sums) -> None:
 
 
 async def pages(read: Read, table: Table) -> AsyncIterator[Rows]:
-    """All rows of a table in the order of its primary key."""
+    """Yield all rows of a table in pages, in the order of its primary key."""
     paging = _Paging(table)
     rows = await read(one(paging.first))
     while rows:
@@ -132,7 +132,7 @@ async def pages(read: Read, table: Table) -> AsyncIterator[Rows]:
 
 
 class _Paging:
-    """How a table is read page by page, in the order of its primary key."""
+    """Statements that read a table page by page, in the order of its primary key."""
 
     def __init__(self, table: Table) -> None:
         self.size = HEAVY_PAGE if table.name in HEAVY else PAGE
@@ -146,12 +146,12 @@ class _Paging:
         self.later = Statement("page", f"SELECT {names} FROM {table.name} WHERE ({order}) > ({marks}) {rest}")
 
     def after(self, rows: Rows) -> Row:
-        """Where the page after these rows begins."""
+        """Return the key after which the next page begins."""
         return tuple(rows[-1][place] for place in self._at)
 
 
 def writer(target: Driver) -> Put:
-    """Insert pages into a store."""
+    """Return a function that inserts pages into a store."""
 
     async def put(table: Table, rows: Rows) -> None:
         def script() -> Script[None]:
@@ -163,24 +163,27 @@ def writer(target: Driver) -> Put:
 
 
 def kinds(table: Table) -> tuple[tuple[str, ColumnType], ...]:
-    """A table's columns as an Insert wants them."""
+    """Return a table's columns in the form of `Insert.columns`."""
     return tuple((column.name, _KINDS[type(column.type).__name__]) for column in table.columns)
 
 
 def encoded(row: Row) -> bytes:
-    """A row as bytes that are the same whichever database it came from."""
+    """Return a row as bytes that are the same for both databases."""
     return msgspec.msgpack.encode([value.bytes if isinstance(value, UUID) else value for value in row])
 
 
 async def refuse_occupied(target: Driver, remedy: str = "Name a new file or an empty database.") -> None:
-    """Raise for a store that somebody uses."""
+    """Raise Conflict for a store that is in use."""
     for name in OCCUPIED:
         if await target.read(one(Statement("occupied", f"SELECT 1 FROM {name} LIMIT 1"))):
             raise Conflict(f"The target store is not empty: it has {name}.", remedy)
 
 
 async def refuse_served(store: Driver, now: Instant) -> None:
-    """Raise for a store whose servers run: what they do meanwhile would be lost. A SQLite file has one owner anyway."""
+    """Raise Conflict for a store with running servers, because their changes during the copy would be lost.
+
+    A SQLite file has one owner anyway.
+    """
     if store.dialect == "sqlite":
         return
     seen = await store.read(lambda: sessions.servers(now - SERVED_FOR))
@@ -191,13 +194,13 @@ async def refuse_served(store: Driver, now: Instant) -> None:
 
 
 def clear() -> Script[None]:
-    """Delete every row, those of a new store's first start too."""
+    """Delete all rows, including the first rows of a new store."""
     for table in schema.metadata.sorted_tables:
         yield Fetch(Statement(f"clear_{table.name}", f"DELETE FROM {table.name}"))
 
 
 async def make_room(read: Read, target: Driver) -> None:
-    """Make the partitions of all weeks that the source has parcels of."""
+    """Create the partitions of all weeks in which the source has parcels."""
     bounds = Statement(
         "bounds",
         "SELECT (SELECT id FROM parcels ORDER BY id LIMIT 1) AS id,"
@@ -210,7 +213,7 @@ async def make_room(read: Read, target: Driver) -> None:
 
 
 def settle_identities() -> Script[None]:
-    """Let PostgreSQL count on from the greatest id that was copied; SQLite does so by itself."""
+    """Set PostgreSQL's sequences to the greatest copied ids; SQLite does so by itself."""
     for name in ("namespaces", "queues", "lanes"):
         text = f"SELECT setval(pg_get_serial_sequence('{name}', 'id'), (SELECT greatest(1, max(id)) FROM {name}))"
         yield Fetch(Statement("settle_identity", text, sqlite="SELECT 1"))

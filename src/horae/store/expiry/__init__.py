@@ -1,1 +1,1 @@
-"""Deletes what is past its retention, and erases what must go."""
+"""Deletion of executions and fires past their retention."""

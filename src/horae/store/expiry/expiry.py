@@ -1,8 +1,7 @@
-"""Forgetting old parcels by deleting them: all of them on SQLite, on PostgreSQL what its DEFAULT partitions hold.
+"""Deletion of old parcels: all of them on SQLite; on PostgreSQL those in DEFAULT partitions, others with their partition.
 
-Where namespaces keep executions for other times than all others do, a walk looks at parcels in turn, in whatever
-partition. A parcel goes as a whole, when all that ended in it is kept long enough: so each item that has a parcel has
-its place.
+If namespaces have retentions of their own, a walk checks parcels one page after another, in any partition. A parcel is
+deleted as a whole, once the retention of all its items is over.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -25,35 +24,35 @@ _RANGE: tuple[tuple[str, ColumnType], ...] = (("first", "uuid"), ("last", "uuid"
 
 
 class Ages(NamedTuple):
-    """What is older than these instants is forgotten, but for what is kept for a time of its own."""
+    """The instants before which executions and fires are deleted, unless a namespace has a retention of its own."""
 
     executions: Instant
     fires: Instant
     now: Instant
 
 
-Sweep = Callable[[Ages], Script[bool]]  # forgets some rows of a feature; true when there may be more
+Sweep = Callable[[Ages], Script[bool]]  # deletes some rows of a feature; true when there may be more
 
 
 def live(parcel: str) -> str:
-    """The condition that a parcel still has a slice on a shelf."""
+    """Return the condition that a parcel still has a slice on a shelf."""
     return "(" + " OR ".join(f"EXISTS (SELECT 1 FROM {s} WHERE {s}.parcel = {parcel})" for s in SHELVES) + ")"
 
 
 def needed(parent: str = _PARENT_PARCEL) -> str:
-    """The condition that a live workflow needs a parcel: its parent, or a rerun that took over some of its items."""
+    """Return the condition that a live workflow needs a parcel: its parent, or a rerun that took over some items."""
     taken = f"SELECT 1 FROM flow_parcels c WHERE c.taken AND c.child = p.id AND {live('c.parcel')}"
     return f"((p.parent IS NOT NULL AND {live(parent)}) OR EXISTS ({taken}))"
 
 
 def unneeded(name: str, text: str) -> Statement:
-    """A statement on parcels `p`; its `{unneeded}` is the condition that nothing lives in one, nor needs it."""
+    """Return a statement on parcels `p`; `{unneeded}` becomes the condition that a parcel is neither live nor needed."""
     postgres, sqlite = (f"NOT {live('p.id')} AND NOT {needed(p)}" for p in (_PARENT_PARCEL, _PARENT_PARCEL_SQLITE))
     return Statement(name, text.replace("{unneeded}", postgres), sqlite=text.replace("{unneeded}", sqlite))
 
 
 def in_default(statement: Statement) -> Statement:
-    """A statement on the DEFAULT partitions of the tables that it names like `parcels_default`; SQLite has none."""
+    """Return a statement on DEFAULT partitions, named like `parcels_default`; on SQLite it uses the whole tables."""
     return structs.replace(statement, sqlite=statement.on_sqlite.replace("_default", ""))
 
 
@@ -84,7 +83,7 @@ _BETWEEN = in_default(
 )
 
 START = UUID(int=0)
-Over = tuple[UUID, Instant]  # a parcel, and when the last of it ended
+Over = tuple[UUID, Instant]  # a parcel, and the end of its last item
 _PAGE_END = Statement(
     "expiry_page_end", "SELECT id FROM parcels WHERE id > $1 AND id < $2 ORDER BY id LIMIT 1 OFFSET $3"
 )
@@ -93,7 +92,7 @@ _ENDED = Statement(
     "SELECT parcel, namespace, state, max(completed_at) FROM history WHERE parcel > $1 AND parcel <= $2"
     " GROUP BY parcel, namespace, state ORDER BY parcel",
 )
-# Once more in one snapshot: what ended since it was looked at, or has not, keeps its parcel.
+# Check again in one snapshot: a parcel stays if an item is live or has ended since the first check.
 _FREE = unneeded(
     "parcels_nobody_needs",
     "SELECT p.id FROM given JOIN parcels p ON p.id = given.id WHERE {unneeded}"
@@ -108,8 +107,10 @@ FORGET = [
 def walk(
     after: UUID, before: Instant, retention: Retention, now: Instant, batch: int = 1000
 ) -> ScriptFactory[tuple[UUID | None, int]]:
-    """Look at the parcels that follow an id and were made before an instant, and forget those that are kept long
-    enough; where to go on, None after the last, and how many went.
+    """Return a script that deletes parcels past their retention, among those that follow an id.
+
+    Only parcels that were made before an instant are checked. The script returns the id to go on from, which is None
+    after the last parcel, and the number of deleted parcels.
     """
 
     def script() -> Script[tuple[UUID | None, int]]:
@@ -123,7 +124,7 @@ def walk(
 def look(
     after: UUID, before: Instant, retention: Retention, now: Instant, batch: int
 ) -> Script[tuple[UUID | None, list[Over]]]:
-    """Of the parcels that follow an id, those that are kept long enough and nobody needs; and where to go on."""
+    """Return the id to go on from, and parcels past their retention that nothing needs, among those after an id."""
     last = first_id_at(before)
     ends = yield Fetch(_PAGE_END, (after, last, batch - 1))
     end = ends[0][0] if ends else None
@@ -137,29 +138,29 @@ def look(
 
 
 def free(over: Sequence[Over]) -> Script[list[Over]]:
-    """Of these parcels, those of which nothing lives and nothing ended since."""
+    """Return those of these parcels that are not live, not needed, and without an item that ended since."""
     if not over:
         return []
-    found = {id for (id,) in (yield ForEach(_FREE, (("id", "uuid"), ("newest", "bigint")), over))}
+    found = {parcel_id for (parcel_id,) in (yield ForEach(_FREE, (("id", "uuid"), ("newest", "bigint")), over))}
     return [(parcel, newest) for parcel, newest in over if parcel in found]
 
 
 def forget(parcels: Sequence[UUID]) -> Script[None]:
-    """Forget these parcels and all that goes with them."""
+    """Delete these parcels and all rows that belong to them."""
     if parcels:
         for statement in FORGET:
             yield ForEach(statement, (("id", "uuid"),), [(parcel,) for parcel in parcels])
 
 
 def expire(before: Instant, batch: int) -> ScriptFactory[int]:
-    """Delete up to `batch` parcels made before an instant, with all that ended before it and nothing live needs."""
+    """Return a script that deletes up to `batch` parcels that were made and ended before an instant, if unneeded."""
 
     def script() -> Script[int]:
-        old = [id for (id,) in (yield Fetch(_OLD, (first_id_at(before), before, batch)))]
+        old = [parcel_id for (parcel_id,) in (yield Fetch(_OLD, (first_id_at(before), before, batch)))]
         if not old:
             return 0
         between = yield Fetch(_BETWEEN, (old[0], old[-1]))
-        ranges = list(runs([id for (id,) in between], frozenset(old)))
+        ranges = list(runs([parcel_id for (parcel_id,) in between], frozenset(old)))
         for statement in _DELETES:
             yield ForEach(statement, _RANGE, ranges)
         return len(old)
@@ -168,12 +169,12 @@ def expire(before: Instant, batch: int) -> ScriptFactory[int]:
 
 
 def surely(before: Instant, longer: Sequence[Longer]) -> Instant:
-    """Before when everything goes that ended, whoever keeps it for how long."""
+    """Return the instant before which no namespace retains an ended execution."""
     return min([before, *(since for _, _, since in longer)])
 
 
 def runs(ids: Sequence[UUID], chosen: frozenset[UUID]) -> Iterator[tuple[UUID, UUID]]:
-    """The first and last of every unbroken run of chosen ids in a sorted list."""
+    """Yield the first and last of every unbroken run of chosen ids in a sorted list."""
     for wanted, run in groupby(ids, chosen.__contains__):
         if wanted:
             members = list(run)

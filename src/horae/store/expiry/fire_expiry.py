@@ -1,7 +1,7 @@
-"""Forgetting old rows of the ledger by deleting them: all of them on SQLite, on PostgreSQL what DEFAULT holds.
+"""Deletion of old rows of the ledger: all of them on SQLite; on PostgreSQL those in DEFAULT partitions.
 
-A row is kept for its retention after its last fire, and after it was decided: what a backfill ran of long ago is
-remembered for as long as what fired today.
+A row is retained after its last fire and after its decision. So a backfill of old fires is retained for as long as a
+fire of today.
 """
 
 from horae.env import SECOND, Instant
@@ -9,7 +9,7 @@ from horae.store.expiry.expiry import in_default
 from horae.store.script import ColumnType, Fetch, ForEach, Script, ScriptFactory, Statement
 from horae.store.triggers.ledger import forget_before
 
-LATE_BY: Instant = 86_400 * SECOND  # what was decided this long after its fires has an index of its own: `fires_late`
+LATE_BY: Instant = 86_400 * SECOND  # rows decided this long after their fires have an index of their own: `fires_late`
 
 _KEY: tuple[tuple[str, ColumnType], ...] = (("trigger_id", "uuid"), ("last", "bigint"))
 _OLD = in_default(
@@ -36,9 +36,9 @@ _DELETE = in_default(
 
 
 def expire_fires(low: Instant, before: Instant, batch: int) -> ScriptFactory[int]:
-    """Delete up to `batch` rows whose fires, and whose decision, lie before an instant.
+    """Return a script that deletes up to `batch` rows with fires and a decision before an instant.
 
-    Of those before `low` only late ones are looked for: the others went in an earlier step.
+    Before `low` only rows that were decided late are selected; the others were deleted in an earlier step.
     """
 
     def script() -> Script[int]:

@@ -69,7 +69,7 @@ def claim(
             done.running + more.running, done.lanes | more.lanes, done.suspects | more.suspects, done.full | more.full,
             means=done.means | more.means,
         )  # fmt: skip
-    affine = [slice for slice in done.running if slice.flags & AFFINE]
+    affine = [running for running in done.running if running.flags & AFFINE]
     if affine:
         yield from remember(affine, now)
     moves.add(rooms.changes())
@@ -112,7 +112,7 @@ class _Tally:
 
     def add(self, view: LaneState, took: Taken) -> int:
         """Note what was taken from a lane; how many executions."""
-        count = sum(slice.hi - slice.lo for slice in took.running)
+        count = sum(running.hi - running.lo for running in took.running)
         if view.limits:  # gate: queue-limit, namespace-limit
             self._rooms.take(view.limits, count)
             self.room(view)

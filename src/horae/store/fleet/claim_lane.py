@@ -79,13 +79,13 @@ def pick_each(turns: Sequence[LaneClaim], moves: Deferred, now: Instant) -> Scri
     rows = yield ForEach(PICK_EACH, _EACH, given)
     found: dict[int, list[Queued]] = {lane: [] for lane in limits}
     for row in rows:
-        slice = shelves.queued(row)
-        found[slice.lane].append(slice)
+        queued = shelves.queued(row)
+        found[queued.lane].append(queued)
     return {lane: Picked(sorted(slices, key=_order), limits[lane]) for lane, slices in found.items()}
 
 
-def _order(slice: Queued) -> tuple[int, UUID, int]:
-    return slice.rank, slice.parcel, slice.lo
+def _order(item_slice: Queued) -> tuple[int, UUID, int]:
+    return item_slice.rank, item_slice.parcel, item_slice.lo
 
 
 def whole_of(turn: LaneClaim) -> int:
@@ -139,7 +139,7 @@ def claim_lane(
         moves.add(_moves(decided, running))
         paces.take(running)
         claimed += running
-        most -= sum(slice.hi - slice.lo for slice in running)
+        most -= sum(part.hi - part.lo for part in running)
         low, wants = picked[-1].rank, decided.wants
         if len(decided.whole) < len(usable):
             left = _without(usable, decided.whole)
@@ -186,10 +186,10 @@ def _look_up_companies(wants: list[WorkRequest], usable: Sequence[Queued]) -> Sc
     if not any(is_suspect(s.losses) for s in usable) or all(want.company is not None for want in wants):
         return wants
     ids = sorted({want.session for want in wants})
-    rows = yield ForEach(COMPANIES, (("id", "uuid"),), [(id,) for id in ids])
+    rows = yield ForEach(COMPANIES, (("id", "uuid"),), [(session_id,) for session_id in ids])
     found = {
-        id: SessionSuspects(slots=slots, held=int(held), losses=losses)  # guard: claim-sees-suspects
-        for id, slots, held, losses in rows
+        session_id: SessionSuspects(slots=slots, held=int(held), losses=losses)  # guard: claim-sees-suspects
+        for session_id, slots, held, losses in rows
     }
     return [structs.replace(want, company=found.get(want.session)) for want in wants]
 
@@ -209,12 +209,12 @@ def _set_aside(picked: list[Queued], paused: frozenset[UUID], paces: Paces) -> S
     return _without(picked, held)
 
 
-def to_gate(slice: Queued) -> Waiting:
+def to_gate(queued: Queued) -> Waiting:
     """A queued slice of a paused job, waiting for the job to be resumed."""
     return Waiting(
-        parcel=slice.parcel, lo=slice.lo, hi=slice.hi, job=slice.job, queue=slice.queue, namespace=slice.namespace,
-        attempt=slice.attempt, failures=slice.failures, losses=slice.losses, alone=slice.alone, width=slice.width,
-        flags=slice.flags, reason="paused", gate=job_gate(slice.job),
+        parcel=queued.parcel, lo=queued.lo, hi=queued.hi, job=queued.job, queue=queued.queue,
+        namespace=queued.namespace, attempt=queued.attempt, failures=queued.failures, losses=queued.losses,
+        alone=queued.alone, width=queued.width, flags=queued.flags, reason="paused", gate=job_gate(queued.job),
     )  # fmt: skip
 
 

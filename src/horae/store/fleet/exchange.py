@@ -260,10 +260,10 @@ def _number(
     running: Sequence[Running], sessions: Mapping[UUID, SessionRow], places: Container[tuple[UUID, int]]
 ) -> None:
     """Those parked exchanges that were served have their numbers taken."""
-    for slice in running:
-        if (slice.session, slice.channel) in places:
-            row = sessions[slice.session]
-            row.seen, row.dirty = see(row.seen, slice.channel, slice.n), True  # guard: parked-takes-number
+    for granted in running:
+        if (granted.session, granted.channel) in places:
+            row = sessions[granted.session]
+            row.seen, row.dirty = see(row.seen, granted.channel, granted.n), True  # guard: parked-takes-number
 
 
 def _reply(head: Head, row: SessionRow, claimed: Claimed, effects: Effects) -> Reply:
@@ -327,10 +327,10 @@ def answer_empty(
 
     `taken` means that something may be stamped to answer with; the flag tells whether the session is draining.
     """
-    sessions = yield from lock_sessions([id for id, _, _ in numbers])
+    sessions = yield from lock_sessions([session for session, _, _ in numbers])
     emptied: dict[tuple[UUID, int], tuple[Emptied, bool]] = {}
-    for id, channel, n in numbers:
-        emptied[id, channel] = _empty(sessions.get(id), channel, n)
+    for session, channel, n in numbers:
+        emptied[session, channel] = _empty(sessions.get(session), channel, n)
     yield from touched(sessions, now)
     return emptied
 

@@ -46,8 +46,8 @@ def dealt(
     running: list[Running] = []
     left: list[Queued] = []
     lanes: dict[int, list[Queued]] = {}
-    for slice in ready:
-        lanes.setdefault(slice.lane, []).append(slice)
+    for queued in ready:
+        lanes.setdefault(queued.lane, []).append(queued)
     for lane, slices in lanes.items():
         may = [i for i, want in enumerate(wants) if lane in eligible[want.session]]
         free = [s for s in slices if s.job not in paused and not s.flags & CIRCUIT]  # guard: dealt-without-circuit
@@ -68,7 +68,7 @@ def newborn(
     tastes: Mapping[UUID, QueuePreferences | None],
     lanes: Sequence[LaneState],
     arising: Sequence[LaneState],
-    open: Container[int],
+    opened: Container[int],
     paused: Collection[UUID],
     now: Instant,
 ) -> tuple[list[Running], list[Queued]] | None:
@@ -86,7 +86,7 @@ def newborn(
     ):
         return None
     plain = {view.lane for view in arising if not view.cost and view.among is None and not view.limits}
-    if not all(s.lane in plain and s.lane in open and not s.flags & AFFINE for s in slices):
+    if not all(s.lane in plain and s.lane in opened and not s.flags & AFFINE for s in slices):
         return None
     ordered = sorted(slices, key=lambda s: (s.rank, s.parcel, s.lo))
     return dealt(ordered, wants, eligible, paused, now)

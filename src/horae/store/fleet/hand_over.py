@@ -69,8 +69,8 @@ def draft(
     eligible = {taker.want.session: taker.lanes for taker in takers}
     running, left = dealt(ready, [taker.want for taker in takers], eligible, paused, now)
     versions = sorted({(p.envelope.job, p.envelope.version) for p, _ in placed.parcels})
-    lanes = sorted({slice.lane for slice in running})
-    taken = {slice.session: (slice.channel, slice.n) for slice in running}
+    lanes = sorted({granted.lane for granted in running})
+    taken = {granted.session: (granted.channel, granted.n) for granted in running}
     return Draft(
         Provided(
             [
@@ -99,12 +99,12 @@ def draft(
 
 def _before(taken: Mapping[UUID, Number]) -> ForEach:
     """The numbers before those that are taken, where they stand in each session's record."""
-    rows = [(id, _place(channel), _NUMBER.pack(n - 1)) for id, (channel, n) in sorted(taken.items())]
+    rows = [(session, _place(channel), _NUMBER.pack(n - 1)) for session, (channel, n) in sorted(taken.items())]
     return ForEach(STILL_PARKED, (("id", "uuid"), ("place", "int"), ("before", "bytea")), rows)
 
 
 def _after(taken: Mapping[UUID, Number], now: Instant) -> ForEach:
-    rows = [(id, _place(channel), _NUMBER.pack(n), now) for id, (channel, n) in sorted(taken.items())]
+    rows = [(session, _place(channel), _NUMBER.pack(n), now) for session, (channel, n) in sorted(taken.items())]
     return ForEach(TAKE_NUMBER, (("id", "uuid"), ("place", "int"), ("n", "bytea"), ("at", "bigint")), rows)
 
 

@@ -79,13 +79,13 @@ def rescue(
     settler = Settler(row.worker, now, rng)
     held = [shelves.running(r) for r in rows]
     said = yield from _said({(r[-3], r[-2]) for r in rows})
-    for slice, r in zip(held, rows, strict=True):
+    for lost, r in zip(held, rows, strict=True):
         loss = Loss(slots=row.concurrency, alone=alone, tries=said.get((r[-3], r[-2])))
-        _give_up(settler, slice, r[-1], loss, cancels, charge)
-        if slice.flags & LIMITED:
-            effects.may_claim(slice)
+        _give_up(settler, lost, r[-1], loss, cancels, charge)
+        if lost.flags & LIMITED:
+            effects.may_claim(lost)
         if r[report.FEEDS_AT]:
-            effects.feeding.add(slice.job)
+            effects.feeding.add(lost.job)
     fates = put_fates(settler.fates, row.worker, session, effects)
     gone = ForEach(report.FORGET_REQUESTS, report.RANGE, [(s.parcel, s.lo, s.hi) for s in held])
     yield Together([shelves.take("running", held), *fates, gone])  # guard: rescue-forgets-requests
@@ -101,14 +101,14 @@ def _said(versions: set[tuple[UUID, int]]) -> Script[dict[tuple[UUID, int], int 
     return {version: report.policy_of(spec.decode()).budgets.lost for version, spec in specs.items()}
 
 
-def _give_up(settler: Settler, slice: Running, delivery: int, loss: Loss, cancels: Cancels, charge: bool) -> None:
+def _give_up(settler: Settler, lost: Running, delivery: int, loss: Loss, cancels: Cancels, charge: bool) -> None:
     """What was to be cancelled has ended; what may run once is lost whether or not a loss is charged."""
-    nothing = lost_outcome(slice)
-    for lo, hi in cancel_asked(settler, slice, slice.lo, slice.hi, nothing, cancels):
+    nothing = lost_outcome(lost)
+    for lo, hi in cancel_asked(settler, lost, lost.lo, lost.hi, nothing, cancels):
         if charge or delivery == AT_MOST_ONCE:  # guard: lost-runs-once
-            settler.lose(part(slice, lo, hi), delivery, loss)
+            settler.lose(part(lost, lo, hi), delivery, loss)
         else:
-            settler.release(slice, lo, hi, nothing)
+            settler.release(lost, lo, hi, nothing)
 
 
 def watched() -> Script[list[tuple[UUID, str, Instant, bool]]]:

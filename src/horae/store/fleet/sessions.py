@@ -92,19 +92,19 @@ class Brief(Struct, frozen=True):
     size: int  # characters of what is left out
 
 
-def register(id: UUID, namespace: int, presence: Register, now: Instant, key: str = "") -> Script[Session]:
+def register(session_id: UUID, namespace: int, presence: Register, now: Instant, key: str = "") -> Script[Session]:
     """Make a live session of the store's present epoch for a worker."""
     capabilities = capabilities_of(presence)
     epoch = int((yield Fetch(HOLD_EPOCH))[0][0])
     yield Fetch(
         REGISTER,
         (
-            id, namespace, presence.worker, _json(presence), _json(sorted(capabilities)), _json(presence.queues),
-            presence.concurrency, epoch, NOTHING_SEEN, now, key,
+            session_id, namespace, presence.worker, _json(presence), _json(sorted(capabilities)),
+            _json(presence.queues), presence.concurrency, epoch, NOTHING_SEEN, now, key,
         ),
     )  # fmt: skip
     return Session(
-        id=id, namespace=namespace, worker=presence.worker, presence=presence, capabilities=capabilities,
+        id=session_id, namespace=namespace, worker=presence.worker, presence=presence, capabilities=capabilities,
         queues=tuple(presence.queues), concurrency=presence.concurrency, state="live", epoch=epoch, last_seen=now,
         created_at=now,
     )  # fmt: skip
@@ -120,8 +120,8 @@ def _json(value: object) -> str:
     return msgspec.json.encode(value).decode()
 
 
-def session(id: UUID) -> Script[Session | None]:
-    rows = yield Fetch(ONE, (id,))
+def session(session_id: UUID) -> Script[Session | None]:
+    rows = yield Fetch(ONE, (session_id,))
     return _session(rows[0]) if rows else None
 
 
@@ -145,10 +145,10 @@ def in_brief(namespace: int, ended_after: Instant, limit: int) -> Script[list[Br
 
 def held_by_lane(ids: Iterable[UUID]) -> Script[dict[UUID, dict[int, int]]]:
     """How many executions each of these sessions holds, by the lane they came from."""
-    found: dict[UUID, dict[int, int]] = {id: {} for id in ids}
-    rows = yield ForEach(HELD, (("id", "uuid"),), [(id,) for id in found])
-    for id, lane, count in rows:
-        found[id][lane] = int(count)
+    found: dict[UUID, dict[int, int]] = {session: {} for session in ids}
+    rows = yield ForEach(HELD, (("id", "uuid"),), [(session,) for session in found])
+    for session, lane, count in rows:
+        found[session][lane] = int(count)
     return found
 
 
@@ -167,9 +167,9 @@ def live_sessions(namespace: int) -> Script[list[Session]]:
     return [_session(row) for row in rows]
 
 
-def ask_drain(id: UUID) -> Script[bool]:
+def ask_drain(session_id: UUID) -> Script[bool]:
     """Ask a worker to finish and leave; it hears of it in its next answer."""
-    rows = yield Fetch(DRAIN, (id,))
+    rows = yield Fetch(DRAIN, (session_id,))
     return bool(rows)
 
 
@@ -191,12 +191,12 @@ def servers(seen_after: Instant) -> Script[list[ServerProcess]]:
     rows = yield Fetch(SERVERS, (seen_after,))
     return [
         ServerProcess(
-            id=id, url=url, host=host, pid=pid, version=version, parts=tuple(filter(None, parts.split(","))),
+            id=server_id, url=url, host=host, pid=pid, version=version, parts=tuple(filter(None, parts.split(","))),
             started_at=started_at, last_seen=last_seen,
         )
-        for id, url, host, pid, version, parts, started_at, last_seen in rows
+        for server_id, url, host, pid, version, parts, started_at, last_seen in rows
     ]  # fmt: skip
 
 
-def server_gone(id: UUID) -> Script[None]:
-    yield Fetch(SERVER_GONE, (id,))
+def server_gone(server_id: UUID) -> Script[None]:
+    yield Fetch(SERVER_GONE, (server_id,))
