@@ -1,4 +1,4 @@
-"""Facts that `horae doctor` reads from a store: its version, its settings and causes of delay. The doctor judges them."""
+"""Facts that `horae doctor` reads from a store: its version, its settings, causes of delay. The doctor judges them."""
 
 import shutil
 

@@ -1,4 +1,4 @@
-"""Deletion of old parcels: all of them on SQLite; on PostgreSQL those in DEFAULT partitions, others with their partition.
+"""Deletion of old parcels: all of them on SQLite; on PostgreSQL those in DEFAULT partitions.
 
 If namespaces have retentions of their own, a walk checks parcels one page after another, in any partition. A parcel is
 deleted as a whole, once the retention of all its items is over.
@@ -46,7 +46,7 @@ def needed(parent: str = _PARENT_PARCEL) -> str:
 
 
 def unneeded(name: str, text: str) -> Statement:
-    """Return a statement on parcels `p`; `{unneeded}` becomes the condition that a parcel is neither live nor needed."""
+    """Return a statement on parcels `p`; `{unneeded}` stands for the condition that nothing live is in or needs `p`."""
     postgres, sqlite = (f"NOT {live('p.id')} AND NOT {needed(p)}" for p in (_PARENT_PARCEL, _PARENT_PARCEL_SQLITE))
     return Statement(name, text.replace("{unneeded}", postgres), sqlite=text.replace("{unneeded}", sqlite))
 
