@@ -1,1 +1,1 @@
-"""Triggers: when jobs fire, and the ledger of what fired."""
+"""Triggers: the times at which jobs fire, and the ledger of past fires."""

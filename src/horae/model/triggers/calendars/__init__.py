@@ -1,4 +1,4 @@
-"""Calendars: when something is open, as values that are read, put together, named and asked.
+"""Calendars: sets of open times. They are parsed, combined, looked up by name and queried.
 
-Pure, no clock. `model.triggers.decisions` asks them about fires, the store keeps their versions.
+Pure, no clock. `model.triggers.decisions` queries them about fires; the store keeps their versions.
 """

@@ -1,6 +1,6 @@
-"""Working days: the `holidays` package knows the holidays, weekends and moved working days of countries and exchanges.
+"""Working days, from the `holidays` package: holidays, weekends and moved working days of countries and exchanges.
 
-It is an extra of Horae's and imported only here, when a calendar first needs it.
+The package is an optional extra of Horae. It is imported only here, when a calendar first needs it.
 """
 
 from collections.abc import Iterable
@@ -17,7 +17,7 @@ REMEDY = "Install it on every server with `pip install 'horae[calendar]'` and st
 
 
 def package() -> Any:
-    """The package, or an error that says how to get it."""
+    """Return the package, or raise an error with the command that installs it."""
     try:
         return import_module("holidays")
     except ImportError:
@@ -25,7 +25,7 @@ def package() -> Any:
 
 
 def check(days: Business, field: str) -> None:
-    """Refuse a country, subdivision or exchange that is not known, with the nearest that are."""
+    """Refuse an unknown country, subdivision or exchange, and suggest the nearest known ones."""
     if days.exchange:
         if days.exchange not in _exchanges():
             raise BadInput(
@@ -43,9 +43,9 @@ def check(days: Business, field: str) -> None:
 
 @lru_cache(maxsize=1024)
 def working_days(days: Business, year: int) -> tuple[bool, ...]:
-    """Whether each day of a year is one on which people work there."""
+    """Return one boolean per day of a year: true if it is a working day."""
     known = package()
-    # Holidays are moved over New Year, so the years on both sides are made too.
+    # Holidays move across New Year, so the neighbouring years are computed too.
     years = range(year - 1, year + 2)
     if days.exchange:
         calendar = known.financial_holidays(days.exchange, years=years)
@@ -58,7 +58,7 @@ def working_days(days: Business, year: int) -> tuple[bool, ...]:
 
 @cache
 def _countries() -> dict[str, str]:
-    """Every code with the name it is known by."""
+    """Return all country codes with their names."""
     registry = package().registry
     return {code: names[0] for names in registry.COUNTRIES.values() for code in names[1:3]}
 
@@ -77,7 +77,7 @@ def _subdivisions(country: str) -> dict[str, str]:
 
 
 def _nearest(given: str, known: dict[str, str]) -> str:
-    """The codes spelled alike, or whose names are."""
+    """Suggest codes with a similar spelling or a similar name."""
     folded = given.casefold().replace(" ", "")
     by_name = {name.casefold(): code for code, name in reversed(known.items())}
     found = [by_name[name] for name in get_close_matches(folded, by_name, n=2, cutoff=0.7)]

@@ -1,8 +1,8 @@
-"""A calendar that answers: is it open, when does it open next, when was it open last.
+"""Compiled calendars, which answer three questions: is it open, when does it open next, when was it last open.
 
-The time is cut into buckets of three months. A bucket's openings are found once and kept, so an answer costs a look
-into a sorted list; a search looks at the years 1970 to 2200 and then says "never". Openings begin and end at whole
-seconds.
+Time is divided into buckets of about three months. The openings of a bucket are computed once and cached, so an answer
+costs one search in a sorted list. Searches cover the years 1970 to 2200 and return None beyond them. Openings begin and
+end at whole seconds.
 """
 
 from bisect import bisect_right
@@ -25,7 +25,7 @@ from horae.model.triggers.calendars.values import (
 from horae.model.triggers.calendars.wall import open_in
 from horae.model.triggers.cron.zone import BUCKET_BITS
 
-BITS = 23  # of the seconds of a bucket, 97 days; whole buckets make one of the zones'
+BITS = 23  # bits of the seconds in a bucket (97 days); a bucket of time zones holds a whole number of these
 FIRST_BUCKET, LAST_BUCKET = -1, (217 << BUCKET_BITS - BITS) - 1  # from before 1970 to after the year 2200
 MOST_KEPT = 200_000  # openings and buckets together
 
@@ -33,16 +33,16 @@ Part = Callable[[int], Intervals]
 
 
 class Opening(NamedTuple):
-    """Open from one instant to before another."""
+    """An open interval from `start` to before `end`."""
 
     start: Instant
     end: Instant
 
 
 class Calendar:
-    """A compiled calendar: a pure function of time that remembers what it found.
+    """A compiled calendar: a pure function of time that caches its openings.
 
-    It is also what a maintenance window asks: is it open now, and until when.
+    Maintenance windows use it too, to find whether they are open now and until when.
     """
 
     __slots__ = ("_kept", "_part", "_size", "name")
@@ -53,7 +53,7 @@ class Calendar:
         self._size = 0
 
     def bucket(self, number: int) -> Intervals:
-        """The openings in one bucket of UTC seconds."""
+        """Return the openings in one bucket of UTC seconds."""
         if not FIRST_BUCKET <= number <= LAST_BUCKET:
             return ()
         found = self._kept.get(number)
@@ -66,14 +66,14 @@ class Calendar:
         return found
 
     def is_open(self, at: Instant) -> bool:
-        """Whether it is open at an instant."""
+        """Return whether the calendar is open at an instant."""
         second = at // SECOND
         openings = self.bucket(second >> BITS)
         place = bisect_right(openings, (second, _ENDLESS)) - 1
         return place >= 0 and second < openings[place][1]
 
     def next_open(self, at: Instant) -> Instant | None:
-        """The first open instant at or after this one; None for never."""
+        """Return the first open instant at or after `at`, or None if it never opens."""
         second = at // SECOND
         first = second >> BITS
         for number in range(max(first, FIRST_BUCKET), LAST_BUCKET + 1):
@@ -86,7 +86,7 @@ class Calendar:
         return None
 
     def next_closed(self, at: Instant) -> Instant | None:
-        """The first closed instant at or after this one; None when it does not close."""
+        """Return the first closed instant at or after `at`, or None if it never closes."""
         second = at // SECOND
         first = second >> BITS
         if first > LAST_BUCKET:
@@ -102,7 +102,10 @@ class Calendar:
         return None
 
     def last_open(self, at: Instant) -> Instant | None:
-        """The last open instant at or before this one: itself, or the last whole second that was; None for never."""
+        """Return the last open instant at or before `at`, or None if it was never open.
+
+        The answer is `at` itself or an earlier whole second.
+        """
         second = at // SECOND
         first = second >> BITS
         for number in range(min(first, LAST_BUCKET), FIRST_BUCKET - 1, -1):
@@ -113,7 +116,10 @@ class Calendar:
         return None
 
     def last_closed(self, at: Instant) -> Instant | None:
-        """The last closed instant at or before this one: itself, or the last whole second that was; None for never."""
+        """Return the last closed instant at or before `at`, or None if it was never closed.
+
+        The answer is `at` itself or an earlier whole second.
+        """
         second = at // SECOND
         first = second >> BITS
         for number in range(first, FIRST_BUCKET - 1, -1):
@@ -127,7 +133,7 @@ class Calendar:
         return None
 
     def openings(self, after: Instant, before: Instant) -> Iterator[Opening]:
-        """Openings that have any of [after, before), whole, in order."""
+        """Yield the openings that overlap [after, before), in order and at their full length."""
         start = self.next_open(after)
         if start == after:
             closed = self.last_closed(after)
@@ -147,7 +153,7 @@ LAST: Instant = ((LAST_BUCKET + 1) << BITS) * SECOND
 
 
 def compiled(times: Times, others: Mapping[str, Calendar], name: str = "") -> Calendar:
-    """A calendar of a definition; `others` are the calendars it refers to, by name."""
+    """Compile a definition; `others` are the calendars it refers to, by name."""
     return Calendar(_part(times, others), name)
 
 
@@ -170,7 +176,7 @@ def _part(times: Times, others: Mapping[str, Calendar]) -> Part:
 
 
 def _cost(times: Times) -> int:
-    """What is quick, and mostly leaves nothing, is asked first."""
+    """Rank members so that cheap ones, which often leave nothing to intersect, are evaluated first."""
     if isinstance(times, Dates | Windows):
         return 0
     return 1 if isinstance(times, Hours) else 2
@@ -193,7 +199,7 @@ def _all_of(parts: list[Part]) -> Part:
 
 
 def all_open(calendars: "list[Calendar]") -> Calendar:
-    """Open when all of these are."""
+    """Return a calendar that is open when all of these are."""
     if len(calendars) == 1:
         return calendars[0]
     return Calendar(_all_of([each.bucket for each in calendars]), " and ".join(each.name for each in calendars))

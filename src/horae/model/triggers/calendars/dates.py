@@ -1,4 +1,4 @@
-"""Dates as people write them: "2026-12-24", "2026-12-24/2027-01-02" for all days between, "12-25" for every year."""
+"""Date entries: "2026-12-24", "2026-12-24/2027-01-02" for all days between, "12-25" for every year."""
 
 import re
 from collections.abc import Iterable
@@ -13,25 +13,25 @@ FIRST_YEAR, LAST_YEAR = 1970, 2199
 _DATE = re.compile(r"(\d{4})-(\d\d)-(\d\d)", re.ASCII)
 _YEARLY = re.compile(r"(?:--)?(\d\d)-(\d\d)", re.ASCII)
 _ACCEPTED = 'Write "2026-12-24", "2026-12-24/2027-01-02" for all days between, or "12-25" for every year.'
-_LEAP_YEAR = 2000  # it has every day a year can have
+_LEAP_YEAR = 2000  # has February 29
 
 
 class Period(Struct, frozen=True):
-    """Days from the first to the last, both included."""
+    """All days from the first to the last, inclusive."""
 
     first: date
     last: date
 
 
 class Yearly(Struct, frozen=True):
-    """A day of every year that has it."""
+    """A month and day, in every year that has this day."""
 
     month: int
     day: int
 
 
 def parse_day(text: object, field: str) -> Period | Yearly:
-    """Read one entry of a list of dates, or refuse it with the reason."""
+    """Parse one entry of a list of dates, or refuse it with the reason."""
     if not isinstance(text, str):
         raise BadInput(f"{field} is not a date.", _ACCEPTED, field=field)
     clean = text.strip()
@@ -46,7 +46,7 @@ def parse_day(text: object, field: str) -> Period | Yearly:
 
 
 def apart(periods: Iterable[Period]) -> tuple[Period, ...]:
-    """Return the same days in order, each in one period."""
+    """Merge periods that overlap or touch, and return them in order."""
     found: list[Period] = []
     for period in sorted(periods, key=lambda period: period.first):
         if found and period.first <= found[-1].last + timedelta(days=1):
@@ -57,7 +57,7 @@ def apart(periods: Iterable[Period]) -> tuple[Period, ...]:
 
 
 def render_day(day: Period | Yearly) -> str:
-    """The entry that reads as this."""
+    """Format a day or period as an entry."""
     if isinstance(day, Yearly):
         return f"{day.month:02d}-{day.day:02d}"
     return day.first.isoformat() if day.first == day.last else f"{day.first.isoformat()}/{day.last.isoformat()}"

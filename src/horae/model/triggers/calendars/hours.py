@@ -1,4 +1,4 @@
-"""Weekly hours as people write them: "MON-FRI 09:00-17:00", "SAT,SUN 22:00-02:00", "09:00-17:00" for every day."""
+"""Weekly hours: "MON-FRI 09:00-17:00", "SAT,SUN 22:00-02:00", "09:00-17:00" for every day."""
 
 import re
 from difflib import get_close_matches
@@ -16,7 +16,7 @@ _ACCEPTED = 'Write "MON-FRI 09:00-17:00", "SAT,SUN 22:00-02:00" over midnight, o
 
 
 class Weekly(Struct, frozen=True):
-    """Seconds of the day on weekdays (0 is Monday); an end beyond the day lies on the next one."""
+    """Opening hours on weekdays (0 is Monday), in seconds of the day; an `end` beyond the day is on the next day."""
 
     weekdays: tuple[int, ...]
     start: int
@@ -24,7 +24,9 @@ class Weekly(Struct, frozen=True):
 
 
 def parse_hours(text: object, field: str) -> Weekly:
-    """Read one entry of weekly hours, or refuse it with the reason. An end at or before the start is the next day's."""
+    """Parse one entry of weekly hours, or refuse it with the reason. An end at or before the start is on the next
+    day.
+    """
     if not isinstance(text, str):
         raise BadInput(f"{field} is not a text.", _ACCEPTED, field=field)
     found = _HOURS.fullmatch(text.strip())
@@ -41,7 +43,7 @@ def parse_hours(text: object, field: str) -> Weekly:
 
 
 def render_hours(weekly: Weekly) -> str:
-    """The text that reads as this."""
+    """Format weekly hours as an entry."""
     hours = f"{_clock(weekly.start)}-{_clock(weekly.end if weekly.end <= DAY else weekly.end - DAY)}"
     days = weekly.weekdays
     if len(days) == 7:
@@ -52,7 +54,7 @@ def render_hours(weekly: Weekly) -> str:
 
 
 def _weekdays(text: str, field: str) -> tuple[int, ...]:
-    """Days and ranges of days; a range may run over Sunday."""
+    """Parse days and ranges of days; a range may wrap past Sunday."""
     days: set[int] = set()
     for part in text.replace(" ", "").split(","):
         first, dash, last = part.partition("-")

@@ -1,4 +1,4 @@
-"""Sets of whole seconds as intervals from a start to before an end: in order, and none touches another."""
+"""Sets of whole seconds, as ordered half-open intervals that neither overlap nor touch."""
 
 from collections.abc import Iterable
 
@@ -7,7 +7,7 @@ Intervals = tuple[Interval, ...]
 
 
 def joined(intervals: Iterable[Interval]) -> Intervals:
-    """The set that any intervals cover together; empty ones add nothing."""
+    """Return the union of intervals; empty intervals are ignored."""
     found: list[Interval] = []
     for start, end in sorted(intervals):
         if start >= end:
@@ -20,7 +20,7 @@ def joined(intervals: Iterable[Interval]) -> Intervals:
 
 
 def common(one: Intervals, other: Intervals) -> Intervals:
-    """What two sets have in common."""
+    """Return the intersection of two sets."""
     found: list[Interval] = []
     i = j = 0
     while i < len(one) and j < len(other):
@@ -35,6 +35,6 @@ def common(one: Intervals, other: Intervals) -> Intervals:
 
 
 def rest(within: Interval, taken: Intervals) -> Intervals:
-    """What a set leaves of an interval."""
+    """Return the part of an interval outside a set."""
     edges = [within[0], *(edge for interval in common((within,), taken) for edge in interval), within[1]]
     return tuple((edges[i], edges[i + 1]) for i in range(0, len(edges), 2) if edges[i] < edges[i + 1])

@@ -1,4 +1,4 @@
-"""A calendar's definition as the API spells it: read with every mistake named, and written back."""
+"""Parsing of a calendar's definition as the API spells it, with an error for each mistake, and the way back."""
 
 from importlib import resources
 from itertools import dropwhile, takewhile
@@ -27,14 +27,14 @@ from horae.model.triggers.calendars.values import (
     count_of,
 )
 
-MOST_DEPTH = 8  # sets within sets, and calendars that refer to calendars
+MOST_DEPTH = 8  # for nested sets and for chains of references between calendars
 MOST_MEMBERS = 64
 MOST_SETS = 100  # in one definition
 MOST_BYTES = 64 * 1024  # of a whole definition
 
 
 class CalendarKind(Struct, frozen=True):
-    """One kind of calendar: the field that tells it, and what it is made of."""
+    """One kind of calendar: the field that identifies it, its struct and its field table."""
 
     field: str
     struct: type[Told]
@@ -42,7 +42,7 @@ class CalendarKind(Struct, frozen=True):
 
     @property
     def names(self) -> tuple[str, ...]:
-        """The field that tells it, and those that follow it up to one that tells another."""
+        """The identifying field and the fields of the table that belong to it, up to the next identifying field."""
         _, *following = dropwhile(lambda row: row.name != self.field, self.table.rows)
         return (self.field, *(row.name for row in takewhile(lambda row: not row.field.tells, following)))
 
@@ -55,11 +55,14 @@ KINDS: dict[str, CalendarKind] = {
     if row.field.tells
 }
 BESIDE = Table(CalendarExtras, "This calendar")
-FIELDS = JoinedRows((*TABLES.values(), Table(CalendarHead, "A calendar")), "A calendar")  # all that a calendar may say
+FIELDS = JoinedRows((*TABLES.values(), Table(CalendarHead, "A calendar")), "A calendar")  # all fields of calendars
 
 
 def read_calendar(name: str, body: Any) -> tuple[Times, str]:
-    """Read a request's definition and description: the definition stands in the body itself or under `definition`."""
+    """Parse a request's definition and description.
+
+    The definition is either the body itself or its field `definition`.
+    """
     given = an_object(body, "body", 'Send {"hours": "MON-FRI 09:00-17:00", "timezone": "Europe/Paris"}.')
     given = {field: value for field, value in given.items() if value is not None}
     if given.pop("name", name) != name:
@@ -74,7 +77,9 @@ def read_calendar(name: str, body: Any) -> tuple[Times, str]:
 
 
 def parse_times(value: Any, field: str = "", timezone: str = "", depth: int = 0) -> Times:
-    """Read a definition or refuse it with BadInput. A zone holds for everything inside that has none of its own."""
+    """Parse a definition or refuse it with BadInput. A time zone applies to all nested definitions without their
+    own.
+    """
     where = field or "definition"
     if isinstance(value, str):
         return Reference(a_name(value, where, NAME))
@@ -105,7 +110,7 @@ def _check_whole(given: dict[str, Any]) -> None:
 
 
 def _kind_of(given: dict[str, Any], field: str) -> CalendarKind:
-    """Which kind of calendar an object spells, by the one field that tells."""
+    """Return the kind of calendar that an object defines, by its one identifying field."""
     kinds = [kind for kind in KINDS if given.get(kind) is not None]
     prefix = f"{field}." if field else ""
     if len(kinds) > 1:
@@ -120,7 +125,7 @@ def _kind_of(given: dict[str, Any], field: str) -> CalendarKind:
 
 
 def _made(kind: CalendarKind, given: dict[str, Any], prefix: str, zone: str, depth: int) -> Times:
-    """Make the times that the fields of their kind say."""
+    """Build the times of a kind from its fields."""
     struct, read = kind.struct, kind.table.read(given, prefix)
     if issubclass(struct, Business):
         return _business(read, kind.field, prefix, zone)
@@ -144,7 +149,7 @@ def _business(read: dict[str, Any], kind: str, prefix: str, zone: str) -> Busine
 
 
 def _zone_of(country: str) -> str:
-    """A zone of a country, as an example."""
+    """Return one time zone of a country, as an example."""
     for line in (resources.files("tzdata") / "zoneinfo" / "zone.tab").read_text().splitlines():
         if line.startswith(f"{country}\t"):
             return line.split("\t")[2]
@@ -159,7 +164,7 @@ def _members(value: Any, where: str, zone: str, depth: int) -> tuple[Times, ...]
 
 
 def render_times(times: Times) -> dict[str, Any]:
-    """The definition that reads as this."""
+    """Format times as a definition that parses to the same times."""
     if isinstance(times, Exclusion):
         return {**render_times(times.base), "except": [render_times(each) for each in times.without]}
     if isinstance(times, Union | Intersection):

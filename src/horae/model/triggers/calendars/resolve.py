@@ -1,4 +1,4 @@
-"""Calendars by name: references followed, circles refused, each instant judged by the version that was valid then."""
+"""Calendars by name: references are followed, cycles are refused, each instant uses the version valid at that time."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from difflib import get_close_matches
@@ -30,7 +30,9 @@ class Version(Struct, frozen=True, kw_only=True):
 
 
 def present(name: str, definitions: Definitions) -> Calendar:
-    """A calendar with all it refers to. Raises BadInput for a circle and for what is not there."""
+    """Return the current calendar with all calendars it refers to. Raises BadInput for a cycle or an unknown
+    calendar.
+    """
     return _Resolver(definitions).find(name, ())
 
 
@@ -56,7 +58,7 @@ class _Resolver:
 
 
 def no_such_calendar(name: str, names: Iterable[str]) -> BadInput:
-    """What to answer to a definition that refers to a calendar which is not there."""
+    """Return the error for a definition that refers to a calendar that does not exist."""
     near = get_close_matches(name, names, n=1, cutoff=0.7)
     create = f"Create it first: `horae calendars set {name} ...` or PUT /api/v1/calendars/{name}."
     remedy = f'Did you mean "{near[0]}"? {create}' if near else create
@@ -64,10 +66,11 @@ def no_such_calendar(name: str, names: Iterable[str]) -> BadInput:
 
 
 def through_time(name: str, versions: Sequence[Version]) -> Calendar:
-    """A calendar that judges each instant by the versions valid then, its own and those of what it refers to.
+    """Return a calendar that judges each instant by the versions valid then, including versions of referenced
+    calendars.
 
-    Before the first of its own versions that first one holds; where there is none it is closed. Versions change at
-    whole seconds, so an instant within the second of a change is judged as before it.
+    Before the calendar's first version, that first version applies. A calendar without versions is closed. Versions
+    change at whole seconds: an instant within the second of a change is judged as before the change.
     """
     own = [each for each in versions if each.name == name]
     if not own:
@@ -85,9 +88,10 @@ def _ends(version: Version) -> tuple[Instant, ...]:
 
 
 def _present_at(name: str, versions: Sequence[Version], at: Instant) -> Calendar | None:
-    """The calendar as it was defined at an instant; None when it was not there.
+    """Return the calendar as it was defined at an instant, or None if it did not exist.
 
-    What it refers to may have been loaded only from a later version on: then that one stands for the earlier too.
+    A referenced calendar may have been loaded only from a later version on. Then that version is used for earlier times
+    too.
     """
     definitions: dict[str, Times] = {}
     for each in sorted(versions, key=lambda each: -each.valid_from):
@@ -112,7 +116,7 @@ def _joined_in_time(name: str, pieces: Sequence[tuple[Instant, Calendar | None]]
 
 
 def users_of(names: Iterable[str], definitions: Definitions) -> frozenset[str]:
-    """These calendars and all that refer to them, directly or through others."""
+    """Return these calendars and all that refer to them, directly or indirectly."""
     found = set(names)
     grown = True
     while grown:
@@ -123,7 +127,7 @@ def users_of(names: Iterable[str], definitions: Definitions) -> frozenset[str]:
 
 
 def check_times(times: Times, field: str = "") -> None:
-    """Refuse countries, subdivisions and exchanges that nobody knows."""
+    """Refuse unknown countries, subdivisions and exchanges."""
     if isinstance(times, Business):
         kind = "exchange" if times.exchange else "country"
         check(times, f"{field}.{kind}" if field else kind)
@@ -132,7 +136,7 @@ def check_times(times: Times, field: str = "") -> None:
 
 
 def _inside(times: Times) -> Iterator[tuple[Times, str]]:
-    """The sets inside a set, with where they stand in it."""
+    """Yield the members of a set with their paths in it."""
     if isinstance(times, Exclusion):
         yield times.base, ""
         yield from ((member, f"except[{i}]") for i, member in enumerate(times.without))
@@ -142,7 +146,7 @@ def _inside(times: Times) -> Iterator[tuple[Times, str]]:
 
 
 def check_opens(name: str, calendar: Calendar, now: Instant) -> None:
-    """Refuse a calendar that is never open, neither now nor before nor later."""
+    """Refuse a calendar that is never open, in the past or the future."""
     if calendar.next_open(now) is None and calendar.last_open(now) is None:
         remedy = "Check that its parts have any time in common, and what it leaves out."
         raise BadInput(f'Calendar "{name}" would never be open.', remedy, field="definition")

@@ -1,10 +1,10 @@
-"""What a calendar's definition, as people write it, refers to, without judging whether it is right."""
+"""References in an unparsed calendar definition, found without validating it."""
 
 from typing import Any
 
 
 def references_in(definition: Any) -> set[str]:
-    """The names of calendars that a definition mentions."""
+    """Return the names of calendars that a definition mentions."""
     if isinstance(definition, str):
         return {definition}
     if not isinstance(definition, dict):

@@ -1,7 +1,7 @@
-"""What a calendar is: a set of times, said by days, dates, hours or windows, or put together of other sets.
+"""Calendar definitions: sets of times given by days, dates, hours or windows, or composed of other sets.
 
-Each kind is a struct, whose annotations are the table of its own fields. `read` makes them of what people write,
-`compiled` answers questions about them. What a new kind lacks there is a type error.
+Each kind is a struct, and the struct's annotations are the table of its own fields. `read` parses definitions into
+these structs and `compiled` evaluates them. A new kind that is missing in either is a type error.
 """
 
 from typing import Annotated, Any
@@ -19,7 +19,7 @@ from horae.model.triggers.calendars.hours import Weekly, parse_hours, render_hou
 from horae.model.triggers.cron.zone import ZONE
 
 MOST_ENTRIES = 4096  # of one list of dates or windows
-MOST_HOURS = 100  # of one list of weekly hours: each is every week's
+MOST_HOURS = 100  # of one list of weekly hours, since each entry repeats every week
 MOST_TEXT = 120
 MOST_DESCRIPTION = 4_096
 ACCEPTED = (
@@ -30,7 +30,7 @@ _WINDOW = 'Write "2026-12-01T22:00:00Z/2026-12-02T02:00:00Z".'
 
 
 class Window(Struct, frozen=True):
-    """From one instant to before another."""
+    """An interval from `start` to before `end`."""
 
     start: Instant
     end: Instant
@@ -91,7 +91,7 @@ MEMBERS = Custom(as_given, _MEMBER | list[_MEMBER], "Sequence[str | Mapping[str,
 
 
 class Business(Struct, frozen=True, kw_only=True):
-    """The working days of a country, one of its subdivisions, or an exchange: whole days of a zone."""
+    """The working days of a country, one of its subdivisions, or an exchange, as whole days in a time zone."""
 
     country: Annotated[
         str,
@@ -120,7 +120,7 @@ class Business(Struct, frozen=True, kw_only=True):
 
 
 class Dates(Struct, frozen=True, kw_only=True):
-    """Whole days of a zone, by their dates."""
+    """Whole days in a time zone, given by date."""
 
     periods: Annotated[
         tuple[Period, ...],
@@ -140,7 +140,7 @@ class Dates(Struct, frozen=True, kw_only=True):
 
 
 class Hours(Struct, frozen=True, kw_only=True):
-    """Times of the week as a zone's clock shows them."""
+    """Hours of the week, on the clock of a time zone."""
 
     weekly: Annotated[
         tuple[Weekly, ...],
@@ -157,7 +157,7 @@ class Hours(Struct, frozen=True, kw_only=True):
 
 
 class Windows(Struct, frozen=True):
-    """Single stretches of time."""
+    """Single intervals of time."""
 
     windows: Annotated[
         tuple[Window, ...],
@@ -213,14 +213,14 @@ class Intersection(Struct, frozen=True):
 
 
 class Exclusion(Struct, frozen=True):
-    """Open when the first is and none of the others."""
+    """Open when `base` is open and none of `without` is."""
 
     base: "Times"
     without: "tuple[Times, ...]"
 
 
 class CalendarExtras(Struct, frozen=True, kw_only=True):
-    """What stands beside a calendar's times, of whatever kind they are."""
+    """Fields that calendars of every kind accept beside their times."""
 
     timezone: Annotated[
         str,
@@ -238,7 +238,7 @@ class CalendarExtras(Struct, frozen=True, kw_only=True):
 
 
 class CalendarHead(CalendarExtras, frozen=True, kw_only=True):
-    """What a request says of a calendar beside its times."""
+    """Fields of a request for a calendar beside its times."""
 
     name: Annotated[str, Field(Name(), "Its name.", example="work-days", flag="")]
     description: Annotated[str, Field(Text(MOST_DESCRIPTION), "What it is for.")] = ""
@@ -247,25 +247,25 @@ class CalendarHead(CalendarExtras, frozen=True, kw_only=True):
     ] = None
 
 
-# Each is known by a field of its own.
+# Each kind is identified by a field of its own.
 Told = Business | Dates | Hours | Windows | Reference | Union | Intersection
 Times = Told | Exclusion
 
 
 def members_of(times: Times) -> "tuple[Times, ...]":
-    """What a composed set is put together of; nothing for a plain one."""
+    """Return the sets that a composed set consists of; empty for any other kind."""
     if isinstance(times, Union | Intersection):
         return times.members
     return (times.base, *times.without) if isinstance(times, Exclusion) else ()
 
 
 def count_of(times: Times) -> int:
-    """How many sets a definition is put together of, itself included."""
+    """Return the number of sets in a definition, including itself."""
     return 1 + sum(count_of(member) for member in members_of(times))
 
 
 def references_of(times: Times) -> frozenset[str]:
-    """The names of the calendars that a definition refers to."""
+    """Return the names of the calendars that a definition refers to."""
     if isinstance(times, Reference):
         return frozenset({times.name})
     return frozenset(name for member in members_of(times) for name in references_of(member))

@@ -8,7 +8,7 @@ from horae.model.base.view import Time, Versioned, View
 
 
 class CalendarUse(View, frozen=True, kw_only=True, omit_defaults=True):
-    """Who goes by a calendar: a trigger of a job, another calendar, or the window of a queue (`*` for all)."""
+    """One user of a calendar: a trigger of a job, another calendar, or the window of a queue (`*` for all queues)."""
 
     job: str = ""
     trigger: str = ""
@@ -17,7 +17,9 @@ class CalendarUse(View, frozen=True, kw_only=True, omit_defaults=True):
 
 
 class CalendarView(View, Versioned, frozen=True, kw_only=True):
-    """A calendar: what it says, in words too, and how it stands now. `validTo` is null while it is the present one."""
+    """A calendar: its definition, its description in words, and its current state. `validTo` is null for the current
+    version.
+    """
 
     name: str
     version: int
@@ -35,7 +37,7 @@ class CalendarView(View, Versioned, frozen=True, kw_only=True):
 
 
 class OpeningView(View, frozen=True, kw_only=True):
-    """Open from an instant to before another; null where it has no beginning or end."""
+    """An opening from an instant to before another; null where it has no beginning or end."""
 
     from_: Time | None = field(name="from")
     to: Time | None

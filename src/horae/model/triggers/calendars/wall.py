@@ -1,4 +1,4 @@
-"""Times of a zone's clock as UTC seconds: an instant is open when what that clock shows then is.
+"""Wall-clock times of a zone as UTC seconds: an instant is open if the zone's clock shows an open time.
 
 So hours that a clock change skips do not exist, and hours that it repeats are open both times.
 """
@@ -19,7 +19,7 @@ _MONDAY = date(1970, 1, 5).toordinal() - _EPOCH
 
 
 def open_in(times: Business | Dates | Hours, first: int, last: int) -> Intervals:
-    """The UTC seconds from `first` to before `last`, in one bucket of the zones, during which these times are open."""
+    """Return the open UTC seconds from `first` to before `last`, within one bucket of time zones."""
     found: list[Interval] = []
     for span in spans(times.timezone, first >> BUCKET_BITS):
         start, end = max(span.start, first) + span.offset, min(span.end, last) + span.offset
@@ -31,7 +31,7 @@ def open_in(times: Business | Dates | Hours, first: int, last: int) -> Intervals
 
 
 def _walls(times: Business | Dates | Hours, first: int, last: int) -> Iterator[Interval]:
-    """Wall seconds that are open, at least those of the days (since 1970) from `first` to before `last`."""
+    """Yield open wall seconds, at least those of the days (since 1970) from `first` to before `last`."""
     if isinstance(times, Hours):
         return _weekly(times, first, last)
     days = _working(times, first, last) if isinstance(times, Business) else _dated(times, first, last)
@@ -39,7 +39,7 @@ def _walls(times: Business | Dates | Hours, first: int, last: int) -> Iterator[I
 
 
 def _weekly(hours: Hours, first: int, last: int) -> Iterator[Interval]:
-    for day in range(first - 1, last):  # yesterday's hours may run on after midnight
+    for day in range(first - 1, last):  # yesterday's hours may continue past midnight
         weekday = (day - _MONDAY) % 7
         for each in hours.weekly:
             if weekday in each.weekdays:
@@ -59,7 +59,9 @@ def _working(days: Business, first: int, last: int) -> Iterator[Interval]:
 
 
 def _dated(dates: Dates, first: int, last: int) -> Iterator[Interval]:
-    """Periods are in order and apart, as `read` makes them, so that a long list costs what lies in the bucket."""
+    """Yield the open days. `read` keeps periods ordered and disjoint, so the cost depends on those in the bucket
+    only.
+    """
     periods = dates.periods
     at = bisect_left(periods, first, key=lambda period: period.last.toordinal() - _EPOCH)
     while at < len(periods) and periods[at].first.toordinal() - _EPOCH < last:

@@ -20,7 +20,7 @@ _MOST_NAMED = 3
 
 
 def describe_times(times: Times) -> str:
-    """One short phrase; long lists are counted."""
+    """Describe times in one short phrase; long lists are given as a count."""
     if isinstance(times, Business):
         place = times.exchange or "-".join(part for part in (times.country, times.subdivision) if part)
         return f"business days of {place}, {times.timezone} time"

@@ -1,5 +1,5 @@
-"""Cron expressions: parsed once, then asked for their next and last fire in a zone.
+"""Cron expressions: parsed once, then queried for their next and last fire in a time zone.
 
-A dialect (`unix` or `quartz`) reads its text into one `Expression`; days, walls, zones and fires know none.
-Pure, no clock; imported by `model.triggers.decisions`.
+Each dialect (`unix` or `quartz`) parses its text into the same `Expression`; days, wall times, zones and fires do not
+depend on the dialect. Pure, no clock; imported by `model.triggers.decisions`.
 """

@@ -1,4 +1,4 @@
-"""How many fires lie between two instants: counted by days and clock changes, never one by one."""
+"""The number of fires between two instants, counted by days and clock changes instead of one by one."""
 
 from datetime import date
 
@@ -11,7 +11,7 @@ from horae.model.triggers.cron.zone import BUCKET_BITS, FIRST_BUCKET, LAST_BUCKE
 def count_between(
     x: Expression, zone: str, after: Instant, before: Instant, gap: DstGap = "shift", overlap: DstOverlap = "first"
 ) -> int:
-    """How many fires lie strictly between two instants. A century costs about a thousand months."""
+    """Count the fires strictly between two instants. A century costs about a thousand months of work."""
     passing = passing_of(x, gap, overlap)
     lo, hi = after // SECOND + 1, -(-before // SECOND)  # the whole seconds from `lo` to before `hi`
     buckets = range(max(lo >> BUCKET_BITS, FIRST_BUCKET), min((hi - 1) >> BUCKET_BITS, LAST_BUCKET) + 1)
@@ -19,7 +19,7 @@ def count_between(
 
 
 def _count_in(x: Expression, span: Span, lo: int, hi: int, passing: Passing) -> int:
-    """How many fires of a span lie at UTC seconds from `lo` to before `hi`."""
+    """Count the fires of a span at UTC seconds from `lo` to before `hi`."""
     start, end = max(lo, span.start), min(hi, span.end)
     if start >= end:
         return 0
@@ -32,7 +32,7 @@ def _count_in(x: Expression, span: Span, lo: int, hi: int, passing: Passing) -> 
 
 
 def count_walls(x: Expression, lo: int, hi: int) -> int:
-    """How many wall times from `lo` to before `hi` match."""
+    """Count the matching wall times from `lo` to before `hi`."""
     if lo >= hi:
         return 0
     (first, since), (last, until) = divmod(lo, DAY), divmod(hi, DAY)
@@ -45,7 +45,7 @@ def count_walls(x: Expression, lo: int, hi: int) -> int:
 
 
 def _days_between(x: Expression, first: int, end: int) -> int:
-    """How many days since 1970 match, from `first` to before `end`."""
+    """Count the matching days since 1970, from `first` to before `end`."""
     count = 0
     index = _month_of(first) if first < end else 0
     while first < end:
@@ -64,7 +64,7 @@ def _month_of(day: int) -> int:
 
 
 def _times_before(x: Expression, second: int) -> int:
-    """How many matching seconds of a day lie before this one."""
+    """Count the matching seconds of a day before `second`."""
     minute, second = divmod(second, 60)
     hour, minute = divmod(minute, 60)
     in_minute = x.seconds.bits.bit_count()

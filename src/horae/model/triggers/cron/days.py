@@ -1,7 +1,7 @@
-"""Which days of a month an expression means.
+"""The days of a month that an expression matches.
 
-A month is a row of bits, bit 0 the first day. It depends on nothing but the month's length and the weekday of its
-first day, so 28 shapes are all there are and an expression knows its days for each of them beforehand.
+The days of a month are bits; bit 0 is the first day. They depend only on the month's length and the weekday of its
+first day. So there are only 28 shapes of months, and an expression computes its days for each of them in advance.
 """
 
 from dataclasses import dataclass, field
@@ -15,19 +15,19 @@ _FIVE_WEEKS = 1 | 1 << 7 | 1 << 14 | 1 << 21 | 1 << 28
 
 
 def shape(length: int, first: int) -> int:
-    """The place in SHAPES of a month of this length whose first day is this weekday (0 is Sunday)."""
+    """Return the index in SHAPES of a month with this length and this first weekday (0 is Sunday)."""
     return (length - 28) * 7 + first
 
 
 class Special(Protocol):
-    """A day that is found by counting in the month, not by its number."""
+    """A day found by counting within the month, not by its number."""
 
     def bits(self, length: int, first: int) -> int: ...
 
 
 @dataclass(frozen=True, slots=True)
 class Last:
-    """`L`, the last day, or some days before it."""
+    """`L`, the last day, or a number of days before it."""
 
     before: int = 0
 
@@ -56,7 +56,7 @@ class Nearest:
 
 @dataclass(frozen=True, slots=True)
 class Nth:
-    """`MON#2`, a weekday's nth occurrence."""
+    """`MON#2`, the nth occurrence of a weekday."""
 
     weekday: int
     nth: int
@@ -68,7 +68,7 @@ class Nth:
 
 @dataclass(frozen=True, slots=True)
 class LastWeekday:
-    """`5L`, a weekday's last occurrence."""
+    """`5L`, the last occurrence of a weekday."""
 
     weekday: int
 
@@ -79,17 +79,17 @@ class LastWeekday:
 
 @dataclass(frozen=True, slots=True)
 class Days:
-    """One day field: plain values as bits (bit 0 is the value 0) and the special ones."""
+    """One day field: plain values as bits (bit 0 is the value 0) and special days."""
 
     plain: int
     special: tuple[Special, ...] = field(default=())
 
     def of_month(self, length: int, first: int) -> int:
-        """The field read as days of the month."""
+        """Evaluate the field as days of the month."""
         return self.plain >> 1 & (1 << length) - 1 | self._special(length, first)
 
     def of_week(self, length: int, first: int) -> int:
-        """The field read as weekdays, 0 for Sunday."""
+        """Evaluate the field as weekdays, 0 for Sunday."""
         week = (self.plain | self.plain << 7) >> first & 0x7F
         return week * _FIVE_WEEKS & (1 << length) - 1 | self._special(length, first)
 
@@ -102,7 +102,7 @@ class Days:
 
 @lru_cache(maxsize=4096)
 def month_days(dom: Days, dow: Days, *, both: bool) -> tuple[int, ...]:
-    """For each of SHAPES the days that match both fields, or either."""
+    """Return for each of SHAPES the days that match both fields, or either field."""
     rows = ((dom.of_month(*each), dow.of_week(*each)) for each in SHAPES)
     return tuple(month & week if both else month | week for month, week in rows)
 

@@ -1,4 +1,4 @@
-"""The fields of an expression: what they are called, what they hold, and how one item of one is read."""
+"""The fields of an expression: their names and ranges, and the parsing of one item of a field."""
 
 import re
 from collections.abc import Mapping
@@ -19,7 +19,7 @@ _SPREAD = re.compile(r"H(?:\((\w+)-(\w+)\))?", re.ASCII)
 
 @dataclass(frozen=True, slots=True)
 class Field:
-    """One field of a dialect. `name` is what `H` hashes; `spread` is the range `H` chooses from."""
+    """One field of a dialect. `H` hashes `name` and chooses from the range `spread`."""
 
     name: str
     title: str
@@ -27,25 +27,25 @@ class Field:
     hi: int
     spread: tuple[int, int] | None
     names: Mapping[str, int] = field(default_factory=dict)
-    order: str = ORDER  # the dialect's fields, for who mistook one for another
-    wraps: bool = False  # whether `22-2` runs over the end and goes on at the beginning
+    order: str = ORDER  # the order of the dialect's fields, for error messages
+    wraps: bool = False  # whether `22-2` continues past the field's end at its beginning
 
 
 SECOND = Field("second", "second", 0, 59, (0, 59))
 MINUTE = Field("minute", "minute", 0, 59, (0, 59))
 HOUR = Field("hour", "hour", 0, 23, (0, 23))
-DOM = Field("dom", "day-of-month", 1, 31, (1, 28))  # up to 28: H picks a day every month has
+DOM = Field("dom", "day-of-month", 1, 31, (1, 28))  # up to 28, so that H picks a day that every month has
 MONTH = Field("month", "month", 1, 12, (1, 12), MONTHS)
-DOW = Field("dow", "day-of-week", 0, 7, (0, 6), WEEKDAYS)  # 0 and 7 are Sunday
+DOW = Field("dow", "day-of-week", 0, 7, (0, 6), WEEKDAYS)  # 0 and 7 are both Sunday
 
 
 def refuse(where: Field, item: str, reason: str, remedy: str) -> NoReturn:
-    """Say which item of which field cannot be, why, and what to write instead."""
+    """Refuse an item of a field with the reason and a suggestion."""
     raise BadInput(f"{item[:40]!r} in the {where.title} field: {reason}.", remedy, field="schedule")
 
 
 def read_item(where: Field, item: str, key: str) -> int:
-    """One item of a field's list (`5`, `1-5`, `*/15`, `MON-FRI`, `H/10`) as bits, bit 0 the value 0."""
+    """Return one item of a field's list (`5`, `1-5`, `*/15`, `MON-FRI`, `H/10`) as bits; bit 0 is the value 0."""
     base, slash, steps = item.partition("/")
     step = _read_step(where, item, steps) if slash else 1
     lo, hi = _read_range(where, item, base, step if slash else 0, key)
@@ -56,7 +56,7 @@ def read_item(where: Field, item: str, key: str) -> int:
 
 
 def read_number(where: Field, item: str, text: str) -> int:
-    """A value of the field by its number or its name."""
+    """Parse a value of the field, given by number or by name."""
     if text in where.names:
         return where.names[text]
     if not text.isdigit() or not text.isascii() or len(text) > 9:
@@ -76,7 +76,9 @@ def _read_step(where: Field, item: str, text: str) -> int:
 
 
 def _read_range(where: Field, item: str, base: str, step: int, key: str) -> tuple[int, int]:
-    """First and last value an item runs over; `step` is 0 when it has none. A last beyond the field's wraps."""
+    """Return the first and last value of an item; `step` is 0 without a step. A last value beyond the field's range
+    wraps.
+    """
     if base == "*" or (base == "?" and not step):
         return where.lo, where.hi
     if found := _SPREAD.fullmatch(base):
@@ -92,7 +94,10 @@ def _read_range(where: Field, item: str, base: str, step: int, key: str) -> tupl
 
 
 def _open_end(where: Field, item: str, lo: int, step: int) -> int:
-    """`5/15` runs to the field's end. Readers differ on whether a week that began elsewhere ends on a Sunday."""
+    """Return the end of `5/15`: the end of the field.
+
+    Cron implementations disagree whether a week that does not begin on Sunday ends on one, so that is refused.
+    """
     if where is DOW and lo > 0 and (7 - lo) % step == 0:
         remedy = f'Write "{lo}-7/{step}" with Sunday or "{lo}-6/{step}" without.' if lo < 7 else 'Write "SUN".'
         refuse(where, item, "Sunday may or may not be meant", remedy)
@@ -100,7 +105,7 @@ def _open_end(where: Field, item: str, lo: int, step: int) -> int:
 
 
 def _read_spread(where: Field, item: str, found: re.Match[str], step: int, key: str) -> tuple[int, int]:
-    """`H` is one stable value of its range per key, `H/15` every 15th from a stable start."""
+    """Resolve `H` to one stable value of its range per key, and `H/15` to every 15th value from a stable start."""
     if where.spread is None:
         refuse(where, item, f"H does not choose a {where.title}", _expected(where))
     if not key:
@@ -117,7 +122,7 @@ def _read_spread(where: Field, item: str, found: re.Match[str], step: int, key: 
 
 
 def spread(key: str, name: str, lo: int, hi: int) -> int:
-    """A value between lo and hi that depends on the key and the field's name alone."""
+    """Return a value between lo and hi that depends only on the key and the field's name."""
     return lo + int.from_bytes(sha256(f"{key}\0{name}".encode()).digest()[:8], "big") % (hi - lo + 1)
 
 
@@ -149,7 +154,7 @@ def _instead(where: Field, value: int) -> str:
 
 
 def _turned(where: Field, first: str, last: str) -> str:
-    """A backwards range as two that run forward, or turned where going round has no meaning."""
+    """Suggest a backwards range as two forward ranges, or swapped where wrapping has no meaning."""
     if where.name == "year":
         return f'Write "{last}-{first}".'
     if where is DOW:

@@ -1,9 +1,10 @@
-"""From the clock on the wall to instants: when an expression fires in a zone, across clock changes.
+"""Conversion of wall times to instants: the fires of an expression in a zone, across clock changes.
 
-A *wild* expression fires at every instant whose wall time matches: what a jump forward skips does not exist, what a
-jump back repeats matches twice. In a *fixed* one each matching wall time fires once: in an overlap on the first pass,
-in a gap of less than three hours at its end, in a longer gap (a skipped date) not at all. `dst_gap` and `dst_overlap`
-change that for fixed expressions. Everything is enumerated in UTC, span by span of constant offset.
+A *wild* expression fires at every instant with a matching wall time: a time skipped by a jump forward does not exist,
+and a time repeated by a jump back matches twice. In a *fixed* expression each matching wall time fires once: in an
+overlap on the first pass, in a gap of less than three hours at the end of the gap, in a longer gap (a skipped date) not
+at all. `dst_gap` and `dst_overlap` change that for fixed expressions. Fires are enumerated in UTC, one span of constant
+offset after another.
 """
 
 from typing import Literal, NamedTuple
@@ -15,11 +16,11 @@ from horae.model.triggers.cron.zone import BUCKET_BITS, FIRST_BUCKET, LAST_BUCKE
 DstGap = Literal["shift", "skip"]
 DstOverlap = Literal["first", "second", "both"]
 
-LONG_GAP = 3 * 3600  # a gap this long is a change of the calendar, not of the clock
+LONG_GAP = 3 * 3600  # a gap this long is a calendar change, not a clock change
 
 
 class Passing(NamedTuple):
-    """What an expression does at a clock change: shift out of gaps, and on which passes of an overlap it fires."""
+    """The behaviour of an expression at a clock change: whether it shifts out of gaps, and its passes in an overlap."""
 
     shift: bool
     first_only: bool
@@ -35,14 +36,14 @@ _FIXED = {
 
 
 def passing_of(x: Expression, gap: DstGap, overlap: DstOverlap) -> Passing:
-    """What an expression does at a clock change; the choices are for fixed ones."""
+    """Return the behaviour of an expression at a clock change; `gap` and `overlap` apply to fixed expressions only."""
     return _WILD if x.wild else _FIXED[gap, overlap]
 
 
 def next_after(
     x: Expression, zone: str, after: Instant, gap: DstGap = "shift", overlap: DstOverlap = "first"
 ) -> Instant | None:
-    """The first fire strictly after an instant, or None when there is none for 50 years or in the years it names."""
+    """Return the first fire strictly after an instant, or None without one in 50 years or in the expression's years."""
     passing = passing_of(x, gap, overlap)
     second = after // SECOND + 1
     bucket = second >> BUCKET_BITS
@@ -52,7 +53,8 @@ def next_after(
                 found = _first_in(x, span, second, passing)
                 if found is not None:
                     return found * SECOND
-        # Wall times of later buckets are less than a day before their start; theirs is less than a day before UTC.
+        # Wall times of later buckets start less than a day before the UTC start of their bucket, since offsets are
+        # below a day.
         wall = ceil_wall(x, ((bucket + 1) << BUCKET_BITS) - DAY)
         if wall is None:
             return None
@@ -63,7 +65,7 @@ def next_after(
 def last_before(
     x: Expression, zone: str, before: Instant, gap: DstGap = "shift", overlap: DstOverlap = "first"
 ) -> Instant | None:
-    """The last fire strictly before an instant, or None when there was none for 50 years or in the years it names."""
+    """Return the last fire strictly before an instant, or None without one in 50 years or in the expression's years."""
     passing = passing_of(x, gap, overlap)
     second = -(-before // SECOND) - 1
     bucket = second >> BUCKET_BITS
@@ -81,7 +83,7 @@ def last_before(
 
 
 def _first_in(x: Expression, span: Span, second: int, passing: Passing) -> int | None:
-    """The first fire of a span at or after a UTC second."""
+    """Return the first fire of a span at or after a UTC second."""
     if passing.shift and second <= span.start and fires_in_gap(x, span):
         return span.start
     lo, hi = walls(span, passing)
@@ -90,7 +92,7 @@ def _first_in(x: Expression, span: Span, second: int, passing: Passing) -> int |
 
 
 def _last_in(x: Expression, span: Span, second: int, passing: Passing) -> int | None:
-    """The last fire of a span at or before a UTC second."""
+    """Return the last fire of a span at or before a UTC second."""
     lo, hi = walls(span, passing)
     wall = floor_wall(x, min(hi - 1, second + span.offset))
     if wall is not None and wall >= lo:
@@ -99,13 +101,13 @@ def _last_in(x: Expression, span: Span, second: int, passing: Passing) -> int | 
 
 
 def walls(span: Span, passing: Passing) -> tuple[int, int]:
-    """The wall times, first and end, for which this span is the pass that fires."""
+    """Return the wall times, first and end, that fire in this span rather than in another pass."""
     lo, hi = span.start + span.offset, span.end + span.offset
     return max(lo, span.high) if passing.first_only else lo, min(hi, span.low) if passing.last_only else hi
 
 
 def fires_in_gap(x: Expression, span: Span) -> bool:
-    """Whether a wall time matches in the gap that begins this span, if there is one short enough to shift out of."""
+    """Return whether a wall time matches in the gap before this span, if that gap is short enough to shift out of."""
     lands = span.start + span.offset
     if not 0 < lands - span.high < LONG_GAP:
         return False

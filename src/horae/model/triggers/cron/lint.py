@@ -1,4 +1,4 @@
-"""What is probably not meant, though it can be done."""
+"""Warnings about valid expressions that probably do not mean what their author intended."""
 
 from collections.abc import Iterator
 
@@ -12,7 +12,7 @@ _UNRESTRICTED = ("*", "?")
 
 
 def lint(x: Expression) -> list[str]:
-    """Warnings about an expression that is valid but surprising, in plain words."""
+    """Return warnings about an expression that is valid but surprising, in plain words."""
     return [*_steps(x), *_often(x), *_either_or_both(x), *_short_months(x), *_other_dialect(x)]
 
 
@@ -27,7 +27,7 @@ def _steps(x: Expression) -> Iterator[str]:
 def _step(where: Field, item: str, step: int) -> Iterator[str]:
     cycle = _CYCLES.get(where.name)
     first = "Sunday" if where.name == "dow" else where.lo
-    if step > where.hi - where.lo or (where.name == "dow" and step == 7):  # 0 and 7 are one day
+    if step > where.hi - where.lo or (where.name == "dow" and step == 7):  # 0 and 7 are the same day
         yield f'"{item}" in the {where.title} field is longer than the field, so it means {first} only.'
     elif cycle and cycle % step:
         yield f'"{item}" in the {where.title} field starts again at 0, so its last step is shorter than the others.'
@@ -55,7 +55,7 @@ def _either_or_both(x: Expression) -> Iterator[str]:
 
 
 def _short_months(x: Expression) -> Iterator[str]:
-    """Days that only some of the months have."""
+    """Warn about days that only some months have."""
     dom, dow = x.fields[3], x.fields[5]
     if dow not in _UNRESTRICTED or dom not in ("29", "30", "31", "29W", "30W", "31W"):
         return
@@ -68,7 +68,7 @@ def _short_months(x: Expression) -> Iterator[str]:
 
 
 def _other_dialect(x: Expression) -> Iterator[str]:
-    """Weekdays by number, where Quartz and unix count differently and the expression looks like the other."""
+    """Warn about numbered weekdays if the expression looks like the other dialect, which counts differently."""
     dow = x.fields[5]
     numbered = any(item[:1].isdigit() for item in dow.split(","))
     if x.dialect == "unix" and numbered and "?" in x.fields:

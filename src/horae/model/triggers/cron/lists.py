@@ -1,4 +1,4 @@
-"""A field's list: plain values as bits, and in the day fields also what is counted within a month."""
+"""Parsing of a field's list: plain values as bits, and in day fields also days counted within a month."""
 
 from collections.abc import Callable
 
@@ -9,7 +9,7 @@ Counted = Callable[[Field, str], Special | None]
 
 
 def read_list(where: Field, text: str, key: str) -> int:
-    """A field of plain values as bits, bit 0 the value 0."""
+    """Return a field of plain values as bits; bit 0 is the value 0."""
     bits = 0
     for item in dict.fromkeys(text.split(",")):
         bits |= read_item(where, item, key)
@@ -17,7 +17,7 @@ def read_list(where: Field, text: str, key: str) -> int:
 
 
 def read_days(where: Field, text: str, key: str, counted: Counted) -> Days:
-    """A day field; `counted` reads the items that are counted and leaves the plain ones."""
+    """Parse a day field; `counted` parses items counted within the month and returns None for plain items."""
     bits, special = 0, []
     for item in dict.fromkeys(text.split(",")):
         if found := counted(where, item):
@@ -28,14 +28,14 @@ def read_days(where: Field, text: str, key: str, counted: Counted) -> Days:
 
 
 def read_weekdays(where: Field, text: str, key: str, counted: Counted) -> Days:
-    """A field of weekdays, counted from Sunday as 0 whatever the field calls it."""
+    """Parse a field of weekdays and number them from Sunday as 0, whatever the field's own numbers are."""
     days = read_days(where, text, key, counted)
     bits = days.plain >> where.lo
     return Days((bits | bits >> 7) & 0x7F, days.special)
 
 
 def counted_in_month(where: Field, item: str) -> Special | None:
-    """`L`, `LW` or `15W`."""
+    """Parse `L`, `LW` or `15W`."""
     if item == "L":
         return Last()
     if item == "LW":
@@ -44,7 +44,7 @@ def counted_in_month(where: Field, item: str) -> Special | None:
 
 
 def counted_weekday(where: Field, item: str) -> Special | None:
-    """`5L` or `MON#2`."""
+    """Parse `5L` or `MON#2`."""
     weekday, hash_, nth = item.partition("#")
     if hash_:
         if nth not in ("1", "2", "3", "4", "5"):

@@ -1,6 +1,6 @@
-"""Wall times that a clock change jumps over and that nothing makes up for.
+"""Wall times that a clock change skips and that never fire.
 
-A fixed expression leaves them out when it is to skip gaps, and where a whole date is left out.
+This concerns fixed expressions, if they are set to skip gaps or if a whole date is skipped.
 """
 
 from typing import NamedTuple
@@ -12,9 +12,9 @@ from horae.model.triggers.cron.zone import Span, spans
 
 
 class LostWalls(NamedTuple):
-    """The matching wall times of one gap: how many, the first and the last, and what the clock showed around it."""
+    """The matching wall times of one gap: their number, the first, the last, and the clock before and after the gap."""
 
-    change: int  # the UTC second at which the clock goes from `before` to `after`
+    change: int  # the UTC second at which the clock jumps from `before` to `after`
     before: int
     after: int
     times: int
@@ -23,7 +23,7 @@ class LostWalls(NamedTuple):
 
 
 def lost_walls(x: Expression, zone: str, bucket: int, gap: DstGap = "shift") -> list[LostWalls]:
-    """The gaps of one bucket of UTC seconds in which an expression has wall times that do not fire."""
+    """Return the gaps of one bucket of UTC seconds with matching wall times that do not fire."""
     return [] if x.wild else [lost for span in spans(zone, bucket) if (lost := _lost(x, span, gap)) is not None]
 
 

@@ -1,4 +1,4 @@
-"""Parse a cron expression in either dialect into one `Expression`."""
+"""Parsing of a cron expression of either dialect into an `Expression`."""
 
 import re
 from collections.abc import Callable, Mapping
@@ -20,7 +20,9 @@ _SPREAD = re.compile(r"(?<![A-Z])H(?![A-Z])", re.IGNORECASE)
 
 @lru_cache(maxsize=16_384)
 def parse_cron(text: str, dialect: str = "unix", key: str = "") -> Expression:
-    """Read an expression or refuse it with the reason and a suggestion. `key` is what `H` spreads by: namespace/job."""
+    """Parse an expression or refuse it with the reason and a suggestion. `H` spreads by `key`, which is
+    namespace/job.
+    """
     if dialect not in _DIALECTS:
         raise BadInput(
             f"There is no cron dialect {dialect[:40]!r}.", f"Known: {', '.join(_DIALECTS)}.", field="schedule.dialect"
@@ -38,5 +40,5 @@ def parse_cron(text: str, dialect: str = "unix", key: str = "") -> Expression:
 
 
 def needs_key(text: str) -> bool:
-    """Whether an expression spreads by key; one that does not is shared by every job that has it."""
+    """Return whether an expression uses `H`. Expressions without it are shared between jobs."""
     return _SPREAD.search(text) is not None

@@ -1,7 +1,7 @@
-"""The quartz dialect: seconds first, 1 is Sunday, `?` in one day field, and a year if one is wanted.
+"""The quartz dialect: seconds first, 1 is Sunday, `?` in one day field, and an optional year.
 
-It reads what Quartz documents, ranges over the end of a field (`22-2`, `NOV-FEB`) among it, into the same Expression as
-the unix dialect.
+It accepts the syntax that Quartz documents, including ranges that wrap past the end of a field (`22-2`, `NOV-FEB`), and
+produces the same Expression as the unix dialect.
 """
 
 import re
@@ -30,7 +30,7 @@ _LAST_OF_WEEK = re.compile(r"(^|,)L(?=,|$)")
 
 
 def parse_quartz(text: str, key: str) -> Expression:
-    """Read an expression; what is ambiguous, wrong or never fires is refused with the reason and a suggestion."""
+    """Parse an expression; ambiguous, wrong and never-firing ones are refused with the reason and a suggestion."""
     *parts, year = _split(text)
     second, minute, hour, dom, month, dow = parts
     _refuse_questions(second, minute, hour, month, year)
@@ -52,13 +52,13 @@ def parse_quartz(text: str, key: str) -> Expression:
         years=_years(year, key),
         dialect="quartz",
     )
-    if ceil_wall(x, 0) is None:  # from 1970 on, before which no expression names a year
+    if ceil_wall(x, 0) is None:  # search from 1970, since no expression names an earlier year
         _refuse_never(x, year)
     return x
 
 
 def _split(text: str) -> list[str]:
-    """The seven fields in capitals; without a year every year is meant."""
+    """Split into seven upper-case fields; a missing year means every year."""
     if text.startswith("@"):
         _refuse_macro(text)
     parts = [_NO_BASE.sub(r"\1*/", part) for part in text.upper().split()]
@@ -89,7 +89,7 @@ def _refuse_macro(text: str) -> None:
 
 
 def _translated(parts: list[str]) -> str:
-    """How the six fields of a unix expression are written here, where that takes no thought."""
+    """Translate the six fields of a unix expression, if the translation is unambiguous."""
     *clock, dom, month, dow = parts
     if dow == "0":
         dow = "SUN"
@@ -108,7 +108,7 @@ def _refuse_questions(*parts: str) -> None:
 
 
 def _require_question(text: str, parts: list[str], year: str) -> None:
-    """Exactly one of the day fields is `?`: Quartz does not say what two would mean together."""
+    """Require `?` in exactly one day field, since Quartz does not define two restricted day fields."""
     dom, dow = parts[3], parts[5]
     if "?" in (dom, dow) and (dom + dow).count("?") == 1:
         return
@@ -127,7 +127,7 @@ def _without_question(text: str) -> str:
 
 
 def _counted_in_month(where: Field, item: str) -> Special | None:
-    """`L-3` and `L-3W` beside `L`, `LW` and `15W`."""
+    """Parse `L-3` and `L-3W` as well as `L`, `LW` and `15W`."""
     if not item.startswith("L-"):
         return counted_in_month(where, item)
     found = _LAST_OFFSET.fullmatch(item)

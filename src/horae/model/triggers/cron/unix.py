@@ -19,7 +19,7 @@ MACROS = {
 
 
 def parse_unix(text: str, key: str) -> Expression:
-    """Read an expression; what is ambiguous, wrong or never fires is refused with the reason and a suggestion."""
+    """Parse an expression; ambiguous, wrong and never-firing ones are refused with the reason and a suggestion."""
     parts = _split(text)
     second, minute, hour, dom, month, dow = parts
     months = read_list(f.MONTH, month, key)
@@ -49,7 +49,7 @@ def parse_unix(text: str, key: str) -> Expression:
 
 
 def _split(text: str) -> tuple[str, str, str, str, str, str]:
-    """The six fields in capitals; a five-field expression has second 0."""
+    """Split into six upper-case fields; a five-field expression has second 0."""
     if text.startswith("@"):
         text = _macro(text)
     parts = text.upper().split()

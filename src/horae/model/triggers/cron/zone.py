@@ -1,8 +1,8 @@
 """Time zones as spans of constant offset.
 
-The rules come from the `tzdata` package and not from the machine, so every server that runs the same version of it
-fires at the same instants, and `tzdata_version()` can say which rules an instant was computed with.
-All times here are whole seconds: UTC ones since the epoch, and wall ones, which count what the clock on the wall shows.
+The rules come from the `tzdata` package and not from the machine, so all servers with the same version of it fire at
+the same instants, and `tzdata_version()` identifies the rules behind a computed instant. All times here are whole
+seconds: UTC seconds since the epoch, or wall seconds, which count the time that a wall clock shows.
 """
 
 from datetime import UTC, datetime, timedelta
@@ -17,10 +17,10 @@ from horae.model.fields.kinds import Text
 from horae.model.fields.values import a_text
 
 MOST_NAME = 120
-BUCKET_BITS = 25  # spans are found and kept for 2**25 s, a little more than a year, at a time
-FIRST_BUCKET, LAST_BUCKET = -1_800, 6_600  # what `datetime` can express, years 55 to 8981
+BUCKET_BITS = 25  # spans are computed and cached for 2**25 s, a little more than a year, at a time
+FIRST_BUCKET, LAST_BUCKET = -1_800, 6_600  # the range of `datetime`, years 55 to 8981
 
-_MARGIN = 2 * 86_400  # more than the largest clock change there is
+_MARGIN = 2 * 86_400  # more than the largest existing clock change
 _STRIDE = 2 * 86_400  # less than the shortest time between two clock changes, about a week
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
@@ -28,8 +28,8 @@ _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 class Span(NamedTuple):
     """UTC seconds from `start` to before `end` during which wall time is UTC plus `offset`.
 
-    Wall times below `high` have been on the clock before this span, or were jumped over when it began (then
-    `high < start + offset` and the gap is what lies between). Wall times from `low` on will be on the clock again.
+    Wall times below `high` were already shown before this span, or were skipped when it began. (If they were skipped,
+    `high < start + offset`, and the gap lies between these two.) Wall times from `low` on will be shown again.
     """
 
     start: int
@@ -48,14 +48,14 @@ def spans(name: str, bucket: int) -> tuple[Span, ...]:
 
 
 def _cut(span: Span, start: int, end: int) -> Span:
-    """The part of a span inside a bucket; a gap stays with the bucket in which it happens."""
+    """Return the part of a span inside a bucket; a gap belongs to the bucket in which it happens."""
     if span.start < start:
         span = span._replace(start=start, high=max(span.high, start + span.offset))
     return span._replace(end=min(span.end, end))
 
 
 def _watermarks(rough: list[tuple[int, int, int]]) -> list[Span]:
-    """Spans from (start, end, offset), knowing how far the clock on the wall has been and will be set back."""
+    """Build spans from (start, end, offset) with the highest wall time shown before and the lowest shown after each."""
     highs, lows = [rough[0][0] + rough[0][2]], [rough[-1][1] + rough[-1][2]]
     for _, end, offset in rough[:-1]:
         highs.append(max(highs[-1], end + offset))
@@ -65,7 +65,7 @@ def _watermarks(rough: list[tuple[int, int, int]]) -> list[Span]:
 
 
 def _changes(zone: ZoneInfo, start: int, end: int) -> list[tuple[int, int, int]]:
-    """(start, end, offset) of each stretch of constant offset between two UTC seconds."""
+    """Return (start, end, offset) of each stretch of constant offset between two UTC seconds."""
     begun, offset = start, _offset(zone, start)
     found = []
     for probe in range(start + _STRIDE, end + _STRIDE, _STRIDE):
@@ -96,7 +96,7 @@ def _offset(zone: ZoneInfo, second: int) -> int:
 
 @cache
 def load(name: str) -> ZoneInfo:
-    """The zone of this IANA name; any other name is refused with the nearest ones."""
+    """Load the zone with this IANA name; refuse an unknown name with the nearest known ones."""
     if name not in names():
         raise BadInput(f"There is no time zone named {name[:60]!r}.", _suggestion(name), field="schedule.timezone")
     with (resources.files("tzdata") / "zoneinfo" / name).open("rb") as rules:
@@ -114,12 +114,12 @@ def _read_zone(value: Any, at: str) -> str:
 
 @cache
 def names() -> frozenset[str]:
-    """Every IANA name of the installed rules."""
+    """Return all IANA names of the installed rules."""
     return frozenset((resources.files("tzdata") / "zones").read_text().split())
 
 
 def tzdata_version() -> str:
-    """The version of the zones' rules, as "2026a"."""
+    """Return the version of the time zone rules, such as "2026a"."""
     return str(import_module("tzdata").IANA_VERSION)
 
 
@@ -131,7 +131,7 @@ def _suggestion(name: str) -> str:
 
 
 def _nearest(name: str) -> list[str]:
-    """Up to three names that differ in case, lack their region, or are spelled alike."""
+    """Return up to three names that differ only in case, lack their region, or have a similar spelling."""
     folded = name.casefold().replace(" ", "_")
     known = {each.casefold(): each for each in sorted(names())}
     if folded in known:

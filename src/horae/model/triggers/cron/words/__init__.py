@@ -1,4 +1,4 @@
-"""Expressions in plain English. What is said comes from what an expression means, not from how it was written.
+"""Expressions in plain English. A description reflects the meaning of an expression, not its spelling.
 
-A sentence is put together from its clock and its calendar; `model.triggers.decisions.values` adds the zone.
+A sentence is composed from its clock and its calendar; `model.triggers.decisions.values` adds the zone.
 """

@@ -1,4 +1,4 @@
-"""The calendar of an expression in plain English: which days, months and years."""
+"""The calendar of an expression in plain English: its days, months and years."""
 
 from collections.abc import Iterable
 
@@ -16,11 +16,11 @@ MONTHS = (
 _EVERY_DAY = (1 << 32) - 2
 _EVERY_WEEKDAY = (1 << 7) - 1
 _NTH = ("", "first", "second", "third", "fourth", "fifth")
-_MOST_NAMES = 6  # in one list; what needs more is too intricate for a sentence
+_MOST_NAMES = 6  # in one list; longer lists make the sentence too complex
 
 
 def days_in_words(x: Expression) -> str | None:
-    """Which days; nothing when every day is meant, None for what is too intricate."""
+    """Describe the days; empty if every day matches, None if the expression is too complex for words."""
     every = (x.dom.plain == _EVERY_DAY, x.dow.plain == _EVERY_WEEKDAY)
     if all(every) or (any(every) and not x.both):
         return ""
@@ -95,7 +95,7 @@ def years_in_words(x: Expression) -> str:
 
 
 def cron_in_words(x: Expression) -> str | None:
-    """One short sentence without a full stop, or None for what is too intricate for one."""
+    """Describe an expression in one short sentence without a full stop, or return None if it is too complex."""
     time, days = time_in_words(x), days_in_words(x)
     if time is None or days is None:
         return None

@@ -1,14 +1,16 @@
-"""The clock of an expression in plain English: which seconds of a day."""
+"""The clock of an expression in plain English: its times of the day."""
 
 from horae.model.triggers.cron.wall import Expression, Ticks
 from horae.model.triggers.cron.words.lists import listed, ordinal, progression, ranges, round_ranges
 
-_MOST_TIMES = 4  # of the day that are listed one by one
+_MOST_TIMES = 4  # times of the day that are listed individually
 _MOST_VALUES = 6  # of a field
 
 
 def time_in_words(x: Expression) -> str | None:
-    """`at 09:00`, `every 15 minutes between 09:00 and 17:59`, or None for what is too intricate."""
+    """Describe times as `at 09:00` or `every 15 minutes between 09:00 and 17:59`, or return None if they are too
+    complex.
+    """
     seconds, minutes, hours = (_values(ticks) for ticks in (x.seconds, x.minutes, x.hours))
     if seconds == [0]:
         return _minutes_and_hours(minutes, hours)
@@ -40,7 +42,7 @@ def _minutes_and_hours(minutes: list[int], hours: list[int]) -> str | None:
 
 
 def _every(values: list[int], unit: str, anew: str) -> str | None:
-    """Seconds of a minute or minutes of an hour that are equally far apart; `anew` tells of a count that restarts."""
+    """Describe equally spaced seconds of a minute or minutes of an hour; `anew` is added if the count restarts."""
     if len(values) == 60:
         return f"every {unit}"
     if values == [0, 30]:
@@ -68,7 +70,7 @@ def _every_hours(minute: int, hours: list[int]) -> str | None:
 
 
 def _within(often: str, minutes: list[int], hours: list[int]) -> str | None:
-    """Seconds that come often, in some minutes of some hours."""
+    """Describe frequent seconds in some minutes of some hours."""
     during = "" if len(hours) == 24 else _during(hours)
     if during is None:
         return None
@@ -79,7 +81,7 @@ def _within(often: str, minutes: list[int], hours: list[int]) -> str | None:
 
 
 def _during(hours: list[int]) -> str | None:
-    """The hours that something comes often in."""
+    """Describe the hours during which frequent fires happen."""
     whole = round_ranges(hours, 24, lambda hour: f"{hour:02d}")
     if len(hours) == 1 or (len(whole) == 1 and " to " in whole[0]):
         return f" between {whole[0][:2]}:00 and {whole[0][-2:]}:59"

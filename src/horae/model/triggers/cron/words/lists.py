@@ -1,4 +1,4 @@
-"""Lists of values in plain English: joined, as ranges, and as every so many."""
+"""Lists of values in plain English: joined, as ranges, and as regular steps."""
 
 from collections.abc import Callable, Sequence
 from itertools import pairwise
@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 
 class Progression(NamedTuple):
-    """Values that are equally far apart."""
+    """Equally spaced values."""
 
     first: int
     step: int
@@ -14,18 +14,18 @@ class Progression(NamedTuple):
 
 
 def listed(words: Sequence[str]) -> str:
-    """`a`, `a and b`, `a, b and c`."""
+    """Join words as `a`, `a and b`, `a, b and c`."""
     return words[0] if len(words) == 1 else f"{', '.join(words[:-1])} and {words[-1]}"
 
 
 def ordinal(number: int) -> str:
-    """`2nd`, `3rd`, `11th`."""
+    """Format a number as `2nd`, `3rd`, `11th`."""
     ending = "th" if number % 100 in (11, 12, 13) else {1: "st", 2: "nd", 3: "rd"}.get(number % 10, "th")
     return f"{number}{ending}"
 
 
 def progression(values: Sequence[int]) -> Progression | None:
-    """What ordered values have in common, if they are three at least and equally far apart."""
+    """Return the progression of ordered values, if there are at least three and they are equally spaced."""
     if len(values) < 3:
         return None
     step = values[1] - values[0]
@@ -35,12 +35,12 @@ def progression(values: Sequence[int]) -> Progression | None:
 
 
 def ranges(values: Sequence[int], name: Callable[[int], str]) -> list[str]:
-    """Ordered values by name, three and more neighbours as `a to c`."""
+    """Name ordered values; three or more neighbours become `a to c`."""
     return _named(_runs(values), name)
 
 
 def round_ranges(values: Sequence[int], size: int, name: Callable[[int], str]) -> list[str]:
-    """As `ranges` on a circle of this size: neighbours across its end are one range."""
+    """Do the same as `ranges` on a circle of this size: neighbours across its end form one range."""
     runs = _runs(values)
     if len(runs) > 1 and runs[0][0] == 0 and runs[-1][-1] == size - 1:
         runs[0] = runs.pop() + runs[0]
