@@ -1,7 +1,7 @@
-"""Dependencies: when a job may start because of how executions of others ended.
+"""Dependencies: a job starts because executions of other jobs ended.
 
-A *join* is what one dependent waits for: that each of its upstreams meets its condition for one data interval. A *part*
-is what one upstream has brought to it so far.
+A *join* waits on behalf of one dependent until each upstream meets its condition for one data interval. A *part* is the
+contribution of one upstream to a join.
 """
 
 from collections.abc import Mapping
@@ -15,17 +15,17 @@ from horae.model.base.instant import format_instant
 
 Condition = Literal["success", "failure", "finished"]
 CONDITIONS: tuple[Condition, ...] = ("success", "failure", "finished")
-Late = Literal["fail", "skip", "run"]  # what becomes of an execution that waited too long
+Late = Literal["fail", "skip", "run"]  # the policy for an execution that waited too long
 LATE: tuple[Late, ...] = ("fail", "skip", "run")
 NO_INTERVAL = -1  # the start of a join without a data interval
 
 JoinState = Literal["open", "started", "skipped", "ended"]
-# start: make its execution; release: let the one that waits go on; skip: end it, or note that there was none
+# start: create the execution; release: let the waiting execution continue; skip: end it, or record that none was made
 Verdict = Literal["wait", "start", "release", "skip"]
 
 
 class Part(Struct, frozen=True, kw_only=True):
-    """How an upstream's execution ended, and whether that is what the dependent waits for."""
+    """The outcome of an upstream's execution, and whether it meets the dependent's condition."""
 
     upstream: UUID
     met: bool
@@ -34,10 +34,10 @@ class Part(Struct, frozen=True, kw_only=True):
 
 
 class Join(Struct, frozen=True, kw_only=True):
-    """What a dependent waits for; `execution` is what was started by it, or waits for it."""
+    """The wait of one dependent; `execution` is the execution that it started, or the one that waits for it."""
 
     dependent: UUID
-    step: str = ""  # empty for the job's own of an interval; else the execution that asked to wait
+    step: str = ""  # empty for the job's own join of an interval; otherwise the execution that asked to wait
     start: Instant = NO_INTERVAL
     end: Instant | None = None
     state: JoinState = "open"
@@ -59,17 +59,17 @@ Parts = Mapping[UUID, Part]  # by upstream
 
 
 def meets(condition: Condition, state: str) -> bool:
-    """Whether an execution that ended so is what a dependent waits for."""
+    """Return whether an execution that ended in this state meets a condition."""
     if condition == "finished":
         return True
     return state == ("success" if condition == "success" else "failed")
 
 
 def judge(join: Join, needed: Needed, parts: Parts, *, scheduled: bool) -> Verdict:
-    """What a join comes to. A job with a schedule of its own is started by that, and only waits here.
+    """Decide the next step of a join. A job with its own schedule is started by that schedule; its joins only wait.
 
-    What was skipped because an upstream failed starts when that upstream succeeds for the same interval after all. A
-    job that only wants to hear of failures is not skipped by a success: there was nothing to start.
+    A join skipped because an upstream failed starts when that upstream later succeeds for the same interval. A job that
+    depends on failures only is not skipped by a success: there was nothing to start.
     """
     complete = all(upstream in parts and parts[upstream].met for upstream in needed)
     if join.state == "skipped":
@@ -86,17 +86,17 @@ def judge(join: Join, needed: Needed, parts: Parts, *, scheduled: bool) -> Verdi
 
 
 def unmet(needed: Needed, parts: Parts) -> list[Part]:
-    """Upstreams that ended otherwise than their condition asks for."""
+    """Return the parts of upstreams that ended without meeting their condition."""
     return [parts[upstream] for upstream in sorted(needed) if upstream in parts and not parts[upstream].met]
 
 
 def missing(needed: Needed, parts: Parts) -> list[UUID]:
-    """Upstreams that nothing is known of yet."""
+    """Return the upstreams without a part so far."""
     return [upstream for upstream in sorted(needed) if upstream not in parts]
 
 
 def why_skipped(needed: Needed, parts: Parts, names: Mapping[UUID, str]) -> str:
-    """What kept a dependent from running, for people."""
+    """Describe why a dependent did not run."""
     told = [
         f'"{names.get(part.upstream, str(part.upstream))}" ended as {part.state} ({part.execution}),'
         f" and this job runs on its {needed[part.upstream]}"
@@ -106,11 +106,11 @@ def why_skipped(needed: Needed, parts: Parts, names: Mapping[UUID, str]) -> str:
 
 
 def why_late(needed: Needed, parts: Parts, names: Mapping[UUID, str], interval: tuple[Instant, Instant] | None) -> str:
-    """What a dependent waited for in vain."""
+    """Describe the upstreams that a dependent waited for in vain."""
     told = ", ".join(f'"{names.get(upstream, str(upstream))}"' for upstream in missing(needed, parts))
     return f"It waited for {told}{in_words(interval)}, which did not end in time."
 
 
 def in_words(interval: tuple[Instant, Instant] | None) -> str:
-    """A data interval in a sentence."""
+    """Describe a data interval as part of a sentence."""
     return "" if interval is None else f" for {format_instant(interval[0])} to {format_instant(interval[1])}"

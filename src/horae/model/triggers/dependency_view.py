@@ -1,4 +1,4 @@
-"""Dependencies of jobs, and what waits for them, as the API shows them."""
+"""Dependencies of jobs, and the joins that wait for them, as the API shows them."""
 
 from typing import Literal
 from uuid import UUID
@@ -8,7 +8,7 @@ from horae.model.executions.execution_view import IntervalView
 
 
 class PartView(View, frozen=True, kw_only=True):
-    """What one upstream has brought to a join: `met`, `unmet` (it ended otherwise), or `pending`."""
+    """The contribution of one upstream to a join: `met`, `unmet` (it ended otherwise), or `pending`."""
 
     job: str
     condition: str
@@ -18,9 +18,10 @@ class PartView(View, frozen=True, kw_only=True):
 
 
 class JoinView(View, frozen=True, kw_only=True):
-    """What a job waits for: all of `upstream`, for one data interval where it has one.
+    """A join of a job: it waits for all of `upstream`, for one data interval if it has one.
 
-    `state` is open, started (then `executionId` was), skipped, or ended; `executionId` of an open one waits for it.
+    `state` is open, started (then `executionId` was started), skipped, or ended; `executionId` of an open join waits
+    for it.
     """
 
     interval: IntervalView | None = None
@@ -31,7 +32,9 @@ class JoinView(View, frozen=True, kw_only=True):
 
 
 class DependencyView(View, frozen=True, kw_only=True):
-    """A job that another depends on; `unused` counts how often it met the condition without an interval since then."""
+    """A job that another depends on; `unused` counts how often it has met the condition without an interval since
+    then.
+    """
 
     job_id: UUID
     job: str
@@ -41,7 +44,7 @@ class DependencyView(View, frozen=True, kw_only=True):
 
 
 class DependenciesView(View, frozen=True, kw_only=True):
-    """What a job depends on and what depends on it; the newest joins first."""
+    """The dependencies of a job, the jobs that depend on it, and its joins, newest first."""
 
     job_id: UUID
     dependencies: list[DependencyView]

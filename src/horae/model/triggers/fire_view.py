@@ -7,10 +7,10 @@ from horae.model.base.view import Time, View
 
 
 class TriggerView(View, frozen=True, kw_only=True):
-    """One of a job's triggers: what it says, and how it stands.
+    """One of a job's triggers: its definition and its current state.
 
-    `state` is active, paused or ended; a trigger of a paused job does not fire either. `definition` is as
-    PATCH takes it, `text` says it in words. `nextFireAt` is when it is due next, its place in the `spread` included.
+    `state` is active, paused or ended; a trigger of a paused job does not fire either. `definition` is in the format of
+    PATCH, `text` describes it in words. `nextFireAt` is when it is due next, including its place in the `spread`.
     """
 
     job_id: UUID
@@ -30,10 +30,10 @@ class TriggerView(View, frozen=True, kw_only=True):
 
 
 class FireView(View, frozen=True, kw_only=True):
-    """A nominal fire and what became of it, or `planned` when it is to come.
+    """A nominal fire and its outcome, or `planned` if it is in the future.
 
-    A row of the ledger may stand for a run of fires that met one fate: then `until` is the last of them and `count` how
-    many they are. `dueAt` tells when a planned one starts, spread and jitter included.
+    A row of the ledger may cover a run of fires with the same outcome: then `until` is the last of them and `count` is
+    their number. `dueAt` is when a planned fire starts, including spread and jitter.
     """
 
     at: Time
@@ -50,9 +50,9 @@ class FireView(View, frozen=True, kw_only=True):
 
 
 class FirePage(View, frozen=True, kw_only=True):
-    """Fires in the order of time: those that were decided, then those to come.
+    """Fires in the order of time: decided fires first, then planned ones.
 
-    `complete` is false when something had to be left out; `notes` say what.
+    `complete` is false if something is left out; `notes` explain what.
     """
 
     items: list[FireView]
@@ -62,10 +62,10 @@ class FirePage(View, frozen=True, kw_only=True):
 
 
 class FireCountView(View, frozen=True, kw_only=True):
-    """An hour or a day: what became of the fires in it, how its executions ended, and how many fires are to come.
+    """An hour or a day: the outcome of its fires, the results of its executions, and the number of planned fires.
 
-    A run of fires that met one fate counts once, where its last one stands. `more` is true when more may be to come
-    than were counted. `success` and `failed` are of all executions that ended then, whatever started them.
+    A run of fires with the same outcome counts once, at its last fire. `more` is true when there may be more planned
+    fires than were counted. `success` and `failed` count all executions that ended then, whatever started them.
     """
 
     at: Time
@@ -80,7 +80,7 @@ class FireCountView(View, frozen=True, kw_only=True):
 
 
 class FireCountsView(View, frozen=True, kw_only=True):
-    """Fires by the hour or the day of a time zone; `complete` is false when something is left out, `notes` say what."""
+    """Fires by hour or day of a time zone; `complete` is false if something is left out, and `notes` explain what."""
 
     timezone: str
     by: str
@@ -90,7 +90,9 @@ class FireCountsView(View, frozen=True, kw_only=True):
 
 
 class ComingView(View, frozen=True, kw_only=True):
-    """A fire to come: its instant, the local time, and what is special about it, as a clock change before it."""
+    """A future fire: its instant, the local time, and a note about anything special, such as a clock change before
+    it.
+    """
 
     at: Time
     local: str
@@ -98,7 +100,7 @@ class ComingView(View, frozen=True, kw_only=True):
 
 
 class PreviewView(View, frozen=True, kw_only=True):
-    """When a trigger fires: the instants, the same with local times, and the trigger in words."""
+    """The next fires of a trigger: the instants, the same with local times, and the trigger in words."""
 
     fires: list[Time]
     text: str

@@ -1,4 +1,6 @@
-"""The ledger of fires: versions of triggers, what became of their nominal fires, and how a backfill cuts its rows."""
+"""The ledger of fires: versions of triggers, outcomes of their nominal fires, and the splitting of rows for a
+backfill.
+"""
 
 from bisect import bisect_left
 from collections.abc import Iterator, Sequence
@@ -15,7 +17,7 @@ from horae.model.triggers.decisions.values import Trigger
 
 
 class TriggerVersion(Struct, frozen=True, kw_only=True):
-    """A version of a trigger: what it is, and which nominal fires were its own, after < fire <= through."""
+    """A version of a trigger: its definition, and its range of nominal fires, after < fire <= through."""
 
     id: UUID
     name: str
@@ -24,12 +26,12 @@ class TriggerVersion(Struct, frozen=True, kw_only=True):
     params: str = "{}"  # of the trigger, as JSON
     after: Instant
     through: Instant
-    born: Instant = 0  # when its job was made
-    calendar: Calendar | None = None  # what its rules name, as it was at each time
+    born: Instant = 0  # the creation time of its job
+    calendar: Calendar | None = None  # the calendar named by its rules, through time
 
 
 class LedgerRow(Struct, frozen=True, kw_only=True):
-    """What became of an unbroken run of a trigger's nominal fires. Only a run of one can have an execution."""
+    """The outcome of an unbroken run of a trigger's nominal fires. Only a run of one fire can have an execution."""
 
     trigger: UUID
     first: Instant
@@ -41,10 +43,10 @@ class LedgerRow(Struct, frozen=True, kw_only=True):
 
 
 def cut(row: LedgerRow, out: Sequence[Instant], trigger: Trigger, rules: Rules) -> Iterator[LedgerRow]:
-    """What is left of a row when some of its fires are taken out: runs that cover each of the others once.
+    """Split a row when some of its fires are taken out, into rows that cover each of the other fires once.
 
-    The fires to take out are nominal ones of the row, in order. Each that stands alone leaves up to two runs beside it.
-    What a clock change took, and the row told among its fires, is told for itself when no run spans it any more.
+    The fires to take out are nominal fires of the row, in order. Each of them leaves up to two runs beside it. Wall
+    times skipped by a clock change get a row of their own if no remaining run spans them.
     """
     reached = row.first
     for run in _runs(row, out, trigger, rules):
@@ -70,6 +72,6 @@ def _lost(row: LedgerRow, after: Instant, before: Instant, trigger: Trigger, rul
 
 
 def row_of(rows: Sequence[LedgerRow], at: Instant) -> LedgerRow | None:
-    """The row that covers an instant, among rows in the order of their last fires."""
+    """Return the row that covers an instant, from rows in the order of their last fires."""
     place = bisect_left(rows, at, key=lambda row: row.last)
     return rows[place] if place < len(rows) and rows[place].first <= at else None

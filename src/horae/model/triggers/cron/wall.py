@@ -1,6 +1,6 @@
-"""Expressions on the clock on the wall, where every day has 24 hours: the next and the last matching time.
+"""Expressions on wall clock time, where every day has 24 hours: the next and the last matching time.
 
-Wall times are whole seconds since 1970-01-01T00:00:00 as that clock shows it.
+Wall times are whole seconds since 1970-01-01T00:00:00 as a wall clock shows them.
 """
 
 from collections.abc import Iterable
@@ -11,14 +11,14 @@ from functools import lru_cache
 from horae.model.triggers.cron.days import Days, shape
 
 DAY = 86_400
-YEARS_AHEAD = 50  # a leap day on a given weekday may be 40 years away; nothing is further
+YEARS_AHEAD = 50  # a leap day on a given weekday may be 40 years away, and no date is further
 
 EPOCH_ORDINAL = date(1970, 1, 1).toordinal()
-_FIRST_MONTH, _LAST_MONTH = 12, 9_999 * 12 + 10  # months since year 0 that `date` knows, with room at the end
+_FIRST_MONTH, _LAST_MONTH = 12, 9_999 * 12 + 10  # months since year 0 that `date` supports, with a margin at the end
 
 
 class Ticks:
-    """The values of one field of the clock, with the nearest value up and down for every place."""
+    """The values of one clock field, with the nearest value above and below each position."""
 
     __slots__ = ("bits", "ceil", "first", "floor", "last")
 
@@ -28,23 +28,23 @@ class Ticks:
             floor.append(place if bits >> place & 1 else floor[-1])
             ceil.append(size - 1 - place if bits >> size - 1 - place & 1 else ceil[-1])
         self.bits = bits
-        # One entry more than there are places: what lies beyond the end answers -1.
+        # One more entry than positions: a lookup beyond the end returns -1.
         self.ceil, self.floor = tuple(reversed(ceil)), tuple(floor)
         self.first, self.last = self.ceil[0], self.floor[-1]
 
 
 @lru_cache(maxsize=4096)
 def ticks(bits: int, size: int) -> Ticks:
-    """The values of a field; expressions share them, as most differ in one field only."""
+    """Return the values of a field. Expressions share them, as most expressions differ in one field only."""
     return Ticks(bits, size)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Expression:
-    """A parsed cron expression. `wild` decides how it meets a clock change; `fields` are the six it was made of."""
+    """A parsed cron expression. `wild` decides its behaviour at clock changes; `fields` are its six source fields."""
 
     text: str
-    fields: tuple[str, ...]  # in capitals, from the second to the day of the week
+    fields: tuple[str, ...]  # upper case, from the second to the day of the week
     seconds: Ticks
     minutes: Ticks
     hours: Ticks
@@ -52,8 +52,8 @@ class Expression:
     days: tuple[int, ...]  # for each of days.SHAPES
     wild: bool
     dom: Days
-    dow: Days  # 0 is Sunday, whatever the dialect
-    both: bool  # whether a day must match both day fields, or either
+    dow: Days  # 0 is Sunday in both dialects
+    both: bool  # whether a day must match both day fields or either of them
     years: tuple[int, ...] | None = None  # in order; None for every year
     dialect: str = "unix"
 
@@ -65,7 +65,7 @@ class Expression:
 
 @dataclass(frozen=True, slots=True)
 class Month:
-    """A month of a year: its number, its first day since 1970, its shape."""
+    """A month of a year, with its first day (counted since 1970) and its shape."""
 
     year: int
     number: int
@@ -75,7 +75,7 @@ class Month:
 
 @lru_cache(maxsize=8192)
 def month_at(index: int) -> Month:
-    """The month that is `index` months after January of year 0."""
+    """Return the month `index` months after January of year 0."""
     year, number = divmod(index, 12)
     begin = date(year, number + 1, 1)
     after = date(year + (number == 11), (number + 1) % 12 + 1, 1)
@@ -84,7 +84,7 @@ def month_at(index: int) -> Month:
 
 
 def ceil_wall(x: Expression, wall: int) -> int | None:
-    """The first matching wall time at or after this one, within 50 years or in the years the expression names."""
+    """Return the first matching wall time at or after `wall`, within 50 years or in the expression's years."""
     day, second = divmod(wall, DAY)
     at = date.fromordinal(day + EPOCH_ORDINAL)
     index = at.year * 12 + at.month - 1
@@ -101,7 +101,7 @@ def ceil_wall(x: Expression, wall: int) -> int | None:
 
 
 def floor_wall(x: Expression, wall: int) -> int | None:
-    """The last matching wall time at or before this one, within 50 years or in the years the expression names."""
+    """Return the last matching wall time at or before `wall`, within 50 years or in the expression's years."""
     day, second = divmod(wall, DAY)
     at = date.fromordinal(day + EPOCH_ORDINAL)
     index = at.year * 12 + at.month - 1
@@ -156,17 +156,17 @@ def _lowest(bits: int) -> int:
 
 
 def first_time(x: Expression) -> int:
-    """The first second of a day that matches."""
+    """Return the first matching second of a day."""
     return x.hours.first * 3600 + x.minutes.first * 60 + x.seconds.first
 
 
 def last_time(x: Expression) -> int:
-    """The last second of a day that matches."""
+    """Return the last matching second of a day."""
     return x.hours.last * 3600 + x.minutes.last * 60 + x.seconds.last
 
 
 def ceil_time(x: Expression, second: int) -> int:
-    """The first matching second of the day at or after this one, or -1."""
+    """Return the first matching second of the day at or after `second`, or -1."""
     minute, second = divmod(second, 60)
     hour, minute = divmod(minute, 60)
     if x.hours.ceil[hour] == hour:
@@ -183,7 +183,7 @@ def ceil_time(x: Expression, second: int) -> int:
 
 
 def floor_time(x: Expression, second: int) -> int:
-    """The last matching second of the day at or before this one, or -1."""
+    """Return the last matching second of the day at or before `second`, or -1."""
     minute, second = divmod(second, 60)
     hour, minute = divmod(minute, 60)
     if x.hours.floor[hour + 1] == hour:

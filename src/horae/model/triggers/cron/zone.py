@@ -41,7 +41,7 @@ class Span(NamedTuple):
 
 @lru_cache(maxsize=4096)
 def spans(name: str, bucket: int) -> tuple[Span, ...]:
-    """The spans of a zone that cover one bucket of UTC seconds, in order."""
+    """Return the spans of a zone that cover one bucket of UTC seconds, in order."""
     start, end = bucket << BUCKET_BITS, (bucket + 1) << BUCKET_BITS
     rough = _changes(load(name), start - _MARGIN, end + _MARGIN)
     return tuple(_cut(span, start, end) for span in _watermarks(rough) if span.start < end and span.end > start)

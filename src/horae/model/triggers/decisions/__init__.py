@@ -1,4 +1,4 @@
-"""Triggers: when a job fires, what becomes of each fire, and how both are written.
+"""Triggers: the instants at which a job fires, the outcome of each fire, and their API format.
 
-Values, rules and decisions, all pure: the engine brings the clock and the store.
+Values, rules and decisions, all pure: the engine supplies the clock and the store.
 """

@@ -1,4 +1,4 @@
-"""How many fires of a trigger are to come within each of several spans of time."""
+"""The number of future fires of a trigger in each of several time spans."""
 
 from collections.abc import Sequence
 from itertools import pairwise
@@ -11,7 +11,7 @@ from horae.model.triggers.decisions.open_count import count_open
 from horae.model.triggers.decisions.rules import Rules
 from horae.model.triggers.decisions.values import Trigger
 
-FEW = 12  # fires that are found one by one, or as many as half of the spans; more are counted by span
+FEW = 12  # the minimum number of fires to enumerate one by one before counting by span instead
 
 
 def count_ahead(
@@ -22,7 +22,7 @@ def count_ahead(
     edges: Sequence[Instant],
     course: Course | None = None,
 ) -> list[int]:
-    """The fires that are not decided yet between each two edges; with a course, those that it lets run."""
+    """Count the undecided fires between each two edges; with a course, only those that the calendar lets run."""
     begin = max(decided, edges[0] - rules.offset - 1)
     left = fires_left(trigger, rules, fired, decided, begin)
     counts = _one_by_one(trigger, rules, begin, edges) if course is None else None
@@ -35,7 +35,7 @@ def count_ahead(
 
 
 def _one_by_one(trigger: Trigger, rules: Rules, at: Instant, edges: Sequence[Instant]) -> list[int] | None:
-    """Found each by itself; None when they are many."""
+    """Count by enumeration; None if there are too many fires."""
     counts, place = [0] * (len(edges) - 1), 0
     for _ in range(max(FEW, len(counts) // 2)):
         following = upcoming(trigger, rules, at)

@@ -1,4 +1,6 @@
-"""Decisions that triggers share: at one instant those of one definition, by the same rules, due for the same fire."""
+"""Decisions shared by triggers that are decided at the same instant with an equal definition, equal rules and due
+fire.
+"""
 
 from msgspec import UNSET, Struct, UnsetType
 
@@ -12,17 +14,17 @@ EVER: Instant = -(1 << 63)
 
 
 class _Made(Struct):
-    """A decision for one that had decided so far, and for whoever had decided nothing else before `at`."""
+    """A decision for a trigger decided through `so_far`, also valid for triggers without another fire before `at`."""
 
     so_far: Instant
     at: Instant
     decision: Decision
-    trigger: Trigger  # as long as these are here nothing else has their identity
+    trigger: Trigger  # references that keep the objects alive, so that their ids stay unique
     rules: Rules
-    since: Instant | UnsetType | None = UNSET  # looked for when it is asked for: most have nobody alike
+    since: Instant | UnsetType | None = UNSET  # computed on first use, since most decisions are not shared
 
     def is_for(self, decided_through: Instant) -> bool:
-        """Whether it holds for one that had decided so far."""
+        """Return whether the decision holds for a trigger with this `decided_through`."""
         if decided_through == self.so_far:
             return True
         if self.since is UNSET:
@@ -31,7 +33,7 @@ class _Made(Struct):
 
 
 class Alike:
-    """Decides triggers at one instant; what was decided for one holds for those that are the same values."""
+    """Decides triggers at one instant and reuses a decision for triggers with the same definition and rules."""
 
     def __init__(self, now: Instant, limit: int) -> None:
         self._now, self._limit = now, limit
@@ -40,7 +42,9 @@ class Alike:
     def decide(
         self, trigger: Trigger, rules: Rules, decided_through: Instant, fired: int, busy: bool, waiting: int
     ) -> Decision:
-        """What `decide` says: between two nominal fires it does not matter how far a trigger had decided."""
+        """Decide as `decide` does. Between two nominal fires the exact `decided_through` does not affect the
+        decision.
+        """
         key = id(trigger), id(rules), busy, waiting
         made = self._made.get(key)
         if made is not None and made.is_for(decided_through):
@@ -54,7 +58,7 @@ class Alike:
 
 
 def _since(trigger: Trigger, rules: Rules, at: Instant) -> Instant | None:
-    """From when on a trigger has nothing to tell before this; None where that is not known."""
+    """Return the instant from which on a trigger has nothing to report before `at`, or None if unknown."""
     since = previous_fire(trigger, at)
     if not can_lose(trigger):
         return EVER if since is None else since

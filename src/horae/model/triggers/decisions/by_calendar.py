@@ -1,8 +1,8 @@
-"""What becomes of the nominal fires of a trigger that goes by calendars.
+"""The outcome of the nominal fires of a trigger that depends on calendars.
 
-The fires that run are decided as any others, by `decide`; around them every fire that does not run is accounted for.
-A fire is decided at its instant, one that is advanced at the last open second before it. Of fires that never run,
-those of a few seconds are decided together.
+Fires that run are decided as usual, by `decide`; every fire around them that does not run gets a ledger row as well. A
+fire is decided at its instant, but an advanced fire at the last open second before it. Fires that do not run are
+decided together if they are within a few seconds of each other.
 """
 
 from collections.abc import Iterator, Sequence
@@ -28,8 +28,8 @@ from horae.model.triggers.decisions.decide import (
 from horae.model.triggers.decisions.rules import Rules
 from horae.model.triggers.decisions.values import Once, Trigger, previous_fire
 
-TOGETHER: Micros = 5 * SECOND  # how long a closed fire waits to share a row with the next
-MOST_ROWS = 64  # that one run of fires is told apart into by openings
+TOGETHER: Micros = 5 * SECOND  # a closed fire waits this long to share a row with the next
+MOST_ROWS = 64  # rows into which one run of fires is split by openings
 
 
 def decide_by_calendar(
@@ -45,21 +45,22 @@ def decide_by_calendar(
     waiting: int = 0,
     moved_to: Instant | None = None,
 ) -> Decision:
-    """Decide the nominal fires in (decided_through, now], and one that is advanced to before now; else as `decide`.
+    """Decide the nominal fires in (decided_through, now] and an advanced later fire; otherwise the same as `decide`.
 
-    `moved_to` is where the last fire that was moved went. A moved fire runs at that instant (`due`); those that come
-    to the same instant are `coalesced` with it. The cost is that of the answer, however long the time that passed.
+    `moved_to` is the instant to which the last moved fire went. A moved fire runs at that instant (`due`); further
+    fires moved to the same instant are `coalesced` with it. The cost depends on the size of the result, not on the
+    elapsed time.
     """
     at = now - rules.offset
     bare = msgspec.structs.replace(rules, offset=0, start_at=None, end_at=None)
     course = Course(trigger, rules, calendar, decided_through, moved_to, at)
     main = decide(
         cast(Trigger, course), bare, decided_through, at, limit, fired=fired, busy=busy, waiting=waiting
-    )  # the course is asked for its fires as a trigger is
+    )  # the course provides fires in place of the trigger
     cut = main.next_fire_at is not None and main.next_fire_at <= at
     fires, ledger, through = main.fires, main.ledger, main.decided_through
     if not cut and not is_spent(rules, fired + len(fires)):
-        queued = waiting + max(0, len(fires) - (0 if busy or waiting else 1))  # beside the one that runs
+        queued = waiting + max(0, len(fires) - (0 if busy or waiting else 1))  # in addition to the running execution
         ahead = _ahead(course, bare, through, at, limit - len(fires), fired + len(fires), busy or bool(fires), queued)
         if ahead is not None:
             fires, ledger, through = (*fires, *ahead.fires), (*ledger, *ahead.ledger), ahead.decided_through
@@ -82,7 +83,9 @@ def decide_by_calendar(
 def _meet_next(
     trigger: Trigger, rules: Rules, calendar: Calendar, decided_through: Instant, moved_to: Instant | None
 ) -> Instant | None:
-    """When a trigger has to be met next, before its offset: at a fire, or when some that do not run are to be told."""
+    """Return when the trigger must be decided next, before its offset: at a fire, or to record fires that do not
+    run.
+    """
     course = Course(trigger, rules, calendar, decided_through, moved_to)
     first = course.nominal_after(decided_through)
     if first is None:
@@ -95,7 +98,7 @@ def _meet_next(
 
 
 def runs_after(trigger: Trigger, rules: Rules, calendar: Calendar, after: Instant) -> Iterator[tuple[Instant, Instant]]:
-    """The fires that run after an instant, each with when it is due; it ends when a long search finds no more."""
+    """Yield the fires that run after an instant, each with its due instant; end when a long search finds no more."""
     course = Course(trigger, rules, calendar, after)
     at = course.next(after)
     while at is not None:
@@ -113,7 +116,7 @@ def _ahead(
     busy: bool,
     waiting: int,
 ) -> Decision | None:
-    """The decision about a fire to come that is due by now, because it is advanced; None without one."""
+    """Decide a future fire that is already due because it is advanced; None without one."""
     coming = course.nominal_after(max(through, at)) if rules.outside == "advance" and limit > 0 else None
     if coming is None or not course.runs(coming):
         return None
@@ -128,13 +131,13 @@ def _ahead(
 
 
 def _moved(course: Course, trigger: Trigger, fire: Fire) -> Fire:
-    """A fire with when it is due, if that is another instant, and the interval since the nominal fire before it."""
+    """Return a fire with its due instant if that differs, and with the nominal fire before it as `since`."""
     due = course.due(fire.at)
     return Fire(fire.at, previous_fire(trigger, fire.at), None if due == fire.at else due)
 
 
 def _told(course: Course, run: LedgerRun, now: Instant) -> LedgerRun:
-    """A run as it is written: what was moved says where to."""
+    """Return a run as it is recorded: a moved fire names its new instant."""
     if run.disposition != "fired":
         return run
     due = course.due(run.first)
@@ -146,7 +149,7 @@ def _told(course: Course, run: LedgerRun, now: Instant) -> LedgerRun:
 
 
 def _covered(course: Course, ledger: Sequence[LedgerRun], after: Instant, through: Instant) -> Iterator[LedgerRun]:
-    """The ledger with rows for the nominal fires that do not run, so that all in (after, through] are covered."""
+    """Add runs for the nominal fires that do not run, so that all fires in (after, through] are covered."""
     reached = after
     for place, run in enumerate(ledger):
         yield from _unrun(course, reached, run.first)
@@ -155,7 +158,7 @@ def _covered(course: Course, ledger: Sequence[LedgerRun], after: Instant, throug
             yield run
         elif course.rules.outside == "skip":
             yield from _apart(course, run)
-        else:  # who follows one that does not run shares its fate
+        else:  # a fire after a fire that does not run gets the same disposition
             before = ledger[place + 1].first if place + 1 < len(ledger) else through + 1
             reached = max(reached, course.nominal_before(before) or reached)
             yield LedgerRun(run.first, reached, run.disposition, run.cause)
@@ -163,14 +166,14 @@ def _covered(course: Course, ledger: Sequence[LedgerRun], after: Instant, throug
 
 
 def _unrun(course: Course, after: Instant, before: Instant) -> Iterator[LedgerRun]:
-    """The nominal fires strictly between two instants, none of which runs."""
+    """Yield the runs for the nominal fires strictly between two instants, none of which runs."""
     first = course.nominal_after(after)
     if first is None or first >= before:
         return
     last = course.nominal_before(before) or first
     disposition, cause = _fate(course, first)
     if course.rules.outside == "postpone" and disposition == "coalesced" and course.due(last) is None:
-        closed = course.boundary(last + 1)  # the last opening ended between them
+        closed = course.boundary(last + 1)  # the last opening ended between these fires
         yield LedgerRun(first, course.nominal_before(closed) or first, disposition, cause)
         first = course.nominal_after(closed - 1) or last
         disposition, cause = _fate(course, first)
@@ -178,7 +181,7 @@ def _unrun(course: Course, after: Instant, before: Instant) -> Iterator[LedgerRu
 
 
 def _fate(course: Course, at: Instant) -> tuple[Disposition, str]:
-    """What becomes of a nominal fire that does not run, and why."""
+    """Return the disposition and the cause of a nominal fire that does not run."""
     closed = f'calendar "{course.calendar.name}" was closed'
     if course.rules.outside == "skip":
         return "skipped-calendar", closed
@@ -191,9 +194,9 @@ def _fate(course: Course, at: Instant) -> tuple[Disposition, str]:
 
 
 def _apart(course: Course, run: LedgerRun) -> Iterator[LedgerRun]:
-    """A run of fires that did not run, told apart by openings: some of them were closed anyway.
+    """Split a run of fires that did not run by openings, since the calendar was closed for some of them anyway.
 
-    After so many openings the rest is one row: what was missed for years need not be told by the day.
+    After MOST_ROWS the rest becomes one row: fires missed over years need no row per day.
     """
     first: Instant | None = run.first
     for _ in range(MOST_ROWS // 2):
@@ -210,7 +213,7 @@ def _apart(course: Course, run: LedgerRun) -> Iterator[LedgerRun]:
 
 
 def _merged(rows: Iterator[LedgerRun]) -> Iterator[LedgerRun]:
-    """Rows of one fate and cause that touch are one; a fire that runs has its own."""
+    """Merge adjacent rows with the same disposition and cause; a fire that runs keeps its own row."""
     kept: LedgerRun | None = None
     for row in rows:
         if kept is None:

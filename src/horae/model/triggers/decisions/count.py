@@ -1,4 +1,4 @@
-"""How many nominal fires lie between two instants, at the cost of the answer's length in months."""
+"""The number of nominal fires between two instants, computed at a cost per month of the span."""
 
 from horae.env import Instant
 from horae.model.triggers.decisions.rules import Rules
@@ -6,9 +6,10 @@ from horae.model.triggers.decisions.values import Trigger
 
 
 def fires_left(trigger: Trigger, rules: Rules, fired: int, decided: Instant, at: Instant) -> int | None:
-    """How many fires after an instant `max_fires` still allows; None for any number.
+    """Return how many fires after an instant `max_fires` still allows, or None without a limit.
 
-    `fired` ran of those until `decided`. Those from then to the instant are taken to run.
+    `fired` is the number of fires that ran up to `decided`. All fires between `decided` and the instant are assumed to
+    run.
     """
     if rules.max_fires is None or at < decided:
         return rules.max_fires
@@ -16,7 +17,7 @@ def fires_left(trigger: Trigger, rules: Rules, fired: int, decided: Instant, at:
 
 
 def count_fires(trigger: Trigger, rules: Rules, after: Instant, before: Instant) -> int:
-    """How many nominal fires lie strictly between two instants within the rules' bounds."""
+    """Count the nominal fires strictly between two instants, within the bounds of the rules."""
     if rules.start_at is not None:
         after = max(after, rules.start_at - 1)
     if rules.end_at is not None:

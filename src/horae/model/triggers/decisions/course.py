@@ -1,8 +1,8 @@
-"""A trigger's fires as a calendar lets them through.
+"""The fires of a trigger under a calendar.
 
-Outside of its openings a fire is skipped, postponed to the next opening or advanced to the last open second. Fires that
-so come to the same instant are one: the first of them runs, the others follow it. Everything is found by jumping from
-opening to opening, so a second-by-second trigger whose calendar is closed for years costs what a daily one does.
+A fire outside the openings is skipped, postponed to the next opening or advanced to the last open second. Fires moved
+to the same instant are merged: the first one runs, the others follow it. The search jumps from opening to opening, so a
+trigger that fires every second costs no more than a daily one if its calendar is closed for years.
 """
 
 from horae.env import SECOND, Instant
@@ -10,12 +10,14 @@ from horae.model.triggers.calendars.compiled import Calendar
 from horae.model.triggers.decisions.rules import Rules
 from horae.model.triggers.decisions.values import Derived, Trigger, next_fire, previous_fire
 
-MOST_JUMPS = 20_000  # some 50 years of days that are open at other times than the trigger fires
+MOST_JUMPS = 20_000  # some 50 years of days whose openings contain no fire
 FAR: Instant = 1 << 62
 
 
 def effective(calendar: Calendar, rules: Rules, at: Instant) -> Instant | None:
-    """When a nominal fire is due: at its instant, where the rules move it, or None when it is skipped."""
+    """Return when a nominal fire is due: its instant, its new instant if the rules move it, or None if it is
+    skipped.
+    """
     if calendar.is_open(at):
         return at
     if rules.outside == "postpone":
@@ -24,10 +26,10 @@ def effective(calendar: Calendar, rules: Rules, at: Instant) -> Instant | None:
 
 
 class Course(Derived):
-    """The nominal fires that run, each for itself and for those that follow it to the same instant.
+    """The nominal fires that run; each may also run for fires that follow it to the same instant.
 
-    What was decided through an instant is known only by where the last moved fire went; `horizon` is how far anybody
-    looks, so that nothing is searched behind it.
+    Of the fires decided already, only the target of the last moved fire (`moved_to`) is known. `horizon` limits the
+    search into the future.
     """
 
     def __init__(
@@ -46,7 +48,7 @@ class Course(Derived):
         return effective(self.calendar, self.rules, at)
 
     def nominal_after(self, after: Instant) -> Instant | None:
-        """The first nominal fire strictly after an instant, whether it runs or not."""
+        """Return the first nominal fire strictly after an instant, whether it runs or not."""
         start, end = self.rules.bounds
         found = next_fire(self.trigger, after if start is None else max(after, start - 1))
         return None if found is None or (end is not None and found >= end) else found
@@ -57,14 +59,14 @@ class Course(Derived):
         return None if found is None or (start is not None and found < start) else found
 
     def runs(self, at: Instant) -> bool:
-        """Whether a nominal fire runs, rather than being skipped or following another."""
+        """Return whether a nominal fire runs, rather than being skipped or following another."""
         due = self.due(at)
         if due is None or self.rules.outside == "skip":
             return due is not None
         return not self._follows(at, due) and not self._came_too_late(at, due)
 
     def follows(self, at: Instant) -> bool:
-        """Whether a nominal fire is due when an earlier one is, which stands for it."""
+        """Return whether a nominal fire is due at the same instant as an earlier fire, which runs for both."""
         due = self.due(at)
         return due is not None and self._follows(at, due)
 
@@ -75,11 +77,11 @@ class Course(Derived):
         return self.due(before) == due
 
     def _came_too_late(self, at: Instant, due: Instant) -> bool:
-        """Whether the instant to which a fire would be advanced had passed before the trigger decided anything."""
+        """Return whether an advanced fire's instant had passed before the trigger decided anything."""
         return due < at and due <= self._decided
 
     def next(self, after: Instant) -> Instant | None:
-        """The first that runs strictly after an instant; beyond the horizon the first of all."""
+        """Return the first fire that runs strictly after an instant; beyond the horizon the first fire of any kind."""
         at = self.nominal_after(after)
         for _ in range(MOST_JUMPS):
             if at is None or at > self._horizon or self.runs(at):
@@ -88,7 +90,7 @@ class Course(Derived):
         return None
 
     def previous(self, before: Instant) -> Instant | None:
-        """The last that runs strictly before an instant; of what was decided the last of all."""
+        """Return the last fire that runs strictly before an instant; among decided fires the last fire of any kind."""
         at = self.nominal_before(before)
         for _ in range(MOST_JUMPS):
             if at is None or at <= self._decided or self.runs(at):
@@ -97,7 +99,7 @@ class Course(Derived):
         return None
 
     def boundary(self, at: Instant) -> Instant:
-        """The instant from which on nominal fires are due at or after this one."""
+        """Return the earliest instant whose nominal fires are due at or after `at`."""
         if self.rules.outside == "postpone" and not self.calendar.is_open(at - 1):
             return self._closed_since(at - 1)
         if self.rules.outside == "advance" and not self.calendar.is_open(at):
@@ -106,7 +108,7 @@ class Course(Derived):
         return at
 
     def _beyond(self, at: Instant) -> Instant | None:
-        """The next nominal fire that may run after one that does not."""
+        """Return the next nominal fire that may run after one that does not."""
         if self.calendar.is_open(at):
             return self.nominal_after(at)
         opens = self.calendar.next_open(at)
@@ -115,7 +117,9 @@ class Course(Derived):
         return self.nominal_after(opens if self.rules.outside == "postpone" else opens - 1)
 
     def _back(self, at: Instant) -> Instant | None:
-        """The last nominal fire that may run before one that does not: the first of its closed time, or one before."""
+        """Return the last nominal fire that may run before one that does not: the first of its closed time, or an
+        earlier one.
+        """
         if self.calendar.is_open(at):
             return self.nominal_before(at)
         closed = self._closed_since(at)
@@ -126,6 +130,6 @@ class Course(Derived):
         return self.nominal_before(closed)
 
     def _closed_since(self, at: Instant) -> Instant:
-        """When the closed time around an instant began."""
+        """Return when the closed time around an instant began."""
         last = self.calendar.last_open(at)
         return -FAR if last is None else last // SECOND * SECOND + SECOND

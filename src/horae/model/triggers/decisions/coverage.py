@@ -1,6 +1,6 @@
-"""Whether ledger rows cover a trigger's nominal fires, each exactly once. What is wrong is found as spans of fires.
+"""The check that ledger rows cover each nominal fire of a trigger exactly once; flaws are reported as spans of fires.
 
-What clock changes took of its wall times is looked for as well: a row of its own tells it, or a run that spans it.
+It also checks that wall times skipped by clock changes are recorded: by a row of their own or by a run that spans them.
 """
 
 from typing import Literal
@@ -18,24 +18,24 @@ Wrong = Literal["uncovered", "doubled", "invented"]
 
 
 class Span(Struct, frozen=True, order=True):
-    """All nominal fires from one to another, both included."""
+    """All nominal fires from the first to the last, inclusive."""
 
     first: Instant
     last: Instant
 
 
 class Flaw(Struct, frozen=True):
-    """Nominal fires that no row covers or that two cover, or a row that begins or ends with none."""
+    """Nominal fires covered by no row or by two rows, or a row whose first or last fire is not nominal."""
 
     kind: Wrong
     span: Span
 
 
 class Coverage:
-    """Takes a trigger's rows in the order of their last fires and tells what is wrong with them.
+    """Checks the ledger rows of one trigger, given in the order of their last fires.
 
-    Nominal fires after `begun` have to be covered; earlier ones may be, as a backfill covers them. Everything is looked
-    at from `since` to `until`, both included, wherever rows begin or end.
+    Nominal fires after `begun` must be covered; earlier ones may be, since a backfill covers them. The check covers the
+    fires from `since` to `until`, both included, wherever rows begin or end.
     """
 
     def __init__(self, trigger: Trigger, rules: Rules, begun: Instant, since: Instant, until: Instant) -> None:
@@ -46,14 +46,14 @@ class Coverage:
         self._doubled: list[Span] = []
         self._invented: list[Span] = []
         lost = lost_between(trigger, rules, max(begun, since - 1), until + 1)
-        self._told = dict.fromkeys((one.at for one in lost), 0)  # how often
+        self._told = dict.fromkeys((one.at for one in lost), 0)  # the number of rows per lost time
 
     def add(self, first: Instant, last: Instant) -> None:
-        """The next row; one that begins after `until` is nobody's concern."""
+        """Check the next row; a row that begins after `until` is ignored."""
         if first > self._until:
             return
         if first == last and self._since <= first and upcoming(self._trigger, self._rules, self._reached) == first:
-            self._reached = first  # mostly so: the one fire that was to come next
+            self._reached = first  # the common case: exactly the next expected fire
             return
         self._check_ends(first, last)
         self._told.update({at: times + 1 for at, times in self._told.items() if first <= at <= last})
@@ -64,7 +64,7 @@ class Coverage:
         self._reached = max(self._reached, last)
 
     def add_lost(self, at: Instant) -> None:
-        """A row for what a clock change took, in its place among the others."""
+        """Check a row for skipped wall times, in order among the other rows."""
         if at > self._until:
             return
         if at in self._told:
@@ -73,7 +73,7 @@ class Coverage:
             self._invented.append(Span(at, at))
 
     def finish(self) -> list[Flaw]:
-        """No further rows: what is wrong, in the order of time."""
+        """Return all flaws in the order of time; no row may be added afterwards."""
         self._find_hole(self._until + 1)
         needed = (self._fires(max(hole.first - 1, self._begun), hole.last + 1) for hole in self._holes)
         found = [Flaw("uncovered", span) for span in needed if span is not None]
@@ -96,14 +96,14 @@ class Coverage:
             self._holes.append(span)
 
     def _fires(self, after: Instant, before: Instant) -> Span | None:
-        """The nominal fires strictly between two instants, if there are any."""
+        """Return the nominal fires strictly between two instants, or None without any."""
         first = upcoming(self._trigger, self._rules, after) if after + 1 < before else None
         if first is None or first >= before:
             return None
         return Span(first, latest(self._trigger, self._rules, before) or first)
 
     def _overlap(self, first: Instant, last: Instant) -> None:
-        """A row reaches back over what was looked at: it fills holes there, and doubles the rest."""
+        """Handle a row that overlaps earlier rows: it fills holes there and doubles the rest."""
         holes: list[Span] = []
         at = first
         for hole in self._holes:
@@ -123,7 +123,7 @@ class Coverage:
 
 
 def name_fires(trigger: Trigger, rules: Rules, span: Span, most: int) -> tuple[list[Instant], int]:
-    """The first nominal fires of a span, and how many it has in all."""
+    """Return the first nominal fires of a span and the number of all its fires."""
     named: list[Instant] = []
     at = upcoming(trigger, rules, span.first - 1)
     while at is not None and at <= span.last and len(named) < most:

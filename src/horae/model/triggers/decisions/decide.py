@@ -1,4 +1,4 @@
-"""What becomes of each nominal fire. Every one is covered by exactly one ledger run; silence is the bug."""
+"""The outcome of each nominal fire. Every fire is covered by exactly one ledger run; an uncovered fire is a bug."""
 
 from collections.abc import Iterable, Iterator
 from itertools import chain
@@ -26,19 +26,20 @@ Disposition = Literal[
     "moved",
 ]
 
-NONEXISTENT: Disposition = "skipped-nonexistent"  # wall times that a clock change took: no fires, and told like them
+# Wall times skipped by a clock change: they are not fires, but the ledger records them in the same way.
+NONEXISTENT: Disposition = "skipped-nonexistent"
 
 
 class Fire(Struct, frozen=True, gc=False):
-    """A nominal fire that runs. Its data interval is [since, at); `since` is None when nothing came before."""
+    """A nominal fire that runs. Its data interval is [since, at); `since` is None without an earlier fire."""
 
     at: Instant
     since: Instant | None
-    due: Instant | None = None  # where a calendar moved it
+    due: Instant | None = None  # set if a calendar moved the fire
 
 
 class LedgerRun(Struct, frozen=True, gc=False):
-    """An unbroken run of nominal fires, from the first to the last, that met one fate for one cause."""
+    """An unbroken run of nominal fires, from the first to the last, with the same disposition and cause."""
 
     first: Instant
     last: Instant
@@ -47,16 +48,17 @@ class LedgerRun(Struct, frozen=True, gc=False):
 
 
 class Decision(Struct, frozen=True, gc=False):
-    """What a trigger does now. Each fire has its own `fired` run in the ledger; the runs are in order and touch.
+    """The fires of a trigger that run now, and their ledger.
 
-    Between them stands what clock changes took, a run of its own; what a longer run spans is part of that.
+    Each fire has its own `fired` run in the ledger; the runs are in order and adjacent. Wall times skipped by a clock
+    change get a run of their own, or are part of a longer run around them.
     """
 
     fires: tuple[Fire, ...]
     ledger: tuple[LedgerRun, ...]
     decided_through: Instant
     next_fire_at: Instant | None
-    moved_to: Instant | None = None  # where the last fire that a calendar moved went
+    moved_to: Instant | None = None  # the new instant of the last fire moved by a calendar
 
 
 def decide(
@@ -72,12 +74,12 @@ def decide(
 ) -> Decision:
     """Decide the nominal fires in (decided_through, now], at most `limit` of which run.
 
-    A fire within the grace time of its instant runs; older ones fall under the misfire policy. When the limit leaves
-    some undecided, `next_fire_at` is the first of them and already due. The cost is that of the answer, however long
-    the time that passed. `fired` is how many fires of the trigger ran so far, for `max_fires`; `busy` says that an
-    execution of an earlier one has not ended and `waiting` how many more wait for it, for `overlap`.
+    A fire within the grace time of its instant runs; older fires fall under the misfire policy. If the limit leaves
+    some undecided, `next_fire_at` is the first of them and already due. The cost depends on the size of the result, not
+    on the elapsed time. `fired` is the number of fires that ran so far, for `max_fires`. For `overlap`, `busy` says
+    that an earlier execution has not ended, and `waiting` is the number of further executions that wait for it.
 
-    A spread trigger decides as far behind the clock as its offset says; `next_fire_at` is when it has to be met again.
+    A spread trigger decides with a delay of `rules.offset`; `next_fire_at` includes that delay.
     """
     if limit < 1:
         raise ValueError("a decision needs room for one fire")
@@ -127,7 +129,7 @@ def _alone(
     now: Instant,
     spent: bool,
 ) -> Decision:
-    """What nearly all decisions are: one fire, due now, in nobody's way."""
+    """Decide the most common case: one fire, due now, with nothing else to consider."""
     fire = Fire(at, previous_fire(trigger, at))
     return Decision(
         fires=(fire,),
@@ -140,7 +142,7 @@ def _alone(
 def with_lost(
     trigger: Trigger, rules: Rules, runs: Iterable[LedgerRun], after: Instant, through: Instant
 ) -> Iterator[LedgerRun]:
-    """The runs of (after, through] in order, and among them what clock changes took of the trigger's wall times."""
+    """Yield the runs of (after, through] in order, with runs for wall times that clock changes skipped."""
     if not can_lose(trigger):
         yield from runs
         return
@@ -157,9 +159,9 @@ def _lost(trigger: Trigger, rules: Rules, after: Instant, before: Instant) -> It
 
 
 def meet_next(trigger: Trigger, rules: Rules, through: Instant, following: Instant | None) -> Instant | None:
-    """When a trigger has to be met, before its offset: at the fire that follows, or to tell what a clock change took.
+    """Return when a trigger must be decided next, before its offset: at `following`, or to record skipped wall times.
 
-    Without further fires it is met for that up to where its bounds end.
+    Without further fires, skipped wall times are recorded up to `end_at`.
     """
     until = rules.end_at if following is None else following
     if until is None or not can_lose(trigger):
@@ -173,15 +175,16 @@ def _meet_at(trigger: Trigger, rules: Rules, through: Instant, following: Instan
 
 
 def is_spent(rules: Rules, fired: int) -> bool:
-    """Whether a trigger that ran so often has no fires left."""
+    """Return whether a trigger with this many fires has reached `max_fires`."""
     return rules.max_fires is not None and fired >= rules.max_fires
 
 
 def cover(
     trigger: Trigger, rules: Rules, decided_through: Instant, now: Instant, disposition: Disposition, cause: str
 ) -> tuple[LedgerRun, ...]:
-    """One run for all nominal fires in (decided_through, now], as a pause writes when it ends, and what clock changes
-    took around them.
+    """Return one run for all nominal fires in (decided_through, now], with runs for wall times skipped around them.
+
+    The end of a pause writes such a run.
     """
     first = upcoming(trigger, rules, decided_through)
     runs: tuple[LedgerRun, ...] = ()
@@ -191,26 +194,26 @@ def cover(
 
 
 def due_after(trigger: Trigger, rules: Rules, decided_through: Instant) -> Instant | None:
-    """When a trigger that has decided so far has to be met next."""
+    """Return when a trigger with this `decided_through` must be decided next."""
     if rules.calendars and rules.outside == "advance":
-        return decided_through + rules.offset  # at once: only a decision knows the calendar
+        return decided_through + rules.offset  # at once: only a decision has the calendar
     return _meet_at(trigger, rules, decided_through, upcoming(trigger, rules, decided_through))
 
 
 def upcoming(trigger: Trigger, rules: Rules, after: Instant) -> Instant | None:
-    """The first nominal fire strictly after an instant that the rules' bounds allow."""
+    """Return the first nominal fire strictly after an instant, within the bounds of the rules."""
     found = next_fire(trigger, after if rules.start_at is None else max(after, rules.start_at - 1))
     return None if found is None or (rules.end_at is not None and found >= rules.end_at) else found
 
 
 def latest(trigger: Trigger, rules: Rules, before: Instant) -> Instant | None:
-    """The last nominal fire strictly before an instant that the rules' bounds allow."""
+    """Return the last nominal fire strictly before an instant, within the bounds of the rules."""
     found = previous_fire(trigger, before if rules.end_at is None else min(before, rules.end_at))
     return None if found is None or (rules.start_at is not None and found < rules.start_at) else found
 
 
 def _resume_at(trigger: Trigger, rules: Rules, first: Instant, now: Instant) -> Instant:
-    """The instant from which on fires run. Each policy keeps the newest of what was missed and drops what is older."""
+    """Return the instant from which on fires run. Each policy keeps the newest missed fires and drops older ones."""
     resume = due_from(trigger, now - rules.grace)
     if rules.misfire.policy == "window":
         return min(resume, due_from(trigger, now - rules.misfire.within))
@@ -222,13 +225,13 @@ def _resume_at(trigger: Trigger, rules: Rules, first: Instant, now: Instant) -> 
 
 
 def _last_of(trigger: Trigger, rules: Rules, first: Instant, before: Instant) -> Instant:
-    """The last of the nominal fires that begin with `first` and lie before an instant."""
+    """Return the last of the nominal fires that begin with `first` and lie before an instant."""
     found = latest(trigger, rules, before)
     return first if found is None else max(first, found)
 
 
 def _missed(trigger: Trigger, rules: Rules, first: Instant, resume: Instant) -> tuple[LedgerRun, ...]:
-    """The run of fires that do not run, if any: from the first undecided one to the last before `resume`."""
+    """Return the run of missed fires, if any: from the first undecided fire to the last before `resume`."""
     if first >= resume:
         return ()
     disposition: Disposition = "coalesced" if rules.misfire.policy == "latest" else "skipped-misfire"
@@ -249,10 +252,10 @@ def _policy_in_words(misfire: Misfire) -> str:
 def _held(
     trigger: Trigger, rules: Rules, begun: Instant | None, now: Instant, busy: bool
 ) -> tuple[tuple[LedgerRun, ...], Instant | None]:
-    """The run of fires that an overlap holds back, if any, and the first fire that it does not.
+    """Return the run of fires that the overlap policy skips, if any, and the first fire after it.
 
-    With overlap `skip` none runs beside the last execution. Of several at once only the newest runs, also where it
-    would take the place of the others: `queueOne` and `cancelOther`.
+    With `skip`, none runs beside the last execution. With `queueOne` and `cancelOther`, only the newest of several due
+    fires runs, since it would replace the others anyway.
     """
     if rules.overlap in ("allow", "queueAll") or begun is None or begun > now:
         return (), begun
@@ -267,7 +270,7 @@ def _held(
 
 
 def _room(rules: Rules, busy: bool, waiting: int) -> int | None:
-    """How many executions of a `queueAll` trigger may be added: one that runs, and so many that wait for it."""
+    """Return how many executions a `queueAll` trigger may add: one that runs, and the rest of its waiting room."""
     if rules.overlap != "queueAll":
         return None
     return max(0, rules.most_queued - waiting) + (0 if busy or waiting else 1)
@@ -276,7 +279,7 @@ def _room(rules: Rules, busy: bool, waiting: int) -> int | None:
 def _turned_away(
     trigger: Trigger, rules: Rules, first: Instant, now: Instant
 ) -> tuple[tuple[LedgerRun, ...], Instant | None]:
-    """The run of fires for which there is no room to wait, and the fire that follows them."""
+    """Return the run of fires without room in the queue, and the fire that follows them."""
     newest = _last_of(trigger, rules, first, now + 1)
     cause = f"{rules.most_queued} executions waited for the previous one already"
     return (LedgerRun(first, newest, "skipped-overlap", cause),), upcoming(trigger, rules, newest)
@@ -285,7 +288,7 @@ def _turned_away(
 def _run(
     trigger: Trigger, rules: Rules, begun: Instant | None, now: Instant, limit: int
 ) -> tuple[tuple[Fire, ...], Instant | None]:
-    """Up to `limit` fires from `begun` to now, and the nominal fire that follows them."""
+    """Return up to `limit` fires from `begun` to now, and the nominal fire that follows them."""
     fires: list[Fire] = []
     at = begun
     while at is not None and at <= now and len(fires) < limit:

@@ -1,6 +1,6 @@
-"""Triggers that something outside fires: a named event, a webhook, a new object in a watched place.
+"""External triggers: fired by a named event, a webhook, or a new object in a watched place.
 
-They have no nominal instants. Which events fire them is decided when one comes, in `model/triggers/events`.
+They have no nominal instants. `model/triggers/events` decides which events fire them, when an event arrives.
 """
 
 import hashlib
@@ -28,7 +28,8 @@ Existing = Literal["ignore", "fire"]
 DEFAULT_INTERVAL: Micros = 30 * SECOND
 SHORTEST_POLL: Micros = SECOND
 MOST_URL = 2048
-FOLDER_SETTLES: Micros = 2 * SECOND  # a file that is still written to is not whole; an object appears at once
+# A file may still be written to, so it must stay unchanged for a while. Objects in a store appear complete.
+FOLDER_SETTLES: Micros = 2 * SECOND
 
 _URL = re.compile(r"(?P<scheme>file|s3|gs)://(?P<place>[^/?#]*)(?P<path>/[^?#]*)?")
 _BUCKET = re.compile(r"[a-z0-9][a-z0-9._-]{1,221}")
@@ -67,7 +68,7 @@ def _read_filter(value: Any, at: str) -> str:
 
 
 def watch_url(value: Any, field: str) -> str:
-    """A place to watch, in one spelling; a path alone is a folder's."""
+    """Return a place to watch in its normal spelling; a bare path is a folder."""
     if isinstance(value, str) and value.startswith("/"):
         value = f"file://{value}"
     found = _URL.fullmatch(value) if isinstance(value, str) and len(value) <= MOST_URL and value.isprintable() else None
@@ -95,7 +96,7 @@ WATCH = Text(MOST_URL, 1, watch_url)
 
 
 class ExternalTrigger(Struct, frozen=True):
-    """A trigger that something outside fires: it has no instants of its own."""
+    """A trigger that is fired from outside; it has no instants of its own."""
 
     wall: ClassVar[None] = None
 
@@ -112,9 +113,10 @@ class ExternalTrigger(Struct, frozen=True):
 class Event(
     ExternalTrigger, frozen=True, kw_only=True, omit_defaults=True, rename="camel", tag_field="kind", tag="event"
 ):
-    """Fires when a named event comes that passes the filter; `verify` says that it has a webhook, and how it is signed.
+    """Fires when a named event arrives that passes the filter.
 
-    Without a name only its own webhook fires it.
+    `verify` is set for a trigger with its own webhook and gives the way its calls are verified. A trigger without an
+    event name is fired by its own webhook only.
     """
 
     event: Annotated[
@@ -135,7 +137,7 @@ class Event(
 
     @classmethod
     def made(cls, read: dict[str, Any], key: str, created_at: Instant) -> "Event":
-        """Return the trigger that its fields make."""
+        """Return the trigger with these fields."""
         trigger = cls(**read)
         if trigger.event is None and trigger.verify is None:
             raise BadInput("Nothing would ever fire this.", f"{_EVENT} {_WEBHOOK}", field="schedule.event")
@@ -143,7 +145,7 @@ class Event(
 
     @property
     def words(self) -> str:
-        """A short sentence without a full stop."""
+        """A short description without a full stop."""
         alone = "when its webhook is called" if self.event is None else ", also by webhook"
         by = "" if self.verify is None else alone
         named = "" if self.event is None else f"when the event {self.event} comes"
@@ -185,13 +187,13 @@ class Watch(
 
     @classmethod
     def made(cls, read: dict[str, Any], key: str, created_at: Instant) -> "Watch":
-        """Return the trigger that its fields make."""
+        """Return the trigger with these fields."""
         settles = FOLDER_SETTLES if read["url"].startswith("file://") else 0
         return cls(**{"settle": settles, **read})
 
     @property
     def words(self) -> str:
-        """A short sentence without a full stop."""
+        """A short description without a full stop."""
         return f"for each new object in {self.url}, looked at every {format_duration(self.interval)}"
 
     @property
@@ -200,13 +202,13 @@ class Watch(
 
     @property
     def path(self) -> str:
-        """A folder's path, or an object store's prefix."""
+        """The path of a folder, or the prefix in an object store."""
         path = _URL.fullmatch(self.url)["path"] or ""  # type: ignore[index]
         return path if self.is_folder else path.removeprefix("/")
 
     @property
     def prefix(self) -> str:
-        """What an object store's keys begin with: whole parts of a path, so it ends with a slash."""
+        """The prefix of an object store's keys. It ends with a slash, so it matches whole parts of a path."""
         return f"{self.path.rstrip('/')}/" if self.path.strip("/") else ""
 
     @property
@@ -215,11 +217,13 @@ class Watch(
 
 
 def watch_id(job: UUID, name: str, url: str) -> UUID:
-    """What is remembered of a watched place belongs to this: an edit that leaves the place alone forgets nothing."""
+    """Return the id of a watch's stored state. It depends on the place, so other edits of the trigger keep that
+    state.
+    """
     digest = hashlib.sha256(f"{job}\0{name}\0{url}".encode()).digest()
     return UUID(bytes=digest[:16])
 
 
 def is_within(url: str, roots: Iterable[str]) -> bool:
-    """Whether a place lies in one of these, by its spelling."""
+    """Return whether a place is inside one of these roots, judged by its spelling."""
     return any(f"{url}/".startswith(root.rstrip("/") + "/") for root in roots)

@@ -1,4 +1,4 @@
-"""Fields of triggers: what the tables say of each, and kinds of values with a reader of their own."""
+"""Fields of triggers: their metadata in the tables, and value kinds with their own parsers."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -20,11 +20,11 @@ ACCEPTED = (
 
 @dataclass(frozen=True, eq=False)
 class TriggerField(Field):
-    """A field of a trigger, with what it means for its kind."""
+    """A field of a trigger, with trigger-specific metadata."""
 
-    no_event: str = ""  # why a trigger that something outside fires cannot have it
-    between: bool = False  # whether a trigger that says it is also met when it does not fire
-    null: bool = False  # whether null stands for the default, though the default is a value
+    no_event: str = ""  # the reason why an external trigger cannot have this field
+    between: bool = False  # whether a trigger with this field must also be decided between its fires
+    null: bool = False  # whether null means the default, although the default is a value
 
 
 def _read_cron(value: Any, at: str) -> str:

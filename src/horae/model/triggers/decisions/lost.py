@@ -1,7 +1,7 @@
-"""Wall times of a trigger that never were: the ledger tells of each clock change that jumped over some.
+"""Wall times of a trigger that a clock change skipped: the ledger has a row for each change that skipped some.
 
-They are no nominal fires, for there is no instant at which they would have fired. What is told of a change stands a
-microsecond before it: fires are whole seconds, so none is in its way, not even one at the gap's end.
+They are not nominal fires, because no instant corresponds to them. The row of a change is placed a microsecond before
+the change: fires are whole seconds, so no fire collides with it, not even one at the end of the gap.
 """
 
 from collections.abc import Sequence
@@ -22,7 +22,7 @@ _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 class Lost(Struct, frozen=True):
-    """What one clock change took: where the ledger tells it, the wall times in words, and why they do not fire."""
+    """The wall times skipped by one clock change: the instant of the ledger row, the times in words, and the cause."""
 
     at: Instant
     walls: str
@@ -30,7 +30,9 @@ class Lost(Struct, frozen=True):
 
 
 def can_lose(trigger: Trigger) -> bool:
-    """Whether a clock change may take anything from a trigger: hardly any, so that others are not looked at."""
+    """Return whether a clock change may skip wall times of a trigger. Few triggers can, so the others skip the
+    search.
+    """
     wall = trigger.wall
     return wall is not None and wall.timezone != "UTC" and _is_fixed(wall)
 
@@ -41,7 +43,7 @@ def _is_fixed(cron: Cron) -> bool:
 
 
 def lost_between(trigger: Trigger, rules: Rules, after: Instant, before: Instant) -> Sequence[Lost]:
-    """What is to be told strictly between two instants within the rules' bounds, in order."""
+    """Return the skipped wall times to record strictly between two instants within the rules' bounds, in order."""
     wall = trigger.wall
     if wall is None or not can_lose(trigger):
         return ()
@@ -55,7 +57,7 @@ def lost_between(trigger: Trigger, rules: Rules, after: Instant, before: Instant
 
 
 def first_lost(trigger: Trigger, rules: Rules, after: Instant, before: Instant) -> Instant | None:
-    """Where the first is told strictly between two instants."""
+    """Return the instant of the first such record strictly between two instants."""
     lost = lost_between(trigger, rules, after, before)
     return lost[0].at if lost else None
 

@@ -1,4 +1,6 @@
-"""How many nominal fires a calendar lets run between two instants: counted by openings, never one by one."""
+"""The number of nominal fires that a calendar lets run between two instants, counted by opening instead of one by
+one.
+"""
 
 from horae.env import Instant
 from horae.model.triggers.decisions.count import count_fires
@@ -6,8 +8,8 @@ from horae.model.triggers.decisions.course import Course
 
 
 def count_open(course: Course, after: Instant, before: Instant) -> int:
-    """How many of the fires strictly between two instants run: those in openings, and what is moved to one."""
-    count, closed = 0, after  # the closed time before an opening begins behind this instant
+    """Count the fires strictly between two instants that run: those in openings, and those moved to an opening."""
+    count, closed = 0, after  # the closed time before an opening begins after this instant
     for opening in course.calendar.openings(after + 1, before):
         count += _moved(course, closed, min(opening.start, before))
         count += count_fires(course.trigger, course.rules, max(after, opening.start - 1), min(before, opening.end))
@@ -18,7 +20,7 @@ def count_open(course: Course, after: Instant, before: Instant) -> int:
 
 
 def _moved(course: Course, after: Instant, before: Instant) -> int:
-    """Of the fires of a closed time one runs at most: the first, which stands for the others."""
+    """Count the fires of a closed time that run: at most one, the first, which stands for the others."""
     if course.rules.outside == "skip":
         return 0
     first = course.nominal_after(after)

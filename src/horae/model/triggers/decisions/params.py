@@ -1,4 +1,4 @@
-"""Params that a trigger gives its executions: over those of the job, with templates that see the fire.
+"""Params that a trigger adds for its executions. They override those of the job and may use templates over the fire.
 
 `${fire.at}` is the nominal instant, `${fire.previous}` the one before it, `${fire.trigger}` the trigger's name;
 `${interval.start}` and `${interval.end}` bound the data interval of the fire; `${params.x}` is a param of the job.
@@ -19,12 +19,12 @@ FIRE_NAMES: Names = frozenset({"params", "fire", "interval"})
 
 
 def check_fire_params(params: dict[str, Any], field: str) -> None:
-    """Refuse templates that cannot be compiled or speak of what a fire does not know."""
+    """Refuse templates that cannot be compiled or refer to values that a fire does not have."""
     compile_tree(params, field, FIRE_NAMES)
 
 
 def fire_scope(params: dict[str, Any], trigger: str, at: Instant, since: Instant | None) -> dict[str, Any]:
-    """What templates see of a fire of a job with these params."""
+    """Return the variables that templates can use for a fire of a job with these params."""
     start, end = None if since is None else format_instant(since), format_instant(at)
     return {
         "params": params,
@@ -34,7 +34,7 @@ def fire_scope(params: dict[str, Any], trigger: str, at: Instant, since: Instant
 
 
 def fill_fire_params(params: dict[str, Any], scope: dict[str, Any]) -> bytes:
-    """The item that a trigger's params become at a fire. Raises TemplateError."""
+    """Render a trigger's params at a fire as one encoded item. Raises TemplateError."""
     if not params:
         return b"{}"
     encoded = msgspec.json.encode(params)

@@ -1,4 +1,4 @@
-"""When a trigger fires, for people to look at: instants, the clock on the wall, and its changes."""
+"""Previews of a trigger's fires for users: instants, local times and clock changes."""
 
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
@@ -23,7 +23,7 @@ _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 class Coming(Struct, frozen=True, kw_only=True):
-    """One fire to come: its instant, what the clock on the wall shows then, and what is special about it."""
+    """One future fire: its instant, the local time, and a note about anything special."""
 
     at: Instant
     local: str
@@ -38,10 +38,10 @@ def preview(
     zone: str | None = None,
     calendar: Calendar | None = None,
 ) -> list[Coming]:
-    """The first fires strictly after an instant that the bounds and a calendar allow, fewer when there are no more.
+    """Return the first fires strictly after an instant that the bounds and a calendar allow, at most `count`.
 
-    Local times are those of the trigger's own zone unless another is named. A fire that the calendar moves is shown
-    when it runs.
+    Local times are in the trigger's own zone unless another zone is given. A fire moved by the calendar is shown at its
+    new instant.
     """
     name = zone or zone_of(trigger)
     found: list[Coming] = []
@@ -58,19 +58,19 @@ def preview(
 
 
 def zone_of(trigger: Trigger) -> str:
-    """The zone on whose wall a trigger fires; UTC for one that knows no zones."""
+    """Return the zone of a trigger's wall times; UTC for triggers without a zone."""
     return "UTC" if trigger.wall is None else trigger.wall.timezone
 
 
 def warnings(trigger: Trigger) -> list[str]:
-    """What is probably not meant, though it can be done."""
+    """Warn about valid definitions that probably do not mean what their author intended."""
     return [] if trigger.wall is None else lint(trigger.wall.parsed)
 
 
 def _coming(
     trigger: Trigger, rules: Rules, after: Instant, calendar: Calendar | None
 ) -> Iterator[tuple[Instant, Instant]]:
-    """Fires to come, each with when it runs."""
+    """Yield future fires, each as its nominal instant and the instant at which it runs."""
     if calendar is not None:
         yield from runs_after(trigger, rules, calendar, after)
         return
@@ -81,13 +81,13 @@ def _coming(
 
 
 def local_time(zone: str, at: Instant) -> str:
-    """What the clock on a zone's wall shows, with the day of the week and the offset."""
+    """Format the local time in a zone, with the day of the week and the offset."""
     wall = (_EPOCH + timedelta(microseconds=at)).astimezone(load(zone))
     return wall.strftime("%a %Y-%m-%d %H:%M:%S %z")
 
 
 def changes(zone: str, after: Instant, until: Instant) -> list[str]:
-    """The clock changes of a zone in (after, until], in words."""
+    """Describe the clock changes of a zone in (after, until]."""
     first, last = after // SECOND, until // SECOND
     told = []
     before: int | None = None
@@ -107,7 +107,7 @@ def _note(zone: str, after: Instant, at: Instant) -> str:
 
 
 def _skipped(trigger: Trigger, rules: Rules, after: Instant, nominal: Instant) -> str:
-    """Which wall times clock changes took between two fires."""
+    """Describe the wall times that clock changes skipped between two fires."""
     lost = lost_between(trigger, rules, after, nominal)
     return f"{lost[-1].walls} did not exist and was skipped" if lost else ""
 

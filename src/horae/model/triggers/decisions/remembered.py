@@ -1,7 +1,7 @@
-"""Answers that hold for a stretch of time, remembered by trigger.
+"""A cache of answers that hold for a range of time, by trigger.
 
-The next fire after an instant is the next one for every instant up to it. Ten million triggers of a few hundred
-expressions therefore ask for a few hundred answers at a time, and everybody else finds one that still holds.
+The next fire after an instant is the same for every instant up to that fire. So ten million triggers with a few hundred
+distinct expressions compute only a few hundred answers at a time; all other lookups hit the cache.
 """
 
 from collections.abc import Callable, Hashable
@@ -9,19 +9,19 @@ from typing import Generic, TypeVar
 
 from horae.env import Instant
 
-MOST = 32_768  # triggers that differ; some 10 MB
+MOST = 32_768  # distinct triggers; some 10 MB
 
 Key = TypeVar("Key", bound=Hashable)
 
 
-Stretch = tuple[Instant, Instant]  # from where to where an answer holds, in order
+Stretch = tuple[Instant, Instant]  # the range for which an answer holds, in order
 
 
 class Remembered(Generic[Key]):
-    """The two newest answers to one question of each trigger; all are forgotten together when there are too many.
+    """The two newest answers to one question per trigger; when there are too many, all are dropped at once.
 
-    Two, because whoever decides a fire asks which it is and which comes after it, for one trigger after another. Of two
-    that ask at once, in two threads, one answer is kept: each is right for its own stretch.
+    Two answers are needed because a decision asks for a fire and for the fire after it, for one trigger after another.
+    If two threads ask at once, only one answer is stored; both are right for their own range.
     """
 
     def __init__(self, ask: Callable[[Key, Instant], Instant | None], *, forward: bool) -> None:
@@ -30,7 +30,7 @@ class Remembered(Generic[Key]):
         self._known: dict[Key, tuple[Stretch, Stretch]] = {}  # the newer first
 
     def __call__(self, trigger: Key, at: Instant) -> Instant | None:
-        """The fire strictly after an instant, or before it."""
+        """Return the fire strictly after an instant, or before it."""
         known = self._known.get(trigger)
         if known is not None:
             for lo, hi in known:
@@ -51,7 +51,7 @@ class Remembered(Generic[Key]):
             return
         newer, older = known
         for one, other in ((newer, older), (older, newer)):
-            if one[self._forward] == new[self._forward]:  # the same answer from further away
+            if one[self._forward] == new[self._forward]:  # the same answer, computed for a more distant instant
                 self._known[trigger] = (min(one[0], new[0]), max(one[1], new[1])), other
                 return
         self._known[trigger] = new, newer

@@ -1,4 +1,6 @@
-"""The rules every kind of trigger has: from when to when, how often at most, and what becomes of missed fires."""
+"""Rules for triggers of every kind: bounds, the maximum number of fires, and policies for missed and overlapping
+fires.
+"""
 
 from typing import Annotated, Any, Literal, get_args
 
@@ -14,8 +16,8 @@ from horae.model.triggers.cron.fields import spread
 from horae.model.triggers.decisions.fields import TriggerField
 
 GRACE: Micros = MINUTE
-MOST_REPEATED = 1_000  # beyond that a backfill is the tool
-MOST_QUEUED = 100  # executions of one trigger that wait for each other, unless it says how many
+MOST_REPEATED = 1_000  # for more, a backfill is the right tool
+MOST_QUEUED = 100  # the default of executions of one trigger that wait for each other
 
 Policy = Literal["skip", "latest", "all", "window"]
 Overlap = Literal["allow", "skip", "queueOne", "queueAll", "cancelOther"]
@@ -30,7 +32,7 @@ _CALENDARS = 'Write "calendar": "work-days", or "calendars": ["work-days", "offi
 
 
 class Misfire(Struct, frozen=True, kw_only=True, omit_defaults=True, rename="camel"):
-    """What becomes of fires that were missed: none run, the newest, the newest `most`, or those `within` a time."""
+    """The policy for missed fires: run none, the newest, the newest `most`, or those `within` a time."""
 
     policy: Policy = "latest"
     most: int = 100
@@ -38,7 +40,7 @@ class Misfire(Struct, frozen=True, kw_only=True, omit_defaults=True, rename="cam
 
 
 def parse_misfire(value: Any, at: str = "misfire") -> Misfire:
-    """Read a `misfire` field or refuse it with what is accepted."""
+    """Parse a `misfire` field or refuse it with the accepted forms."""
     if value in ("skip", "latest", "all"):
         return Misfire(policy=value)
     if isinstance(value, dict) and len(value) == 1:
@@ -53,14 +55,14 @@ def parse_misfire(value: Any, at: str = "misfire") -> Misfire:
 
 
 def render_misfire(misfire: Misfire) -> str | dict[str, Any]:
-    """The `misfire` field that reads as this."""
+    """Format a `misfire` field."""
     if misfire.policy == "all":
         return {"all": misfire.most}
     return {"window": format_duration(misfire.within)} if misfire.policy == "window" else misfire.policy
 
 
 def _read_overlap(given: Document, prefix: str) -> dict[str, Any]:
-    """Read a word, or {"queueAll": 10} for at most ten that wait."""
+    """Parse a policy, or {"queueAll": 10} for at most ten waiting executions."""
     value, at = given["overlap"], f"{prefix}overlap"
     if isinstance(value, dict) and set(value) == {"queueAll"}:
         return {"overlap": "queueAll", "most_queued": an_int(value["queueAll"], f"{at}.queueAll", 1, MOST_REPEATED)}
@@ -74,7 +76,7 @@ def _write_overlap(rules: "Rules") -> dict[str, Any]:
 
 
 def _read_calendars(given: Document, prefix: str) -> dict[str, Any]:
-    """Read by which calendars a trigger goes, and what becomes of fires while they are closed."""
+    """Parse the calendars of a trigger and the policy for fires outside their openings."""
     names = _names(given, prefix)
     if not names:
         raise BadInput("outside says nothing without a calendar.", _CALENDARS, field=f"{prefix}outside")
@@ -117,7 +119,7 @@ _NO_INSTANT = "it fires when it comes, not at an instant from which it could be 
 
 
 class Rules(Struct, frozen=True, kw_only=True, omit_defaults=True, rename="camel"):
-    """What holds for a trigger of any kind. Fires lie in [start_at, end_at)."""
+    """Rules for a trigger of any kind. Fires lie in [start_at, end_at)."""
 
     start_at: Annotated[Instant | None, TriggerField(Moment(), "Nothing fires before this.")] = None
     end_at: Annotated[Instant | None, TriggerField(Moment(), "Nothing fires from this on.")] = None
@@ -128,7 +130,7 @@ class Rules(Struct, frozen=True, kw_only=True, omit_defaults=True, rename="camel
         Micros,
         TriggerField(Duration(0, DAY), "Move each fire by chance, up to so much.", example="10m", no_event=_NO_INSTANT),
     ] = 0
-    # The window after each nominal instant in which this trigger has its place.
+    # The window after each nominal instant in which this trigger has a fixed place.
     spread: Annotated[
         Micros,
         TriggerField(
@@ -138,7 +140,7 @@ class Rules(Struct, frozen=True, kw_only=True, omit_defaults=True, rename="camel
             no_event=_NO_INSTANT,
         ),
     ] = 0
-    offset: Micros = 0  # that place
+    offset: Micros = 0  # the place within `spread`
     misfire: Annotated[
         Misfire,
         TriggerField(
@@ -208,18 +210,18 @@ class Rules(Struct, frozen=True, kw_only=True, omit_defaults=True, rename="camel
 
 
 def due_at(rules: Rules, key: str, at: Instant) -> Instant:
-    """When the execution of a nominal fire is due.
+    """Return when the execution of a nominal fire is due.
 
-    A spread trigger fires as long after each instant as its offset says; jitter moves each fire by an amount that its
-    key and instant decide.
+    A spread trigger fires a fixed offset after each instant; jitter moves each fire by a pseudo-random amount derived
+    from its key and instant.
     """
     return at + rules.offset + spread(key, str(at), 0, rules.jitter) if rules.jitter else at + rules.offset
 
 
 def offset_in(window: Micros, key: str) -> Micros:
-    """A trigger's place in a window, always the same: hashed, so that any number of triggers fill it evenly.
+    """Return a trigger's fixed place in a window, from a hash, so that many triggers spread evenly over it.
 
-    Whole seconds of longer windows: triggers of one job that meet in a second make one parcel.
+    Windows of a minute or more use whole seconds: triggers of one job with the same second form one parcel.
     """
     step = SECOND if window >= MINUTE else 1_000
     return spread(key, "spread", 0, window // step - 1) * step if window >= step else 0
@@ -239,7 +241,7 @@ def check_rules(rules: Rules) -> None:
 
 
 def describe_outside(rules: Rules) -> str:
-    """What the calendars mean for a trigger, to be added to what it is in words."""
+    """Describe the effect of the calendars, as a suffix for the trigger's description."""
     if not rules.calendars:
         return ""
     names = " and ".join(f'"{name}"' for name in rules.calendars)

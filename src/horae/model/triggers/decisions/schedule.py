@@ -1,6 +1,6 @@
-"""Triggers as the API spells them: a cron string or an object, as {"every": "5m"}, {"at": "..."}, {"event": "..."}.
+"""Triggers as the API spells them: a cron string or an object such as {"every": "5m"}, {"at": "..."}, {"event": "..."}.
 
-Each kind is known by a field that only it has; its table says which.
+Each kind is identified by a field that only this kind has; its table names this field.
 """
 
 from collections.abc import Callable, Sequence
@@ -20,13 +20,13 @@ from horae.model.triggers.decisions.values import TIMED, TRIGGERS, Cron, Trigger
 from horae.model.triggers.decisions.when import WHEN
 from horae.model.triggers.events.params import check_params
 
-BESIDE = tuple(name for name in WHEN.names if name != "name")  # what stands beside a trigger and its rules
+BESIDE = tuple(name for name in WHEN.names if name != "name")  # fields of a trigger beside its definition and its rules
 OF_EVENTS = RULES.where(lambda field: not field.no_event)
 
 
 @dataclass(frozen=True, kw_only=True)
 class TriggerKind:
-    """One kind of trigger: what it is called, the field that tells it, and what it is made of."""
+    """One kind of trigger: its name, the field that identifies it, its struct and its field table."""
 
     name: str
     field: str
@@ -35,26 +35,26 @@ class TriggerKind:
 
     @cached_property
     def is_timed(self) -> bool:
-        """Whether it has nominal instants; what something outside fires has none."""
+        """Whether it has nominal instants; external triggers have none."""
         return self.struct in TIMED
 
     @property
     def overlap(self) -> Overlap:
-        """What becomes of a fire beside the last execution, unless a trigger says: each event is work of its own."""
+        """The default overlap policy. Events are independent of each other, so external triggers allow overlap."""
         return "skip" if self.is_timed else "allow"
 
     @cached_property
     def names(self) -> tuple[str, ...]:
-        """All that a trigger of this kind may say, the rules that mean something here among it."""
+        """All fields of a trigger of this kind, including the rules that apply to it."""
         return (*self.table.names, *(RULES.names if self.is_timed else OF_EVENTS), *BESIDE)
 
     @property
     def check_params(self) -> Callable[[dict[str, Any], str], None]:
-        """What refuses templates in its params that could not be filled when it fires."""
+        """The check for templates in its params: it refuses those that could not be rendered at a fire."""
         return check_fire_params if self.is_timed else check_params
 
     def read(self, value: dict[str, Any], key: str, created_at: Instant) -> Trigger:
-        """Read the fields of this kind, or refuse them with the reason and a remedy."""
+        """Parse the fields of this kind, or refuse them with the reason and a remedy."""
         span = _span_of(value.get("cron"))
         if span is not None:
             refuse_unknown(value, ("cron",), "This schedule", "schedule.")
@@ -74,14 +74,14 @@ KINDS: dict[str, TriggerKind] = {
 }
 KIND_NAMES = tuple(kind.name for kind in KINDS.values())
 TIMES = JoinedRows((TABLES[struct] for struct in TIMED), "This schedule")
-FIELDS = JoinedRows((*TABLES.values(), RULES, WHEN), "This schedule")  # all that a trigger of any kind may say
+FIELDS = JoinedRows((*TABLES.values(), RULES, WHEN), "This schedule")  # all fields of triggers of any kind
 
 
 def parse_schedule(value: str | dict[str, Any], *, key: str, created_at: Instant) -> Trigger:
-    """Read what tells a trigger's kind, without rules, or refuse it with the reason and a remedy.
+    """Parse the definition of a trigger without its rules, or refuse it with the reason and a remedy.
 
-    `key` is namespace/job, by which `H` spreads. `created_at` is when the job was made: an interval without an anchor
-    counts from there, so an edit of the job does not shift it.
+    `H` spreads by `key`, which is namespace/job. `created_at` is the creation time of the job: an interval without an
+    anchor counts from it, so an edit of the job does not shift the interval.
     """
     given = as_object(value)
     kind = kind_of(given)
@@ -90,7 +90,7 @@ def parse_schedule(value: str | dict[str, Any], *, key: str, created_at: Instant
 
 
 def as_object(value: Any) -> dict[str, Any]:
-    """A trigger as an object: a text is a cron expression."""
+    """Return a trigger as an object; a text is a cron expression."""
     if isinstance(value, str):
         return {"cron": value}
     if not isinstance(value, dict):
@@ -99,13 +99,13 @@ def as_object(value: Any) -> dict[str, Any]:
 
 
 def _span_of(cron: Any) -> str | None:
-    """The span of the macro `@every 5m`, which stands in the place of a cron expression."""
+    """Return the span of the macro `@every 5m`, which is written in place of a cron expression."""
     macro, _, span = " ".join(cron.split()).partition(" ") if isinstance(cron, str) else ("", "", "")
     return span if macro.lower() == "@every" else None
 
 
 def kind_of(value: dict[str, Any]) -> TriggerKind:
-    """Which kind of trigger an object spells, by the one field that tells; others may stand beside it."""
+    """Return the kind of a trigger by its one identifying field; `webhook` may accompany `event`."""
     kinds = [kind for kind in KINDS if kind in value and not (kind == "webhook" and "event" in value)]
     if len(kinds) > 1:
         raise BadInput(f"A schedule has one of {' and '.join(kinds)}, not both.", ACCEPTED, field="schedule")
@@ -116,12 +116,12 @@ def kind_of(value: dict[str, Any]) -> TriggerKind:
 
 
 def either(words: Sequence[str]) -> str:
-    """A list of words of which one is meant."""
+    """Join words with "or"."""
     return f"{', '.join(words[:-1])} or {words[-1]}"
 
 
 def render_schedule(trigger: Trigger) -> str | dict[str, Any]:
-    """The fields that read as this trigger, as a user would write it: a cron expression alone is a text."""
+    """Format a trigger as a user would write it; a cron expression alone becomes a text."""
     table = TABLES[type(trigger)]
     shown = table.write(trigger) if isinstance(trigger, Watch) else table.written(trigger)
     shown = {name: part for name, part in shown.items() if part is not None}

@@ -1,8 +1,8 @@
-"""What a trigger is: the nominal instants a job fires at, as a pure function of the trigger.
+"""Trigger kinds: pure functions that give the nominal instants at which a job fires.
 
-Each kind is a struct: its annotations are the table of its own fields, its methods say when it fires. A new kind is a
-struct here and its name in `Recurring`, or in `Timed` if it fires once. What it lacks is a type error where it is asked
-for, and so is a kind whose `made` returns what no union names.
+Each kind is a struct: its annotations are the table of its own fields, its methods compute its fires. A new kind is a
+struct here, listed in `Recurring`, or in `Timed` if it fires once. Missing methods are type errors where they are
+called, and so is a kind that none of the unions lists.
 """
 
 from typing import Annotated, Any, ClassVar, get_args
@@ -29,7 +29,7 @@ from horae.model.triggers.decisions.rules import GRACE
 class Cron(
     Struct, frozen=True, kw_only=True, omit_defaults=True, rename="camel", tag_field="kind", tag="cron", cache_hash=True
 ):
-    """Fires when the clock on a zone's wall matches an expression."""
+    """Fires when the local time in a zone matches an expression."""
 
     expression: Annotated[
         str,
@@ -54,11 +54,11 @@ class Cron(
     dst_overlap: Annotated[
         DstOverlap, TriggerField(Choice(get_args(DstOverlap)), "Which of a time that comes twice.")
     ] = "first"
-    key: str = ""  # what H spreads by; empty without H, so that equal expressions are equal triggers
+    key: str = ""  # the key by which H spreads; empty without H, so that equal expressions are equal triggers
 
     @classmethod
     def made(cls, read: dict[str, Any], key: str, created_at: Instant) -> "Timed":
-        """Return the trigger that its fields make; `key` is what `H` spreads by."""
+        """Return the trigger with these fields; `H` spreads by `key`."""
         text = read["expression"]
         cron = cls(**read, key=key if needs_key(text) else "")
         if cron.next(created_at) is None:
@@ -67,25 +67,25 @@ class Cron(
         return cron
 
     def next(self, after: Instant) -> Instant | None:
-        """Return the first nominal fire strictly after an instant, or None for never."""
+        """Return the first nominal fire strictly after an instant, or None if it never fires again."""
         return _coming(self, after)
 
     def previous(self, before: Instant) -> Instant | None:
-        """Return the last nominal fire strictly before an instant, or None if there was none."""
+        """Return the last nominal fire strictly before an instant, or None without one."""
         return _past(self, before)
 
     def count(self, after: Instant, before: Instant) -> int:
-        """Count the nominal fires strictly between two instants, at the cost of the answer's length in months."""
+        """Count the nominal fires strictly between two instants, at a cost per month of the span."""
         return count_between(self.parsed, self.timezone, after, before, self.dst_gap, self.dst_overlap)
 
     @property
     def wall(self) -> "Cron | None":
-        """The cron expression whose wall times it fires at; None for a kind that knows no time zones."""
+        """The cron expression with the trigger's wall times; None for kinds that do not depend on time zones."""
         return self
 
     @property
     def words(self) -> str:
-        """A short sentence without a full stop; an expression too intricate for one is quoted."""
+        """A short description without a full stop; an expression too complex for words is quoted."""
         words = cron_in_words(self.parsed) or f'cron "{self.expression}"'
         return f"{words}, {self.timezone} time"
 
@@ -95,7 +95,7 @@ class Cron(
 
 
 class Interval(Struct, frozen=True, kw_only=True, omit_defaults=True, rename="camel", tag_field="kind", tag="interval"):
-    """Fires at every multiple of a length, counted both ways from the anchor or else from when it was made."""
+    """Fires at every multiple of a length, counted in both directions from the anchor or from its creation."""
 
     every: Annotated[
         Micros,
@@ -111,7 +111,7 @@ class Interval(Struct, frozen=True, kw_only=True, omit_defaults=True, rename="ca
 
     @classmethod
     def made(cls, read: dict[str, Any], key: str, created_at: Instant) -> "Timed":
-        """Return the trigger that its fields make; without an anchor it counts from when it was made."""
+        """Return the trigger with these fields; without an anchor it counts from its creation."""
         return cls(**read, since=created_at)
 
     def next(self, after: Instant) -> Instant | None:
@@ -129,7 +129,7 @@ class Interval(Struct, frozen=True, kw_only=True, omit_defaults=True, rename="ca
 
     @property
     def _phase(self) -> Instant:
-        # Whole seconds: triggers made within a second and of one length fire together, as one parcel.
+        # Whole seconds: triggers of equal length created within one second fire together, as one parcel.
         return self.since // SECOND * SECOND if self.anchor is None else self.anchor
 
 
@@ -144,7 +144,7 @@ class Once(Struct, frozen=True, kw_only=True, rename="camel", tag_field="kind", 
 
     @classmethod
     def made(cls, read: dict[str, Any], key: str, created_at: Instant) -> "Timed":
-        """Return the trigger that its field makes; an instant just past still fires."""
+        """Return the trigger with this field; an instant that has just passed still fires."""
         at = read["at"]
         if at < created_at - GRACE:
             remedy = "Give a later instant, or leave the schedule out and trigger the job."
@@ -166,25 +166,25 @@ class Once(Struct, frozen=True, kw_only=True, rename="camel", tag_field="kind", 
 
 
 class Derived:
-    """Fires that follow from a trigger and something else: they are asked for as a trigger's are."""
+    """Fires derived from a trigger and something else, with the interface of a trigger."""
 
     wall: ClassVar[None] = None
 
     def next(self, after: Instant) -> Instant | None:
-        """The first fire strictly after an instant."""
+        """Return the first fire strictly after an instant."""
         raise NotImplementedError
 
     def previous(self, before: Instant) -> Instant | None:
-        """The last fire strictly before an instant."""
+        """Return the last fire strictly before an instant."""
         raise NotImplementedError
 
     def boundary(self, at: Instant) -> Instant:
-        """The instant from which on fires are due at or after this one."""
+        """Return the earliest instant whose nominal fires are due at or after `at`."""
         raise NotImplementedError
 
 
 Recurring = Cron | Interval  # their fires have data intervals
-Timed = Recurring | Once  # those that have nominal instants
+Timed = Recurring | Once  # kinds with nominal instants
 Trigger = Timed | Event | Watch
 
 TIMED: tuple[type[Timed], ...] = get_args(Timed)
@@ -192,22 +192,24 @@ TRIGGERS: tuple[type[Trigger], ...] = get_args(Trigger)
 
 
 def next_fire(trigger: Trigger, after: Instant) -> Instant | None:
-    """The first nominal fire strictly after an instant, or None for never."""
+    """Return the first nominal fire strictly after an instant, or None if it never fires again."""
     return trigger.next(after)
 
 
 def previous_fire(trigger: Trigger, before: Instant) -> Instant | None:
-    """The last nominal fire strictly before an instant, or None when there was none."""
+    """Return the last nominal fire strictly before an instant, or None without one."""
     return trigger.previous(before)
 
 
 def due_from(trigger: Trigger, at: Instant) -> Instant:
-    """The instant from which on nominal fires are due at or after this one; it differs when fires are moved."""
+    """Return the earliest instant whose nominal fires are due at or after `at`; it differs from `at` if fires are
+    moved.
+    """
     return trigger.boundary(at) if isinstance(trigger, Derived) else at
 
 
 def begin(trigger: Trigger, created_at: Instant) -> Instant:
-    """Where a new trigger's decisions start: nothing before its creation, but an instant just past still fires."""
+    """Return the start of a new trigger's decisions: its creation, or earlier for an instant that has just passed."""
     if isinstance(trigger, Recurring | Event | Watch):
         return created_at
     return min(created_at, trigger.at - 1)

@@ -1,4 +1,4 @@
-"""A trigger as a job has it: its name, what it is, by which rules, and what its executions are given."""
+"""A trigger of a job: its name, definition, rules, and the params of its executions."""
 
 from typing import Annotated, Any
 
@@ -14,7 +14,7 @@ from horae.model.triggers.decisions.fields import TriggerField
 from horae.model.triggers.decisions.rules import Rules
 from horae.model.triggers.decisions.values import Trigger
 
-SCHEDULE = "schedule"  # the name of the trigger that a job's `schedule` stands for
+SCHEDULE = "schedule"  # the name of the trigger from a job's `schedule` field
 
 
 def _read_params(value: Any, at: str) -> dict[str, Any]:
@@ -32,8 +32,8 @@ PARAMS = Custom(_read_params, dict[str, Any], "Mapping[str, Any]", option="pairs
 class When(Struct, frozen=True, kw_only=True):
     """One named trigger of a job.
 
-    `params` go over those of the job and may hold templates. `paused` says how it begins: pausing and resuming it
-    later is no change of the definition, so that applying a file again does not undo what an operator did.
+    `params` override those of the job and may use templates. `paused` is the initial state only: pausing and resuming
+    later does not change the definition, so applying a file again does not undo an operator's action.
     """
 
     name: Annotated[
@@ -50,7 +50,7 @@ class When(Struct, frozen=True, kw_only=True):
     paused: Annotated[bool, TriggerField(Flag(), "Whether it begins paused.")] = False
 
     def is_like(self, other: "When") -> bool:
-        """Whether both fire at the same instants with the same outcome, however they began."""
+        """Return whether both fire at the same instants with the same outcome, whatever their initial state."""
         return (self.trigger, self.rules, self.params) == (other.trigger, other.rules, other.params)
 
 

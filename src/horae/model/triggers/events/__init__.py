@@ -1,1 +1,1 @@
-"""Triggers that listen for events: values, filters, parameters and the decision."""
+"""Triggers fired by events: values, filters, params and the decision."""

@@ -1,4 +1,4 @@
-"""What becomes of an event at each trigger that listens: it fires, now or later, or it does not for a stated cause."""
+"""The outcome of an event at each listening trigger: it fires now or later, or does not for a stated cause."""
 
 from typing import Any, Literal
 
@@ -27,23 +27,23 @@ EventDisposition = Literal[
 
 
 class Listening(Struct, frozen=True, kw_only=True):
-    """What a listening trigger's decision depends on, beside the event."""
+    """The state of a listening trigger that decides its reaction to an event."""
 
     rules: Rules
     filter: str | None = None
-    paused: str = ""  # what is paused: the job or the trigger
+    paused: str = ""  # the paused object: the job or the trigger
     fired: int = 0
     busy: bool = False  # the execution of its last fire has not ended
-    waiting: int = 0  # how many more wait for it
-    calendar: Calendar | None = None  # what must be open, if its rules name calendars
+    waiting: int = 0  # the number of further executions that wait for it
+    calendar: Calendar | None = None  # the calendar that must be open, if the rules name calendars
 
 
 class Verdict(Struct, frozen=True):
-    """What became of an event at one trigger."""
+    """The outcome of an event at one trigger."""
 
     disposition: EventDisposition
     cause: str
-    due: Instant | None = None  # where a calendar moved it
+    due: Instant | None = None  # set if a calendar moved the fire
 
     @property
     def runs(self) -> bool:
@@ -55,7 +55,7 @@ OUTRUN = Verdict("skipped-overlap", "a newer event came with it and waits instea
 
 
 def decide_event(listening: Listening, scope: dict[str, Any], now: Instant) -> Verdict:
-    """Decide one event at one trigger. What is cheap is looked at first; the filter sees the event as `event`."""
+    """Decide one event at one trigger. Cheap checks come first; the filter sees the event as `event`."""
     rules = listening.rules
     if listening.paused:
         return Verdict("skipped-paused", f"the {listening.paused} is paused")
@@ -80,7 +80,7 @@ def decide_event(listening: Listening, scope: dict[str, Any], now: Instant) -> V
 
 
 def _by_calendar(listening: Listening, now: Instant) -> Verdict:
-    """What a calendar makes of an event: each is work of its own, so those that are moved to one instant all run."""
+    """Apply a calendar to an event. Events are independent of each other, so several moved to one instant all run."""
     rules, calendar = listening.rules, listening.calendar
     if calendar is None:
         raise no_such_calendar(" and ".join(rules.calendars), ())

@@ -1,6 +1,6 @@
-"""What expressions ask of an event or a signal: filters. Compiled once, and computed within a small budget.
+"""Filters: expressions over an event or a signal, compiled once and evaluated within a small budget.
 
-A filter runs on the server, in the transaction that takes the event, for each event and each trigger that listens.
+A filter runs on the server, in the transaction that accepts the event, for each event and each listening trigger.
 """
 
 from functools import lru_cache
@@ -12,7 +12,7 @@ from horae.model.expressions.template import Expression, Names, TemplateError, p
 from horae.model.expressions.values import kind
 
 EVENT_NAMES: Names = frozenset({"event"})
-MOST_TOLD = 300  # of why it could not be computed
+MOST_TOLD = 300  # characters of the reason why a filter could not be computed
 _FILTER = 'A filter is one expression: "${{{}.payload.size > 10}}".'
 
 
@@ -23,7 +23,9 @@ class Filter:
         self._expression = expression
 
     def refusal(self, scope: dict[str, Any]) -> str | None:
-        """Why an event does not pass, or None when it does; what cannot be computed does not pass, and says why."""
+        """Return the reason why an event does not pass, or None if it passes; a filter that fails to evaluate does not
+        pass.
+        """
         try:
             with within(ASKED_STEPS) as meter:
                 verdict = self._expression.value(scope, meter)
@@ -39,7 +41,7 @@ class Filter:
 
 @lru_cache(maxsize=512)
 def compile_filter(text: str, field: str = "filter", names: Names = EVENT_NAMES) -> Filter:
-    """Compile a filter, which may speak of these names, or refuse it with what is wrong."""
+    """Compile a filter over these names, or refuse it with the reason."""
     if len(text) > MOST_TEXT:
         raise BadInput(f"{field} has {len(text)} characters.", f"At most {MOST_TEXT} are allowed.", field=field)
     parts = parts_of(text.strip(), field, names)

@@ -1,4 +1,4 @@
-"""Params of executions that an event starts: a trigger's templates, filled from the event."""
+"""Params of executions started by an event: a trigger's templates, rendered with the event."""
 
 from functools import lru_cache
 from typing import Any
@@ -11,12 +11,12 @@ from horae.model.triggers.events.filters import EVENT_NAMES
 
 
 def check_params(params: dict[str, Any], field: str = "params") -> None:
-    """Refuse templates that cannot be compiled, or speak of what is not there."""
+    """Refuse templates that cannot be compiled or refer to unknown values."""
     compile_tree(params, field, EVENT_NAMES)
 
 
 def fill_params(params: dict[str, Any], scope: dict[str, Any]) -> bytes:
-    """The item that a trigger's params become for an event. Raises TemplateError."""
+    """Render a trigger's params for an event as one encoded item. Raises TemplateError."""
     if not params:
         return b"{}"
     with within(ASKED_STEPS):

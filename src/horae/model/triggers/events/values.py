@@ -1,4 +1,4 @@
-"""An event: a name, a payload, and an id by which it is known when it comes again."""
+"""Events: a name, a payload, and an id that identifies repeated deliveries."""
 
 import re
 from typing import Any
@@ -16,32 +16,32 @@ MOST_ID = 256
 
 
 class NewEvent(Struct, frozen=True, kw_only=True):
-    """An event as it came in.
+    """A received event.
 
-    `id` is the sender's; without one the event is new whenever it comes. `scope` is what the id is unique in: the
-    event's name, or one webhook or watch of which nobody else hears.
+    `id` comes from the sender; an event without one is always new. `scope` is the range within which the id is unique:
+    the event's name, or one webhook or watch, since events of a webhook or watch reach only its own trigger.
     """
 
     name: str
     payload: bytes = b"null"  # JSON
     id: str | None = None
     source: str = "api"
-    type: str = ""  # what the sender calls this kind of event
+    type: str = ""  # the sender's name for this kind of event
     scope: str = ""
 
     @property
     def within(self) -> str:
-        """In what the id is unique."""
+        """The range within which the id is unique."""
         return self.scope or f"event:{self.name}"
 
 
 def with_id(event: NewEvent, id: str) -> NewEvent:
-    """An event with an id, unless it has one."""
+    """Return the event with this id, unless it has one already."""
     return event if event.id is not None else structs.replace(event, id=id)
 
 
 def encode_payload(payload: Any, field: str = "payload") -> bytes:
-    """A payload as it is kept; one over its bound is refused."""
+    """Encode a payload for storage, or refuse one that is too large."""
     encoded = msgspec.json.encode(payload)
     if len(encoded) > MOST_PAYLOAD:
         remedy = f"At most {MOST_PAYLOAD} are allowed; keep large values elsewhere and send a reference."
@@ -50,7 +50,7 @@ def encode_payload(payload: Any, field: str = "payload") -> bytes:
 
 
 def event_scope(event: NewEvent, id: str, at: Instant) -> dict[str, Any]:
-    """What expressions see as `event`."""
+    """Return the value that expressions see as `event`."""
     return {
         "id": id,
         "name": event.name,
