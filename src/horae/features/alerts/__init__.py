@@ -1,6 +1,6 @@
-"""Alerts: rules that watch jobs, queues and workers, and channels that tell people.
+"""Alerts: rules that watch jobs, queues and workers, and channels that notify people.
 
-Rules are checked by a service; what they find becomes an alert with notices, delivered by mail, webhook or chat.
+A service checks the rules. A finding opens an alert; its notices are delivered by e-mail, webhook or chat.
 """
 
 from horae.feature import Command, Feature, Routes

@@ -1,4 +1,4 @@
-"""Alerts that fire, those that this server found by rules, and what became of their notices."""
+"""Metrics of alerts: firing alerts, changes found by this server, and tries to deliver notices."""
 
 from collections.abc import Iterator, Mapping
 
@@ -9,7 +9,7 @@ from horae.server.metrics.families import FeatureMetrics, Gauge, Labels, by, cou
 
 
 class AlertMetrics(FeatureMetrics):
-    """Alerts that began and ended, and their notices."""
+    """The metrics of alerts and their notices."""
 
     gauges = (Gauge("alerts", "Alerts that are firing, by severity.", ("namespace", "severity"), names=1),)
 

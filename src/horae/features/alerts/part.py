@@ -1,4 +1,4 @@
-"""Alerts in a server: their rules, channels, watch and delivery."""
+"""The alerts part of a server: rules, channels, watch and delivery."""
 
 from collections.abc import Collection, Sequence
 
@@ -13,7 +13,7 @@ from horae.features.alerts.engine.watch import AlertWatch
 
 
 class AlertsPart(ServerPart):
-    """Watches rules, and delivers notifications by channels."""
+    """The part that evaluates alert rules and delivers notices through channels."""
 
     def __init__(self, node: ServerNode) -> None:
         env, store, base = node.env, node.store, node.base

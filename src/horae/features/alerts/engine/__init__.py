@@ -1,4 +1,4 @@
-"""Alerts: rules and channels as people manage them, the watch that looks, and the delivery of notices.
+"""The engine of alerts: managing rules and channels, evaluating rules, and delivering notices.
 
-`Alerts` is what the server sees; `AlertWatch` and `AlertDelivery` are the services behind it.
+Routes call `Alerts`, `AlertRules` and `AlertChannels`; `AlertWatch` and `AlertDelivery` are the services.
 """

@@ -1,4 +1,4 @@
-"""Alerts as people see them: listed, acknowledged, and tried with a test."""
+"""Operations on alerts: list, acknowledge, and test rules and channels."""
 
 import asyncio
 from collections.abc import Iterable
@@ -27,12 +27,12 @@ from horae.model.base.view import Page, shown_time
 from horae.store.contract import Store
 from horae.store.script import Script
 
-MOST_PAGES = 20  # that are looked through for what a filter asks
-MOST_TOLD = 100  # events of one change
+MOST_PAGES = 20  # read for one filtered page
+MOST_TOLD = 100  # events sent for one change
 
 
 class Alerts:
-    """What there is to hear of."""
+    """The operations on alerts."""
 
     def __init__(
         self,
@@ -49,21 +49,21 @@ class Alerts:
 
     @property
     def fired(self) -> int:
-        """Alerts that this server opened."""
+        """The number of alerts that this server opened."""
         return self._watch.fired
 
     @property
     def recovered(self) -> int:
-        """Alerts that this server saw end."""
+        """The number of alerts that this server ended."""
         return self._watch.recovered
 
     @property
     def deliveries(self) -> dict[NoticeState, int]:
-        """Tries of this server, by what came of them; one that is pending is tried again."""
+        """The number of tries of this server by outcome; pending means that the notice will be tried again."""
         return self._delivery.deliveries
 
     async def firing(self) -> dict[tuple[int, str], int]:
-        """Count the alerts that are not over, by namespace and severity."""
+        """Count the firing alerts by namespace and severity."""
         return await self._store.read(moves.firing)
 
     async def list(
@@ -76,7 +76,7 @@ class Alerts:
         limit: int = 50,
         cursor: str | None = None,
     ) -> Page[AlertView]:
-        """Alerts, newest first."""
+        """Return a page of alerts, newest first."""
         of = None if job is None else (await find_job(self._store, namespace, job)).job.id
         before, most = LAST if cursor is None else read_cursor(cursor, UUID), check_limit(limit)
         found: list_of[Alert] = []
@@ -98,14 +98,14 @@ class Alerts:
         return Page(items=await self._shown(found[:most]), next_cursor=more)
 
     async def get(self, namespace: int, id: UUID) -> AlertView:
-        """Raises NotFound."""
+        """Return an alert. Raises NotFound."""
         found = await self._store.read(lambda: moves.one(id, namespace))
         if found is None:
             raise _none(id)
         return (await self._shown([found]))[0]
 
     async def acknowledge(self, namespace: int, id: UUID, by: str) -> AlertView:
-        """Somebody looks after it: nobody is reminded any more. Raises NotFound, Conflict when it is over."""
+        """Acknowledge an alert, which ends its reminders. Raises NotFound, and Conflict if the alert is over."""
         found = await self._store.change(lambda now: moves.acknowledge(id, namespace, by, now))
         if found is None:
             raise _none(id)
@@ -117,7 +117,7 @@ class Alerts:
         return (await self._shown([found]))[0]
 
     async def acknowledge_rule(self, namespace: int, name: str, by: str) -> AcknowledgedView:
-        """Somebody looks after all that a rule has found so far; how many nobody looked after. Raises NotFound."""
+        """Acknowledge all firing alerts of a rule; return how many were not acknowledged before. Raises NotFound."""
         await self._rules.stored(namespace, name)
         changed = await self._store.change(lambda now: moves.acknowledge_all(namespace, name, by, now))
         events = [Event("alert", id, "acknowledged", namespace, self._env.now(), job) for id, job in changed]
@@ -126,19 +126,19 @@ class Alerts:
         return AcknowledgedView(rule=name, acknowledged=len(changed))
 
     async def test_rule(self, namespace: int, name: str) -> TestView:
-        """Tell all channels of a rule that this is a test, and what became of it."""
+        """Send a test notice to each channel of a rule and return the outcomes. Raises NotFound, Conflict."""
         stored = await self._rules.stored(namespace, name)
         if not stored.rule.channels:
             raise Conflict(f'Rule "{name}" tells no channel.', "Name some: `horae alerts rules put`.")
         return await self._test(namespace, name, stored.rule.kind, stored.rule.severity, stored.rule.channels)
 
     async def test_channel(self, namespace: int, name: str) -> TestView:
-        """The same for one channel."""
+        """Send a test notice to a channel and return the outcome. Raises NotFound."""
         await self._channels.get(namespace, name)
         return await self._test(namespace, "test", next(iter(RULE.tables)), "info", [name])
 
     async def _test(self, namespace: int, rule: str, kind: Kind, severity: str, channels: Iterable[str]) -> TestView:
-        """The notices are claimed by who writes them: the test's answer says what a real one would come to."""
+        """Store test notices, already claimed by this server, and try each once, as real notices are tried."""
         now = self._env.now()
         said = told_of("test", "this is a test, and nothing is wrong", now)
         content = content_of("test", [said], rule=rule, alert_kind=kind, severity=severity, at=now)
@@ -167,7 +167,7 @@ class Alerts:
         return [_view(alert, told[alert.id]) for alert in found]
 
 
-list_of = list  # the class has a method of that name
+list_of = list  # the class has a method named `list`
 
 
 def _view(alert: Alert, told: "list_of[Delivery]") -> AlertView:

@@ -1,4 +1,4 @@
-"""Channels: written, read, removed, opened for who delivers, and sealed anew with another master key."""
+"""Operations on channels: write, read, delete, open for delivery, and reseal with another master key."""
 
 from collections.abc import Mapping
 from contextlib import suppress
@@ -32,13 +32,13 @@ MOST_CHANNELS = 200  # of a namespace
 
 
 class AlertChannels:
-    """What can be done with channels, by their names."""
+    """The operations on channels, by name."""
 
     def __init__(self, env: Env, store: Store, sealer: Sealer, secrets: Secrets) -> None:
         self._env, self._store, self._sealer, self._secrets = env, store, sealer, secrets
 
     async def create(self, namespace: int, body: Any) -> ChannelView:
-        """Make a channel. A webhook without a secret gets one, which this answer alone shows."""
+        """Create a channel. A webhook without a secret gets a new one, which only this answer shows."""
         given = an_object(body, "body", 'Send {"name": "ops", "kind": "webhook", "url": "https://..."}.')
         if "name" not in given:
             raise BadInput("A channel needs a name.", 'Add "name": "ops".', field="name")
@@ -48,9 +48,9 @@ class AlertChannels:
     async def put(
         self, namespace: int, name: str, body: Any, *, if_match: int | None = None, new: bool = False
     ) -> tuple[ChannelView, bool]:
-        """Make the channel of this name be as the body says; whether it is new.
+        """Create or replace the channel of this name; return it, and whether it is new.
 
-        Raises BadInput, Conflict, Stale, and MasterKeyMissing where nothing can be sealed.
+        Raises BadInput, Conflict, Stale, and MasterKeyMissing if the server has no key to seal it with.
         """
         name = a_name(name, "name", NAME)
         given = an_object(body, "body", "Send its kind and where it leads.")
@@ -74,18 +74,18 @@ class AlertChannels:
         return _shown(kept, made), stored is None
 
     async def get(self, namespace: int, name: str) -> ChannelView:
-        """Raises NotFound."""
+        """Return a channel. Raises NotFound."""
         return _shown(await self._stored(namespace, name))
 
     async def list(self, namespace: int, *, limit: int = 50, cursor: str | None = None) -> Page[ChannelView]:
-        """Channels by name."""
+        """Return a page of channels, ordered by name."""
         after, most = "" if cursor is None else read_cursor(cursor, str), check_limit(limit)
         found = await self._store.read(lambda: moves.channel_page(namespace, after, most + 1))
         more = make_cursor(found[most - 1].name) if len(found) > most else None
         return Page(items=[_shown(one) for one in found[:most]], next_cursor=more)
 
     async def delete(self, namespace: int, name: str) -> None:
-        """Remove a channel that no rule tells; what it was still to be told is given up. Raises NotFound, Conflict."""
+        """Delete a channel that no rule uses, and give up its pending notices. Raises NotFound, Conflict."""
         await self._stored(namespace, name)
 
         def script(now: Instant) -> Script[list_of[str]]:
@@ -102,12 +102,12 @@ class AlertChannels:
             raise Conflict(f'Rules tell the channel "{name}": {told}.', "Change these rules first.", rules=users[:20])
 
     async def opened(self, namespace: int, name: str) -> AnyChannel:
-        """A channel with what is secret of it, for who delivers. Raises NotFound, MasterKeyMissing."""
+        """Return a channel with the values of its secrets, for a delivery. Raises NotFound, MasterKeyMissing."""
         channel = self._whole(await self._stored(namespace, name))
         return filled(channel, await self._values(namespace, channel))
 
     async def look(self) -> tuple[int, int]:
-        """How many open with the master keys there are, and how many do not."""
+        """Count the channels that can be opened with the present master keys, and those that cannot."""
         opened = looked = 0
         after = (0, "")
         while looked < MOST_LOOKED and (
@@ -122,7 +122,7 @@ class AlertChannels:
         return opened, looked - opened
 
     async def reseal(self) -> tuple[int, int]:
-        """Seal all of them with the first master key: how many were, and how many need not be."""
+        """Seal all channels with the first master key; return how many changed, and how many had this key already."""
         resealed = current = 0
         after = (0, "")
         while page := await self._store.read(lambda after=after: moves.all_channels(after)):  # type: ignore[misc]
@@ -138,7 +138,7 @@ class AlertChannels:
         return resealed, current
 
     async def _check(self, namespace: int, channel: AnyChannel) -> None:
-        """Refuse references to what is not there, or what cannot sign."""
+        """Refuse references to missing secrets, and to secrets that cannot sign."""
         values = await self._values(namespace, channel)
         if isinstance(channel, Webhook) and channel.secret is not None and channel.secret.startswith(SCHEME):
             name = channel.secret.removeprefix(SCHEME)
@@ -165,13 +165,13 @@ class AlertChannels:
         return stored.whole(self._sealer.open(stored.sealed, _place(stored.namespace, stored.name)))
 
 
-list_of = list  # the class has a method of that name
+list_of = list  # the class has a method named `list`
 
 
 def _put(
     namespace: int, name: str, channel: AnyChannel, sealed: bytes, if_match: int | None, before: int | None, now: int
 ) -> Script[StoredChannel]:
-    """What was left out came from the revision that was read: if there is another by now, nothing is written."""
+    """Write a channel. Raises Stale if its revision is not `before`, from which omitted secrets were taken."""
     yield from moves.lock(namespace)
     present = (yield from moves.channels(namespace, [name])).get(name)
     revision = None if present is None else present.revision

@@ -1,7 +1,7 @@
-"""Chats, pagers and phones, by apprise: what its URLs may lead to is looked at before it has them.
+"""Notifications to chats, pagers and phones through apprise. Its URLs are checked before apprise gets them.
 
-Apprise connects by itself, so that only hosts can be checked before. It follows no redirects, and what would have it
-read files of this machine or call another host than the one that is seen is refused.
+Apprise opens its own connections, so only the hosts can be checked before. It follows no redirects. A URL that would
+make it read local files, or call another host than the one in the URL, is refused.
 """
 
 from collections.abc import Sequence
@@ -16,13 +16,13 @@ from horae.outbound.backend import Refused
 from horae.outbound.fetch import Outbound
 from horae.outbound.threads import CHATS, within
 
-WITHIN = 20.0  # seconds for a name
+WITHIN = 20.0  # seconds to resolve a name
 MISSING = "apprise is not installed on this server."
 INSTALL = "Install it with `pip install horae[notify]`, or use a channel of kind webhook or email."
 
 
 def apprise() -> Any:
-    """The library, which is an extra. Raises Conflict where it is not installed."""
+    """Import the library, which is an optional dependency. Raises Conflict if it is not installed."""
     try:
         return import_module("apprise")
     except ImportError:
@@ -30,7 +30,7 @@ def apprise() -> Any:
 
 
 async def tell(outbound: Outbound, urls: Sequence[str], title: str, text: str) -> None:
-    """Raises Undeliverable, and Refused for addresses that may not be called."""
+    """Send a notification to all URLs. Raises Undeliverable, and Refused for addresses that may not be called."""
     library = apprise()
     asset = library.AppriseAsset(http_redirects=False)
     teller = library.Apprise(asset=asset)
@@ -41,7 +41,7 @@ async def tell(outbound: Outbound, urls: Sequence[str], title: str, text: str) -
 
 
 async def _service(library: Any, asset: Any, outbound: Outbound, url: str) -> Any:
-    """One service; a text that apprise would read as several URLs is none."""
+    """Return the apprise service of a URL. A text that apprise would read as several URLs is refused."""
     why = unsafe_in(url)
     if why is not None:
         raise Undeliverable(f"a URL for apprise is not used: {why}", final=True)
@@ -55,10 +55,10 @@ async def _service(library: Any, asset: Any, outbound: Outbound, url: str) -> An
 
 
 async def _check(outbound: Outbound, host: str) -> None:
-    """Refuse a host that may not be called; in many URLs a token stands where a host would."""
+    """Refuse a host that may not be called. Many URLs have a token in place of a host; such a name is ignored."""
     try:
         await outbound.addresses(host, 443, WITHIN)
     except Refused:
         raise
-    except Exception:  # no host: a token
+    except Exception:  # a token, not a host
         return

@@ -1,4 +1,4 @@
-"""Deadlines at risk: by how long executions of a job usually take, and when those that stand in a queue begin."""
+"""Deadlines at risk, estimated from the usual durations of jobs and the probable start times of queued executions."""
 
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from itertools import islice
@@ -17,32 +17,32 @@ from horae.model.base.ids import execution_id, parcel_of
 from horae.model.base.instant import format_instant
 from horae.store.contract import Store
 
-KEPT = 60.0  # seconds that an estimate is good for
-MOST = 20  # estimates at one look: each asks all gates
-MOST_KNOWN = 10_000
-MISSED = 60 * MINUTE  # how long a deadline that was missed is found anew
-FARTHEST = 24 * 60 * MINUTE  # how far ahead deadlines are looked at
-MORE = 16  # times as many are asked for again, when those that were are over
-REST = 20  # times as long as it took, before all of them are looked for again
+KEPT = 60.0  # seconds until an estimate expires
+MOST = 20  # estimates per round: each reads all gates
+MOST_KNOWN = 10_000  # cached estimates
+MISSED = 60 * MINUTE  # how long after its deadline an unfinished execution is still found
+FARTHEST = 24 * 60 * MINUTE  # the latest deadline that is checked, from now
+MORE = 16  # growth of the number of parcels read again, if those read before have ended
+REST = 20  # the pause between two searches, as a multiple of the duration of the last search
 Ask = Callable[[int, UUID], Awaitable[Instant | None]]
 
 
 class Starts:
-    """When executions that stand in a queue probably begin, as `explain` tells."""
+    """The probable start times of queued executions, as `explain` estimates them; cached for a minute."""
 
     def __init__(self, env: Env, ask: Ask) -> None:
         self._env, self._ask = env, ask
-        self._known: dict[UUID, tuple[float, Micros]] = {}  # until when, and how long it waits
+        self._known: dict[UUID, tuple[float, Micros]] = {}  # expiry (monotonic), and the wait from now
         self._left = MOST
 
     def begin(self) -> None:
-        """A look begins."""
+        """Begin a round: allow new estimates, and clear an overfull cache."""
         self._left = MOST
         if len(self._known) > MOST_KNOWN:
             self._known.clear()
 
     async def of(self, namespace: int, execution: UUID) -> Instant:
-        """Now, where nobody can tell, or enough was asked."""
+        """Return the probable start; now, if there is no estimate or the round has used all its estimates."""
         now, at = self._env.now(), self._env.clock.monotonic()
         until, wait = self._known.get(execution, (0.0, 0))
         if until <= at and self._left > 0:
@@ -61,7 +61,10 @@ class Starts:
 
 
 class Nearing:
-    """What has a deadline of the next day, or missed one lately; not looked for more often than that is cheap."""
+    """Unfinished parcels with a deadline within the next day or the last hour.
+
+    An expensive search is repeated less often.
+    """
 
     def __init__(self, env: Env, store: Store) -> None:
         self._env, self._store = env, store
@@ -69,7 +72,7 @@ class Nearing:
         self._again_at = 0.0
 
     async def look(self) -> list[Due]:
-        """As it is now; where there is very much of it, as it was up to a minute ago."""
+        """Return these parcels; if there are very many, as they were up to a minute ago."""
         began, now = self._env.clock.monotonic(), self._env.now()
         if began >= self._again_at:
             self._found = await self._store.read(lambda: facts.nearing_deadlines(now - MISSED, now + FARTHEST, now))
@@ -79,7 +82,7 @@ class Nearing:
 
 
 class Deadlines:
-    """Judges what has a deadline."""
+    """The check of one rule against the parcels with deadlines."""
 
     def __init__(
         self, store: Store, learned: Learned, starts: Starts, rule: DeadlineRisk, namespace: int, now: Instant
@@ -88,7 +91,11 @@ class Deadlines:
         self._rule, self._namespace, self._now = rule, namespace, now
 
     async def missed(self, due: Mapping[UUID, dict[UUID, Due]], sure: set[UUID]) -> dict[UUID, tuple[UUID, str]]:
-        """Of each job one that misses its deadline; parcels that are not known as they are now are asked for again."""
+        """Return one execution that misses its deadline for each job that has one, with a message.
+
+        `sure` has the parcels whose state was read in this round. Others come from a cache: before one of them
+        is reported, it is read again.
+        """
         found: dict[UUID, tuple[UUID, str]] = {}
         left, some = list(due), 1
         while left:
@@ -119,9 +126,9 @@ class Deadlines:
                     del of_job[parcel]
 
     async def _first_missed(self, due: Iterable[Due]) -> tuple[UUID, str] | None:
-        """Of a job's executions one that misses its deadline, and what is to be said of it.
+        """Return one of a job's executions that misses its deadline, with a message.
 
-        When those in the queue begin is asked of the first and the last of them.
+        Among queued executions, only the start times of the first and the last are estimated.
         """
         some = sorted(due, key=lambda one: (one.deadline, one.parcel))
         for one in some:
@@ -135,7 +142,7 @@ class Deadlines:
         return None
 
     async def _misses(self, due: Due, begins_at: Instant) -> str | None:
-        """What is to be said of an execution that is going to miss its deadline; None if it should not."""
+        """Return the message about an execution that is going to miss its deadline, or None if it is not."""
         deadline = format_instant(due.deadline)
         if due.deadline <= self._now:
             return f"an execution has missed its deadline {deadline}"

@@ -1,9 +1,9 @@
-"""Delivery: any server takes notices that are due, tries them, and says what came of it. At least once each.
+"""The delivery of notices: any server claims notices that are due, tries them and records the outcomes. At least once.
 
-A try is a claim for a minute; who dies meanwhile leaves the notice to others. What fails is tried again ever later, for
-a day. Nobody waits for a receiver but its own notices: each channel, and each namespace, has so many tries at a time,
-and a channel that fails again and again rests in between. Workers have no part in it: what tells that they are gone
-must not need them.
+A claim lasts one minute; if its server dies, another server claims the notice. A failed notice is tried again, with
+growing pauses, for a day. A slow receiver delays only its own notices: the concurrent tries of each channel and each
+namespace are limited, and a channel that fails repeatedly is paused between tries. Workers take no part, because alerts
+about lost workers must not depend on workers.
 """
 
 import asyncio
@@ -29,23 +29,23 @@ from horae.store.contract import Store
 from horae.store.tenancy import namespaces
 
 CLAIM: Micros = 60 * SECOND
-OF_CHANNEL, OF_NAMESPACE, OF_SERVER = 4, 8, 64  # tried at once
-MOST_CHANNELS = 1000  # that are looked at
-LOOK = 5.0  # seconds between looks at what others left
-QUIET = 30.0  # while nothing is pending
-FIRST: Micros = 5 * SECOND  # before the second try; each further one waits twice as long
+OF_CHANNEL, OF_NAMESPACE, OF_SERVER = 4, 8, 64  # the most concurrent tries
+MOST_CHANNELS = 1000  # channels read in one step
+LOOK = 5.0  # seconds between steps while notices are pending: other servers may have left some
+QUIET = 30.0  # seconds between steps while no notice is pending
+FIRST: Micros = 5 * SECOND  # the pause before the second try; each further pause is twice as long
 LONGEST: Micros = HOUR
 GIVE_UP: Micros = DAY
-PATIENCE = 3  # tries of a channel that fail in a row, before it rests
+PATIENCE = 3  # consecutive failures of a channel, after which it is paused
 LONGEST_REST = 60.0  # seconds
-LEAVE = 2.0  # seconds that tries have to end when the server stops
-AGAIN = 1.0  # seconds between tries to say what came of one, while the store is away
-Place = tuple[int, str]  # a namespace's channel
+LEAVE = 2.0  # seconds that running tries have to end when the server stops
+AGAIN = 1.0  # seconds between attempts to record an outcome, while the store is unavailable
+Place = tuple[int, str]  # a namespace, and the name of a channel
 log = structlog.get_logger("horae.engine")
 
 
 class AlertDelivery:
-    """Delivers."""
+    """The service that delivers notices."""
 
     name = "alert-delivery"
 
@@ -53,12 +53,12 @@ class AlertDelivery:
         self._env, self._store, self._channels, self._outbound = env, store, channels, outbound
         self._going: dict[asyncio.Task[None], Notice] = {}
         self._failures: Counter[Place] = Counter()  # in a row
-        self._rests: dict[Place, float] = {}  # until when a channel that fails is left alone
+        self._rests: dict[Place, float] = {}  # the end of the pause of each failing channel (monotonic)
         self.deliveries: dict[NoticeState, int] = {"delivered": 0, "pending": 0, "failed": 0}  # tries, by outcome
         self.alarm = Alarm()
 
     async def step(self) -> Wait:
-        """Begin to try what is due and may be; whatever ends asks to be called again."""
+        """Start tries of due notices, within the limits. Each try that ends asks for another step."""
         now = self._env.now()
         next_at = await self._store.read(moves.next_due)
         if next_at is None:
@@ -72,12 +72,12 @@ class AlertDelivery:
         return LOOK
 
     async def settled(self) -> None:
-        """Wait until nothing is being tried."""
+        """Wait until no try is running."""
         while self._going:
             await asyncio.wait(self._going)
 
     async def stop(self) -> None:
-        """Let tries end that soon do, and leave the others to another server."""
+        """Wait briefly for running tries to end, then cancel the rest and leave their notices to another server."""
         if self._going:
             await asyncio.wait(self._going, timeout=LEAVE)
         left = dict(self._going)
@@ -94,7 +94,7 @@ class AlertDelivery:
                 return
 
     def _room(self, place: Place) -> int:
-        """How many more of a channel may be tried now."""
+        """Return how many more notices of a channel may be tried now."""
         if self._rests.get(place, 0.0) > self._env.clock.monotonic():
             return 0
         places = [(one.namespace, one.channel) for one in self._going.values()]
@@ -114,7 +114,7 @@ class AlertDelivery:
         self.alarm.ring()
 
     async def _try(self, notice: Notice) -> None:
-        """A claim that nobody could answer for is another one's when it ends."""
+        """Try a claimed notice. If its outcome cannot be recorded, it can be claimed again when the claim ends."""
         try:
             state, _ = await self.deliver(notice)
         except StoreUnavailable as error:
@@ -136,7 +136,7 @@ class AlertDelivery:
             self._rests[place] = self._env.clock.monotonic() + min(LONGEST_REST, LOOK * 2 ** min(over, 10))
 
     async def deliver(self, notice: Notice) -> tuple[NoticeState, str]:
-        """Try a notice that was claimed, and say what came of it."""
+        """Try a claimed notice once, record the outcome and return it: the new state, and the error or remark."""
         error, final, remark = await self._tried(notice)
         now = self._env.now()
         state: NoticeState = "delivered" if error is None else "pending"
@@ -153,7 +153,7 @@ class AlertDelivery:
     async def _say(
         self, notice: Notice, state: NoticeState, next_at: Instant, error: str, done_at: Instant | None
     ) -> None:
-        """Say what came of a try, as long as the claim lasts: what was delivered would come again otherwise."""
+        """Record the outcome of a try, retrying for half the claim: an unrecorded notice would be delivered twice."""
         until = self._env.clock.monotonic() + CLAIM / SECOND / 2
         while True:
             try:
@@ -169,7 +169,11 @@ class AlertDelivery:
         return int(usual * self._env.rng.uniform(0.75, 1.25))
 
     async def _tried(self, notice: Notice) -> tuple[str | None, bool, str]:
-        """Why it was not delivered, without what is secret, whether that is final; and what is to be said if it was."""
+        """Try to deliver a notice.
+
+        Return the error without secrets (None if it was delivered), whether the error is final, and a remark on a
+        delivered notice.
+        """
         secrets: list[str] = []
         try:
             channel = await self._channels.opened(notice.namespace, notice.channel)
@@ -196,5 +200,5 @@ class AlertDelivery:
 
 
 def _covered(text: str, secrets: list[str]) -> str:
-    """A message without the values that a channel keeps secret."""
+    """Return a message with the channel's secret values redacted."""
     return " ".join(Redactor(secrets).text(text).split())[: moves.MOST_ERROR]

@@ -1,4 +1,4 @@
-"""How long executions of a job usually take: the 95th percentile of the last week, by its statistics."""
+"""The usual durations of jobs: the 95th percentile of the last week, from their statistics."""
 
 from uuid import UUID
 
@@ -13,14 +13,14 @@ MOST = 10_000  # jobs
 
 
 class Learned:
-    """Asked only of jobs of which something runs for long, or has a deadline."""
+    """A cache of usual durations, for jobs with executions that run long or have a deadline."""
 
     def __init__(self, env: Env, store: Store) -> None:
         self._env, self._store = env, store
         self._known: dict[UUID, tuple[float, Micros | None]] = {}
 
     async def of(self, job: UUID) -> Micros | None:
-        """None of a job of which nothing ended yet."""
+        """Return the usual duration of a job, or None if no execution ended in the last week."""
         now = self._env.clock.monotonic()
         until, usual = self._known.get(job, (0.0, None))
         if until > now:

@@ -1,6 +1,6 @@
-"""What a rule finds, by its kind: bounded reads, and the pure judgements of `features.alerts.model`.
+"""The evaluation of rules, by kind: bounded reads, and the pure decisions of `features.alerts.model`.
 
-One `Look` is a round over all rules: what several rules ask is read once.
+One `Look` is a round over all rules. Data that several rules need is read once.
 """
 
 from collections.abc import Awaitable, Callable, Hashable, Mapping, Sequence
@@ -39,15 +39,15 @@ from horae.store.admission.lanes import occupied
 from horae.store.contract import Store
 from horae.store.script import ScriptFactory
 
-BACK = 3  # minutes that a look for trouble goes back: more than statistics are late
-KNOWN = 23 * HOUR  # sessions that ended are known for a day
+BACK = 3  # minutes of statistics that are searched for failures: more than the delay of statistics
+KNOWN = 23 * HOUR  # ended sessions are stored for a day
 T = TypeVar("T")
 Found = Sequence[Finding]
-Fresh = Callable[[StoredRule], bool]  # whether nobody has looked at a rule before
+Fresh = Callable[[StoredRule], bool]  # whether this is the first evaluation of a rule
 
 
 class Look:
-    """One round."""
+    """One round of evaluations."""
 
     def __init__(
         self,
@@ -65,7 +65,7 @@ class Look:
         self._read: dict[Hashable, Any] = {}
 
     async def find(self, stored: StoredRule, opened: Sequence[Alert]) -> Found:
-        """What a rule finds; of what is open it is always asked whether it still is so."""
+        """Return the findings of a rule. The subjects of its open alerts are always checked again."""
         found = await self._found(stored, opened)
         return [*found, *await self._deleted(opened, {one.subject for one in found})]
 
@@ -97,7 +97,7 @@ class Look:
                 assert_never(stored.rule)
 
     async def _deleted(self, opened: Sequence[Alert], found: set[str]) -> list[Finding]:
-        """Alerts whose job is no more: it did not get well."""
+        """Return a finding for each open alert of a deleted job: it ends, but did not recover."""
         ending = {alert.subject: alert.job for alert in opened if alert.job is not None and alert.subject not in found}
         if not ending:
             return []
@@ -109,14 +109,17 @@ class Look:
         ]
 
     async def _once(self, key: Hashable, make: ScriptFactory[T]) -> T:
-        """What the store says, asked once in a round."""
+        """Return the result of a read that is done once per round."""
         if key not in self._read:
             self._read[key] = await self._store.read(make)
         found: T = self._read[key]
         return found
 
     async def _jobs(self, stored: StoredRule, opened: Sequence[Alert], window: Micros = 0) -> list[Named]:
-        """Jobs of a rule that had trouble lately, and those of its open alerts; at first, in all of its window."""
+        """Return the jobs of a rule with recent failures or retries, and the jobs of its open alerts.
+
+        The first evaluation of a rule searches its whole window, later ones only the last minutes.
+        """
         since = self._now // MINUTE - (max(BACK, window // MINUTE) if self._fresh(stored) else BACK)
         ids = await self._once(("troubled", since), lambda: facts.troubled_lately(since))
         troubled = await self._once(("troubled names", since), lambda: facts.names(ids))
@@ -169,7 +172,7 @@ class Look:
         return list(found.values())
 
     async def late_workers(self, stored: StoredRule, rule: LateWorker, opened: Sequence[Alert]) -> Found:
-        """A worker that was late and is lost by now did not get well."""
+        """Return silent workers, and the workers of open alerts that were lost since: they did not recover."""
         namespace, after = stored.namespace, rule.after
         silent = await self._once(
             ("silent", namespace, after), lambda: facts.silent_workers(namespace, self._now - after)
@@ -183,7 +186,7 @@ class Look:
         return [*late, *[one for one in await self._lost(stored, HOUR) if one.subject in others]]
 
     async def _lost(self, stored: StoredRule, within: Micros) -> list[Finding]:
-        """Workers that are lost; who was so for longer is forgotten, and did not come back."""
+        """Return the lost workers. The finding of a worker that was lost longer ago than `within` is `forgotten`."""
         namespace = stored.namespace
         lost = await self._once(("lost", namespace), lambda: facts.lost_workers(namespace, self._now - KNOWN))
         found = []
@@ -197,7 +200,7 @@ class Look:
         return found
 
     async def lag(self, stored: StoredRule, rule: Lag) -> Found:
-        """Fires that are late, and triggers of which none comes because they cannot be decided."""
+        """Return jobs with late fires, and jobs with a trigger whose next fire cannot be decided."""
         late = await self._once(("late", rule.after), lambda: facts.late_fires(self._now - rule.after))
         troubled = await self._once("troubled triggers", facts.troubled_triggers)
         jobs = await self._by_name(stored, [*late, *troubled])

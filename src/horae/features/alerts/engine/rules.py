@@ -1,4 +1,4 @@
-"""Rules: written, read, paused, removed and tried."""
+"""Operations on rules: write, read, pause, resume and delete."""
 
 from collections.abc import Callable
 from typing import Any
@@ -22,13 +22,13 @@ MOST_RULES = 500  # of a namespace
 
 
 class AlertRules:
-    """What can be done with rules, by their names."""
+    """The operations on rules, by name."""
 
     def __init__(self, store: Store, changed: Callable[[], object]) -> None:
         self._store, self._changed = store, changed
 
     async def create(self, namespace: int, body: Any) -> RuleView:
-        """Make a rule. Raises BadInput, Conflict."""
+        """Create a rule. Raises BadInput, Conflict."""
         given = an_object(body, "body", 'Send {"name": "...", "kind": "...", "channels": ["..."]}.')
         if "name" not in given:
             raise BadInput("A rule needs a name.", 'Add "name": "nightly".', field="name")
@@ -38,7 +38,10 @@ class AlertRules:
     async def put(
         self, namespace: int, name: str, body: Any, *, if_match: int | None = None, new: bool = False
     ) -> tuple[RuleView, bool]:
-        """Make the rule of this name be as the body says; whether it is new. Raises BadInput, Conflict, Stale."""
+        """Create or replace the rule of this name; return it, and whether it is new.
+
+        Raises BadInput, Conflict, Stale.
+        """
         name = a_name(name, "name", NAME)
         rule = self._read(name, body)
         kept, is_new = await self._store.change(lambda now: _put(namespace, name, rule, if_match, now, new=new))
@@ -46,11 +49,11 @@ class AlertRules:
         return await self._shown(kept), is_new
 
     async def get(self, namespace: int, name: str) -> RuleView:
-        """Raises NotFound."""
+        """Return a rule. Raises NotFound."""
         return await self._shown(await self.stored(namespace, name))
 
     async def list(self, namespace: int, *, limit: int = 50, cursor: str | None = None) -> Page[RuleView]:
-        """Rules by name."""
+        """Return a page of rules, ordered by name."""
         after, most = "" if cursor is None else read_cursor(cursor, str), check_limit(limit)
         found = await self._store.read(lambda: moves.rules(namespace, after, most + 1))
         more = make_cursor(found[most - 1].name) if len(found) > most else None
@@ -58,7 +61,7 @@ class AlertRules:
         return Page(items=[_view(one, firing.get(one.name, 0)) for one in found[:most]], next_cursor=more)
 
     async def set_state(self, namespace: int, name: str, state: RuleState) -> RuleView:
-        """Pause or resume a rule; the alerts of one that is paused are over, and nobody is told."""
+        """Pause or resume a rule. Pausing ends its alerts without notices. Raises NotFound."""
         await self.stored(namespace, name)
 
         def script(now: Instant) -> Script[StoredRule | None]:
@@ -77,7 +80,7 @@ class AlertRules:
         return await self._shown(stored)
 
     async def delete(self, namespace: int, name: str) -> None:
-        """Remove a rule; its alerts are over. Raises NotFound."""
+        """Delete a rule and end its alerts. Raises NotFound."""
         await self.stored(namespace, name)
 
         def script(now: Instant) -> Script[None]:
@@ -88,7 +91,7 @@ class AlertRules:
         await self._store.change(script)
 
     async def stored(self, namespace: int, name: str) -> StoredRule:
-        """Raises NotFound."""
+        """Return a rule as it is stored. Raises NotFound."""
         found = await self._store.read(lambda: moves.rule(namespace, name))
         if found is None:
             raise await self._none(namespace, name)
@@ -147,5 +150,5 @@ def _put(
 
 
 def _named(rule: AnyRule, subject: str) -> str:
-    """What a rule's subjects are compared with: a circuit's subject may be a job and a key."""
+    """Return the name to compare with a rule's subjects; the subject of a circuit may be a job with a key."""
     return subject.partition(":")[0] if isinstance(rule, CircuitOpen) else subject

@@ -1,6 +1,6 @@
-"""How a notice reaches people: a signed webhook, an e-mail, or whatever apprise speaks. Each raises when it did not.
+"""The senders of notices: a signed webhook, an e-mail, or a service that apprise supports. Each raises if it fails.
 
-Every address is checked as those of http jobs are.
+Addresses are checked like the addresses of HTTP jobs.
 """
 
 import asyncio
@@ -25,8 +25,8 @@ from horae.outbound.threads import TALKS, within
 
 WITHIN = 20.0  # seconds for one try
 MOST_ANSWER = 2048  # bytes
-MOST_SAID = 64 * 1024  # bytes that a mail server may say in one conversation
-GONE = 410  # by Standard Webhooks: the receiver wants nothing any more
+MOST_SAID = 64 * 1024  # bytes that a mail server may send in one conversation
+GONE = 410  # in Standard Webhooks: the receiver wants no further requests
 
 
 class Letter(Struct, frozen=True):
@@ -40,7 +40,7 @@ class Letter(Struct, frozen=True):
 
 
 async def send(outbound: Outbound, channel: AnyChannel, letter: Letter) -> str:
-    """Send a letter by a channel; what is to be said of it although it was taken.
+    """Send a notice through a channel; return a remark on the delivery, or "".
 
     Raises Undeliverable, and Refused for addresses that may not be called.
     """
@@ -59,7 +59,7 @@ async def send(outbound: Outbound, channel: AnyChannel, letter: Letter) -> str:
 
 
 async def _webhook(outbound: Outbound, channel: Webhook, letter: Letter) -> None:
-    """As Standard Webhooks say: the id is the same at every try, the timestamp that of the try."""
+    """Send a request as Standard Webhooks specify: each try has the same id, and a timestamp of its own."""
     id, timestamp = str(letter.id), letter.at // SECOND
     headers = {
         **channel.headers,
@@ -93,9 +93,9 @@ async def _email(outbound: Outbound, channel: Email, letter: Letter) -> str:
 
 
 def _speak(client: "_Checked", context: ssl.SSLContext, channel: Email, message: EmailMessage) -> list[str]:
-    """One conversation with a mail server, and whom it refused while it took others.
+    """Send a mail in one conversation with a mail server; return the recipients that it refused.
 
-    TLS is for its name, the connection to an address that was checked.
+    The connection goes to a checked address, and TLS verifies the name of the server.
     """
     try:
         client.connect(channel.host, channel.server_port)
@@ -105,7 +105,7 @@ def _speak(client: "_Checked", context: ssl.SSLContext, channel: Email, message:
             client.login(channel.username, channel.password)
         refused = client.send_message(message)
         with contextlib.suppress(smtplib.SMTPException, OSError):
-            client.quit()  # the mail was taken, whatever is said now
+            client.quit()  # the server has accepted the mail, whatever it answers now
         return sorted(refused)
     except smtplib.SMTPException as error:
         raise Undeliverable(f"the mail server said: {error}") from None
@@ -114,7 +114,7 @@ def _speak(client: "_Checked", context: ssl.SSLContext, channel: Email, message:
 
 
 class _Heard:
-    """What a mail server says, and no more than a whole conversation needs: an answer may have lines without end."""
+    """A reader of a mail server's answers that fails after `MOST_SAID` bytes: an answer could be endless."""
 
     def __init__(self, file: BinaryIO) -> None:
         self._file = file
@@ -132,7 +132,7 @@ class _Heard:
 
 
 class _Checked(smtplib.SMTP):
-    """Connects to addresses that were checked, and to nothing that the name leads to meanwhile."""
+    """An SMTP client that connects only to checked addresses: the name may resolve to others by now."""
 
     def __init__(self, addresses: list[str]) -> None:
         super().__init__(timeout=WITHIN)
@@ -141,7 +141,7 @@ class _Checked(smtplib.SMTP):
         self._is_cut = False
 
     def cut(self) -> None:
-        """End the conversation, whoever waits in it: a server that drips would hold a thread for days."""
+        """End the conversation from another thread: a server that sends very slowly could block its thread for days."""
         self._is_cut = True
         if self._plain is not None:
             with contextlib.suppress(OSError):
@@ -154,7 +154,7 @@ class _Checked(smtplib.SMTP):
         return super().getreply()
 
     def _get_socket(self, host: str, port: int, timeout: float) -> socket.socket:
-        self._host = host  # what TLS is for
+        self._host = host  # the name that TLS verifies
         problem: OSError = OSError(f"{host} has no address")
         for address in self._addresses:
             if self._is_cut:
@@ -164,7 +164,7 @@ class _Checked(smtplib.SMTP):
             except OSError as error:
                 problem = error
             else:
-                self._plain = connected.dup()  # the same connection, also when TLS has taken the other
+                self._plain = connected.dup()  # the same connection, still usable after TLS has wrapped the other
                 if self._is_cut:
                     self.cut()
                 return connected
@@ -172,7 +172,7 @@ class _Checked(smtplib.SMTP):
 
 
 class _CheckedTls(_Checked):
-    """The same with TLS from the first byte."""
+    """An SMTP client that uses TLS from the first byte."""
 
     def __init__(self, addresses: list[str], context: ssl.SSLContext) -> None:
         super().__init__(addresses)

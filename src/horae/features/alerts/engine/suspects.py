@@ -1,8 +1,8 @@
-"""Jobs of which something failed, as history tells: what is committed counts, also where its statistics were lost.
+"""Jobs with recent failures in history: committed failures count, also if their statistics were lost.
 
-Statistics tell of failures within seconds, but those of a server that dies go with it. So a round over all jobs of the
-namespaces that ask goes on beside them, a page at each look; it is whole at once when a server is gone, when another
-one begins to look, and when rules are new.
+Statistics report failures within seconds, but the unwritten statistics of a server are lost if it dies. Therefore the
+history of all jobs is checked as well, in the namespaces with rules that need it, one page of jobs per round. All pages
+are read at once when a server has disappeared, when this server has just taken over the watch, and when rules are new.
 """
 
 from collections.abc import Awaitable, Callable, Collection, Mapping
@@ -17,22 +17,22 @@ from horae.features.alerts.store.facts import Named
 from horae.store.contract import Store
 from horae.store.fleet import sessions
 
-PAGE = 250  # jobs of a namespace at each look
-PAGES = 40  # at once, while there is a reason to look at all of them
+PAGE = 250  # jobs of a namespace per round
+PAGES = 40  # pages per round, while all jobs are to be read at once
 
-Asking = Mapping[int, Collection[tuple[str, int]]]  # the rules of each namespace that want to know, with revisions
+Asking = Mapping[int, Collection[tuple[str, int]]]  # by namespace: the rules that need failures, with their revisions
 
 
 class _Round(Struct):
-    """How far a namespace's jobs were looked at."""
+    """The progress of the check of a namespace's jobs."""
 
     asking: frozenset[tuple[str, int]]
     after: str = ""
-    hurry: bool = True  # until the round that goes on has come to its end
+    hurry: bool = True  # read all pages at once, until the last job was read
 
 
 class Suspects:
-    """Goes round."""
+    """The check of history for failed jobs."""
 
     def __init__(self, env: Env, store: Store) -> None:
         self._env, self._store = env, store
@@ -40,14 +40,14 @@ class Suspects:
         self._servers: frozenset[UUID] = frozenset()
 
     def restart(self) -> None:
-        """Somebody else looked until now."""
+        """Forget all progress: another server had the duty until now."""
         self._rounds.clear()
         self._servers = frozenset()
 
     async def look(self, asking: Asking, most: int, is_ours: Callable[[], Awaitable[bool]]) -> dict[int, list[Named]]:
-        """Jobs of the next page of each namespace of whose newest slices one has failed; `most` of them count.
+        """Return the jobs with a failure among their newest slices, from the next page of each namespace.
 
-        Nothing is looked at any more once the duty is another one's.
+        `most` is the longest streak of failures that a rule asks for. Reading stops when this server loses the duty.
         """
         self._rounds = {namespace: self._round(namespace, frozenset(rules)) for namespace, rules in asking.items()}
         if self._rounds:
@@ -68,7 +68,7 @@ class Suspects:
         return known
 
     async def _look_for_servers(self) -> None:
-        """What a server that is gone had counted and not written nobody else knows."""
+        """Read everything again if a server has disappeared: its unwritten statistics are lost."""
         since = self._env.now() - SILENT
         present = frozenset(server.id for server in await self._store.read(lambda: sessions.servers(since)))
         if self._servers - present:

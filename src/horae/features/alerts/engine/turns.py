@@ -1,4 +1,4 @@
-"""Whose turn it is: of very many alerts of a rule some are asked at each look whether they go on, the others later."""
+"""The rotation of open alerts: a rule with very many alerts has only some of them checked in each round."""
 
 from collections.abc import Sequence
 
@@ -6,17 +6,17 @@ from horae.features.alerts.model.findings import Finding
 from horae.features.alerts.store.letters import Alert
 from horae.features.alerts.store.rules import StoredRule
 
-MOST = 1000  # alerts of a rule that are asked at one look
+MOST = 1000  # alerts of a rule that are checked in one round
 
 
 class Turns:
-    """Remembers how far each rule's alerts were asked."""
+    """The position of the rotation of each rule."""
 
     def __init__(self) -> None:
         self._after: dict[tuple[int, str], str] = {}
 
     def of(self, stored: StoredRule, opened: Sequence[Alert]) -> tuple[Sequence[Alert], list[Finding]]:
-        """The alerts to ask now, and what is taken to go on as it was."""
+        """Return the alerts to check now, and unchanged findings for the other alerts, which are taken to continue."""
         which = stored.namespace, stored.name
         if len(opened) <= MOST:
             self._after.pop(which, None)

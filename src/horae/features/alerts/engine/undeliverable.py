@@ -1,8 +1,8 @@
-"""What a sender raises when a notice did not reach anybody."""
+"""The error of senders."""
 
 
 class Undeliverable(Exception):
-    """It was not delivered, and why; `final` says that another try is of no use."""
+    """A notice was not delivered. `final`: another try would not help."""
 
     def __init__(self, why: str, *, final: bool = False) -> None:
         super().__init__(why)

@@ -1,7 +1,7 @@
-"""The watch: every five seconds one server looks at all rules, and writes what it found with the notices of it.
+"""The watch: every five seconds one server evaluates all rules, and writes the changed alerts with their notices.
 
-Whoever holds the duty looks. Nothing is unsafe if two do: a rule's row is locked while its alerts are settled, and
-there is one open alert per rule and subject.
+The server that holds the duty evaluates. Two servers at once do no harm: the row of a rule is locked while its alerts
+change, and at most one alert is open per rule and subject.
 """
 
 from collections.abc import Callable, Sequence
@@ -32,7 +32,7 @@ from horae.store.executions.reads import housekeeping
 
 LOOK = 5.0  # seconds
 TERM = 20 * SECOND  # how long the duty is held without renewal
-KEPT = 30 * DAY  # alerts that are over, and notices that were delivered
+KEPT = 30 * DAY  # how long ended alerts and settled notices are stored
 FORGET_EVERY = 3600.0
 FORGET = 1000
 SLOW = 60.0
@@ -42,7 +42,7 @@ log = structlog.get_logger("horae.engine")
 
 
 class AlertWatch:
-    """Looks at rules."""
+    """The service that evaluates alert rules."""
 
     name = "alert-watch"
 
@@ -59,17 +59,17 @@ class AlertWatch:
         self._env, self._store, self._node, self._hints, self._clock = env, store, node, hints, clock
         self._learned, self._suspects = Learned(env, store), Suspects(env, store)
         self._starts, self._nearing, self._turns = Starts(env, starts), Nearing(env, store), Turns()
-        self._epoch = 0  # of the duty when it was ours last
+        self._epoch = 0  # the epoch of the duty when this server held it last
         self._renew_at = 0.0
-        self._looked: set[tuple[int, str, int]] = set()  # rules, by their revisions, that were looked at since
+        self._looked: set[tuple[int, str, int]] = set()  # the revisions of rules that were evaluated since
         self._forget_at = 0.0
-        self._later: dict[tuple[int, str, int], float] = {}  # when rules that need not be looked at always are
-        self.fired = self.recovered = self.failed = 0  # by what this server saw
+        self._later: dict[tuple[int, str, int], float] = {}  # the next evaluation of rules that need few of them
+        self.fired = self.recovered = self.failed = 0  # counted on this server
         self._notices_made = notices_made
         self.alarm = Alarm()
 
     async def step(self) -> Wait:
-        """One round over all rules, if there are any and the duty is ours."""
+        """Evaluate all rules once, if there are any and this server gets the duty."""
         rules = await self._rules()
         if not rules or not self._clock.trusted:
             return LOOK
@@ -100,7 +100,7 @@ class AlertWatch:
         return await self._store.write(lambda: housekeeping.take_duty("alerts", self._node, now, now + TERM))
 
     async def _is_ours(self) -> bool:
-        """Whether the duty still is: a look may take longer than it is held, and two that look at once hurry both."""
+        """Return whether this server still holds the duty, and renew it: a round may take longer than its term."""
         if self._env.clock.monotonic() < self._renew_at:
             return True
         if await self._take() == self._epoch:
@@ -109,7 +109,7 @@ class AlertWatch:
         return False
 
     def _take_over(self, epoch: int) -> None:
-        """Whoever begins to look knows nothing of what others saw, nor of what happened while nobody looked."""
+        """Forget all progress if the duty is new: other servers evaluated rules meanwhile, or no server did."""
         if epoch != self._epoch:
             self._epoch = epoch
             self._looked.clear()
@@ -127,7 +127,7 @@ class AlertWatch:
         return found
 
     def _is_due(self, stored: StoredRule) -> bool:
-        """Whether a rule is to be looked at now: one that waits for days for a success can wait for a minute."""
+        """Return whether to evaluate a rule in this round: a rule with a limit of days need not be exact to seconds."""
         if not isinstance(stored.rule, MissingSuccess):
             return True
         now, which = self._env.clock.monotonic(), _which(stored)
@@ -139,7 +139,7 @@ class AlertWatch:
         return True
 
     async def _look_at(self, look: Look, stored: StoredRule, *, has_open: bool) -> None:
-        """A rule that cannot be looked at keeps nobody from looking at the others; its next look is a first one."""
+        """Evaluate a rule and write the changes. After an error the next evaluation counts as the rule's first."""
         which = _which(stored)
         try:
             opened = await self._store.read(lambda: alerts.open_of(*which[:2])) if has_open else []
@@ -186,7 +186,7 @@ def _which(stored: StoredRule) -> tuple[int, str, int]:
 
 
 def _asking(rules: Sequence[StoredRule]) -> tuple[Asking, int]:
-    """Which rules ask for what history tells of failures, and the longest row of them that one asks for."""
+    """Return the rules that need failures from history, and the longest streak that one of them asks for."""
     asking: dict[int, list[tuple[str, int]]] = {}
     most = 0
     for stored in rules:

@@ -1,9 +1,9 @@
-"""How findings put things for people."""
+"""The formatting of durations in messages."""
 
 from horae.env import SECOND, Micros
 from horae.model.base.duration import format_duration
 
 
 def span(micros: Micros) -> str:
-    """Whole seconds, if there are any."""
+    """Format a duration in whole seconds; a duration under one second is exact."""
     return format_duration(micros if micros < SECOND else micros // SECOND * SECOND)

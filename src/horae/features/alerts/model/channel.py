@@ -1,4 +1,7 @@
-"""Channels: where notices of alerts go. What is secret of one is sealed, or refers to a secret, and is never shown."""
+"""Channels: the receivers of alert notices.
+
+The secret fields of a channel are sealed, or refer to a stored secret, and are never shown.
+"""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -37,7 +40,7 @@ class ChannelField(Field):
 
 
 class Channel(Struct, frozen=True, kw_only=True, omit_defaults=True, tag_field="kind"):
-    """What all kinds of channels say, with what is secret of them. It is kept in two parts: see `open_part`."""
+    """The fields of all kinds of channels, secret fields included. A channel is stored in two parts: see `open_part`."""
 
     description: Annotated[str, ChannelField(Text(4096), "Whom it reaches.")] = ""
 
@@ -47,13 +50,13 @@ class Channel(Struct, frozen=True, kw_only=True, omit_defaults=True, tag_field="
 
     @property
     def references(self) -> tuple[str, ...]:
-        """The secrets that it refers to."""
+        """The names of the stored secrets that the channel refers to."""
         texts = dict.fromkeys(secret_texts(self))
         return tuple(text.removeprefix(SCHEME) for text in texts if text.startswith(SCHEME))
 
 
 class Webhook(Channel, frozen=True, kw_only=True, tag="webhook"):
-    """Sends signed requests, as Standard Webhooks say."""
+    """A channel that sends signed requests, as Standard Webhooks specify."""
 
     url: Annotated[
         str,
@@ -77,7 +80,7 @@ class Webhook(Channel, frozen=True, kw_only=True, tag="webhook"):
 
 
 class Email(Channel, frozen=True, kw_only=True, tag="email", rename={"sender": "from"}):
-    """Sends e-mail by a mail server."""
+    """A channel that sends e-mail through a mail server."""
 
     host: Annotated[
         str,
@@ -85,7 +88,7 @@ class Email(Channel, frozen=True, kw_only=True, tag="email", rename={"sender": "
     ]
     port: Annotated[
         int | None, ChannelField(Integer(1, 65535), "Its port; 587 otherwise, 465 with tls, 25 with none.")
-    ] = None  # what is kept says it
+    ] = None  # always set in a stored channel
     tls: Annotated[
         Tls, ChannelField(Choice(get_args(Tls)), "How the connection is encrypted.", default=get_args(Tls)[0])
     ]
@@ -116,7 +119,7 @@ class Email(Channel, frozen=True, kw_only=True, tag="email", rename={"sender": "
 
 
 class Apprise(Channel, frozen=True, kw_only=True, tag="apprise"):
-    """Tells chats, pagers and phones by apprise."""
+    """A channel that notifies chats, pagers and phones through apprise."""
 
     urls: Annotated[
         tuple[str, ...],
@@ -147,12 +150,12 @@ _PRIVATE = {kind: frozenset(table.where(lambda field: field.private)) for kind, 
 
 
 def open_part(channel: Channel) -> dict[str, Any]:
-    """Return what everybody may see of where a channel leads, as it is kept."""
+    """Return the fields of a channel that are not secret, as they are stored."""
     return {name: value for name, value in _place(channel) if name not in _PRIVATE[channel.kind]}
 
 
 def private_part(channel: Channel) -> dict[str, Any]:
-    """Return what is sealed of a channel, as it is kept."""
+    """Return the secret fields of a channel, in the form that is sealed."""
     return {name: value for name, value in _place(channel) if name in _PRIVATE[channel.kind]}
 
 
@@ -162,14 +165,17 @@ def _place(channel: Channel) -> Iterator[tuple[str, Any]]:
 
 
 def whole(kind: str, description: str, opened: Mapping[str, Any], private: Mapping[str, Any]) -> AnyChannel:
-    """Return the channel that is kept in two parts."""
+    """Return the channel that is stored in these two parts."""
     kept = {"kind": kind, "description": description, **opened, **private}
     channel: AnyChannel = msgspec.convert(kept, AnyChannel)
     return channel
 
 
 def read_channel(body: Any, before: Channel | None = None) -> AnyChannel:
-    """Read a channel. What is secret and left out stays as it was: nobody can read it to send it."""
+    """Read a channel. A secret field that is left out keeps its value, because users cannot read it to send it again.
+
+    Raises BadInput if kept credentials would be sent to a new receiver.
+    """
     given = {name: value for name, value in an_object(body, "body", _EXAMPLE).items() if value is not None}
     stays = private_part(before) if before is not None and before.kind == given.get("kind") else {}
     if "username" not in given:
@@ -185,7 +191,7 @@ def read_channel(body: Any, before: Channel | None = None) -> AnyChannel:
 
 
 def _signed_in(channel: Email) -> Email:
-    """Return it with its port; a user and a password go together."""
+    """Return the channel with its port. A username and a password must be given together."""
     if channel.username is not None and channel.password is None:
         remedy = 'Add "password": "secret://NAME".'
         raise BadInput("username is given without a password.", remedy, field="password")
@@ -195,7 +201,7 @@ def _signed_in(channel: Email) -> Email:
 
 
 def _leads_elsewhere(channel: AnyChannel, before: Channel) -> bool:
-    """Whether credentials would be sent to another place than before, or in the open."""
+    """Return whether credentials would be sent to another receiver than before, or without encryption."""
     if isinstance(channel, Webhook) and isinstance(before, Webhook):
         return _origin(channel.url) != _origin(before.url)
     if isinstance(channel, Email) and isinstance(before, Email):
@@ -205,7 +211,7 @@ def _leads_elsewhere(channel: AnyChannel, before: Channel) -> bool:
 
 
 def shown(channel: AnyChannel) -> dict[str, Any]:
-    """What of a channel is shown: of a URL whose path is a credential only where it leads."""
+    """Return the receivers of a channel without secrets. Only the origin of a URL is shown: its path may be a credential."""
     match channel:
         case Webhook():
             return {"url": _origin(channel.url), "headers": sorted(channel.headers)}
@@ -218,7 +224,7 @@ def shown(channel: AnyChannel) -> dict[str, Any]:
 
 
 def filled(channel: AnyChannel, values: Mapping[str, str]) -> AnyChannel:
-    """The same with references replaced by what they stand for."""
+    """Return the channel with each reference to a secret replaced by the value of the secret."""
 
     def fill(value: Any) -> Any:
         if isinstance(value, dict):
@@ -231,7 +237,7 @@ def filled(channel: AnyChannel, values: Mapping[str, str]) -> AnyChannel:
 
 
 def secret_texts(channel: Channel) -> list[str]:
-    """Return all texts that are sealed of a channel."""
+    """Return all texts in the secret fields of a channel."""
     return _texts(private_part(channel))
 
 

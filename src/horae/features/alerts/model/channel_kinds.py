@@ -1,4 +1,4 @@
-"""Kinds of the fields of channels: URLs, addresses and secrets, and what of them is not safe."""
+"""Kinds of the fields of channels: URLs, addresses and secrets, with the checks that refuse unsafe values."""
 
 from typing import Any
 from urllib.parse import unquote, urlsplit
@@ -12,17 +12,20 @@ from horae.model.tenancy.secret_refs import SCHEME, check_secret_name
 MOST_URL = 4096
 MOST_PLACES = 50
 MOST_HEADERS = 20
-# What the standard, or the transport, says itself.
+# Headers that Standard Webhooks or the HTTP client sets.
 _RESERVED = ("webhook-id", "webhook-timestamp", "webhook-signature", "host", "content-length", "content-type")
-# Of apprise, what would act on the server's own machine, or finds the host that it calls by itself.
+# Schemes of apprise that act on the server's own machine, or that choose the host they call themselves.
 _LOCAL = ("dbus", "qt", "kde", "glib", "gnome", "macosx", "windows", "syslog", "file", "blink1", "mailto", "mailtos")
-# And the parameters that name a file of this machine, whose content would be sent, or lead to another host.
+# Parameters that name a local file, whose content apprise would send, or that lead to another host.
 _LEADING = frozenset(("template", "keyfile", "subfile", "pgp", "pgpkey", "pgppub", "pgpprv", "smtp", "redirect"))
 _TOKEN = frozenset("!#$%&'*+-.^_`|~0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ")
 
 
 def unsafe_in(url: str) -> str | None:
-    """Why a URL of apprise is not used: it would be more than one, or lead into this machine; None if it may be."""
+    """Return why a URL of apprise is refused, or None if it is safe.
+
+    A URL is refused if apprise would read it as several URLs, or if it could reach this machine.
+    """
     scheme = url.partition(":")[0].lower()
     if "://" not in url or not url.isprintable() or " " in url or url.count("://") > 1:
         return "it is not one URL"
@@ -97,7 +100,7 @@ def _url(value: Any, field: str) -> str:
 
 
 def _address(value: Any, field: str) -> str:
-    """One address as `name@host`; what could end a header is refused."""
+    """Read one address as `name@host`. Characters that could end a header are refused."""
     text = a_text(value, field, most=320, least=3)
     local, at, host = text.rpartition("@")
     if not (local and at and host) or any(c.isspace() or c in '<>,;:"()' for c in text) or not text.isascii():
@@ -106,7 +109,7 @@ def _address(value: Any, field: str) -> str:
 
 
 def _reference(text: str, field: str) -> str:
-    """A value, or a reference to a secret of the store as a whole."""
+    """Return the text. If it begins with `secret://`, check that the whole text is a valid reference."""
     if text.startswith(SCHEME):
         try:
             check_secret_name(text.removeprefix(SCHEME))

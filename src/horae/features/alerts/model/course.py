@@ -1,4 +1,4 @@
-"""What becomes of alerts when a rule was looked at: opened, gone on, reminded of, recovered. Pure."""
+"""The pure decision that follows an evaluation of a rule: which alerts open, continue, are reminded of or end."""
 
 from collections.abc import Sequence
 from typing import TypeVar
@@ -11,25 +11,25 @@ from horae.features.alerts.model.findings import Finding
 from horae.features.alerts.model.rule import Rule
 from horae.model.base.duration import MINUTE
 
-MOST_OPEN = 10_000  # alerts of one rule; what is beyond them is counted, and opens when some are over
-FEW = 3  # so many are told one by one, more of them together
-REFRESH = MINUTE  # how often what goes on is written anew
+MOST_OPEN = 10_000  # alerts of one rule; more findings are only counted, and open when some alerts have ended
+FEW = 3  # up to this many alerts get a notice each; more share one notice
+REFRESH = MINUTE  # the pause between two updates of the row of a continuing alert
 T = TypeVar("T")
 
 
 class Open(Struct, frozen=True, kw_only=True):
-    """An alert that is not over."""
+    """An open alert, reduced to the facts of the decision."""
 
     id: UUID
     subject: str
     last_at: Instant
-    notified_at: Instant | None = None  # when it was told last; None: the rule's rate had no room
+    notified_at: Instant | None = None  # the last notice; None: the rule's rate had no room for the first one
     acknowledged: bool = False
     execution: UUID | None = None
 
 
 class End(Struct, frozen=True):
-    """An alert that is over: whether that is told, and why, if it did not get well."""
+    """An alert that ends. `told`: a notice is sent. `forgotten`: the reason if the subject did not recover."""
 
     alert: Open
     told: bool
@@ -37,18 +37,18 @@ class End(Struct, frozen=True):
 
 
 class Course(Struct, frozen=True, kw_only=True):
-    """What to write. New alerts without room are opened silently, and told when there is."""
+    """The changes to write. New alerts open silently while the rate has no room, and are notified when it has."""
 
-    opened: tuple[tuple[Finding, bool], ...] = ()  # and whether it is told
-    told: tuple[tuple[Open, Finding], ...] = ()  # opened before, told now for the first time
+    opened: tuple[tuple[Finding, bool], ...] = ()  # each with whether a notice is sent
+    told: tuple[tuple[Open, Finding], ...] = ()  # opened before, notified now for the first time
     reminded: tuple[tuple[Open, Finding], ...] = ()
     refreshed: tuple[tuple[Open, Finding], ...] = ()
     ended: tuple[End, ...] = ()
-    beyond: int = 0  # found, and not opened
-    firing: int = 0  # notices that tell of what is opened and told: as many, or one for all
-    reminders: int = 0
-    pace: Instant = 0
-    unsaid: int = 0  # alerts that came and went without a word, since something was told
+    beyond: int = 0  # findings over the limit of open alerts: counted, not opened
+    firing: int = 0  # notices of the new alerts: one for each, or one for all
+    reminders: int = 0  # notices of the reminders: one for each, or one for all
+    pace: Instant = 0  # the state of the rule's rate limit
+    unsaid: int = 0  # alerts that opened and ended without a notice, since the last notice of new alerts
 
     def __bool__(self) -> bool:
         return bool(self.opened or self.told or self.reminded or self.refreshed or self.ended)
@@ -57,7 +57,7 @@ class Course(Struct, frozen=True, kw_only=True):
 def course(
     rule: Rule, found: Sequence[Finding], opened: Sequence[Open], pace: Instant, now: Instant, unsaid: int = 0
 ) -> Course:
-    """Compare what is so with what is open. Only what was told of its beginning is told of its end."""
+    """Compare the findings with the open alerts. The end of an alert is notified only if its beginning was."""
     known = {alert.subject: alert for alert in opened}
     by_subject = {finding.subject: finding for finding in reversed(found)}
     gone = {subject: by_subject.pop(subject) for subject, finding in list(by_subject.items()) if finding.forgotten}
@@ -89,12 +89,12 @@ def course(
 
 
 def notices(count: int, room: int) -> int:
-    """How many notices tell of so many alerts: a few come one by one, if there is room for that."""
+    """Return the number of notices for `count` alerts: one for each if they are few and there is room, otherwise one."""
     return count if count <= min(FEW, room) else 1
 
 
 def letters(members: Sequence[T], count: int) -> list[Sequence[T]]:
-    """What is told together, in so many notices."""
+    """Distribute the members over `count` notices: one for each member, or all in one."""
     return [[one] for one in members] if count == len(members) else [members]
 
 
@@ -104,7 +104,7 @@ def _end(rule: Rule, alert: Open, gone: dict[str, Finding]) -> End:
 
 
 def _is_due(rule: Rule, alert: Open, now: Instant) -> bool:
-    """Whether it is time to remind somebody."""
+    """Return whether a reminder of an alert is due."""
     if rule.repeat_every is None or alert.acknowledged or alert.notified_at is None:
         return False
     return now - alert.notified_at >= rule.repeat_every

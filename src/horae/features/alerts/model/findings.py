@@ -1,4 +1,4 @@
-"""What rules find, and when that is a reason for an alert: pure decisions about what was read."""
+"""Findings of alert rules: pure decisions about the data that an evaluation has read."""
 
 from collections.abc import Iterable
 from uuid import UUID
@@ -10,17 +10,17 @@ from horae.features.alerts.model.rule import Overlong, RetryRate, SuccessRate
 
 
 class Finding(Struct, frozen=True, kw_only=True):
-    """Something that a rule is about, and that is so now."""
+    """One subject for which the condition of a rule holds now."""
 
     subject: str
     message: str
     job: UUID | None = None
     execution: UUID | None = None  # an example
-    forgotten: bool = False  # it is so no longer, and not because it got well: the message says why
+    forgotten: bool = False  # the alert ends although the subject did not recover: the message has the reason
 
 
 class Counts(Struct, frozen=True):
-    """What came of a job's executions within a window."""
+    """The outcomes of a job's executions within a window."""
 
     success: int = 0
     failed: int = 0
@@ -32,14 +32,14 @@ class Counts(Struct, frozen=True):
 
 
 def low_success(rule: SuccessRate, counts: Counts) -> str | None:
-    """What a job's success rate is, if that is too low."""
+    """Return a message with a job's success rate if it is too low, otherwise None."""
     if counts.ended < rule.minimum or counts.success * 100 >= rule.share * counts.ended:
         return None
     return f"{counts.failed} of {counts.ended} executions failed; {_percent(counts.success, counts.ended)} succeeded"
 
 
 def many_retries(rule: RetryRate, counts: Counts) -> str | None:
-    """How often a job's executions were tried again, if that is too often."""
+    """Return a message with a job's retry rate if it is too high, otherwise None."""
     if counts.ended < rule.minimum or counts.retried * 100 <= rule.share * counts.ended:
         return None
     return f"{counts.retried} retries of {counts.ended} executions ({_percent(counts.retried, counts.ended)})"
@@ -50,30 +50,30 @@ def _percent(part: int, whole: int) -> str:
 
 
 def too_long(rule: Overlong, ran: Micros, usual: Micros | None) -> bool:
-    """Whether an execution runs for longer than it should; what is usual nobody knows of a job that never ended."""
+    """Return whether an execution has run for too long. `usual` is None for a job without a completed execution."""
     return usual is not None and ran >= rule.after and ran > rule.times * usual
 
 
 class Expected(Struct, frozen=True):
-    """An execution with a deadline that has not ended: when it began, or can begin, and how long it should take."""
+    """The estimated run of an unfinished execution with a deadline: its (earliest) begin and its usual duration."""
 
     deadline: Instant
     begins_at: Instant
     lasts: Micros
 
     def misses(self, margin: Micros, now: Instant) -> Micros | None:
-        """By how much it is going to miss its deadline, less the margin; None if it should not."""
+        """Return how far the estimated end plus the margin is after the deadline, or None if it is not."""
         ends_at = max(now, self.begins_at + self.lasts) + margin
         return ends_at - self.deadline if ends_at > self.deadline else None
 
 
 def is_exact(pattern: str) -> bool:
-    """Whether a pattern means one name only."""
+    """Return whether a pattern matches one name only."""
     return _literal(pattern) == pattern
 
 
 def literal_prefix(patterns: Iterable[str]) -> str:
-    """How every name begins that one of these patterns may mean."""
+    """Return the longest prefix of all names that these patterns may match."""
     starts = [_literal(pattern) for pattern in patterns]
     first, last = min(starts, default=""), max(starts, default="")
     shared = next((i for i, (a, b) in enumerate(zip(first, last, strict=False)) if a != b), min(len(first), len(last)))

@@ -1,4 +1,4 @@
-"""What channels are told: one content for all of them, and how each puts it."""
+"""Notifications of alerts: one content for all channels, with its renderings as title and text."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -14,12 +14,12 @@ from horae.model.base.instant import format_instant
 TITLES = {
     "firing": "ALERT", "reminder": "STILL", "recovered": "RECOVERED", "forgotten": "FORGOTTEN", "test": "TEST",
 }  # fmt: skip
-MOST_NAMED = 50  # alerts of a group that are told by name
-MOST_LINES = 20  # of them, where people read it
+MOST_NAMED = 50  # alerts of a group that the content lists
+MOST_LINES = 20  # alerts of a group that the text lists
 
 
 class Content(Struct, frozen=True, kw_only=True, rename="camel"):
-    """What is told; `type` is alert.firing, alert.reminder, alert.recovered, alert.forgotten or alert.test."""
+    """The content of a notification. `type` is alert.firing, .reminder, .recovered, .forgotten or .test."""
 
     type: str
     timestamp: str
@@ -27,7 +27,7 @@ class Content(Struct, frozen=True, kw_only=True, rename="camel"):
 
 
 class Told(Struct, frozen=True, kw_only=True, rename="camel"):
-    """An alert as it is told of."""
+    """One alert in the content of a notification."""
 
     alert_id: UUID | None
     subject: str
@@ -46,7 +46,7 @@ def told_of(
     job: UUID | None = None,
     execution: UUID | None = None,
 ) -> Told:
-    """What is told of one alert."""
+    """Return the entry of one alert."""
     return Told(
         alert_id=alert,
         subject=subject,
@@ -68,9 +68,10 @@ def content_of(
     beyond: int = 0,
     unsaid: int = 0,
 ) -> str:
-    """The body of a webhook, as Standard Webhooks recommend it; e-mails and the rest are made from it.
+    """Return the body of a webhook, as Standard Webhooks recommend it. The texts of e-mails and chats are made from it.
 
-    Of a group it names as many as it holds, and counts all, also what is `beyond` those that were opened.
+    The content of a group lists its first `MOST_NAMED` members. Its `count` includes all members and the `beyond`
+    findings that were not opened.
     """
     count = len(members) + beyond
     whole = members[0] if count == 1 else _group(members, count, alert_kind)
@@ -93,14 +94,14 @@ def _group(members: Sequence[Told], count: int, kind: Kind) -> Told:
 
 
 def title_of(content: Content) -> str:
-    """One line, as the subject of an e-mail."""
+    """Return the title in one line, as for the subject of an e-mail."""
     word = TITLES[content.type.removeprefix("alert.")]
     line = f"[{word}] {content.data['subject']}: {content.data['rule']}"
     return " ".join(line.split())[:200]
 
 
 def text_of(content: Content, namespace: str) -> str:
-    """A few lines for people."""
+    """Return the text of an e-mail or chat message."""
     data = content.data
     unsaid = data.get("unsaid")
     lines = [
@@ -118,7 +119,7 @@ def text_of(content: Content, namespace: str) -> str:
 
 
 def _named(data: dict[str, Any]) -> list[str]:
-    """The first of a group, one by one."""
+    """Return a line for each of the first members of a group."""
     if "alerts" not in data:
         return []
     lines = [f"  {one['subject']}: {one['message']}" for one in data["alerts"][:MOST_LINES]]

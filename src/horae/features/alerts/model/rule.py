@@ -1,7 +1,7 @@
-"""Alert rules: what operators want to hear of. A struct and a table for each kind of rule.
+"""Alert rules: the conditions that raise alerts. Each kind of rule is a struct, with a table of its fields.
 
-One alert is open per rule and subject. `features.alerts.engine` makes findings of what it reads; `course` decides
-whether a finding opens an alert, reminds of one or changes nothing.
+At most one alert is open per rule and subject. `features.alerts.engine` reads data and turns it into findings;
+`course` decides whether a finding opens an alert, sends a reminder or changes nothing.
 """
 
 from fnmatch import fnmatchcase
@@ -36,7 +36,7 @@ def _after(help: str, usual: Micros, name: str = "", least: Micros = SECOND, mos
 
 
 class Rule(Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True, tag_field="kind"):
-    """What all kinds of rules say. Stored rules name the attributes, and say all those without a default."""
+    """The fields of all kinds of rules. Stored rules use the attribute names, and contain every field without default."""
 
     subject: ClassVar[Subject]
     subjects: tuple[str, ...] = ("*",)  # names, or patterns with * and ?
@@ -65,7 +65,7 @@ class Rule(Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True
         return str(self.__struct_config__.tag)
 
     def covers(self, name: str) -> bool:
-        """Whether a subject is one of those that the rule is about."""
+        """Return whether the rule is about a subject."""
         return any(fnmatchcase(name, pattern) for pattern in self.subjects)
 
 
@@ -143,7 +143,7 @@ class Overlong(OfJobs, frozen=True, kw_only=True, tag="overlong"):
 
 
 class LateWorker(OfWorkers, frozen=True, kw_only=True, tag="late-worker"):
-    """A worker is silent, or was until it was lost."""
+    """A worker is silent, or was silent until it was lost."""
 
     after: Annotated[Micros, _after("How long it has been silent.", 10 * SECOND)]
 
@@ -155,13 +155,13 @@ class Lag(OfJobs, frozen=True, kw_only=True, tag="lag"):
 
 
 class QueueAge(OfQueues, frozen=True, kw_only=True, tag="queue-age"):
-    """The next execution of a queue has been queued for long."""
+    """The next execution of a queue has been queued for a long time."""
 
     after: Annotated[Micros, _after("How long it has been queued.", 10 * MINUTE, most=LONGEST)]
 
 
 class MissingSuccess(OfJobs, frozen=True, kw_only=True, tag="missing-success"):
-    """No execution of a job has succeeded for long: a dead man's switch."""
+    """No execution of a job has succeeded for a long time: a dead man's switch."""
 
     after: Annotated[Micros, _after("How long none has succeeded.", DAY, "since", MINUTE, LONGEST)]
 

@@ -1,4 +1,4 @@
-"""Kinds of the fields of alert rules that have a reader of their own."""
+"""Kinds of fields with custom readers, for alert rules."""
 
 import re
 from typing import Annotated, Any
@@ -37,7 +37,7 @@ def _read_channels(value: Any, at: str) -> tuple[str, ...]:
 
 
 def _read_notices(value: Any, at: str) -> Rate:
-    """Read a rate; a storm's first notices are the ones that matter, so as many may come at once as in the span."""
+    """Read a rate. Its burst is its whole count, because the first notices of a storm matter most."""
     rate = parse_rate(value, at)
     if not rate.count <= MOST_NOTICES or rate.per < MINUTE:
         raise BadInput(f"{at} cannot be {value!r}.", 'Write "20/1h": so many in a minute or more.', field=at)
@@ -45,7 +45,7 @@ def _read_notices(value: Any, at: str) -> Rate:
 
 
 def percent(least: int, most: int) -> Custom:
-    """Make the kind of a share between bounds, written as "95%" and kept as a whole number."""
+    """Return the kind of a percentage between two bounds, written as "95%" and stored as a whole number."""
 
     def read(value: Any, at: str) -> int:
         found = _PERCENT.fullmatch(value) if isinstance(value, str) else None

@@ -1,4 +1,4 @@
-"""Alerts, rules and channels as the API shows them."""
+"""The API views of alerts, rules and channels."""
 
 from typing import Annotated, Any
 from uuid import UUID
@@ -11,7 +11,7 @@ from horae.model.base.view import Time, View
 
 
 class RuleView(View, frozen=True, kw_only=True):
-    """A rule: what it is about stands in `definition`, in the spelling in which it was given."""
+    """A rule. `definition` contains its fields, in the spelling in which they were given."""
 
     name: str
     kind: Kind
@@ -27,7 +27,7 @@ class RuleView(View, frozen=True, kw_only=True):
 
 
 class ChannelView(View, frozen=True, kw_only=True):
-    """A channel: where it leads, without what is secret of it."""
+    """A channel: its receivers, without its secrets."""
 
     name: str
     kind: ChannelKind
@@ -40,7 +40,7 @@ class ChannelView(View, frozen=True, kw_only=True):
 
 
 class DeliveryView(View, frozen=True, kw_only=True):
-    """How a notice fares: pending while it is tried again."""
+    """The state of a notice; it is pending while it is tried again."""
 
     channel: str
     kind: NoticeKind
@@ -51,22 +51,22 @@ class DeliveryView(View, frozen=True, kw_only=True):
 
 
 class TestView(View, frozen=True, kw_only=True):
-    """What became of a test: one notice for each channel, tried once."""
+    """The result of a test: one notice for each channel, tried once."""
 
-    __test__ = False  # it is no test of ours
+    __test__ = False  # pytest must not collect it
 
     deliveries: list[DeliveryView]
 
 
 class AcknowledgedView(View, frozen=True, kw_only=True):
-    """All alerts of a rule that go on are acknowledged."""
+    """The acknowledgement of all firing alerts of a rule."""
 
     rule: str
     acknowledged: Annotated[int, Meta(description="How many nobody had acknowledged before.")]
 
 
 class AlertView(View, frozen=True, kw_only=True):
-    """An alert: one is open per rule and subject; `count` grows about once a minute while it goes on."""
+    """An alert. At most one is firing per rule and subject; its `count` grows about once a minute while it fires."""
 
     alert_id: UUID
     rule: str

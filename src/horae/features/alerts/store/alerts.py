@@ -1,4 +1,4 @@
-"""Alerts: opened, gone on, recovered, acknowledged; each with its notices in the same transaction."""
+"""The table of alerts: open, refresh, end and acknowledge alerts, with their notices in the same transaction."""
 
 from collections.abc import Sequence
 from uuid import UUID
@@ -96,7 +96,7 @@ HOLDINGS = Holdings(
 
 
 class Settled(Struct, frozen=True):
-    """What a look at a rule changed: alerts that are open or over since, and how many letters were written."""
+    """The changes of one evaluation of a rule: opened and ended alerts, and the number of notices to deliver."""
 
     opened: tuple[Alert, ...] = ()
     recovered: tuple[Alert, ...] = ()
@@ -108,36 +108,36 @@ def _alert(row: Row) -> Alert:
 
 
 def open_of(namespace: int, rule: str) -> Script[list[Alert]]:
-    """The alerts of a rule that are not over."""
+    """Return the firing alerts of a rule."""
     return [_alert(row) for row in (yield Fetch(OPEN, (namespace, rule)))]
 
 
 def firing() -> Script[dict[tuple[int, str], int]]:
-    """How many alerts of each namespace and severity are not over."""
+    """Count the firing alerts by namespace and severity."""
     return {(namespace, severity): int(count) for namespace, severity, count in (yield Fetch(FIRING))}
 
 
 def with_open(rules: Sequence[StoredRule]) -> Script[set[tuple[int, str]]]:
-    """Those of these rules that have alerts that are not over, by namespace and name."""
+    """Return the rules that have firing alerts, by namespace and name."""
     given = [(stored.namespace, stored.name) for stored in rules]
     rows = (yield ForEach(SOME_OPEN, (("namespace", "int"), ("rule", "text")), given)) if given else []
     return {(namespace, rule) for namespace, rule in rows}
 
 
 def firing_by_rule(namespace: int) -> Script[dict[str, int]]:
-    """How many alerts of each rule are not over."""
+    """Count the firing alerts of each rule."""
     return {rule: int(count) for rule, count in (yield Fetch(FIRING_BY_RULE, (namespace,)))}
 
 
 def changes(stored: StoredRule, found: Sequence[Finding], opened: Sequence[Alert], now: Instant) -> bool:
-    """Whether there is anything to settle, as far as this reader knows: most looks change nothing."""
+    """Return whether there is anything to write. It spares most evaluations a transaction, as they change nothing."""
     return bool(course(stored.rule, found, [_open(alert) for alert in opened], stored.pace, now, stored.unsaid))
 
 
 def settle(stored: StoredRule, found: Sequence[Finding], new_id: NewId, now: Instant) -> Script[Settled]:
-    """Let what was found by a rule open, go on or end its alerts, and write the notices of that.
+    """Open, refresh or end the alerts of a rule by its findings, and write the notices.
 
-    The rule is locked and compared: what was found by another revision of it, or of a paused one, changes nothing.
+    The rule is locked and compared: findings of another revision of it, or of a paused rule, change nothing.
     """
     rows = yield Fetch(LOCK_RULE, (stored.namespace, stored.name))
     present = read_rule(rows[0]) if rows else None
@@ -206,7 +206,7 @@ def _saying(alert: Alert, message: str) -> Alert:
 
 
 def end(ids: Sequence[UUID], now: Instant) -> Script[None]:
-    """End alerts that nobody looks after any more; nobody is told."""
+    """End alerts that the rule no longer covers, without notices."""
     if ids:
         yield ForEach(END, (("id", "uuid"),), [(id,) for id in ids], (now,))
 
@@ -219,7 +219,7 @@ def one(id: UUID, namespace: int) -> Script[Alert | None]:
 def page(
     namespace: int, before: UUID, limit: int, *, firing: bool = False, job: UUID | None = None
 ) -> Script[list[Alert]]:
-    """Alerts, newest first; of a job, or only those that are not over."""
+    """Return a page of alerts, newest first: of a job, or only firing ones."""
     if job is not None:
         rows = yield Fetch(JOB_PAGE, (namespace, before, limit, job))
     else:
@@ -228,16 +228,16 @@ def page(
 
 
 def acknowledge(id: UUID, namespace: int, by: str, now: Instant) -> Script[Alert | None]:
-    """Somebody looks after it: nobody is reminded of it any more. The first counts."""
+    """Acknowledge a firing alert and return it. A second acknowledgement changes nothing."""
     yield Fetch(ACKNOWLEDGE, (id, namespace, now, by))
     return (yield from one(id, namespace))
 
 
 def acknowledge_all(namespace: int, rule: str, by: str, now: Instant) -> Script[list[tuple[UUID, UUID | None]]]:
-    """The same for all of a rule that go on and nobody looks after: their ids, and jobs."""
+    """Acknowledge all firing alerts of a rule; return the ids and jobs of the alerts that changed."""
     return [(id, job) for id, job in (yield Fetch(ACKNOWLEDGE_ALL, (namespace, rule, now, by)))]
 
 
 def forget(before: Instant, limit: int) -> Script[int]:
-    """Forget alerts that were over before an instant; how many."""
+    """Delete alerts that ended before an instant; return how many."""
     return len((yield Fetch(FORGET, (before, limit))))

@@ -1,4 +1,4 @@
-"""What alert rules are judged by: bounded looks at what the store knows anyway; of history, a job's newest rows."""
+"""Bounded reads for the evaluation of alert rules. History is read only for the newest rows of a job."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from uuid import UUID
@@ -16,7 +16,7 @@ from horae.model.executions.tally import DAY, HOUR, begin_of
 from horae.store.base.shelves import Columns
 from horae.store.script import Among, Fetch, ForEach, Rows, Script, Statement
 
-# Only a failure or a retry makes a rate worse: jobs of which all went well need no look.
+# Only a failure or a retry makes a rate worse, so jobs without any need no evaluation.
 TROUBLED = Statement(
     "troubled_lately",
     "SELECT job FROM job_minutes WHERE minute >= $1 AND (failed > 0 OR retried > 0) ORDER BY minute DESC LIMIT 100000",
@@ -39,7 +39,7 @@ BEGINNING = Statement(
     "SELECT id, name, created_at FROM jobs WHERE namespace = $1 AND name > $2 AND substr(name, 1, length($3)) = $3"
     " AND state <> 'deleted' ORDER BY name LIMIT $4",
 )
-# What is committed, whatever statistics were lost with a server: the newest slices of a job, by its index.
+# The newest slices of a job, read by its index: committed data, complete even if a server lost its statistics.
 _NEWEST = "(SELECT state, completed_at FROM history WHERE job = given.job ORDER BY parcel DESC LIMIT $2) AS newest"
 FAILED = Statement(
     "failed_of_newest",
@@ -55,13 +55,13 @@ LAST_SUCCESS = Statement(
     "SELECT given.job, (SELECT m.minute FROM job_minutes m WHERE m.job = given.job AND m.minute >= given.since"
     " AND m.success > 0 ORDER BY m.minute DESC LIMIT 1) FROM given",
 )
-# Minutes are kept for a short while, hours and days for long.
+# Minutes are stored for a short time, hours and days for a long time.
 LAST_SPAN = Statement(
     "last_success_by_spans",
     "SELECT given.job, (SELECT s.at FROM job_spans s WHERE s.job = given.job AND s.span = given.span"
     " AND s.at >= given.since AND s.success > 0 ORDER BY s.at DESC LIMIT 1) FROM given",
 )
-# The failures after the last success of a job's newest slices, and the newest of them.
+# Among a job's newest slices: the number of failures after the last success, and the newest failed slice.
 _LATER = "(o.at, o.parcel, o.hi) > (n.at, n.parcel, n.hi)"
 STREAKS = Statement(
     "failures_in_a_row",
@@ -87,7 +87,7 @@ LOST = Statement(
     "SELECT worker, max(created_at), max(ended_at) FROM sessions WHERE state = 'lost' AND namespace = $1"
     " AND worker > $2 AND ended_at > $3 GROUP BY worker ORDER BY worker LIMIT $4",
 )
-# Asked only when somebody was lost.
+# Read only if a worker was lost.
 NOT_LOST = Statement(
     "sessions_not_lost",
     "SELECT worker, max(created_at), max(CASE WHEN state IN ('live', 'draining') THEN 1 ELSE 0 END)"
@@ -106,7 +106,7 @@ QUEUES_OF_LANES = Statement(
     "queues_of_lanes",
     "SELECT l.id, q.namespace, q.name FROM given JOIN lanes l ON l.id = given.lane JOIN queues q ON q.id = l.queue",
 )
-# Of each level of priority the one that is next: under a strict policy the oldest may be of any.
+# The next slice of each priority level: under a strict policy the oldest slice may have any level.
 NEXT_OF_LEVELS = Statement(
     "oldest_of_levels",
     "SELECT given.lane, (SELECT q.queued_at FROM queued q WHERE q.lane = given.lane AND q.rank >= given.low"
@@ -130,17 +130,17 @@ STANDING = Statement(
 DEADLINE_OF = Statement(
     "deadlines_of_parcels", "SELECT p.id, p.job, p.deadline FROM given JOIN parcels p ON p.id = given.parcel"
 )
-MOST = 1000  # rows of one look
+MOST = 1000  # rows per read
 MOST_PAGES = 50
-NEWEST_SLICES = 64  # of a job that tell how it fares now
-BY_MINUTES: Micros = 60 * MINUTE  # up to here they are exact
-BY_HOURS: Micros = 90 * 24 * 60 * MINUTE
+NEWEST_SLICES = 64  # slices of a job that are read to find its present state
+BY_MINUTES: Micros = 60 * MINUTE  # spans up to this are checked by the minute
+BY_HOURS: Micros = 90 * 24 * 60 * MINUTE  # and up to this by the hour
 LEVELS = range(10)
 FIRST = UUID(int=0)
 
 
 class Named(Struct, frozen=True):
-    """A job by its name."""
+    """The id, namespace and name of a job."""
 
     id: UUID
     namespace: int
@@ -148,7 +148,7 @@ class Named(Struct, frozen=True):
 
 
 class Running(Struct, frozen=True):
-    """A slice that has been running for a while."""
+    """A slice that has been running for a long time."""
 
     parcel: UUID
     lo: int
@@ -157,42 +157,42 @@ class Running(Struct, frozen=True):
 
 
 class Due(Struct, frozen=True):
-    """A parcel with a deadline of which something has not ended; `begins_at` is what of it begins last."""
+    """An unfinished parcel with a deadline; `begins_at` is the latest begin of its items."""
 
     parcel: UUID
     job: UUID
     deadline: Instant
     begins_at: Instant
-    queued: int | None = None  # the last item that stands in a queue: when that begins nobody knows yet
+    queued: int | None = None  # the last queued item; its begin is not known yet
 
 
 def troubled_lately(minute: int) -> Script[set[UUID]]:
-    """Jobs of which something failed, or was tried again, since a minute."""
+    """Return the jobs with a failure or a retry since a minute."""
     return {row[0] for row in (yield Fetch(TROUBLED, (minute,)))}
 
 
 def counts(windows: Mapping[UUID, Micros], now: Instant) -> Script[dict[UUID, Counts]]:
-    """What came of jobs' executions, each within its window."""
+    """Return the outcomes of each job's executions within its window."""
     given = [(job, (now - window) // MINUTE) for job, window in sorted(windows.items())]
     rows = (yield ForEach(SUMS, (("job", "uuid"), ("since", "bigint")), given)) if given else []
     return {job: Counts(int(success), int(failed), int(retried)) for job, success, failed, retried in rows}
 
 
 def names(jobs: Iterable[UUID]) -> Script[dict[UUID, Named]]:
-    """Jobs that are not deleted, by id."""
+    """Return the jobs that are not deleted, by id."""
     wanted = sorted(set(jobs))
     rows = (yield Among(NAMES, wanted)) if wanted else []
     return {row[0]: Named(*row) for row in rows}
 
 
 def page_of_jobs(namespace: int, after: str, limit: int, beginning: str = "") -> Script[list[tuple[Named, Instant]]]:
-    """Jobs of a namespace by name, and when they were made; those that begin so."""
+    """Return a page of a namespace's jobs with a prefix, ordered by name, each with its creation time."""
     rows = yield Fetch(BEGINNING, (namespace, after, beginning, limit))
     return [(Named(id, namespace, name), created_at) for id, name, created_at in rows]
 
 
 def named(namespace: int, rule: Rule) -> Script[list[tuple[Named, Instant]]]:
-    """The jobs that a rule is about, and when they were made: all that it names, or as many as a look takes."""
+    """Return the jobs that a rule is about, each with its creation time; for patterns, at most `MOST_PAGES` pages."""
     if all(is_exact(subject) for subject in rule.subjects):
         columns: Columns = (("namespace", "int"), ("name", "text"))
         rows = yield ForEach(EXACTLY, columns, [(namespace, name) for name in sorted(rule.subjects)])
@@ -209,26 +209,26 @@ def named(namespace: int, rule: Rule) -> Script[list[tuple[Named, Instant]]]:
 
 
 def failed_of_newest(jobs: Iterable[UUID], count: int) -> Script[set[UUID]]:
-    """Those of these jobs of whose newest slices one has failed: as many as so many failures in a row may need."""
+    """Return the jobs with a failure among their newest slices; enough slices are read for `count` failures in a row."""
     given = [(job,) for job in sorted(set(jobs))]
     rows = (yield ForEach(FAILED, (("job", "uuid"),), given, (_slices(count),))) if given else []
     return {row[0] for row in rows}
 
 
 def succeeded_of_newest(jobs: Iterable[UUID], since: Instant) -> Script[set[UUID]]:
-    """Those of these jobs of whose newest slices one has succeeded since an instant."""
+    """Return the jobs with a success since an instant among their newest slices."""
     given = [(job,) for job in sorted(set(jobs))]
     rows = (yield ForEach(SUCCEEDED, (("job", "uuid"),), given, (NEWEST_SLICES, since))) if given else []
     return {row[0] for row in rows}
 
 
 def _slices(count: int) -> int:
-    """How many of a job's newest slices tell of so many failures in a row."""
+    """Return how many of a job's newest slices are read to find `count` failures in a row."""
     return max(NEWEST_SLICES, 4 * count)
 
 
 def succeeded(jobs: Iterable[UUID], within: Micros, now: Instant) -> Script[set[UUID]]:
-    """Those of these jobs of which an execution has succeeded in a span; of a long one by the hour, or by the day."""
+    """Return the jobs with a success within a span; a long span is rounded to hours or days."""
     wanted = sorted(set(jobs))
     minute = (now - min(within, BY_MINUTES)) // MINUTE
     columns: Columns = (("job", "uuid"), ("since", "bigint"))
@@ -246,14 +246,17 @@ def succeeded(jobs: Iterable[UUID], within: Micros, now: Instant) -> Script[set[
 
 
 def failures_in_a_row(jobs: Iterable[UUID], count: int) -> Script[dict[UUID, Streak]]:
-    """How many executions of jobs failed since their last success, as far as the newest tell; of those that did."""
+    """Return the streaks of jobs whose newest executions failed: the failures since the last success.
+
+    Only the newest slices of a job are read, so a long streak may be reported as shorter.
+    """
     given = [(job,) for job in sorted(set(jobs))]
     rows = (yield ForEach(STREAKS, (("job", "uuid"),), given, (_slices(count),))) if given else []
     return {job: Streak(int(failures), execution_id(parcel, hi - 1)) for job, failures, parcel, hi in rows}
 
 
 def running_since(before: Instant) -> Script[list[Running]]:
-    """What has been running since before an instant."""
+    """Return the slices that have been running since before an instant."""
     found: list[Running] = []
     after = (FIRST, -1)
     for _ in range(MOST_PAGES):
@@ -266,13 +269,13 @@ def running_since(before: Instant) -> Script[list[Running]]:
 
 
 def silent_workers(namespace: int, before: Instant) -> Script[dict[str, Instant]]:
-    """Workers that were to be heard of since an instant, and were not: when they were seen last."""
+    """Return the workers with a session that was last seen before an instant, each with that time."""
     rows = yield from _workers(SILENT, namespace, before)
     return dict(rows)
 
 
 def lost_workers(namespace: int, since: Instant) -> Script[dict[str, Instant]]:
-    """Workers that were lost since an instant and did not come back: when that was last."""
+    """Return the workers that were lost since an instant and did not come back, each with the time of the last loss."""
     lost = yield from _workers(LOST, namespace, since)
     others = (yield Fetch(NOT_LOST, (namespace,))) if lost else []
     present = {worker: (made, alive) for worker, made, alive in others}
@@ -285,7 +288,7 @@ def lost_workers(namespace: int, since: Instant) -> Script[dict[str, Instant]]:
 
 
 def _workers(statement: Statement, namespace: int, at: Instant) -> Script[Rows]:
-    """A row of each worker, page by page."""
+    """Read one row per worker, page by page."""
     found: Rows = []
     after = ""
     for _ in range(MOST_PAGES):
@@ -298,7 +301,7 @@ def _workers(statement: Statement, namespace: int, at: Instant) -> Script[Rows]:
 
 
 def troubled_triggers() -> Script[dict[UUID, tuple[str, str]]]:
-    """Jobs with a trigger that cannot be decided: its name, and why."""
+    """Return the jobs with a trigger that cannot be decided, each with its name and the reason."""
     found: dict[UUID, tuple[str, str]] = {}
     for job, name, trouble in (yield Fetch(TROUBLED_TRIGGERS, (MOST,))):
         found.setdefault(job, (name, trouble))
@@ -306,7 +309,7 @@ def troubled_triggers() -> Script[dict[UUID, tuple[str, str]]]:
 
 
 def late_fires(before: Instant) -> Script[dict[UUID, Instant]]:
-    """Jobs with a fire that was due before an instant and is not decided yet: the earliest of each."""
+    """Return the jobs with an undecided fire that was due before an instant, each with its earliest fire."""
     found: dict[UUID, Instant] = {}
     for job, at in (yield Fetch(LATE, (before, MOST))):
         found.setdefault(job, at)
@@ -314,7 +317,7 @@ def late_fires(before: Instant) -> Script[dict[UUID, Instant]]:
 
 
 def oldest_queued(lanes: Sequence[int]) -> Script[dict[tuple[int, str], Instant]]:
-    """Since when the oldest of what is next stands in each queue: by namespace and name."""
+    """Return the time at which the oldest next item of each queue was queued, by namespace and name of the queue."""
     queues = yield ForEach(QUEUES_OF_LANES, (("lane", "int"),), [(lane,) for lane in lanes])
     owners = {lane: (namespace, name) for lane, namespace, name in queues}
     given = [(lane, -level * STRICT, (1 - level) * STRICT) for lane in sorted(owners) for level in LEVELS]
@@ -328,7 +331,7 @@ def oldest_queued(lanes: Sequence[int]) -> Script[dict[tuple[int, str], Instant]
 
 
 def nearing_deadlines(since: Instant, until: Instant, now: Instant) -> Script[list[Due]]:
-    """Parcels whose deadline lies between two instants and of which something has not ended, the nearest first."""
+    """Return the unfinished parcels with a deadline between two instants, the nearest first."""
     found: list[Due] = []
     after = (since, FIRST)
     for _ in range(MOST_PAGES):
@@ -341,7 +344,7 @@ def nearing_deadlines(since: Instant, until: Instant, now: Instant) -> Script[li
 
 
 def still_due(parcels: Iterable[UUID], now: Instant) -> Script[list[Due]]:
-    """Those of these parcels of which something has not ended."""
+    """Return the parcels that are not finished and have a deadline."""
     given = [(parcel,) for parcel in sorted(set(parcels))]
     rows = (yield ForEach(DEADLINE_OF, (("parcel", "uuid"),), given)) if given else []
     return (yield from _standing([(row[0], row[1], row[2]) for row in rows if row[2] is not None], now))

@@ -1,4 +1,4 @@
-"""The notices of what a look at a rule changed: a few alerts are told one by one, many together, to each channel."""
+"""The notices of an evaluation's changes, for each channel: one notice per alert if they are few, one for all if many."""
 
 from collections.abc import Callable, Mapping, Sequence
 from uuid import UUID
@@ -16,7 +16,7 @@ NewId = Callable[[], UUID]
 
 
 class Alert(Struct, frozen=True, kw_only=True):
-    """An alert as it is kept."""
+    """An alert as it is stored."""
 
     id: UUID
     namespace: int
@@ -38,7 +38,7 @@ class Alert(Struct, frozen=True, kw_only=True):
 
 
 class Letters:
-    """Writes notices for the channels of a rule."""
+    """A collector of notices for the channels of a rule."""
 
     def __init__(self, stored: StoredRule, new_id: NewId, now: Instant) -> None:
         self._stored, self._new_id, self._now = stored, new_id, now
@@ -46,11 +46,11 @@ class Letters:
 
     @property
     def letters(self) -> int:
-        """How many are to be delivered."""
+        """The number of notices to deliver."""
         return sum(one.state == "pending" for one in self.written)
 
     def firing(self, alerts: Sequence[Alert], decided: Course) -> None:
-        """Tell of what is told for the first time, and of how many nothing could be said since something was."""
+        """Write the first notices of alerts, with the number of alerts that came and went without a notice before."""
         for number, some in enumerate(letters(alerts, decided.firing)):
             beyond = decided.beyond if len(some) > 1 else 0
             unsaid = self._stored.unsaid if number == 0 else 0
@@ -63,7 +63,7 @@ class Letters:
                 self._write("reminder", some, channel)
 
     def ends(self, over: Sequence[tuple[End, Alert]], heard: Mapping[UUID, set[str]]) -> None:
-        """Tell each channel of the ends of what it heard of."""
+        """Notify each channel of the ends of the alerts it was notified of."""
         usual = set(self._stored.rule.channels)
         for channel in sorted(set().union(usual, *heard.values())):
             mine = [(end, alert) for end, alert in over if channel in heard.get(alert.id, usual)]
@@ -77,7 +77,7 @@ class Letters:
             self._write(kind, some, channel)
 
     def _write(self, kind: NoticeKind, alerts: Sequence[Alert], channel: str, beyond: int = 0, unsaid: int = 0) -> None:
-        """One letter: the first notice has its content, the others stand for their alerts."""
+        """Write the notices of one group: the first has the content and is delivered, the others record their alerts."""
         if not alerts:
             return
         rule = self._stored.rule

@@ -1,9 +1,8 @@
-"""Notices on their way: written with what they tell of, claimed by any server, and settled by who claimed last.
+"""The table of notices: written together with their alerts, claimed by any server, settled by the latest claimer.
 
-A claim is a lease: a server that dies leaves the notice to others when it ends. `attempts` grows with each claim and is
-the fence, so what a slow server says of an old claim changes nothing. What a channel is told of one alert comes in
-order: a notice waits for those before it, until they were delivered or given up. Of a group the first is delivered,
-for all of them.
+A claim is a lease: when it ends, other servers may claim the notice. `attempts` grows with each claim and is the fence,
+so a late report about an old claim changes nothing. The notices of one alert reach a channel in order: a notice waits
+until the earlier ones were delivered or given up. Only the first notice of a group is delivered, for the whole group.
 """
 
 from collections.abc import Iterable, Sequence
@@ -18,8 +17,8 @@ from horae.store.base.shelves import Columns
 from horae.store.script import Fetch, ForEach, Insert, Row, Script, Statement
 
 _COLUMNS = "id, letter, namespace, alert, rule, channel, kind, content, state, attempts, created_at"
-# What is told before: of an alert that this letter tells of, too, and not settled yet. An alert begins once, is
-# reminded of, and ends: no clock is asked which of these comes first.
+# A pending notice that must be delivered before: about an alert that this notice is about, too. The order is by kind
+# (an alert begins, is reminded of, and ends) and needs no clock; only reminders are ordered by their time.
 _BEFORE = (
     "SELECT 1 FROM alert_notices m JOIN alert_notices o ON o.alert = m.alert AND o.channel = n.channel"
     " JOIN alert_notices p ON p.id = o.letter WHERE m.letter = n.id AND n.kind <> 'firing' AND p.state = 'pending'"
@@ -35,7 +34,7 @@ CLAIM = Statement(
     f" RETURNING {_COLUMNS}",
 )
 NEXT = Statement("next_alert_notice", "SELECT min(next_at) FROM alert_notices WHERE state = 'pending'")
-# A step of a skip scan: one probe for each channel with something pending, however much that is.
+# A step of a skip scan: one probe for each channel with pending notices, however many there are.
 CHANNEL = Statement(
     "channel_with_notices",
     "SELECT namespace, channel, next_at FROM alert_notices WHERE state = 'pending' AND (namespace, channel) > ($1, $2)"
@@ -77,7 +76,7 @@ _FIELDS = tuple(_COLUMNS.split(", "))
 
 
 class Notice(Struct, frozen=True, kw_only=True):
-    """Something that one channel is to be told of an alert."""
+    """A notice of an alert to one channel. `letter` is the id of the first notice of its group."""
 
     id: UUID
     letter: UUID
@@ -86,14 +85,14 @@ class Notice(Struct, frozen=True, kw_only=True):
     rule: str
     channel: str
     kind: NoticeKind
-    content: str = ""  # JSON, as `features.alerts.model` makes it; none where it is grouped
-    state: NoticeState | Literal["grouped"] = "pending"  # grouped: as the first of its group fares
+    content: str = ""  # JSON, as `features.alerts.model` makes it; empty if grouped
+    state: NoticeState | Literal["grouped"] = "pending"  # grouped: the first of its group has the state
     attempts: int = 0
     created_at: Instant = 0
 
 
 class Waiting(Struct, frozen=True):
-    """A channel with something pending, and when the first of it is due."""
+    """A channel with pending notices; `next_at` is when the first of them is due."""
 
     namespace: int
     channel: str
@@ -101,7 +100,7 @@ class Waiting(Struct, frozen=True):
 
 
 class Delivery(Struct, frozen=True):
-    """How a notice fares."""
+    """The state of the delivery of a notice."""
 
     channel: str
     kind: NoticeKind
@@ -116,7 +115,7 @@ def _notice(row: Row) -> Notice:
 
 
 def put(notices: Iterable[Notice], next_at: Instant, now: Instant) -> Insert:
-    """Write notices; `next_at` is now, or the end of the claim of who tries them itself."""
+    """Write notices; `next_at` is now, or the end of the claim if the writer tries them itself."""
     rows = [
         (
             n.id, n.letter, n.namespace, n.alert, n.rule, n.channel, n.kind, n.content, n.state, n.attempts, next_at,
@@ -128,13 +127,13 @@ def put(notices: Iterable[Notice], next_at: Instant, now: Instant) -> Insert:
 
 
 def claim(namespace: int, channel: str, now: Instant, until: Instant, limit: int) -> Script[list[Notice]]:
-    """Take notices of a channel that are due, earliest first; nobody else is given them before `until`."""
+    """Claim due notices of a channel, earliest first; no other server can claim them before `until`."""
     rows = yield Fetch(CLAIM, (now, until, limit, namespace, channel))
     return sorted((_notice(row) for row in rows), key=lambda notice: notice.id)
 
 
 def channels(limit: int) -> Script[list[Waiting]]:
-    """Channels with something pending."""
+    """Return the channels with pending notices."""
     found: list[Waiting] = []
     after = (0, "")
     while len(found) < limit and (rows := (yield Fetch(CHANNEL, after))):
@@ -144,25 +143,25 @@ def channels(limit: int) -> Script[list[Waiting]]:
 
 
 def next_due() -> Script[Instant | None]:
-    """When the earliest notice is due, or its claim ends."""
+    """Return when the earliest pending notice is due, or its claim ends."""
     rows = yield Fetch(NEXT)
     at: Instant | None = rows[0][0]
     return at
 
 
 def settle(notice: Notice, state: NoticeState, next_at: Instant, error: str, done_at: Instant | None) -> Script[bool]:
-    """Say what a try came to; false when somebody else has claimed it since, and then it changes nothing."""
+    """Record the outcome of a try; return false, and change nothing, if the notice was claimed again since."""
     told = (notice.id, notice.attempts, state, next_at, error[:MOST_ERROR], done_at)
     return bool((yield Fetch(SETTLE, told)))
 
 
 def give_up(namespace: int, channel: str, why: str, now: Instant) -> Script[None]:
-    """Whatever is pending for a channel never gets there."""
+    """Mark all pending notices of a channel as failed."""
     yield Fetch(GIVE_UP, (namespace, channel, why, now))
 
 
 def heard(alerts: Sequence[UUID]) -> Script[dict[UUID, set[str]]]:
-    """Which channels were to be told of alerts; of those of which some were."""
+    """Return the channels that got notices of each alert; alerts without any are left out."""
     found: dict[UUID, set[str]] = {}
     for alert, channel in (yield ForEach(HEARD, (("alert", "uuid"),), [(id,) for id in sorted(alerts)])):
         found.setdefault(alert, set()).add(channel)
@@ -170,7 +169,7 @@ def heard(alerts: Sequence[UUID]) -> Script[dict[UUID, set[str]]]:
 
 
 def of_alerts(ids: Sequence[UUID]) -> Script[dict[UUID, list[Delivery]]]:
-    """How the newest notices of alerts fare, oldest first."""
+    """Return the deliveries of the newest notices of alerts, oldest first."""
     found: dict[UUID, list[Delivery]] = {id: [] for id in ids}
     rows = yield ForEach(OF_ALERTS, (("alert", "uuid"),), [(id,) for id in ids])
     for alert, *rest, _ in sorted(rows, key=lambda row: row[-1]):
@@ -179,5 +178,5 @@ def of_alerts(ids: Sequence[UUID]) -> Script[dict[UUID, list[Delivery]]]:
 
 
 def forget(before: Instant, limit: int) -> Script[int]:
-    """Forget notices that were settled before an instant; how many."""
+    """Delete notices that were settled before an instant; return how many."""
     return len((yield Fetch(FORGET, (before, limit))))

@@ -1,4 +1,4 @@
-"""Alert rules and channels: written, read, paused and removed; and what is sealed of channels."""
+"""The tables of alert rules and channels, with the sealed parts of channels."""
 
 from collections.abc import Iterable, Sequence
 from typing import Any
@@ -39,7 +39,7 @@ SET_PACE = Statement(
     "set_alert_rule_pace", "UPDATE alert_rules SET pace = $3, unsaid = $4 WHERE namespace = $1 AND name = $2"
 )
 DELETE_RULE = Statement("delete_alert_rule", "DELETE FROM alert_rules WHERE namespace = $1 AND name = $2")
-# What nobody looks after any more is over, and nobody is told.
+# The alerts of a paused or deleted rule end without notices.
 END_OPEN = Statement(
     "end_alerts_of_rule",
     "UPDATE alerts SET state = 'recovered', recovered_at = $3, last_at = $3"
@@ -78,7 +78,7 @@ PAGE = 500
 
 
 class Kept(Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """What is kept of a channel in the open, with the names of the secrets that the sealed part refers to."""
+    """The unsealed part of a channel, with the names of the secrets that the sealed part refers to."""
 
     kind: ChannelKind
     description: str = ""
@@ -91,7 +91,7 @@ _channel = msgspec.json.Decoder(Kept).decode
 
 
 class StoredRule(Struct, frozen=True, kw_only=True):
-    """A rule as it is kept."""
+    """A rule as it is stored."""
 
     namespace: int
     name: str
@@ -105,7 +105,7 @@ class StoredRule(Struct, frozen=True, kw_only=True):
 
 
 class StoredChannel(Struct, frozen=True, kw_only=True):
-    """A channel as it is kept: what is secret of it is sealed."""
+    """A channel as it is stored, with its secret fields sealed."""
 
     namespace: int
     name: str
@@ -117,12 +117,12 @@ class StoredChannel(Struct, frozen=True, kw_only=True):
     updated_at: Instant
 
     def whole(self, private: bytes) -> AnyChannel:
-        """Return the channel, given its sealed part, opened."""
+        """Return the channel, given its opened sealed part."""
         return whole(self.channel.kind, self.channel.description, self.channel.public, msgspec.json.decode(private))
 
 
 def sealed_part(channel: AnyChannel) -> bytes:
-    """Return what is to be sealed of a channel."""
+    """Return the part of a channel to seal."""
     return msgspec.json.encode(private_part(channel))
 
 
@@ -143,28 +143,28 @@ def _stored(row: Row) -> StoredChannel:
 
 
 def lock(namespace: int) -> Script[None]:
-    """Lock the rules and channels of a namespace, so that a channel is there as long as a rule names it."""
+    """Lock the rules and channels of a namespace, so that a channel exists as long as a rule names it."""
     yield from locks.take(f"alerts:{namespace}", shared=locks.of_namespace(namespace))
 
 
 def rule(namespace: int, name: str, *, lock: bool = False) -> Script[StoredRule | None]:
-    """A rule; who changes its alerts, too, locks it before these."""
+    """Return a rule. A transaction that also changes its alerts must lock the rule before them."""
     rows = yield Fetch(LOCK_RULE if lock else RULE, (namespace, name))
     return read_rule(rows[0]) if rows else None
 
 
 def rules(namespace: int, after: str, limit: int) -> Script[list[StoredRule]]:
-    """Rules by name."""
+    """Return a page of rules, ordered by name."""
     return [read_rule(row) for row in (yield Fetch(RULES, (namespace, after, limit)))]
 
 
 def active(after: tuple[int, str], limit: int = PAGE) -> Script[list[StoredRule]]:
-    """Rules of all namespaces that are to be looked at, in pages."""
+    """Return a page of the active rules of all namespaces."""
     return [read_rule(row) for row in (yield Fetch(ACTIVE, (*after, limit)))]
 
 
 def put_rule(namespace: int, name: str, rule: AnyRule, now: Instant) -> Script[StoredRule]:
-    """Write a rule; the caller holds the lock."""
+    """Write a rule. The caller holds the lock."""
     yield Fetch(PUT_RULE, (namespace, name, msgspec.json.encode(rule).decode(), now))
     return read_rule((yield Fetch(RULE, (namespace, name)))[0])
 
@@ -174,7 +174,7 @@ def set_rule_state(namespace: int, name: str, state: RuleState, now: Instant) ->
 
 
 def end_open(namespace: int, name: str, now: Instant) -> Script[list[Row]]:
-    """End the open alerts of a rule; nobody is told."""
+    """End the firing alerts of a rule, without notices."""
     return (yield Fetch(END_OPEN, (namespace, name, now)))
 
 
@@ -183,24 +183,24 @@ def delete_rule(namespace: int, name: str) -> Script[None]:
 
 
 def channels(namespace: int, names: Iterable[str]) -> Script[dict[str, StoredChannel]]:
-    """Channels by name; those that are not there are left out."""
+    """Return the channels that exist, by name."""
     columns: Columns = (("namespace", "int"), ("name", "text"))
     rows = yield ForEach(CHANNELS, columns, [(namespace, name) for name in sorted(set(names))])
     return {row[1]: _stored(row) for row in rows}
 
 
 def channel_page(namespace: int, after: str, limit: int) -> Script[list[StoredChannel]]:
-    """Channels by name."""
+    """Return a page of channels, ordered by name."""
     return [_stored(row) for row in (yield Fetch(CHANNEL_PAGE, (namespace, after, limit)))]
 
 
 def all_channels(after: tuple[int, str]) -> Script[list[StoredChannel]]:
-    """Channels of all namespaces, in pages."""
+    """Return a page of the channels of all namespaces."""
     return [_stored(row) for row in (yield Fetch(ALL_CHANNELS, (*after, PAGE)))]
 
 
 def put_channel(namespace: int, name: str, channel: AnyChannel, sealed: bytes, now: Instant) -> Script[StoredChannel]:
-    """Write a channel; the caller holds the lock."""
+    """Write a channel. The caller holds the lock."""
     spec = Kept(kind=channel.kind, description=channel.description, public=open_part(channel), uses=channel.references)
     told = msgspec.json.encode(shown(channel)).decode()
     yield Fetch(PUT_CHANNEL, (namespace, name, msgspec.json.encode(spec).decode(), sealed, told, now))
@@ -208,7 +208,7 @@ def put_channel(namespace: int, name: str, channel: AnyChannel, sealed: bytes, n
 
 
 def reseal(channel: StoredChannel, sealed: bytes) -> Script[bool]:
-    """Seal the same anew; false when it was changed meanwhile."""
+    """Replace the sealed part of a channel; return false if the channel has changed meanwhile."""
     return bool((yield Fetch(RESEAL, (channel.namespace, channel.name, channel.sealed, sealed))))
 
 
@@ -217,12 +217,12 @@ def delete_channel(namespace: int, name: str) -> Script[None]:
 
 
 def channels_using(namespace: int, secret: str) -> Script[list[str]]:
-    """The channels that refer to a secret."""
+    """Return the channels that refer to a secret."""
     rows = yield Fetch(USING, (namespace, f'%"{secret}"%'))
     return [name for name, spec in rows if secret in _channel(spec).uses]
 
 
 def rules_naming(namespace: int, channel: str) -> Script[Sequence[str]]:
-    """The rules that tell a channel."""
+    """Return the rules that notify a channel."""
     rows = yield Fetch(ALL_SPECS, (namespace,))
     return [name for name, spec in rows if channel in _rule(spec).channels]

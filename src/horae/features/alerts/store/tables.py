@@ -1,4 +1,4 @@
-"""Alerts: rules, channels, what was found by rules, and notices that are on their way."""
+"""The tables of alert rules, channels, alerts and notices."""
 
 from sqlalchemy import Index
 
@@ -11,8 +11,8 @@ alert_rules = table(
     col("spec", TEXT),
     col("state", TEXT),  # active or paused
     col("revision", INT),  # grows with each change
-    col("pace", BIG, "0"),  # where its notices stand to its rate
-    col("unsaid", INT, "0"),  # alerts that came and went while its rate had no room, since it told something
+    col("pace", BIG, "0"),  # the state of the rate limit of its notices
+    col("unsaid", INT, "0"),  # alerts that opened and ended while the rate had no room, since the last notice
     col("created_at", BIG),
     col("updated_at", BIG),
     small=True,
@@ -23,8 +23,8 @@ alert_channels = table(
     key("namespace", INT),
     key("name", TEXT),
     col("spec", TEXT),
-    col("sealed", BYTES),  # what is secret of it
-    col("shown", TEXT),  # what of that may be shown
+    col("sealed", BYTES),  # its secret fields
+    col("shown", TEXT),  # its receivers without secrets
     col("revision", INT),
     col("created_at", BIG),
     col("updated_at", BIG),
@@ -49,7 +49,7 @@ alerts = table(
     opt("notified_at", BIG),  # NULL while the rule's rate has no room
     opt("acknowledged_at", BIG),
     col("acknowledged_by", TEXT, "''"),
-    # The one that counts: two servers that look at once open one alert.
+    # The guarantee: two servers that evaluate a rule at once open one alert.
     partial("alerts_open", "namespace", "rule", "subject", where="state = 'firing'", unique=True),
     partial("alerts_firing", "namespace", "id", where="state = 'firing'"),
     partial("alerts_over", "recovered_at", where="recovered_at IS NOT NULL"),
@@ -60,17 +60,17 @@ alerts = table(
 alert_notices = table(
     "alert_notices",
     key("id", ID),
-    # What it is delivered with: itself, or the first of a group. Receivers know that by its id, however often it comes.
+    # The notice that is delivered for it: itself, or the first of its group. Receivers detect repeats by this id.
     col("letter", ID),
     col("namespace", INT),
     opt("alert", ID),  # NULL for a test
     col("rule", TEXT),
     col("channel", TEXT),
     col("kind", TEXT),  # firing, reminder, recovered, forgotten or test
-    col("content", TEXT),  # of the whole letter
-    col("state", TEXT),  # pending, delivered or failed; grouped where the first of the group says how it fares
+    col("content", TEXT),  # the content of the whole group; empty in all but its first notice
+    col("state", TEXT),  # pending, delivered or failed; grouped: the first of the group has the state
     col("attempts", INT),  # claims so far: the fencing token
-    col("next_at", BIG),  # when it is tried, or taken from a server that does not answer for it
+    col("next_at", BIG),  # when it may be claimed: the next try, or the end of the present claim
     col("last_error", TEXT, "''"),
     col("created_at", BIG),
     opt("done_at", BIG),
