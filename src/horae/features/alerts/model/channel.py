@@ -40,7 +40,7 @@ class ChannelField(Field):
 
 
 class Channel(Struct, frozen=True, kw_only=True, omit_defaults=True, tag_field="kind"):
-    """The fields of all kinds of channels, secret fields included. A channel is stored in two parts: see `open_part`."""
+    """The fields of all kinds of channels, with their secrets. A channel is stored in two parts: see `open_part`."""
 
     description: Annotated[str, ChannelField(Text(4096), "Whom it reaches.")] = ""
 
@@ -211,7 +211,7 @@ def _leads_elsewhere(channel: AnyChannel, before: Channel) -> bool:
 
 
 def shown(channel: AnyChannel) -> dict[str, Any]:
-    """Return the receivers of a channel without secrets. Only the origin of a URL is shown: its path may be a credential."""
+    """Return the receivers of a channel without secrets. Of a URL only the origin: its path may be a credential."""
     match channel:
         case Webhook():
             return {"url": _origin(channel.url), "headers": sorted(channel.headers)}

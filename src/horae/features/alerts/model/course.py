@@ -89,7 +89,7 @@ def course(
 
 
 def notices(count: int, room: int) -> int:
-    """Return the number of notices for `count` alerts: one for each if they are few and there is room, otherwise one."""
+    """Return the number of notices for `count` alerts: one each if they are few and there is room, otherwise one."""
     return count if count <= min(FEW, room) else 1
 
 

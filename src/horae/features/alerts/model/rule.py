@@ -36,7 +36,7 @@ def _after(help: str, usual: Micros, name: str = "", least: Micros = SECOND, mos
 
 
 class Rule(Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True, tag_field="kind"):
-    """The fields of all kinds of rules. Stored rules use the attribute names, and contain every field without default."""
+    """The fields of all kinds of rules. Stored rules use the attribute names, and have all fields without default."""
 
     subject: ClassVar[Subject]
     subjects: tuple[str, ...] = ("*",)  # names, or patterns with * and ?

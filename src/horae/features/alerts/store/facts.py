@@ -209,7 +209,7 @@ def named(namespace: int, rule: Rule) -> Script[list[tuple[Named, Instant]]]:
 
 
 def failed_of_newest(jobs: Iterable[UUID], count: int) -> Script[set[UUID]]:
-    """Return the jobs with a failure among their newest slices; enough slices are read for `count` failures in a row."""
+    """Return the jobs with a failure among their newest slices: enough slices for `count` failures in a row."""
     given = [(job,) for job in sorted(set(jobs))]
     rows = (yield ForEach(FAILED, (("job", "uuid"),), given, (_slices(count),))) if given else []
     return {row[0] for row in rows}

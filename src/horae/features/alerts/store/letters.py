@@ -1,4 +1,4 @@
-"""The notices of an evaluation's changes, for each channel: one notice per alert if they are few, one for all if many."""
+"""The notices of the changes of an evaluation, for each channel: a few alerts get one each, many share one."""
 
 from collections.abc import Callable, Mapping, Sequence
 from uuid import UUID
@@ -77,7 +77,7 @@ class Letters:
             self._write(kind, some, channel)
 
     def _write(self, kind: NoticeKind, alerts: Sequence[Alert], channel: str, beyond: int = 0, unsaid: int = 0) -> None:
-        """Write the notices of one group: the first has the content and is delivered, the others record their alerts."""
+        """Write the notices of a group: the first has the content and is delivered, the others record their alerts."""
         if not alerts:
             return
         rule = self._stored.rule
