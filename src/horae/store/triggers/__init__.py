@@ -1,1 +1,1 @@
-"""Scripts of triggers: fires, the ledger, turns and calendars."""
+"""Transactions of triggers: fires, the ledger, turns and calendars."""

@@ -1,7 +1,7 @@
-"""Audit of the ledger: every nominal fire that a trigger has decided is covered by exactly one row.
+"""Audit of the ledger: each nominal fire that a trigger has decided is covered by exactly one row.
 
-Nominal fires are computed anew from the versions of triggers; runs of them are counted by days, so that an audit costs
-what it reads.
+Nominal fires are computed anew from the versions of triggers. Runs of fires are counted by days, so the cost of an
+audit depends on the rows that it reads.
 """
 
 from collections import Counter
@@ -23,8 +23,8 @@ from horae.store.triggers.ledger import VERSIONS, StoredVersion, read_version
 from horae.store.triggers.triggers import describe_error
 
 PAGE = 1000
-MOST = 100  # findings that are named, and instants
-LATE: Micros = 300 * SECOND  # what is still undecided after that, though nothing keeps it, was left out
+MAX_FINDINGS = 100  # findings in a report, and instants in all of them together
+LATE: Micros = 300 * SECOND  # a due fire that is still undecided after this time was left out
 FIRST = UUID(int=0)
 
 TRIGGERS = Statement("audit_triggers", f"{VERSIONS} WHERE g.id > $1 ORDER BY g.id LIMIT $2")
@@ -37,8 +37,10 @@ Kind = Literal["uncovered", "doubled", "invented", "undecidable"]
 
 
 class FireFinding(Struct, frozen=True):
-    """Nominal fires from `first` to `last` that no row covers, that two cover, that a row names in vain, or that a
-    trigger which cannot be decided leaves unknown. How many they are, and the first instants, are told when asked for.
+    """Nominal fires from `first` to `last` that no row covers, that two rows cover, that a row names although they do
+    not exist, or that are unknown because their trigger cannot be decided.
+
+    `fires` (their number) and `instants` (the first of them) are filled only by `audit_job`.
     """
 
     kind: Kind
@@ -52,16 +54,16 @@ class FireFinding(Struct, frozen=True):
 
 
 class FireReport(Struct):
-    """How many triggers and rows were looked at, what became of how many fires, and what is wrong."""
+    """Numbers of triggers and rows that were checked, the dispositions of fires, and the findings."""
 
     triggers: int = 0
     rows: int = 0
     dispositions: Counter[str] = field(default_factory=Counter)
-    undecided: int = 0  # fires whose time has come and that nobody has decided yet, as while a trigger is paused
+    undecided: int = 0  # due fires that no server has decided yet, for example while a trigger is paused
     known_from: Instant = 0
     findings: list[FireFinding] = []
-    unnamed: int = 0  # fires of findings beyond those that are named
-    zones: list[tuple[str, Instant]] = []  # other versions of the zones' rules that were in force, and until when
+    unnamed: int = 0  # fires of findings that are not in `instants`
+    zones: list[tuple[str, Instant]] = []  # earlier versions of the time zone rules, each with the end of its use
 
     @property
     def fires(self) -> int:
@@ -69,20 +71,20 @@ class FireReport(Struct):
 
 
 def audit_fires(known_from: Instant = 0) -> Script[FireReport]:
-    """Audit every trigger's ledger; nothing is expected of fires that it has forgotten, or before `known_from`."""
+    """Audit the ledger of every trigger, except fires that the ledger has forgotten and fires before `known_from`."""
     known_from = max(known_from, (yield from ledger.known_from()))
     report = FireReport(known_from=known_from)
     after = FIRST
     while rows := (yield Fetch(TRIGGERS, (after, PAGE))):
         for row in rows:
             found = yield from _audit_row(row, known_from, None, report)
-            report.findings += found[: MOST - len(report.findings)]
+            report.findings += found[: MAX_FINDINGS - len(report.findings)]
         after = rows[-1][0]
     return report
 
 
 def audit_job(job: UUID, trigger: str | None, since: Instant, until: Instant, now: Instant) -> Script[FireReport]:
-    """Audit a job's fires in [since, until), as far back as the ledger knows, and name what is wrong."""
+    """Audit a job's fires in [since, until), as far back as the ledger reaches, and list the first wrong instants."""
     known_from = yield from ledger.known_from()
     report = FireReport(known_from=known_from)
     rows = [row for row in (yield Fetch(ledger.OF_JOB, (job,))) if trigger in (None, row[1])]
@@ -96,13 +98,13 @@ def audit_job(job: UUID, trigger: str | None, since: Instant, until: Instant, no
 
 
 def _is_zoned(row: Row) -> bool:
-    return '"timezone"' in row[2]  # the API's spelling; UTC is left out
+    return '"timezone"' in row[2]  # a definition in UTC has no such field
 
 
 def _audit_row(
     row: Row, since: Instant, within: tuple[Span, Instant] | None, report: FireReport
 ) -> Script[list[FireFinding]]:
-    """What is wrong with one version's ledger: all of it from `since` on, or what lies within a span."""
+    """Return the findings in one version's ledger: all from `since` on, or only those within a span."""
     try:
         found = read_version(row)
         if not isinstance(found.version.trigger, Timed):
@@ -117,7 +119,7 @@ def _audit_row(
 
 
 def _expected(found: StoredVersion, span: Span, now: Instant, report: FireReport) -> Instant:
-    """Up to when fires have to be covered; what is undecided beyond that is counted."""
+    """Return the instant up to which fires have to be covered, and count undecided fires after it."""
     version, through = found.version, min(found.version.through, span.last)
     if not found.live or found.spent or through == span.last:
         return through
@@ -131,7 +133,7 @@ def _expected(found: StoredVersion, span: Span, now: Instant, report: FireReport
 def _audit_version(
     version: TriggerVersion, since: Instant, until: Instant, report: FireReport
 ) -> Script[list[FireFinding]]:
-    """Read a version's rows that reach into [since, until] and check what they cover."""
+    """Read a version's rows that overlap [since, until] and check their coverage."""
     report.triggers += 1
     coverage = Coverage(version.trigger, version.rules, version.after, since, until)
     last = since - 1
@@ -159,15 +161,15 @@ def _finding(version: TriggerVersion, flaw: Flaw) -> FireFinding:
 
 
 def _name(report: FireReport, row: Row, finding: FireFinding) -> None:
-    """Add a finding with its first instants, as long as few enough are named."""
-    room = MOST - sum(max(1, len(found.instants)) for found in report.findings)
+    """Add a finding with its first instants, as long as the report has room."""
+    room = MAX_FINDINGS - sum(max(1, len(found.instants)) for found in report.findings)
     if finding.kind == "undecidable":
         report.findings.append(finding)
         return
     version = read_version(row).version
     span = Span(finding.first, finding.last)
     instants, fires = name_fires(version.trigger, version.rules, span, max(0, room))
-    if not fires:  # invented, or what a clock change took
+    if not fires:  # an invented fire, or one that a clock change removed
         instants, fires = [finding.first][:room], 1
     report.unnamed += max(0, fires - len(instants))
     if instants:

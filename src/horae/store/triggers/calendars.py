@@ -1,7 +1,9 @@
-"""Calendars: named, in versions that are each valid for a time. A deleted one keeps its versions and frees its name.
+"""Calendars: each has a name and versions, and each version is valid for a time. A deleted calendar keeps its versions
+and frees its name.
 
-A change holds the namespace's lock on calendars, as does whoever makes a trigger that goes by one: so what a trigger or
-another calendar refers to is there. What was compiled once is kept as long as its rows are the same.
+A change of a calendar holds the namespace's lock on calendars, and so does the creation of a trigger that uses one:
+therefore every calendar that a trigger or another calendar refers to exists. Compiled calendars are cached as long as
+their rows stay the same.
 """
 
 from collections.abc import Collection, Iterable, Sequence
@@ -82,11 +84,11 @@ WAKE = Statement(
 )
 DROP_USES = Statement("drop_calendar_uses", "DELETE FROM calendar_triggers WHERE trigger_id = $1")
 NAMES: Columns = (("namespace", "int"), ("name", "text"))
-MAX_LEVELS = 10  # of references, more than a calendar may have
+MAX_LEVELS = 10  # depth of references; more than a calendar may have
 
 
 class StoredCalendar(Struct, frozen=True, kw_only=True):
-    """One version of a calendar as it is kept; `definition` is in the API's spelling."""
+    """One version of a calendar as it is stored; `definition` is JSON as in the API."""
 
     name: str
     version: int
@@ -114,34 +116,34 @@ def _stored(row: Row) -> StoredCalendar:
 
 
 def find(namespace: int, name: str, at: Instant | None = None) -> Script[StoredCalendar | None]:
-    """A calendar as it is, or as it was at an instant."""
+    """Return the present version of a calendar, or the version that was valid at an instant."""
     rows = yield Fetch(PRESENT, (namespace, name)) if at is None else Fetch(AT, (namespace, name, at))
     return _stored(rows[0]) if rows else None
 
 
 def page(namespace: int, after: str, limit: int) -> Script[list[StoredCalendar]]:
-    """Calendars in the order of their names."""
+    """Return a page of calendars in the order of their names."""
     rows = yield Fetch(PAGE, (namespace, after, limit))
     return [_stored(row) for row in rows]
 
 
 def versions(namespace: int, name: str) -> Script[list[StoredCalendar]]:
-    """All versions of a name, newest first, also those of a calendar that was deleted."""
+    """Return all versions of a name, newest first, deleted calendars included."""
     rows = yield Fetch(VERSIONS, (namespace, name))
     return [_stored(row) for row in rows]
 
 
 def definitions(namespace: int) -> Script[dict[str, Times]]:
-    """Every calendar of a namespace as it is."""
+    """Return every present calendar of a namespace."""
     rows = yield Fetch(ALL, (namespace,))
     return {name: _times(definition) for name, definition in rows}
 
 
 def put(namespace: int, name: str, definition: str, description: str, now: Instant) -> Script[int]:
-    """Write the next version, valid from now on; its number. The caller holds the lock."""
+    """Write the next version, valid from now on, and return its number. The caller holds the lock."""
     rows = yield Fetch(LAST, (namespace, name))
     version = rows[0][0] + 1 if rows else 1
-    # A version is valid for some time, even if the clock was set back.
+    # Each version is valid for at least a moment, even if the clock was set back.
     begin = max(now, *(instant + 1 for instant in rows[0][1:] if instant is not None)) if rows else now
     yield Fetch(END, (namespace, name, begin))
     yield Fetch(ADD, (namespace, name, version, definition, description, begin))
@@ -149,32 +151,32 @@ def put(namespace: int, name: str, definition: str, description: str, now: Insta
 
 
 def delete(namespace: int, name: str, now: Instant) -> Script[None]:
-    """The present version ends; the caller holds the lock."""
+    """End the present version. The caller holds the lock."""
     rows = yield Fetch(LAST, (namespace, name))
     yield Fetch(END, (namespace, name, max(now, rows[0][1] + 1)))
 
 
 def triggers_of(namespace: int, name: str, limit: int) -> Script[list[tuple[str, str]]]:
-    """Which triggers go by a calendar: job and trigger, by name."""
+    """Return the triggers that use a calendar, as (job, trigger) in the order of names."""
     rows = yield Fetch(TRIGGERS, (namespace, name, limit))
     return [(job, trigger) for job, trigger in rows]
 
 
 def wake(namespace: int, names: Collection[str], now: Instant) -> Script[int]:
-    """Let the timers whose fires these calendars advance be looked at now: whoever fires next decides them anew.
+    """Make timers due now whose next fire these calendars may advance; the next firing decides them anew.
 
-    All others are looked at when their fires come. Nothing else of a timer changes, so nothing is decided twice; a
-    paused trigger sleeps on, as does one without fires left, which has nothing to decide.
+    Other timers are decided when their next fire is due. No other column of a timer changes, so nothing is decided
+    twice. Paused triggers and triggers without fires left stay as they are.
     """
     rows = yield ForEach(TIMERS, NAMES, [(namespace, name) for name in sorted(names)], (now,))
-    ids = sorted({row[0] for row in rows})
-    if ids:
-        yield ForEach(WAKE, (("trigger_id", "uuid"),), [(id,) for id in ids], (now,))
-    return len(ids)
+    timer_ids = sorted({row[0] for row in rows})
+    if timer_ids:
+        yield ForEach(WAKE, (("trigger_id", "uuid"),), [(timer_id,) for timer_id in timer_ids], (now,))
+    return len(timer_ids)
 
 
 def use(namespace: int, names: Iterable[str], trigger: UUID, outside: str) -> Script[list[str]]:
-    """Note that a trigger goes by these calendars; those that are not there are told. The caller holds the lock."""
+    """Record that a trigger uses these calendars, or return the names that do not exist. The caller holds the lock."""
     wanted = sorted(set(names))
     rows = yield ForEach(SINCE, NAMES, [(namespace, name) for name in wanted], (FOREVER,))
     missing = sorted({*wanted} - {row[1] for row in rows})
@@ -184,11 +186,11 @@ def use(namespace: int, names: Iterable[str], trigger: UUID, outside: str) -> Sc
     return missing
 
 
-FOREVER: Instant = 1 << 62  # only present versions are valid then
+FOREVER: Instant = 1 << 62  # an instant at which only present versions are valid
 
 
 def drop_uses(trigger: UUID) -> Script[None]:
-    """A trigger that has ended goes by no calendar."""
+    """Delete the uses of a trigger that has ended."""
     yield Fetch(DROP_USES, (trigger,))
 
 
@@ -196,19 +198,22 @@ CalendarNames = tuple[int, tuple[str, ...]]  # a namespace and the names of cale
 
 
 def compiled(wanted: Collection[CalendarNames], since: Instant) -> Script[dict[CalendarNames, Calendar]]:
-    """Calendars that judge each instant after `since` by the versions valid then. One that is not there is left out."""
+    """Return calendars that judge each instant after `since` by the version valid at that instant.
+
+    Calendars that do not exist are left out.
+    """
     rows = yield from _closure({(namespace, name) for namespace, names in wanted for name in names}, since)
     found: dict[CalendarNames, Calendar] = {}
     for namespace, names in wanted:
         own = _reached(names, [row for row in rows if row[0] == namespace])
         if {*names} <= {row[1] for row in own}:
-            with suppress(HoraeError):  # a reference that leads nowhere keeps no other trigger from firing
+            with suppress(HoraeError):  # a broken reference must not stop other triggers from firing
                 found[namespace, names] = _compiled(names, own)
     return found
 
 
 def _reached(names: tuple[str, ...], rows: Sequence[Row]) -> tuple[Row, ...]:
-    """Those of the rows that these calendars need, so that equal calendars are equal keys of what is kept."""
+    """Return the rows that these calendars need and no others, so that equal calendars have equal cache keys."""
     reached: set[str] = set()
     wanted = {*names}
     while not wanted <= reached:
@@ -218,7 +223,7 @@ def _reached(names: tuple[str, ...], rows: Sequence[Row]) -> tuple[Row, ...]:
 
 
 def _closure(wanted: set[tuple[int, str]], since: Instant) -> Script[list[Row]]:
-    """The rows of these calendars and of all they refer to, a statement a level."""
+    """Return the rows of these calendars and of all calendars that they refer to, with one statement per level."""
     known: set[tuple[int, str]] = set()
     found: list[Row] = []
     for _ in range(MAX_LEVELS):

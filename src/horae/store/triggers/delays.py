@@ -1,6 +1,6 @@
-"""Delays: what keeps an execution from starting that a fire or an event has made, as the ledger tells it.
+"""Delays: reasons why executions started by fires or events cannot run yet, written to the ledger.
 
-A queue that is held, a circuit that is not closed, a quota that had no room when the fire was due.
+A reason is a queue with a hold, a circuit that is not closed, or a quota that had no room when the fire was due.
 """
 
 from collections.abc import Mapping
@@ -10,12 +10,12 @@ from horae.model.admission.keys import keys_of
 from horae.model.executions.parcel import Envelope
 from horae.model.triggers.decisions.decide import LedgerRun
 
-Delays = Mapping[int | UUID | tuple[UUID, str], str]  # of queues, of jobs and of keys of their circuits, in words
+Delays = Mapping[int | UUID | tuple[UUID, str], str]  # (queue, job, or job and circuit key) -> reason as text
 NO_DELAYS: Delays = {}
 
 
 def delay_of(delays: Delays, envelope: Envelope) -> str | None:
-    """What an execution waits for, if anything delays it."""
+    """Return the reason why an execution cannot start yet, if there is one."""
     if not delays:
         return None
     found = delays.get(envelope.queue) or delays.get(envelope.job)
@@ -25,9 +25,10 @@ def delay_of(delays: Delays, envelope: Envelope) -> str | None:
 
 
 def cause_of(run: LedgerRun, delay: str | None, waited: str | None) -> str:
-    """The cause of a run of fires, with what delays their executions and what they waited for before they were decided.
+    """Return the cause of a run of fires for the ledger, with the delay of its executions and the earlier wait for
+    room.
 
-    What is skipped for the execution before it may be so because that one is delayed.
+    A fire that is skipped because an earlier execution has not ended may be skipped because that execution is delayed.
     """
     late = f"waited for room: {waited.rstrip('.')}" if waited else None
     if run.disposition == "fired" and (late or delay):

@@ -1,4 +1,4 @@
-"""Due: timers whose time has come, locked, and read with what their executions need."""
+"""Due timers: locked, and read with the definitions and jobs that their executions need."""
 
 from collections.abc import Sequence
 from uuid import UUID
@@ -12,7 +12,7 @@ from horae.store.script import Among, Fetch, Rows, Script, Statement
 from horae.store.triggers.targets import OF_JOBS, Target, read_target, with_choices
 from horae.store.triggers.triggers import Timer, describe_error, read_timer
 
-# Nothing is joined: whatever a planner believes of other tables, this is one walk along the index, done once.
+# No join: whatever statistics the planner has, this stays a single index scan.
 DUE = Statement(
     "due_timers",
     "SELECT t.trigger_id, t.job, t.next_fire_at, t.decided_through, t.last_execution, t.fired, t.moved_to FROM timers t"
@@ -29,43 +29,43 @@ WAITED = Statement(
     "waited_timers",
     "SELECT t.trigger_id, t.trouble FROM timers t WHERE t.trigger_id = ANY($1) AND t.trouble IS NOT NULL",
 )
-NEXT = 2  # where a due timer's own instant is
+NEXT = 2  # the index of the column next_fire_at
 
-Mark = tuple[Instant, UUID]  # a timer's place in the order in which they are due
+Mark = tuple[Instant, UUID]  # a timer's position in the order of due times
 FIRST: Mark = (LONG_AGO, UUID(int=0))
 
 
 class Trouble(Struct, frozen=True):
-    """A trigger that could not be decided, and why."""
+    """A trigger that could not be decided, and the reason."""
 
     trigger: UUID
     job: UUID
     reason: str
-    costly: bool = False  # an expression of the job takes too much work, and will again
+    costly: bool = False  # an expression of the job takes too much work, and will do so again
 
 
 class DueTimer(Struct, frozen=True, gc=False):
-    """A due timer with what its executions need."""
+    """A due timer and the job that it fires."""
 
     timer: Timer
     target: Target
 
 
 def lock_due(low: Mark, now: Instant, limit: int) -> Script[Rows]:
-    """Lock timers that are due, from a mark on; those that others hold are passed over."""
+    """Lock due timers from a mark on; skip those that other transactions hold."""
     return (yield Fetch(DUE, (*low, now, limit)))
 
 
 def last_of(rows: Rows) -> Mark:
-    """The mark of the last of the timers."""
+    """Return the mark of the last of the timers."""
     last = max(rows, key=lambda row: (row[NEXT], row[0].int))
     return last[NEXT], last[0]
 
 
 def read_due(rows: Rows, troubles: list[Trouble]) -> Script[list[DueTimer]]:
-    """The timers with what defines them and the jobs that they fire, each of these read once.
+    """Read the definitions of locked timers and their jobs, each definition and job once.
 
-    Whoever changes what defines a timer waits for it.
+    A transaction that changes a definition has to wait for the lock of its timer.
     """
     definitions = {row[0]: row for row in (yield Among(DEFINITIONS, [row[0] for row in rows]))}
     jobs = yield Among(OF_JOBS, list(dict.fromkeys(row[1] for row in rows)))
@@ -89,24 +89,24 @@ def read_due(rows: Rows, troubles: list[Trouble]) -> Script[list[DueTimer]]:
 
 
 def still_live(due: Sequence[DueTimer]) -> Script[set[UUID]]:
-    """Which of the timers' last executions have not ended."""
+    """Return the last executions of these timers that have not ended."""
     last = {d.timer.last_execution for d in due if d.timer.last_execution and d.timer.rules.overlap != "allow"}
     return (yield from live_among(last)) if last else set()
 
 
-def earlier_troubles(ids: Sequence[UUID]) -> Script[dict[UUID, str]]:
-    """Which of these locked timers could not be decided before, and why."""
-    return dict((yield Among(WAITED, ids))) if ids else {}
+def earlier_troubles(triggers: Sequence[UUID]) -> Script[dict[UUID, str]]:
+    """Return the recorded trouble of those locked timers that could not be decided before."""
+    return dict((yield Among(WAITED, triggers))) if triggers else {}
 
 
 def count_troubled() -> Script[int]:
-    """How many triggers cannot be decided."""
+    """Count the triggers that cannot be decided."""
     rows = yield Fetch(TROUBLED)
     return int(rows[0][0])
 
 
 def next_fire_at(low: Mark) -> Script[Instant | None]:
-    """When the earliest timer from a mark on is due."""
+    """Return the time at which the earliest timer from a mark on is due."""
     rows = yield Fetch(NEXT_FIRE, (low[0],))
     value: Instant | None = rows[0][0]
     return value

@@ -1,7 +1,7 @@
-"""Fire: due timers are decided, each nominal fire once.
+"""Fires of due timers: each nominal fire is decided once.
 
-The timer's row is locked, and `decided_through` advanced, in the transaction that records the fires and inserts their
-parcels.
+The transaction that records the fires and inserts their parcels also locks the timer's row and advances its
+`decided_through`.
 """
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
@@ -39,7 +39,7 @@ ADVANCE = Statement(
     " moved_to = given.moved_to, trouble = NULL"
     " FROM given WHERE timers.trigger_id = given.trigger_id",
 )
-# What was decided stays as it is: whatever it missed meanwhile is decided when it can be again.
+# decided_through stays as it is: the fires missed meanwhile are decided once that is possible again.
 SET_ASIDE = Statement(
     "set_timers_aside",
     "UPDATE timers SET next_fire_at = given.next_fire_at, trouble = given.trouble FROM given"
@@ -49,19 +49,21 @@ ADVANCED: Columns = (
     ("trigger_id", "uuid"), ("next_fire_at", "bigint"), ("decided_through", "bigint"), ("last_execution", "uuid"),
     ("fired", "int"), ("moved_to", "bigint"),
 )  # fmt: skip
-AGAIN = 60 * SECOND  # until a trigger that could not be decided is tried again
-SOON = 2 * SECOND  # until one that waits for room is
+AGAIN = 60 * SECOND  # pause before a trigger that could not be decided is tried again
+SOON = 2 * SECOND  # the same for a trigger that waits for room
 
 
 class FireResult(Struct, frozen=True):
-    """What a firing step did: how many timers it met, the parcels, lanes and timers to hint, and what it set aside."""
+    """The result of one firing step: the number of timers, the parcels, lanes and wake time for hints, and the
+    troubles.
+    """
 
     timers: int
     parcels: list[Parcel]
     lanes: dict[int, int]
     wake_at: Instant | None
     troubles: list[Trouble] = []
-    blocked: bool = False  # something waits for its turn
+    blocked: bool = False  # an execution waits for its turn
     through: Mark | None = None  # the last of the timers
 
 
@@ -74,12 +76,12 @@ def fire(
     holds: Delays = NO_DELAYS,
     bounds: QuotaBounds = UNBOUNDED,
 ) -> Script[FireResult]:
-    """Decide timers that are due since an instant: ledger rows, parcels and the timers' advance in one transaction.
+    """Decide due timers from a mark on: ledger rows, parcels and the advance of the timers in one transaction.
 
-    Those that were advanced lie dead in the index until it is vacuumed: `low` passes them over. `holds` tells in words
-    what delays executions: the ledger says so of fires whose executions wait for that.
-    One that cannot be decided keeps nobody else from firing: it is set aside with the reason, and tried again later.
-    What `bounds` leave no room for does not run, and the ledger says so.
+    Advanced timers leave dead entries in the index until it is vacuumed; `low` skips them. `holds` has the reasons that
+    delay executions, as text for the ledger. A trigger that cannot be decided does not stop others from firing: it is
+    set aside with the reason, and tried again later. A fire without room in `bounds` does not run, and the ledger says
+    so.
     """
     rows = yield from timers.lock_due(low, now, limit)
     if not rows:
@@ -88,10 +90,10 @@ def fire(
     due = yield from timers.read_due(rows, troubles)
     busy = yield from timers.still_live(due)
     keys = {d.timer.id: turn_key(d.target.job, d.timer.name) for d in due if d.timer.rules.overlap in turns.KEYED}
-    standing = yield from turns.read_turns(set(keys.values()))
-    standing |= yield from turns.adopt(_unruly(due, busy, standing))
+    turn_of = yield from turns.read_turns(set(keys.values()))
+    turn_of |= yield from turns.adopt(_unruly(due, busy, turn_of))
     open_times = yield from open_times_of(due)
-    decided = decide_all(due, busy, standing, open_times, lead, now, troubles, new_id)
+    decided = decide_all(due, busy, turn_of, open_times, lead, now, troubles, new_id)
     decided, sifted = yield from screen_fires(decided, bounds, new_id, now)
     terms = yield from in_their_lanes([one for d in decided for one in d.wanted], now)
     executions, parcels = pack_fires(decided, terms, new_id, now)
@@ -106,45 +108,45 @@ def fire(
     ]
     lanes, wake_at = yield from put_parcels(free, now, [*also, *sifted.changes(executions)], held)
     yield from sifted.settle(new_id, now)
-    over = (yield from turns.settle([parcel for parcel, _ in parcels], _replaced(decided), now)) if keys else []
-    if over:  # all in order: those that begin to wait are locked too
-        yield from lock_around({one.job for one in over} | depending)
+    ended = (yield from turns.settle([parcel for parcel, _ in parcels], _replaced(decided), now)) if keys else []
+    if ended:  # one lock order for all, so executions that begin to wait are locked here, too
+        yield from lock_around({one.job for one in ended} | depending)
     waiting = [wait for wait in _waits(decided, executions) if parcel_of(wait.execution) in held] if held else []
-    done = yield from _follow(waiting, over, Consequences(lanes=lanes, wake_at=wake_at), new_id, now)
+    done = yield from _follow(waiting, ended, Consequences(lanes=lanes, wake_at=wake_at), new_id, now)
     through = timers.last_of(rows)
     return FireResult(len(rows), [p for p, _ in parcels], done.lanes, done.next, troubles, bool(gated), through)
 
 
 def _follow(
     waiting: Sequence[waits.Wait],
-    over: Sequence[EndedItems],
+    ended: Sequence[EndedItems],
     done: Consequences,
     new_id: Callable[[], UUID],
     now: Instant,
 ) -> Script[Consequences]:
-    """Executions of jobs that depend on others begin to wait; what was replaced has ended, and tells who waited."""
+    """Let executions of jobs with dependencies begin to wait, and report replaced executions to their dependents."""
     if waiting:
         lanes, wake_at = yield from waits.begin(waiting, new_id, now, done)
         done = Consequences(lanes=lanes, wake_at=wake_at)
-    if over:
-        yield from arrive(over, new_id, now, done)
+    if ended:
+        yield from arrive(ended, new_id, now, done)
     return done
 
 
-def _unruly(due: Iterable[DueTimer], live: Collection[UUID], standing: Mapping[str, Turn]) -> dict[str, UUID]:
-    """Executions that run without their trigger's turn, because it did not ask for turns when it fired them."""
+def _unruly(due: Iterable[DueTimer], live: Collection[UUID], turn_of: Mapping[str, Turn]) -> dict[str, UUID]:
+    """Return running executions without their trigger's turn: they were fired while the trigger did not use turns."""
     found: dict[str, UUID] = {}
-    if not standing:
+    if not turn_of:
         return found
     for d in due:
         key, last = turn_key(d.target.job, d.timer.name), d.timer.last_execution
-        if last is not None and last in live and key in standing and standing[key].is_free:
+        if last is not None and last in live and key in turn_of and turn_of[key].is_free:
             found[key] = last
     return found
 
 
 def _replaced(decided: Iterable[DecidedTimer]) -> set[str]:
-    """The keys of triggers whose new fire takes the place of those that wait."""
+    """Return the turn keys of triggers whose new fire replaces the executions that wait."""
     return {
         turn_key(d.due.target.job, d.due.timer.name)
         for d in decided
@@ -153,7 +155,7 @@ def _replaced(decided: Iterable[DecidedTimer]) -> set[str]:
 
 
 def _waits(decided: Iterable[DecidedTimer], executions: Iterable[UUID]) -> Iterable[waits.Wait]:
-    """Fires of jobs that depend on others wait for the executions of these of the same interval."""
+    """Yield the waits of fires of jobs with dependencies: each waits for upstream executions of the same interval."""
     ids = iter(executions)
     for d in decided:
         for fire, terms in zip(d.decision.fires, d.wanted, strict=True):
@@ -167,16 +169,17 @@ def _waits(decided: Iterable[DecidedTimer], executions: Iterable[UUID]) -> Itera
 
 
 def _late(decided: Iterable[DecidedTimer], now: Instant) -> list[UUID]:
-    """Timers that may have waited for room before they were decided."""
+    """Return timers that may have waited for room before they were decided."""
     return [d.due.timer.id for d in decided if d.decision.ledger and d.decision.ledger[0].first <= now - SOON]
 
 
 def _recorded(
     decided: Iterable[DecidedTimer], executions: Iterable[UUID], holds: Delays, waited: Mapping[UUID, str], now: Instant
 ) -> tuple[Insert, ForEach]:
-    """The ledger, one row per decided run, and the timers' advance.
+    """Return the ledger rows, one per decided run, and the update that advances the timers.
 
-    A fire's own row names its execution, and says what delays it. Both are told in the order of the fires.
+    The row of a fire that ran names its execution and the reason for its delay. `decided` and `executions` are in the
+    same order.
     """
     ids = iter(executions)
     ledger: list[tuple[object, ...]] = []
@@ -197,7 +200,7 @@ def _recorded(
 
 
 def _causes(d: DecidedTimer, holds: Delays, waited: str | None) -> Iterator[str]:
-    """Why each run of a timer's fires met its fate, with what delays their executions."""
+    """Yield the cause of each run of a timer's fires, with the reason that delays its executions."""
     terms = iter(d.wanted)
     usual = holds.get(d.due.target.queue) or holds.get(d.due.target.job)
     for run in d.decision.ledger:
@@ -206,7 +209,7 @@ def _causes(d: DecidedTimer, holds: Delays, waited: str | None) -> Iterator[str]
 
 
 def _set_aside(troubles: Sequence[Trouble], delayed: Sequence[Trouble], now: Instant) -> ForEach:
-    """Timers that cannot be decided, and those that are to be when there is room."""
+    """Return the update that sets aside timers that cannot be decided or that wait for room."""
     columns: Columns = (("trigger_id", "uuid"), ("next_fire_at", "bigint"), ("trouble", "text"))
     later = [(t.trigger, now + SOON, t.reason) for t in delayed]
     return ForEach(SET_ASIDE, columns, [*((t.trigger, now + AGAIN, t.reason) for t in troubles), *later])

@@ -1,4 +1,4 @@
-"""What the fires of due timers are: each decided by itself, alike ones once for all of them."""
+"""Decisions on the fires of due timers. Timers that are alike are decided once for all of them."""
 
 from collections.abc import Callable, Collection, Mapping, Sequence
 from uuid import UUID
@@ -25,7 +25,7 @@ from horae.store.triggers.targets import ExecutionFactory, Lead, arm_of
 from horae.store.triggers.triggers import MAX_REASON, Timer, describe_error
 from horae.store.triggers.turns import Turn, turn_key
 
-MAX_FIRES = 100  # that one trigger may run in one step
+MAX_FIRES = 100  # fires of one trigger in one step
 
 NOBODY = Extra(origin="fire")
 FREE, BUSY = Turn(), Turn(busy=True)
@@ -33,7 +33,7 @@ OpenTimes = Mapping[calendars.CalendarNames, Calendar]
 
 
 class DecidedTimer(Struct, frozen=True, gc=False):
-    """What a timer does now, and on which terms its fires are executed; who fires is told by each one's extra."""
+    """The decision for a due timer and the executions that it starts."""
 
     due: DueTimer
     decision: Decision
@@ -41,7 +41,7 @@ class DecidedTimer(Struct, frozen=True, gc=False):
 
 
 def open_times_of(due: Sequence[DueTimer]) -> Script[OpenTimes]:
-    """The calendars that the timers go by, as they were and are since these decided last."""
+    """Return the calendars of these timers, with all versions since the earliest of their last decisions."""
     going = [d for d in due if d.timer.rules.calendars]
     if not going:
         return {}
@@ -52,24 +52,24 @@ def open_times_of(due: Sequence[DueTimer]) -> Script[OpenTimes]:
 def decide_all(
     due: Sequence[DueTimer],
     live: Collection[UUID],
-    standing: Mapping[str, Turn],
+    turn_of: Mapping[str, Turn],
     open_times: OpenTimes,
     lead: Lead,
     now: Instant,
     troubles: list[Trouble],
     new_id: Callable[[], UUID],
 ) -> list[DecidedTimer]:
-    """Decide the timers at one instant. `live` are those of their last executions that have not ended."""
+    """Decide the timers at one instant. `live` has those of their last executions that have not ended."""
     alike, terms = Alike(now, MAX_FIRES), _Terms(lead, new_id)
     decided: list[DecidedTimer] = []
-    meters: dict[int, Meter] = {}  # of each namespace: one that takes much keeps no other from firing
+    meters: dict[int, Meter] = {}  # one per namespace, so that a costly namespace does not stop others from firing
     for d in due:
         t = d.timer
         meter = meters.setdefault(d.target.namespace, Meter())
         meter.grant(ITEM_STEPS)
         meter.over = None
-        key = turn_key(d.target.job, t.name) if standing else ""
-        turn = standing.get(key) or (BUSY if live and t.last_execution in live else FREE)  # guard: overlap-sees-last
+        key = turn_key(d.target.job, t.name) if turn_of else ""
+        turn = turn_of.get(key) or (BUSY if live and t.last_execution in live else FREE)  # guard: overlap-sees-last
         try:
             if t.rules.calendars:
                 decision = _decide_by(open_times.get((d.target.namespace, t.rules.calendars)), t, turn, now)
@@ -79,11 +79,11 @@ def decide_all(
                 wanted = [terms.of(d, fire) for fire in decision.fires]
             if meter.over is not None:
                 raise Costly(meter.over[0], "") if meter.over[1] else BadInput(meter.over[0], "")
-            if key in standing:
+            if key in turn_of:
                 wanted = turns.mark_turns(wanted, key, turn)
         except TooCostly as error:
-            told = f"The params of the trigger cannot be filled in: {error}."
-            troubles.append(Trouble(t.id, d.target.job, told[:MAX_REASON], error.is_own))
+            detail = f"The params of the trigger cannot be filled in: {error}."
+            troubles.append(Trouble(t.id, d.target.job, detail[:MAX_REASON], error.is_own))
         except Exception as error:
             troubles.append(Trouble(t.id, d.target.job, describe_error(error), isinstance(error, Costly)))
         else:
@@ -101,7 +101,7 @@ def _decide_by(calendar: Calendar | None, t: Timer, turn: Turn, now: Instant) ->
 
 
 class _Terms:
-    """On which terms fires are executed: those of one job that are due together, with the same item, share them."""
+    """The executions that fires start. Fires of one job that are due together with equal items share one value."""
 
     def __init__(self, lead: Lead, new_id: Callable[[], UUID]) -> None:
         self._alike, self._new_id = ExecutionFactory(NOBODY, lead), new_id

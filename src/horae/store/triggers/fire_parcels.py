@@ -1,4 +1,4 @@
-"""Fires in parcels: those of one job that are due at one instant travel together, whatever triggers fired them."""
+"""Parcels of fires: fires of one job at one instant share a parcel, whichever triggers fired them."""
 
 from collections.abc import Callable, Iterator, Sequence
 from uuid import UUID
@@ -20,38 +20,39 @@ _PLACEHOLDER = UUID(int=0)
 def pack_fires(
     decided: Sequence[DecidedTimer], terms: Sequence[NewExecution], new_id: Callable[[], UUID], now: Instant
 ) -> tuple[list[UUID], list[tuple[Parcel, int]]]:
-    """The executions of the fires, in their order, and the parcels in which they lie, each with its lead.
+    """Return the ids of the fires' executions, in order, and their parcels, each with its rank lead.
 
-    `terms` are those of each fire, in the same order.
+    `terms` has the execution of each fire, in the same order.
     """
-    telling = _Extras()
-    extras = [telling.of(d.due.timer.id, fire) for d in decided for fire in d.decision.fires]
+    extra_encoder = _Extras()
+    extras = [extra_encoder.of(d.due.timer.id, fire) for d in decided for fire in d.decision.fires]
     ids: list[UUID] = [_PLACEHOLDER] * len(terms)
     fresh = parcel_ids(new_id)
     parcels: list[tuple[Parcel, int]] = []
     for first, places in _group_by_envelope(terms).items():
         one = terms[first]
         if places is None:
-            id = ids[first] = next(fresh)
+            parcel_id = ids[first] = next(fresh)
             packed = Packed(b"", one.item)
-            parcel = Parcel(id=id, envelope=one.envelope, items=packed, extras=extras[first], submitted_at=now)
+            parcel = Parcel(id=parcel_id, envelope=one.envelope, items=packed, extras=extras[first], submitted_at=now)
             parcels.append((parcel, one.rank_lead))
             continue
-        for id, mates in _split_into_parcels(places, terms, fresh):
+        for parcel_id, mates in _split_into_parcels(places, terms, fresh):
             for index, place in enumerate(mates):
-                ids[place] = execution_id(id, index)
+                ids[place] = execution_id(parcel_id, index)
             items = pack([terms[place].item for place in mates])
             said = b"[%b]" % b",".join(extras[place] for place in mates) if len(mates) > 1 else extras[mates[0]]
-            parcel = Parcel(id=id, envelope=one.envelope, items=items, extras=said, submitted_at=now)
+            parcel = Parcel(id=parcel_id, envelope=one.envelope, items=items, extras=said, submitted_at=now)
             parcels.append((parcel, one.rank_lead))
     return ids, parcels
 
 
 def _group_by_envelope(terms: Sequence[NewExecution]) -> dict[int, list[int] | None]:
-    """The places of those that share a parcel by the first of them; none are listed for one that is alone.
+    """Return the places of fires that share a parcel, by the first of them; None for a fire without company.
 
-    Equal envelopes share one. On the same terms they are the same, which need not be compared; nearly always those of a
-    job at an instant are equal, too: to compare two is cheap, to look for one among all is not.
+    Fires with equal envelopes share a parcel. Fires with the same terms object have the same envelope, without a
+    comparison. Other fires of a job at one instant nearly always have equal envelopes, too: comparing two envelopes is
+    cheap, looking one up among all of them is not.
     """
     by_terms: dict[int, int] = {}
     near: dict[int, int] = {}
@@ -77,7 +78,7 @@ def _group_by_envelope(terms: Sequence[NewExecution]) -> dict[int, list[int] | N
 def _split_into_parcels(
     places: Sequence[int], terms: Sequence[NewExecution], fresh: Iterator[UUID]
 ) -> Iterator[tuple[UUID, Sequence[int]]]:
-    """Parcels that these fill, each with its id."""
+    """Yield the parcels that these places fill, each with its id."""
     start = 0
     for count in loads(len(terms[place].item) for place in places):
         yield next(fresh), places[start : start + count]
@@ -85,7 +86,9 @@ def _split_into_parcels(
 
 
 class _Extras:
-    """What an item says of its fire; of many fires of one instant it is encoded once, but for who fired."""
+    """Encoder of the extras of fires. The fires of one instant differ only in their trigger, so the rest is encoded
+    once.
+    """
 
     def __init__(self) -> None:
         self._known: dict[tuple[Instant, Instant | None], tuple[bytes, bytes]] = {}

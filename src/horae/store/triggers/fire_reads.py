@@ -1,4 +1,4 @@
-"""What fired and what will: the ledger by time, and timers in the order they are due."""
+"""Reads of past and coming fires: the ledger by time, and timers in the order of due times."""
 
 from uuid import UUID
 
@@ -12,13 +12,13 @@ from horae.model.triggers.decisions.values import Trigger
 from horae.store.script import Fetch, Row, Script, Statement
 from horae.store.triggers.triggers import COUNT, TIMER, Timer, read_timer
 
-DEPENDENCY = "dependency"  # stands for a trigger's name where there is none
+DEPENDENCY = "dependency"  # shown instead of a trigger's name for fires of dependencies
 _RUN = (
     "f.trigger_id, f.first, f.last, f.disposition, f.cause, f.execution, f.decided_at, g.name, g.definition, g.rules,"
     " g.job, j.name"
 )
 _AFTER = "(f.last, f.trigger_id) > ($2, $3)"
-# Across jobs a run belongs to the instant of its last fire: that is what the ledger is ordered by.
+# Across jobs, a run counts at the instant of its last fire, because the ledger is ordered by it.
 RUNS = Statement(
     "fires_between",
     f"SELECT {_RUN} FROM fires f JOIN triggers g ON g.id = f.trigger_id JOIN jobs j ON j.id = g.job"
@@ -29,7 +29,7 @@ RUNS_OF_JOB = Statement(
     f"SELECT {_RUN} FROM triggers g JOIN fires f ON f.trigger_id = g.id JOIN jobs j ON j.id = g.job"
     f" WHERE g.job = $1 AND {_AFTER} AND f.first < $4 ORDER BY f.last, f.trigger_id LIMIT $5",
 )
-# What events fired stands beside what time did; its instant is when it was decided.
+# Fires of events are listed with those of the clock, at the instant of their decision.
 _EVENT_RUN = (
     "SELECT f.trigger_id, f.at, f.at, f.disposition, f.cause, f.execution, f.at, g.name, g.definition, g.rules, g.job,"
     " j.name FROM event_fires f JOIN triggers g ON g.id = f.trigger_id JOIN jobs j ON j.id = g.job"
@@ -37,7 +37,7 @@ _EVENT_RUN = (
 _EVENT_ORDER = "(f.at, f.trigger_id) > ($2, $3) AND f.at < $4 ORDER BY f.at, f.trigger_id LIMIT $5"
 EVENT_RUNS = Statement("event_fires_between", f"{_EVENT_RUN} WHERE g.namespace = $1 AND {_EVENT_ORDER}")
 EVENT_RUNS_OF_JOB = Statement("event_fires_of_job_between", f"{_EVENT_RUN} WHERE f.job = $1 AND {_EVENT_ORDER}")
-# What dependencies started stands there too, by its execution: there is no trigger.
+# Starts by dependencies are listed, too, by their execution, because they have no trigger.
 _DEPENDENT_RUN = (
     f"SELECT f.execution, f.at, f.at, f.disposition, f.cause, f.execution, f.at, '{DEPENDENCY}', NULL, NULL, f.job,"
     " j.name FROM dependency_fires f JOIN jobs j ON j.id = f.job"
@@ -62,7 +62,7 @@ TIMERS_OF_JOB = Statement(
     f"{_TIMERS} WHERE t.job = $1 AND (t.next_fire_at, t.trigger_id) > ($2, $3) AND t.next_fire_at < $4"
     " ORDER BY t.next_fire_at, t.trigger_id LIMIT $5",
 )
-# What became of fires by the slot of time they stand in: the newest of a window, so many and no more.
+# Dispositions of fires by time slot: only the newest rows of a window, up to a limit.
 _SLOT = "(f.last - $2) / $4 AS slot, f.disposition"
 _NEWEST = "f.last >= $2 AND f.last < $3 ORDER BY f.last DESC LIMIT $5"
 FATES = Statement(
@@ -83,7 +83,7 @@ Place = tuple[Instant, UUID]
 
 
 class LedgerEntry(Struct, frozen=True, kw_only=True):
-    """A row of the ledger with the trigger it belongs to; of what dependencies started, with its execution instead."""
+    """A row of the ledger with its trigger. For a start by dependencies, `trigger_id` is the id of the execution."""
 
     trigger_id: UUID
     run: LedgerRun
@@ -97,7 +97,7 @@ class LedgerEntry(Struct, frozen=True, kw_only=True):
 
 
 class UpcomingTimer(Struct, frozen=True):
-    """A timer with the job it belongs to."""
+    """A timer with its job."""
 
     timer: Timer
     job: UUID
@@ -107,13 +107,13 @@ class UpcomingTimer(Struct, frozen=True):
 def ledger_entries(
     namespace: int, job: UUID | None, after: Place, until: Instant, limit: int
 ) -> Script[list[LedgerEntry]]:
-    """Ledger rows, what events fired and what dependencies started, after a place in the order of their last fire, up
+    """Return ledger rows, fires of events and starts by dependencies after a place, in the order of their last fire, up
     to an instant.
     """
-    of = namespace if job is None else job
+    owner = namespace if job is None else job
     rows: list[Row] = []
     for statement in ALL_RUNS if job is None else ALL_RUNS_OF_JOB:
-        rows += yield Fetch(statement, (of, *after, until, limit))
+        rows += yield Fetch(statement, (owner, *after, until, limit))
     rows.sort(key=lambda row: (row[2], row[0]))
     return [_decided(row) for row in rows[:limit]]
 
@@ -121,18 +121,18 @@ def ledger_entries(
 def count_dispositions(
     namespace: int, job: UUID | None, since: Instant, until: Instant, slot: Micros, most: int
 ) -> Script[list[tuple[Instant, str, int]]]:
-    """What became of fires, by slots of time from `since` on: at most so many rows of the ledger, the newest."""
-    which, of = (FATES, namespace) if job is None else (FATES_OF_JOB, job)
-    rows = yield Fetch(which, (of, since, until, slot, most))
+    """Count dispositions of fires by time slot from `since` on, among the newest `most` rows of the ledger."""
+    statement, owner = (FATES, namespace) if job is None else (FATES_OF_JOB, job)
+    rows = yield Fetch(statement, (owner, since, until, slot, most))
     return [(since + row[0] * slot, row[1], row[2]) for row in rows]
 
 
 def upcoming_timers(
     namespace: int, job: UUID | None, after: Place, until: Instant, limit: int
 ) -> Script[list[UpcomingTimer]]:
-    """Timers after a place in the order they are due, up to an instant."""
-    which, of = (TIMERS, namespace) if job is None else (TIMERS_OF_JOB, job)
-    rows = yield Fetch(which, (of, *after, until, limit))
+    """Return timers after a place in the order of their due times, up to an instant."""
+    statement, owner = (TIMERS, namespace) if job is None else (TIMERS_OF_JOB, job)
+    rows = yield Fetch(statement, (owner, *after, until, limit))
     return [UpcomingTimer(read_timer(row), row[COUNT], row[COUNT + 1]) for row in rows]
 
 

@@ -1,4 +1,4 @@
-"""The ledger's rows and the versions of triggers they belong to, as backfills and audits read them."""
+"""The ledger's rows and the versions of their triggers, as backfills and audits read them."""
 
 from collections.abc import Iterable, Sequence
 from uuid import UUID
@@ -15,7 +15,7 @@ from horae.store.base.shelves import Columns
 from horae.store.script import Again, Fetch, ForEach, Insert, Row, Script, Statement
 from horae.store.triggers.triggers import FIRES
 
-# What `read_version` reads, as the beginning of a statement.
+# The columns that `read_version` reads, as the beginning of a statement.
 VERSIONS = (
     "SELECT g.id, g.name, g.definition, g.rules, g.params, g.valid_from, g.valid_to, t.next_fire_at, t.decided_through,"
     " t.fired, j.created_at FROM triggers g JOIN jobs j ON j.id = g.job LEFT JOIN timers t ON t.trigger_id = g.id"
@@ -44,7 +44,7 @@ FORGET_BEFORE = Statement(
 
 
 class StoredVersion(Struct, frozen=True):
-    """A version of a trigger; a live one with when it fires next, and whether it has fires left."""
+    """A version of a trigger. A live version also has its next fire time and whether it has no fires left."""
 
     version: TriggerVersion
     next_fire_at: Instant | None = None
@@ -52,38 +52,38 @@ class StoredVersion(Struct, frozen=True):
     spent: bool = False
 
     def is_pending(self, until: Instant) -> bool:
-        """Fires before `until` are still to be decided."""
+        """Return whether fires before `until` are still to be decided."""
         if not self.live or self.spent:
             return False
         following = upcoming(self.version.trigger, self.version.rules, self.version.through)
         return following is not None and following < until
 
     def is_asleep(self, until: Instant) -> bool:
-        """Paused, so that nobody decides its fires before `until`."""
+        """Return whether the trigger is paused, so that no server decides its pending fires before `until`."""
         return self.next_fire_at is None and self.is_pending(until)
 
     def reaching(self, until: Instant) -> TriggerVersion:
-        """The version up to where its fires are decided: without any left before `until`, up to there."""
+        """Return the version with `through` moved up to `until` when no fires before `until` are left to decide."""
         if not self.live or self.spent or self.is_pending(until):
             return self.version
         return structs.replace(self.version, through=max(self.version.through, until - 1))
 
 
 def versions(job: UUID) -> Script[list[StoredVersion]]:
-    """All versions of a job's triggers that have nominal fires. Raises when one cannot be read."""
+    """Return all versions of a job's triggers that have nominal fires. Raises when a version cannot be read."""
     rows = yield Fetch(OF_JOB, (job,))
     found = (read_version(row) for row in rows)
     return [one for one in found if isinstance(one.version.trigger, Timed)]
 
 
 def read_version(row: Row) -> StoredVersion:
-    """A version from the columns of VERSIONS."""
-    id, name, definition, rules_text, params, valid_from, valid_to, next_fire_at, *timer = row
+    """Read a version from the columns of VERSIONS."""
+    trigger_id, name, definition, rules_text, params, valid_from, valid_to, next_fire_at, *timer = row
     decided, fired, born = timer
     trigger, rules = msgspec.json.decode(definition, type=Trigger), msgspec.json.decode(rules_text, type=Rules)
     through = decided if decided is not None else valid_to
     version = TriggerVersion(
-        id=id, name=name, trigger=trigger, rules=rules, params=params or "{}", after=valid_from,
+        id=trigger_id, name=name, trigger=trigger, rules=rules, params=params or "{}", after=valid_from,
         through=valid_from if through is None else through, born=born,
     )  # fmt: skip
     if decided is None:
@@ -92,7 +92,7 @@ def read_version(row: Row) -> StoredVersion:
 
 
 def rows_from(trigger: UUID, at: Instant, limit: int) -> Script[list[LedgerRow]]:
-    """A trigger's rows that end at an instant or later, in that order: those that cover fires."""
+    """Return a trigger's rows that cover fires and end at an instant or later, in that order."""
     rows = yield Fetch(ROWS, (trigger, at, limit))
     return [
         LedgerRow(
@@ -104,30 +104,30 @@ def rows_from(trigger: UUID, at: Instant, limit: int) -> Script[list[LedgerRow]]
 
 
 def count_ran(trigger: UUID, after: Instant, through: Instant) -> Script[int]:
-    """How many of a trigger's fires, after < fire <= through, have an execution."""
+    """Count a trigger's fires with an execution, after < fire <= through."""
     rows = yield Fetch(RAN, (trigger, after, through))
     return int(rows[0][0])
 
 
-def exchange_rows(gone: Sequence[LedgerRow], come: Iterable[LedgerRow]) -> Script[None]:
-    """Put rows in the place of others; begins again when one of those has gone or changed meanwhile."""
+def exchange_rows(old: Sequence[LedgerRow], new: Iterable[LedgerRow]) -> Script[None]:
+    """Replace ledger rows by others; start over if one of the old rows was deleted or changed meanwhile."""
     columns: Columns = (("trigger_id", "uuid"), ("first", "bigint"), ("last", "bigint"))
-    if gone:
-        taken = yield ForEach(TAKE_OUT, columns, [(row.trigger, row.first, row.last) for row in gone])
-        if len(taken) != len(gone):
+    if old:
+        taken = yield ForEach(TAKE_OUT, columns, [(row.trigger, row.first, row.last) for row in old])
+        if len(taken) != len(old):
             raise Again  # guard: ledger-rows-gone
-    rows = [(r.trigger, r.first, r.last, r.disposition, r.cause, r.execution, r.decided_at) for r in come]
+    rows = [(r.trigger, r.first, r.last, r.disposition, r.cause, r.execution, r.decided_at) for r in new]
     if rows:
         yield Insert("fires", FIRES, rows)
 
 
 def known_from() -> Script[Instant]:
-    """From when on the ledger is whole: what ended before may have been forgotten."""
+    """Return the instant from which the ledger is complete: runs that ended before may have been forgotten."""
     rows = yield Fetch(KNOWN_FROM)
     return int(rows[0][0]) if rows else 0
 
 
 def forget_before(at: Instant) -> Script[None]:
-    """Say from when on the ledger is whole, before what lies earlier goes; it never goes back."""
+    """Record the instant from which the ledger is complete, before earlier rows are deleted; it never moves back."""
     if at > (yield from known_from()):
         yield Fetch(FORGET_BEFORE, (str(at),))

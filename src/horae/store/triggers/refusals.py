@@ -1,6 +1,6 @@
-"""Refusals: fires, events and backfills whose executions a unique key or a quota stands against.
+"""Refusals: fires, events and backfills that a unique key or a quota keeps from starting an execution.
 
-Nobody is there to be answered: what does not run is in the ledger, with the cause.
+No caller waits for an answer: the ledger records what does not run, with the cause.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -28,17 +28,17 @@ RAN = ("fired", "moved")  # dispositions that name an execution
 
 
 class Refusal(Struct, frozen=True):
-    """Why an execution is not made."""
+    """The reason why an execution is not created."""
 
     disposition: Literal["skipped-unique", "skipped-quota"]
     cause: str
-    waits: OverQuota | None = None  # it is to be decided later instead, because of this
+    waits: OverQuota | None = None  # the quota for whose room the decision waits; None to refuse for good
 
 
 class Room(Struct, frozen=True, kw_only=True):
-    """What there is room for: quotas, what delays executions for the ledger to tell, and who waits for room.
+    """Limits for a firing: quotas, and the delays that the ledger records.
 
-    Who is `patient` decides nothing now of which something is to wait: OverQuota is raised.
+    With `patient`, nothing is decided now if an execution has to wait for room: OverQuota is raised.
     """
 
     bounds: QuotaBounds = UNBOUNDED
@@ -50,15 +50,15 @@ ALL_ROOM = Room()
 
 
 class Screening(Struct):
-    """Which of some executions are not to be made, by their index, and what their keys stand for."""
+    """The executions that are refused, by index, and the state of the unique keys of all."""
 
     asked: list[NewExecution] = []
     refused: dict[int, Refusal] = {}
     met: deduplicate.Met = field(default_factory=deduplicate.Met)
-    delayed: list[Trouble] = []  # timers that are to be decided later
+    delayed: list[Trouble] = []  # timers to decide later
 
     def changes(self, executions: Sequence[UUID]) -> Iterator[ForEach]:
-        """The rows of keys, when these executions were made of those that were not refused, in their order."""
+        """Yield the changes to the rows of unique keys; `executions` are the created ones, in order."""
         if not self.met.names:
             return
         kept = [i for i in range(len(self.asked)) if i not in self.refused]
@@ -67,11 +67,11 @@ class Screening(Struct):
 
     @property
     def why(self) -> str:
-        """Why the first that is refused is; empty when none is."""
+        """The cause of the first refusal; empty when there is none."""
         return self.refused[min(self.refused)].cause.rstrip(".") if self.refused else ""
 
     def cut(self) -> int:
-        """Refuse all from the first that is refused on; how many are left."""
+        """Refuse all executions from the first refused one on, and return the number of those before it."""
         first = min(self.refused)
         for i in range(first, len(self.asked)):
             self.refused.setdefault(i, self.refused[first])
@@ -79,13 +79,13 @@ class Screening(Struct):
         return first
 
     def keep(self, executions: Sequence[UUID]) -> Script[None]:
-        """Write the rows of keys."""
+        """Write the rows of unique keys."""
         for change in self.changes(executions):
             if change.rows:
                 yield change
 
     def settle(self, new_id: NewId, now: Instant) -> Script[None]:
-        """End executions whose place was taken."""
+        """End executions that others have replaced."""
         if self.met.acts:
             yield from deduplicate.settle(self.met, self.asked, new_id, now, Consequences())
 
@@ -99,9 +99,9 @@ def screen(
     *,
     replaces: bool = True,
 ) -> Script[Screening]:
-    """Decide, in their order, for which of these executions there is a free key and room.
+    """Decide, in order, which of these executions have a free unique key and room in the quotas.
 
-    Without `replaces` none takes the place of another, whatever its job says.
+    Without `replaces` none replaces another, whatever its job says.
     """
     if not wanted or (not bounds and all(spec.unique is None for spec in specs)):
         return Screening()
@@ -115,8 +115,8 @@ def screen(
                 found.refused[i] = Refusal("skipped-unique", error.detail)
     found.met = yield from deduplicate.meet(found.asked, {}, new_id, now)
     for i, answer in found.met.elsewhere.items():
-        told = f"execution {answer.execution_id}" if isinstance(answer, Receipt) else "another of the same instant"
-        found.refused.setdefault(i, Refusal("skipped-unique", f"its key stood for {told}"))
+        holder = f"execution {answer.execution_id}" if isinstance(answer, Receipt) else "another of the same instant"
+        found.refused.setdefault(i, Refusal("skipped-unique", f"its key stood for {holder}"))
     if bounds:
         yield from _take_room(found, bounds, now)
     return found
@@ -139,7 +139,7 @@ def _take_room(found: Screening, bounds: QuotaBounds, now: Instant) -> Script[No
 def screen_fires(
     decided: list[DecidedTimer], bounds: QuotaBounds, new_id: NewId, now: Instant
 ) -> Script[tuple[list[DecidedTimer], Screening]]:
-    """Decided timers without what is refused; their ledgers say so."""
+    """Return the decided timers without refused executions; their ledgers record the refusals."""
     if not bounds and all(d.due.target.spec.unique is None for d in decided):
         return decided, Screening()
     wanted = [one for d in decided for one in d.wanted]
@@ -149,7 +149,9 @@ def screen_fires(
 
 
 def _in_time(decided: Sequence[DecidedTimer], found: Screening) -> Iterator[tuple[int, DecidedTimer]]:
-    """Timers with the place of their first fire; those of which something is to wait are put off as they stand."""
+    """Yield timers with the index of their first execution; put off a timer whole if one of its executions
+    has to wait.
+    """
     place = 0
     for d in decided:
         mine = range(place, place + len(d.wanted))
@@ -175,7 +177,7 @@ def _without(decided: Iterable[tuple[int, DecidedTimer]], refused: Mapping[int, 
 
 
 def _refused(d: DecidedTimer, mine: Mapping[int, Refusal]) -> Decision:
-    """What a timer does when some of its fires are refused; those have not run, so they do not count."""
+    """Return a timer's decision without refused fires. Refused fires have not run, so they do not count."""
     decision, timer, ran = d.decision, d.due.timer, iter(range(len(d.wanted)))
     ledger = []
     for run in decision.ledger:

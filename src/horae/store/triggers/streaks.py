@@ -1,7 +1,7 @@
-"""Jobs whose triggers pause by themselves after so many failed executions in a row.
+"""Pauses after failures: a job's triggers are paused after a number of failed executions in a row.
 
-The row counts nothing: how many failed is read from history each time. It says from when on failures count, and whether
-the triggers are paused because of them.
+The row of a job has no counter: failures are counted from history each time. The row holds the instant from which
+failures count, and whether the triggers are paused because of them.
 """
 
 from collections.abc import Collection
@@ -18,7 +18,7 @@ from horae.store.script import Among, Fetch, Row, Script, Statement
 from horae.store.triggers import triggers
 from horae.store.triggers.triggers import Owner
 
-AT_LEAST = 64  # slices of history that are looked at; more, when more executions in a row must have failed
+AT_LEAST = 64  # slices of history to read; more for a job with a higher `pauseAfter`
 LATELY = Statement(
     "failed_lately", "SELECT job FROM job_minutes WHERE minute >= $1 AND failed > 0 ORDER BY minute LIMIT 100000"
 )
@@ -57,21 +57,21 @@ PAUSES = Statement(
 
 
 def failed_lately(minute: int) -> Script[set[UUID]]:
-    """Jobs of which something failed since a minute."""
+    """Return jobs with failures since a minute."""
     rows = yield Fetch(LATELY, (minute,))
     return {row[0] for row in rows}
 
 
 def is_watched(job: UUID) -> Script[bool]:
-    """Whether a job's triggers pause after failures at all: most do not, and then nothing is locked."""
+    """Return whether a job's triggers pause after failures at all. Most do not, and then nothing is locked."""
     rows = yield Fetch(SPEC, (job,))
     return bool(rows) and msgspec.json.decode(rows[0][1], type=Spec).pause_after is not None
 
 
 def pause_if_failing(job: UUID, now: Instant) -> Script[tuple[int, AutoPause] | None]:
-    """Pause a job's triggers if as many executions failed in a row as its `pauseAfter` says; its namespace, and why.
+    """Pause a job's triggers if `pauseAfter` executions failed in a row; return the namespace and the pause.
 
-    Looked at under the job's lock: of two servers one pauses, and whoever resumes at the same time is not undone.
+    The check runs under the job's lock: only one of two servers pauses, and a concurrent resume is not undone.
     """
     rows = yield Fetch(SPEC, (job,))
     spec = msgspec.json.decode(rows[0][1], type=Spec) if rows else None
@@ -102,14 +102,14 @@ def pause_if_failing(job: UUID, now: Instant) -> Script[tuple[int, AutoPause] | 
 
 
 def read_ended(row: Row) -> EndedExecutions:
-    """A row of what `NEWEST` asks for."""
+    """Read a row of `NEWEST`."""
     count, state, at, parcel, hi = row
     return EndedExecutions(count, state, at, execution_id(parcel, hi - 1))
 
 
-def pauses(of: Collection[UUID]) -> Script[dict[UUID, AutoPause]]:
-    """Which of these jobs are paused by themselves, or have triggers that are, and why."""
-    rows = yield Among(PAUSES, sorted(of))
+def pauses(jobs: Collection[UUID]) -> Script[dict[UUID, AutoPause]]:
+    """Return the pauses of those of these jobs that are paused automatically, or have triggers that are."""
+    rows = yield Among(PAUSES, sorted(jobs))
     return {
         job: AutoPause(
             job=job, at=at, failures=failures or 0, execution=execution,
@@ -120,7 +120,7 @@ def pauses(of: Collection[UUID]) -> Script[dict[UUID, AutoPause]]:
 
 
 def pause_for(job: UUID, reason: str, now: Instant) -> Script[int | None]:
-    """Pause a job, its executions too, and keep the reason; its namespace, or None when it is not active."""
+    """Pause a job and its executions, and store the reason. Return its namespace, or None when it is not active."""
     rows = yield Fetch(SPEC, (job,))
     if not rows or (found := (yield from jobs.lock(job, rows[0][0]))) is None or found[1] != "active":
         return None
@@ -132,13 +132,15 @@ def pause_for(job: UUID, reason: str, now: Instant) -> Script[int | None]:
 
 
 def reset(job: UUID, now: Instant) -> Script[None]:
-    """Failures count anew from now on: somebody has resumed a trigger of the job, which is locked."""
+    """Count failures from now on, after a user resumed a trigger of the job. The caller holds the job's lock."""
     if (yield Fetch(SINCE, (job,))):
         yield Fetch(RESET, (job, now))
 
 
 def resume(job: UUID, namespace: int, version: int, now: Instant) -> Script[bool]:
-    """Resume what was paused because of failures; false when nothing was, or the job has changed meanwhile."""
+    """Resume the triggers that were paused because of failures. Return False when there are none, or when the job has
+    changed meanwhile.
+    """
     if (yield from jobs.lock(job, namespace)) != (version, "active"):
         return False
     paused = (yield from pauses([job])).get(job)

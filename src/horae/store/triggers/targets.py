@@ -1,7 +1,8 @@
-"""Targets: what a job's executions need to know of it when something other than a request asks for them.
+"""Targets: the data of a job that its executions need when they are not started by a request.
 
-Whatever starts executions by itself (a due timer, an event, a backfill, a finished upstream) reads its jobs here, in
-its own transaction, and makes their executions here: they run the version that is present at that moment.
+Everything that starts executions by itself (a due timer, an event, a backfill, a finished upstream) reads its jobs and
+creates their executions with this module, in its own transaction. The executions run the version that is present at
+that moment.
 """
 
 from collections.abc import Callable, Collection, Mapping
@@ -26,7 +27,7 @@ from horae.store.definitions import rollouts
 from horae.store.script import Among, Row, Script, Statement
 
 # A statement that selects COLUMNS from a job `j` with JOINED beside it reads targets with `read_target`.
-# The namespace is not joined: a planner that believes in one would begin there, and look for the jobs once for each.
+# The namespace is not joined: a planner that expects few namespaces would start there and scan the jobs for each.
 COLUMNS = (
     "j.id, j.namespace, (SELECT n.name FROM namespaces n WHERE n.id = j.namespace), j.name, j.state, j.version, v.spec,"
     " v.queue, v.lane, j.rollout"
@@ -35,30 +36,28 @@ COUNT = 10  # columns
 JOINED = "JOIN job_versions v ON v.job = j.id AND v.version = j.version"
 OF_JOBS = Statement("targets_of_jobs", f"SELECT {COLUMNS} FROM jobs j {JOINED} WHERE j.id = ANY($1)")
 
-Lead = RankLeads  # (queue, priority, job) -> how far the rank lies before the arrival
+Lead = RankLeads  # (queue, priority, job) -> distance of the rank before the arrival
 
 
 class Target(Struct, frozen=True, kw_only=True):
-    """A job at its present version, and where its executions stand in line."""
+    """A job at its present version, with its queue and lane."""
 
     job: UUID
     namespace: int
-    key: str  # namespace/job, by which `H` and jitter spread
+    key: str  # namespace/job, the seed of `H` and jitter
     name: str
     state: JobState
     version: int
     spec: Spec
     queue: int
     lane: int
-    rolling: int | None = None  # the number of the rollout that is on
-    choice: "VersionChoice[Target] | None" = (
-        None  # which versions of it new executions are chosen from, once that was read
-    )
-    chosen: Instant = 0  # since when the rollout is on that chose this version
+    rolling: int | None = None  # the number of the rollout under way
+    choice: "VersionChoice[Target] | None" = None  # the versions between which a rollout chooses, once they were read
+    chosen: Instant = 0  # the start of the rollout that chose this version
 
 
 def read_target(row: Row, at: int = 0) -> Target:
-    """A target from the columns that begin at an index of a row."""
+    """Read a target from the columns that begin at an index of a row."""
     job, namespace, namespace_name, name, state, version, spec, queue, lane, rolling = row[at : at + COUNT]
     return Target(
         job=job, namespace=namespace, key=f"{namespace_name}/{name}", name=name, state=state, version=version,
@@ -68,18 +67,18 @@ def read_target(row: Row, at: int = 0) -> Target:
 
 @lru_cache(maxsize=1024)
 def _read_spec(text: str) -> Spec:
-    """Fires by the thousand are of a few jobs, or of jobs alike."""
+    """Decode a spec, cached because thousands of fires belong to a few jobs or to jobs with equal specs."""
     return msgspec.json.decode(text, type=Spec)
 
 
 def targets(jobs: Collection[UUID]) -> Script[dict[UUID, Target]]:
-    """The targets of these jobs, deleted ones included: their `state` says so."""
+    """Return the targets of these jobs, deleted ones included: their `state` says so."""
     rows = yield Among(OF_JOBS, list(jobs))
     return (yield from with_choices({row[0]: read_target(row) for row in rows}))
 
 
 def with_choices(found: dict[UUID, Target]) -> Script[dict[UUID, Target]]:
-    """Targets with the versions that are chosen from, where rollouts are on; where none is, nothing is read."""
+    """Add the versions to choose from to targets with a rollout under way; read nothing if there is none."""
     rolling = [target.job for target in found.values() if target.rolling is not None]
     if not rolling:
         return found
@@ -97,15 +96,16 @@ def with_choices(found: dict[UUID, Target]) -> Script[dict[UUID, Target]]:
 
 
 def arm_of(target: Target, item: bytes, tags: Mapping[str, str], new_id: Callable[[], UUID]) -> Target:
-    """The version of a target that an execution runs: the present one, unless a rollout chooses another."""
+    """Return the version of a target that an execution runs: the present one, unless a rollout chooses another."""
     if target.choice is None:
         return target
     return target.choice.of(target.spec, item, tags, new_id) or target
 
 
 class ExecutionFactory:
-    """Makes executions after those of other jobs that are defined alike: only whose they are and when they are due is
-    their own, unless their params have a say in more.
+    """Creates executions, copying those of jobs with equal definitions: only the job and the due time differ.
+
+    Executions whose params decide more than their item are not copied.
     """
 
     def __init__(self, extra: Extra, lead: Lead) -> None:
@@ -113,9 +113,9 @@ class ExecutionFactory:
         self._models: dict[tuple[int, ...], tuple[NewExecution, Spec]] = {}
 
     def of(self, target: Target, due_at: Instant, item: bytes, deadline: Instant | None) -> NewExecution:
-        """What `execution_of` makes."""
-        has = deadline is not None  # what leads in a queue by deadline
-        kind = id(target.spec), target.version, target.namespace, target.queue, target.lane, target.chosen, has
+        """Return the same execution as `execution_of`."""
+        has_deadline = deadline is not None  # decides the rank in a queue that is ordered by deadline
+        kind = id(target.spec), target.version, target.namespace, target.queue, target.lane, target.chosen, has_deadline
         known = self._models.get(kind)
         if known is not None:
             model = known[0]
@@ -123,7 +123,7 @@ class ExecutionFactory:
             return structs.replace(model, envelope=envelope, item=item)
         made = execution_of(target, self._extra, self._lead, due_at=due_at, item=item, deadline=deadline)
         if self._is_model(target):
-            self._models[kind] = made, target.spec  # as long as it is here nothing else has its identity
+            self._models[kind] = made, target.spec  # the reference keeps id(target.spec) unique
         return made
 
     def _is_model(self, target: Target) -> bool:
@@ -143,10 +143,10 @@ def execution_of(
     deadline: Instant | None = None,
     new_id: Callable[[], UUID] | None = None,
 ) -> NewExecution:
-    """An execution of a target, due at an instant or, with 0, at once; `item` is what its params say beyond the job's.
+    """Create an execution of a target, due at an instant or, with 0, at once; `item` holds its params beyond the job's.
 
-    `extra` tells what asked for it. It is accepted as it is: whoever makes `item` has checked it against the schema.
-    With `new_id`, a rollout that is on chooses its version; without, it runs the target's own.
+    `extra` names the origin. `item` is not checked here: the caller has checked it against the schema. With `new_id`, a
+    rollout under way chooses the version; without it, the execution runs the target's own version.
     """
     if new_id is not None:
         target = arm_of(target, item, extra.tags, new_id)

@@ -1,4 +1,4 @@
-"""Triggers as people look at them: of a job, or across jobs a page at a time."""
+"""Reads of triggers for people: those of a job, or those of a namespace by page."""
 
 from uuid import UUID
 
@@ -24,7 +24,7 @@ MOST_COUNTED = 10_000
 
 
 class StoredTrigger(Struct, frozen=True, kw_only=True):
-    """A trigger with the job it belongs to."""
+    """A trigger with its job."""
 
     timer: Timer
     job: UUID
@@ -44,7 +44,7 @@ def _shown(row: Row) -> StoredTrigger:
 
 
 def of_job(job: UUID) -> Script[list[StoredTrigger]]:
-    """A job's triggers by name."""
+    """Return a job's triggers by name."""
     rows = yield Fetch(OF_JOB, (job,))
     return [_shown(row) for row in rows]
 
@@ -55,12 +55,12 @@ def by_name(job: UUID, name: str) -> Script[StoredTrigger | None]:
 
 
 def page(namespace: int, after: UUID, limit: int) -> Script[list[StoredTrigger]]:
-    """Triggers of a namespace in the order they were made."""
+    """Return a page of a namespace's triggers in the order of their creation."""
     rows = yield Fetch(PAGE, (namespace, after, limit))
     return [_shown(row) for row in rows]
 
 
 def fired_by_events(trigger: UUID) -> Script[tuple[int, UUID | None]]:
-    """How often events fired a trigger as far as is known, at most so many times, and the newest execution."""
+    """Return the number of a trigger's recorded fires by events, up to a limit, and the newest execution."""
     ((count, execution),) = yield Fetch(BY_EVENTS, (trigger, MOST_COUNTED))
     return count, execution

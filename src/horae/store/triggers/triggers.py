@@ -1,6 +1,6 @@
-"""Triggers: added, paused, resumed and ended; `fire` decides them.
+"""Triggers: added, paused, resumed and ended. `fire` decides them.
 
-The timer's row is the guard against a double fire: whoever changes or decides a trigger locks it.
+The timer's row guards against a double fire: every transaction that changes or decides a trigger locks it.
 """
 
 from collections.abc import Callable, Iterable
@@ -33,12 +33,12 @@ ADD_TIMER = Statement(
     "INSERT INTO timers (trigger_id, job, namespace, next_fire_at, decided_through, last_execution, fired, moved_to)"
     " VALUES ($1, $2, $3, $4, $5, $6, $7, $8)",
 )
-# What `read_timer` reads, of a timer `t` and its trigger `g`.
+# The columns that `read_timer` reads, of a timer `t` and its trigger `g`.
 TIMER = (
     "g.id, g.name, g.definition, g.rules, g.params, g.state, t.next_fire_at, t.decided_through, t.last_execution,"
     " t.fired, t.moved_to"
 )
-COUNT = 11  # of these columns
+COUNT = 11  # the number of these columns
 OF_JOB = Statement(
     "triggers_of_job",
     f"SELECT {TIMER} FROM timers t JOIN triggers g ON g.id = t.trigger_id WHERE g.job = $1 ORDER BY g.id"
@@ -59,7 +59,7 @@ END = Statement(
 SET_STATE = Statement("set_trigger_state", "UPDATE triggers SET state = $2 WHERE id = $1")
 DROP_TIMER = Statement("drop_timer", "DELETE FROM timers WHERE trigger_id = $1")
 SET_TIMER = Statement("set_timer", "UPDATE timers SET next_fire_at = $2, decided_through = $3 WHERE trigger_id = $1")
-# A place that was watched before under the same name goes on: what it fired it does not fire again.
+# A location that was watched before under the same name continues: it does not fire for the same files again.
 BEGIN_WATCH = Statement(
     "begin_watch",
     "INSERT INTO watches (id, trigger_id, job, namespace, began_at, next_poll_at) VALUES ($1, $2, $3, $4, $5, $5)"
@@ -71,16 +71,17 @@ FIRES: Columns = (
     ("execution", "uuid"), ("decided_at", "bigint"),
 )  # fmt: skip
 EDITED = "the trigger was changed before this was decided"
-_decode_trigger: Callable[[str], Trigger] = msgspec.json.Decoder(Trigger).decode  # made once: a union takes long
+# Created once, because a decoder of a union is slow to create.
+_decode_trigger: Callable[[str], Trigger] = msgspec.json.Decoder(Trigger).decode
 _decode_rules = msgspec.json.Decoder(Rules).decode
-MAX_REASON = 500  # characters of why a trigger could not be decided
+MAX_REASON = 500  # characters of the reason why a trigger could not be decided
 
 
 State = Literal["active", "paused"]
 
 
 class Timer(Struct, frozen=True, kw_only=True, gc=False):
-    """A job's trigger with its hot columns."""
+    """A trigger of a job with its frequently changed columns."""
 
     id: UUID
     name: str
@@ -92,7 +93,7 @@ class Timer(Struct, frozen=True, kw_only=True, gc=False):
     decided_through: Instant
     last_execution: UUID | None = None
     fired: int = 0  # fires that ran, for `max_fires`
-    moved_to: Instant | None = None  # where a calendar moved the last fire that it moved
+    moved_to: Instant | None = None  # the target of the last fire that a calendar moved
 
     @property
     def when(self) -> When:
@@ -100,7 +101,7 @@ class Timer(Struct, frozen=True, kw_only=True, gc=False):
 
 
 class Owner(Struct, frozen=True):
-    """The job that a trigger belongs to, at the version that says so."""
+    """The job of a trigger, at the version that defines it."""
 
     job: UUID
     namespace: int
@@ -109,7 +110,9 @@ class Owner(Struct, frozen=True):
 
 
 class Predecessor(Struct, frozen=True, kw_only=True):
-    """What a trigger takes over from the one whose place it takes; with `from_` also where that one left off."""
+    """The state that a trigger takes over from the trigger that it replaces; with `from_`, also the end of the decided
+    time.
+    """
 
     state: State
     fired: int = 0
@@ -118,28 +121,39 @@ class Predecessor(Struct, frozen=True, kw_only=True):
     from_: Instant | None = None
 
 
-def add(id: UUID, owner: Owner, when: When, now: Instant, heritage: Predecessor | None = None) -> Script[None]:
-    """A trigger begins now; a paused one, or one of a paused job, has no next fire."""
-    old = heritage or Predecessor(state="paused" if when.paused else "active")
+def add(
+    trigger_id: UUID, owner: Owner, when: When, now: Instant, predecessor: Predecessor | None = None
+) -> Script[None]:
+    """Add a trigger from now on. A paused trigger, or a trigger of a paused job, has no next fire."""
+    old = predecessor or Predecessor(state="paused" if when.paused else "active")
     decided = begin(when.trigger, now) if old.from_ is None else old.from_
     asleep = owner.paused or old.state == "paused" or is_spent(when.rules, old.fired)
     following = None if asleep else due_after(when.trigger, when.rules, decided)
     params = _json(when.params) if when.params else None
-    row = (id, owner.job, owner.namespace, when.name, owner.version, _json(when.trigger), _json(when.rules), params)
+    row = (
+        trigger_id,
+        owner.job,
+        owner.namespace,
+        when.name,
+        owner.version,
+        _json(when.trigger),
+        _json(when.rules),
+        params,
+    )
     event = when.trigger.event if isinstance(when.trigger, Event) else None
     yield Fetch(ADD, (*row, event, old.state, decided, now))
-    timer = (id, owner.job, owner.namespace, following, decided, old.last_execution, old.fired, old.moved_to)
+    timer = (trigger_id, owner.job, owner.namespace, following, decided, old.last_execution, old.fired, old.moved_to)
     yield Fetch(ADD_TIMER, timer)
     if when.rules.calendars:
-        yield from _use_calendars(id, owner.namespace, when.rules)
+        yield from _use_calendars(trigger_id, owner.namespace, when.rules)
     if isinstance(when.trigger, Watch):
         watch = watch_id(owner.job, when.name, when.trigger.url)
-        yield Fetch(BEGIN_WATCH, (watch, id, owner.job, owner.namespace, now))
+        yield Fetch(BEGIN_WATCH, (watch, trigger_id, owner.job, owner.namespace, now))
 
 
-def _use_calendars(id: UUID, namespace: int, rules: Rules) -> Script[None]:
-    """Whoever adds a trigger that goes by calendars holds their lock; one that is not there is refused."""
-    missing = yield from calendars.use(namespace, rules.calendars, id, rules.outside)
+def _use_calendars(trigger_id: UUID, namespace: int, rules: Rules) -> Script[None]:
+    """Record the calendars of a trigger, and refuse unknown ones. The caller holds the lock on calendars."""
+    missing = yield from calendars.use(namespace, rules.calendars, trigger_id, rules.outside)
     if missing:
         raise no_such_calendar(missing[0], ())
 
@@ -149,19 +163,19 @@ def _json(value: object) -> str:
 
 
 def of_job(job: UUID, *, lock: bool = False) -> Script[list[Timer]]:
-    """A job's triggers; locked ones cannot fire meanwhile."""
+    """Return a job's triggers; locked ones cannot fire meanwhile."""
     rows = yield Fetch(OF_JOB if lock else READ_OF_JOB, (job,))
     return [read_timer(row) for row in rows]
 
 
 def ended(job: UUID) -> Script[dict[str, Predecessor]]:
-    """How the triggers of a job were when they ended last, by name."""
+    """Return the last state of the ended triggers of a job, by name."""
     rows = yield Fetch(ENDED, (job,))
     return {name: Predecessor(state=state, fired=fired or 0) for name, state, fired in rows}
 
 
 def read_timer(row: Row) -> Timer:
-    """A timer from the columns that its statements begin with."""
+    """Read a timer from the columns of TIMER."""
     return Timer(
         id=row[0], name=row[1], trigger=_read_trigger(row[2]), rules=_read_rules(row[3]),
         params=msgspec.json.decode(row[4]) if row[4] else {},
@@ -172,7 +186,7 @@ def read_timer(row: Row) -> Timer:
 
 @lru_cache(maxsize=8192)
 def _read_trigger(text: str) -> Trigger:
-    """Due triggers are often alike: equal texts are one value, whose hash is made once."""
+    """Decode a trigger, cached because due triggers are often alike: equal texts share one value and its hash."""
     return _decode_trigger(text)
 
 
@@ -187,9 +201,9 @@ def end(
     disposition: Disposition = "skipped-misfire",
     cause: str = "the trigger ended before this was decided",
 ) -> Script[None]:
-    """A trigger ends at max(now, what it decided); it fires no more. What it left undecided gets a ledger row.
+    """End a trigger at max(now, its decided time), and write a ledger row for the fires it left undecided.
 
-    One that had no fires left ended with the last of them.
+    A trigger without fires left ended with its last fire.
     """
     runs = _left_out(timer, now, disposition, cause)
     if runs:
@@ -205,11 +219,12 @@ def _drop(timer: Timer, ended_at: Instant) -> Script[None]:
         yield from calendars.drop_uses(timer.id)
 
 
-def replace(timer: Timer, id: UUID, owner: Owner, when: When, state: State, now: Instant) -> Script[None]:
-    """Another version of a trigger takes its place, with its count of fires and its last execution.
+def replace(timer: Timer, trigger_id: UUID, owner: Owner, when: When, state: State, now: Instant) -> Script[None]:
+    """Replace a trigger by another version, which takes over its count of fires and its last execution.
 
-    One that fires at the same instants decides what the old one left undecided; any other begins now, or after what
-    the old one decided ahead. One that had ended left nothing undecided: what it is allowed anew begins now.
+    A version with the same fire times decides the fires that the old one left undecided. Any other version begins now,
+    or after the fires that the old one decided ahead. A trigger that had ended left nothing undecided: if the new
+    version allows more fires, they begin now.
     """
     asleep = owner.paused or timer.state == "paused"
     has_ended = isinstance(timer.trigger, Timed) and timer.next_fire_at is None and not asleep
@@ -218,15 +233,15 @@ def replace(timer: Timer, id: UUID, owner: Owner, when: When, state: State, now:
         yield from _drop(timer, timer.decided_through)
     else:
         yield from end(timer, now, "skipped-paused" if asleep else "skipped-misfire", EDITED)
-    heritage = Predecessor(
+    predecessor = Predecessor(
         state=state, fired=timer.fired, last_execution=timer.last_execution, moved_to=timer.moved_to,
         from_=timer.decided_through if goes_on or timer.decided_through > now else None,
     )  # fmt: skip
-    yield from add(id, owner, when, now, heritage)
+    yield from add(trigger_id, owner, when, now, predecessor)
 
 
 def _left_out(timer: Timer, now: Instant, disposition: Disposition, cause: str) -> tuple[LedgerRun, ...]:
-    """One run for what is undecided; a trigger that cannot be decided can be ended all the same."""
+    """Return one ledger run for the undecided fires. A trigger that cannot be decided can still be ended."""
     if is_spent(timer.rules, timer.fired):
         return ()
     try:
@@ -234,26 +249,28 @@ def _left_out(timer: Timer, now: Instant, disposition: Disposition, cause: str) 
     except Exception as error:
         if timer.decided_through >= now:
             return ()
-        told = f"{cause}; which instants these were cannot be told: {describe_error(error)}"
-        return (LedgerRun(timer.decided_through + 1, now, disposition, told),)
+        detail = f"{cause}; which instants these were cannot be told: {describe_error(error)}"
+        return (LedgerRun(timer.decided_through + 1, now, disposition, detail),)
 
 
 def describe_error(error: Exception) -> str:
-    """Why a trigger could not be decided."""
-    told = error.detail if isinstance(error, HoraeError) else f"{type(error).__name__}: {error}"
-    return told[:MAX_REASON]
+    """Return the reason why a trigger could not be decided."""
+    detail = error.detail if isinstance(error, HoraeError) else f"{type(error).__name__}: {error}"
+    return detail[:MAX_REASON]
 
 
 def pause(timer: Timer) -> Script[None]:
-    """No fires until resumed, because its job is paused."""
+    """Stop a trigger from firing until it is resumed, because its job is paused."""
     yield Fetch(SET_TIMER, (timer.id, None, timer.decided_through))
 
 
 def resume(timer: Timer, now: Instant, cause: str = "the job was paused") -> Script[None]:
-    """One ledger row covers what the pause left out; a trigger that is itself paused stays so."""
+    """Resume a trigger and cover the fires of the pause with one ledger row. A trigger that is itself paused stays
+    paused.
+    """
     if timer.state == "paused" or is_spent(timer.rules, timer.fired):
         return
-    through = now - timer.rules.offset  # what a spread trigger fires later than this is still to come
+    through = now - timer.rules.offset  # later nominal fires of a spread trigger are still to come
     runs = _left_out(timer, through, "skipped-paused", cause)
     if runs:
         yield from put_fires([(timer.id, run, None) for run in runs], now)
@@ -262,7 +279,7 @@ def resume(timer: Timer, now: Instant, cause: str = "the job was paused") -> Scr
 
 
 def set_state(timer: Timer, state: State, owner: Owner, now: Instant) -> Script[None]:
-    """Pause or resume one trigger; while its job is paused it does not fire either way."""
+    """Pause or resume one trigger; while its job is paused it does not fire in either state."""
     if timer.state == state:
         return
     yield Fetch(SET_STATE, (timer.id, state))
@@ -275,7 +292,7 @@ def set_state(timer: Timer, state: State, owner: Owner, now: Instant) -> Script[
 
 
 def _next_of(timer: Timer, decided: Instant) -> Instant | None:
-    """When a timer is due after what was decided; one that cannot be decided is met, and set aside, at once."""
+    """Return the due time after the decided fires; a trigger that cannot be decided is due, and set aside, at once."""
     try:
         return due_after(timer.trigger, timer.rules, decided)
     except Exception:
@@ -283,6 +300,8 @@ def _next_of(timer: Timer, decided: Instant) -> Instant | None:
 
 
 def put_fires(fires: Iterable[tuple[UUID, LedgerRun, UUID | None]], now: Instant) -> Script[None]:
-    """Ledger rows; their key is the second guard against a double fire."""
-    rows = [(id, run.first, run.last, run.disposition, run.cause, execution, now) for id, run, execution in fires]
+    """Insert ledger rows; their primary key is the second guard against a double fire."""
+    rows = [
+        (trigger, run.first, run.last, run.disposition, run.cause, execution, now) for trigger, run, execution in fires
+    ]
     yield Insert("fires", FIRES, rows)

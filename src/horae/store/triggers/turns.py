@@ -1,8 +1,8 @@
 """Turns: executions of one trigger that run one at a time, for the overlaps `queueOne`, `queueAll` and `cancelOther`.
 
-A trigger's key has one holder, the execution whose turn it is; others wait at the key's gate. The holder's row is the
-lock: a fire waits for it, whoever passes the turn on does not. A turn is passed when the holder has ended, however that
-came: nothing that ends executions needs to know of turns.
+A trigger's key has one holder, the execution whose turn it is; others wait at the gate of the key. The holder's row is
+the lock: a fire waits for it, the transaction that passes the turn on does not. A turn is passed on after its holder
+has ended, for whatever reason: code that ends executions does not need to know of turns.
 """
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
@@ -31,14 +31,14 @@ from horae.store.triggers.dependencies.starts import Consequences, NewId
 from horae.store.triggers.targets import targets
 
 KEYED = frozenset({"queueOne", "queueAll", "cancelOther"})
-REASON: WaitReason = "overlap"  # why such an execution waits
+REASON: WaitReason = "overlap"  # the wait reason of executions without the turn
 REPLACED = "a newer fire took its place"
 _KEY: shelves.Columns = (("key", "text"),)
 _HOLDERS: shelves.Columns = (("key", "text"), ("parcel", "uuid"), ("lo", "int"))
 LOCK = Statement(
     "lock_turns", "SELECT h.key, h.parcel, h.lo FROM given JOIN holders h ON h.key = given.key FOR UPDATE OF h"
 )
-# In a statement of its own: one that waited for the lock has its old snapshot of the shelves.
+# A separate statement, because a statement that waited for the lock still sees its old snapshot of the shelves.
 BUSY = Statement(
     "busy_turns",
     "SELECT h.key, h.parcel, h.lo FROM given JOIN holders h ON h.key = given.key"
@@ -51,7 +51,7 @@ COUNT = Statement(
 )
 DROP = Statement("drop_turns", "DELETE FROM holders USING given WHERE holders.key = given.key")
 _COLUMNS = f"{shelves.names(shelves.WAITING, 'w.')}, p.lane, p.due_at, p.priority, p.deadline"
-# Nobody waits for a row of this shelf.
+# No transaction waits for a row of this shelf.
 AT_GATE = Statement(
     "waiting_turns",
     f"SELECT {_COLUMNS} FROM given JOIN waiting w ON w.gate = given.key JOIN parcels p ON p.id = w.parcel"
@@ -77,7 +77,7 @@ AFTER = Statement(
 
 
 class Turn(Struct, frozen=True):
-    """How a trigger's key stands: whether its holder has not ended, and how many wait for it."""
+    """The state of a trigger's key: whether its holder is still live, and the number of executions that wait for it."""
 
     busy: bool = False
     waiting: int = 0
@@ -88,21 +88,21 @@ class Turn(Struct, frozen=True):
 
 
 class BlockedTurn(Struct, frozen=True):
-    """A key at whose gate something waits; `holder` has not ended, None when the turn can be passed on."""
+    """A key with executions waiting at its gate; `holder` is live, or None when the turn can be passed on."""
 
     key: str
     job: UUID
     holder: UUID | None
-    cancels: bool  # the trigger wants the holder cancelled
+    cancels: bool  # whether the trigger wants the holder cancelled
 
 
 def turn_key(job: UUID, name: str) -> str:
-    """A trigger's key: all its versions share it."""
+    """Return a trigger's key, which all its versions share."""
     return f"turn:{job}:{name}"
 
 
 def read_turns(keys: Collection[str], *, hold: bool = True) -> Script[dict[str, Turn]]:
-    """How these keys stand; if they are to be held, they stay so until the transaction ends."""
+    """Return the state of these keys; with `hold`, it does not change until the transaction ends."""
     if not keys:
         return {}
     given = [(key,) for key in sorted(keys)]
@@ -114,7 +114,7 @@ def read_turns(keys: Collection[str], *, hold: bool = True) -> Script[dict[str, 
 
 
 def adopt(executions: Mapping[str, UUID]) -> Script[dict[str, Turn]]:
-    """Give free keys to executions that have not ended; how the keys stand then."""
+    """Give free keys to running executions, and return the state of the keys after that."""
     if not executions:
         return {}
     keys = sorted(executions)
@@ -125,12 +125,12 @@ def adopt(executions: Mapping[str, UUID]) -> Script[dict[str, Turn]]:
 
 
 def mark_turn(one: NewExecution, key: str, turn: Turn) -> NewExecution:
-    """An execution that has its turn, or waits for it."""
+    """Mark an execution as having its turn or as waiting for it."""
     return _marked(one, key, not turn.is_free)
 
 
 def mark_turns(wanted: Sequence[NewExecution], key: str, turn: Turn) -> list[NewExecution]:
-    """Executions of one trigger in their order, each marked as having its turn or as waiting for it."""
+    """Mark executions of one trigger, in order, as having their turn or as waiting for it."""
     return [_marked(one, key, i > 0 or not turn.is_free) for i, one in enumerate(wanted)]
 
 
@@ -140,28 +140,30 @@ def _marked(one: NewExecution, key: str, waits: bool) -> NewExecution:
 
 
 def is_gated(parcel: Parcel) -> bool:
-    """Whether what lies in a parcel waits for its turn."""
+    """Return whether the executions of a parcel wait for their turn."""
     return keys_of(parcel.envelope.keys).gated
 
 
 def will_wait(one: NewExecution) -> bool:
-    """Whether an execution to be made will wait for its turn."""
+    """Return whether an execution that is about to be created will wait for its turn."""
     return keys_of(one.envelope.keys).gated
 
 
 def settle(parcels: Iterable[Parcel], replacing: Collection[str], now: Instant) -> Script[list[EndedItems]]:
-    """Write what has to wait for its turn, and who has it now; tell what waited at the keys of `replacing` and ends."""
+    """Write the executions that wait for their turn and the holders of turns. Return the executions that waited at the
+    keys of `replacing` and end now.
+    """
     keyed = [parcel for parcel in parcels if keys_of(parcel.envelope.keys).turn is not None]
     if not keyed:
         return []
-    over = yield from _replace(replacing, now)
-    late = [parcel for parcel in keyed if is_gated(parcel)]
+    ended = yield from _replace(replacing, now)
+    gated = [parcel for parcel in keyed if is_gated(parcel)]
     taken = [(_key_of(parcel), parcel.id, 0) for parcel in keyed if not is_gated(parcel)]
     yield ForEach(DROP, _KEY, [(key,) for key, *_ in taken])
-    waiting = shelves.put_waiting([_waiting(parcel) for parcel in late])
-    fresh = [(parcel, 0) for parcel in late]
+    waiting = shelves.put_waiting([_waiting(parcel) for parcel in gated])
+    fresh = [(parcel, 0) for parcel in gated]
     yield Together([written(fresh), waiting, Insert("holders", _HOLDERS, taken), *bounded(fresh)])
-    return over
+    return ended
 
 
 def _key_of(parcel: Parcel) -> str:
@@ -177,7 +179,9 @@ def _waiting(p: Parcel) -> Waiting:
 
 
 def _replace(keys: Collection[str], now: Instant) -> Script[list[EndedItems]]:
-    """What waits at these gates ends skipped: its fire stays `fired`, its execution says what became of it."""
+    """End the executions that wait at these gates as skipped: their fires stay `fired`, the executions hold
+    the reason.
+    """
     if not keys:
         return []
     rows = yield ForEach(AT_GATE, _KEY, [(key,) for key in sorted(keys)])
@@ -192,7 +196,7 @@ def _replace(keys: Collection[str], now: Instant) -> Script[list[EndedItems]]:
 
 
 def blocked(after: str, limit: int) -> Script[list[BlockedTurn]]:
-    """Keys at whose gates something waits, in order, and who holds them."""
+    """Return keys with executions waiting at their gates, in order, with their holders."""
     rows = yield Fetch(BLOCKED, (after, limit))
     if not rows:
         return []
@@ -212,7 +216,9 @@ def _name_in(key: str) -> str:
 
 
 def pass_on(key: str, rank: Ranker, new_id: NewId, now: Instant) -> Script[Promoted]:
-    """Give a key whose holder has ended to the next that waits: the earliest due. Somebody else's business is left."""
+    """Give a key whose holder has ended to the execution that is due first; leave a key alone that another server
+    passes on.
+    """
     if not (yield Fetch(HOLDER, (key,))) and (yield Fetch(HELD, (key,))):
         return Promoted({}, 0, [])
     if (yield ForEach(BUSY, _KEY, [(key,)])):  # guard: turn-is-taken
@@ -222,19 +228,19 @@ def pass_on(key: str, rank: Ranker, new_id: NewId, now: Instant) -> Script[Promo
     if not rows:
         return Promoted({}, 0, [])
     row = min(rows, key=lambda row: (row[len(shelves.WAITING) + 1], row[0], row[1]))
-    slice = shelves.waiting(row)
-    one = part(slice, slice.lo, slice.lo + 1)
+    first = shelves.waiting(row)
+    one = part(first, first.lo, first.lo + 1)
     yield Insert("holders", _HOLDERS, [(key, one.parcel, one.lo)])
-    yield shelves.take("waiting", [slice])
-    if slice.hi > one.hi:
-        yield shelves.put_waiting([part(slice, one.hi, slice.hi)])
+    yield shelves.take("waiting", [first])
+    if first.hi > one.hi:
+        yield shelves.put_waiting([part(first, one.hi, first.hi)])
     return (yield from _begin(one, row, rank, new_id, now))
 
 
 def _begin(one: Waiting, row: Row, rank: Ranker, new_id: NewId, now: Instant) -> Script[Promoted]:
-    """Its turn has come: it waits for its time or for what its job depends on, or is queued.
+    """Start an execution whose turn has come: it waits for its due time or for its dependencies, or is queued.
 
-    What an event fired waits for nothing else: it has no interval that others could be about.
+    An execution fired by an event does not wait for dependencies: it has no data interval to which they could belong.
     """
     lane, due_at, priority, latest = row[len(shelves.WAITING) :]
     target = (yield from targets([one.job])).get(one.job)
@@ -266,7 +272,9 @@ def _depend(one: Waiting, extra: Extra, deadline: Instant, new_id: NewId, now: I
 
 
 def forget(after: str, limit: int) -> Script[str]:
-    """Forget holders that have ended and for which nobody waits; where to go on, empty at the end."""
+    """Delete holders that have ended and for which no execution waits. Return the key to go on from, empty
+    at the end.
+    """
     rows = yield Fetch(AFTER, (after, limit))
     given = [(row[0],) for row in rows]
     busy = {row[0] for row in (yield ForEach(BUSY, _KEY, given))}

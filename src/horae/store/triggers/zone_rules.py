@@ -1,6 +1,6 @@
-"""Zone rules: the store remembers by which version of the zones' rules its timers were computed.
+"""Time zone rules: the store remembers the version of the rules by which its timers were computed.
 
-With newer rules a zone's clock may change on other days: what is still to come is computed anew from what was decided.
+Under newer rules a zone's clock may change on other days: coming fires are then computed anew from the decided time on.
 """
 
 from uuid import UUID
@@ -22,7 +22,7 @@ REMEMBER = Statement(
 )
 LOG = Statement("zone_rules_log", "SELECT value FROM store WHERE key = 'zone_rules_log'")
 MOST_LOGGED = 20
-# What somebody fires right now is computed by whoever fires it.
+# A timer that is being fired right now is computed by its firing transaction.
 PAGE = Statement(
     "timers_to_retime",
     f"SELECT {TIMER} FROM timers t JOIN triggers g ON g.id = t.trigger_id WHERE t.trigger_id > $1"
@@ -35,20 +35,20 @@ SET = Statement(
 
 
 class RetimedPage(Struct, frozen=True):
-    """How many timers a step changed, and where to go on; None at the end."""
+    """The number of timers that a step changed, and the id to go on from; None at the end."""
 
     changed: int
     next: UUID | None
 
 
 def stored_version() -> Script[str | None]:
-    """The version of the rules by which all timers were computed last."""
+    """Return the version of the rules by which all timers were computed last."""
     rows = yield Fetch(KNOWN)
     return rows[0][0] if rows else None
 
 
 def remember(version: str, now: Instant) -> Script[None]:
-    """All timers were computed by these rules; what was decided before went by those that are put into the log."""
+    """Record that all timers were computed by these rules; put the version before into the log."""
     before = yield from stored_version()
     if before == version:
         return
@@ -59,13 +59,13 @@ def remember(version: str, now: Instant) -> Script[None]:
 
 
 def earlier_versions() -> Script[list[tuple[str, Instant]]]:
-    """The versions of the rules that were in force before the present ones, each with until when."""
+    """Return earlier versions of the rules, each with the end of its use."""
     rows = yield Fetch(LOG)
     return msgspec.json.decode(rows[0][0], type=list[tuple[str, Instant]]) if rows else []
 
 
 def retime(after: UUID, limit: int, now: Instant) -> Script[RetimedPage]:
-    """Compute the next fires of a page of timers anew by the rules that are installed here."""
+    """Compute the next fires of a page of timers anew, by the rules installed here."""
     rows = yield Fetch(PAGE, (after, limit))
     found = [(timer, _next(timer, now)) for timer in map(_zoned, rows) if timer is not None]
     changes = [(timer.id, at) for timer, at in found if at != timer.next_fire_at]
@@ -75,7 +75,7 @@ def retime(after: UUID, limit: int, now: Instant) -> Script[RetimedPage]:
 
 
 def _zoned(row: Row) -> Timer | None:
-    """A timer that goes by a zone's clock and is to come; one that cannot be read is left to who decides it."""
+    """Return a timer that follows a zone's clock and has a next fire. Unreadable timers are left to their firing."""
     try:
         timer = read_timer(row)
     except Exception:
@@ -85,7 +85,9 @@ def _zoned(row: Row) -> Timer | None:
 
 
 def _next(timer: Timer, now: Instant) -> Instant | None:
-    """When it is due by these rules; one that goes by calendars is met now, and decides what comes next."""
+    """Return the due time by these rules; a timer with calendars becomes due now, and its firing decides
+    the next time.
+    """
     assert timer.next_fire_at is not None
     if timer.next_fire_at <= now:
         return timer.next_fire_at

@@ -1,1 +1,1 @@
-"""Scripts of jobs that run after others: joins, arrivals and starts."""
+"""Transactions of jobs that run after others: joins, arrivals and starts."""

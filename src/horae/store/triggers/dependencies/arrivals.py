@@ -1,6 +1,6 @@
-"""Arrivals: an execution has ended, and jobs that depend on its job hear of it in the same transaction.
+"""Arrivals: the transaction that ends an execution reports it to the jobs that depend on its job.
 
-Whatever ends executions calls `arrive` with them. No start is decided by reading another execution's shelf: two
+Everything that ends executions calls `arrive` with them. No start is decided by reading another execution's shelf: two
 upstreams that end at the same time would each see the other unfinished.
 """
 
@@ -33,11 +33,11 @@ DEPENDENTS = Statement(
 EXTRAS = Statement("extras_of", "SELECT p.id, p.extras FROM given JOIN parcels p ON p.id = given.parcel")
 
 Interval = tuple[Instant, Instant]
-Ends = dict[str, list[UUID]]  # how they ended -> which executions
+Ends = dict[str, list[UUID]]  # final state -> executions
 
 
 class EndedItems(Struct, frozen=True):
-    """Items of a parcel that have ended alike."""
+    """Items of a parcel that have ended in the same state."""
 
     parcel: UUID
     lo: int
@@ -47,19 +47,19 @@ class EndedItems(Struct, frozen=True):
 
 
 class Arrivals(Struct):
-    """What one upstream's executions came to: by their data interval, and those that have none."""
+    """The ended executions of one upstream: those with a data interval by their interval, and those without one."""
 
     intervals: dict[Interval, Ends] = {}
     plain: Ends = {}
 
 
-def arrive(over: Sequence[EndedItems], new_id: NewId, now: Instant, done: Consequences) -> Script[None]:
-    """Tell dependents of executions that have ended, and start those whose last upstream this was."""
-    rows = yield ForEach(DEPENDENTS, (("job", "uuid"),), [(job,) for job in sorted({one.job for one in over})])
+def arrive(ended: Sequence[EndedItems], new_id: NewId, now: Instant, done: Consequences) -> Script[None]:
+    """Report ended executions to their dependents, and start dependents that now have all they need."""
+    rows = yield ForEach(DEPENDENTS, (("job", "uuid"),), [(job,) for job in sorted({one.job for one in ended})])
     if not rows:
         return
     upstreams = {row[1] for row in rows}
-    arrivals = yield from _arrivals([one for one in over if one.job in upstreams])
+    arrivals = yield from _arrivals([one for one in ended if one.job in upstreams])
     jobs = {job for job, upstream in rows if upstream in arrivals}
     if not jobs:
         return
@@ -71,12 +71,12 @@ def arrive(over: Sequence[EndedItems], new_id: NewId, now: Instant, done: Conseq
     yield from settle(dependents, touched, new_id, now, done, fired)
 
 
-def _arrivals(over: Sequence[EndedItems]) -> Script[dict[UUID, Arrivals]]:
-    """By upstream; what was asked not to tell its dependents is left out."""
-    rows = yield ForEach(EXTRAS, (("parcel", "uuid"),), [(id,) for id in sorted({one.parcel for one in over})])
+def _arrivals(ended: Sequence[EndedItems]) -> Script[dict[UUID, Arrivals]]:
+    """Group ended executions by upstream, without those that were asked not to propagate to dependents."""
+    rows = yield ForEach(EXTRAS, (("parcel", "uuid"),), [(parcel,) for parcel in sorted({one.parcel for one in ended})])
     extras: dict[UUID, bytes | None] = {row[0]: row[1] for row in rows}
     found: dict[UUID, Arrivals] = {}
-    for one in sorted(over, key=lambda one: (one.parcel, one.lo)):
+    for one in sorted(ended, key=lambda one: (one.parcel, one.lo)):
         for item, extra in enumerate(extras_of(extras.get(one.parcel), one.lo, one.hi), one.lo):
             if extra.propagate:
                 mine = found.setdefault(one.job, Arrivals())
@@ -86,7 +86,7 @@ def _arrivals(over: Sequence[EndedItems]) -> Script[dict[UUID, Arrivals]]:
 
 
 def _bring(dependents: dict[UUID, Dependent], arrivals: dict[UUID, Arrivals], now: Instant) -> Script[set[joins.Key]]:
-    """Ends of an interval go to all that waits for it, and what met a condition to what waits without one."""
+    """Add ends with an interval to all joins for that interval, and ends that met a condition to joins without one."""
     brought: dict[tuple[UUID, Instant], list[Part]] = {}
     own: dict[joins.Key, Join] = {}
     for d in dependents.values():
@@ -107,7 +107,9 @@ def _bring(dependents: dict[UUID, Dependent], arrivals: dict[UUID, Arrivals], no
 
 
 def _part(upstream: UUID, ends: Ends, condition: Condition) -> Part:
-    """What an upstream brings: of several ends that which meets the condition, the newest of its kind."""
+    """Return the part that an upstream adds to a join: of several ends the newest that meets the condition,
+    else any.
+    """
     state = next((state for state in ends if meets(condition, state)), next(iter(ends)))
     return Part(upstream=upstream, met=meets(condition, state), state=state, execution=ends[state][-1])
 
@@ -116,7 +118,7 @@ NewParts = dict[tuple[joins.Key, UUID], Part]
 
 
 def _fill(dependents: dict[UUID, Dependent], made: Collection[joins.Key], known: NewParts) -> Script[NewParts]:
-    """A new join takes what upstreams without intervals have left unused."""
+    """Fill new joins with the unused successes of upstreams without intervals."""
     stocked = {key[0] for key in made if any(need.unused for need in dependents[key[0]].needs.values())}
     if not stocked:
         return {}
@@ -130,13 +132,13 @@ def _fill(dependents: dict[UUID, Dependent], made: Collection[joins.Key], known:
 
 
 def used(upstream: UUID, need: Need) -> Part:
-    """One of what an upstream has left unused, as a part."""
+    """Use one of an upstream's unused successes as a part."""
     state = "failed" if need.condition == "failure" else "success"
     return Part(upstream=upstream, met=True, state=state, execution=need.use())
 
 
 def _count(dependents: dict[UUID, Dependent], arrivals: dict[UUID, Arrivals], now: Instant) -> Script[set[joins.Key]]:
-    """Ends without an interval go to what waits for such, the oldest first; the rest is kept to be used."""
+    """Add ends without an interval to joins that wait for them, the oldest first, and store the rest as unused."""
     plain = {
         (d.job, upstream): met
         for d in dependents.values()
@@ -159,11 +161,13 @@ def _count(dependents: dict[UUID, Dependent], arrivals: dict[UUID, Arrivals], no
 
 
 def _met(ends: Ends, condition: Condition) -> list[tuple[str, UUID]]:
-    return [(state, id) for state, ids in ends.items() if meets(condition, state) for id in ids]
+    return [(state, execution) for state, ids in ends.items() if meets(condition, state) for execution in ids]
 
 
 def by_count(dependents: Iterable[Dependent]) -> list[DependentStart]:
-    """One of each is used per start; a job with a schedule of its own keeps them for its executions."""
+    """Return starts of dependents without a schedule, each of which uses one end of every upstream. Jobs with a
+    schedule keep theirs for their own executions.
+    """
     starts = []
     for d in dependents:
         if d.scheduled:
@@ -182,8 +186,8 @@ def settle(
     done: Consequences,
     more: Sequence[DependentStart] = (),
 ) -> Script[None]:
-    """Judge joins, and do what follows. What is to be skipped is left to whoever looks at due joins: its own
-    dependents come then, in a transaction that locks them in order.
+    """Judge joins and do what follows. A join to be skipped is left to `check_due_joins`: its own dependents are
+    involved then, in a transaction that locks them in order.
     """
     starts, releases, skips = list(more), [], []
     for join, parts in (yield from joins.read(keys)):

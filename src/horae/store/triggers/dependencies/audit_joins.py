@@ -1,6 +1,6 @@
-"""Audit of joins: has every complete one started its dependent, and is whatever waits for other jobs waited for?
+"""Audit of joins: every complete join has started its dependent, and every execution that waits for jobs has a join.
 
-One statement each, so one snapshot each: a join and its dependent's execution change in one transaction.
+Each check is one statement and so one snapshot: a join and its dependent's execution change in one transaction.
 """
 
 from collections.abc import Iterable, Iterator
@@ -23,7 +23,7 @@ _UNMET = (
     " WHERE p.dependent = s.dependent AND p.step = s.step AND p.interval_start = s.interval_start"
     " AND p.upstream = d.upstream AND p.met))"
 )
-# What somebody held is looked at again before its deadline; a scheduled job without an execution waits for its fire.
+# A join whose execution was held is checked again before its deadline; a scheduled job without one waits for its fire.
 UNSTARTED = Statement(
     "audit_unstarted",
     "SELECT j.id AS job, j.name, s.interval_start, s.execution FROM joins s JOIN jobs j ON j.id = s.dependent"
@@ -55,7 +55,7 @@ WAKE = Statement(
 
 
 def audit_joins(now: Instant, patience: Micros | None = PATIENCE) -> Script[list[Finding]]:
-    """What is wrong with joins; `patience` None asks nothing about promptness."""
+    """Return the findings on joins; with `patience` None, lateness is not a finding."""
     overdue = now - (patience or 0)
     found = [_unstarted(row) for row in (yield Fetch(UNSTARTED, (overdue, MOST)))]
     found += [_unused(row) for row in (yield Fetch(UNUSED, (MOST,)))]
@@ -97,7 +97,7 @@ def _unawaited(rows: Iterable[Row], awaited: set[UUID]) -> Iterator[Finding]:
 
 
 def repair_joins(findings: Iterable[Finding], new_id: NewId, now: Instant) -> Script[int]:
-    """Start what is complete, and queue what nobody waits for; how many jobs and slices were found so."""
+    """Start complete joins, and queue executions that no join knows. Return the number of jobs and slices."""
     found = list(findings)
     jobs = sorted({f.job for f in found if f.shelf == "joins" and f.job is not None})
     for job in jobs:

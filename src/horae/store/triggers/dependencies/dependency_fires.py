@@ -1,6 +1,6 @@
-"""The ledger of dependents: when their dependencies started them, or let them be skipped, and for which interval.
+"""The ledger of dependents: times at which dependencies started or skipped them, and for which interval.
 
-Such fires have no nominal instant. Each stands at the instant at which it was decided, and has an execution.
+Such fires have no nominal instant. Each is recorded at the instant of its decision, and has an execution.
 """
 
 from collections.abc import Iterable
@@ -21,20 +21,20 @@ OLD = Statement(
     "WITH old AS MATERIALIZED (SELECT at, execution FROM dependency_fires WHERE at < $1 ORDER BY at LIMIT $2)"
     " DELETE FROM dependency_fires WHERE (at, execution) IN (SELECT at, execution FROM old) RETURNING 1",
 )
-MOST_TOLD = 500  # characters of why
+MAX_REASON = 500  # characters
 
 DependencyDisposition = Literal["fired", "skipped-dependency"]
 
 
-def fired(made: Iterable[tuple[UUID, Join | None, UUID]], now: Instant) -> Insert:
-    """Rows of dependents that were started: the job, the join it was started for unless by count, the execution."""
-    rows = [(now, execution, job, "fired", _why(join)) for job, join, execution in made]
+def fired(starts: Iterable[tuple[UUID, Join | None, UUID]], now: Instant) -> Insert:
+    """Return rows of dependents that were started: the job, its join (None for a start by count) and the execution."""
+    rows = [(now, execution, job, "fired", _why(join)) for job, join, execution in starts]
     return Insert("dependency_fires", COLUMNS, rows)
 
 
-def skipped(made: Iterable[tuple[UUID, str, UUID]], now: Instant) -> Insert:
-    """Rows of dependents that do not run, and why: the job, the reason, the execution that says so."""
-    rows = [(now, execution, job, "skipped-dependency", why[:MOST_TOLD]) for job, why, execution in made]
+def skipped(skips: Iterable[tuple[UUID, str, UUID]], now: Instant) -> Insert:
+    """Return rows of dependents that do not run: the job, the reason and the execution that records it."""
+    rows = [(now, execution, job, "skipped-dependency", why[:MAX_REASON]) for job, why, execution in skips]
     return Insert("dependency_fires", COLUMNS, rows)
 
 
@@ -46,5 +46,5 @@ def _why(join: Join | None) -> str:
 
 
 def forget(before: Instant, most: int) -> Script[int]:
-    """Forget what was decided before an instant; how many there were."""
+    """Delete fires that were decided before an instant, and return their number."""
     return len((yield Fetch(OLD, (before, most))))

@@ -1,4 +1,4 @@
-"""Dependencies as people read them: what a job depends on, what of it is met, and what waits."""
+"""Reads of dependencies for people: the upstreams of a job, the ones that are met, and the executions that wait."""
 
 from collections.abc import Collection
 from uuid import UUID
@@ -34,7 +34,7 @@ SCHEDULES = Statement(
 
 
 class Upstream(Struct, frozen=True):
-    """A job that another depends on."""
+    """A job on which another depends."""
 
     job: UUID
     name: str
@@ -44,7 +44,7 @@ class Upstream(Struct, frozen=True):
 
 
 def without_common_schedule(jobs: Collection[UUID]) -> Script[list[UUID]]:
-    """Those of these jobs that have schedules, when no schedule is common to all of them."""
+    """Return those of these jobs that have schedules, if no schedule is common to all of them."""
     schedules: dict[UUID, set[str]] = {}
     for job, definition in (yield Among(SCHEDULES, sorted(jobs))):
         schedules.setdefault(job, set()).add(definition)
@@ -52,13 +52,13 @@ def without_common_schedule(jobs: Collection[UUID]) -> Script[list[UUID]]:
 
 
 def of_job(job: UUID) -> Script[list[Upstream]]:
-    """What a job depends on, by name."""
+    """Return the upstreams of a job by name."""
     rows = yield Fetch(OF_JOB, (job,))
     return [Upstream(*row) for row in rows]
 
 
 def newest(job: UUID, limit: int) -> Script[list[tuple[Join, Parts]]]:
-    """What a job waits for and waited for, the newest first."""
+    """Return a job's joins with their parts, the newest first."""
     rows = yield Fetch(NEWEST, (job, limit))
     keys = [(row[0], row[1], row[2]) for row in rows]
     found = {join.key: (join, parts) for join, parts in (yield from joins.read(keys))}
@@ -66,7 +66,7 @@ def newest(job: UUID, limit: int) -> Script[list[tuple[Join, Parts]]]:
 
 
 def waiting(executions: Collection[tuple[UUID, UUID]]) -> Script[dict[UUID, tuple[Join, Parts]]]:
-    """What executions of jobs (job, execution) wait for, by execution."""
+    """Return the open joins of waiting executions, given as (job, execution), by execution."""
     columns: Columns = (("dependent", "uuid"), ("execution", "uuid"))
     rows = yield ForEach(WAITING, columns, sorted(executions))
     found = yield from joins.read({(row[0], row[1], row[2]) for row in rows})

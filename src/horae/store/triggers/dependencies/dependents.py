@@ -1,7 +1,7 @@
-"""Dependents: what jobs depend on, and the lock under which somebody looks whether they may start.
+"""Dependents: the dependencies of jobs, and the lock under which their starts are decided.
 
-Every dependent has one row in `dependents`. Whoever brings an upstream's end, lets an execution wait, or changes what
-the job depends on holds it, so that of two that come together the second sees what the first did.
+Every dependent has one row in `dependents`. A transaction holds it while it adds an upstream's end, lets an execution
+wait, or changes the job's dependencies. So of two concurrent transactions the second sees the changes of the first.
 """
 
 from collections.abc import Collection, Mapping, Sequence
@@ -17,18 +17,18 @@ from horae.store.script import Among, Fetch, ForEach, Insert, Script, Statement
 
 
 def _live(kinds: Any) -> str:
-    """The condition that one of a job's triggers `g` is of these kinds and has not ended."""
+    """Return the condition that a job's trigger `g` is of these kinds and has not ended."""
     likes = [f'g.definition LIKE \'{{"kind":"{kind.__struct_config__.tag}"%\'' for kind in get_args(kinds)]
     return f"g.state <> 'ended' AND ({' OR '.join(likes)})"
 
 
-TIMED = _live(values.Timed)  # it starts by the clock
-RECURRING = _live(values.Recurring)  # and its fires have data intervals
+TIMED = _live(values.Timed)  # the job starts by the clock
+RECURRING = _live(values.Recurring)  # the job starts by the clock, and its fires have data intervals
 LOCK = Statement("lock_dependents", "SELECT job FROM dependents WHERE job = ANY($1) ORDER BY job FOR NO KEY UPDATE")
 BELOW = Statement("jobs_below", "SELECT job FROM dependencies WHERE upstream = ANY($1)")
 NEEDED = Statement("needed", "SELECT job, upstream, condition, unused, execution FROM dependencies WHERE job = ANY($1)")
 SCHEDULED = Statement("scheduled_jobs", f"SELECT DISTINCT g.job FROM triggers g WHERE g.job = ANY($1) AND {TIMED}")
-# Upstreams whose executions have data intervals: their own schedule's, or one they inherit.
+# Upstreams whose executions have data intervals, from their own schedule or from an upstream's.
 SHARING = Statement(
     "sharing_upstreams",
     "WITH RECURSIVE up(dependent, upstream, job) AS (SELECT d.job, d.upstream, d.upstream FROM dependencies d"
@@ -51,22 +51,22 @@ COLUMNS: Columns = (("job", "uuid"), ("upstream", "uuid"))
 
 
 class Need(Struct, kw_only=True):
-    """One dependency: what it asks for, and how often that was met without an interval and not used yet."""
+    """One dependency: its condition, and the number of times it was met without an interval and not used yet."""
 
     condition: Condition
     unused: int = 0
     execution: UUID = NOBODY  # the newest that met it
-    fresh: list[UUID] = []  # those that met it just now
+    fresh: list[UUID] = []  # the executions that met it in this transaction
     touched: bool = False
 
     def add(self, executions: Sequence[UUID]) -> None:
-        """These met it."""
+        """Add executions that met the condition."""
         self.unused += len(executions)
         self.fresh += executions
         self.touched |= bool(executions)
 
     def use(self) -> UUID:
-        """Use it once; the execution that met it, or of several before this transaction the newest."""
+        """Use one success and return its execution; of those before this transaction only the newest is known."""
         older = self.unused > len(self.fresh)
         self.unused, self.touched = self.unused - 1, True
         if older:
@@ -75,7 +75,7 @@ class Need(Struct, kw_only=True):
         return self.execution
 
     def keep_one(self) -> None:
-        """Leave at most one unused."""
+        """Leave at most one success unused."""
         self.touched |= self.unused > 1
         self.unused = min(self.unused, 1)
 
@@ -85,7 +85,7 @@ class Need(Struct, kw_only=True):
 
 
 class Dependent(Struct, kw_only=True):
-    """A job that depends on others, as it stands under its lock."""
+    """A job with dependencies, read under its lock."""
 
     job: UUID
     needs: dict[UUID, Need]
@@ -97,22 +97,22 @@ class Dependent(Struct, kw_only=True):
 
 
 def lock(jobs: Collection[UUID]) -> Script[None]:
-    """Hold dependents, in the order of their ids."""
+    """Lock dependents in the order of their ids."""
     yield Among(LOCK, sorted(jobs))
 
 
 def lock_around(jobs: Collection[UUID]) -> Script[None]:
-    """Hold jobs and all that depend on them: what ends of the ones is told to the others."""
+    """Lock jobs and all jobs that depend on them, because the ends of the former are reported to the latter."""
     below = yield Among(BELOW, sorted(jobs))
     yield from lock({*jobs, *(row[0] for row in below)})
 
 
 def locked(jobs: Collection[UUID]) -> Script[dict[UUID, Dependent]]:
-    """Hold dependents, and read them afterwards: whoever held them before has committed."""
-    ids = sorted(jobs)
-    yield from lock(ids)
-    rows = yield Among(NEEDED, ids)
-    scheduled = {row[0] for row in (yield Among(SCHEDULED, ids))}
+    """Lock dependents, then read them: transactions that held the locks before have committed by then."""
+    ordered = sorted(jobs)
+    yield from lock(ordered)
+    rows = yield Among(NEEDED, ordered)
+    scheduled = {row[0] for row in (yield Among(SCHEDULED, ordered))}
     found: dict[UUID, Dependent] = {}
     for job, upstream, condition, unused, execution in rows:
         dependent = found.setdefault(job, Dependent(job=job, needs={}, scheduled=job in scheduled))
@@ -121,7 +121,7 @@ def locked(jobs: Collection[UUID]) -> Script[dict[UUID, Dependent]]:
 
 
 def sharing(jobs: Collection[UUID]) -> Script[dict[UUID, set[UUID]]]:
-    """Of each dependent the upstreams whose executions have data intervals."""
+    """Return, for each dependent, the upstreams whose executions have data intervals."""
     found: dict[UUID, set[UUID]] = {job: set() for job in jobs}
     for job, upstream in (yield Among(SHARING, sorted(jobs))) if jobs else []:
         found[job].add(upstream)
@@ -129,7 +129,7 @@ def sharing(jobs: Collection[UUID]) -> Script[dict[UUID, set[UUID]]]:
 
 
 def save_counts(dependents: Collection[Dependent]) -> Script[None]:
-    """Write down what was met and used."""
+    """Write the successes that were added and used."""
     columns: Columns = (*COLUMNS, ("unused", "int"), ("execution", "uuid"))
     rows = [
         (d.job, upstream, need.unused, need.newest)
@@ -142,7 +142,9 @@ def save_counts(dependents: Collection[Dependent]) -> Script[None]:
 
 
 def define(job: UUID, wanted: Mapping[UUID, Condition]) -> Script[None]:
-    """Let a job depend on these. What it met of those that stay is kept, unless it asks for something else now."""
+    """Set the upstreams of a job. Unused successes of upstreams that stay are preserved, unless the
+    condition changes.
+    """
     yield Insert("dependents", (("job", "uuid"),), [(job,)], conflict="ON CONFLICT DO NOTHING")
     yield from lock([job])
     rows = yield Among(NEEDED, [job])

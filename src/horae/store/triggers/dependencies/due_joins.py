@@ -1,4 +1,4 @@
-"""Looking at joins that are due: what an upstream's failure skips, and what has waited for too long."""
+"""Due joins: dependents that are skipped because an upstream failed, and executions that waited too long."""
 
 from collections.abc import Mapping, Sequence
 from uuid import UUID
@@ -39,16 +39,16 @@ NAMES = Statement("names_of_upstreams", "SELECT id, name FROM jobs WHERE id = AN
 
 
 class CheckedJoins(Struct):
-    """What became of joins that were due: how many there were, what went on, and what ended."""
+    """The result of a check of due joins: their number, and the executions that were started or ended."""
 
     joins: int = 0
     started: Consequences = field(default_factory=Consequences)
-    over: list[tuple[EndedItems, int]] = []  # with their namespaces
-    freed: set[UUID] = set()  # parcels whose keys others may have
+    over: list[tuple[EndedItems, int]] = []  # each with its namespace
+    freed: set[UUID] = set()  # parcels that released their keys
 
 
 class _Ending(Struct, frozen=True):
-    """A join that ends without a run, how, and why."""
+    """A join that ends without a run, with its final state and the reason."""
 
     join: Join
     state: str
@@ -56,23 +56,23 @@ class _Ending(Struct, frozen=True):
 
 
 def check_due_joins(limit: int, new_id: NewId, now: Instant) -> Script[CheckedJoins]:
-    """Look at joins that are due: what an upstream's failure skips, and what waited too long."""
+    """Check due joins: skip dependents of failed upstreams, and end executions that waited too long."""
     due = yield from joins.due(now, limit)
     if not due:
         return CheckedJoins()
     jobs = {join.dependent for join in due}
     below = yield ForEach(DEPENDENTS, (("job", "uuid"),), [(job,) for job in sorted(jobs)])
-    yield from dependents.lock(jobs | {row[0] for row in below})  # all in order: what ends here tells them
+    yield from dependents.lock(jobs | {row[0] for row in below})  # one lock order: ends are reported to those below
     found = yield from dependents.locked(jobs)
     read = yield from joins.read({j.key for j in due})
-    seen = [(join, parts) for join, parts in read if join.wake_at is not None]  # guard: join-looked-at-once
+    current = [(join, parts) for join, parts in read if join.wake_at is not None]  # guard: join-looked-at-once
     aims = yield from targets(jobs)
     names = yield from _names({upstream for d in found.values() for upstream in d.needs})
-    looked = CheckedJoins(joins=len(due))
+    checked = CheckedJoins(joins=len(due))
     endings: list[_Ending] = []
     releases: list[Join] = []
     later: list[Join] = []
-    for join, parts in seen:
+    for join, parts in current:
         d = found.get(join.dependent) or Dependent(job=join.dependent, needs={}, scheduled=False)
         decided = _decide(join, parts, d, aims[join.dependent], names, now)
         if isinstance(decided, _Ending):
@@ -81,25 +81,25 @@ def check_due_joins(limit: int, new_id: NewId, now: Instant) -> Script[CheckedJo
             releases.append(join)
         else:
             later.append(structs.replace(join, wake_at=join.deadline if join.execution else None))
-    changed = yield from release(releases, now, looked.started)
-    changed += yield from _end(endings, aims, found, {j.key: p for j, p in seen}, new_id, now, looked)
+    changed = yield from release(releases, now, checked.started)
+    changed += yield from _end(endings, aims, found, {j.key: p for j, p in current}, new_id, now, checked)
     yield from joins.save([*changed, *later])
-    if looked.over:
-        yield from arrive([over for over, _ in looked.over], new_id, now, looked.started)
-    return looked
+    if checked.over:
+        yield from arrive([over for over, _ in checked.over], new_id, now, checked.started)
+    return checked
 
 
 def check_with_effects(limit: int, new_id: NewId, now: Instant) -> Script[tuple[int, Effects]]:
-    """The same, as what servers tell others and count."""
-    looked = yield from check_due_joins(limit, new_id, now)
+    """Check due joins, and return their number and the effects that the server announces and counts."""
+    checked = yield from check_due_joins(limit, new_id, now)
     effects = Effects()
-    take_in(effects, looked.started)
+    take_in(effects, checked.started)
     effects.ended += [
         Ended(over.parcel, over.lo, over.hi, over.job, namespace, over.state, 0, at=now)
-        for over, namespace in looked.over
+        for over, namespace in checked.over
     ]
-    effects.freed |= looked.freed
-    return looked.joins, effects
+    effects.freed |= checked.freed
+    return checked.joins, effects
 
 
 def _names(upstreams: set[UUID]) -> Script[dict[UUID, str]]:
@@ -110,7 +110,7 @@ def _names(upstreams: set[UUID]) -> Script[dict[UUID, str]]:
 def _decide(
     join: Join, parts: Parts, d: Dependent, target: Target, names: Mapping[UUID, str], now: Instant
 ) -> "_Ending | bool":
-    """How it ends, or whether it goes on."""
+    """Return the ending of a join, or whether its execution goes on."""
     verdict = judge(join, d.needed, parts, scheduled=d.scheduled)
     if verdict == "skip":
         return _Ending(join, SKIPPED, Failure(type="DependencyFailed", message=why_skipped(d.needed, parts, names)))
@@ -132,20 +132,20 @@ def _end(
     parts: Mapping[joins.Key, Parts],
     new_id: NewId,
     now: Instant,
-    looked: CheckedJoins,
+    checked: CheckedJoins,
 ) -> Script[list[Join]]:
-    """End what waited; a job that had nothing waiting gets an execution that was skipped, so that it can be seen."""
+    """End waiting executions. A job without a waiting execution gets a skipped one, so that users can see the skip."""
     waited = [ending for ending in endings if ending.join.execution is not None]
     fresh = [
         ending for ending in endings if ending.join.execution is None and aims[ending.join.dependent].state != "deleted"
     ]
-    changed = yield from _end_waiting(waited, now, looked)
+    changed = yield from _end_waiting(waited, now, checked)
     if fresh:
-        changed += yield from _note_skipped(fresh, aims, found, parts, new_id, now, looked)
+        changed += yield from _note_skipped(fresh, aims, found, parts, new_id, now, checked)
     return changed
 
 
-def _end_waiting(endings: Sequence[_Ending], now: Instant, looked: CheckedJoins) -> Script[list[Join]]:
+def _end_waiting(endings: Sequence[_Ending], now: Instant, checked: CheckedJoins) -> Script[list[Join]]:
     if not endings:
         return []
     rows = yield from take([ending.join for ending in endings])
@@ -153,17 +153,17 @@ def _end_waiting(endings: Sequence[_Ending], now: Instant, looked: CheckedJoins)
     ended: list[FinishedSlice] = []
     changed: list[Join] = []
     for ending in endings:
-        id = ending.join.execution
-        if id in held:
+        execution_id = ending.join.execution
+        if execution_id in held:
             changed.append(structs.replace(ending.join, wake_at=now + AGAIN))
-            looked.started.look(now + AGAIN)
+            checked.started.look(now + AGAIN)
             continue
-        state = "skipped" if id in rows and ending.error.type == "DependencyFailed" else "ended"
+        state = "skipped" if execution_id in rows and ending.error.type == "DependencyFailed" else "ended"
         changed.append(structs.replace(ending.join, state=state, wake_at=None))
-        if id is not None and id in rows:
-            slice = part(shelves.waiting(rows[id]), index_of(id), index_of(id) + 1)
-            ended.append(_finished(slice, ending, now))
-    yield from _put(ended, looked)
+        if execution_id is not None and execution_id in rows:
+            waiting = part(shelves.waiting(rows[execution_id]), index_of(execution_id), index_of(execution_id) + 1)
+            ended.append(_finished(waiting, ending, now))
+    yield from _put(ended, checked)
     return changed
 
 
@@ -174,7 +174,7 @@ def _note_skipped(
     parts: Mapping[joins.Key, Parts],
     new_id: NewId,
     now: Instant,
-    looked: CheckedJoins,
+    checked: CheckedJoins,
 ) -> Script[list[Join]]:
     lead = yield from leads([aims[ending.join.dependent] for ending in endings], now)
     asked = []
@@ -189,28 +189,33 @@ def _note_skipped(
     ended: list[FinishedSlice] = []
     changed: list[Join] = []
     for ending, receipts in zip(endings, placed, strict=True):
-        id = receipts[0].execution_id
-        parcel = made[parcel_of(id)]
+        execution_id = receipts[0].execution_id
+        parcel = made[parcel_of(execution_id)]
         e = parcel.envelope
-        slice = Slice(
-            parcel=parcel.id, lo=index_of(id), hi=index_of(id) + 1, job=e.job, queue=e.queue, namespace=e.namespace
+        skipped = Slice(
+            parcel=parcel.id,
+            lo=index_of(execution_id),
+            hi=index_of(execution_id) + 1,
+            job=e.job,
+            queue=e.queue,
+            namespace=e.namespace,
         )
-        ended.append(_finished(slice, ending, now))
-        changed.append(structs.replace(ending.join, state="skipped", execution=id, wake_at=None))
-    yield from _put(ended, looked)
-    told = ((e.join.dependent, e.error.message, r[0].execution_id) for e, r in zip(endings, placed, strict=True))
-    yield dependency_fires.skipped(told, now)
+        ended.append(_finished(skipped, ending, now))
+        changed.append(structs.replace(ending.join, state="skipped", execution=execution_id, wake_at=None))
+    yield from _put(ended, checked)
+    rows = ((e.join.dependent, e.error.message, r[0].execution_id) for e, r in zip(endings, placed, strict=True))
+    yield dependency_fires.skipped(rows, now)
     return changed
 
 
-def _finished(slice: Slice, ending: _Ending, now: Instant) -> FinishedSlice:
-    return FinishedSlice(slice=slice, state=ending.state, reason=REASON, completed_at=now, error=ending.error)
+def _finished(ended: Slice, ending: _Ending, now: Instant) -> FinishedSlice:
+    return FinishedSlice(slice=ended, state=ending.state, reason=REASON, completed_at=now, error=ending.error)
 
 
-def _put(ended: Sequence[FinishedSlice], looked: CheckedJoins) -> Script[None]:
+def _put(ended: Sequence[FinishedSlice], checked: CheckedJoins) -> Script[None]:
     if ended:
         yield shelves.put_finished(ended)
-        looked.freed |= {f.slice.parcel for f in ended if f.slice.flags & KEYED}
-        looked.over += [
+        checked.freed |= {f.slice.parcel for f in ended if f.slice.flags & KEYED}
+        checked.over += [
             (EndedItems(f.slice.parcel, f.slice.lo, f.slice.hi, f.slice.job, f.state), f.slice.namespace) for f in ended
         ]

@@ -1,4 +1,6 @@
-"""Joins as rows: what dependents wait for, and what their upstreams have brought. Their dependents are locked."""
+"""Joins as rows: the needs of dependents, and the parts that their upstreams added. Callers hold the
+dependents' locks.
+"""
 
 from collections.abc import Collection, Iterable, Sequence
 from uuid import UUID
@@ -18,7 +20,7 @@ PARTS = Statement(
     "SELECT p.dependent, p.step, p.interval_start, p.upstream, p.met, p.state, p.execution FROM given"
     f" JOIN join_parts p ON p.{_MATCH.format('p.')}",
 )
-# The job's own, and those of executions that wait for the same interval.
+# The job's own join, and those of executions that wait for the same interval.
 OF_INTERVAL = Statement(
     "joins_of_interval",
     f"SELECT {_JOIN} FROM given JOIN joins j ON j.dependent = given.dependent"
@@ -28,7 +30,7 @@ OPEN = Statement(
     "open_joins", "SELECT DISTINCT j.dependent FROM given JOIN joins j ON j.dependent = given.dependent"
     " WHERE j.state = 'open'",
 )  # fmt: skip
-# Without an interval first, then the oldest.
+# Joins without an interval first, then the oldest.
 LACKING = Statement(
     "joins_lacking",
     f"SELECT {_JOIN} FROM joins j WHERE j.dependent = $1 AND j.state = 'open' AND j.interval_start <= $3"
@@ -81,7 +83,7 @@ def _join(row: Row) -> Join:
 
 
 def put(joins: Sequence[Join], now: Instant) -> Script[set[Key]]:
-    """Write joins that are not there yet; the keys of those that were not."""
+    """Insert joins that do not exist yet, and return the keys of the new ones."""
     if not joins:
         return set()
     rows = [(j.dependent, j.step, j.start, j.end, j.state, j.execution, j.deadline, j.wake_at, now) for j in joins]
@@ -93,7 +95,7 @@ def put(joins: Sequence[Join], now: Instant) -> Script[set[Key]]:
 
 
 def add_parts(parts: Iterable[tuple[Key, Part]], now: Instant) -> Script[None]:
-    """Add what upstreams brought. What was met stays so, however the same upstream ends again."""
+    """Add the parts of upstreams. A part that met its condition stays so, however the same upstream ends later."""
     rows = [(*key, p.upstream, p.met, p.state, p.execution, now) for key, p in parts]
     if rows:
         update = "met = excluded.met, state = excluded.state, execution = excluded.execution, at = excluded.at"
@@ -105,7 +107,7 @@ def add_parts(parts: Iterable[tuple[Key, Part]], now: Instant) -> Script[None]:
 
 
 def read(keys: Collection[Key]) -> Script[list[tuple[Join, Parts]]]:
-    """Joins with their parts, in the order of their keys."""
+    """Return joins with their parts, in the order of their keys."""
     if not keys:
         return []
     given = sorted(keys)
@@ -119,7 +121,7 @@ def read(keys: Collection[Key]) -> Script[list[tuple[Join, Parts]]]:
 
 
 def of_intervals(pairs: Collection[tuple[UUID, Instant]]) -> Script[list[Join]]:
-    """The joins of dependents for these starts that wait for something."""
+    """Return open and skipped joins of dependents whose intervals have these starts."""
     if not pairs:
         return []
     rows = yield ForEach(OF_INTERVAL, (("dependent", "uuid"), ("interval_start", "bigint")), sorted(pairs))
@@ -127,7 +129,7 @@ def of_intervals(pairs: Collection[tuple[UUID, Instant]]) -> Script[list[Join]]:
 
 
 def with_open(dependents: Collection[UUID]) -> Script[set[UUID]]:
-    """Those of these dependents that wait for anything."""
+    """Return those of these dependents that have an open join."""
     if not dependents:
         return set()
     rows = yield ForEach(OPEN, (("dependent", "uuid"),), [(job,) for job in sorted(dependents)])
@@ -135,35 +137,35 @@ def with_open(dependents: Collection[UUID]) -> Script[set[UUID]]:
 
 
 def lacking(dependent: UUID, upstream: UUID, limit: int, *, intervals: bool) -> Script[list[Join]]:
-    """Open joins to which an upstream has brought nothing; without `intervals`, only those that have none."""
+    """Return open joins without a part of an upstream; without `intervals`, only joins that have no interval."""
     rows = yield Fetch(LACKING, (dependent, upstream, EVER if intervals else NO_INTERVAL, limit))
     return [_join(row) for row in rows]
 
 
 def open_of(dependent: UUID) -> Script[list[Join]]:
-    """All that a dependent waits for."""
+    """Return all open joins of a dependent."""
     rows = yield Fetch(OPEN_OF, (dependent,))
     return [_join(row) for row in rows]
 
 
 def due(now: Instant, limit: int) -> Script[list[Join]]:
-    """Joins that somebody has to look at; nothing is locked."""
+    """Return joins that are due for a check; nothing is locked."""
     rows = yield Fetch(DUE, (now, limit))
     return [_join(row) for row in rows]
 
 
 def next_due() -> Script[Instant | None]:
-    """When the earliest join has to be looked at."""
+    """Return the time at which the earliest join is due for a check."""
     rows = yield Fetch(NEXT)
     value: Instant | None = rows[0][0]
     return value
 
 
 def forget(before: Instant, most: int) -> Script[int]:
-    """Forget joins that were made before an instant; what waits until some time is kept. How many there were."""
+    """Delete joins that were created before an instant, except those with a due time, and return their number."""
     rows = yield Fetch(OLD, (before, most))
     if rows:
-        yield from lock({row[0] for row in rows})  # nobody adds to them meanwhile
+        yield from lock({row[0] for row in rows})  # no transaction adds parts meanwhile
         keys = sorted((row[0], row[1], row[2]) for row in rows)
         yield ForEach(FORGET, _KEYS, keys)
         yield ForEach(FORGET_PARTS, _KEYS, keys)
@@ -171,7 +173,7 @@ def forget(before: Instant, most: int) -> Script[int]:
 
 
 def save(joins: Iterable[Join]) -> Script[None]:
-    """Write down what became of joins."""
+    """Write the changed states of joins."""
     rows = [(*j.key, j.end, j.state, j.execution, j.deadline, j.wake_at) for j in joins]
     if rows:
         yield ForEach(SET, COLUMNS, rows)

@@ -1,4 +1,4 @@
-"""Starts: dependents whose join is complete get their execution, or the one that waits goes on."""
+"""Starts: a dependent with a complete join gets an execution, or its waiting execution goes on."""
 
 from collections.abc import Callable, Collection, Iterable, Sequence
 from uuid import UUID
@@ -28,10 +28,10 @@ from horae.store.script import ForEach, Row, Script, Statement
 from horae.store.triggers.dependencies import dependency_fires
 from horae.store.triggers.targets import Lead, Target, execution_of, targets
 
-REASON = "dependency"  # why such an execution waits
-AGAIN = SECOND  # until what somebody else holds is looked at again
+REASON = "dependency"  # the wait reason of such executions
+AGAIN = SECOND  # pause before an execution held by another transaction is checked again
 POLICIES = Statement("queue_policies", "SELECT q.id, q.policy FROM given JOIN queues q ON q.id = given.queue")
-# Nobody waits for a row of this shelf: who holds it moves it, and the join is looked at again.
+# No transaction waits for a row of this shelf: its holder moves it, and the join is checked again.
 WAITS = Statement(
     "waiting_for_dependencies",
     f"SELECT {shelves.names(shelves.WAITING, 'w.')}, p.lane, p.due_at, p.priority, p.deadline, given.item FROM given"
@@ -49,7 +49,7 @@ NewId = Callable[[], UUID]
 
 
 class DependentStart(Struct, frozen=True, kw_only=True):
-    """An execution to be made, because of these executions of its upstreams."""
+    """An execution to create, and the executions of its upstreams that caused it."""
 
     dependent: UUID
     upstream: tuple[UUID, ...]
@@ -62,23 +62,23 @@ class DependentStart(Struct, frozen=True, kw_only=True):
 
 
 class Consequences(Struct):
-    """What followed from the ends of executions: lanes with their least new rank, and whether to look again soon."""
+    """The consequences of ended executions: lanes with their least new rank, new parcels, and times to check again."""
 
     lanes: dict[int, int] = {}
     parcels: list[Parcel] = []
     released: list[Queued] = []
-    wake_at: Instant | None = None  # of what waits for its time
-    look_at: Instant | None = None  # of joins and workflows
-    ended: list[Ended] = []  # workflows that ended because their last step did
-    stepped: list[Stepped] = []  # their steps that went on
-    keeps_newborn: bool = False  # whether steps that may run at once are left to whoever asked, instead of the queue
+    wake_at: Instant | None = None  # the earliest due time of waiting executions
+    look_at: Instant | None = None  # the earliest time to check joins and workflows
+    ended: list[Ended] = []  # workflows that ended with their last step
+    stepped: list[Stepped] = []  # steps of workflows that changed their state
+    keeps_newborn: bool = False  # whether steps that may run at once go to the caller instead of the queue
     newborn: list[Queued] = []
-    open: set[int] = set()  # lanes that neither a hold nor a limit is about, until the commit
+    open: set[int] = set()  # lanes without a hold or a limit, until the commit
 
     def queue(self, slices: Iterable[Queued]) -> None:
-        for slice in slices:
-            self.released.append(slice)
-            self.queue_lane(slice.lane, slice.rank)
+        for queued in slices:
+            self.released.append(queued)
+            self.queue_lane(queued.lane, queued.rank)
 
     def queue_lane(self, lane: int, rank: int) -> None:
         self.lanes[lane] = min(rank, self.lanes.get(lane, rank))
@@ -93,12 +93,12 @@ class Consequences(Struct):
 
     @property
     def next(self) -> Instant | None:
-        """When somebody has to look again, at what waits for its time or at joins."""
+        """The earliest time to look again at waiting executions, joins or workflows."""
         return min((at for at in (self.wake_at, self.look_at) if at is not None), default=None)
 
 
 def upstream_executions(needed: Collection[UUID], parts: Parts) -> tuple[UUID, ...]:
-    """The executions that completed a join."""
+    """Return the executions that completed a join."""
     return tuple(parts[upstream].execution for upstream in sorted(needed) if upstream in parts)
 
 
@@ -108,7 +108,7 @@ def _asked(target: Target, extra: Extra, lead: Lead, new_id: NewId, now: Instant
 
 
 def start(wanted: Sequence[DependentStart], new_id: NewId, now: Instant, done: Consequences) -> Script[list[Join]]:
-    """Make executions of dependents; the joins they belong to, as they stand now. A deleted job starts nothing."""
+    """Create executions of dependents, and return their joins as they are now. A deleted job starts nothing."""
     if not wanted:
         return []
     found = yield from targets({one.dependent for one in wanted})
@@ -118,11 +118,11 @@ def start(wanted: Sequence[DependentStart], new_id: NewId, now: Instant, done: C
         if one.dependent in found and found[one.dependent].state != "deleted"  # guard: dependent-not-deleted
     ]
     lead = yield from leads(found.values(), now)
-    asked = [_asked(found[one.dependent], one.extra, lead, new_id, now) for one in alive]
-    made = yield from _put(alive, asked, new_id, now, done)
+    executions = [_asked(found[one.dependent], one.extra, lead, new_id, now) for one in alive]
+    made = yield from _put(alive, executions, new_id, now, done)
     return [
-        structs.replace(one.join, state="started", execution=id, deadline=None, wake_at=None)
-        for one, id in zip(alive, made, strict=True)
+        structs.replace(one.join, state="started", execution=execution, deadline=None, wake_at=None)
+        for one, execution in zip(alive, made, strict=True)
         if one.join is not None
     ]
 
@@ -132,8 +132,8 @@ def _put(
 ) -> Script[list[UUID]]:
     placed, parcels = place((yield from in_their_lanes(asked, now)), {}, new_id, now)
     made = [receipts[0].execution_id for receipts in placed]
-    told = dependency_fires.fired(((s.dependent, s.join, id) for s, id in zip(starts, made, strict=True)), now)
-    lanes, wake_at = yield from put_parcels(parcels, now, [told])
+    fires = dependency_fires.fired(((s.dependent, s.join, e) for s, e in zip(starts, made, strict=True)), now)
+    lanes, wake_at = yield from put_parcels(parcels, now, [fires])
     done.wake(wake_at)
     for lane, rank in lanes.items():
         done.queue_lane(lane, rank)
@@ -142,13 +142,13 @@ def _put(
 
 
 def leads(found: Iterable[Target], now: Instant) -> Script[Lead]:
-    """How far ranks lie before their arrival, by the policies of these targets' queues."""
+    """Return the rank leads for the policies of these targets' queues."""
     found = list(found)
     return (yield from leads_of({target.queue for target in found}, {target.job for target in found}, now))
 
 
 def leads_of(queues: Collection[int], jobs: Collection[UUID], now: Instant) -> Script[Lead]:
-    """How executions of these jobs rank in these queues."""
+    """Return the rank leads of these jobs in these queues."""
     policies = yield from policies_of(queues)
     learned: dict[UUID, Micros] = {}
     if any(isinstance(inner(policy), ShortestPolicy) for policy in policies.values()):
@@ -157,15 +157,16 @@ def leads_of(queues: Collection[int], jobs: Collection[UUID], now: Instant) -> S
 
 
 def policies_of(queues: Collection[int]) -> Script[dict[int, Policy]]:
-    """How queues order what stands in them."""
+    """Return the order policies of queues."""
     rows = yield ForEach(POLICIES, (("queue", "int"),), [(queue,) for queue in sorted(queues)])
-    return {id: _read_policy(policy) for id, policy in rows}
+    return {queue: _read_policy(policy) for queue, policy in rows}
 
 
 def release(joins: Sequence[Join], now: Instant, done: Consequences) -> Script[list[Join]]:
-    """Let executions that wait go on; the joins as they stand now.
+    """Let waiting executions go on, and return their joins as they are now.
 
-    One that somebody else holds just now is looked at again; one that waits no more has ended another way.
+    A join whose execution is held by another transaction is checked again; one whose execution no longer waits has
+    ended in another way.
     """
     if not joins:
         return []
@@ -173,19 +174,19 @@ def release(joins: Sequence[Join], now: Instant, done: Consequences) -> Script[l
     lead = yield from leads_of({row[4] for row in taken.values()}, {row[3] for row in taken.values()}, now)
     queued: list[Queued] = []
     later: list[Waiting] = []
-    for id, row in sorted(taken.items()):
-        slice = part(shelves.waiting(row), index_of(id), index_of(id) + 1)
+    for execution, row in sorted(taken.items()):
+        waiting = part(shelves.waiting(row), index_of(execution), index_of(execution) + 1)
         lane, due_at, priority, deadline, _ = row[len(shelves.WAITING) :]
         if due_at > now:
-            later.append(structs.replace(slice, reason="delay", wake_at=due_at, gate=None))
+            later.append(structs.replace(waiting, reason="delay", wake_at=due_at, gate=None))
             done.wake(due_at)
         else:
-            rank = lead.rank(slice.queue, due_at, priority, deadline, slice.job)
-            if slice.flags & KEYED:
-                later.append(on_the_way(slice, rank, now))
+            rank = lead.rank(waiting.queue, due_at, priority, deadline, waiting.job)
+            if waiting.flags & KEYED:
+                later.append(on_the_way(waiting, rank, now))
                 done.wake(now)
             else:
-                queued.append(to_queue(slice, lane, rank, now))
+                queued.append(to_queue(waiting, lane, rank, now))
     if queued:
         yield shelves.put_queued(queued)
         done.queue(queued)
@@ -209,17 +210,17 @@ def _released(joins: Sequence[Join], taken: Collection[UUID], now: Instant, done
 
 
 def take(joins: Sequence[Join]) -> Script[dict[UUID, Row]]:
-    """Take the executions of joins off the shelf on which they wait, by id; their neighbours stay there."""
+    """Take the executions of joins off the waiting shelf, by id; the other items of their slices stay there."""
     rows = yield ForEach(WAITS, shelves.ITEM, _items(joins))
     slices: dict[tuple[UUID, int], tuple[Waiting, list[int]]] = {}
     for row in rows:
         slices.setdefault((row[0], row[1]), (shelves.waiting(row), []))[1].append(row[-1])
     if slices:
-        yield shelves.take("waiting", [slice for slice, _ in slices.values()])
+        yield shelves.take("waiting", [waiting for waiting, _ in slices.values()])
         rest = [
-            part(slice, lo, hi)
-            for slice, items in slices.values()
-            for lo, hi in gaps(slice.lo, slice.hi, [(item, item + 1) for item in items])
+            part(waiting, lo, hi)
+            for waiting, items in slices.values()
+            for lo, hi in gaps(waiting.lo, waiting.hi, [(item, item + 1) for item in items])
         ]
         if rest:
             yield shelves.put_waiting(rest)
@@ -227,7 +228,7 @@ def take(joins: Sequence[Join]) -> Script[dict[UUID, Row]]:
 
 
 def still_waiting(joins: Sequence[Join]) -> Script[set[UUID]]:
-    """Which of these joins' executions wait still, whoever holds them."""
+    """Return those of these joins' executions that still wait, held or not."""
     if not joins:
         return set()
     rows = yield ForEach(STILL, shelves.ITEM, _items(joins))

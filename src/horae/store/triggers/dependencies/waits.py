@@ -21,14 +21,16 @@ class Wait(Struct, frozen=True, kw_only=True):
     execution: UUID
     interval: tuple[Instant, Instant] | None
     deadline: Instant
-    own: bool  # it is the job's own for its interval, not one that somebody asked for beside it
+    own: bool  # whether it is the scheduled execution of its interval, not an additional one that was requested
 
 
-Hints = tuple[dict[int, int], Instant | None]  # lanes with their least new rank, and when to look again
+Hints = tuple[dict[int, int], Instant | None]  # lanes with their least new rank, and the time to look again
 
 
 def begin(waits: Sequence[Wait], new_id: NewId, now: Instant, done: Consequences) -> Script[Hints]:
-    """Let executions wait that lie on the shelf already. What has nothing left to wait for goes on at once."""
+    """Add joins for executions that are already on the waiting shelf. An execution with nothing to wait for goes on at
+    once.
+    """
     found = yield from dependents.locked({wait.dependent for wait in waits})
     own = yield from joins.read({_own(wait) for wait in waits if wait.interval is not None})
     known = {join.key: (join, parts) for join, parts in own}
@@ -56,7 +58,7 @@ def _own(wait: Wait) -> joins.Key:
 
 
 def _join_of(wait: Wait, known: Mapping[joins.Key, tuple[Join, Parts]], taken: Mapping[joins.Key, Join]) -> Join:
-    """The job's own join of the interval, unless that has an execution already; else one of its own."""
+    """Return the job's own join of the interval; if that already has an execution, a join for this execution alone."""
     start, end = wait.interval or (NO_INTERVAL, None)
     key = _own(wait)
     present = known[key][0] if key in known else None
@@ -74,7 +76,9 @@ def _fill(
     known: Mapping[joins.Key, Parts],
     parts: NewParts,
 ) -> Script[None]:
-    """A new wait takes what upstreams have left unused: those without intervals, or all when it has none itself."""
+    """Fill new joins with unused successes: of upstreams without intervals, or of all upstreams if the join has no
+    interval.
+    """
     stocked = {job for job, d in found.items() if any(need.unused for need in d.needs.values())}
     shared = yield from dependents.sharing(stocked)
     for key in sorted(key for key in taken if key[0] in stocked):
@@ -85,10 +89,10 @@ def _fill(
 
 
 def reconsider(job: UUID, new_id: NewId, now: Instant, done: Consequences, *, edited: bool = False) -> Script[None]:
-    """Look at all that a job waits for: after an edit of what it depends on some of it may be complete.
+    """Judge all open joins of a job: after an edit of its dependencies some of them may be complete.
 
-    Of what was met without an interval an edit leaves one each, so that it starts the job once and not as often as one
-    upstream ran while another was missing.
+    An edit leaves at most one unused success of each upstream, so that it starts the job once, not once for each time
+    that one upstream ran while another was missing.
     """
     found = yield from dependents.locked({job})
     open_ = yield from joins.open_of(job)
