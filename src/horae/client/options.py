@@ -277,7 +277,7 @@ class QueueFields(TypedDict, total=False):
     """What `client.queues.set` takes; None takes a field back to its default."""
 
     policy: str | Mapping[str, Any] | None
-    """Who is next: fifo, priority, fair, deadline, shortest, or an object with what the kind takes."""
+    """The order of executions: fifo, priority, fair, deadline, shortest, or an object with the kind and its fields."""
     concurrency: int | None
     """How many of its executions run at once."""
     rate: str | None
@@ -287,9 +287,9 @@ class QueueFields(TypedDict, total=False):
     sequence: bool | None
     """Whether they run one at a time, in order, also through retries."""
     max_queued: int | None
-    """How many executions it takes: queued, or waiting to be."""
+    """How many executions it holds at most, queued or waiting."""
     preempts: bool | None
-    """Whether what waits here takes the place of preemptible work."""
+    """Whether executions that wait here preempt preemptible ones."""
     default: bool | None
     """Whether jobs that name no queue go here."""
 
@@ -315,21 +315,21 @@ class QuotaFields(TypedDict, total=False):
     """The bounds of a namespace; None stands for no bound."""
 
     queued: int | None
-    """Executions that are queued, or wait without having begun."""
+    """Executions that are queued, or wait without having started."""
     running: int | None
     """Executions that run at once."""
     executions_per_day: int | None
-    """Executions that are made in a day of UTC, whatever asked for them."""
+    """Executions created in a day of UTC, by requests or triggers."""
     worker_seconds_per_day: int | None
-    """Seconds of workers that executions which end in the day took."""
+    """Worker seconds of the executions that end in the day."""
     stored_bytes_per_day: int | None
-    """Bytes of params and results that the day adds."""
+    """Bytes of params and results added in the day."""
     submissions_per_second: float | None
-    """Executions that requests may ask for: evenly, as many at once as in a second."""
+    """Executions submitted by requests, evenly spread; a second's worth may come at once."""
     starts_per_second: float | None
-    """Executions that start, each attempt anew: evenly, as many at once as in a second."""
+    """Attempts that start, evenly spread; a second's worth may start at once."""
     over: Literal["refuse", "wait"] | None
-    """What becomes of what goes over it: refused, or it waits."""
+    """Whether executions over the quota are refused or wait."""
 
 
 class SubmitOptions(TypedDict, total=False):

@@ -1,8 +1,8 @@
-"""Circuit breakers: a job that fails too often is left alone for a while, and tried again with care.
+"""Circuit breakers: a job that fails too often is stopped for a while, then tried again with a few probes.
 
-A circuit is closed while all is well, open after too many failures, and half-open when its time is over: then a few
-probes run, and decide which of the two it is next. A job has one circuit, or one for each value of a key. Attempts are
-counted, those of retries too; a lost worker is nobody's failure.
+A circuit is closed while the job succeeds, open after too many failures, and half-open when the open time is over. A
+half-open circuit lets a few probes run; their results open or close it. A job has one circuit, or one for each value of
+a key. Every attempt counts, also retries. An attempt that ended because its worker was lost does not count.
 """
 
 import re
@@ -19,8 +19,8 @@ from horae.model.fields.kinds import Custom, Duration, Integer, Key
 from horae.model.fields.table import Field, Object
 
 CircuitState = Literal["closed", "open", "half-open"]
-BUCKETS = 30  # a window is counted in so many parts
-NOBODY = ""  # who changed a circuit by no hand
+BUCKETS = 30  # parts of a window that are counted separately
+NOBODY = ""  # `by` of a change that no user made
 _PERCENT = re.compile(r"\s*(\d{1,3})\s*%\s*")
 _EXAMPLE = 'Write {"failures": "50%", "window": "1m", "minimum": 10, "openFor": "30s", "probes": 1}.'
 
@@ -28,7 +28,7 @@ _EXAMPLE = 'Write {"failures": "50%", "window": "1m", "minimum": 10, "openFor": 
 def _percent(value: Any, at: str) -> int:
     found = _PERCENT.fullmatch(value) if isinstance(value, str) else None
     if found is None or not 1 <= int(found[1]) <= 100:
-        remedy = 'Write the percentage from which on it opens, from "1%" to "100%".'
+        remedy = 'Write the percentage at which it opens, from "1%" to "100%".'
         raise BadInput(f"{at} is {str(value)[:40]!r}, not a share of the attempts.", remedy, field=at)
     return int(found[1])
 
@@ -37,7 +37,7 @@ PERCENT = Custom(_percent, str, "str", lambda percent: f"{percent}%")
 
 
 class Circuit(Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True):
-    """When a job's circuit opens and closes: by the share of attempts that failed within a window."""
+    """The settings of a job's circuit: it opens by the share of attempts that failed within a window."""
 
     failures: Annotated[int, Field(PERCENT, "The share of failed attempts that opens it.", metavar="PERCENT")] = 50
     window: Annotated[Micros, Field(Duration(SECOND, HOUR), "The time over which attempts are counted.")] = MINUTE
@@ -55,27 +55,27 @@ CIRCUIT = Object(
 
 
 class CircuitStatus(Struct, frozen=True, kw_only=True):
-    """How one circuit stands. `era` grows with every change: what was counted before it counts no more."""
+    """The current state of one circuit. `era` grows with every change; counts of an earlier era are ignored."""
 
     job: UUID
     key: str = ""
     state: CircuitState = "closed"
     era: int = 0
     since: Instant = 0
-    until: Instant | None = None  # when an open one is tried again; None: when somebody says so
-    forced: bool = False  # by hand: nothing that is counted changes it
+    until: Instant | None = None  # when an open circuit is tried again; None: only by hand
+    forced: bool = False  # set by hand: counted attempts do not change it
     cause: str = ""
     by: str = NOBODY
     probes: tuple[UUID, ...] = ()  # executions that may run while it is half-open
 
     @property
     def is_shut(self) -> bool:
-        """Whether executions wait before it."""
+        """Return whether the circuit keeps executions from starting."""
         return self.state != "closed"
 
 
 class AttemptCounts(Struct, frozen=True):
-    """Attempts that ended."""
+    """The numbers of attempts that succeeded and failed."""
 
     ok: int = 0
     failed: int = 0
@@ -90,7 +90,7 @@ class AttemptCounts(Struct, frozen=True):
 
 
 class ParcelAttempts(Struct, frozen=True):
-    """Attempts of items of a parcel that ended well or failed."""
+    """The numbers of attempts of a parcel's items that succeeded and failed."""
 
     parcel: UUID
     job: UUID
@@ -99,7 +99,7 @@ class ParcelAttempts(Struct, frozen=True):
 
 
 class CircuitChange(Struct, frozen=True):
-    """What a circuit changes to, and why."""
+    """The new state of a circuit, and the reason."""
 
     state: CircuitState
     cause: str
@@ -107,7 +107,7 @@ class CircuitChange(Struct, frozen=True):
 
 
 def judge(circuit: Circuit, standing: CircuitStatus, counted: AttemptCounts, now: Instant) -> CircuitChange | None:
-    """What becomes of a circuit by what was counted in its window since its last change; None: nothing."""
+    """Decide whether a circuit changes, by the attempts counted in its window since its last change."""
     if standing.forced or standing.state == "open":
         return None
     if standing.state == "half-open":
@@ -127,29 +127,29 @@ def _probes(count: int) -> str:
 
 
 def is_due(standing: CircuitStatus, now: Instant) -> bool:
-    """Whether an open circuit is to be tried again."""
+    """Return whether it is time to probe an open circuit."""
     return standing.state == "open" and standing.until is not None and standing.until <= now
 
 
 def bucket_of(circuit: Circuit, now: Instant) -> Instant:
-    """The part of the window that an attempt is counted in: the instant it begins."""
+    """Return the part of the window in which an attempt is counted, as the instant at which the part begins."""
     width = max(SECOND, circuit.window // BUCKETS)
     return now - now % width
 
 
 def gate_of(job: UUID, key: str) -> str:
-    """The gate at which executions wait for a circuit."""
+    """Name the gate at which executions wait for a circuit."""
     return f"circuit:{job}:{key}"
 
 
 def read_gate(gate: str) -> tuple[UUID, str]:
-    """The job and the key of a circuit's gate."""
+    """Return the job and the key that a circuit's gate names."""
     _, job, key = gate.split(":", 2)
     return UUID(job), key
 
 
 def why_shut(standing: CircuitStatus, job: str) -> str:
-    """Why executions wait before a circuit, for people."""
+    """Explain to users why executions wait for a circuit."""
     of = f' for "{standing.key}"' if standing.key else ""
     by = " by hand" if standing.forced else ""
     state = "open" if standing.state == "open" else "half-open: a few executions try whether it works again"
@@ -158,6 +158,6 @@ def why_shut(standing: CircuitStatus, job: str) -> str:
 
 
 def delayed(standing: CircuitStatus) -> str:
-    """What the ledger says of a fire whose execution waits before a circuit."""
+    """Return the ledger's note on a fire whose execution waits for a circuit."""
     until = f" until {format_instant(standing.until)}" if standing.until is not None else ""
     return f"delayed: its circuit is {standing.state}{until}"

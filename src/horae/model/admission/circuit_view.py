@@ -11,28 +11,28 @@ from horae.model.base.view import Time, View, shown_time
 
 
 class CircuitView(View, frozen=True, kw_only=True):
-    """How a circuit stands: closed (all is well), open (nothing starts), or half-open (probes are tried).
+    """The state of a circuit: closed (executions start), open (none start) or half-open (probes run).
 
-    `attempts` and `failed` are those of its window since it changed last, `waiting` the executions that wait for it.
+    `attempts` and `failed` count its window since its last change; `waiting` counts the executions that wait for it.
     """
 
     job_id: UUID
     job: str
-    key: Annotated[str | None, Meta(description="The value that it is for; null for the job's own.")]
+    key: Annotated[str | None, Meta(description="The value of the key; null for the job's own circuit.")]
     state: CircuitState
-    forced: Annotated[bool, Meta(description="By hand: it stays so until it is reset.")]
+    forced: Annotated[bool, Meta(description="Set by hand; it stays in this state until it is reset.")]
     cause: str
-    by: Annotated[str | None, Meta(description="Who changed it; null when its failures or its time did.")]
+    by: Annotated[str | None, Meta(description="The user who changed it; null when it changed by itself.")]
     since: Time | None
-    until: Annotated[Time | None, Meta(description="When probes are tried; null when nobody knows.")]
+    until: Annotated[Time | None, Meta(description="When probes start; null when that is not known.")]
     attempts: int
     failed: int
     waiting: int
-    probes: Annotated[list[UUID], Meta(description="The executions that are tried while it is half-open.")]
+    probes: Annotated[list[UUID], Meta(description="The executions that run as probes while it is half-open.")]
 
 
 class CircuitChangeView(View, frozen=True, kw_only=True):
-    """A change that a circuit went through."""
+    """One change of a circuit's state."""
 
     key: str | None
     at: Time
@@ -43,13 +43,13 @@ class CircuitChangeView(View, frozen=True, kw_only=True):
 
 
 class JobCircuitView(View, frozen=True, kw_only=True):
-    """A job's circuit, or those of its keys that opened or were changed by hand, and what they went through."""
+    """The circuit of a job, or the circuits of its keys that opened or were changed by hand, with their history."""
 
     job_id: UUID
     job: str
     definition: Annotated[dict[str, Any], Meta(description="The job's `circuit`.")]
     circuits: list[CircuitView]
-    changes: Annotated[list[CircuitChangeView], Meta(description="The newest first, of the last 30 days.")]
+    changes: Annotated[list[CircuitChangeView], Meta(description="The changes of the last 30 days, newest first.")]
 
 
 def show_circuit(standing: CircuitStatus, job: str, counted: AttemptCounts, waiting: int) -> CircuitView:

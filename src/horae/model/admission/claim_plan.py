@@ -1,8 +1,8 @@
-"""The choice between lanes: how many executions a claim takes from each, and in which order.
+"""The choice between lanes: how many executions a claim takes from each lane, and in which order.
 
-Between a worker's queues its own weights or order decide, between the shares of a fair queue their virtual times,
-between the lanes of a share their ranks. A share gets a quantum at a time while others wait. The plan merges the
-visits of a lane, so that a claim asks once for each lane that it takes from.
+A worker chooses between its queues by its own weights or order. Shares of a fair queue are chosen by virtual time,
+lanes of a share by rank. While others wait, a share gets one quantum at a time. The plan merges the visits to a lane,
+so that a claim queries each lane once.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -17,21 +17,21 @@ from horae.model.admission.policy import quantum
 from horae.model.admission.virtual_times import VirtualTimes
 
 NO_RANK = -(1 << 62)
-UNKNOWN = 1 << 20  # executions: as many as nobody has counted
+UNKNOWN = 1 << 20  # executions in a lane that was not counted
 
 
 class WorkerGroup(Struct, frozen=True):
-    """The workers of a queue that offer what is asked for."""
+    """The workers of a queue that meet given requirements."""
 
     queue: str
     terms: Requirements
 
 
 class LaneState(Struct, frozen=True, kw_only=True):
-    """What a server believes about a non-empty lane: where its least rank lies and how large its slices are.
+    """A server's knowledge of a non-empty lane, such as its lowest rank and the mean size of its slices.
 
-    `jobs` are those it has granted from there, the only ones worth a look for what would be fetched ahead; None
-    stands for any.
+    `jobs` are the jobs that the server has granted from this lane: only these are worth a look for prefetching. None
+    stands for any job.
     """
 
     lane: int
@@ -39,22 +39,22 @@ class LaneState(Struct, frozen=True, kw_only=True):
     mean: float = 1.0
     jobs: frozenset[UUID] | None = None
     cost: Cost = PLAIN  # of each execution
-    among: WorkerGroup | None = None  # workers that its executions are spread over; None: they are not
-    limits: tuple[str, ...] = ()  # names of those that its queue and its namespace have
+    among: WorkerGroup | None = None  # workers over which its executions are spread; None: not spread
+    limits: tuple[str, ...] = ()  # names of the limits of its queue and its namespace
     queue: int = 0
     share: str | None = None  # of a fair queue
     amount: int = UNKNOWN
-    virtual: float = 0.0  # what its share has had
-    served: int = 0  # when its share was served last, in order
-    price: float = 0.0  # what an execution adds to that
-    expected: float = 50_000.0  # microseconds that an execution takes
-    owed: int = 0  # slots that are reserved for its share and not in use
+    virtual: float = 0.0  # virtual time of its share
+    served: int = 0  # sequence number of the last time its share was served
+    price: float = 0.0  # virtual time that one execution adds
+    expected: float = 50_000.0  # expected duration of an execution, in microseconds
+    owed: int = 0  # slots reserved for its share and not in use
 
 
 class QueuePreferences:
-    """How a worker chooses between its queues: by weights, no queue starves; strictly, the first that has something.
+    """A worker's choice between its queues: by weights, where no queue starves, or strictly in order.
 
-    Workers that choose alike have one together, and so have the virtual times of their queues in common.
+    Workers with the same preferences share one object, and so the virtual times of their queues.
     """
 
     def __init__(self, weights: Mapping[int, float], *, strict: bool = False) -> None:
@@ -63,7 +63,7 @@ class QueuePreferences:
         self.choose(weights)
 
     def choose(self, weights: Mapping[int, float]) -> None:
-        """Choose between these queues from now on, given in the worker's order."""
+        """Replace the queues and their weights; they are given in the worker's order."""
         self.weights = weights
         self._places = {queue: place for place, queue in enumerate(weights)}
 
@@ -71,19 +71,19 @@ class QueuePreferences:
         return self._places.get(queue, len(self._places))
 
     def price(self, queue: int, cost: float) -> float:
-        """What an execution of this cost adds to a queue's virtual time."""
+        """Return the virtual time that an execution of this cost adds to a queue."""
         return cost / self.weights.get(queue, 1.0)
 
 
 class LaneClaim(Struct):
-    """So many executions, at most, are to be taken from a lane."""
+    """The number of executions that a claim takes from a lane at most."""
 
     view: LaneState
     most: int
 
 
 class _Share:
-    """The lanes of one share, least rank first, and what may still be taken of the first of them."""
+    """The lanes of one share, lowest rank first, and how many executions may still be taken from the current one."""
 
     def __init__(self, lanes: list[LaneState]) -> None:
         first = lanes[0]
@@ -96,11 +96,11 @@ class _Share:
 
     @property
     def quantum(self) -> int:
-        """How many it gets at a time."""
+        """Return how many executions the share gets at a time."""
         return quantum(self.lanes[self.at].expected)
 
     def take(self, most: int) -> tuple[LaneState, int]:
-        """Take from the lane whose turn it is."""
+        """Take executions from the current lane."""
         view = self.lanes[self.at]
         count = min(most, self.left)
         self.left -= count
@@ -117,7 +117,7 @@ class _Share:
 
 
 class _Queue:
-    """The shares of one queue, whose turn it is first."""
+    """The shares of one queue, ordered by turn."""
 
     def __init__(self, views: Iterable[LaneState]) -> None:
         shares: dict[str | None, list[LaneState]] = {}
@@ -132,7 +132,7 @@ class _Queue:
         return bool(self._line)
 
     def take(self, most: int, *, alone: bool) -> tuple[LaneState, int]:
-        """Take a quantum for the share whose turn it is, or all that is wanted when nobody else waits."""
+        """Take a quantum for the share whose turn it is, or everything wanted when no other share waits."""
         _, i, share = heappop(self._line)
         if self._line or not alone:
             most = min(most, share.quantum)
@@ -144,7 +144,7 @@ class _Queue:
 
 
 def after(view: LaneState, count: int, low: int) -> LaneState:
-    """A lane of which so many were taken; its least rank lies there now."""
+    """Return a lane after `count` executions were taken from it; `low` is its new lowest rank."""
     return structs.replace(
         view, low=low, amount=max(1, view.amount - count), virtual=view.virtual + count * view.price,
         owed=max(0, view.owed - count),
@@ -156,12 +156,12 @@ def _low(view: LaneState) -> int:
 
 
 def is_plain(views: Sequence[LaneState], taste: QueuePreferences | None) -> bool:
-    """Whether rank alone decides, so that lanes are taken as they stand."""
+    """Return whether ranks alone decide, so that the lanes need no plan."""
     return taste is None and all(view.share is None for view in views)
 
 
 def plan(views: Sequence[LaneState], room: int, taste: QueuePreferences | None = None) -> list[LaneClaim]:
-    """What to take of which lane for so many executions, in the order in which their turns come first."""
+    """Return how many executions to take from which lanes, `room` in all, ordered by first turn."""
     queues: dict[int, list[LaneState]] = {}
     for view in views:
         queues.setdefault(view.queue if taste is not None else 0, []).append(view)
@@ -170,7 +170,7 @@ def plan(views: Sequence[LaneState], room: int, taste: QueuePreferences | None =
     front = sorted((view for view in views if is_in_front(view.low) and view.low != NO_RANK), key=_low)[:room]
     turns: dict[int, LaneClaim] = {
         view.lane: LaneClaim(view, 1) for view in front
-    }  # others gave way to what stands there
+    }  # executions were preempted for the items at the front
     room -= len(front)
     while room > 0 and lines:
         queue = _next(lines, had, taste)

@@ -1,4 +1,4 @@
-"""The keys of an execution: its job's limits, sequence, circuit and affinity, filled in from params and tags."""
+"""The keys of an execution: the limits, sequence, circuit and affinity of its job, filled in from params and tags."""
 
 from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache
@@ -14,20 +14,21 @@ from horae.model.base.key_templates import MOST_KEY, fill, scope_of
 from horae.model.definitions.job import Spec
 from horae.model.executions.parcel import Envelope
 
-UNFILLED = ""  # the value of a key that nobody could be told is wrong
+UNFILLED = ""  # the value of a key that cannot be filled in, when there is no caller to report it to
 
 
 def is_keyed(spec: Spec) -> bool:
-    """Whether executions of a job stand under keys of their own."""
+    """Return whether executions of a job have keys of limits or a sequence."""
     return bool(spec.limits or spec.sequence or spec.concurrency is not None or spec.rate is not None)
 
 
 def envelope_keys(
     base: str | None, job: UUID, spec: Spec, item: bytes, tags: Mapping[str, str], *, lenient: bool = False
 ) -> str | None:
-    """An envelope's keys with those of the job's limits.
+    """Add the keys of the job's limits and sequence to an envelope's keys.
 
-    A key that cannot be filled in is refused. One who is `lenient` has nobody to refuse: its executions share one key.
+    Raises BadInput for a key that cannot be filled in. With `lenient` there is no caller to refuse; such executions
+    share one key.
     """
     keys = _keys(job, spec, item, tags, lenient=lenient)
     mine = structs.replace(keys_of(base), limits=keys.limits, rated=keys.rated, sequence=keys.sequence)
@@ -56,7 +57,7 @@ def _keys(job: UUID, spec: Spec, item: bytes, tags: Mapping[str, str], *, lenien
 
 
 def common_keys(base: str | None, job: UUID, spec: Spec, items: Sequence[bytes], tags: Mapping[str, str]) -> str | None:
-    """The keys of many items if they are all the same; None otherwise."""
+    """Return the keys of many items if they are all the same, else None."""
     found: str | None = None
     for item in items[:1] if _are_alike(spec, items) else items:
         keys = envelope_keys(base, job, spec, item, tags)
@@ -68,9 +69,10 @@ def common_keys(base: str | None, job: UUID, spec: Spec, items: Sequence[bytes],
 
 
 def _are_alike(spec: Spec, items: Sequence[bytes]) -> bool:
-    """Whether items name the same in all params that the keys of their job are; all are read at once.
+    """Return whether all items have the same values in the params that the job's keys use.
 
-    Where keys are more than params, or params more than texts and numbers, nothing is said, and each is looked at.
+    All items are decoded at once. Returns False, so that each item is checked on its own, when a key is more than a
+    plain param or a value is neither a text nor a whole number.
     """
     templates = [template for template in (*(one.key for one in spec.limits), spec.sequence) if "${" in template]
     names = tuple(name for template in templates if (name := plain_param(template)) is not None)
@@ -84,14 +86,14 @@ def _are_alike(spec: Spec, items: Sequence[bytes]) -> bool:
 
 @lru_cache(maxsize=256)
 def _decoder(names: tuple[str, ...]) -> Callable[[bytes], list[Struct]]:
-    """Reads some params of many items, and passes over the others."""
+    """Return a decoder that reads only these params of many items."""
     fields = [(f"param_{i}", str | int, msgspec.field(name=name)) for i, name in enumerate(names)]
     some = msgspec.defstruct("SomeParams", fields, frozen=True)
     return msgspec.json.Decoder(list[some]).decode  # type: ignore[valid-type]
 
 
 def circuit_of(spec: Spec, item: bytes, tags: Mapping[str, str]) -> str | None:
-    """The key of an execution's circuit: empty for the job's own, None when the job has none.
+    """Return the key of an execution's circuit: empty for the job's own circuit, None when the job has none.
 
     Raises BadInput when the key cannot be filled in.
     """
@@ -113,9 +115,9 @@ def by_circuit(envelope: Envelope, spec: Spec, item: bytes, tags: Mapping[str, s
 def by_affinity(
     envelope: Envelope, spec: Spec, item: bytes, tags: Mapping[str, str], *, lenient: bool = False
 ) -> Envelope:
-    """Add the key by which an execution goes to the worker that had its key last.
+    """Add the affinity key, by which an execution prefers the worker that ran its key last.
 
-    Raises BadInput when the key cannot be filled in; with `lenient` the execution goes anywhere instead.
+    Raises BadInput when the key cannot be filled in; with `lenient` the execution gets no affinity instead.
     """
     if spec.affinity is None:
         return envelope

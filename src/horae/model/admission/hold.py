@@ -1,6 +1,6 @@
-"""Holds: while one lasts, nothing of a queue, or of a whole namespace, is started.
+"""Holds: while a hold lasts, no execution of a queue, or of a whole namespace, starts.
 
-One that is opened by hand has an end; a maintenance window follows a calendar, which says when starts are held.
+A hold opened by hand has an end. A maintenance window follows a calendar that says when starts are held.
 """
 
 from collections.abc import Iterable
@@ -15,18 +15,18 @@ from horae.model.base.duration import DAY, format_duration
 from horae.model.base.instant import format_instant
 from horae.model.triggers.calendars.compiled import LAST, Calendar
 
-LONGEST: Micros = 30 * DAY  # a hold that is opened by hand
-FARTHEST: Micros = 366 * DAY  # ahead that it may begin
+LONGEST: Micros = 30 * DAY  # the longest hold opened by hand
+FARTHEST: Micros = 366 * DAY  # how far ahead a hold may begin
 NEVER: Instant = 1 << 62
-AT_ONCE: Instant = 0  # whatever the clocks of other servers say
+AT_ONCE: Instant = 0  # 0, so that it is in the past on every server's clock
 
 HoldState = Literal["planned", "open", "ended"]
 
 
 class Hold(Struct, frozen=True, kw_only=True):
-    """What keeps a queue, or every queue of a namespace, from starting anything.
+    """A period in which a queue, or every queue of a namespace, starts nothing.
 
-    Of a window, `from_at` and `until_at` are its present or next opening.
+    For a window, `from_at` and `until_at` are its current or next opening.
     """
 
     id: UUID
@@ -43,14 +43,14 @@ class Hold(Struct, frozen=True, kw_only=True):
     ended_by: str | None = None
 
     def state(self, now: Instant) -> HoldState:
-        """A hold lasts until somebody has ended it: its time alone does not."""
+        """Return the state. A hold stays open until `ended_at` is set; passing `until_at` alone does not end it."""
         if self.ended_at is not None:
             return "ended"
         return "open" if self.from_at <= now else "planned"
 
     @property
     def is_pause(self) -> bool:
-        """Whether it lasts until somebody resumes the queue."""
+        """Return whether the hold lasts until a user resumes the queue."""
         return self.calendar is None and self.until_at is None
 
     def is_about(self, namespace: int, queue: int) -> bool:
@@ -58,7 +58,7 @@ class Hold(Struct, frozen=True, kw_only=True):
 
 
 def span_of(now: Instant, begin: Instant | None, end: Instant | None, length: Micros | None) -> tuple[Instant, Instant]:
-    """From when and until when a hold lasts that is to begin then, or at once, and has an end or a length."""
+    """Return when a hold begins and ends, from an optional begin and either an end or a length."""
     if (end is None) == (length is None):
         said = "neither for nor until" if end is None else "both for and until"
         raise BadInput(f"A hold with {said} is not clear.", 'Say how long it lasts, as "for": "30m".', field="for")
@@ -81,7 +81,7 @@ def span_of(now: Instant, begin: Instant | None, end: Instant | None, length: Mi
 
 
 def next_opening(calendar: Calendar, now: Instant) -> tuple[Instant, Instant | None]:
-    """When a window begins and ends that lasts now or comes next; (NEVER, None) when none does."""
+    """Return the begin and end of a window's current or next opening; (NEVER, None) when there is none."""
     opening = next(calendar.openings(now, LAST), None)
     if opening is None:
         return NEVER, None
@@ -89,7 +89,10 @@ def next_opening(calendar: Calendar, now: Instant) -> tuple[Instant, Instant | N
 
 
 def check_window(name: str, calendar: Calendar, now: Instant) -> tuple[Instant, Instant | None]:
-    """The window's present or next opening. Refuses a calendar that never opens again, or then never closes."""
+    """Return the window's current or next opening.
+
+    Raises BadInput for a calendar that never opens again, or that then never closes.
+    """
     begin, end = next_opening(calendar, now)
     if begin == NEVER:
         remedy = "A window holds starts while its calendar is open: name one that opens."
@@ -102,19 +105,19 @@ def check_window(name: str, calendar: Calendar, now: Instant) -> tuple[Instant, 
 
 
 def longest(holds: Iterable[Hold], namespace: int, queue: int, now: Instant) -> Hold | None:
-    """Of the holds that keep a queue from starting anything now, the one that ends last."""
+    """Return the hold that ends last among the holds that are open for a queue."""
     open_now = [hold for hold in holds if hold.is_about(namespace, queue) and hold.state(now) == "open"]
     return max(open_now, key=lambda hold: hold.until_at or NEVER, default=None)
 
 
 def next_change(holds: Iterable[Hold], now: Instant) -> Instant | None:
-    """When the next hold begins or ends."""
+    """Return when the next hold begins or ends."""
     edges = [edge for hold in holds for edge in (hold.from_at, hold.until_at) if edge is not None]
     return min((edge for edge in edges if now < edge < NEVER), default=None)
 
 
 def why_held(hold: Hold, queue: str) -> str:
-    """What keeps an execution queued, until when, and what to do about it."""
+    """Explain to users why an execution stays queued, until when, and how to release it."""
     whose = f'The queue "{queue}" is' if hold.queue is not None else "All queues are"
     name = queue if hold.queue is not None else "--all"
     if hold.is_pause:

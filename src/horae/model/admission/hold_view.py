@@ -13,10 +13,10 @@ from horae.model.base.view import Time, View, shown_time
 
 
 class HoldView(View, frozen=True, kw_only=True):
-    """What keeps a queue from starting anything.
+    """A hold on a queue, or on every queue of a namespace.
 
-    `state` is planned (it begins at `from`), open, or ended. `from` and `until` of a window are its present or next
-    opening; they are null when none is to come.
+    `state` is planned (it begins at `from`), open, or ended. `from` and `until` of a window are its current or next
+    opening; they are null when there is none.
     """
 
     hold_id: UUID
@@ -28,15 +28,15 @@ class HoldView(View, frozen=True, kw_only=True):
     since: Time | None = field(name="from")
     until: Time | None
     drain: bool
-    running: Annotated[int, Meta(description="Executions that run now of what it is about; 0 when it has ended.")]
+    running: Annotated[int, Meta(description="Running executions of the held queues; 0 once the hold has ended.")]
     created_at: Time
     created_by: str | None = None
     ended_at: Time | None = None
-    ended_by: Annotated[str | None, Meta(description="Who released it; null when its time was over.")] = None
+    ended_by: Annotated[str | None, Meta(description="The user who released it; null when its time was over.")] = None
 
 
 class ReleasedView(View, frozen=True, kw_only=True):
-    """What a release ended, and what holds still."""
+    """The holds that a release ended, and the holds that remain."""
 
     released: list[HoldView]
     holds: list[HoldView]
@@ -44,7 +44,7 @@ class ReleasedView(View, frozen=True, kw_only=True):
 
 
 def show_hold(hold: Hold, queues: Mapping[int, str], running: Mapping[int, int], now: Instant) -> HoldView:
-    """A hold as it stands; `running` counts by queue what runs in its namespace."""
+    """Render a hold; `running` counts the running executions of its namespace by queue."""
     since = hold.created_at if hold.from_at == AT_ONCE else hold.from_at
     runs = sum(running.values()) if hold.queue is None else running.get(hold.queue, 0)
     return HoldView(

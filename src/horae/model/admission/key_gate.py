@@ -1,6 +1,6 @@
-"""The gate before the queue: which items their keys let in, and where the others wait.
+"""The gate before the queue: which items have room under their keys, and where the others wait.
 
-Everything here is pure; the caller holds the keys' locks and says how each stands.
+All functions are pure. The caller holds the locks of the keys and passes their states.
 """
 
 from collections.abc import Mapping, Sequence
@@ -17,7 +17,7 @@ ItemRef = tuple[UUID, int]  # a parcel and one of its items
 
 
 class GateEntry(Struct, frozen=True):
-    """A slice that comes to the gate, and where it would stand in the queue."""
+    """A slice that arrives at the gate, and its place in the queue once it is admitted."""
 
     slice: Waiting
     keys: EnvelopeKeys
@@ -26,16 +26,16 @@ class GateEntry(Struct, frozen=True):
 
 
 class KeyState(Struct):
-    """How a key stands, under its lock: its room, and of a sequence the item whose turn it is."""
+    """The state of a key under its lock: the room of a limit, or the current item of a sequence."""
 
     room: int = 0  # of a limit
-    head: ItemRef | None = None  # of a sequence: the first that has not ended, None when nobody has a place
-    woken: bool = False  # somebody who waited is on the way, and comes before those who are new
-    waits: bool = False  # somebody waits at this key's gate
+    head: ItemRef | None = None  # of a sequence: the first item that has not ended; None when it is empty
+    woken: bool = False  # a woken slice is about to arrive and goes before new ones
+    waits: bool = False  # a slice waits at this key's gate
 
 
 class GateResult(Struct):
-    """What came through, what waits, and the parcels that hold keys now."""
+    """The slices that were admitted, the slices that wait, and the parcels that hold keys now."""
 
     queued: list[Queued] = []
     waiting: list[Waiting] = []
@@ -45,9 +45,9 @@ class GateResult(Struct):
 def pass_gate(
     entries: Sequence[GateEntry], stands: Mapping[str, KeyState], now: Instant, *, fresh: bool = False
 ) -> GateResult:
-    """Let entries in, in order, as far as all their keys have room; what has none waits at the key that lacks it.
+    """Admit entries in order while all their keys have room; the rest waits at the key that lacks room.
 
-    A slice that fits in part is cut. Those that are `fresh` do not go past somebody who was woken.
+    A slice that fits in part is cut. With `fresh`, entries do not overtake a woken slice.
     """
     passed = GateResult()
     for entry in entries:
@@ -65,7 +65,7 @@ def pass_gate(
 
 
 def _blocked(entry: GateEntry, stands: Mapping[str, KeyState], fresh: bool, *, after: int = 0) -> str | None:
-    """The first key that lets nothing of an entry in, or nothing more after so many."""
+    """Return the first key that admits nothing of an entry, or nothing more once `after` items were admitted."""
     for key in entry.keys.guarded:
         stand = stands[key]
         if is_sequence(key):
@@ -90,18 +90,18 @@ def _take(entry: GateEntry, count: int, stands: Mapping[str, KeyState]) -> None:
 
 
 def at_gate(slice: Waiting, key: str, rank: int) -> Waiting:
-    """A slice that waits until a key has room for it."""
+    """Return a slice that waits until a key has room for it."""
     reason = "sequence" if is_sequence(key) else "limit"
     return structs.replace(slice, wake_at=None, reason=reason, gate=key, rank=rank)
 
 
 def on_the_way(slice: Waiting, rank: int, now: Instant) -> Waiting:
-    """A slice that nothing but its keys may keep from the queue: the promoter brings it to the gate."""
+    """Return a slice that waits for nothing but its keys: the promoter brings it to the gate next."""
     return structs.replace(slice, wake_at=now, reason="limit", gate=None, rank=rank)
 
 
 def queued_of(w: Waiting, entry: GateEntry, now: Instant) -> Queued:
-    """What waited, as it stands in line."""
+    """Turn an admitted slice into a queued one."""
     return Queued(
         parcel=w.parcel, lo=w.lo, hi=w.hi, job=w.job, queue=w.queue, namespace=w.namespace, attempt=w.attempt,
         failures=w.failures, losses=w.losses, alone=w.alone, width=w.width, flags=w.flags, lane=entry.lane,

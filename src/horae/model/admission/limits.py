@@ -1,7 +1,7 @@
-"""Limits: how many executions run at once, and how often they start; of a job, a queue, a namespace, or a key.
+"""Limits: how many executions run at once and how often they start, for a job, a queue, a namespace or a key.
 
-Limits of a job, a queue or a namespace close lanes: a claim looks at them. Limits by key, and sequences, decide when an
-item may stand in the queue at all. Nothing is counted aside: use is what lies on the shelves.
+Limits of a job, a queue or a namespace close lanes; a claim checks them. Limits by key, and sequences, decide when an
+item may enter the queue. There are no separate counters: usage is counted from the stored slices.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -23,15 +23,15 @@ MOST_LIMITS = 8
 AT_ONCE = Integer(1, 1_000_000, "It is how many may run at once; pause the job or the queue to run none.")
 BURST = Integer(1, MOST_STARTS)
 _LIMITS = 'Write [{"key": "${params.customer}", "concurrency": 2, "rate": "10/1m", "burst": 5}].'
-_LONG = 128  # characters of a key's value that stand in its name as they are
+_LONG = 128  # characters; a longer value is replaced by a digest in the name of its key
 _PREFIX = "${params."
-BY_KEY = "limit:"  # how the names of limits by key begin
-_FAN = "fan"  # in the place of a template's digest
+BY_KEY = "limit:"  # prefix of the names of limits by key
+_FAN = "fan"  # takes the place of a template's digest
 UNLIMITED = 1 << 30
 
 
 class Limit(Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True):
-    """What a job, a queue or a namespace may run at once, and start in a span of time."""
+    """The concurrency and the start rate that a job, a queue or a namespace allows."""
 
     concurrency: Annotated[int | None, Field(AT_ONCE, "How many run at once.")] = None
     rate: Annotated[
@@ -44,12 +44,12 @@ class Limit(Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=Tru
 
     @property
     def most(self) -> int:
-        """How many may run at once."""
+        """Return how many executions may run at once."""
         return 1 if self.sequence else UNLIMITED if self.concurrency is None else self.concurrency
 
 
 class KeyLimit(Limit, frozen=True, kw_only=True):
-    """A limit of a job for each value of a key."""
+    """A limit of a job that applies to each value of a key separately."""
 
     key: Annotated[str, Field(Key(), "A template: each value is limited by itself.")]
 
@@ -62,18 +62,18 @@ def _limits_something(limit: KeyLimit, at: str) -> None:
 LIMIT = Table(Limit, "A limit")
 LIMITS = Listed(Object(KeyLimit, _LIMITS, what="A limit", check=_limits_something), MOST_LIMITS, _LIMITS, single=dict)
 NO_LIMIT = Limit()
-OWN = ""  # the key of a job's own limit: all its executions share it
+OWN = ""  # the key of a job's own limit, which all its executions share
 
 
 def with_own(limits: tuple[KeyLimit, ...], concurrency: int | None, rate: Rate | None) -> tuple[KeyLimit, ...]:
-    """A job's limits by key, and what it is limited to as a whole."""
+    """Return a job's limits by key, preceded by the limit of the job as a whole."""
     if concurrency is None and rate is None:
         return limits
     return (KeyLimit(key=OWN, concurrency=concurrency, rate=rate), *limits)
 
 
 def queue_limit(queue: int) -> str:
-    """The name of a queue's limit."""
+    """Name a queue's limit."""
     return f"queue:{queue}"
 
 
@@ -82,7 +82,9 @@ def namespace_limit(namespace: int) -> str:
 
 
 def key_name(job: UUID, template: str, value: str) -> str:
-    """The key of a limit for one value: an edit that keeps the template keeps the key."""
+    """Name a limit for one value of its key. The name depends on the template only, so other edits of the limit keep
+    it.
+    """
     return f"{BY_KEY}{job}:{_digest(template)}:{_short(value)}"
 
 
@@ -91,40 +93,42 @@ def sequence_name(job: UUID, value: str) -> str:
 
 
 def fan_key(parent: UUID, step: str, most: int) -> str:
-    """The key that all children of a step share that may not run all at once; no digest is spelled so."""
+    """Name the key that limits how many children of a workflow step run at once; no digest starts with `fan`."""
     return f"{BY_KEY}{parent}:{_FAN}{most}:{_short(step)}"
 
 
 def is_fan(key: str) -> bool:
-    """Whether a key is that of a step of a workflow."""
+    """Return whether a key belongs to a workflow step."""
     return key.startswith(BY_KEY) and key.split(":", 3)[2].startswith(_FAN)
 
 
 def is_sequence(key: str) -> bool:
-    """Whether a key is that of a sequence."""
+    """Return whether a key belongs to a sequence."""
     return key.startswith("sequence:")
 
 
 def job_of(key: str) -> UUID:
-    """The job whose limit or sequence a key belongs to; of a step's the workflow's execution, which is no job."""
+    """Return the job of a limit's or sequence's key. For a workflow step it is the id of the workflow's execution."""
     return UUID(key.split(":", 2)[1])
 
 
 def limit_of(key: str, limits: Iterable[KeyLimit]) -> Limit:
-    """What a job says now of a key; a limit that it no longer has holds nothing back. A step's says it itself."""
+    """Return the current limit of a key. A step's key contains its limit; a limit that was removed from the job blocks
+    nothing.
+    """
     if is_fan(key):
         return Limit(concurrency=int(key.split(":", 3)[2].removeprefix(_FAN)))
     return template_of(key, limits) or NO_LIMIT
 
 
 def template_of(key: str, limits: Iterable[KeyLimit]) -> KeyLimit | None:
-    """Which of a job's limits a key is one value of."""
+    """Return the limit of a job to which a key belongs, if the job still has it."""
     digest = key.split(":", 3)[2]
     return next((limit for limit in limits if _digest(limit.key) == digest), None)
 
 
 def value_in(key: str) -> str:
-    """The value that a key stands for, as people are told."""
+    """Return the value in a key, as shown to users."""
     return key.split(":", 2)[2] if is_sequence(key) else key.split(":", 3)[3]
 
 
@@ -134,15 +138,15 @@ def _digest(template: str) -> str:
 
 
 def _short(value: str) -> str:
-    """A long value by its digest: keys are indexed."""
+    """Replace a long value by its digest, because keys are indexed."""
     return value if len(value) <= _LONG else blake2s(value.encode(), digest_size=16).hexdigest()
 
 
-Fill = Callable[[str, str], str]  # of a template and the field it stands in
+Fill = Callable[[str, str], str]  # (template, field) -> value
 
 
 class KeyTemplates(Struct, frozen=True):
-    """The templates of a job by which its executions are limited."""
+    """The templates from which the keys of a job's executions are filled."""
 
     job: UUID
     limits: tuple[KeyLimit, ...]
@@ -152,8 +156,8 @@ class KeyTemplates(Struct, frozen=True):
         return bool(self.limits or self.sequence)
 
     def keys(self, fill: Fill) -> EnvelopeKeys:
-        """The keys of one execution."""
-        own = any(one.key == OWN for one in self.limits)  # it stands first, and is none that the job lists
+        """Return the keys of one execution."""
+        own = any(one.key == OWN for one in self.limits)  # it comes first and is not in the job's `limits`
         names = {
             key_name(self.job, one.key, fill(one.key, f"limits[{i - own}].key")) for i, one in enumerate(self.limits)
         }
@@ -163,18 +167,18 @@ class KeyTemplates(Struct, frozen=True):
 
 
 def plain_param(template: str) -> str | None:
-    """The param that a template is, and nothing else: such a key needs no expression to be computed."""
+    """Return the param's name if the template is just a param; such a key needs no expression."""
     name = template[len(_PREFIX) : -1]
     return name if template.startswith(_PREFIX) and template.endswith("}") and name.isidentifier() else None
 
 
 def value_of(params: Mapping[str, Any], name: str) -> str | None:
-    """A param as the text of a key; None when it is missing."""
+    """Return a param as the text of a key; None when it is missing."""
     return as_text(params[name]) if name in params else None
 
 
 def check_limits(limits: Sequence[KeyLimit], sequence: str) -> None:
-    """Refuse limits that contradict one another."""
+    """Refuse limits that contradict each other."""
     seen: set[str] = set()
     for i, limit in enumerate(limits):
         if limit.key in seen:

@@ -1,7 +1,8 @@
-"""Policies: how a queue chooses what runs next.
+"""Policies: the order in which a queue starts its executions.
 
-Two numbers decide. Within a lane the rank orders (`rank.py`); between the shares of a fair queue the least virtual
-time does (`shares.py`). A policy says how both are computed. Each kind is a struct with the table of its fields.
+Two numbers decide. Within a lane, the lowest rank is first (`rank.py`). Between the shares of a fair queue, the least
+virtual time is first (`virtual_times.py`). A policy says how both are computed. Each kind is a struct with the table of
+its fields.
 """
 
 import re
@@ -22,10 +23,10 @@ from horae.model.fields.variants import Variants
 
 Charge = Literal["time", "executions"]
 QUANTUM = 16  # executions that a share gets at a time while others wait
-QUANTUM_TIME: Micros = SECOND  # and no more worker time than that, but one execution at least
-SHORT_TIME: Micros = SECOND // 100  # of what is so short that more than 16 take no longer, up to a whole parcel
+QUANTUM_TIME: Micros = SECOND  # the worker time that a share gets at a time; at least one execution
+SHORT_TIME: Micros = SECOND // 100  # very short executions get more than QUANTUM, up to this time in all
 MOST_AT_A_TIME = 1024
-MOST_SHARES = 1000  # that are named by weight or reserve
+MOST_SHARES = 1000  # shares with a weight or a reserve
 MOST_SLOTS = 100_000
 _PERCENT = re.compile(r"\d{1,3}(\.\d+)?%")
 _REMEDY = 'Write a kind as "fair", or {"kind": "fair", "by": "${params.customer}"}.'
@@ -34,7 +35,7 @@ _SLOTS = 'Write slots as 4, or a part of them as "25%".'
 
 
 def _read_by(value: Any, at: str) -> str:
-    """Read what a fair queue divides by, or say why it cannot."""
+    """Read the key by which a fair queue is divided. Raises BadInput."""
     if value == "namespace":
         remedy = (
             'A worker serves one namespace, so its queues have no others to share with; divide by "${params.tenant}".'
@@ -126,22 +127,22 @@ class _Policy(Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=T
 
 
 class FifoPolicy(_Policy, frozen=True, kw_only=True, tag="fifo"):
-    """Who came first."""
+    """First in, first out."""
 
 
 class PriorityPolicy(_Policy, frozen=True, kw_only=True, tag="priority"):
-    """Who came first, with a head start for each level of urgency: nothing starves, unless it is strict."""
+    """Arrival order with a head start for each level of priority. Nothing starves, unless it is strict."""
 
     ageing: Annotated[Micros, _HEAD_START, Field(_AGEING, "The head start of a level.", example="60s")] = 60 * SECOND
     strict: Annotated[bool, _HEAD_START, Field(_STRICT, "Whether a higher level always goes first.")] = False
 
 
 class DeadlinePolicy(_Policy, frozen=True, kw_only=True, tag="deadline"):
-    """Whose deadline is earliest."""
+    """Earliest deadline first."""
 
 
 class ShortestPolicy(_Policy, frozen=True, kw_only=True, tag="shortest"):
-    """Who came first, put back by the time that it is expected to take: long ones run, too."""
+    """Arrival order, delayed in proportion to the expected duration. Long executions run, too."""
 
     factor: Annotated[
         float, Field(Number(0.1, 1000), "How many times its expected duration an execution is put back.")
@@ -150,11 +151,11 @@ class ShortestPolicy(_Policy, frozen=True, kw_only=True, tag="shortest"):
 
 Order = FifoPolicy | PriorityPolicy | DeadlinePolicy | ShortestPolicy  # of executions in one lane
 FIFO = FifoPolicy()
-PRIORITY = PriorityPolicy()  # of queues of which nothing is said
+PRIORITY = PriorityPolicy()  # the default of a queue
 
 
 class FairPolicy(_Policy, frozen=True, kw_only=True, tag="fair"):
-    """The share that has had least, by its weight."""
+    """The share with the least service for its weight is next."""
 
     by: Annotated[
         str,
@@ -199,17 +200,17 @@ class FairPolicy(_Policy, frozen=True, kw_only=True, tag="fair"):
     )
 
     def weight(self, share: str) -> float:
-        """How much of the queue a share gets, against those of others."""
+        """Return the weight of a share."""
         return self.weights.get(share, self.default_weight)
 
 
 Policy = FifoPolicy | PriorityPolicy | FairPolicy | DeadlinePolicy | ShortestPolicy
-POLICIES = Variants(Policy, "A policy", "Who is next.", _REMEDY)
+POLICIES = Variants(Policy, "A policy", "The order in which executions start.", _REMEDY)
 KINDS = tuple(POLICIES.tables)
 
 
 def read_policy(value: Any, at: str = "policy") -> Policy:
-    """Read a policy as users write it, a kind alone or an object. Raises BadInput."""
+    """Read a policy as users write it, a kind or an object. Raises BadInput."""
     given = an_object({"kind": value} if isinstance(value, str) else value, at, _REMEDY)
     if "kind" not in given:
         raise BadInput(f"{at} has no kind.", f"It is one of: {', '.join(KINDS)}.", field=f"{at}.kind")
@@ -222,7 +223,7 @@ def read_policy(value: Any, at: str = "policy") -> Policy:
 
 
 def _refuse_other(name: str, kind: str, at: str) -> None:
-    """Refuse a field of another kind: it would do nothing."""
+    """Refuse a field that belongs to another kind: it would have no effect."""
     owner = next((other for other, table in POLICIES.tables.items() if name in table.names), None)
     if owner is not None:
         remedy = f'It belongs to "{owner}"; leave it out, or set "kind": "{owner}".'
@@ -231,7 +232,7 @@ def _refuse_other(name: str, kind: str, at: str) -> None:
 
 
 def write_policy(policy: Policy) -> dict[str, Any]:
-    """Write a policy with its defaults; shares of which nothing is said are left out."""
+    """Write a policy with its defaults, without empty weights and reserves."""
     return {name: value for name, value in POLICIES.write(policy).items() if value != {}}
 
 
@@ -249,17 +250,17 @@ def decode_policy(text: str) -> Policy:
 
 
 def inner(policy: Policy) -> Order:
-    """What orders executions that stand in one lane."""
+    """Return the order of executions in one lane."""
     return policy.within if isinstance(policy, FairPolicy) else policy
 
 
 def ranks_by_arrival(policy: Policy) -> bool:
-    """Whether ranks are arrivals with a bounded head start: such queues can be served as one line."""
+    """Return whether ranks are arrivals with a bounded head start; such queues can be served as one line."""
     return isinstance(policy, FifoPolicy) or (isinstance(policy, PriorityPolicy) and not policy.strict)
 
 
 def quantum(expected: float) -> int:
-    """How many executions of such a length a share gets at a time while others wait."""
+    """Return how many executions of this expected duration a share gets at a time while others wait."""
     if expected > QUANTUM_TIME / QUANTUM:
         return max(1, int(QUANTUM_TIME / expected))
     if expected > SHORT_TIME / QUANTUM:
@@ -268,7 +269,7 @@ def quantum(expected: float) -> int:
 
 
 def slots_reserved(reserve: int | str, slots: int) -> int:
-    """How many of these slots a share may claim for itself; a percentage is of all, and at least one."""
+    """Return how many of these slots a share may reserve; a percentage of them comes to at least one."""
     if isinstance(reserve, int):
         return reserve
     return max(1, int(slots * float(reserve.rstrip("%")) / 100)) if slots else 0

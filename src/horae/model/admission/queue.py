@@ -1,4 +1,4 @@
-"""A queue: a named line of executions, with a policy that says who is next."""
+"""A queue: a named line of executions, with a policy that orders them."""
 
 from collections.abc import Sequence
 from typing import Annotated, Any, Literal
@@ -18,7 +18,7 @@ QueueState = Literal["active", "draining"]
 
 
 class ServedQueues(Struct, frozen=True):
-    """Which queues a worker takes from, and how it chooses between them."""
+    """The queues that a worker serves, and its choice between them."""
 
     queues: tuple[str, ...]
     weights: dict[str, float] = {}
@@ -26,7 +26,7 @@ class ServedQueues(Struct, frozen=True):
 
 
 def read_served(given: Sequence[str]) -> ServedQueues:
-    """Queues as a worker names them: "critical=5" with weights, "critical,default" or "critical>default" in order."""
+    """Read queues as a worker names them: "critical=5" with weights, "critical,default" or "critical>default" in order."""
     if len(given) == 1 and ("," in given[0] or ">" in given[0]):
         names = tuple(name.strip() for name in given[0].replace(">", ",").split(","))
         if any("=" in name for name in names):
@@ -61,7 +61,7 @@ def _weight(text: str, entry: str) -> float:
 
 
 def _read_limit(given: Document, prefix: str) -> dict[str, Any]:
-    """Read how many run at once, how often they start, and in what order."""
+    """Read the concurrency, rate and sequence of a queue."""
     limit = LIMIT.read(given, prefix)
     ordered = given.get("sequence") is not None and _SEQUENCE.read(given["sequence"], f"{prefix}sequence")
     at_once = limit.get("concurrency")
@@ -81,13 +81,13 @@ _EXAMPLE = 'Send an object such as {"policy": "fair"}.'
 
 
 class QueueSpec(Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True):
-    """What a user says about a queue; each field that is left out takes its default."""
+    """The fields of a queue's definition; a field that is left out has its default."""
 
     policy: Annotated[
         Policy,
         Field(
             POLICY,
-            f"Who is next: {', '.join(KINDS)}, or an object with what the kind takes.",
+            f"The order of executions: {', '.join(KINDS)}, or an object with the kind and its fields.",
             example={"kind": "fair", "by": "${params.customer}"},
             metavar="KIND",
         ),
@@ -101,15 +101,15 @@ class QueueSpec(Struct, frozen=True, kw_only=True, rename="camel", omit_defaults
         Field(_SEQUENCE, "Whether they run one at a time, in order, also through retries.", name="sequence"),
     ] = NO_LIMIT
     max_queued: Annotated[
-        int | None, Field(Integer(0, 10**9), "How many executions it takes: queued, or waiting to be.")
+        int | None, Field(Integer(0, 10**9), "How many executions it holds at most, queued or waiting.")
     ] = None
     preempts: Annotated[
-        bool, Field(Flag(off="no-preempts"), "Whether what waits here takes the place of preemptible work.")
+        bool, Field(Flag(off="no-preempts"), "Whether executions that wait here preempt preemptible ones.")
     ] = False
 
 
 class QueueDefinition(QueueSpec, frozen=True, kw_only=True):
-    """What a user says about a queue and about its place in the namespace."""
+    """A queue's definition, and whether it is the default of its namespace."""
 
     default: Annotated[bool | None, Field(Flag(off="no-default"), "Whether jobs that name no queue go here.")] = None
 
@@ -118,7 +118,7 @@ QUEUE = Table(QueueDefinition, "A queue")
 
 
 def parse_queue(body: Any) -> tuple[QueueSpec, bool | None]:
-    """Read a queue's definition, and whether it is to be the namespace's default; null stands for what is left out."""
+    """Read a queue's definition, and whether it becomes the namespace's default; null means left out."""
     given = an_object(body, "body", _EXAMPLE)
     QUEUE.refuse_unknown(given)
     read = QUEUE.read(given)
@@ -127,25 +127,25 @@ def parse_queue(body: Any) -> tuple[QueueSpec, bool | None]:
 
 
 def show_queue(spec: QueueSpec, default: bool | None = None) -> dict[str, Any]:
-    """A definition as it could be written."""
+    """Write a definition in the form in which users write it."""
     return QUEUE.write(
         QueueDefinition(**{name: getattr(spec, name) for name in spec.__struct_fields__}, default=default)
     )
 
 
 def merge_queue(spec: QueueSpec, patch: Any) -> dict[str, Any]:
-    """The definition with what a patch names; null takes a field back to its default."""
+    """Apply a patch to a definition; null resets a field to its default."""
     return {**show_queue(spec), **an_object(patch, "body", _EXAMPLE)}
 
 
 class Queue(Struct, frozen=True, kw_only=True):
-    """A queue as it stands. `ranked` is the revision by whose policy what is queued was ordered last."""
+    """A queue. `ranked` is the revision whose policy last ordered the queued executions."""
 
     id: int
     namespace: int
     name: str
     spec: QueueSpec = QueueSpec()
-    state: QueueState = "active"  # draining: it accepts nothing new by request
+    state: QueueState = "active"  # draining: it accepts no new requests
     is_default: bool = False
     revision: int = 1
     ranked: int = 1

@@ -9,7 +9,7 @@ from horae.model.fields.derived import view
 
 
 class LaneView(View, frozen=True, kw_only=True):
-    """A part of a queue that every claim treats alike; `queued` executions wait in it."""
+    """A part of a queue that every claim treats alike, with the number of executions queued in it."""
 
     needs: list[str]
     share: str
@@ -20,7 +20,7 @@ class _Named(View, frozen=True, kw_only=True):
     name: str
 
 
-if TYPE_CHECKING:  # what Python reads of the fields that are made of the table
+if TYPE_CHECKING:  # at run time the fields are derived from the table
 
     class _Defined(_Named, frozen=True, kw_only=True):
         pass
@@ -29,10 +29,9 @@ else:
 
 
 class QueueView(_Defined, frozen=True, kw_only=True):
-    """A named queue; its `lanes` are those with most in them, a hundred at most.
+    """A named queue; `lanes` are its hundred longest lanes at most.
 
-    Its `state` is active; paused until it is resumed; held while something of `holds` keeps it from starting anything;
-    or draining, when it accepts nothing new.
+    `state` is active; paused (until it is resumed); held (by one of `holds`); or draining (it accepts nothing new).
     """
 
     state: str

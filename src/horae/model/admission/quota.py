@@ -1,7 +1,7 @@
-"""Quotas: what a namespace may have queued, run and use up, and how many may stand in a queue.
+"""Quotas: bounds on the queued and running executions of a namespace, its daily usage, and the length of queues.
 
-How much is queued is counted where a submission is accepted, under a lock: it is never exceeded. What is used up in a
-day is known from statistics, which are at most some seconds behind.
+Queued executions are counted under a lock when a submission is accepted, so that bound is never exceeded. Daily usage
+is read from statistics, which are a few seconds behind.
 """
 
 from collections.abc import Mapping
@@ -28,49 +28,49 @@ _EXAMPLE = (
 
 
 class Quota(Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True):
-    """What a namespace may have and use; None is without a bound."""
+    """The bounds of a namespace; None means unbounded."""
 
-    queued: Annotated[int | None, Field(BOUND, "Executions that are queued, or wait without having begun.")] = None
+    queued: Annotated[int | None, Field(BOUND, "Executions that are queued, or wait without having started.")] = None
     running: Annotated[int | None, Field(Integer(1, MOST), "Executions that run at once.")] = None
     executions_per_day: Annotated[
-        int | None, Field(BOUND, "Executions that are made in a day of UTC, whatever asked for them.")
+        int | None, Field(BOUND, "Executions created in a day of UTC, by requests or triggers.")
     ] = None
     worker_seconds_per_day: Annotated[
-        int | None, Field(BOUND, "Seconds of workers that executions which end in the day took.")
+        int | None, Field(BOUND, "Worker seconds of the executions that end in the day.")
     ] = None
-    stored_bytes_per_day: Annotated[int | None, Field(BOUND, "Bytes of params and results that the day adds.")] = None
+    stored_bytes_per_day: Annotated[int | None, Field(BOUND, "Bytes of params and results added in the day.")] = None
     submissions_per_second: Annotated[
-        float | None, Field(PACE, "Executions that requests may ask for: evenly, as many at once as in a second.")
+        float | None, Field(PACE, "Executions submitted by requests, evenly spread; a second's worth may come at once.")
     ] = None
     starts_per_second: Annotated[
         float | None,
-        Field(PACE, "Executions that start, each attempt anew: evenly, as many at once as in a second."),
+        Field(PACE, "Attempts that start, evenly spread; a second's worth may start at once."),
     ] = None
-    over: Annotated[Over, Field(Choice(get_args(Over)), "What becomes of what goes over it: refused, or it waits.")] = (
+    over: Annotated[Over, Field(Choice(get_args(Over)), "Whether executions over the quota are refused or wait.")] = (
         "refuse"
     )
 
     @property
     def rate(self) -> Rate | None:
-        """How fast executions may be submitted: as many at once as in a second."""
+        """Return the rate of submissions, with a burst of one second."""
         return _each_second(self.submissions_per_second)
 
     @property
     def limit(self) -> Limit:
-        """How many executions may run at once, and how fast they may start."""
+        """Return the limit on running executions and the rate of starts."""
         return Limit(concurrency=self.running, rate=_each_second(self.starts_per_second))
 
 
 def _each_second(count: float | None) -> Rate | None:
-    """So many a second, evenly, and as many at once."""
+    """Return an even rate of `count` a second, with a burst of one second."""
     return None if count is None else Rate(1, max(1, round(SECOND / count)), max(1, int(count)))
 
 
 class QuotaUsage(Struct):
-    """What a namespace used in a day."""
+    """The usage of a namespace in a day."""
 
     executions: int = 0
-    busy: int = 0  # microseconds of workers
+    busy: int = 0  # microseconds of worker time
     stored: int = 0  # bytes of params and results
     refused: int = 0  # executions that a quota refused
 
@@ -86,19 +86,19 @@ QUOTA = Table(Quota, "A quota")
 
 
 def read_quota(body: Any) -> Quota:
-    """Read a quota as users write it; null stands for no bound. Raises BadInput."""
+    """Read a quota as users write it; null means unbounded. Raises BadInput."""
     given = an_object(body, "body", _EXAMPLE)
     QUOTA.refuse_unknown(given)
     return Quota(**QUOTA.read(given))
 
 
 def day_of(now: Instant) -> int:
-    """The day, in UTC, by which use is counted."""
+    """Return the UTC day in which usage is counted."""
     return now // DAY
 
 
 def spent(quota: Quota, use: QuotaUsage) -> str | None:
-    """Which quota of the day is used up, in words."""
+    """Return the daily bound that is used up, in words, or None."""
     bounds = (
         (quota.executions_per_day, use.executions, "executionsPerDay", "executions"),
         (quota.worker_seconds_per_day, use.busy // SECOND, "workerSecondsPerDay", "seconds of workers"),
@@ -111,7 +111,7 @@ def spent(quota: Quota, use: QuotaUsage) -> str | None:
 
 
 def over_day(reason: str, now: Instant) -> OverQuota:
-    """What a request is refused with when a quota of the day is used up."""
+    """Return the refusal of a request when a daily bound is used up."""
     left = (DAY - now % DAY) // SECOND + 1
     return OverQuota(
         f"The namespace is over its quota {reason}.",
@@ -121,22 +121,22 @@ def over_day(reason: str, now: Instant) -> OverQuota:
 
 
 class QuotaBounds(Struct, frozen=True):
-    """What this server knows of quotas: of namespaces, of queues, and which are used up today, in words."""
+    """This server's knowledge of the bounds of namespaces and queues, and of the daily bounds that are used up."""
 
     quotas: Mapping[int, Quota] = {}
-    queues: Mapping[int, tuple[str, int]] = {}  # name and how many may stand there
+    queues: Mapping[int, tuple[str, int]] = {}  # name and maxQueued
     spent: Mapping[int, str] = {}
 
     def __bool__(self) -> bool:
         return bool(self.quotas or self.queues)
 
     def lets_wait(self, namespace: int, refusal: OverQuota) -> bool:
-        """Whether the quota says that what it refuses waits; a queue that is full lets nobody."""
+        """Return whether the refused execution waits instead. An execution for a full queue never waits."""
         quota = self.quotas.get(namespace)
         return quota is not None and quota.over == "wait" and refusal.fields.get("quota") != "maxQueued"
 
     def touch(self, namespace: int, queue: int) -> bool:
-        """Whether something of these is bounded."""
+        """Return whether the namespace or the queue has a bound."""
         return namespace in self.quotas or queue in self.queues
 
 
@@ -144,17 +144,17 @@ UNBOUNDED = QuotaBounds()
 
 
 class QuotaRoom(Struct):
-    """How many more executions may be accepted in a transaction, by what bounds them."""
+    """The executions that a transaction may still accept, for each bound."""
 
     bounds: QuotaBounds
     now: Instant
     queues: dict[int, int] = {}  # room in queues
     namespaces: dict[int, int] = {}  # room in namespaces
     paces: dict[int, int] = {}  # of namespaces with a rate of submissions
-    paced: set[int] = set()  # whose pace has changed
+    paced: set[int] = set()  # namespaces with a changed pace
 
     def take(self, namespace: int, queue: int, count: int) -> OverQuota | None:
-        """Take room for so many, or tell what is in the way."""
+        """Take room for `count` executions, or return the refusal."""
         if namespace in self.bounds.spent:
             return over_day(self.bounds.spent[namespace], self.now)
         if self.queues.get(queue, count) < count:
@@ -169,7 +169,7 @@ class QuotaRoom(Struct):
         return None
 
     def pace(self, namespace: int, count: int) -> OverQuota | None:
-        """Take room for so many submissions at once, or tell when there is."""
+        """Take room for `count` submissions at once, or return the refusal with the time to wait."""
         quota = self.bounds.quotas.get(namespace)
         rate = None if quota is None else quota.rate
         if rate is None:

@@ -16,12 +16,12 @@ if TYPE_CHECKING:
     class QuotaView(_OfNamespace, frozen=True, kw_only=True):
         pass
 else:
-    QuotaView = view(QUOTA, "QuotaView", "What a namespace may have and use; null is without a bound.", _OfNamespace)
+    QuotaView = view(QUOTA, "QuotaView", "The quota of a namespace; null means unbounded.", _OfNamespace)
 
 
 class QuotaDayView(View, frozen=True, kw_only=True):
-    """What was used in a day of UTC: executions that were made, time of workers, bytes of params and results; and how
-    many executions a quota refused.
+    """The usage of a UTC day: executions created, worker time, bytes of params and results, and executions that a quota
+    refused.
     """
 
     day: str
@@ -32,7 +32,7 @@ class QuotaDayView(View, frozen=True, kw_only=True):
 
 
 class UsageView(View, frozen=True, kw_only=True):
-    """What a namespace has now and used by day; `over` says which quota of today is used up."""
+    """The current and daily usage of a namespace; `over` names the quota of today that is used up."""
 
     namespace: str
     queued: int

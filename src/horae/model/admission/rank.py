@@ -1,4 +1,4 @@
-"""Rank: the order within a lane, a static key computed on entering the queue."""
+"""Rank: the order within a lane, a fixed key computed when an execution enters the queue."""
 
 from collections.abc import Callable
 from typing import assert_never
@@ -15,13 +15,13 @@ from horae.model.admission.policy import (
 )
 from horae.model.base.duration import DAY
 
-STRICT = 1 << 53  # microseconds: further than any two arrivals are apart, so that a level always wins
-NO_DEADLINE = DAY  # after its arrival: where what has no deadline stands among what has one
-BY_DEADLINE = 1 << 62  # instead of a lead: the rank is the deadline itself
+STRICT = 1 << 53  # microseconds: more than any two arrivals differ, so that a higher level always wins
+NO_DEADLINE = DAY  # an execution without a deadline ranks as if it were due a day after its arrival
+BY_DEADLINE = 1 << 62  # special lead: the rank is the deadline itself
 
 
 def lead_of(policy: Policy, priority: int, deadline: Instant | None = None, expected: Micros = 0) -> int:
-    """How far a rank lies before the arrival, whenever that is; BY_DEADLINE when the arrival has no part in it."""
+    """Return the head start before the arrival that a rank has; BY_DEADLINE when the arrival does not count."""
     order = inner(policy)
     match order:
         case FifoPolicy():
@@ -36,22 +36,24 @@ def lead_of(policy: Policy, priority: int, deadline: Instant | None = None, expe
 
 
 def ranked(due_at: Instant, lead: int, deadline: Instant | None = None) -> int:
-    """Return the rank that a lead comes to, once the arrival is known; lower runs first."""
+    """Return the rank for a lead and an arrival; lower runs first."""
     return deadline if lead == BY_DEADLINE and deadline is not None else due_at - lead
 
 
 class RankLeads:
-    """How queues rank what is made by the store itself: its policies, and what is expected of jobs."""
+    """The leads of executions that the store itself creates, from the policies of queues and the expected durations of
+    jobs.
+    """
 
     def __init__(self, policy: Callable[[int], Policy], expected: Callable[[UUID], Micros] = lambda job: 0) -> None:
         self.policy, self.expected = policy, expected
 
     def __call__(self, queue: int, priority: int, job: UUID, deadline: Instant | None = None) -> int:
-        """How far the rank of an execution lies before its arrival."""
+        """Return the head start of an execution's rank before its arrival."""
         policy = self.policy(queue)
         expected = self.expected(job) if isinstance(inner(policy), ShortestPolicy) else 0
         return lead_of(policy, priority, deadline, expected)
 
     def rank(self, queue: int, due_at: Instant, priority: int, deadline: Instant | None, job: UUID) -> int:
-        """Where an execution stands in its lane."""
+        """Return the rank of an execution in its lane."""
         return ranked(due_at, self(queue, priority, job, deadline), deadline)

@@ -1,7 +1,7 @@
-"""Rates: so many starts in a span, spread evenly, with a bounded burst (GCRA).
+"""Rates: a number of starts in a span of time, spread evenly, with a bounded burst (GCRA).
 
-All that is remembered of a rate is the instant at which a start would be exactly on pace. In any span at most
-`burst` starts more than its pace take place.
+The only state of a rate is its pace: the instant at which a start would be exactly on schedule. In any span, at most
+`burst` starts more than the rate allows take place.
 """
 
 import re
@@ -16,14 +16,14 @@ from horae.model.fields.kinds import Custom, as_given
 from horae.model.fields.table import Document, Group
 from horae.model.fields.values import a_text, an_int, kind_of
 
-NEVER: Instant = 0  # the pace of a rate that nothing has used
+NEVER: Instant = 0  # the pace of an unused rate
 MOST_STARTS = 1_000_000
 _RATE = re.compile(r"(\d{1,9})\s*(?:/|per)\s*(.+)")
 _RATES = 'Write so many starts in a span: "100/1m", "5/s".'
 
 
 class Rate(Struct, frozen=True, rename="camel", omit_defaults=True):
-    """`count` starts in a span of `per`; `burst` of them may come at once after a pause."""
+    """`count` starts in a span of `per`; `burst` starts may come at once after a pause."""
 
     count: int
     per: Micros
@@ -31,20 +31,20 @@ class Rate(Struct, frozen=True, rename="camel", omit_defaults=True):
 
     @property
     def interval(self) -> Micros:
-        """Between two starts on pace, rounded up: the rate is never exceeded."""
+        """Return the time between two starts, rounded up, so that the rate is never exceeded."""
         return -(-self.per // self.count)
 
     def room(self, pace: Instant, now: Instant) -> int:
-        """How many may start now."""
+        """Return how many executions may start now."""
         ahead = max(pace, now) - now
         return max(0, self.burst - -(-ahead // self.interval))
 
     def after(self, pace: Instant, starts: int, now: Instant) -> Instant:
-        """The pace after so many starts."""
+        """Return the pace after this many starts."""
         return max(pace, now) + starts * self.interval
 
     def opens_at(self, pace: Instant, more: int = 1) -> Instant:
-        """When so many may start, if none does meanwhile."""
+        """Return when `more` executions may start, if no other starts before."""
         return pace - (self.burst - more) * self.interval
 
     def __str__(self) -> str:
@@ -52,7 +52,7 @@ class Rate(Struct, frozen=True, rename="camel", omit_defaults=True):
 
 
 def parse_rate(value: Any, field: str, burst: int = 1) -> Rate:
-    """Read "100/1m"."""
+    """Read a rate such as "100/1m"."""
     if not isinstance(value, str):
         raise BadInput(f"{field} is {kind_of(value)}, not a text.", _RATES, field=field)
     found = _RATE.fullmatch(a_text(value, field, most=1024, least=1).strip())
@@ -82,5 +82,5 @@ def _write_rate(limit: Any) -> dict[str, Any]:
     }
 
 
-RATE = Group(_read_rate, _write_rate)  # of `rate` and `burst`, which make one Rate
+RATE = Group(_read_rate, _write_rate)  # the fields `rate` and `burst` make one Rate
 RATE_TEXT = Custom(as_given, str, "str")

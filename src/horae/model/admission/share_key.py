@@ -1,4 +1,4 @@
-"""Whose share of a fair queue an execution uses: its job's, its caller's, or what a template names."""
+"""The share of a fair queue that an execution uses: by its job, its caller, or a template."""
 
 import re
 from collections.abc import Callable, Mapping, Sequence
@@ -22,7 +22,7 @@ Reader = Callable[[Spec, Params, Mapping[str, str], str], str]  # (spec, params,
 
 
 def share_of(policy: FairPolicy, spec: Spec, item: bytes, tags: Mapping[str, str], caller: str) -> str:
-    """The share that an execution with these params uses. Raises BadInput when the template cannot be filled."""
+    """Return the share that an execution with these params uses. Raises BadInput when the template cannot be filled."""
     share = _reader(policy.by)(spec, _decode(item) or {}, tags, caller)
     if len(share) > MOST_SHARE or "\0" in share:
         detail = f'The share that the queue\'s "{policy.by}" names has {len(share)} characters, or one that is no text.'
@@ -33,9 +33,9 @@ def share_of(policy: FairPolicy, spec: Spec, item: bytes, tags: Mapping[str, str
 def shares_of(
     policy: FairPolicy, spec: Spec, items: Sequence[bytes], tags: Mapping[str, str], caller: str
 ) -> tuple[list[str], dict[int, BadInput]]:
-    """The shares of many items at once, and what is wrong with those that have none.
+    """Return the shares of many items at once, and the errors of items without one, by index.
 
-    Where a param tells, nothing else of the items is read, and all of them at once.
+    When the share is just a param, only that param is decoded, for all items at once.
     """
     if policy.by in ("job", "caller"):
         return [share_of(policy, spec, b"{}", tags, caller)] * len(items), {}
@@ -55,7 +55,7 @@ def shares_of(
 
 
 def _named_in(param: str, items: Sequence[bytes]) -> list[str] | None:
-    """The shares of items that all name them in a param, as a text; None when some do not."""
+    """Return the shares of items that all have a text in this param; None when some do not."""
     try:
         found = [one.value for one in _param_decoder(param)(b"[%b]" % b",".join(items))]
     except (ValueError, RecursionError):
@@ -65,13 +65,13 @@ def _named_in(param: str, items: Sequence[bytes]) -> list[str] | None:
 
 @lru_cache(maxsize=256)
 def _param_decoder(name: str) -> Callable[[bytes], Any]:
-    """Reads one param of many items, and passes over the others."""
+    """Return a decoder that reads one param of many items."""
     fields: list[Any] = [("value", str, msgspec.field(name=name))]
     return msgspec.json.Decoder(list[msgspec.defstruct("OneParam", fields)]).decode  # type: ignore[misc]
 
 
 def share_or_none(policy: FairPolicy, spec: Spec, item: bytes, tags: Mapping[str, str]) -> str:
-    """The share of what nobody can be told about: where the template cannot be filled, the nameless one."""
+    """Return the share, or the unnamed share when the template cannot be filled and there is no caller to tell."""
     try:
         return share_of(policy, spec, item, tags, "")
     except BadInput:
@@ -89,7 +89,7 @@ def _reader(by: str) -> Reader:
 
 
 def _param_reader(name: str, by: str) -> Reader:
-    """The common case needs no evaluation: a param by its name."""
+    """Return a reader of one param: the common case, which needs no expression."""
 
     def read(spec: Spec, params: Params, tags: Mapping[str, str], caller: str) -> str:
         value = params.get(name, spec.params.get(name, _NOTHING))

@@ -1,7 +1,7 @@
-"""Virtual times: what each share of a queue has had, by its weight. The least is served next.
+"""Virtual times: the weighted service that each share of a queue has received. The share with the least is next.
 
-A share is charged when something of it is given out, by what that is expected to cost, and corrected when it is known.
-Whoever comes back starts where service is now: time without work is not saved up, nor held against anybody.
+A share is charged the expected cost when an execution is granted, and corrected when the real cost is known. A share
+that gets work again starts at the current service level: idle time is neither saved up nor held against it.
 """
 
 from collections.abc import Collection, Hashable, Iterator
@@ -9,53 +9,55 @@ from heapq import heapify, heappop, heappush
 from typing import Generic, TypeVar
 
 K = TypeVar("K", bound=Hashable)
-MOST_IDLE = 10_000  # shares without work that are remembered; the others start anew
+MOST_IDLE = 10_000  # shares without work that are remembered; others are forgotten and start anew
 
 
 class VirtualTimes(Generic[K]):
-    """The virtual times of shares that compete. What a look costs follows what it finds, not the number of shares."""
+    """The virtual times of competing shares. A lookup costs time by the entries it visits, not by the number of shares."""
 
     def __init__(self) -> None:
         self._had: dict[K, float] = {}
-        self._served: dict[K, int] = {}  # when each was charged last, in order: the longest ago wins a tie
+        self._served: dict[K, int] = {}  # order in which shares were charged last; the earliest wins a tie
         self._busy: set[K] = set()
-        self._line: list[tuple[float, int, int, K]] = []  # a heap of those with work; what has changed is passed over
-        self._clock = 0.0  # where a share starts that had nothing to do
-        self._most = 0.0  # that any has had
+        self._line: list[tuple[float, int, int, K]] = []  # a heap of shares with work; outdated entries are skipped
+        self._clock = 0.0  # where a share that had no work starts
+        self._most = 0.0  # the largest virtual time of any share
         self._turn = 0
 
     def came(self, share: K) -> None:
-        """It has work that waits; one that had none starts where service is now, unless it has had more."""
+        """Add a share that has waiting work. A share that had none starts at the current service level, or at its own
+        if higher.
+        """
         if share in self._busy:
             return
-        if not self._busy:  # nobody waited: nobody is owed anything
+        if not self._busy:  # no share waited, so no share has a claim on earlier service
             self._clock = max(self._clock, self._most)
         self._busy.add(share)
         self._set(share, max(self._had.get(share, self._clock), self._clock))
 
     def went(self, share: K) -> None:
-        """Nothing of it waits any more."""
+        """Remove a share that has no waiting work any more."""
         self._busy.discard(share)
         if len(self._had) - len(self._busy) > MOST_IDLE:
             self._forget()
 
     def present(self, busy: Collection[K]) -> None:
-        """These have work that waits, and no others."""
+        """Set the shares that have waiting work."""
         for share in [share for share in self._busy if share not in busy]:
             self.went(share)
         for share in busy:
             self.came(share)
 
     def virtual(self, share: K) -> float:
-        """What it has had."""
+        """Return the virtual time of a share."""
         return self._had.get(share, self._clock)
 
     def served(self, share: K) -> int:
-        """Whose turn was longest ago has the least."""
+        """Return a number that is lower the longer ago the share was served."""
         return self._served.get(share, 0)
 
     def in_order(self) -> Iterator[K]:
-        """Those with work, the least virtual time first; whoever asks may stop at any time."""
+        """Yield the shares with work, the least virtual time first. The caller may stop at any time."""
         seen: list[tuple[float, int, int, K]] = []
         try:
             while (entry := self._first()) is not None:
@@ -66,7 +68,9 @@ class VirtualTimes(Generic[K]):
                 heappush(self._line, one)
 
     def charge(self, share: K, amount: float) -> None:
-        """Something was given to it; `amount` is the cost by its weight. Who comes now starts where this one stood."""
+        """Charge a share for a grant; `amount` is the cost divided by its weight. The clock advances to the least
+        virtual time before the charge.
+        """
         first = self._first()
         if first is not None:
             self._clock = max(self._clock, self._had[first])
@@ -75,7 +79,7 @@ class VirtualTimes(Generic[K]):
         self._set(share, self.virtual(share) + amount)
 
     def correct(self, share: K, amount: float) -> None:
-        """What was given here or elsewhere cost that much more, or less, than was charged so far."""
+        """Correct earlier charges: the grants, made here or elsewhere, cost this much more or less."""
         self._set(share, self.virtual(share) + amount)
 
     def _set(self, share: K, had: float) -> None:
@@ -89,7 +93,7 @@ class VirtualTimes(Generic[K]):
                 heapify(self._line)
 
     def _first(self) -> K | None:
-        """Whose turn it is."""
+        """Return the share whose turn it is."""
         while self._line:
             had, served, _, share = self._line[0]
             if share in self._busy and self._had[share] == had and self._served.get(share, 0) == served:
@@ -98,7 +102,9 @@ class VirtualTimes(Generic[K]):
         return None
 
     def _forget(self) -> None:
-        """Of those without work, half of what may be remembered is: who had most would start late if it came back."""
+        """Forget half of the remembered shares without work, least virtual time first: those lose least by starting
+        anew.
+        """
         idle = sorted((had, i, share) for i, (share, had) in enumerate(self._had.items()) if share not in self._busy)
         for _, _, share in idle[: -MOST_IDLE // 2]:
             del self._had[share]
@@ -106,6 +112,6 @@ class VirtualTimes(Generic[K]):
 
 
 def jain(parts: Collection[float]) -> float:
-    """Jain's index of what each got by its weight: 1 when all are equal, 1/n when one has everything."""
+    """Return Jain's fairness index of weighted parts: 1 when all are equal, 1/n when one has everything."""
     total = sum(parts)
     return total * total / (len(parts) * sum(part * part for part in parts)) if total else 1.0

@@ -1,10 +1,10 @@
-"""Placement: what a job asks of the worker that runs it, spelled as the needs of its lane and read from them.
+"""Placement: the requirements of a job on its worker, encoded as the needs of its lane.
 
-A lane's needs are texts. A bare one is something that a worker must offer: a label, a function, a kind of work. The
-others say what an execution takes (`cost:slots=2`), which label it waits for and how long (`prefer:5000000:1:zone=eu`),
-that it goes where its key ran last (`affinity:5000000`), and that it is spread over workers (`spread:report`). So two
-executions stand in one lane exactly if every claim may treat them alike, and a wider lane is the same one with an entry
-less.
+The needs of a lane are texts. A bare text is a capability that a worker must have: a label, a function, a kind of work.
+The others are encoded: the cost of an execution (`cost:slots=2`), a label that it waits for and how long
+(`prefer:5000000:1:zone=eu`), affinity to the worker that ran its key last (`affinity:5000000`), and spreading over
+workers (`spread:report`). Two executions are in one lane exactly if every claim may treat them alike. Removing an entry
+gives a wider lane.
 """
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
@@ -21,8 +21,8 @@ from horae.model.fields.kinds import Custom, Duration, Integer, Key, Listed
 from horae.model.fields.table import Field, Object
 
 MOST_WEIGHT = 1000  # of a preference
-AFFINE_WEIGHT = MOST_WEIGHT + 1  # of one for the worker that had a key last: no job's own lane is spelled so
-COUNTS_COSTS = "protocol:2"  # what a worker that knows of costs offers
+AFFINE_WEIGHT = MOST_WEIGHT + 1  # of the preference for the last worker of a key; no job can write this weight
+COUNTS_COSTS = "protocol:2"  # capability of a worker that supports costs
 _COST, _PREFER, _AFFINITY = "cost:", "prefer:", "affinity:"
 _SPREAD = "spread:"
 _CAPACITY = "capacity:"
@@ -33,7 +33,7 @@ _LABEL = Custom(lambda value, at: a_label(value, at, _PREFERS), str, "str")
 
 
 class Cost(Struct, frozen=True):
-    """What one execution takes of its worker while it runs: slots, and amounts of resources by name."""
+    """The slots, and amounts of resources by name, that one execution takes of its worker while it runs."""
 
     slots: int = 1
     resources: tuple[tuple[str, int], ...] = ()
@@ -42,14 +42,14 @@ class Cost(Struct, frozen=True):
         return self.slots != 1 or bool(self.resources)
 
     def times(self, slots: int, room: Mapping[str, int]) -> int:
-        """How many such executions fit into so many slots and so much room."""
+        """Return how many such executions fit into these slots and this room."""
         most = slots // self.slots
         for name, amount in self.resources:
             most = min(most, room.get(name, 0) // amount)
         return max(0, most)
 
     def left_of(self, room: Mapping[str, int], count: int) -> dict[str, int]:
-        """What so many of them leave of the room."""
+        """Return the room that is left beside `count` of them."""
         left = dict(room)
         for name, amount in self.resources:
             left[name] = left.get(name, 0) - count * amount
@@ -60,15 +60,17 @@ PLAIN = Cost()  # one slot and nothing else
 
 
 class Preference(Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """A label that an execution waits for, at most so long; of two that cannot be had together the heavier counts."""
+    """A label that an execution waits for, for a limited time. The heavier of two preferences wins when no worker has
+    both.
+    """
 
     label: Annotated[str, Field(_LABEL, "A label that workers carry.")]
-    weight: Annotated[int, Field(Integer(1, MOST_WEIGHT), "How much it counts beside others.")] = 1
+    weight: Annotated[int, Field(Integer(1, MOST_WEIGHT), "Its weight against other preferences.")] = 1
     patience: Annotated[Micros, PATIENCE]
 
 
 class Affinity(Struct, frozen=True, kw_only=True):
-    """Executions whose key reads alike go to the worker that had the last one, if it is free within the patience."""
+    """Executions with the same key prefer the worker that ran the key last, if it becomes free within the patience."""
 
     key: Annotated[str, Field(Key(), "A template.")]
     patience: Annotated[Micros, PATIENCE]
@@ -86,29 +88,31 @@ AFFINITY = Object(Affinity, _AFFINE, short=((str, "key"),), main="key")
 
 
 class Requirements(Struct, frozen=True, kw_only=True):
-    """What a lane asks of a worker, read from its needs."""
+    """The requirements of a lane on a worker, decoded from its needs."""
 
-    must: frozenset[str]  # preferred labels too, for as long as it stands in this lane
+    must: frozenset[str]  # with preferred labels, while the execution is in this lane
     cost: Cost = PLAIN
-    prefers: tuple[Preference, ...] = ()  # in the order they are given up, if only time passes
-    affinity: Micros | None = None  # it is still to be looked up who had its key last: nobody takes it before
+    prefers: tuple[Preference, ...] = ()  # in the order in which they expire
+    affinity: Micros | None = None  # the last worker of its key is still to be looked up; no worker may take it before
     spread: bool = False
 
     @property
     def is_passing(self) -> bool:
-        """Whether an execution does not stay in this lane for ever: something is to be looked up, or given up."""
+        """Return whether executions leave this lane by themselves: an affinity is to be looked up, or a preference
+        expires.
+        """
         return bool(self.prefers) or self.affinity is not None
 
     @property
     def patience(self) -> Micros:
-        """How long an execution stays in this lane at most."""
+        """Return how long an execution stays in this lane at most."""
         return 0 if self.affinity is not None or not self.prefers else self.prefers[0].patience
 
 
 def spell(
     cost: Cost, prefers: Iterable[Preference] = (), affinity: Affinity | None = None, spread: str = ""
 ) -> Iterator[str]:
-    """The needs that say all this, beside what a worker must offer; a job to be `spread` has a lane of its own."""
+    """Yield the needs that encode these requirements; a job to be `spread` gets a lane of its own."""
     if cost.slots != 1:
         yield f"{_COST}{SLOTS}={cost.slots}"
     for name, amount in cost.resources:
@@ -126,7 +130,7 @@ def _preferring(preference: Preference) -> str:
 
 @lru_cache(maxsize=8192)
 def read_needs(needs: frozenset[str]) -> Requirements:
-    """What a lane asks for."""
+    """Decode the needs of a lane."""
     must: set[str] = set()
     costs: dict[str, int] = {}
     prefers: list[Preference] = []
@@ -157,7 +161,7 @@ def read_needs(needs: frozenset[str]) -> Requirements:
 
 
 def capacity_entries(slots: int, resources: Mapping[str, int]) -> Iterator[str]:
-    """A worker's capacity among its capabilities."""
+    """Yield the capabilities that encode a worker's capacity."""
     yield f"{_CAPACITY}{SLOTS}={slots}"
     for name, amount in resources.items():
         yield f"{_CAPACITY}{name}={amount}"
@@ -165,13 +169,13 @@ def capacity_entries(slots: int, resources: Mapping[str, int]) -> Iterator[str]:
 
 @lru_cache(maxsize=8192)
 def capacity_of(capabilities: frozenset[str]) -> Mapping[str, int]:
-    """What a worker has in all: its slots, and its resources."""
+    """Return a worker's total slots and resources."""
     entries = (entry.removeprefix(_CAPACITY) for entry in capabilities if entry.startswith(_CAPACITY))
     return {name: int(amount) for name, _, amount in (entry.rpartition("=") for entry in entries)}
 
 
 def fits(terms: Requirements, capabilities: frozenset[str]) -> bool:
-    """Whether a worker could ever take what stands in a lane: it offers all that is asked for, and is large enough."""
+    """Return whether a worker could ever run an execution of the lane: it has all capabilities and enough capacity."""
     if not terms.must <= capabilities:
         return False
     if not terms.cost:
@@ -181,10 +185,10 @@ def fits(terms: Requirements, capabilities: frozenset[str]) -> bool:
 
 
 def settle_for(needs: frozenset[str], waited: Micros, is_there: Callable[[Requirements], bool]) -> frozenset[str]:
-    """What an execution that has waited so long asks for now.
+    """Return the needs of an execution that has waited this long.
 
-    A preference is given up when its patience is over. When no live worker has all that is left, the lightest is given
-    up at once, and so on: `is_there` tells whether some worker does.
+    A preference is dropped when its patience is over. While no live worker meets the rest, the lightest preference is
+    dropped at once; `is_there` tells whether some worker meets given requirements.
     """
     left = needs.difference(map(_preferring, (p for p in read_needs(needs).prefers if p.patience <= waited)))
     while (prefers := read_needs(left).prefers) and not is_there(read_needs(left)):
@@ -194,7 +198,7 @@ def settle_for(needs: frozenset[str], waited: Micros, is_there: Callable[[Requir
 
 
 def directed(needs: frozenset[str], worker: str | None) -> frozenset[str]:
-    """The needs of an execution whose key this worker had last, or nobody: a preference like any other."""
+    """Replace the affinity by a preference for the worker that ran the key last, or remove it when there is none."""
     patience = read_needs(needs).affinity
     if patience is None:
         return needs
@@ -205,12 +209,12 @@ def directed(needs: frozenset[str], worker: str | None) -> frozenset[str]:
 
 
 def widest(needs: frozenset[str]) -> frozenset[str]:
-    """The same with every preference given up: what must be, and what it takes."""
+    """Return the needs without preferences and affinity."""
     return frozenset(need for need in needs if not need.startswith((_PREFER, _AFFINITY)))
 
 
 def missing_from(terms: Requirements, offers: Collection[frozenset[str]]) -> list[str]:
-    """What a lane asks for and none of these workers has, amounts as people read them; empty if each is somewhere."""
+    """Return the requirements that no single one of these workers meets, as users read them."""
     lacking = sorted(need for need in terms.must if not any(need in offer for offer in offers))
     for name, amount in _parts(terms.cost):
         if not any(capacity_of(offer).get(name, 0) >= amount for offer in offers):
@@ -219,7 +223,7 @@ def missing_from(terms: Requirements, offers: Collection[frozenset[str]]) -> lis
 
 
 def amounts(cost: Cost) -> list[str]:
-    """What is taken, as a person reads it."""
+    """Return the parts of a cost as users read them."""
     return [f"{amount} {name}" for name, amount in _parts(cost)]
 
 

@@ -1,7 +1,7 @@
-"""Preemption: which running work gives its place to more urgent work that waits.
+"""Preemption: the choice of running work that yields to more urgent waiting work.
 
-Pure: the store reads who waits, who runs and who was asked already, and writes down what is decided here. Whatever is
-chosen is asked to stop; its session reports when it has, and it is queued again as it was.
+The functions are pure. The store reads the waiting and running items and the earlier requests, and stores the decision.
+A chosen item is asked to stop. When its session reports that it has stopped, it is queued again in its old place.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -12,13 +12,13 @@ from msgspec import Struct
 
 from horae.env import Micros
 
-FRONT = 1 << 60  # what preempts stands this far before its rank: the places that are made for it go to nobody else
+FRONT = 1 << 60  # a preempting item's rank moves this far forward, so that no other item takes its place
 Cost = Mapping[str, int]
 ONE_SLOT: Cost = MappingProxyType({"slots": 1})
 
 
 class Waiter(Struct, frozen=True, kw_only=True):
-    """Items that wait and may take the place of others."""
+    """Waiting items that may preempt others."""
 
     parcel: UUID
     lo: int
@@ -30,7 +30,7 @@ class Waiter(Struct, frozen=True, kw_only=True):
 
 
 class WorkerCapacity(Struct, frozen=True, kw_only=True):
-    """A live session: the lanes it may take from, and what it has left; below zero when it holds some in advance."""
+    """A live session: the lanes it may claim from, and its free capacity; negative when it holds prefetched items."""
 
     session: UUID
     lanes: frozenset[int]
@@ -38,7 +38,7 @@ class WorkerCapacity(Struct, frozen=True, kw_only=True):
 
 
 class Candidate(Struct, frozen=True, kw_only=True):
-    """An item that runs and would give its place; `lost` is what it has done since its last step."""
+    """A running item that may be preempted; `lost` is the work since its last step."""
 
     session: UUID
     parcel: UUID
@@ -50,14 +50,14 @@ class Candidate(Struct, frozen=True, kw_only=True):
 
 
 class Preemption(Struct, frozen=True):
-    """Who is to stop, and who is to have the places that become free."""
+    """The items to stop, and the items that get their places."""
 
     victims: list[Candidate]
     waiters: list[Waiter]
 
 
 class _Room:
-    """What one worker has left, and whom it could stop, as places are given away."""
+    """One worker's free capacity and candidates while places are assigned."""
 
     def __init__(self, worker: WorkerCapacity, candidates: list[Candidate]) -> None:
         self.lanes = worker.lanes
@@ -72,7 +72,7 @@ class _Room:
         )
 
     def least_victims(self, waiter: Waiter) -> list[Candidate] | None:
-        """The fewest and cheapest of less urgent items that make room; None when all of them would not."""
+        """Return the fewest and cheapest less urgent items that make room; None when all of them would not suffice."""
         chosen: list[Candidate] = []
         for candidate in self.candidates:
             if self.fits(waiter.cost, chosen):
@@ -81,7 +81,7 @@ class _Room:
                 chosen.append(candidate)
         if not self.fits(waiter.cost, chosen):
             return None
-        for dear in sorted(chosen, key=_cheapest_first, reverse=True):  # what later ones made superfluous goes on
+        for dear in sorted(chosen, key=_cheapest_first, reverse=True):  # later choices made some unnecessary
             rest = [candidate for candidate in chosen if candidate is not dear]
             if self.fits(waiter.cost, rest):
                 chosen = rest
@@ -103,10 +103,10 @@ def _cheapest_first(candidate: Candidate) -> tuple[int, Micros, UUID, int]:
 def choose_victims(
     waiters: Sequence[Waiter], workers: Sequence[WorkerCapacity], candidates: Sequence[Candidate], most: int = 64
 ) -> Preemption:
-    """Whom to stop so that the most urgent waiters can begin: lowest priority first, then least progress lost.
+    """Choose items to stop so that the most urgent waiters can start: lowest priority first, then least progress lost.
 
-    A waiter that finds a free place needs nobody's. Only what is less urgent than a waiter gives way to it, and no more
-    of it than the waiter needs. `most` bounds the items that are looked at.
+    A waiter with a free place preempts nothing. Only less urgent items yield, and no more than the waiter needs. `most`
+    bounds the number of items that are placed.
     """
     by_session: dict[UUID, list[Candidate]] = {}
     for candidate in candidates:
@@ -128,7 +128,9 @@ def choose_victims(
 
 
 def _place(waiter: Waiter, rooms: Sequence[_Room]) -> list[Candidate] | None:
-    """Give one item a place: a free one, or the one that costs least; None when there is none."""
+    """Give one item a place: a free one, or the cheapest by preemption. Return the victims, or None when there is no
+    place.
+    """
     for room in rooms:
         if room.fits(waiter.cost):
             room.give(waiter.cost)
@@ -146,7 +148,7 @@ def _price(victims: Sequence[Candidate]) -> tuple[int, Micros, int]:
 
 
 def to_front(rank: int) -> int:
-    """Where what preempts stands once places are made for it: before all others, in its order among its like."""
+    """Return the rank of a preempting item: before all others, in order among its like."""
     return rank if is_in_front(rank) else rank - FRONT
 
 

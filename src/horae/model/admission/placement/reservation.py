@@ -1,7 +1,7 @@
-"""Reservations: what needs more room than is ever free at once keeps a worker from being filled up with less.
+"""Reservations: a worker is kept free for an execution that needs more room than is ever free at once.
 
-A claim passes over what does not fit. What was passed over for too long gets a worker of its own for a while: one that
-is large enough, takes nothing else, and so becomes free enough by what ends there.
+A claim skips executions that do not fit. An execution that was skipped for too long gets a worker for a while: a large
+enough worker that takes nothing else, and so becomes free as its executions end.
 """
 
 from collections.abc import Iterable, Mapping
@@ -11,13 +11,15 @@ from msgspec import Struct
 
 from horae.env import SECOND, Instant, Micros
 
-PASSED_OVER: Micros = 30 * SECOND  # how long the first of a lane is passed over before a worker is reserved for it
-MOST: Micros = 300 * SECOND  # how long a worker stands idle for it at most; it is not room that is lacking then
-REST: Micros = 60 * SECOND  # before a worker is reserved again for a lane that did not take it
+PASSED_OVER: Micros = 30 * SECOND  # how long the head of a lane is skipped before a worker is reserved
+MOST: Micros = 300 * SECOND  # how long a reservation lasts at most; after that, room is not the problem
+REST: Micros = 60 * SECOND  # pause before another reservation for a lane that did not use one
 
 
 class Reservation(Struct, frozen=True, kw_only=True):
-    """A session that takes from one lane only, since then; one that was given up stays for a rest, and binds nobody."""
+    """A session that claims from one lane only. A reservation that was given up stays until its rest is over, without
+    effect.
+    """
 
     lane: int
     session: UUID
@@ -30,27 +32,27 @@ class Reservation(Struct, frozen=True, kw_only=True):
 
 
 class LaneHead(Struct, frozen=True):
-    """The first of a lane: when it was queued."""
+    """The first item of a lane, with the time it was queued."""
 
     queued_at: Instant
 
 
 class SessionLoad(Struct, frozen=True):
-    """A session that is large enough for a lane: the share of its slots in use."""
+    """A session that is large enough for a lane, with the share of its slots in use."""
 
     session: UUID
     share: float
 
 
 def is_over(reservation: Reservation, head: LaneHead | None, live: Iterable[UUID], now: Instant) -> bool:
-    """Whether a reservation has had its effect, or can have none."""
+    """Return whether a reservation has served its purpose, or cannot."""
     if head is None or head.queued_at > reservation.since - PASSED_OVER or reservation.session not in live:
         return True
     return not reservation.binds and reservation.until is not None and reservation.until <= now
 
 
 def is_vain(reservation: Reservation, now: Instant) -> bool:
-    """Whether something else than room keeps the lane from its worker."""
+    """Return whether something other than lack of room keeps the lane from its worker."""
     return reservation.binds and now - reservation.since > MOST
 
 
@@ -60,7 +62,9 @@ def choose(
     taken: Iterable[Reservation],
     now: Instant,
 ) -> list[Reservation]:
-    """A worker for each lane whose first was passed over for too long: the least loaded that nobody else has."""
+    """Reserve a worker for each lane whose head was skipped for too long: the least loaded worker without a
+    reservation.
+    """
     lanes = {one.lane for one in taken}
     sessions = {one.session for one in taken if one.binds}
     made = []

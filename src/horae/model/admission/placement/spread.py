@@ -1,4 +1,4 @@
-"""Even spreading: how many of a job's executions each worker may get, so that none has many while another has few."""
+"""Even spreading: how many of a job's executions each worker may get, so that loads stay even."""
 
 from collections.abc import Iterable
 from uuid import UUID
@@ -7,11 +7,11 @@ from msgspec import Struct
 
 from horae.env import SECOND, Micros
 
-PATIENCE: Micros = 5 * SECOND  # how long a worker that has its share leaves the rest to others
+PATIENCE: Micros = 5 * SECOND  # how long a worker that has its share leaves the rest to other workers
 
 
 class SpreadWorker(Struct, frozen=True):
-    """A worker that could take some: how many it has of the job, of anything, and at most."""
+    """A worker that could take some: its executions of the job, all its executions, and its slots."""
 
     session: UUID
     own: int
@@ -20,9 +20,10 @@ class SpreadWorker(Struct, frozen=True):
 
 
 def bounds(count: int, holders: Iterable[SpreadWorker]) -> dict[UUID, int]:
-    """How many of so many more each may get: up to the level at which all that have room would have the same.
+    """Return how many of `count` more executions each worker may get: up to the level at which all with room have the
+    same.
 
-    Those that are full, or have more than that already, count for nothing: what runs there stays.
+    Workers that are full, or already above that level, are left out: their executions stay.
     """
     room = sorted((holder for holder in holders if holder.running < holder.slots), key=lambda h: h.own, reverse=True)
     total = count + sum(holder.own for holder in room)

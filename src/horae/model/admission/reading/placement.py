@@ -1,4 +1,4 @@
-"""Labels of workers, and amounts of resources, as a definition gives them."""
+"""Readers of worker labels and resource amounts in definitions."""
 
 import re
 from typing import Any
@@ -6,7 +6,7 @@ from typing import Any
 from horae.errors import BadInput
 from horae.model.fields.values import TAG, a_list, a_text, an_int, an_object
 
-SLOTS = "slots"  # what each execution takes, beside resources
+SLOTS = "slots"  # taken by each execution, beside resources
 MOST_NEEDS = 32
 MOST_RESOURCES = 16
 MOST_AMOUNT = 1 << 53
@@ -18,7 +18,7 @@ _RESOURCES = 'Write {"memory": "2GiB", "gpu": 1}.'
 
 
 def a_label(value: Any, field: str, remedy: str) -> str:
-    """A label that a worker may carry: a name, or a name and a value."""
+    """Read a label that a worker may carry: a name, or a name and a value."""
     label = a_text(value, field, most=256, least=1)
     name, equals, text = label.partition("=")
     if not TAG.fullmatch(name) or (equals and not TAG.fullmatch(text)):
@@ -27,7 +27,7 @@ def a_label(value: Any, field: str, remedy: str) -> str:
 
 
 def read_needs(value: Any, field: str = "needs") -> tuple[str, ...]:
-    """Labels a worker must carry, sorted; an object's `true` asks for the label alone."""
+    """Read the labels that a worker must carry, sorted; in an object, `true` stands for a label without a value."""
     if isinstance(value, dict):
         value = [name if label is True else f"{name}={label}" for name, label in value.items()]
     labels = a_list(value, field, _NEEDS, MOST_NEEDS)
@@ -35,7 +35,7 @@ def read_needs(value: Any, field: str = "needs") -> tuple[str, ...]:
 
 
 def read_resources(value: Any, field: str = "resources") -> dict[str, int]:
-    """Amounts by name, sorted; sizes may be written as texts."""
+    """Read amounts by name, sorted; sizes may be written as texts."""
     given = an_object(value, field, _RESOURCES)
     if len(given) > MOST_RESOURCES:
         raise BadInput(f"{field} has {len(given)} entries.", f"At most {MOST_RESOURCES} are allowed.", field=field)
@@ -51,7 +51,7 @@ def _amount(name: str, value: Any, field: str) -> int:
 
 
 def read_amount(value: Any, field: str) -> int:
-    """A whole number from 1 on, or a size such as "2GiB"."""
+    """Read a whole number from 1, or a size such as "2GiB"."""
     if not isinstance(value, str):
         return an_int(value, field, 1, MOST_AMOUNT)
     match = _AMOUNT.fullmatch(value.strip())
