@@ -1,4 +1,4 @@
 """Frozen values and pure decisions.
 
-No I/O, no clock, no third-party I/O library. Everybody may import this layer; it imports only `env` and `errors`.
+No I/O, no clock, no third-party I/O library. Every layer may import this one; it imports only `env` and `errors`.
 """

@@ -82,8 +82,9 @@ def namespace_limit(namespace: int) -> str:
 
 
 def key_name(job: UUID, template: str, value: str) -> str:
-    """Name a limit for one value of its key. The name depends on the template only, so other edits of the limit keep
-    it.
+    """Name a limit for one value of its key.
+
+    The name depends on the template only, so other edits of the limit keep it.
     """
     return f"{BY_KEY}{job}:{_digest(template)}:{_short(value)}"
 
@@ -113,8 +114,9 @@ def job_of(key: str) -> UUID:
 
 
 def limit_of(key: str, limits: Iterable[KeyLimit]) -> Limit:
-    """Return the current limit of a key. A step's key contains its limit; a limit that was removed from the job blocks
-    nothing.
+    """Return the current limit of a key.
+
+    A step's key contains its limit; a limit that was removed from the job blocks nothing.
     """
     if is_fan(key):
         return Limit(concurrency=int(key.split(":", 3)[2].removeprefix(_FAN)))

@@ -26,7 +26,7 @@ class ServedQueues(Struct, frozen=True):
 
 
 def read_served(given: Sequence[str]) -> ServedQueues:
-    """Read queues as a worker names them: "critical=5" with weights, "critical,default" or "critical>default" in order."""
+    """Read a worker's queues: "critical=5" with weights, "critical,default" or "critical>default" in order."""
     if len(given) == 1 and ("," in given[0] or ">" in given[0]):
         names = tuple(name.strip() for name in given[0].replace(">", ",").split(","))
         if any("=" in name for name in names):

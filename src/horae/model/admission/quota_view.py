@@ -20,8 +20,9 @@ else:
 
 
 class QuotaDayView(View, frozen=True, kw_only=True):
-    """The usage of a UTC day: executions created, worker time, bytes of params and results, and executions that a quota
-    refused.
+    """The usage of a UTC day.
+
+    It counts executions created, worker time, bytes of params and results, and executions that a quota refused.
     """
 
     day: str

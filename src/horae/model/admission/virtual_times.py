@@ -13,7 +13,7 @@ MOST_IDLE = 10_000  # shares without work that are remembered; others are forgot
 
 
 class VirtualTimes(Generic[K]):
-    """The virtual times of competing shares. A lookup costs time by the entries it visits, not by the number of shares."""
+    """The virtual times of competing shares. The cost of a lookup does not depend on the number of shares."""
 
     def __init__(self) -> None:
         self._had: dict[K, float] = {}
@@ -25,8 +25,9 @@ class VirtualTimes(Generic[K]):
         self._turn = 0
 
     def came(self, share: K) -> None:
-        """Add a share that has waiting work. A share that had none starts at the current service level, or at its own
-        if higher.
+        """Add a share that has waiting work.
+
+        A share that had none starts at the current service level, or at its own if higher.
         """
         if share in self._busy:
             return
@@ -68,8 +69,9 @@ class VirtualTimes(Generic[K]):
                 heappush(self._line, one)
 
     def charge(self, share: K, amount: float) -> None:
-        """Charge a share for a grant; `amount` is the cost divided by its weight. The clock advances to the least
-        virtual time before the charge.
+        """Charge a share for a grant; `amount` is the cost divided by its weight.
+
+        The clock advances to the least virtual time before the charge.
         """
         first = self._first()
         if first is not None:

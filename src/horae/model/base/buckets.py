@@ -1,13 +1,13 @@
-"""Buckets: how often something was how large, between fixed bounds."""
+"""Counts of values in buckets with fixed bounds."""
 
 from bisect import bisect_left
 from collections.abc import Sequence
 
 
 class Buckets:
-    """A list of counts, one for each bound and one for what lies above: counting is an addition.
+    """A list of counts, one for each bound and one for larger values, so that counting is one addition.
 
-    Values are so many to the unit of the bounds: microseconds are counted as they come, and told as seconds.
+    Values have `unit` to one unit of the bounds: microseconds are counted as they are and reported in seconds.
     """
 
     __slots__ = ("_own", "_total", "_unit", "bounds", "counts")
@@ -20,11 +20,11 @@ class Buckets:
 
     @property
     def total(self) -> float:
-        """All values together, in the unit of the bounds."""
+        """Return the sum of all values, in the unit of the bounds."""
         return self._total / self._unit
 
     def add(self, value: float, times: int = 1) -> None:
-        """Count a value, so many times; none is less than nothing."""
+        """Count a value `times` times; a negative value counts as 0."""
         if value > 0:
             self._total += value * times
         self.counts[bisect_left(self._own, value)] += times

@@ -1,7 +1,7 @@
-"""Control characters: a name may hold none, and text from others shows them instead of obeying them.
+"""Control characters: refused in names, and made visible in text from outside.
 
-A terminal obeys C0 and C1 controls; terminals and browsers obey those that change the direction of text, by which a
-line reads differently from what it says.
+A terminal executes C0 and C1 controls. Terminals and browsers obey the characters that change the direction of text, so
+that a line can display differently from its content.
 """
 
 import re
@@ -16,7 +16,7 @@ _COLOUR = re.compile(r"\x1b\[[0-9;:]*m")
 
 
 def refuse_controls(text: str, field: str) -> None:
-    """Raise BadInput for a text of one line, such as a name, that holds a control character."""
+    """Raise BadInput when a text of one line, such as a name, contains a control character."""
     found = _ANY.search(text)
     if found is not None:
         said = f"{field} holds the control character U+{ord(found[0]):04X}."
@@ -24,7 +24,7 @@ def refuse_controls(text: str, field: str) -> None:
 
 
 def visible(text: str, *, colours: bool = False) -> str:
-    """Return a text with its control characters written out, as `\\x1b`; tabs, line feeds and perhaps colours stay."""
+    """Return a text with its control characters escaped, as `\\x1b`; tabs, line feeds and perhaps colours stay."""
     if _UNSAFE.search(text) is None:
         return text
     if not colours:

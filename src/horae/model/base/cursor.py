@@ -1,4 +1,4 @@
-"""Cursors: a place in a list as one opaque word."""
+"""Cursors: positions in a list, encoded as opaque text."""
 
 from base64 import urlsafe_b64decode, urlsafe_b64encode
 from typing import TypeVar
@@ -11,12 +11,12 @@ T = TypeVar("T")
 
 
 def make_cursor(place: object) -> str:
-    """A place as a word; only `read_cursor` reads it."""
+    """Encode a position; only `read_cursor` decodes it."""
     return urlsafe_b64encode(msgspec.json.encode(place)).decode().rstrip("=")
 
 
 def read_cursor(cursor: str, type: type[T]) -> T:
-    """The place a cursor stands for; what no list has given out is refused."""
+    """Decode a cursor. Raises BadInput for text that is no cursor."""
     try:
         return msgspec.json.decode(urlsafe_b64decode(cursor.encode("ascii") + b"=" * (-len(cursor) % 4)), type=type)
     except (ValueError, msgspec.MsgspecError):
@@ -25,7 +25,7 @@ def read_cursor(cursor: str, type: type[T]) -> T:
 
 
 def check_limit(limit: int, most: int = 1000) -> int:
-    """How many a page may have."""
+    """Return the number of items of a page, or raise BadInput when it is out of range."""
     if not 1 <= limit <= most:
         raise BadInput(f"limit cannot be {limit}.", f"It runs from 1 to {most}.", field="limit")
     return limit

@@ -1,4 +1,4 @@
-"""Days as they are in a time zone: some have 23 hours, some 25."""
+"""Calendar days in a time zone: some have 23 hours, some 25."""
 
 from datetime import UTC, date, datetime, time, timedelta
 
@@ -10,12 +10,12 @@ _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 def day_at(zone: str, at: Instant) -> date:
-    """The day that it is in a zone at an instant. Raises BadInput for a zone that is none."""
+    """Return the day of an instant in a zone. Raises BadInput for an unknown zone."""
     return (_EPOCH + timedelta(seconds=at // SECOND)).astimezone(load(zone)).date()
 
 
 def a_day(zone: str, text: str, field: str) -> date:
-    """A day as it is written, or the day of an instant."""
+    """Read a date, or an instant, of which the day is returned."""
     try:
         return date.fromisoformat(text)
     except ValueError:
@@ -23,11 +23,11 @@ def a_day(zone: str, text: str, field: str) -> date:
 
 
 def begin_of_day(zone: str, day: date) -> Instant:
-    """The first instant of a day in a zone."""
+    """Return the first instant of a day in a zone."""
     wall = datetime.combine(day, time(), tzinfo=load(zone))
     return int((wall - _EPOCH) / timedelta(seconds=1)) * SECOND
 
 
 def days_between(zone: str, first: date, last: date) -> list[date]:
-    """All days from one to another, both included."""
+    """Return all days from `first` to `last`, both included."""
     return [first + timedelta(days=n) for n in range((last - first).days + 1)]

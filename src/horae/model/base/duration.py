@@ -1,4 +1,4 @@
-"""Lengths of time as people write them: "5m", "1h30m", ISO 8601 or seconds."""
+"""Durations as users write them: "5m", "1h30m", ISO 8601 or seconds."""
 
 import math
 import re
@@ -26,9 +26,9 @@ _NUMBER = re.compile(r"\d+(?:\.\d+)?", re.ASCII)
 
 
 def parse_duration(value: str | int | float, *, field: str = "duration") -> Micros:
-    """Read a length of time, rounded to whole microseconds.
+    """Read a duration, rounded to whole microseconds.
 
-    Negative, endless, empty and absurd lengths are refused with what is accepted; `field` names where in the request.
+    Raises BadInput for a negative, infinite, empty or very long duration; `field` names its place in the request.
     """
     micros = _from_text(value.strip(), field) if isinstance(value, str) else _from_number(value, field)
     if micros > LONGEST:
@@ -37,7 +37,7 @@ def parse_duration(value: str | int | float, *, field: str = "duration") -> Micr
 
 
 def format_duration(micros: Micros) -> str:
-    """The canonical short form: `parse_duration(format_duration(x)) == x`."""
+    """Return the canonical short form: `parse_duration(format_duration(x)) == x`."""
     if micros < 0:
         raise ValueError("a duration is never negative")
     if 0 < micros < SECOND:
@@ -65,7 +65,7 @@ def _from_number(value: object, field: str) -> Micros:
         raise BadInput(f"{_shown(value)} is not a finite length of time.", _ACCEPTED, field=field)
     if value < 0:
         raise BadInput(f"{_shown(value)} is negative; a length of time is not.", _ACCEPTED, field=field)
-    return round(min(value, LONGEST) * SECOND)  # the bound keeps a huge number from overflowing before it is refused
+    return round(min(value, LONGEST) * SECOND)  # bounded, so that a huge number is refused and does not overflow
 
 
 def _from_text(text: str, field: str) -> Micros:

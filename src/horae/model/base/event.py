@@ -1,4 +1,4 @@
-"""Events: that something changed. They are hints for people's screens; the truth is read again."""
+"""Events: notices of changes. They are hints for screens, which then read the data again."""
 
 from collections.abc import Sequence
 from uuid import UUID
@@ -9,7 +9,7 @@ from horae.env import Instant
 
 
 class Event(Struct, frozen=True, rename="camel", omit_defaults=True):
-    """One thing changed: an execution, a step of one, a job, a worker or an execution's log."""
+    """A change of an execution, a step of one, a job, a worker or an execution's log."""
 
     kind: str
     id: UUID
@@ -21,17 +21,17 @@ class Event(Struct, frozen=True, rename="camel", omit_defaults=True):
     step: str = ""  # of a workflow's execution
 
 
-MISSED = "missed"  # the kind of an event that stands for others, which were left out
+MISSED = "missed"  # the kind of an event that replaces others, which were left out
 NOTHING = UUID(int=0)
 
 
 def missed(namespace: int, at: Instant) -> Event:
-    """Something happened in a namespace that nobody was told of."""
+    """Return an event that says that earlier events of a namespace were left out."""
     return Event(MISSED, NOTHING, "", namespace, at)
 
 
 def cut(events: Sequence[Event], most: int) -> list[Event]:
-    """The last so many events, and for each namespace of the others one that says that some are missing."""
+    """Keep the last `most` events; one `missed` event for each namespace replaces the others."""
     if len(events) <= most:
         return list(events)
     left_out = {event.namespace: event.at for event in events[: len(events) - most]}

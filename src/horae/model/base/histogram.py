@@ -1,7 +1,7 @@
-"""Histograms of lengths of time: counts in buckets that widen with the value, so that they add up and stay small.
+"""Histograms of durations: counts in buckets that widen with the value, so that they stay small and can be added up.
 
-A doubling has 16 buckets, so that what is read from one is off by at most a thirty-second part of the value, whatever
-the value is and however many histograms were added up.
+Each doubling has 16 buckets. A value read from a histogram is off by at most 1/32, whatever its size and however many
+histograms were added up.
 """
 
 from collections.abc import Iterable
@@ -12,13 +12,13 @@ from msgspec import Struct
 
 from horae.env import Micros
 
-FINE = 16  # buckets to a doubling
+FINE = 16  # buckets per doubling
 _BITS = FINE.bit_length()
-_MOST = 0xFFFF_FFFF  # of one bucket, as it is stored
+_MOST = 0xFFFF_FFFF  # the largest count of a stored bucket
 
 
 def bucket_of(value: Micros) -> int:
-    """Where a value is counted; small ones each by itself."""
+    """Return the bucket of a value; each small value has its own."""
     if value < FINE:
         return max(0, value)
     shift = value.bit_length() - _BITS
@@ -26,7 +26,7 @@ def bucket_of(value: Micros) -> int:
 
 
 def bounds_of(bucket: int) -> tuple[Micros, Micros]:
-    """The least value of a bucket, and the least of the next."""
+    """Return the least value of a bucket, and the least value of the next one."""
     if bucket < FINE:
         return bucket, bucket + 1
     shift = bucket // FINE - 1
@@ -35,7 +35,7 @@ def bounds_of(bucket: int) -> tuple[Micros, Micros]:
 
 
 class Histogram(Struct):
-    """How many values lie in which bucket."""
+    """The number of values in each bucket."""
 
     counts: dict[int, int] = {}
 
@@ -45,7 +45,7 @@ class Histogram(Struct):
 
     @property
     def sum(self) -> float:
-        """All values together, as near as each is known."""
+        """Return the approximate sum of all values."""
         return sum(_middle(bucket) * count for bucket, count in self.counts.items())
 
     def add(self, value: Micros, count: int = 1) -> None:
@@ -53,17 +53,17 @@ class Histogram(Struct):
         self.counts[bucket] = self.counts.get(bucket, 0) + count
 
     def join(self, other: "Histogram") -> None:
-        """Count what another one counted, too."""
+        """Add the counts of another histogram."""
         counts = self.counts
         for bucket, count in other.counts.items():
             counts[bucket] = counts.get(bucket, 0) + count
 
     def percentile(self, share: float) -> float | None:
-        """The value that this share of all lies at or below; None of nothing."""
+        """Return the value at or below which this share of all values is; None for an empty histogram."""
         return self.percentiles((share,))[0]
 
     def percentiles(self, shares: Iterable[float]) -> list[float | None]:
-        """Several at once, in rising order."""
+        """Return several percentiles at once; shares must be in rising order."""
         total, below, bucket = self.total, 0, 0
         found: list[float | None] = []
         buckets = iter(sorted(self.counts))
@@ -76,7 +76,7 @@ class Histogram(Struct):
         return found
 
     def packed(self) -> bytes | None:
-        """As it is stored; nothing of nothing."""
+        """Encode the histogram for the store; None when it is empty."""
         if not self.counts:
             return None
         buckets = sorted(self.counts)
@@ -84,7 +84,7 @@ class Histogram(Struct):
         return pack(f"<{len(buckets)}H{len(buckets)}I", *buckets, *counts)
 
     def take_in(self, stored: bytes | None) -> None:
-        """Count what a stored one counted, too."""
+        """Add the counts of a stored histogram."""
         if not stored:
             return
         size = len(stored) // 6

@@ -1,4 +1,4 @@
-"""Execution ids: a parcel's UUIDv7 with the item's index in the low 16 bits."""
+"""Execution ids: the UUIDv7 of a parcel with the item's index in the low 16 bits."""
 
 from collections.abc import Callable, Iterator
 from uuid import UUID
@@ -12,14 +12,14 @@ _INDEX, _RUN = 0xFFFF, 0xFFFF_FFFF
 
 
 def parcel_id(fresh: UUID) -> ParcelId:
-    """Make a fresh UUIDv7 a parcel's by clearing its low 16 bits."""
+    """Turn a fresh UUIDv7 into a parcel's id by clearing its low 16 bits."""
     return uuid_of(fresh.int & ~_INDEX)
 
 
 def parcel_ids(new_id: Callable[[], UUID]) -> Iterator[ParcelId]:
-    """Ids of parcels that are made together: one after another from a fresh UUIDv7 on, as they lie in every index.
+    """Yield ids for parcels that are created together: consecutive ids, so that they are adjacent in every index.
 
-    A run has 65,536 of them and 42 bits of chance, and the millisecond, that are its own.
+    A run of 65,536 ids shares one millisecond and one random part of 42 bits.
     """
     while True:
         first = new_id().int & ~_RUN
@@ -28,25 +28,25 @@ def parcel_ids(new_id: Callable[[], UUID]) -> Iterator[ParcelId]:
 
 
 def execution_id(parcel: ParcelId, index: int) -> ExecutionId:
-    """Name one item of a parcel."""
+    """Return the id of one item of a parcel."""
     return uuid_of(parcel.int | index)
 
 
 def parcel_of(execution: ExecutionId) -> ParcelId:
-    """Tell which parcel an execution travels in."""
+    """Return the parcel of an execution."""
     return uuid_of(execution.int & ~_INDEX)
 
 
 def index_of(execution: ExecutionId) -> int:
-    """Tell which item of its parcel an execution is."""
+    """Return the index of an execution in its parcel."""
     return execution.int & _INDEX
 
 
 def instant_of(id: UUID) -> Instant:
-    """The instant a UUIDv7 was made, to the millisecond."""
+    """Return the instant at which a UUIDv7 was created, to the millisecond."""
     return (id.int >> 80) * 1000
 
 
 def first_id_at(at: Instant) -> UUID:
-    """The least id that can be made at an instant: the lower bound of a range by time."""
+    """Return the least id that can be created at an instant: the lower bound of a range by time."""
     return UUID(int=(at // 1000) << 80)

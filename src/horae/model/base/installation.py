@@ -1,4 +1,4 @@
-"""Which installation a store is: a copy is another one, and its workers must not end up with the original."""
+"""The identity of a store: a copy is another installation, and its workers must not connect to the original."""
 
 from uuid import UUID
 
@@ -6,15 +6,16 @@ from msgspec import Struct
 
 
 class Installation(Struct, frozen=True):
-    """A store's identity, and those that it had before it was restored or copied."""
+    """A store's id, and the ids that it had before it was restored or copied."""
 
     id: UUID
     former: frozenset[UUID] = frozenset()
 
     def accepts(self, named: str) -> bool:
-        """Whether a worker that registered with this installation may talk to it.
+        """Return whether a worker that registered with the named installation may talk to this one.
 
-        Workers of what it was copied from may: after a restore in place they go on. Those of a copy may not.
+        Workers of an installation from which this one was copied may, so that they continue after a restore in place.
+        Workers of a copy may not.
         """
         try:
             id = UUID(named)

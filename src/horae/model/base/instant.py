@@ -1,4 +1,4 @@
-"""Instants at the edge: RFC 3339 text outside, integer microseconds UTC inside."""
+"""Conversion of instants: RFC 3339 text outside, integer microseconds UTC inside."""
 
 import re
 from datetime import UTC, datetime, timedelta
@@ -21,7 +21,7 @@ _EXAMPLE = 'Write it as "2026-11-15T08:00:00Z" or with an offset, as "2026-11-15
 def parse_instant(text: str, *, field: str = "at") -> Instant:
     """Read an RFC 3339 time with an offset, to the microsecond, from 1970 to 2200.
 
-    A time without an offset is refused: it names a different instant in every zone.
+    A time without an offset is refused, because it means a different instant in every zone.
     """
     found = _RFC3339.fullmatch(text.strip()) if isinstance(text, str) and len(text) <= 80 else None
     if found is None:
@@ -40,7 +40,7 @@ def parse_instant(text: str, *, field: str = "at") -> Instant:
 
 
 def format_instant(instant: Instant) -> str:
-    """RFC 3339 in UTC; decimals only when there are any, as milliseconds or microseconds."""
+    """Return RFC 3339 in UTC, with milliseconds or microseconds only when they are not zero."""
     second, rest = divmod(instant, SECOND)
     if not rest:
         return f"{_second(second)}Z"
@@ -49,12 +49,12 @@ def format_instant(instant: Instant) -> str:
 
 @lru_cache(4096)
 def _second(second: int) -> str:
-    """A whole second since 1970; what is read together mostly happened together."""
+    """Format a whole second since 1970. Cached: values that are read together are often of the same second."""
     return (_EPOCH + timedelta(seconds=second)).replace(tzinfo=None).isoformat(timespec="seconds")
 
 
 def _civil(text: str, date: str, clock: str, field: str) -> Instant:
-    """The instant at which UTC clocks show this date and time."""
+    """Return the instant at which UTC clocks show this date and time."""
     try:
         parts = (int(part) for part in (*date.split("-"), *clock.split(":")))
         return (datetime(*parts, tzinfo=UTC) - _EPOCH) // _MICRO  # type: ignore[misc, arg-type]

@@ -1,7 +1,7 @@
-"""Keys by template: a text with expressions that names what an execution shares with others.
+"""Key templates: texts with expressions whose value executions share.
 
-`"${params.customer}"` is filled from what one execution is about. What cannot be filled refuses the submission: a key
-that is wrong would let through what it is there to hold back.
+`"${params.customer}"` is filled from the params of an execution. A submission whose key cannot be filled is refused:
+with a wrong key it would escape its limit.
 """
 
 from collections.abc import Mapping
@@ -14,17 +14,17 @@ from horae.model.expressions.meter import blame
 from horae.model.expressions.template import Scope, TemplateError, TooCostly, compile_template, render_small
 from horae.model.fields.values import KNOWN
 
-MOST_KEY = 512  # characters of a key that was filled in
+MOST_KEY = 512  # characters of a filled key
 
 
 def scope_of(spec: Spec, item: bytes, tags: Mapping[str, str]) -> Scope:
-    """What expressions of keys speak of: the params with the job's own beneath, the job's name, the tags."""
+    """Return the scope of key templates: the params over the job's own, the job's name, the tags."""
     params = {**spec.params, **(msgspec.json.decode(item) or {})}
     return {"params": params, "job": {"name": spec.name}, "tags": {**spec.tags, **tags}}
 
 
 def fill(template: str, scope: Scope, field: str) -> str:
-    """The key that a template names; one that cannot be filled is refused, by its name."""
+    """Fill a template. Raises BadInput, naming the field, when it cannot be filled."""
     if "${" not in template:
         return template
     try:

@@ -1,6 +1,7 @@
-"""Many small byte strings as two large ones: a blob and where each part ends.
+"""Packing of many small byte strings into two large ones: a blob, and the end of each part.
 
-A parcel's items and a finished slice's results are kept this way: byte for byte, without an array of texts.
+The items of a parcel and the results of a finished slice are stored in this form: byte for byte, without an array of
+texts.
 """
 
 import sys
@@ -13,7 +14,7 @@ from msgspec import Struct
 
 
 class Packed(Struct, frozen=True, gc=False):
-    """Byte strings laid end to end; `ends` is a little-endian array of 32-bit ends, empty for a single one."""
+    """Byte strings laid end to end; `ends` is a little-endian array of 32-bit ends, empty for a single string."""
 
     ends: bytes
     blob: bytes
@@ -23,7 +24,7 @@ class Packed(Struct, frozen=True, gc=False):
 
     @property
     def widest(self) -> int:
-        """How long the longest string is."""
+        """Return the length of the longest string."""
         if not self.ends:
             return len(self.blob)
         ends = _array(self.ends)
@@ -31,14 +32,14 @@ class Packed(Struct, frozen=True, gc=False):
         return widest
 
     def one(self, index: int) -> bytes:
-        """The string at an index, without a look at the others."""
+        """Return the string at an index without decoding the others."""
         if not self.ends:
             return self.blob
         start, size = span_of(self.ends, len(self.blob), index)
         return self.blob[start : start + size]
 
     def part(self, lo: int, hi: int) -> list[bytes]:
-        """The strings lo..hi-1."""
+        """Return the strings lo..hi-1."""
         if not self.ends:
             return [self.blob][lo:hi]
         ends = _array(self.ends)
@@ -51,7 +52,7 @@ class Packed(Struct, frozen=True, gc=False):
 
 
 def span_of(ends: bytes, size: int, index: int) -> tuple[int, int]:
-    """Return where the string at an index begins, and how long it is, in a blob of so many bytes."""
+    """Return the start and the length of the string at an index, in a blob of `size` bytes."""
     if not ends:
         return 0, size
     at = 4 * index
@@ -60,7 +61,7 @@ def span_of(ends: bytes, size: int, index: int) -> tuple[int, int]:
 
 
 def pack(parts: Sequence[bytes]) -> Packed:
-    """Lay byte strings, or what may be read as such, end to end."""
+    """Pack byte strings, or other buffers, end to end."""
     if len(parts) == 1:
         return Packed(b"", bytes(parts[0]))
     ends = array("I", accumulate(map(len, parts)))

@@ -1,4 +1,4 @@
-"""The paths that an expression speaks of, and what lies at them in a scope."""
+"""The paths that an expression uses, and the values at those paths in a scope."""
 
 import re
 from collections.abc import Iterable, Mapping
@@ -6,10 +6,10 @@ from functools import lru_cache
 from typing import Any, TypeAlias
 
 Path = tuple[str, ...]
-Branches: TypeAlias = "dict[str, Branches | None]"  # None: all below is needed
+Branches: TypeAlias = "dict[str, Branches | None]"  # None: the whole value is needed
 
 _NAME = r"[A-Za-z_]\w*"
-# What no path stands in, read as the evaluator reads it: each quote that it begins at is closed, so a search is linear.
+# Comments and strings, which contain no paths, lexed as in the evaluator. Each quote is closed: a search is linear.
 PASSED = (
     r"""//[^\n]*|\"\"\"(?:\\(?s:.)|[^\\])*?\"\"\"|'''(?:\\(?s:.)|[^\\])*?'''"""
     r"""|"(?:\\(?s:.)|[^"\\\n])*"|'(?:\\(?s:.)|[^'\\\n])*'"""
@@ -23,7 +23,7 @@ MISSING = object()
 
 
 class RemoteValue(dict[str, Any]):
-    """What stands for a value that is not here: it can be handed on as it is, and nothing can be read in it."""
+    """A placeholder for a value stored elsewhere: an expression may return it as a whole, but cannot read inside it."""
 
     def __init__(self, stands: Mapping[str, Any], why: str) -> None:
         super().__init__(stands)
@@ -31,17 +31,17 @@ class RemoteValue(dict[str, Any]):
 
 
 def plain_path(source: str) -> Path | None:
-    """The path that an expression is, if it is nothing else: `steps.extract.result`."""
+    """Return the path if the expression is nothing but a path, such as `steps.extract.result`."""
     return tuple(_parts(source)) if _WHOLE.fullmatch(source) else None
 
 
 def _parts(path: str) -> list[str]:
-    """The names of a path, also of those that stand in brackets."""
+    """Return the names in a path, including names in brackets."""
     return [part if part[0].isidentifier() else part[1:-1] for part in _PART.findall(path)]
 
 
 def value_at(scope: Mapping[str, Any], path: Path) -> Any:
-    """What lies at a path, or MISSING."""
+    """Return the value at a path, or MISSING."""
     value: Any = scope
     for name in path:
         if not isinstance(value, Mapping) or name not in value or value.__class__ is RemoteValue:
@@ -52,7 +52,7 @@ def value_at(scope: Mapping[str, Any], path: Path) -> Any:
 
 @lru_cache(maxsize=4096)
 def branches_of(source: str) -> Branches:
-    """The paths that an expression may look at, as a tree."""
+    """Return the paths that an expression may read, as a tree."""
     tree: Branches = {}
     for found in _FOUND.finditer(source):
         if found[1]:
@@ -72,7 +72,7 @@ def _add(tree: Branches, path: Iterable[str]) -> None:
 
 
 def far_at(scope: Mapping[str, Any], tree: Branches) -> str | None:
-    """The first of these paths that leads to a value which is far, or through it, and why it is."""
+    """Return the first of these paths that reaches a remote value, with the reason that it is remote."""
     for name, below in tree.items():
         value = scope.get(name)
         if isinstance(value, RemoteValue):
@@ -83,7 +83,7 @@ def far_at(scope: Mapping[str, Any], tree: Branches) -> str | None:
 
 
 def null_above(scope: Mapping[str, Any], tree: Branches) -> str | None:
-    """The first path that is null though something below it is asked for."""
+    """Return the first path that is null although the expression reads below it."""
     for name, below in tree.items():
         value = scope.get(name, MISSING) if below else MISSING
         if value is None:

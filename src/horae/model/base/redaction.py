@@ -1,8 +1,8 @@
-"""Values that must not be seen, found in whatever form they are written and replaced by `***`.
+"""Redaction of secret values: every occurrence, in any encoding, is replaced by `***`.
 
-A value is known by its forms: as it is, escaped for JSON, Python, HTML and shells, percent-encoded, in base64 wherever
-in a text it may begin, in hexadecimal. Every character that belongs to an occurrence of any form is covered, also where
-occurrences overlap. What was encrypted, hashed or taken apart is not recognized by anybody.
+A value is found in these forms: as it is, escaped for JSON, Python, HTML and shells, percent-encoded, in base64 at any
+offset of a text, and in hexadecimal. Every character of an occurrence is covered, also where occurrences overlap. A
+value that was encrypted, hashed or split is not recognized.
 """
 
 import base64
@@ -16,8 +16,8 @@ from urllib.parse import quote, quote_plus
 import msgspec
 
 MASK = "***"
-LEAST = 4  # characters of a value: shorter ones would be found everywhere
-LEAST_LINE = 8  # of a line that is looked for by itself
+LEAST = 4  # characters of a value: shorter ones would match everywhere
+LEAST_LINE = 8  # characters of a line that is searched for by itself
 WRAPS = (76, 64)  # characters at which base64 is broken into lines
 LEAST_PIECE = 16
 
@@ -25,7 +25,7 @@ Span = tuple[int, int]
 
 
 def forms_of(value: str) -> frozenset[str]:
-    """How a value can be written; a value of several lines is known by its longer ones, too."""
+    """Return the ways to write a value. The longer lines of a value with several lines count as forms, too."""
     forms = {line.strip() for line in value.splitlines() if len(line.strip()) >= LEAST_LINE}
     for text in {value, value.strip()}:
         forms |= {text, *_escaped(text), *_in_urls(text), *_in_base64(text.encode()), *_in_hex(text.encode())}
@@ -37,7 +37,7 @@ def _escaped(text: str) -> Iterator[str]:
         once = json.dumps(text, ensure_ascii=ascii_only)[1:-1]
         yield from (once, once.replace("/", "\\/"), json.dumps(once, ensure_ascii=ascii_only)[1:-1])
     yield from (repr(text)[1:-1], repr(text.encode())[2:-1], html.escape(text), html.escape(text, quote=False))
-    # Within a text that has both kinds of quotes.
+    # Inside a text that has both kinds of quotes.
     yield repr(text + "'\"")[1:-1].removesuffix("\\'\"")
     yield repr(text.encode() + b"'\"")[2:-1].removesuffix("\\'\"")
     yield shlex.quote(text).removeprefix("'").removesuffix("'")
@@ -56,7 +56,7 @@ def _lower_escapes(text: str) -> str:
 
 
 def _in_base64(data: bytes) -> Iterator[str]:
-    """Whole, and what stays the same of it after one or two bytes more in front; broken into lines, each of them."""
+    """Yield the encoded value, the parts that stay the same at each offset in a text, and its lines when wrapped."""
     for encode in (base64.b64encode, base64.urlsafe_b64encode):
         whole = encode(data).decode()
         yield from (whole, whole.rstrip("="))
@@ -70,7 +70,7 @@ def _in_base64(data: bytes) -> Iterator[str]:
 
 
 def _certain(encoded: str, before: int, size: int) -> str:
-    """The characters that depend on the value alone."""
+    """Return the characters that depend on the value alone."""
     return encoded[-(-before * 8 // 6) : (before + size) * 8 // 6]
 
 
@@ -80,7 +80,7 @@ def _in_hex(data: bytes) -> Iterator[str]:
 
 
 class Redactor:
-    """Covers some values in texts, in JSON, and in streams that come in pieces."""
+    """A redactor of given values in texts, in JSON, and in streams."""
 
     def __init__(self, values: Iterable[str]) -> None:
         forms = frozenset[str]().union(*(forms_of(value) for value in values))
@@ -89,11 +89,11 @@ class Redactor:
         self._in_json = tuple(msgspec.json.encode(form)[1:-1] for form in self._forms)
 
     def text(self, text: str) -> str:
-        """The text with every occurrence covered; itself when there is none."""
+        """Return the text with every occurrence covered, or the same object when there is none."""
         return _covered(text, spans_of(text, self._forms), MASK)
 
     def cut(self, text: str, *, at_start: bool = False, at_end: bool = True) -> str:
-        """The same for a text of which more was there: what it cut through a form leaves of it is covered, too."""
+        """Cover occurrences in an excerpt of a text; a form that the cut went through is covered, too."""
         spans = spans_of(text, self._forms)
         if at_end and (begun := _open_from(text, self._forms)) < len(text):
             spans.append((begun, len(text)))
@@ -102,7 +102,7 @@ class Redactor:
         return _covered(text, merged(spans), MASK)
 
     def json(self, encoded: bytes) -> bytes:
-        """A JSON value with every occurrence in its texts, names and numbers covered; itself when there is none."""
+        """Cover occurrences in the texts, names and numbers of a JSON value; the same object when there is none."""
         if not any(form in encoded for form in self._in_json):
             return encoded
         try:
@@ -113,7 +113,7 @@ class Redactor:
         return encoded if hidden is value else msgspec.json.encode(hidden)
 
     def tree(self, value: Any) -> Any:
-        """A value as JSON has it, covered likewise; itself when there is nothing to cover."""
+        """Cover occurrences in a decoded JSON value; the same object when there is none."""
         if isinstance(value, str):
             return self.text(value)
         if isinstance(value, dict):
@@ -129,11 +129,11 @@ class Redactor:
         return value if not spans_of(str(value), self._forms) else MASK
 
     def data(self, data: bytes) -> bytes:
-        """Bytes with every occurrence covered."""
+        """Return bytes with every occurrence covered."""
         return _covered(data, spans_of(data, self._bytes), MASK.encode())
 
     def stream(self) -> "RedactingStream":
-        """For bytes that come in pieces."""
+        """Return a redactor for bytes that arrive in pieces."""
         return RedactingStream(self._bytes)
 
 
@@ -141,20 +141,20 @@ _NONE = object()
 
 
 class RedactingStream:
-    """Covers what comes in pieces, wherever they were cut. What may be the beginning of a form is held back."""
+    """A redactor of bytes that arrive in pieces, cut anywhere. A possible beginning of a form is held back."""
 
     def __init__(self, forms: Sequence[bytes]) -> None:
         self._forms = forms
         self.held = b""
-        self._known = 0  # bytes in front of what is held that belong to an occurrence which was told of
+        self._known = 0  # leading held bytes of an occurrence whose mask was already returned
 
     def feed(self, piece: bytes) -> bytes:
-        """Take in a piece; what can be told by now."""
+        """Take a piece; return the bytes that are safe to show by now."""
         data = self.held + piece
         return self._tell(data, _open_from(data, self._forms))
 
     def end(self) -> bytes:
-        """What is still held; nothing follows."""
+        """Return the bytes that were held back, at the end of the stream."""
         return self._tell(self.held, len(self.held))
 
     def _tell(self, data: bytes, until: int) -> bytes:
@@ -172,7 +172,7 @@ class RedactingStream:
 
 
 def spans_of(text: AnyStr, forms: Sequence[AnyStr]) -> list[Span]:
-    """Where forms occur, also within each other, as stretches that do not touch."""
+    """Return where forms occur, overlapping ones included, as spans that do not touch."""
     found: list[Span] = []
     for form in forms:
         at = text.find(form)
@@ -183,7 +183,7 @@ def spans_of(text: AnyStr, forms: Sequence[AnyStr]) -> list[Span]:
 
 
 def merged(spans: list[Span]) -> list[Span]:
-    """Stretches that overlap or touch as one."""
+    """Merge spans that overlap or touch."""
     joined: list[Span] = []
     for start, end in sorted(spans):
         if joined and start <= joined[-1][1]:
@@ -204,7 +204,7 @@ def _covered(text: AnyStr, spans: Sequence[Span], mask: AnyStr) -> AnyStr:
 
 
 def _open_from(text: AnyStr, forms: Sequence[AnyStr]) -> int:
-    """Where the longest beginning of a form stands that the text ends with; the text's length when there is none."""
+    """Return where the longest beginning of a form starts with which the text ends; its length when there is none."""
     first = len(text)
     for form in forms:
         at = text.find(form[:1], max(0, len(text) - len(form) + 1), first)
@@ -217,6 +217,6 @@ def _open_from(text: AnyStr, forms: Sequence[AnyStr]) -> int:
 
 
 def _open_until(text: str, forms: Sequence[str]) -> int:
-    """Where the longest end of a form that the text begins with is over; 0 when there is none."""
+    """Return where the longest end of a form ends with which the text begins; 0 when there is none."""
     backwards = [form[::-1] for form in forms]
     return len(text) - _open_from(text[::-1], backwards)

@@ -8,7 +8,7 @@ from horae.model.base.view import Time, View
 
 
 class SealedView(View, frozen=True, kw_only=True):
-    """How many sealed values open with the master keys that a server has, and what it lacks."""
+    """The number of sealed values that a server can open with its master keys, and the keys that it lacks."""
 
     opened: int
     unopened: int
@@ -16,22 +16,21 @@ class SealedView(View, frozen=True, kw_only=True):
     problem: Annotated[str | None, Meta(description="Why nothing can be sealed.")] = None
     remedy: str | None = None
     missing_keys: Annotated[
-        list[str], Meta(description="Names of master keys that have sealed something here, and that it does not have.")
+        list[str], Meta(description="Names of master keys that sealed values here and that the server lacks.")
     ] = []
 
 
 class TroubleView(View, frozen=True, kw_only=True):
-    """A problem that goes on, and since when."""
+    """An ongoing problem, and its start."""
 
     problem: str
     since: Time
 
 
 class StoreView(View, frozen=True, kw_only=True):
-    """What the store says of itself; `revision` is its tables', `newest` the one this server knows.
+    """The state of the store; `revision` is that of its tables, `newest` the latest one that this server knows.
 
-    `features` are those that are on in this server. `archive` says why nothing can be archived, and is null while
-    nothing is wrong.
+    `features` are the enabled features of this server. `archive` is the problem that prevents archiving, or null.
     """
 
     kind: str

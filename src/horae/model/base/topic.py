@@ -1,4 +1,4 @@
-"""Topics: one kind of happening, and its subscribers in the order in which they subscribed."""
+"""Topics: one kind of event, and its subscribers in order of subscription."""
 
 from collections.abc import Callable
 from typing import Generic, TypeVar
@@ -7,7 +7,7 @@ T = TypeVar("T")
 
 
 class Topic(Generic[T]):
-    """Tell every subscriber of a happening, at once and in order. Print a topic to see who subscribed."""
+    """A kind of event whose subscribers are called at once and in order. Print a topic to see its subscribers."""
 
     __slots__ = ("_calls", "_names", "name")
 
@@ -17,7 +17,7 @@ class Topic(Generic[T]):
         self._calls: tuple[Callable[[T], object], ...] = ()
 
     def subscribe(self, name: str, call: Callable[[T], object]) -> None:
-        """Add a subscriber after those that are there. A subscriber must not wait and must not raise."""
+        """Append a subscriber. A subscriber must not block and must not raise."""
         self._names.append(name)
         self._calls = (*self._calls, call)
 

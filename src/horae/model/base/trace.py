@@ -1,7 +1,7 @@
-"""Traces: where an execution stands in one, as W3C's trace context writes it, and the ids of what happens to it.
+"""Traces: the position of an execution in a trace, in W3C's trace context format, and the ids of its spans.
 
-The ids of spans follow from what they are about, so nobody has to hand them on: a command's parent is the attempt that
-runs it, whoever tells of that attempt, and what is told twice is the same span.
+Span ids are derived from their subjects, so they need not be passed on: the parent of a command's span is the attempt
+that runs it, whoever reports that attempt. A span that is reported twice has the same id.
 """
 
 import re
@@ -11,7 +11,7 @@ from uuid import UUID
 from msgspec import Struct
 
 _HEADER = re.compile(r"(?!ff)[0-9a-f]{2}-([0-9a-f]{32})-([0-9a-f]{16})-([0-9a-f]{2})(-.*)?")
-_LONGEST = 256  # characters of a header; a later version may have more than ours
+_LONGEST = 256  # characters of a header; a later version of the format may be longer than this one
 _MEMBER = re.compile(
     r"([a-z0-9][a-z0-9_*/@-]{0,255})=([\x20-\x2b\x2d-\x3c\x3e-\x7e]{0,255}[\x21-\x2b\x2d-\x3c\x3e-\x7e])"
 )
@@ -20,7 +20,7 @@ _NO_TRACE, _NO_SPAN = "0" * 32, "0" * 16
 
 
 class TraceHeaders(Struct, frozen=True):
-    """The two headers of W3C's trace context, as somebody gave them."""
+    """The two headers of W3C's trace context, unchecked."""
 
     parent: str | None = None
     state: str | None = None
@@ -30,23 +30,23 @@ UNTRACED = TraceHeaders()
 
 
 class TraceContext(Struct, frozen=True):
-    """A span of a trace, as those know it that follow from it."""
+    """A span of a trace, with the data that its child spans need."""
 
     trace_id: str  # 32 hexadecimal digits
     span_id: str  # 16
     sampled: bool = True
-    state: str | None = None  # what vendors say of the trace, handed on as it is
+    state: str | None = None  # data of tracing vendors, passed on unchanged
 
     @property
     def header(self) -> str:
-        """As `traceparent` carries it."""
+        """Return the `traceparent` header."""
         return f"00-{self.trace_id}-{self.span_id}-{'01' if self.sampled else '00'}"
 
 
 def read_trace(header: str | None, state: str | None = None) -> TraceContext | None:
-    """What a `traceparent` says; None when there is none, or none that can be read: then a new trace begins.
+    """Parse a `traceparent`, or return None when it is missing or invalid; then a new trace begins.
 
-    A `state` that was checked comes along.
+    `state` must have been checked; it becomes part of the context.
     """
     if not header or len(header) > _LONGEST:
         return None
@@ -59,15 +59,15 @@ def read_trace(header: str | None, state: str | None = None) -> TraceContext | N
 
 
 def checked_trace(header: str | None) -> str | None:
-    """A `traceparent` as it is kept and handed on; what cannot be read is dropped."""
+    """Return a `traceparent` in normal form, or None when it is invalid."""
     context = read_trace(header)
     return None if context is None else context.header
 
 
 def checked_state(state: str | None) -> str | None:
-    """A `tracestate` as it is kept and handed on; what cannot be read is dropped as a whole.
+    """Return a `tracestate` in normal form, or None when it is invalid.
 
-    Of one that is too long, the long members go first, then the last ones: those are the oldest.
+    When it is too long, its long members are dropped first, then the last ones, which are the oldest.
     """
     members = [member.strip() for member in (state or "").split(",") if member.strip()]
     read = [_MEMBER.fullmatch(member) for member in members]
@@ -82,18 +82,18 @@ def checked_state(state: str | None) -> str | None:
 
 
 def trace_id_of(header: str | None) -> str | None:
-    """The trace that a `traceparent` belongs to."""
+    """Return the id of the trace of a `traceparent`."""
     context = read_trace(header)
     return None if context is None else context.trace_id
 
 
 def root_of(id: UUID) -> TraceContext:
-    """The beginning of a trace that nobody else began: of an execution, or of a request."""
+    """Return the root span of a new trace, for an execution or a request."""
     return TraceContext(_digest(id, "trace", 16), _digest(id, "root", 8))
 
 
 def span_of(what: str, execution: UUID, attempt: int) -> str:
-    """The id of something that happens to an attempt of an execution."""
+    """Return the id of a span of an execution's attempt."""
     return _digest(execution, f"{what}:{attempt}", 8)
 
 

@@ -1,7 +1,7 @@
-"""What the API shows, as people and programs read it. What each thing looks like is beside it: `job_view`, ...
+"""Base classes of API views. Each view is defined beside its subject, in `job_view` and the like.
 
-camelCase, times as RFC 3339 text, durations as "5m", null until known. A field that is left out of a list because it is
-large is absent, never null: read the thing itself to see it.
+Names are camelCase, times RFC 3339 text, durations like "5m", unknown values null. A large field is left out of lists,
+not null; read the single object to see it.
 """
 
 from typing import Annotated, Generic, TypeVar, get_args
@@ -18,37 +18,37 @@ T = TypeVar("T")
 
 
 class View(Struct, frozen=True, kw_only=True, rename="camel"):
-    """Something shown."""
+    """The base of all structs that the API returns."""
 
 
-# One of the states of an execution, which the document lists.
+# A state of an execution, as an enum in the OpenAPI document.
 Status = Annotated[str, Meta(extra_json_schema={"enum": list(get_args(State))})]
 
 
 class Versioned:
-    """Marks the view of a definition whose `version` is its ETag, for If-Match."""
+    """The marker of views with a `version` that is their ETag, for If-Match."""
 
     __slots__ = ()
 
 
 class Page(View, Generic[T], frozen=True, kw_only=True):
-    """Part of a list; `nextCursor` asks for the next part and is null at the end."""
+    """Part of a list; `nextCursor` requests the next part and is null at the end."""
 
     items: list[T]
     next_cursor: str | None = None
 
 
 class Whole(View, Generic[T], frozen=True, kw_only=True):
-    """A whole list: it is short by nature, and has no further pages."""
+    """A whole list: it is always short, and has no pages."""
 
     items: list[T]
 
 
 def shown_time(at: Instant | None) -> str | None:
-    """An instant as the API shows it."""
+    """Format an instant for the API."""
     return None if at is None else format_instant(at)
 
 
 def in_seconds(micros: float | None) -> float | None:
-    """A length of time as the API shows it where it is measured."""
+    """Convert a measured duration to seconds for the API."""
     return None if micros is None else round(micros / SECOND, 6)

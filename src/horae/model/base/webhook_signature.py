@@ -1,6 +1,6 @@
-"""Who sent a webhook: signatures by Standard Webhooks 1.0 and by GitHub's X-Hub-Signature-256.
+"""Verification of webhooks: signatures by Standard Webhooks 1.0 and by GitHub's X-Hub-Signature-256.
 
-Both are HMAC-SHA256 with a secret that sender and receiver share. Comparisons take the same time whatever differs.
+Both are HMAC-SHA256 with a secret that sender and receiver share. Comparisons take constant time.
 """
 
 import base64
@@ -15,14 +15,14 @@ from msgspec import Struct
 from horae.env import SECOND, Instant, Micros
 from horae.errors import BadInput, BadSignature
 
-TOLERANCE: Micros = 300 * SECOND  # between the sender's clock and ours, and until a captured request is worth nothing
+TOLERANCE: Micros = 300 * SECOND  # between the sender's clock and ours; a captured request is valid this long
 PREFIX = "whsec_"
 LEAST_SECRET, MOST_SECRET = 16, 256  # characters
 MOST_SIGNATURES = 16  # in one header: senders that change their secret sign with both
 
 Headers = Mapping[bytes, bytes]
 
-# Svix is where the standard comes from; its senders still use its own names.
+# The standard comes from Svix, whose senders still use the old header names.
 _STANDARD = (
     (b"webhook-id", b"webhook-timestamp", b"webhook-signature"),
     (b"svix-id", b"svix-timestamp", b"svix-signature"),
@@ -37,13 +37,13 @@ _REMEDY = (
 
 
 class SignedMessage(Struct, frozen=True):
-    """A request whose signature holds; `id` is the same whenever the same message comes again."""
+    """A request with a valid signature; `id` is the same when the same message is sent again."""
 
     id: str
 
 
 def verify(headers: Headers, body: bytes, secrets: Iterable[str], now: Instant) -> SignedMessage:
-    """Check a signature against every secret that is valid. Raises BadSignature, which says what is wrong."""
+    """Check a signature against all valid secrets. Raises BadSignature with the reason."""
     for names in _STANDARD:
         if names[2] in headers or names[0] in headers:
             return _standard(headers, names, body, tuple(secrets), now)
@@ -53,20 +53,20 @@ def verify(headers: Headers, body: bytes, secrets: Iterable[str], now: Instant) 
 
 
 def sign(secret: str, id: str, timestamp: int, body: bytes) -> str:
-    """The webhook-signature of a message, for who sends and for tests."""
+    """Return the webhook-signature of a message, for senders and tests."""
     content = b"%s.%d.%s" % (id.encode(), timestamp, body)
     return "v1," + base64.b64encode(_mac(signing_key(secret), content)).decode()
 
 
 def signing_key(secret: str) -> bytes:
-    """The bytes behind a secret: `whsec_` stands before base64, any other text is its own bytes."""
+    """Return the key bytes of a secret: the decoded base64 after `whsec_`, or the bytes of any other text."""
     if not secret.startswith(PREFIX):
         return secret.encode()
     return base64.b64decode(secret[len(PREFIX) :], validate=True)
 
 
 def check_secret(secret: str, field: str = "secret") -> str:
-    """Refuse a secret that is too short to be one, or `whsec_` without base64."""
+    """Refuse a secret that is too short, or `whsec_` without valid base64."""
     if not LEAST_SECRET <= len(secret) <= MOST_SECRET or not secret.isascii() or not secret.isprintable():
         remedy = f"Use {LEAST_SECRET} to {MOST_SECRET} random ASCII characters, or leave it out and one is made."
         raise BadInput(f"That {field} cannot be used.", remedy, field=field)
@@ -91,7 +91,7 @@ def _standard(
         raise BadSignature(f"The header {names[0].decode()} is no id.", "Use 1 to 256 printable characters.")
     if not (stamp.isascii() and stamp.isdigit() and len(stamp) <= 12):
         raise BadSignature(f"The header {names[1].decode()} is no time.", "Send whole seconds since 1970.")
-    # The signature goes first: who cannot sign does not learn this server's clock.
+    # Check the signature first, so that a sender without the secret does not learn this server's clock.
     content = b"%s.%s.%s" % (id.encode("latin-1"), stamp.encode(), body)
     if not _any_holds(shown.split(" "), content, secrets):
         raise BadSignature("The signature does not match the body.", _REMEDY)
@@ -108,14 +108,17 @@ def _refuse_stale(at: Instant, now: Instant) -> None:
 
 
 def _any_holds(shown: list[str], content: bytes, secrets: tuple[str, ...]) -> bool:
-    """Whether one of several signatures holds for one of several secrets; all are looked at, whichever does."""
+    """Return whether one of several signatures matches one of several secrets; always compares all of them."""
     given = [text[3:].encode("latin-1") for text in shown[:MOST_SIGNATURES] if text.startswith("v1,")]
     expected = [base64.b64encode(_mac(signing_key(secret), content)) for secret in secrets]
     return sum(hmac.compare_digest(one, other) for one in expected for other in given) > 0
 
 
 def _hub(shown: bytes, body: bytes, secrets: tuple[str, ...]) -> SignedMessage:
-    """GitHub signs the body alone, so the body's digest is the message's id: its delivery id could be made up."""
+    """Check a GitHub signature.
+
+    GitHub signs the body only, so the body's digest is the message id: a delivery id can be forged.
+    """
     found = _HEX.fullmatch(shown.strip())
     if found is None:
         raise BadSignature('X-Hub-Signature-256 is not "sha256=" and 64 hexadecimal digits.', _REMEDY)

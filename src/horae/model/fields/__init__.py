@@ -1,4 +1,4 @@
-"""Fields of nouns: each is declared once, beside its attribute, and read, written, documented and offered from that.
+"""Field tables: each field is declared once, and its reading, writing, documentation and CLI option follow from that.
 
-Tables of nouns, their readers, routes, commands, the SDK and the documentation import it.
+Definitions, routes, commands, the SDK and the documentation import this package.
 """

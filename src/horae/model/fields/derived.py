@@ -1,4 +1,4 @@
-"""What is made from a table: the bodies and views of the OpenAPI document, and the fields as data."""
+"""Values derived from a table: request bodies and views of the OpenAPI document, and the fields as data."""
 
 from collections.abc import Callable, Iterable, Mapping
 from copy import copy
@@ -20,9 +20,9 @@ def body(
     needed: tuple[str, ...] = (),
     types: Mapping[str, Any] = {},
 ) -> Any:
-    """Make the struct of what a request may say; null stands for a field that is left out unless it is needed.
+    """Make the struct of a request body; null means left out, except for fields in `needed`.
 
-    `types` are those of fields of which the document can tell more than their kinds do.
+    `types` overrides the types of fields that the OpenAPI document can describe better than their kinds do.
     """
     fields: list[Any] = []
     for row in table.rows:
@@ -34,7 +34,7 @@ def body(
 
 
 def decoded(rows: Iterable[Row], name: str, doc: str, base: type[Struct]) -> Any:
-    """Make the struct of a body that msgspec decodes and checks: what has a default of its own takes no null."""
+    """Make the struct of a body that msgspec decodes and checks; only a field whose default is None accepts null."""
     fields: list[Any] = []
     for row in rows:
         given = Union[row.kind.given, None] if row.default is None else row.kind.given  # noqa: UP007 - made of values
@@ -43,9 +43,9 @@ def decoded(rows: Iterable[Row], name: str, doc: str, base: type[Struct]) -> Any
 
 
 def reader(rows: Iterable[Row], struct: type[Struct], arguments: str, **beside: str) -> Callable[..., Any]:
-    """Compile the function that makes a struct of such a `body`; a loop over its fields takes twice as long.
+    """Compile a function that turns a `body` into a struct; a loop over the fields takes twice as long.
 
-    `arguments` are those of the function, and `beside` the attributes that are made of the others.
+    `arguments` are the parameters of the function; `beside` maps further attributes to source expressions.
     """
     rows = tuple(rows)
     made = [f"{name}={source}" for name, source in beside.items()]
@@ -59,7 +59,7 @@ def reader(rows: Iterable[Row], struct: type[Struct], arguments: str, **beside: 
 
 
 def view(table: Table, name: str, doc: str, base: type[Struct]) -> Any:
-    """Make the struct of what an answer shows; fields of a group that is needed are there if they say something."""
+    """Make the struct of an answer; a required field that belongs to a group may be absent."""
     fields = [
         (row.keyword, Annotated[_shown(table, row), Meta(description=row.field.help)], _kept(table, row))
         for row in table.rows
@@ -83,7 +83,7 @@ def _kept(table: Table, row: Row) -> Any:
 
 
 def _about(row: Row) -> Meta:
-    """What the document tells of a field: its help, how a value of its kind is written, and an example."""
+    """Return the OpenAPI description of a field: its help, the format of its kind, and an example."""
     example = row.field.example
     how = [meta.description for meta in getattr(row.kind.given, "__metadata__", ()) if meta.description]
     return Meta(description=" ".join([row.field.help, *how]), examples=None if example is None else [example])
@@ -106,5 +106,5 @@ def described(table: Rows) -> list[dict[str, Any]]:
 
 
 def _named(kind: Kind) -> str:
-    """Return what a kind is called; one of a noun's own is called as the kind that it is made of."""
+    """Return the name of a kind; a private subclass has the name of its public base."""
     return next(one.__name__.lower() for one in type(kind).__mro__ if not one.__name__.startswith("_"))

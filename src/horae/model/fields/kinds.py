@@ -1,4 +1,4 @@
-"""Kinds of values: how a field's value is read from JSON, written back, and typed in requests, answers and the SDK."""
+"""Kinds of values: reading a field's value from JSON, writing it back, and its types in requests, answers and the SDK."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable
@@ -26,7 +26,7 @@ from horae.model.fields.values import (
     tags,
 )
 
-Given = Literal["once", "repeated", "pairs"]  # how an option of the CLI gives a value
+Given = Literal["once", "repeated", "pairs"]  # the form of a CLI option
 
 SpanText = Annotated[
     str | int | float,
@@ -38,19 +38,19 @@ _spelled = lru_cache(1024)(format_duration)
 
 @dataclass(frozen=True)
 class Kind(ABC):
-    """How one value is read and written, and its types: in requests, in answers, and of a keyword of the SDK."""
+    """The reader, the writer and the types of one value."""
 
     @abstractmethod
     def read(self, value: Any, at: str) -> Any:
-        """Return the value as it is stored, or refuse it with BadInput; `at` is the path of the field."""
+        """Return the value in its stored form, or raise BadInput; `at` is the path of the field."""
 
     def write(self, value: Any) -> Any:
-        """Return a stored value, which is not None, in the API's spelling."""
+        """Return a stored value, which is not None, in its API form."""
         return value
 
     @property
     def none(self) -> Any:
-        """How the API spells that there is no value."""
+        """The API form of a missing value."""
         return None
 
     @property
@@ -66,12 +66,12 @@ class Kind(ABC):
     @property
     @abstractmethod
     def python(self) -> str:
-        """The type of a keyword of the SDK, as it is written."""
+        """The annotation of the SDK's keyword, as source text."""
 
 
 @dataclass(frozen=True)
 class Text(Kind):
-    """A text; one with rules of its own has a reader of its own."""
+    """A text; `reads` replaces the default reader."""
 
     most: int
     least: int = 0
@@ -135,7 +135,7 @@ class Number(Kind):
 
 @dataclass(frozen=True)
 class Flag(Kind):
-    """True or false; `off` is the option that says false, `--not-NAME` unless given."""
+    """True or false; `off` is the CLI option for false, `--not-NAME` by default."""
 
     off: str = ""
     given = bool
@@ -197,7 +197,7 @@ class Choice(Kind):
 
 @dataclass(frozen=True)
 class Key(Kind):
-    """A template of a key; "" and None stand for no key."""
+    """A key template; "" and None mean no key."""
 
     remedy: str = "Put it in quotes."
     given = str
@@ -224,7 +224,7 @@ class Tags(Kind):
 
 @dataclass(frozen=True)
 class Custom(Kind):
-    """A value with a reader of its own; `wire` types requests, and `out` answers where they differ."""
+    """A value with its own reader; `wire` is its type in requests, and `out` its type in answers if that differs."""
 
     reads: Callable[[Any, str], Any]
     wire: Any
@@ -251,7 +251,7 @@ class Custom(Kind):
 
 @dataclass(frozen=True)
 class Listed(Kind):
-    """A list of values of one kind; a value of the type `single` may stand without a list."""
+    """A list of values of one kind; a single value of type `single` may be given without a list."""
 
     item: Kind
     most: int
@@ -285,5 +285,5 @@ class Listed(Kind):
 
 
 def as_given(value: Any, at: str) -> Any:
-    """Read a value that another reader checks."""
+    """Return a value unread; another reader checks it."""
     return value

@@ -40,10 +40,10 @@ Document = Mapping[str, Any]  # fields by their names in the API
 
 @dataclass(frozen=True)
 class Object(Kind):
-    """A struct with a table of its own.
+    """A struct with its own table.
 
-    `short` lists what may stand for the whole: a value of a type, with the member that it gives; "" for `true`, which
-    gives none. `main` is the member that a bare value of an option gives. `what` names it where a field is unknown.
+    `short` lists abbreviations: the type of a value, and the member that it sets; "" for `true`, which sets none.
+    `main` is the member that a plain CLI value sets. `what` names the object in errors about unknown fields.
     """
 
     struct: type[Struct]
@@ -52,8 +52,8 @@ class Object(Kind):
     short: tuple[tuple[type, str], ...] = ()
     main: str = ""
     check: Callable[[Any, str], None] | None = None  # a rule across members
-    shows_all: bool = False  # whether members without a value are shown, as null
-    brief: bool = False  # whether members that have their defaults are not shown
+    shows_all: bool = False  # whether members without a value are written as null
+    brief: bool = False  # whether members with their default value are left out
     shown = dict[str, Any]
 
     @cached_property
@@ -89,26 +89,26 @@ AnyKind = Text | Name | Integer | Number | Flag | Duration | Moment | Choice | K
 
 @dataclass(frozen=True, eq=False)
 class Field:
-    """One field as users know it: the only place where it is declared."""
+    """The declaration of one field: the only place where users' view of it is defined."""
 
     kind: AnyKind
-    help: str  # one sentence for the API's description, the option's help, the SDK's keyword and the reference
-    name: str = ""  # in the API; the attribute's in camelCase unless given
+    help: str  # one sentence for the OpenAPI description, the CLI help, the SDK keyword and the reference
+    name: str = ""  # in the API; by default the attribute's name in camelCase
     example: Any = None
-    since: str = ""  # the version that brought it, if it was not there from the first one on
-    default: Any = None  # as stored, where the struct has none: what is stored says it always
-    flag: str | None = None  # the option of the CLI; the name with dashes unless given, "" for none
-    metavar: str = ""  # what the CLI calls its value; by its kind unless given
+    since: str = ""  # the version that added it, if not the first
+    default: Any = None  # in stored form, for a required attribute of the struct, which is always stored
+    flag: str | None = None  # the CLI option; by default the name with dashes, "" for none
+    metavar: str = ""  # the CLI's placeholder for its value; by default from its kind
     sdk: bool = True  # whether the SDK has a keyword for it
     merges: bool = False  # whether a patch changes it key by key
-    tells: str = ""  # what the kind of noun is called that is known by this field
+    tells: str = ""  # the name of the kind of object that has this field
 
 
 @dataclass(frozen=True, eq=False)
 class Group:
-    """Fields that make attributes together: `read` makes these of a document, `write` the fields of a whole struct.
+    """Fields that form attributes together: `read` turns a document into attributes, `write` a struct into fields.
 
-    A group without a reader is read apart, by the reader of the noun; without a writer it is written there, too.
+    A group without a reader, or without a writer, is read or written by the caller of the table.
     """
 
     read: Callable[[Document, str], dict[str, Any]] | None = None
@@ -116,12 +116,12 @@ class Group:
 
 
 class Row(Struct, frozen=True, kw_only=True):
-    """A field with what its struct says about it."""
+    """A field with the data of its struct."""
 
     name: str
     attribute: str
-    field: Any  # a Field, or a noun's own kind of it
-    default: Any  # as stored; NODEFAULT where it is required
+    field: Any  # a Field or a subclass
+    default: Any  # in stored form; NODEFAULT when it is required
     group: Group | None
 
     @property
@@ -135,25 +135,25 @@ class Row(Struct, frozen=True, kw_only=True):
 
     @property
     def keyword(self) -> str:
-        """Its name in Python."""
+        """The name in Python."""
         snake = "".join(f"_{c.lower()}" if c.isupper() else c for c in self.name)
         return f"{snake}_" if iskeyword(snake) else snake
 
     @property
     def is_spelled(self) -> bool:
-        """Whether the API spells its value otherwise than it is stored."""
+        """Return whether the API form of its value differs from the stored form."""
         kind = self.kind
         return type(kind).write is not Kind.write and not (isinstance(kind, Custom) and kind.writes is None)
 
     @property
     def flag(self) -> str:
-        """Its option, without dashes in front; empty for none."""
+        """The CLI option without leading dashes; empty for none."""
         given: str | None = self.field.flag
         return self.keyword.strip("_").replace("_", "-") if given is None else given
 
 
 class Rows:
-    """Fields in their order; `what` names the noun in refusals."""
+    """Fields in order; `what` names their object in errors."""
 
     def __init__(self, rows: Iterable[Row], what: str) -> None:
         self._by_name: dict[str, Row] = {}
@@ -166,25 +166,25 @@ class Rows:
 
     @property
     def usual(self) -> dict[str, Any]:
-        """The defaults in the API's spelling; None where there is none."""
+        """The defaults in API form; None for a field without a default."""
         raise NotImplementedError
 
     def where(self, says: Callable[[Any], Any]) -> tuple[str, ...]:
-        """Return the names of the fields of which `says` is true."""
+        """Return the names of the fields for which `says` is true."""
         return tuple(row.name for row in self.rows if says(row.field))
 
     def refuse_unknown(self, given: Document, at: str = "") -> None:
-        """Refuse a field that the noun does not have."""
+        """Refuse a field that does not exist."""
         if not self._by_name.keys() >= given.keys():
             refuse_unknown(given, self.names, self.what or at, f"{at}." if at else "")
 
     def keywords(self, fields: Document) -> dict[str, Any]:
-        """Return the same fields by their names in Python."""
+        """Return the same fields by their Python names."""
         return {self._by_name[name].keyword: value for name, value in fields.items()}
 
 
 class JoinedRows(Rows):
-    """The fields of several tables; one that more than one table has is that of the first."""
+    """The fields of several tables; the first table with a field provides it."""
 
     def __init__(self, tables: Iterable["Table"], what: str) -> None:
         self._tables = tuple(tables)
@@ -197,7 +197,7 @@ class JoinedRows(Rows):
 
 
 class Table(Rows):
-    """The fields of a struct; `rows` where it alone does not tell them: in another order, or with others' fields."""
+    """The fields of a struct; `rows` overrides them, for another order or for fields of other structs."""
 
     def __init__(self, struct: type[Struct], what: str, rows: Iterable[Row] | None = None) -> None:
         super().__init__(rows_of(struct) if rows is None else rows, what)
@@ -231,7 +231,7 @@ class Table(Rows):
         return {row.name: None if row.attribute in missing else {**apart, **written}.get(row.name) for row in self.rows}
 
     def read(self, given: Document, prefix: str = "") -> dict[str, Any]:
-        """Return the attributes that the given fields make; null stands for a field that is left out."""
+        """Return the attributes for the given fields; null means left out."""
         values: dict[str, Any] = {}
         for names, is_always, attribute, read in self._readers:
             if attribute:
@@ -243,7 +243,7 @@ class Table(Rows):
         return values
 
     def make(self, given: Document, at: str = "", remedy: str = "") -> Any:
-        """Return the struct that an object stands for; `at` is its place in the body, if it is a part of that."""
+        """Return the struct for an object; `at` is its path when it is part of a body."""
         self.refuse_unknown(given, at)
         for name in self._needed:
             if given.get(name) is None:
@@ -254,7 +254,7 @@ class Table(Rows):
         return self.struct(**{**self._usual, **self.read(given, f"{at}." if at else "")})
 
     def write(self, value: Struct, apart: Mapping[str, Document] | None = None) -> dict[str, Any]:
-        """Return every field in the API's spelling; `apart` has those of groups without a writer, by attribute."""
+        """Return every field in API form; `apart` has the fields of groups without a writer, by attribute."""
         written = dict(zip(self.names, self._values(value), strict=True))
         for name, writer, none in self._writers:
             part = written[name]
@@ -269,12 +269,12 @@ class Table(Rows):
         return written
 
     def written(self, value: Struct, apart: Mapping[str, Document] | None = None) -> dict[str, Any]:
-        """Return the fields that differ from their defaults, in the API's spelling."""
+        """Return the fields that differ from their defaults, in API form."""
         return {name: part for name, part in self.write(value, apart).items() if part != self.usual[name]}
 
 
 def _reader(group: Group | Row, rows: tuple[Row, ...]) -> tuple[tuple[str, ...], bool, str, Any]:
-    """Return the fields that one reader reads, whether it is always asked, and the attribute it makes if it is one."""
+    """Return the fields of one reader, whether it always runs, and the attribute that it sets if it is just one."""
     names = tuple(row.name for row in rows)
     if isinstance(group, Row):
         return names, False, group.attribute, group.kind.read
@@ -282,14 +282,14 @@ def _reader(group: Group | Row, rows: tuple[Row, ...]) -> tuple[tuple[str, ...],
 
 
 def _writer(row: Row) -> Callable[[Any], Any] | None:
-    """Return how a field is written; None if it is stored as it is written, or written by its group."""
+    """Return the writer of a field; None when the stored form is the API form, or its group writes it."""
     if row.group is not None or not row.is_spelled:
         return None
     return row.kind.writes if isinstance(row.kind, Custom) else row.kind.write
 
 
 def _values(attributes: list[str]) -> Callable[[Any], Iterable[Any]]:
-    """Return a function that gives the values of attributes; one call for all of them is faster than one for each."""
+    """Return a function that gets all attributes in one call, which is faster than one call for each."""
     if not attributes:
         return lambda value: ()
     get = attrgetter(*attributes)

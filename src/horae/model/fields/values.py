@@ -1,4 +1,4 @@
-"""Single values of a definition: each reader returns what is stored or refuses with what, where and a remedy."""
+"""Readers of single values in a definition: each returns the stored form or raises BadInput with the path and a remedy."""
 
 import math
 import re
@@ -18,17 +18,17 @@ TAG = re.compile(r"[A-Za-z0-9][A-Za-z0-9._/-]{0,62}")
 MOST_TAGS = 32
 MOST_TAG = 256
 MOST_TEMPLATE = 1024
-KNOWN = frozenset({"params", "job", "tags"})  # what the template of a key may speak of
-# Without tabs and line breaks, and without marks of direction, which texts in Hebrew and Arabic need.
+KNOWN = frozenset({"params", "job", "tags"})  # names that a key template may use
+# Tabs, line breaks, and the direction marks that Hebrew and Arabic need are allowed.
 _CONTROL = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
 
 
-# Words of others for fields that are spelled otherwise here.
+# Names that other schedulers use, and ours.
 INSTEAD = {"deadline": "within", "sla": "within"}
 
 
 def refuse_unknown(given: Mapping[Any, Any], known: Iterable[str], what: str, prefix: str = "") -> None:
-    """Refuse a field that is not known, with the nearest one that is."""
+    """Refuse an unknown field, and suggest the nearest known one."""
     names = tuple(dict.fromkeys(known))
     for name in given:
         if name in names:
@@ -52,7 +52,7 @@ def an_object(value: Any, field: str, remedy: str) -> dict[str, Any]:
 
 
 def shallow(value: Any, field: str) -> None:
-    """Refuse what is nested so deep that reading it would be a danger."""
+    """Refuse a value that is nested too deeply to be read safely."""
     level = [value]
     for _ in range(MAX_DEPTH):
         level = [
@@ -75,7 +75,7 @@ def a_list(value: Any, field: str, remedy: str, most: int) -> list[Any]:
 
 
 def a_text(value: Any, field: str, *, most: int, least: int = 0) -> str:
-    """A text without control characters other than tabs and line breaks."""
+    """Read a text without control characters other than tabs and line breaks."""
     if not isinstance(value, str):
         raise BadInput(f"{field} is {kind_of(value)}, not a text.", "Put it in quotes.", field=field)
     if len(value) < least:
@@ -88,7 +88,7 @@ def a_text(value: Any, field: str, *, most: int, least: int = 0) -> str:
 
 
 def a_name(value: Any, field: str, pattern: "re.Pattern[str]") -> str:
-    """A name of a job or queue."""
+    """Read the name of a job or queue."""
     text = a_text(value, field, most=1000, least=1)
     if not pattern.fullmatch(text):
         shown = text if len(text) <= 60 else text[:57] + "..."
@@ -100,7 +100,7 @@ def a_name(value: Any, field: str, pattern: "re.Pattern[str]") -> str:
 
 
 def a_key(value: Any, field: str) -> str:
-    """A template of a key."""
+    """Read a key template."""
     text = a_text(value, field, most=MOST_TEMPLATE, least=1)
     compile_template(text, field, KNOWN)
     return text
@@ -150,7 +150,7 @@ def one_of(value: Any, field: str, choices: Iterable[str]) -> str:
 
 
 def tags(value: Any, field: str = "tags") -> dict[str, str]:
-    """Tags as a list of names, or as an object of names and values."""
+    """Read tags, as a list of names or as an object of names and values."""
     remedy = 'Write ["nightly"] or {"team": "data"}.'
     if isinstance(value, list):
         value = {a_text(tag, f"{field}[{i}]", most=64, least=1): "" for i, tag in enumerate(value)}
@@ -165,7 +165,7 @@ def tags(value: Any, field: str = "tags") -> dict[str, str]:
 
 
 def kind_of(value: Any) -> str:
-    """What JSON calls a value, with its article."""
+    """Return the JSON type of a value, with its article."""
     if value is None:
         return "null"
     if isinstance(value, bool):

@@ -1,4 +1,4 @@
-"""Nouns whose fields depend on their kind: a tagged struct with a table for each, and the fields of all together."""
+"""Tables of objects whose fields depend on their kind: a tagged struct with a table for each kind."""
 
 from collections import Counter
 from collections.abc import Container
@@ -13,15 +13,15 @@ from horae.model.fields.kinds import Choice
 from horae.model.fields.table import Field, Row, Rows, Table, rows_of
 from horae.model.fields.values import an_object, one_of
 
-FEW = 3  # kinds that are named in the help of a field that others do not have
-_FIELD = "kind"  # the tag of the structs, and what requests call it
+FEW = 3  # the help of a field names its kinds when there are at most this many
+_FIELD = "kind"  # the tag of the structs, and its name in requests
 
 
 class Variants(Rows):
-    """The tables of a union of structs, by their kinds; `head` declares what requests say as well, such as the name.
+    """The tables of a union of structs, by kind; `head` declares fields that all requests have, such as the name.
 
-    The fields are those of all kinds together, each with the help of every kind that has it; in requests, fields of
-    one name have one form. `help` is that of the kind itself, `remedy` shows a whole document.
+    The rows are the fields of all kinds, each with the help texts of its kinds. Fields of the same name have the same
+    type in requests. `help` describes the field `kind`; `remedy` shows a whole document.
     """
 
     def __init__(self, union: Any, what: str, help: str, remedy: str, head: type[Struct] | None = None) -> None:
@@ -36,12 +36,12 @@ class Variants(Rows):
 
     @property
     def usual(self) -> dict[str, Any]:
-        """The defaults in the API's spelling, of fields for which all kinds have the same."""
+        """The defaults in API form, of fields with the same default in all kinds."""
         of = {row.name: [t.usual[row.name] for t in self.tables.values() if row.name in t.usual] for row in self.rows}
         return {name: values[0] for name, values in of.items() if values and all(one == values[0] for one in values)}
 
     def read(self, body: Any) -> Any:
-        """Return the struct that a body stands for, or refuse it; null stands for a field that is left out."""
+        """Return the struct for a body, or raise BadInput; null means left out."""
         given = {n: value for n, value in an_object(body, "body", self.remedy).items() if value is not None}
         if _FIELD not in given:
             raise BadInput(f"{self.what} needs a kind.", f"It is one of: {', '.join(self.tables)}.", field=_FIELD)
@@ -55,13 +55,13 @@ class Variants(Rows):
         return {_FIELD: kind, **self.tables[kind].write(value)}
 
     def kind_of(self, given: Container[str]) -> dict[str, Any]:
-        """Return the kind that has a field that no other has, as a document says it; nothing if none is given."""
+        """Return the kind, as part of a document, when a given field belongs to one kind only; else nothing."""
         fields = [(kind, name) for kind, table in self.tables.items() for name in table.names if name in given]
         kinds = Counter(name for _, name in fields)
         return next(({_FIELD: kind} for kind, name in fields if kinds[name] == 1), {})
 
     def own(self, kind: str) -> list[Row]:
-        """Return the fields that a kind has and not all others have."""
+        """Return the fields of a kind that not all kinds have."""
         shared = {row.name for row in self.shared}
         return [row for row in self.tables[kind].rows if row.name not in shared]
 
@@ -72,11 +72,11 @@ class Variants(Rows):
         return [row for row in tables[0].rows if all(row.name in table.names for table in tables)]
 
     def about(self, kind: str) -> str:
-        """Return what a kind is for."""
+        """Return the description of a kind."""
         return getdoc(self.structs[kind]) or ""
 
     def _merged(self, name: str, what: str) -> Row:
-        """Return the field of all kinds that have it."""
+        """Return one row for the field of this name in all kinds."""
         having = {kind: row for kind, table in self.tables.items() for row in table.rows if row.name == name}
         rows = list(having.values())
         if any(row.kind.given != rows[0].kind.given for row in rows):

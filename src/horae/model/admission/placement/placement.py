@@ -60,8 +60,9 @@ PLAIN = Cost()  # one slot and nothing else
 
 
 class Preference(Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """A label that an execution waits for, for a limited time. The heavier of two preferences wins when no worker has
-    both.
+    """A label that an execution waits for, for a limited time.
+
+    The heavier of two preferences wins when no worker has both.
     """
 
     label: Annotated[str, Field(_LABEL, "A label that workers carry.")]

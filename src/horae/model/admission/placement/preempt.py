@@ -128,8 +128,9 @@ def choose_victims(
 
 
 def _place(waiter: Waiter, rooms: Sequence[_Room]) -> list[Candidate] | None:
-    """Give one item a place: a free one, or the cheapest by preemption. Return the victims, or None when there is no
-    place.
+    """Give one item a place: a free one, or the cheapest by preemption.
+
+    Return the victims, or None when there is no place.
     """
     for room in rooms:
         if room.fits(waiter.cost):

@@ -17,8 +17,9 @@ REST: Micros = 60 * SECOND  # pause before another reservation for a lane that d
 
 
 class Reservation(Struct, frozen=True, kw_only=True):
-    """A session that claims from one lane only. A reservation that was given up stays until its rest is over, without
-    effect.
+    """A session that claims from one lane only.
+
+    A reservation that was given up stays until its rest is over, without effect.
     """
 
     lane: int

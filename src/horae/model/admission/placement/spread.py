@@ -20,10 +20,10 @@ class SpreadWorker(Struct, frozen=True):
 
 
 def bounds(count: int, holders: Iterable[SpreadWorker]) -> dict[UUID, int]:
-    """Return how many of `count` more executions each worker may get: up to the level at which all with room have the
-    same.
+    """Return how many of `count` more executions each worker may get.
 
-    Workers that are full, or already above that level, are left out: their executions stay.
+    Workers are filled up to the level at which all that have room have the same number. Workers that are full, or
+    already above that level, are left out: their executions stay.
     """
     room = sorted((holder for holder in holders if holder.running < holder.slots), key=lambda h: h.own, reverse=True)
     total = count + sum(holder.own for holder in room)
