@@ -41,8 +41,7 @@ def ranked(due_at: Instant, lead: int, deadline: Instant | None = None) -> int:
 
 
 class RankLeads:
-    """The leads of executions that the store creates, from the policies of queues and the expected durations of jobs.
-    """
+    """The leads of executions that the store creates, from queue policies and expected durations of jobs."""
 
     def __init__(self, policy: Callable[[int], Policy], expected: Callable[[UUID], Micros] = lambda job: 0) -> None:
         self.policy, self.expected = policy, expected

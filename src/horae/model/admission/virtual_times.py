@@ -104,8 +104,9 @@ class VirtualTimes(Generic[K]):
         return None
 
     def _forget(self) -> None:
-        """Forget half of the remembered shares without work, least virtual time first: those lose least by starting
-        anew.
+        """Forget idle shares until half of MOST_IDLE are left.
+
+        The shares with the most service stay: they would gain most from starting anew.
         """
         idle = sorted((had, i, share) for i, (share, had) in enumerate(self._had.items()) if share not in self._busy)
         for _, _, share in idle[: -MOST_IDLE // 2]:

@@ -1,4 +1,4 @@
-"""Kinds of values: reading a field's value from JSON, writing it back, and its types in requests, answers and the SDK."""
+"""Kinds of values: the JSON reader and writer of a field, and its types in requests, answers and the SDK."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable

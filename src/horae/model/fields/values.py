@@ -1,4 +1,4 @@
-"""Readers of single values in a definition: each returns the stored form or raises BadInput with the path and a remedy."""
+"""Readers of single values in a definition: each returns the stored form or raises BadInput with path and remedy."""
 
 import math
 import re

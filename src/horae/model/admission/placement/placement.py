@@ -99,8 +99,9 @@ class Requirements(Struct, frozen=True, kw_only=True):
 
     @property
     def is_passing(self) -> bool:
-        """Return whether executions leave this lane by themselves: an affinity is to be looked up, or a preference
-        expires.
+        """Return whether executions leave this lane by themselves.
+
+        They do when an affinity is still to be looked up, or when a preference expires.
         """
         return bool(self.prefers) or self.affinity is not None
 

@@ -63,9 +63,7 @@ def choose(
     taken: Iterable[Reservation],
     now: Instant,
 ) -> list[Reservation]:
-    """Reserve a worker for each lane whose head was skipped for too long: the least loaded worker without a
-    reservation.
-    """
+    """Reserve the least loaded free worker for each lane whose head was skipped for too long."""
     lanes = {one.lane for one in taken}
     sessions = {one.session for one in taken if one.binds}
     made = []
