@@ -1,4 +1,4 @@
-"""A small API to run commands against: routes answer with documents, and every request is remembered."""
+"""A small API to run commands against: routes answer with documents, and every request is recorded."""
 
 import re
 from collections.abc import Callable, Mapping
@@ -20,7 +20,7 @@ Handler = Callable[..., Any]
 
 
 class Request:
-    """What a command asked for."""
+    """A request that a command sent."""
 
     def __init__(self, call: ApiRequest) -> None:
         parts = urlsplit(call.path)
@@ -72,7 +72,7 @@ class FakeApi:
 
 
 class Applying(FakeApi):
-    """Answers `POST /apply`; keeps what was applied by kind and name."""
+    """A fake API that answers `POST /apply` and stores the applied documents by kind and name."""
 
     def __init__(self) -> None:
         self.kept: dict[tuple[str, str], dict[str, Any]] = {}
@@ -98,7 +98,7 @@ def problem(status: int, slug: str, detail: str, remedy: str = "", **fields: Any
 
 
 def run(api: FakeApi | None, *args: str, input: str | None = None, env: dict[str, str] | None = None) -> Result:
-    """Run a command line; what it raises beyond an exit is the test's failure."""
+    """Run a command line; raise its exceptions, except for an exit."""
     world = CliOverrides(api, virtual_env(1, QuickClock()))
     result = CliRunner().invoke(cli, list(args), obj=world, input=input, env=env)
     if result.exception and not isinstance(result.exception, SystemExit):

@@ -13,7 +13,7 @@ jobs:
 """
 
 
-def test_jobs_are_created_changed_or_left(tmp_path):
+def test_jobs_are_created_changed_or_unchanged(tmp_path):
     path, api = tmp_path / "jobs.yaml", Applying()
     path.write_text(JOBS)
 
@@ -55,7 +55,7 @@ def test_a_dry_run_says_that_nothing_was_written(tmp_path):
     (tmp_path / "jobs.yaml").write_text(JOBS)
     api = Applying()
     said = run(api, "apply", "-f", str(tmp_path / "jobs.yaml"), "--dry-run").stdout
-    assert said.endswith("Nothing was written: this is what would be done.\n")
+    assert said.endswith("Nothing was written: these changes would be made.\n")
     assert api.requests[0].query == {"dryRun": "true"}
 
 
@@ -68,7 +68,7 @@ def test_a_dry_run_says_that_nothing_was_written(tmp_path):
         "---\nname: a\ncommand: x\n---\n",
     ],
 )
-def test_a_file_may_hold_one_a_list_or_documents(text):
+def test_a_file_may_contain_one_job_a_list_or_several_documents(text):
     api = Applying()
     assert run(api, "apply", "-f", "-", input=text).exit_code == 0
     assert list(api.kept) == [("job", "a")]
@@ -91,6 +91,6 @@ def test_a_bad_file_changes_nothing(text, said):
     assert api.requests == []
 
 
-def test_nothing_to_apply_and_no_such_file():
+def test_an_empty_command_and_a_missing_file_are_refused():
     assert run(Applying(), "apply").exit_code == 2
     assert "cannot be read" in run(Applying(), "apply", "-f", "gone.yaml").stderr

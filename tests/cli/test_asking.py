@@ -1,4 +1,4 @@
-"""Commands that ask a person, run where nobody can answer."""
+"""Commands that ask a question, run without a terminal."""
 
 from pathlib import Path
 
@@ -29,7 +29,7 @@ ASKING = {
     "users create": (("ada", "--role", "editor"), "--password-stdin"),
     "users password": (("ada",), "--password-stdin"),
 }
-ANSWERS = {"yes", "confirm", "from_input"}  # parameters that answer beforehand
+ANSWERS = {"yes", "confirm", "from_input"}  # parameters that answer in advance
 
 
 def test_every_command_that_asks_is_tried_here():
@@ -38,7 +38,7 @@ def test_every_command_that_asks_is_tried_here():
 
 
 @pytest.mark.parametrize("command", ASKING)
-def test_where_nobody_answers_the_option_to_use_is_named_and_nothing_is_done(command, tmp_path, monkeypatch):
+def test_without_an_answer_the_option_to_use_is_named_and_nothing_is_done(command, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     given, option = ASKING[command]
     if command.startswith("db"):
@@ -49,18 +49,18 @@ def test_where_nobody_answers_the_option_to_use_is_named_and_nothing_is_done(com
     refused = run(api, *command.split(), *given)
 
     assert refused.exit_code == 2
-    assert f"Give {option} to answer beforehand." in refused.stderr
+    assert f"Give {option} to answer in advance." in refused.stderr
     assert "Aborted" not in refused.stderr
     assert {request.method for request in api.requests} <= {"GET"}
 
 
 def test_a_closed_input_is_refused_in_the_same_way(monkeypatch):
     monkeypatch.setattr("sys.stdin", None)
-    with pytest.raises(BadInput, match="Give --yes to answer beforehand"):
+    with pytest.raises(BadInput, match="Give --yes to answer in advance"):
         confirm("Go on?")
 
 
-def test_an_answer_may_still_come_through_a_pipe():
+def test_an_answer_may_come_through_a_pipe():
     api = FakeApi({**API, "DELETE /jobs/daily": {**JOB, "state": "deleted"}})
 
     assert run(api, "jobs", "delete", "--tag", "demo", input="y\n").exit_code == 0

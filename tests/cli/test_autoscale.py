@@ -1,4 +1,4 @@
-"""`horae workers autoscale`: what it says, what it starts, and what it refuses."""
+"""`horae workers autoscale`: output, started workers and refused options."""
 
 import os
 import signal
@@ -15,7 +15,7 @@ SIGNALS = {
 ROUTE = "GET /autoscale/queues/{queue}"
 
 
-def test_a_dry_run_says_what_would_be_done():
+def test_a_dry_run_shows_the_change_and_makes_none():
     api = FakeApi({ROUTE: SIGNALS})
     said = run(
         api, "workers", "autoscale", "--queue", "gpu", "--target-wait", "2s", "--slots", "4", "--dry-run", "--once"
@@ -38,7 +38,7 @@ def test_commands_start_and_drain_workers_elsewhere(tmp_path):
     api.routes[ROUTE] = {**SIGNALS, "workers": 9, "desiredWorkers": 0}
     assert run(api, "workers", "autoscale", "--max", "5", "--min", "1", *ways).exit_code == 0
     assert (tmp_path / "up").read_text() == "2 5 3\n"
-    assert (tmp_path / "down").read_text() == "9 5 4\n"  # what is beyond --max does not wait for the cooldown
+    assert (tmp_path / "down").read_text() == "9 5 4\n"  # workers beyond --max are drained without a cooldown
 
 
 def test_processes_are_started_and_drained_with_it(tmp_path):
@@ -51,7 +51,7 @@ def test_processes_are_started_and_drained_with_it(tmp_path):
     )
 
     def as_it_goes(request):
-        """Much is queued until three are up, then nothing until they are gone; then it is told to stop."""
+        """Report a backlog until three workers are up, then none; stop the command when all three have drained."""
         drained = len(list(tmp_path.glob("*.drained")))
         if drained == 3:
             os.kill(os.getpid(), signal.SIGTERM)
@@ -68,13 +68,13 @@ def test_processes_are_started_and_drained_with_it(tmp_path):
 @pytest.mark.parametrize(
     ("options", "words"),
     [
-        ((), "not clear how workers are started"),
-        (("--up", "more"), "not clear how"),
+        ((), "no command to start and drain workers"),
+        (("--up", "more"), "no command to start"),
         (("--min", "3", "--max", "2", "--", "horae", "worker"), "--min 3 is more than --max 2"),
         (("--every", "soon", "--dry-run"), "soon"),
     ],
 )
-def test_what_contradicts_itself_is_refused(options, words):
+def test_contradicting_options_are_refused(options, words):
     said = run(FakeApi({ROUTE: SIGNALS}), "workers", "autoscale", "--once", *options)
 
     assert said.exit_code != 0

@@ -1,4 +1,4 @@
-"""`horae backfills` and `horae audit fires`: what they ask, what they say, and their exit codes."""
+"""`horae backfills` and `horae audit fires`: their requests, output and exit codes."""
 
 import json
 
@@ -34,7 +34,7 @@ AUDIT = {
 }  # fmt: skip
 
 
-def test_a_dry_run_says_how_many_and_the_first_and_last():
+def test_a_dry_run_shows_the_number_of_fires_and_the_first_and_last():
     api = FakeApi({"POST /backfills": PLAN})
     result = run(api, "backfills", "create", "report", *BETWEEN, "--dry-run", "--max-concurrent", "4")
 
@@ -46,7 +46,7 @@ def test_a_dry_run_says_how_many_and_the_first_and_last():
     assert json.loads(run(api, "backfills", "create", "report", *BETWEEN, "--dry-run", "-o", "json").stdout) == PLAN
 
 
-def test_a_backfill_is_begun_with_what_was_given():
+def test_a_backfill_starts_with_the_given_options():
     api = FakeApi({"POST /backfills": BACKFILL})
     result = run(
         api, "backfills", "create", "report", *BETWEEN, "--trigger", "nightly", "--force", "--newest-first",
@@ -63,7 +63,7 @@ def test_a_backfill_is_begun_with_what_was_given():
 @pytest.mark.parametrize(
     ("final", "code"), [(DONE, 0), ({**DONE, "failed": 2}, 1), ({**DONE, "state": "cancelled"}, 1)]
 )
-def test_waiting_ends_with_the_exit_code_it_earns(final, code):
+def test_the_exit_code_after_waiting_depends_on_the_outcome(final, code):
     answers = iter([BACKFILL, BACKFILL, final])
     api = FakeApi({"POST /backfills": BACKFILL, "GET /backfills/b1": lambda request: next(answers)})
     result = run(api, "backfills", "create", "report", *BETWEEN, "--wait")
@@ -117,5 +117,5 @@ def test_an_audit_that_finds_something_exits_with_1_and_names_it():
 
     assert result.exit_code == 1
     assert result.stdout.splitlines()[-2].split() == ["uncovered", "schedule", "250", BETWEEN[1]]
-    assert "249 more are not named." in result.stdout
+    assert "249 more are not listed." in result.stdout
     assert run(api, "audit", "fires", "report", *BETWEEN, "-o", "json").exit_code == 1

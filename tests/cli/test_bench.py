@@ -1,4 +1,4 @@
-"""`horae bench`: real processes on a small scale, and stores that it refuses."""
+"""`horae bench`: real processes at a small scale, and refused stores."""
 
 import os
 import signal
@@ -16,7 +16,7 @@ SMALL = ("--executions", "300", "--samples", "3")
 
 @pytest.fixture
 def folder(tmp_path):
-    """The folder for temporary files; empty again when a measurement has ended."""
+    """Return the folder for temporary files; check that it is empty after a measurement."""
     yield tmp_path
     assert list(tmp_path.iterdir()) == []
 
@@ -35,7 +35,7 @@ def bench(folder, *arguments):
     return process.returncode, shown, said
 
 
-def test_it_measures_a_server_and_a_worker_and_leaves_nothing(folder):
+def test_it_measures_a_server_and_a_worker_and_leaves_no_files(folder):
     code, shown, said = bench(folder, *SMALL, "-o", "json")
 
     assert code == 0, said
@@ -52,13 +52,15 @@ def test_an_empty_database_is_measured_once_and_refused_when_it_is_in_use(folder
 
     code, _, said = bench(folder, *SMALL, "--store", postgres_url)
     assert code == 2
-    assert "holds tables of Horae" in said
+    assert "contains tables of Horae" in said
     assert "Name an empty database." in said
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_its_processes_end_with_it(folder, number):
-    usual = signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell's background ignores it, to be inherited
+    usual = signal.signal(
+        signal.SIGINT, signal.default_int_handler
+    )  # background processes of a shell inherit an ignored SIGINT
     process = begin(folder, "--executions", "3000000")
     signal.signal(signal.SIGINT, usual)
     try:

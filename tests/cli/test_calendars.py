@@ -43,7 +43,7 @@ def test_set_by_options(options, body):
     assert api.requests[0].body == body
 
 
-def test_set_from_a_file_if_nobody_changed_it(tmp_path):
+def test_set_from_a_file_with_an_expected_version(tmp_path):
     path = tmp_path / "work.yaml"
     path.write_text("dates: [2026-12-24, 12-25]\ntimezone: Europe/Paris\n")
     api = FakeApi({"PUT /calendars/work": WORK})
@@ -52,12 +52,12 @@ def test_set_from_a_file_if_nobody_changed_it(tmp_path):
     assert api.requests[0].headers["if-match"] == '"1"'
 
 
-def test_set_needs_to_know_when(tmp_path):
+def test_set_requires_opening_times(tmp_path):
     assert run(FakeApi({}), "calendars", "set", "work").exit_code == 2
     path = tmp_path / "work.yaml"
     path.write_text("hours: 09:00-17:00\n")
     both = run(FakeApi({}), "calendars", "set", "work", "-f", str(path), "--country", "FR")
-    assert (both.exit_code, "cannot both say when" in both.stderr) == (2, True)
+    assert (both.exit_code, "cannot both give the times" in both.stderr) == (2, True)
     path.write_text("[]\n")
     assert "does not define one calendar" in run(FakeApi({}), "calendars", "set", "work", "-f", str(path)).stderr
 
@@ -87,7 +87,7 @@ jobs:
 """
 
 
-def test_apply_tells_of_calendars_first(tmp_path):
+def test_apply_lists_calendars_first(tmp_path):
     path, api = tmp_path / "all.yaml", Applying()
     path.write_text(BOTH)
     assert run(api, "apply", "-f", str(path)).stdout == (
@@ -100,7 +100,7 @@ def test_apply_tells_of_calendars_first(tmp_path):
     ]  # fmt: skip
 
 
-def test_apply_takes_a_file_of_calendars_alone(tmp_path):
+def test_apply_accepts_a_file_with_calendars_only(tmp_path):
     path = tmp_path / "calendars.yaml"
     path.write_text("calendars: [{name: a, hours: '09:00-17:00'}]")
     assert run(Applying(), "apply", "-f", str(path)).stdout == "created    calendar a\n"

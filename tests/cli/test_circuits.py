@@ -1,4 +1,4 @@
-"""`horae circuits`, and the option that gives a job one."""
+"""`horae circuits`, and the option for a job's circuit breaker."""
 
 import json
 
@@ -13,7 +13,7 @@ CHANGE = {"key": None, "at": "2027-01-15T07:59:00Z", "state": "open", "forced": 
 OF_JOB = {"jobId": "j1", "job": "pay", "definition": {}, "circuits": [OPEN], "changes": [CHANGE]}
 
 
-def test_circuits_are_listed_and_shown_with_what_they_went_through():
+def test_circuits_are_listed_and_shown_with_their_changes():
     api = FakeApi({"GET /circuits": page(OPEN), "GET /jobs/pay/circuit": OF_JOB})
     row = run(api, "circuits", "list").stdout.splitlines()[1]
     assert row.split() == ["pay", "open", "(by", "hand)", "1m", "ago", "in", "30m", "3/4", "7", "key:1", "down"]
@@ -25,7 +25,7 @@ def test_circuits_are_listed_and_shown_with_what_they_went_through():
     assert empty.stdout == "All circuits are closed.\n"
 
 
-def test_they_are_overridden_with_a_reason():
+def test_circuits_are_overridden_with_a_reason():
     api = FakeApi({"POST /jobs/pay/circuit/{what}": OPEN})
     said = run(api, "circuits", "open", "pay", "--for", "30m", "--reason", "down").stdout
     assert said == "The circuit of pay is open by hand until 2027-01-15T08:30:00Z; 7 waiting.\n"
@@ -38,7 +38,7 @@ def test_they_are_overridden_with_a_reason():
     ]
 
 
-def test_a_job_gets_one_by_a_percentage_or_an_object():
+def test_a_circuit_breaker_is_given_as_a_percentage_or_an_object():
     api = FakeApi({"POST /jobs": {"jobId": "j1", "name": "pay", "version": 1, "status": "idle"}})
     run(api, "jobs", "create", "pay", "--command", "true", "--circuit", "20%")
     run(api, "jobs", "create", "pay", "--command", "true", "--circuit", '{"minimum": 5}')

@@ -22,7 +22,7 @@ def _elsewhere(tmp_path, monkeypatch):
         monkeypatch.delenv(name, raising=False)
 
 
-def test_upgrade_makes_a_store_and_version_tells():
+def test_upgrade_creates_a_store_and_version_shows_its_revision():
     assert run(None, "db", "version").exit_code == 3
     assert not Path("horae.db").exists()
     assert "from nothing to 0001" in run(None, "db", "upgrade").stdout
@@ -45,16 +45,16 @@ def test_a_store_is_backed_up_and_restored():
     assert run(None, "db", "version", "--data", "elsewhere").exit_code == 0
 
 
-def test_replacing_a_store_is_asked_for():
+def test_replacing_a_store_needs_a_confirmation():
     run(None, "db", "upgrade")
     run(None, "db", "backup", "horae.backup")
     refused = run(None, "db", "restore", "horae.backup", "--replace", input="n\n")
     assert refused.exit_code == 1
-    assert "is replaced by horae.backup" in refused.stderr
+    assert "by horae.backup?" in refused.stderr
     assert run(None, "db", "restore", "horae.backup", "--replace", "--yes").exit_code == 0
 
 
-def test_what_is_no_backup_is_refused():
+def test_a_file_that_is_no_backup_is_refused():
     Path("notes.txt").write_text("hello")
     assert run(None, "db", "restore", "notes.txt").exit_code == 2
     assert run(None, "db", "restore", "gone").exit_code == 3
@@ -64,18 +64,18 @@ def test_everything_moves_to_postgresql(postgres_url):
     run(None, "db", "upgrade")
     moved = run(None, "db", "migrate", "--from", "sqlite:///horae.db", "--to", postgres_url)
     assert moved.exit_code == 0, moved.stderr
-    assert "both stores hold the same" in moved.stdout
+    assert "both stores have the same content" in moved.stdout
     assert "namespaces" in moved.stdout
 
 
-def test_the_store_of_the_settings_is_filled_when_no_other_is_named(postgres_url):
+def test_migrate_fills_the_store_of_the_settings_by_default(postgres_url):
     run(None, "db", "upgrade")
     moved = run(None, "db", "migrate", "--from", "sqlite:///horae.db", env={"HORAE_STORE": postgres_url})
-    assert "both stores hold the same" in moved.stdout
+    assert "both stores have the same content" in moved.stdout
     assert run(None, "db", "migrate", "--from", "sqlite:///horae.db").exit_code == 2
 
 
-def test_moving_from_nowhere_makes_nothing(tmp_path):
+def test_migrating_from_a_missing_store_creates_no_store(tmp_path):
     assert run(None, "db", "migrate", "--from", "sqlite:///gone.db", "--to", "sqlite:///new.db").exit_code == 3
     assert list(tmp_path.iterdir()) == []
 

@@ -1,4 +1,4 @@
-"""`horae jobs` about dependencies."""
+"""Dependencies in `horae jobs`."""
 
 from tests.cli.fake_api import FakeApi, run
 
@@ -19,7 +19,7 @@ TOLD = {
 }
 
 
-def test_conditions_and_patience_are_options():
+def test_conditions_and_timeouts_are_options():
     api = FakeApi({"POST /jobs": JOB})
     run(
         api, "jobs", "create", "report", "--command", "true", "--depends-on", "extract", "--depends-on",
@@ -30,7 +30,7 @@ def test_conditions_and_patience_are_options():
     assert (body["dependencyTimeout"], body["onDependencyTimeout"]) == ("6h", "skip")
 
 
-def test_a_trigger_may_wait_tell_nobody_and_be_about_some_data():
+def test_a_trigger_may_wait_for_dependencies_not_propagate_and_name_an_interval():
     answer = {"executionId": "e1", "status": "waiting", "deduplicated": False, "note": 'It waits for "extract".'}
     api = FakeApi({"POST /jobs/report/trigger": answer, "GET /executions/e1": answer})
     result = run(

@@ -1,4 +1,4 @@
-"""`horae doctor`: what it looks at and how it judges."""
+"""`horae doctor`: its checks and their results."""
 
 import asyncio
 import base64
@@ -60,7 +60,7 @@ def test_servers_without_the_master_key_are_found():
     assert "HORAE_SECRET_KEY_FILE" in said.stdout
 
 
-def test_a_clock_that_jumped_is_told_and_can_be_accepted():
+def test_a_clock_jump_is_reported_and_can_be_accepted():
     jumped = CLOCK | {"trusted": False, "jumpSeconds": 90000.0}
     told = {
         "GET /healthz": answer(), "GET /readyz": HEALTH, "GET /store": STORE, "GET /workers": page(),
@@ -134,7 +134,7 @@ def test_a_healthy_server():
     assert "Nothing is wrong." in table
 
 
-def test_no_server_is_a_failure_that_says_what_to_do():
+def test_a_missing_server_is_a_failure_with_a_remedy():
     class Silent(FakeApi):
         async def send(self, call):
             raise Unanswered("connection refused", sent=False)
@@ -173,7 +173,7 @@ def test_no_server_is_a_failure_that_says_what_to_do():
         ({"GET /healthz": answer("Fri, 15 Jan 2027 09:00:00 GMT")}, {"clock": "fail"}),
     ],
 )
-def test_what_is_wrong_with_a_server_is_seen(route, said):
+def test_problems_of_a_server_are_found(route, said):
     routes = {
         "GET /healthz": answer(), "GET /readyz": HEALTH, "GET /store": STORE, "GET /workers": page(),
         "GET /executions": page(), "GET /servers": page(),
@@ -196,7 +196,7 @@ def test_this_machine(monkeypatch):
     assert found["sqlite library"].state in ("ok", "warn")
 
 
-def test_offline_without_a_store_makes_none():
+def test_offline_without_a_store_creates_none():
     result = run(None, "doctor", "--offline", "-o", "json")
     assert checks(result)["store"] == "warn"
     assert list(Path().iterdir()) == []
@@ -215,18 +215,18 @@ SEALED = {"opened": 2, "unopened": 0, "canSeal": True, "problem": None, "remedy"
     ("sealed", "state", "said"),
     [
         (SEALED, "ok", "all of 2"),
-        (SEALED | {"opened": 0}, "ok", "nothing is sealed"),
+        (SEALED | {"opened": 0}, "ok", "no sealed values"),
         (SEALED | {"unopened": 3, "missingKeys": ["k1"]}, "fail", "3 sealed values do not open; missing: k1"),
         (SEALED | {"opened": 0, "canSeal": False, "problem": "There is no master key."}, "warn", "no master key"),
         (SEALED | {"canSeal": False, "problem": "Another key.", "missingKeys": ["k1"]}, "fail", "Another key"),
     ],
 )
-def test_whether_the_master_key_opens_what_is_sealed(sealed, state, said):
+def test_the_master_key_is_checked_against_sealed_values(sealed, state, said):
     [found] = [check for check in told_checks(STORE | {"sealed": sealed}) if check.name == "master key"]
     assert (found.state, said in found.detail) == (state, True)
 
 
-def test_offline_it_looks_with_the_key_that_the_settings_name(tmp_path, monkeypatch):
+def test_offline_checks_use_the_master_key_of_the_settings(tmp_path, monkeypatch):
     async def seal() -> None:
         node = await ServerNode.open(system_env(), "sqlite:///horae.db", EngineSettings(master_keys=FIRST))
         await node.prepare()
@@ -268,7 +268,7 @@ def test_migrations(version, state):
         ({"autovacuum": "off"}, "autovacuum", "fail"),
     ],
 )
-def test_postgres_settings_are_judged(changes, name, state):
+def test_postgres_settings_are_checked(changes, name, state):
     facts = Facts(dialect="postgresql", version="0001", settings={**POSTGRES, **changes})
     found = {check.name: check for check in judged(facts)}
     assert found[name].state == state

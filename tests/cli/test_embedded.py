@@ -24,7 +24,7 @@ def post() -> None: ...
 """
 
 
-async def test_a_refused_app_is_told_with_its_place_and_a_way_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+async def test_a_refused_app_is_reported_with_its_place_and_a_remedy(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     (tmp_path / "refused_app.py").write_text(APP)
     monkeypatch.syspath_prepend(str(tmp_path))
     monkeypatch.delitem(sys.modules, "refused_app", raising=False)
@@ -35,6 +35,6 @@ async def test_a_refused_app_is_told_with_its_place_and_a_way_on(tmp_path: Path,
         with pytest.raises(BadInput, match=r"no secret .*refused_app\.py, line 7") as refused:
             await apply_jobs(node, registry)
         assert "horae secrets set api" in refused.value.remedy
-        assert "`horae up` runs without --app" in refused.value.remedy
+        assert "start `horae up` without --app" in refused.value.remedy
     finally:
         await node.stop()

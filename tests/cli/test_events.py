@@ -1,4 +1,4 @@
-"""`horae events`: sent, listed, and webhooks made."""
+"""`horae events`: events are sent and listed, webhooks created."""
 
 import json
 
@@ -21,7 +21,7 @@ HOOK = {
 }  # fmt: skip
 
 
-def test_an_event_is_sent_and_what_it_started_is_told(tmp_path):
+def test_an_event_is_sent_and_its_executions_are_shown(tmp_path):
     api = FakeApi({"POST /events": SENT})
     (tmp_path / "payload.json").write_text('{"key": "a.csv"}')
 
@@ -34,7 +34,7 @@ def test_an_event_is_sent_and_what_it_started_is_told(tmp_path):
     assert json.loads(run(api, "events", "send", "upload", "-o", "json").stdout) == SENT
 
 
-def test_a_dry_run_says_what_would_fire():
+def test_a_dry_run_shows_the_triggers_that_would_fire():
     (skipped,) = SENT["skipped"]
     plan = {"name": "upload", "fires": [{**skipped, "disposition": "fired"}], "skipped": [skipped], "note": "Note."}
     api = FakeApi({"POST /events": plan})
@@ -45,7 +45,7 @@ def test_a_dry_run_says_what_would_fire():
     assert (told.stderr, api.requests[0].query) == ("Note.\n", {"dryRun": "true"})
 
 
-def test_an_event_nobody_listens_to_is_said_and_no_failure():
+def test_an_event_without_a_listener_is_reported_but_no_failure():
     told = run(FakeApi({"POST /events": UNHEARD}), "events", "send", "uplaod")
 
     assert told.exit_code == 0
@@ -60,7 +60,7 @@ def test_a_payload_that_is_not_json_is_refused():
     assert "--payload is not valid JSON" in told.stderr
 
 
-def test_events_are_listed_with_what_became_of_them():
+def test_events_are_listed_with_their_results():
     api = FakeApi({"GET /events": page(SENT, UNHEARD)})
 
     told = run(api, "events", "list", "--name", "upload").stdout
@@ -72,7 +72,7 @@ def test_events_are_listed_with_what_became_of_them():
     assert "horae events send" in run(FakeApi({"GET /events": page()}), "events", "list").stdout
 
 
-def test_a_webhook_is_made_and_shown_once(tmp_path):
+def test_a_webhook_is_created_and_shown_once(tmp_path):
     api = FakeApi({"POST /jobs/deploy/triggers/github/webhook": HOOK})
     (tmp_path / "secret").write_text("a secret of github's own\n")
 
@@ -86,7 +86,7 @@ def test_a_webhook_is_made_and_shown_once(tmp_path):
 
 
 @pytest.mark.parametrize("format", [[], ["-o", "json"]])
-def test_a_webhook_is_ended(format):
+def test_a_webhook_is_removed(format):
     api = FakeApi({"DELETE /jobs/deploy/triggers/github/webhook": None})
 
     told = run(api, "events", "webhook", "deploy", "github", "--end", *format)
@@ -95,7 +95,7 @@ def test_a_webhook_is_ended(format):
     assert "nded" in told.stdout
 
 
-def test_a_secret_that_cannot_be_read_is_told():
+def test_an_unreadable_secret_file_is_reported():
     told = run(FakeApi({}), "events", "webhook", "deploy", "github", "--secret-file", "/nope")
 
     assert told.exit_code == 2

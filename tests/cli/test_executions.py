@@ -41,7 +41,7 @@ def test_show_can_wait():
     assert result.exit_code == 1
 
 
-def test_cancel_tells_what_became_of_it():
+def test_cancel_shows_its_result():
     asked = {"verdict": "asked", "execution": {"executionId": "e1", "status": "running"}}
     api = FakeApi(
         {"POST /executions/e1/cancel": asked, "GET /executions/e1": {"executionId": "e1", "status": "cancelled"}}
@@ -52,12 +52,12 @@ def test_cancel_tells_what_became_of_it():
     assert "cancelled" in run(api, "executions", "cancel", "e1", "--wait").stdout
 
 
-def test_cancelling_what_has_ended_is_a_conflict():
+def test_cancelling_an_ended_execution_is_a_conflict():
     api = FakeApi({"POST /executions/e1/cancel": Conflict("It has ended as success.", "Nothing to do.")})
     assert run(api, "executions", "cancel", "e1").exit_code == 4
 
 
-def test_a_signal_carries_its_payload_and_tells_what_became_of_it():
+def test_a_signal_carries_its_payload_and_shows_its_delivery():
     sent = {"executionId": "e1", "name": "approved", "delivered": True}
     api = FakeApi({"POST /executions/e1/signals": sent})
     told = run(api, "executions", "signal", "e1", "approved", "--payload", '{"by": "ada"}')
@@ -65,12 +65,12 @@ def test_a_signal_carries_its_payload_and_tells_what_became_of_it():
     assert "was delivered" in told.stdout
 
     api = FakeApi({"POST /executions/e1/signals": {**sent, "delivered": False}})
-    assert "is kept" in run(api, "executions", "signal", "e1", "approved").stdout
+    assert "is stored" in run(api, "executions", "signal", "e1", "approved").stdout
     assert json.loads(run(api, "executions", "signal", "e1", "approved", "-o", "json").stdout)["delivered"] is False
     assert run(api, "executions", "signal", "e1", "approved", "--payload", "{").exit_code == 2
 
 
-def test_logs_go_where_they_belong_and_as_one_document():
+def test_logs_keep_their_stream_or_become_one_document():
     lines = [{"text": "out", "stream": "stdout", "attempt": 1, "seq": 0}, {"text": "err", "stream": "stderr"}]
     logs = {"items": lines, "nextCursor": "2", "ended": True}
     api = FakeApi({"GET /executions/e1/logs": lambda r: logs if "cursor" not in r.query else {**logs, "items": []}})
@@ -87,7 +87,7 @@ def test_a_log_is_searched():
     assert api.requests[0].query == {"grep": "out of*memory", "level": "error"}
 
 
-def test_following_a_log_tells_the_outcome_by_its_exit_code():
+def test_the_exit_code_of_a_followed_log_is_the_outcome():
     logs = {"items": [], "nextCursor": "0", "ended": True}
     api = FakeApi({"GET /executions/e1/logs": logs, "GET /executions/e1": FAILED})
     assert run(api, "executions", "logs", "-f", "e1").exit_code == 1
@@ -118,7 +118,7 @@ def test_ids_are_retried_without_asking():
     assert result.stdout.splitlines() == ["Retried 2.", "n1", "n2"]
 
 
-def test_letters_are_edited_on_their_way():
+def test_dead_letters_are_retried_with_changed_params():
     api = FakeApi({"POST /dlq/retry": DONE})
     run(api, "dlq", "retry", "e1", "--param", "day=2026-11-15", "--params", '{"limit": null}')
     assert api.requests[0].body == {"ids": ["e1"], "params": {"day": "2026-11-15", "limit": None}}
@@ -127,7 +127,7 @@ def test_letters_are_edited_on_their_way():
 REPLAY = {"replayId": "r1", "state": "running", "total": 9, "matched": 3, "retried": 2, "skipped": 1, "note": "deleted"}
 
 
-def test_letters_are_replayed_at_a_pace():
+def test_dead_letters_are_replayed_at_a_rate():
     api = FakeApi({"POST /dlq/replays": REPLAY})
     said = run(
         api, "dlq", "replay", "--reason", "runTimeout", "--older-than", "1d", "--rate", "10/1s", "--param", "a=1"
@@ -139,7 +139,7 @@ def test_letters_are_replayed_at_a_pace():
     assert run(FakeApi({}), "dlq", "replay", "--rate", "1/1s").exit_code == 2
 
 
-def test_replays_are_looked_at_and_changed():
+def test_replays_are_shown_and_changed():
     api = FakeApi({
         "GET /dlq/replays": page(REPLAY), "GET /dlq/replays/r1": REPLAY,
         **{f"POST /dlq/replays/r1/{verb}": REPLAY for verb in ("pause", "resume", "cancel")},
@@ -150,7 +150,7 @@ def test_replays_are_looked_at_and_changed():
         assert json.loads(run(api, "dlq", "replays", verb, "r1", "-o", "json").stdout) == REPLAY
 
 
-def test_a_filter_says_the_count_and_asks_first():
+def test_a_filter_shows_the_count_and_asks_for_confirmation():
     api = FakeApi({"GET /dlq": page(LETTER, LETTER), "POST /dlq/discard": {**DONE, "executionIds": []}})
 
     refused = run(api, "dlq", "discard", "--job", "daily", input="n\n")
@@ -163,7 +163,7 @@ def test_a_filter_says_the_count_and_asks_first():
     assert api.requests[-1].body == {"filter": {"job": "daily"}}
 
 
-def test_a_filter_goes_on_until_there_are_no_more():
+def test_a_filter_is_applied_until_no_dead_letter_is_left():
     cursors = iter(["b", "c", None])
 
     def bulk(_: object) -> dict[str, object]:
@@ -175,11 +175,11 @@ def test_a_filter_goes_on_until_there_are_no_more():
     assert "At least 1 dead letter match." in result.stdout
     assert "Retried 6." in result.stdout
     given = [request.body["filter"] for request in api.requests[1:]]
-    assert given == [{}, {"cursor": "b"}, {"cursor": "c"}]  # never from the newest again: some may have failed anew
+    assert given == [{}, {"cursor": "b"}, {"cursor": "c"}]  # never from the newest again: some may have failed again
 
 
 @pytest.mark.parametrize("options", [[], ["e1", "--job", "a"], ["e1", "--all"]])
-def test_which_dead_letters_must_be_clear(options):
+def test_retry_needs_either_ids_or_a_filter(options):
     api = FakeApi({})
     assert run(api, "dlq", "retry", *options).exit_code == 2
     assert api.requests == []
@@ -189,7 +189,7 @@ def test_nothing_matches():
     assert "0 dead letters match" in run(FakeApi({"GET /dlq": page()}), "dlq", "retry", "--job", "a").stdout
 
 
-def test_a_graph_says_what_is_asked_and_of_whom():
+def test_a_graph_shows_the_question_and_the_roles():
     asked = {"kind": "approval", "status": "waiting", "waitsFor": {"message": "An order of 120", "roles": ["operator"]}}
     assert note_of(asked) == "approval of operator: An order of 120"
     assert note_of({"kind": "signal", "status": "waiting", "waitsFor": {"name": "go"}}) == "signal go"

@@ -17,7 +17,7 @@ EXECUTION = {
 JOB = {"jobId": ID, "job": "report", "state": "active", "summary": "x", "blockers": [], "executions": [EXECUTION]}
 
 
-def test_an_execution_is_explained_in_order_with_what_opens_each_gate():
+def test_an_execution_is_explained_in_order_with_the_remedy_of_each_gate():
     api = FakeApi({f"GET /executions/{ID}/explain": EXECUTION})
     shown = run(api, "explain", ID).stdout.splitlines()
     assert shown[0] == f"1. held: {HELD['message']} (in 10m)"
@@ -29,7 +29,7 @@ def test_an_execution_is_explained_in_order_with_what_opens_each_gate():
 def test_an_unknown_start_says_why():
     blind = {**EXECUTION, "estimate": {"startsAt": None, "reason": "It cannot be told: The job is paused."}}
     shown = run(FakeApi({f"GET /executions/{ID}/explain": blind}), "explain", ID).stdout
-    assert "When it starts cannot be told. The job is paused." in shown
+    assert "Its start cannot be estimated. The job is paused." in shown
 
 
 def test_a_job_is_explained_with_its_executions():

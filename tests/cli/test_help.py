@@ -1,4 +1,4 @@
-"""Help texts read well, examples work, and nothing heavy is loaded to show them."""
+"""Help texts are complete, examples parse, and help loads no heavy modules."""
 
 import shlex
 import subprocess
@@ -46,7 +46,7 @@ def test_every_option_has_a_help_text(name):
     assert silent == []
 
 
-def test_the_list_of_commands_says_what_they_say_themselves():
+def test_the_list_of_commands_matches_their_help():
     for section in SECTIONS.values():
         for entry in section:
             first = COMMANDS[entry.name].help.partition("\n\n")[0].replace("\n", " ").split(";")[0]
@@ -71,7 +71,7 @@ def test_every_command_is_documented():
     assert DOCS.read_text() == reference(), "Run: python -m horae.cli.reference > docs/cli.md"
 
 
-def test_options_that_others_call_otherwise_are_suggested_by_their_name_here():
+def test_options_of_other_systems_are_suggested_by_their_name_here():
     said = CliRunner().invoke(cli, ["jobs", "create", "a", "--command", "x", "--deadline", "1h"]).stderr
     assert "Did you mean '--within'?" in said
 

@@ -29,7 +29,7 @@ JOB = {
 }
 
 
-def test_create_says_what_was_asked():
+def test_create_sends_the_given_options():
     api = FakeApi({"POST /jobs": JOB})
 
     result = run(
@@ -108,11 +108,11 @@ def test_contradictions_are_usage_errors_and_nothing_is_sent(options):
 @pytest.mark.parametrize(
     ("field", "flag"), [("schedule.timezone", "--tz"), ("schedule", "--schedule"), ("schedule.every", "--every")]
 )
-def test_a_field_is_spoken_of_by_its_option(field, flag):
+def test_errors_name_the_option_of_a_field(field, flag):
     assert flag_of(field) == flag
 
 
-def test_each_field_with_an_option_is_spoken_of_by_it():
+def test_every_field_with_an_option_is_named_by_it():
     assert {row.name for row in JOB_TABLE.rows if not flag_of(row.name)} == {
         "triggers",
         "workflow",
@@ -134,7 +134,7 @@ def test_a_file_is_the_base_and_options_win(tmp_path):
     ("error", "code"),
     [(Conflict("Taken.", "Choose another."), 4), (NotFound("No.", "Look."), 3), (BadInput("Bad.", "Mend it."), 2)],
 )
-def test_errors_are_told_on_stderr_with_their_exit_code(error, code):
+def test_errors_are_printed_on_stderr_with_their_exit_code(error, code):
     result = run(FakeApi({"POST /jobs": error}), "jobs", "create", "a", "--command", "x")
     assert result.exit_code == code
     assert result.stdout == ""
@@ -160,13 +160,13 @@ def test_an_empty_list_says_what_to_do():
     assert "horae jobs create" in run(FakeApi({"GET /jobs": page()}), "jobs", "list").stdout
 
 
-def test_show_leaves_out_what_says_nothing():
+def test_show_omits_empty_fields():
     shown = run(FakeApi({"GET /jobs/daily": JOB}), "jobs", "show", "daily").stdout
     assert "nextFireAt" in shown
     assert "params" not in shown
 
 
-def test_show_mentions_a_rollout_that_is_on():
+def test_show_mentions_an_active_rollout():
     versions = [{"version": 3, "share": 90.0}, {"version": 4, "share": 10.0}]
     told = {"jobId": "j", "job": "daily", "state": "on", "since": "2026-11-15T08:00:00Z", "versions": versions}
     shown = run(FakeApi({"GET /jobs/daily": JOB, "GET /jobs/daily/rollout": told}), "jobs", "show", "daily").stdout
@@ -183,7 +183,7 @@ def test_edit_by_options_is_a_patch():
     assert result.stdout == "Changed daily: version 3 became 4.\n"
 
 
-def test_edit_takes_fields_back_to_their_defaults():
+def test_edit_resets_fields_to_their_defaults():
     api = FakeApi({"GET /jobs/daily": JOB, "PATCH /jobs/daily": JOB})
     run(
         api,
@@ -273,7 +273,7 @@ def test_jobs_are_deleted_by_their_tag():
     assert run(FakeApi({"GET /jobs": page()}), "jobs", "delete", "--tag", "dem").exit_code == 3
 
 
-def test_a_dry_run_tells_and_writes_nothing():
+def test_a_dry_run_shows_the_changes_and_writes_nothing():
     plan = {"dryRun": True, "name": "daily", "version": 4, "scheduleText": "every 5m", "notes": ["It is noted."]}
     change = {"path": "retries", "kind": "changed", "before": 3, "after": 5}
     api = FakeApi(
@@ -293,7 +293,7 @@ def test_a_dry_run_tells_and_writes_nothing():
     assert (api.requests[-1].method, api.requests[-1].query) == ("PATCH", {"dryRun": "true"})
 
 
-def test_what_is_edited_as_a_whole_keeps_its_schema_and_secrets():
+def test_an_edited_document_keeps_its_schema_and_secrets():
     job = {"name": "daily", "python": "digest", "schema": {"type": "object"}, "secrets": ["TOKEN"], "params": {}}
     assert editable(job) == {key: value for key, value in job.items() if key != "params"}
 
@@ -346,7 +346,7 @@ def test_a_diff_is_read_line_by_line():
     assert "are the same" in run(api, "jobs", "diff", "daily", "1", "1").stdout
 
 
-def test_trigger_sends_what_was_given():
+def test_trigger_sends_the_given_options():
     api = FakeApi({"POST /jobs/daily/trigger": {"executionId": "e1", "status": "queued", "deduplicated": False}})
     result = run(
         api, "jobs", "trigger", "daily", "--param", "n=1", "--params", '{"m": 2, "n": 0}', "--delay", "10m",
@@ -377,19 +377,19 @@ def refusing(field: str, remedy: str) -> FakeApi:
         ("command[1]", '"$${" is "${"; see --shell.', "--command", '"$${" is "${"; see --shell.'),
     ],
 )
-def test_refusals_speak_of_the_options_that_were_given(field, remedy, flag, told):
+def test_errors_name_the_given_options(field, remedy, flag, told):
     result = run(refusing(field, remedy), "jobs", "create", "daily", "--command", "true")
     assert result.exit_code == 2
     assert f"Error: {flag}: 'x' is not right.\n{told}" in result.stderr
 
 
-def test_refusals_of_a_file_speak_of_its_fields(tmp_path):
+def test_errors_about_a_file_name_its_fields(tmp_path):
     (tmp_path / "job.yaml").write_text("name: daily\ncommand: 'true'\ntimeout: x\n")
     result = run(refusing("timeout", "Write 5m."), "jobs", "create", "-f", str(tmp_path / "job.yaml"))
     assert "Error: 'x' is not right." in result.stderr
 
 
-def test_trigger_tells_why_it_stays_queued():
+def test_trigger_shows_why_an_execution_stays_queued():
     queued = {"executionId": "e1", "status": "queued"}
     api = FakeApi(
         {"POST /jobs/daily/trigger": queued, "GET /executions/e1": {**queued, "hint": "No live worker knows it."}}
@@ -418,7 +418,7 @@ def test_waiting_ends_in_time(command):
 
 
 @pytest.mark.parametrize(("status", "code"), [("success", 0), ("failed", 1), ("cancelled", 1), ("skipped", 0)])
-def test_trigger_waits_and_tells_by_its_exit_code(status, code):
+def test_trigger_waits_and_exits_with_the_outcome(status, code):
     states = iter(["queued", "running", status])
     final = {"executionId": "e1", "result": {"rows": 2}, "attempt": 2, "errorMessage": "boom" if code else None}
     final |= {"startedAt": "2026-11-15T08:00:00Z", "completedAt": "2026-11-15T08:00:02.5Z"}
@@ -435,7 +435,7 @@ def test_trigger_waits_and_tells_by_its_exit_code(status, code):
     assert ("boom" in result.stderr) == bool(code)
 
 
-def test_whoever_waits_is_told_what_is_missing():
+def test_a_waiting_user_is_shown_a_hint():
     states = iter(["queued"] * 3)
     api = FakeApi(
         {

@@ -1,4 +1,4 @@
-"""What long-running commands write to their own log, and how."""
+"""The logs of long-running commands and their formats."""
 
 import json
 import logging
@@ -41,7 +41,7 @@ def broken() -> None:
         logging.getLogger("library").exception("it said %s", "no")
 
 
-def test_every_line_is_json_and_says_when_how_bad_and_what_first(capsys: pytest.CaptureFixture[str]):
+def test_every_line_is_json_and_starts_with_time_level_and_event(capsys: pytest.CaptureFixture[str]):
     configured(log_format="json")
     structlog.get_logger("horae.test").info("attempt ended", job="a", attempt=1)
     logging.getLogger("library").warning("cannot reach %s", "it")
@@ -82,7 +82,7 @@ def test_the_level_is_set(capsys: pytest.CaptureFixture[str], level: str, count:
     assert len(written(capsys)) == count
 
 
-def test_what_functions_log_is_theirs_from_info_on_and_covered_tracebacks_stay_in_their_line(
+def test_logs_of_functions_are_kept_from_info_on_and_masked_tracebacks_stay_in_their_line(
     capsys: pytest.CaptureFixture[str],
 ):
     configured(log_format="json")

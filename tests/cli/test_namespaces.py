@@ -1,4 +1,4 @@
-"""`horae namespaces`: made, shown, changed and deleted as the options say."""
+"""`horae namespaces`: create, show, change and delete."""
 
 import json
 
@@ -10,7 +10,7 @@ BILLING = {
 }  # fmt: skip
 
 
-def test_one_is_made_with_what_holds_in_it():
+def test_a_namespace_is_created_with_its_settings():
     api = FakeApi({"POST /namespaces": BILLING})
     said = "--weight 2 --retention success=7d --retention failed=90d --default retries=3 --default timeout=1h"
     run(api, "namespaces", "create", "billing", *said.split(), "--queue-policy", '{"kind": "fair"}')
@@ -20,7 +20,7 @@ def test_one_is_made_with_what_holds_in_it():
     }  # fmt: skip
 
 
-def test_they_are_listed_and_shown():
+def test_namespaces_are_listed_and_shown():
     api = FakeApi(
         {"GET /namespaces": page(BILLING), "GET /namespaces/billing": BILLING, "GET /me": {"namespace": "billing"}}
     )
@@ -29,7 +29,7 @@ def test_they_are_listed_and_shown():
     assert json.loads(run(api, "namespaces", "show", "billing", "-o", "json").stdout) == BILLING
 
 
-def test_what_is_not_named_stays_and_none_takes_back():
+def test_fields_not_given_stay_and_none_resets():
     api = FakeApi({"PATCH /namespaces/billing": BILLING})
     run(api, "namespaces", "set", "billing", "--retention", "none", "--default", "none", "--queue-policy", "none")
     run(api, "namespaces", "set", "billing", "--retention", "30d", "--description", "Billing")
@@ -43,7 +43,7 @@ def test_what_is_not_named_stays_and_none_takes_back():
     assert run(api, "namespaces", "set", "billing", "--retention", "a", "--retention", "b").exit_code != 0
 
 
-def test_bounds_of_a_quota_are_changed_and_taken_away_and_others_stay():
+def test_bounds_of_a_quota_are_changed_or_removed_and_others_stay():
     quota = {"namespace": "billing", "queued": 5, "running": 2, "startsPerSecond": 0.5, "over": "wait"}
     api = FakeApi({"GET /namespaces/billing/quota": quota, "PUT /namespaces/billing/quota": quota})
     said = "--queued none --executions-per-day 7 --starts-per-second 2.5 --unset over"
@@ -53,7 +53,7 @@ def test_bounds_of_a_quota_are_changed_and_taken_away_and_others_stay():
     assert run(api, "namespaces", "quota", "billing", "--running", "0").exit_code == 2
 
 
-def test_one_is_deleted():
+def test_a_namespace_is_deleted():
     api = FakeApi({"DELETE /namespaces/billing": None})
     assert run(api, "namespaces", "delete", "billing").stdout == "Deleted namespace billing.\n"
 
@@ -68,7 +68,7 @@ PART = {
 }
 
 
-def test_one_is_erased_part_by_part_once_its_name_was_said_again():
+def test_a_namespace_is_erased_part_by_part_after_its_name_is_confirmed():
     parts = iter(
         [
             {**PART, "executions": 500, "live": 0, "done": False},
@@ -85,7 +85,7 @@ def test_one_is_erased_part_by_part_once_its_name_was_said_again():
     assert api.requests[1].body["before"] == PART["before"]
 
 
-def test_who_waits_too_long_for_what_was_cancelled_is_told_so():
+def test_a_timeout_while_cancelled_executions_end_is_reported():
     left = {**PART, "executions": 0, "live": 3, "done": False}
     api = FakeApi({"POST /namespaces/billing/erasure": left})
     asked = ("namespaces", "erase", "billing", "--cancel", "--timeout", "5s", "--confirm", "billing")

@@ -43,7 +43,7 @@ def test_a_key_is_shown_once_alone_on_stdout():
     assert "Revoked k1." in run(api, "keys", "revoke", "k1").stdout
 
 
-def test_a_key_is_narrowed_and_rotated_and_its_list_says_so():
+def test_a_key_is_restricted_and_rotated_and_listed_with_its_restrictions():
     made = {"keyId": "k2", "name": "ci", "role": "editor", "key": "hk_k2_secret"}
     narrowed = {"permissions": ["commands"], "queues": ["etl"], "jobs": ["etl-*"]}
     api = FakeApi({"POST /keys": made, "POST /keys/k2/rotate": made, "GET /keys": page({**made, **narrowed})})
@@ -57,11 +57,11 @@ def test_a_key_is_narrowed_and_rotated_and_its_list_says_so():
         {"overlap": "1h"},
     ]
     assert rotated.stdout == "hk_k2_secret\n"
-    assert "replaces k2, which ends after 1h" in rotated.stderr
+    assert "replaces k2, which expires after 1h" in rotated.stderr
     assert "+commands, queue etl, etl-*" in run(api, "keys", "list").stdout
 
 
-def test_every_command_chooses_a_namespace():
+def test_every_command_accepts_a_namespace():
     api = FakeApi({"GET /keys": page(), "GET /jobs": page()})
     run(api, "keys", "list", "--namespace", "billing")
     run(api, "jobs", "list", "--namespace", "billing")
@@ -70,7 +70,7 @@ def test_every_command_chooses_a_namespace():
 
 
 @pytest.mark.parametrize("flag", ["--key", "--api-key"])
-def test_a_worker_takes_its_key_by_the_name_that_other_commands_use_too(flag):
+def test_a_worker_accepts_the_key_option_of_other_commands(flag):
     assert worker.make_context("worker", [flag, "hk_x"]).params["key"] == "hk_x"
 
 
@@ -119,7 +119,7 @@ def test_an_audit_without_findings_exits_0():
     assert result.stdout == "Checked 1 waiting, 20 history.\nEvery execution is in its place.\n"
 
 
-def test_an_audit_names_what_is_out_of_place_and_exits_1():
+def test_an_audit_names_its_findings_and_exits_1():
     finding = {
         "kind": "ownerless",
         "shelf": "running",
@@ -157,7 +157,7 @@ def test_report_outside_a_job_says_so():
 
 
 @pytest.mark.parametrize("options", [[], ["--progress", "101"], ["--result", "{"]])
-def test_report_refuses_what_it_cannot_tell(options, tmp_path):
+def test_report_refuses_invalid_values(options, tmp_path):
     output = tmp_path / "output"
     assert run(None, "report", *options, env={"HORAE_OUTPUT": str(output)}).exit_code == 2
     assert not output.exists()
@@ -180,7 +180,7 @@ def test_config_shows_values_and_origins(tmp_path, monkeypatch):
     assert "origin" not in json.loads(run(None, "config", "show", "-o", "json").stdout)["items"][0]
 
 
-def test_a_bad_setting_is_told_before_anything_else(tmp_path, monkeypatch):
+def test_a_bad_setting_is_reported_first(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     result = run(None, "jobs", "list", env={"HORAE_SESSION_TIMEOUT": "abc"})
     assert result.exit_code == 2
@@ -192,7 +192,7 @@ def test_version():
     assert run(None, "--version").stdout == "horae 0.1.0\n"
 
 
-def test_a_misspelt_command_is_guessed():
+def test_a_misspelt_command_gets_a_suggestion():
     result = run(None, "jbos", "list")
     assert result.exit_code == 2
     assert "Did you mean 'jobs'?" in result.stderr
@@ -203,7 +203,7 @@ class Silent(FakeApi):
         raise Unanswered("connection refused", sent=False)
 
 
-def test_no_server_is_told_at_once_with_what_to_do():
+def test_a_missing_server_is_reported_at_once_with_a_remedy():
     result = run(Silent({}), "jobs", "list")
     assert result.exit_code == 1
     assert result.stderr.splitlines() == [

@@ -1,4 +1,4 @@
-"""What people see of values: a user's JSON as JSON, whatever it is."""
+"""The display of values: a user's JSON is shown as JSON."""
 
 import re
 
@@ -36,7 +36,7 @@ def test_a_result_is_shown_as_the_json_that_it_is(result, shown):
     assert re.search(r"sensitive +no", told.output), "a field of Horae's own reads as before"
 
 
-def test_what_has_no_result_shows_none():
+def test_an_execution_without_a_result_shows_none():
     api = FakeApi({"GET /executions/1": {"executionId": "1", "status": "success", "result": None, "params": {}}})
     told = run(api, "executions", "show", "1").output
     assert "result" not in told
@@ -48,7 +48,7 @@ def test_values_within_values_are_json_too():
     assert brief([True, "x", {"n": None}]) == 'true,x,{"n":null}'
 
 
-def test_what_the_client_answers_with_tells_what_it_is():
+def test_the_repr_of_an_answer_shows_its_fields():
     assert "'columns': [1]" in repr(ApiDocument.of({"columns": [1], "steps": []}))
     assert "result=False" in repr(ExecutionInfo(execution_id="1", result=False))
     assert "result=0" in repr(ExecutionInfo(execution_id="1", result=0))

@@ -1,4 +1,4 @@
-"""The commands that the page offers to copy are commands that there are, with options that they have."""
+"""The commands that the UI offers to copy exist, with their options."""
 
 import re
 from pathlib import Path
@@ -21,15 +21,15 @@ OFFERED = sorted(
 )
 
 
-def test_there_are_some():
+def test_the_ui_offers_commands():
     assert len(OFFERED) > 40
 
 
 @pytest.mark.parametrize(("file", "words", "line"), OFFERED)
-def test_it_is_a_command_with_its_options(file: str, words: str, line: str):
+def test_the_command_and_its_options_exist(file: str, words: str, line: str):
     name = " ".join(re.findall(r'"([a-z-]+)"', words))
     assert name in COMMANDS, f"{file}: horae {name}"
-    if not isinstance(COMMANDS[name], click.Group):  # where the page chooses the verb, only the group is known here
+    if not isinstance(COMMANDS[name], click.Group):  # the page chooses the verb, so only the group is known here
         known = {option for param in COMMANDS[name].params for option in param.opts}
         array = line.partition("], ")[0]
         assert set(re.findall(r'"(--[a-z-]+)"', array)) <= known, f"{file}: horae {name}"

@@ -1,4 +1,4 @@
-"""The options of `horae jobs create` and `horae worker` that say where executions run."""
+"""The options of `horae jobs create` and `horae worker` for the placement of executions."""
 
 import pytest
 
@@ -10,7 +10,7 @@ from tests.cli.fake_api import FakeApi, run
 JOB = {"jobId": "0190-1", "name": "train", "version": 1, "notes": ["No worker has ever had gpu."]}
 
 
-def test_create_says_where_it_runs():
+def test_create_sends_the_placement():
     api = FakeApi({"POST /jobs": JOB})
     result = run(
         api, "jobs", "create", "train", "--command", "true", "--need", "gpu", "--slots", "4",
@@ -31,14 +31,14 @@ def test_create_says_where_it_runs():
     assert "No worker has ever had gpu." in result.stdout
 
 
-def test_what_was_not_said_is_not_sent():
+def test_fields_not_given_are_not_sent():
     api = FakeApi({"POST /jobs": JOB})
     run(api, "jobs", "create", "train", "--command", "true", "--not-spread")
 
     assert api.requests[0].body == {"name": "train", "command": "true", "spread": False}
 
 
-def test_a_worker_says_what_it_has():
+def test_a_worker_offers_its_labels_and_resources():
     flags = {"concurrency": "8", "labels": ("zone=eu",), "resources": ("memory=16GiB", "gpu=2")}
     settings = worker_settings(load(flags, {}).settings)
 
@@ -48,7 +48,7 @@ def test_a_worker_says_what_it_has():
         worker_settings(load({"resources": ("memory=much",)}, {}).settings)
 
 
-def test_trigger_tells_what_no_worker_ever_had():
+def test_trigger_warns_about_labels_that_no_worker_ever_had():
     made = {
         "executionId": "0190-2",
         "status": "queued",

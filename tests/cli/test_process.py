@@ -1,4 +1,4 @@
-"""Long-running commands: signals, the first key, what a worker is made of."""
+"""Long-running commands: signals, the first key, and the settings of a worker."""
 
 import asyncio
 import os
@@ -23,7 +23,7 @@ from tests.waiting import eventually
 
 
 class FakeWorker:
-    """Drains when the second of two tasks is done; aborts at once."""
+    """A worker that counts drains and ends when aborted."""
 
     def __init__(self) -> None:
         self.ended = asyncio.get_running_loop().create_future()
@@ -57,7 +57,7 @@ async def test_the_first_signal_drains_and_the_second_aborts(capsys):
     assert "once more aborts" in capsys.readouterr().err
 
 
-def test_signals_that_come_together_are_one(capsys):
+def test_signals_at_the_same_time_count_once(capsys):
     clock = VirtualClock()
     taken = StopSignals(clock)
     for _ in range(3):
@@ -72,7 +72,7 @@ def test_signals_that_come_together_are_one(capsys):
     assert taken.abort.is_set()
 
 
-def test_a_worker_says_which_queues_of_its_app_it_does_not_serve():
+def test_a_worker_warns_about_queues_of_its_app_that_it_does_not_serve():
     app = App()
     app.job("letter", queue="mail")(lambda: None)
     app.job("report")(lambda: None)
@@ -86,14 +86,14 @@ def test_a_worker_says_which_queues_of_its_app_it_does_not_serve():
     assert unserved(Settings(), NoFunctions()) == ""
 
 
-async def test_a_worker_that_ends_by_itself_tells_how():
+async def test_the_end_of_a_worker_is_returned():
     worker = FakeWorker()
     worker.ended.set_result("replace")
     with signals(VirtualClock()) as taken:
         assert await work_until_told(worker, taken) == "replace"
 
 
-async def test_an_orderly_end_is_left_when_told_to_abort():
+async def test_an_abort_cancels_an_orderly_shutdown():
     with signals(VirtualClock()) as taken:
         never = asyncio.get_running_loop().create_future()
         taken.abort.set()
@@ -120,9 +120,9 @@ async def test_the_first_start_leaves_a_key_for_its_owner_alone(tmp_path):
     assert sorted(path.name for path in tmp_path.iterdir()) == ["admin.key"]
 
 
-async def test_later_starts_change_nothing_and_a_lost_file_is_told(tmp_path):
+async def test_later_starts_change_nothing_and_a_lost_file_is_reported(tmp_path):
     settings = load({"data": str(tmp_path)}, {}).settings
-    assert "HORAE_ADMIN_KEY presets another" in await ensure_key(FakeKeys(None), settings)
+    assert "HORAE_ADMIN_KEY sets another" in await ensure_key(FakeKeys(None), settings)
     (tmp_path / "admin.key").write_text("hk_old\n")
     assert await ensure_key(FakeKeys(None), settings) == str(tmp_path / "admin.key")
     assert (tmp_path / "admin.key").read_text() == "hk_old\n"
@@ -147,15 +147,15 @@ async def test_a_preset_key_is_not_written_anywhere(tmp_path):
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_folder_that_cannot_be_is_told(tmp_path):
+def test_a_folder_that_cannot_be_created_is_reported(tmp_path):
     (tmp_path / "file").write_text("")
-    with pytest.raises(BadInput, match="cannot be made"):
+    with pytest.raises(BadInput, match="cannot be created"):
         make_folder(tmp_path / "file" / "state")
     with pytest.raises(BadInput, match="cannot be written"):
         write_private(tmp_path / "gone" / "admin.key", "x")
 
 
-def test_all_addresses_are_reached_by_the_machines_name():
+def test_a_wildcard_host_is_advertised_by_the_machines_name():
     assert reachable(load({}, {}).settings).advertise == ""
     everywhere = reachable(load({"host": "0.0.0.0"}, {}).settings)
     assert everywhere.advertise.endswith(":8420")
@@ -163,7 +163,7 @@ def test_all_addresses_are_reached_by_the_machines_name():
     assert reachable(load({"host": "0.0.0.0", "advertise": "https://h"}, {}).settings).advertise == "https://h"
 
 
-def test_a_worker_gets_its_part_of_the_settings():
+def test_a_worker_gets_its_settings():
     flags = {"queues": ("a", "b"), "labels": ("gpu=a100",), "concurrency": "3", "worker_name": "w", "drain_grace": "5s"}
     made = worker_settings(load(flags, {"HORAE_PASS_ENV": "TZ,LANG"}).settings, replace=False)
     assert (made.queues, made.labels, made.concurrency, made.name) == (("a", "b"), {"gpu": "a100"}, 3, "w")
@@ -186,7 +186,7 @@ def test_a_worker_without_a_key_says_how_to_get_one(tmp_path, monkeypatch):
         ("json:dumps", BadInput, "not an App"),
     ],
 )
-def test_an_app_that_is_not_there_is_told(place, kind, said):
+def test_a_missing_app_is_reported(place, kind, said):
     with pytest.raises(kind, match=said):
         load_app(place)
 
@@ -246,7 +246,7 @@ FLOW = APP + "@app.workflow\ndef flow(url='http://x'):\n"
         ),
     ],
 )
-def test_a_mistake_in_the_users_module_is_theirs(tmp_path, monkeypatch, name, text, said):
+def test_an_error_in_the_users_module_is_reported_with_its_line(tmp_path, monkeypatch, name, text, said):
     (tmp_path / f"{name}.py").write_text(text)
     monkeypatch.syspath_prepend(tmp_path)
     with pytest.raises(BadInput) as refused:

@@ -1,4 +1,4 @@
-"""`horae queues`: what is held, released, waited for and listed, and the exit codes."""
+"""`horae queues`: holds, windows, waits and lists, and the exit codes."""
 
 import json
 
@@ -13,7 +13,7 @@ HOLD = {
 WINDOW = {**HOLD, "holdId": "h2", "queue": None, "calendar": "nights", "reason": "", "state": "planned"}
 
 
-def test_a_queue_is_held_with_what_was_given():
+def test_a_queue_is_held_with_the_given_options():
     api = FakeApi({"POST /queues/reports/hold": HOLD})
     result = run(api, "queues", "hold", "reports", "--for", "30m", "--reason", "deploy-123", "--drain")
 
@@ -32,13 +32,13 @@ def test_all_queues_are_held_until_an_instant():
     assert api.requests[0].body == {"from": "2027-01-15T08:00:00Z", "until": "2027-01-15T08:30:00Z"}
 
 
-def test_a_queue_or_all_of_them():
+def test_a_hold_needs_a_queue_or_all():
     for more in ((), ("reports", "--all")):
         result = run(FakeApi({}), "queues", "hold", *more, "--for", "30m")
-        assert (result.exit_code, "Name a queue, or say --all." in result.stderr) == (2, True)
+        assert (result.exit_code, "Name a queue, or give --all." in result.stderr) == (2, True)
 
 
-def test_a_wait_ends_when_nothing_runs_and_shows_how_far_it_is():
+def test_a_wait_ends_when_nothing_runs_and_shows_its_progress():
     left = iter([3, 3, 1, 0])
     api = FakeApi({
         "POST /queues/reports/hold": HOLD, "GET /holds": lambda request: page({**HOLD, "running": next(left)}),
@@ -50,7 +50,7 @@ def test_a_wait_ends_when_nothing_runs_and_shows_how_far_it_is():
     assert result.stdout == "Queue reports is drained and held until 2027-01-15T08:30:00Z; 0 running.\n"
 
 
-def test_a_wait_fails_when_the_hold_ends_before_or_the_patience_does():
+def test_a_wait_fails_when_the_hold_ends_before_or_after_a_timeout():
     api = FakeApi({"POST /queues/reports/hold": HOLD, "GET /holds": page({**HOLD, "state": "ended"})})
     result = run(api, "queues", "hold", "reports", "--for", "30m", "--wait")
     assert (result.exit_code, "The hold ended before everything that ran had." in result.stderr) == (4, True)
@@ -60,7 +60,7 @@ def test_a_wait_fails_when_the_hold_ends_before_or_the_patience_does():
     assert (result.exit_code, "has not ended after 5s" in result.stderr) == (1, True)
 
 
-def test_a_release_says_what_it_did():
+def test_a_release_shows_its_result():
     done = {"released": [HOLD], "holds": [], "note": "1 hold released."}
     api = FakeApi({"DELETE /queues/reports/hold": done, "DELETE /holds": done})
 
@@ -83,10 +83,10 @@ def test_holds_and_windows_are_listed():
     ended = run(api, "queues", "holds", "reports", "--ended").stdout
     assert "ENDED BY" in ended
     assert api.requests[-1].query == {"queue": "reports", "ended": "true"}
-    assert "Nothing is held." in run(FakeApi({"GET /holds": page()}), "queues", "holds").stdout
+    assert "There are no holds." in run(FakeApi({"GET /holds": page()}), "queues", "holds").stdout
 
 
-def test_queues_show_what_holds_them():
+def test_queues_show_their_holds():
     queue = {
         "name": "reports", "policy": {"kind": "priority"}, "state": "held", "queued": 7, "running": 2, "lanes": [],
         "holds": [HOLD, {**WINDOW, "until": None}],
@@ -102,10 +102,10 @@ QUEUE = {
 }  # fmt: skip
 
 
-def test_a_queue_shows_its_policy_and_everything_that_bounds_it():
+def test_a_queue_shows_its_policy_and_limits():
     shown = run(FakeApi({"GET /queues/reports": QUEUE}), "queues", "show", "reports").stdout
     assert shown.splitlines()[1:] == [
-        "Policy: fifo", "It takes the place of preemptible work.", "Limits: concurrency 3, maxQueued 1,000",
+        "Policy: fifo", "Its executions may preempt preemptible ones.", "Limits: concurrency 3, maxQueued 1,000",
     ]  # fmt: skip
 
 
@@ -120,10 +120,10 @@ def test_a_window_is_attached_and_removed():
     run(api, "queues", "window", "reports", "--calendar", "nights")
     assert api.requests[1].line == "PUT /queues/reports/windows/nights"
     result = run(api, "queues", "window", "reports", "--calendar", "nights", "--remove")
-    assert result.stdout == "Calendar nights holds queue reports no more.\n"
+    assert result.stdout == "Calendar nights no longer holds queue reports.\n"
 
 
-def test_a_queue_is_defined_by_options_and_limits_are_taken_away():
+def test_a_queue_is_defined_by_options_and_limits_are_removed():
     api = FakeApi({"PATCH /queues/reports": QUEUE})
     fair = "--policy fair --by ${params.customer} --weight acme=5 --reserve b=25% --reserve c=4 --default-weight 2"
     run(api, "queues", "set", "reports", *fair.split())

@@ -1,4 +1,4 @@
-"""`horae secrets`: values come by the input, a file or a prompt, and are never shown."""
+"""`horae secrets`: values come from the input, a file or a prompt, and are never shown."""
 
 import json
 
@@ -12,7 +12,7 @@ ROUTES = {
 }  # fmt: skip
 
 
-def test_a_value_comes_by_the_input_or_a_file_and_not_as_an_argument(tmp_path):
+def test_a_value_comes_from_the_input_or_a_file_and_not_from_an_argument(tmp_path):
     api = FakeApi(ROUTES)
     (tmp_path / "pem").write_text("line one\nline two\n")
 
@@ -26,17 +26,17 @@ def test_a_value_comes_by_the_input_or_a_file_and_not_as_an_argument(tmp_path):
     assert [param.name for param in set_.params if param.param_type_name == "argument"] == ["name"]
 
 
-def test_what_is_no_text_or_not_there_is_refused(tmp_path):
+def test_a_binary_or_missing_file_is_refused(tmp_path):
     (tmp_path / "binary").write_bytes(b"\xff\xfe")
     assert "Encode it" in run(FakeApi(ROUTES), "secrets", "set", "db", "--file", str(tmp_path / "binary")).stderr
     assert run(FakeApi(ROUTES), "secrets", "set", "db", "--file", str(tmp_path / "none")).exit_code == 2
 
 
-def test_secrets_are_listed_shown_removed_and_sealed_anew():
+def test_secrets_are_listed_shown_deleted_and_sealed_again():
     api = FakeApi(ROUTES)
     assert run(api, "secrets", "list").stdout.splitlines()[1].split()[:2] == ["db", "1"]
     assert "report" in run(api, "secrets", "show", "db").stdout
     assert run(api, "secrets", "delete", "db", "--force").exit_code == 0
     assert api.requests[-1].query == {"force": "true"}
-    assert "2 secrets were sealed anew" in run(api, "secrets", "rotate").stdout
+    assert "Sealed 2 secrets again" in run(api, "secrets", "rotate").stdout
     assert json.loads(run(api, "secrets", "rotate", "-o", "json").stdout) == {"resealed": 2, "current": 1}

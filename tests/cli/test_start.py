@@ -1,4 +1,4 @@
-"""What a server loads before it serves: every heavy library that is not needed delays each start."""
+"""The libraries that a server loads at its start: each unused heavy library would delay every start."""
 
 import subprocess
 import sys
@@ -25,7 +25,7 @@ print(*sys.modules)
 """
 
 
-def test_a_first_start_loads_nothing_it_does_not_use(tmp_path: Path):
+def test_a_first_start_loads_no_unused_library(tmp_path: Path):
     shown = subprocess.run(
         [sys.executable, "-c", START, str(tmp_path / "horae.db")], capture_output=True, text=True, check=True
     ).stdout

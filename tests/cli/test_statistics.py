@@ -24,7 +24,7 @@ SEEN = {
 }  # fmt: skip
 
 
-def test_a_job_s_statistics_are_shown():
+def test_statistics_of_a_job_are_shown():
     api = FakeApi({"GET /jobs/send/statistics": TOTALS})
     shown = run(api, "jobs", "stats", "send", "--from", "2027-01-08T08:00:00Z").stdout
     lines = dict(line.split(maxsplit=1) for line in shown.splitlines())
@@ -35,7 +35,7 @@ def test_a_job_s_statistics_are_shown():
     assert json.loads(run(api, "jobs", "stats", "send", "-o", "json").stdout) == TOTALS
 
 
-def test_a_namespace_is_shown_at_a_glance():
+def test_an_overview_of_a_namespace_is_shown():
     api = FakeApi({"GET /overview": SEEN})
     shown = run(api, "overview").stdout
     assert "Now:     1 running, 3 queued, 0 waiting, 0 retrying" in shown

@@ -1,4 +1,4 @@
-"""`horae templates`, and jobs that are made from them."""
+"""`horae templates`, and jobs created from them."""
 
 from pathlib import Path
 
@@ -30,7 +30,7 @@ def test_put_shows_what_changes(tmp_path: Path):
     assert (api.requests[-1].query, api.requests[-1].headers["if-match"]) == ({}, '"1"')
 
 
-def test_apply_brings_templates_before_the_jobs_that_are_made_from_them(tmp_path: Path):
+def test_apply_sends_templates_before_the_jobs_created_from_them(tmp_path: Path):
     file = tmp_path / "all.yaml"
     file.write_text(
         "{name: eu, template: backup, with: {region: eu}}\n---\n"

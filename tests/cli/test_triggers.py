@@ -103,9 +103,9 @@ def test_a_preview_of_a_jobs_trigger_asks_the_server():
         (["60 * * * *"], 2, "outside 0-59"),
         (["0 9 * * *", "--tz", "Europe/Pari"], 2, "Europe/Paris"),
         (["* * * *"], 2, "4 fields"),
-        ([], 2, "Say what fires"),
+        ([], 2, "Give a schedule"),
         (["--trigger", "x"], 2, "--job"),
-        (["0 9 * * *", "--job", "x"], 2, "no place"),
+        (["0 9 * * *", "--job", "x"], 2, "cannot be given"),
         (["0 9 * * *", "--from", "tomorrow"], 2, "RFC 3339"),
     ],
 )
@@ -122,7 +122,7 @@ def test_fires_are_listed():
     assert api.requests[0].query == {"from": "2026-11-15T00:00:00Z", "job": "report"}
     run(api, "fires", "list", "--next", "--limit", "5")
     assert api.requests[1].query == {"disposition": "planned", "limit": "5"}
-    assert "--next is about" in run(api, "fires", "list", "--next", "--disposition", "fired").stderr
+    assert "--next lists coming fires" in run(api, "fires", "list", "--next", "--disposition", "fired").stderr
 
 
 def test_fires_are_counted():

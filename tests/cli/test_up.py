@@ -1,4 +1,4 @@
-"""`horae up` as a person meets it: a process, its first words, its jobs, its end."""
+"""`horae up` as a user sees it: the process, its greeting, its jobs, its end."""
 
 import asyncio
 import io
@@ -64,7 +64,7 @@ def command(*args: str) -> list[str]:
 
 @contextmanager
 def running(folder: Path, *flags: str) -> Iterator[Up]:
-    """Start it, wait for its last word of greeting, and end it whatever happens."""
+    """Start the process, wait for the end of its greeting, and kill it afterwards."""
     env = {name: value for name, value in os.environ.items() if not name.startswith("HORAE_")}
     started = command("up", "--port", "0", "--data", str(folder), *flags)
     process = subprocess.Popen(started, cwd=folder, env=env, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
@@ -90,7 +90,7 @@ def up(tmp_path_factory) -> Iterator[Up]:
         yield started
 
 
-def test_it_says_where_everything_is(up):
+def test_the_greeting_shows_all_addresses_and_files(up):
     assert f"{up.url}/#code=" in up.words
     assert "sqlite:///" in up.words
     assert str(up.folder / "admin.key") in up.words
@@ -100,7 +100,7 @@ def test_it_says_where_everything_is(up):
 
 
 class Logging(io.StringIO):
-    """An output that a log line follows after every write, as when another thread logs to the same place."""
+    """An output that adds a log line after every write, as if another thread logged to it."""
 
     def write(self, text: str) -> int:
         return super().write(text + '{"event": "logged"}\n' if text else text)
@@ -122,14 +122,14 @@ def test_no_line_of_the_log_comes_between_the_lines_of_the_greeting(tmp_path, mo
     assert "logged" in rest
 
 
-def test_another_link_is_made_while_it_runs(up):
+def test_another_sign_in_link_is_created_while_it_runs(up):
     assert "`horae sign-in`" in up.words
     first, second = up.run("sign-in").stdout, up.run("sign-in").stdout
     assert first.startswith(f"{up.url}/#code=")
     assert first != second
 
 
-def test_the_server_tells_of_a_store_that_it_alone_may_open(up):
+def test_the_server_reports_the_state_of_its_sqlite_store(up):
     told = up.json("db", "version")
     assert (told["kind"], told["store"], told["settings"]["journal_mode"]) == ("sqlite", "0001", "wal")
 
@@ -140,7 +140,7 @@ def test_the_server_tells_of_a_store_that_it_alone_may_open(up):
     assert f"horae doctor, without --offline (--server {up.url})" in owned["remedy"]
 
 
-def test_it_says_how_to_reach_the_commands_where_they_are_not_on_the_path(tmp_path, monkeypatch):
+def test_the_greeting_shows_how_to_put_the_commands_on_the_path(tmp_path, monkeypatch):
     activate, command = tmp_path / "bin" / "activate", tmp_path / "bin" / "horae"
     activate.parent.mkdir()
     activate.touch()
@@ -153,13 +153,13 @@ def test_it_says_how_to_reach_the_commands_where_they_are_not_on_the_path(tmp_pa
     assert activation() == []
 
 
-def test_it_warns_when_other_machines_are_let_in_and_tells_a_link_that_works(tmp_path):
+def test_it_warns_when_other_machines_can_connect_and_shows_a_working_link(tmp_path):
     with running(tmp_path, "--host", "0.0.0.0") as everywhere:
         assert everywhere.url.startswith("http://127.0.0.1:")
         assert f"remote   http://{platform.node()}:" in everywhere.words
         assert "0.0.0.0" not in everywhere.words
         everywhere.process.send_signal(signal.SIGTERM)
-        everywhere.process.send_signal(signal.SIGINT)  # together with the first: the same wish
+        everywhere.process.send_signal(signal.SIGINT)  # together with the first: the same request
         _, errors = everywhere.process.communicate()
         assert everywhere.process.returncode == 0
     assert "Warning: other machines reach this server on 0.0.0.0" in errors
@@ -230,7 +230,7 @@ def test_a_file_is_applied(up, tmp_path):
     assert up.run("apply", "-f", str(path)).stdout == "unchanged  second\nunchanged  first\n"
 
 
-def test_who_is_there(up):
+def test_workers_queues_and_keys_are_listed(up):
     worker = up.json("workers", "list")["items"][0]
     assert worker["status"] == "live"
     assert "shout" in worker["jobs"]
@@ -241,7 +241,7 @@ def test_who_is_there(up):
     assert up.json("doctor")["items"]
 
 
-def test_the_demo_is_there(up):
+def test_the_demo_jobs_exist(up):
     jobs = {job["name"]: job for job in up.json("jobs", "list")["items"]}
     assert {"demo-tick", "demo-primes", "demo-fails", "demo-order", "demo-pipeline"} <= set(jobs)
     assert jobs["demo-report"]["state"] == "paused"
@@ -250,7 +250,7 @@ def test_the_demo_is_there(up):
     assert up.json("executions", "show", first["executionId"], "--wait")["result"] == {"primes": 5133, "largest": 49999}
 
 
-def test_bad_input_is_told(up):
+def test_bad_input_is_reported(up):
     assert "Did you mean" in up.run("jobs", "show", "demo-tik", code=3).stderr
     up.run("jobs", "create", "demo-tick", "--command", "x", code=4)
     up.run("jobs", "create", "bad name", "--command", "x", code=2)
@@ -258,7 +258,7 @@ def test_bad_input_is_told(up):
     up.run("executions", "show", "00000000-0000-7000-8000-000000000000", code=3)
 
 
-def test_sigterm_drains_and_the_state_stays(tmp_path):
+def test_sigterm_drains_and_the_state_is_kept(tmp_path):
     with running(tmp_path) as first:
         key = (tmp_path / "admin.key").read_text()
         first.run("jobs", "create", "kept", "--command", "true")
@@ -269,7 +269,7 @@ def test_sigterm_drains_and_the_state_stays(tmp_path):
         assert second.json("jobs", "show", "kept")["name"] == "kept"
 
 
-def test_a_second_owner_and_a_taken_port_are_told_and_nothing_hangs(up):
+def test_a_second_owner_and_a_taken_port_are_reported_and_nothing_hangs(up):
     again = subprocess.run(
         command("up", "--port", "0", "--data", str(up.folder)), capture_output=True, text=True, timeout=60, check=False
     )

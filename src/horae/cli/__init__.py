@@ -1,4 +1,5 @@
 """The command line: one module per command group, imported only when its group is used.
 
-It sees every layer below; nothing imports it. All but `up`, `server`, `db` and `doctor --offline` go over HTTP.
+It may import every layer below; no other layer imports it. All commands but `up`, `server`, `db` and `doctor --offline`
+use HTTP.
 """

@@ -1,4 +1,4 @@
-"""Finding the user's app: `package.module:app`, from the folder the command was started in."""
+"""Loading of the user's app, `package.module:app`, from the folder in which the command was started."""
 
 import inspect
 import sys
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 def load_app(place: str) -> "App":
-    """Import the app that `package.module:name` names; without a name it is `app`."""
+    """Import the app that `package.module:name` names; the name defaults to `app`."""
     from horae.client.app import App
 
     module_name, _, attribute = place.partition(":")
@@ -31,7 +31,7 @@ def load_app(place: str) -> "App":
 
 
 def places_of(app: Any) -> dict[str, tuple[str, int]]:
-    """Return the file and the line of the function of each job and workflow."""
+    """Return the file and line of the function of each job and workflow."""
     made = {**app.jobs, **getattr(app, "workflows", {})}
     functions = {name: inspect.unwrap(job.function) for name, job in made.items()}
     codes = {name: function.__code__ for name, function in functions.items() if hasattr(function, "__code__")}
@@ -46,14 +46,14 @@ def _module(name: str) -> Any:
     except ModuleNotFoundError as error:
         if error.name is None or not (name == error.name or name.startswith(f"{error.name}.")):
             raise _broken(name, error) from error
-        remedy = "Start it in the folder the package lies in, or install the package."
+        remedy = "Start it in the folder that contains the package, or install the package."
         raise NotFound(f"There is no module {error.name!r} to load the app from.", remedy) from None
     except Exception as error:
         raise _broken(name, error) from error
 
 
 def _broken(name: str, error: Exception) -> HoraeError:
-    """Name the user's own mistake, with the last line of their code that it passed through."""
+    """Describe an error in the user's code, with the last line of that code in the traceback."""
     found = raised_at(error.__traceback__)
     place = "" if found is None else f" ({found[0]}, line {found[1]})"
     remedy = f'Correct it; `python -c "import {name}"` shows the whole traceback.'
@@ -62,4 +62,4 @@ def _broken(name: str, error: Exception) -> HoraeError:
 
 def _apps_in(module: Any, kind: type) -> str:
     apps = [attribute for attribute, value in vars(module).items() if isinstance(value, kind)]
-    return f"Did you mean {module.__name__}:{apps[0]}?" if apps else "Make one with: app = horae.App()"
+    return f"Did you mean {module.__name__}:{apps[0]}?" if apps else "Create one with: app = horae.App()"

@@ -1,4 +1,4 @@
-"""Questions to the person at the terminal; where nobody can answer, the refusal names the option that answers them."""
+"""Questions to the user at the terminal; without a terminal, the error names the option that answers the question."""
 
 import sys
 from collections.abc import Iterator
@@ -12,7 +12,7 @@ from horae.errors import BadInput
 
 
 def confirm(question: str, option: str = "--yes") -> None:
-    """Go on only after a yes."""
+    """Ask for a confirmation; abort unless the user agrees."""
     with _answered(option):
         agreed = click.confirm(question, err=True)
     if not agreed:
@@ -20,7 +20,7 @@ def confirm(question: str, option: str = "--yes") -> None:
 
 
 def prompt(question: str, option: str, **how: Any) -> str:
-    """Return what is typed."""
+    """Ask for a text and return it."""
     with _answered(option):
         typed: str = click.prompt(question, err=True, **how)
     return typed
@@ -28,14 +28,16 @@ def prompt(question: str, option: str, **how: Any) -> str:
 
 @contextmanager
 def _answered(option: str) -> Iterator[None]:
-    """Refuse when there is no input, or when it ends without an answer, unless a person ended it."""
-    remedy = f"Give {option} to answer beforehand."
+    """Raise BadInput when the input is closed or ends without an answer; let the user's Ctrl-C or Ctrl-D pass."""
+    remedy = f"Give {option} to answer in advance."
     if sys.stdin is None:
-        raise BadInput("Nobody can answer: the input is closed.", remedy)
+        raise BadInput("The question cannot be answered: the input is closed.", remedy)
     try:
         yield
     except click.Abort:
         if sys.stdin.isatty():
             raise
         echo(err=True)
-        raise BadInput("Nobody answered: the input is not a terminal, and it has ended.", remedy) from None
+        raise BadInput(
+            "The question was not answered: the input is not a terminal, and it has ended.", remedy
+        ) from None

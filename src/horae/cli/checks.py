@@ -1,4 +1,4 @@
-"""The doctor's checks of this machine and the server: each is ok, doubtful or wrong, with what to do about it."""
+"""The doctor's checks of this machine and the server: each is ok, warn or fail, with a remedy."""
 
 import os
 import shutil
@@ -17,12 +17,12 @@ State = Literal["ok", "warn", "fail"]
 
 MIB = 1024 * 1024
 LITTLE_DISK, TIGHT_DISK = 200 * MIB, 2048 * MIB
-LOOKED_AT, MOST_JOBS = 200, 10  # queued executions, and jobs of theirs that are asked about
+LOOKED_AT, MOST_JOBS = 200, 10  # queued executions to inspect, and how many of their jobs to explain
 FIXED_SQLITE = (3, 51, 3)
 
 
 class Check(Struct, frozen=True):
-    """One thing looked at."""
+    """The result of one check."""
 
     name: str
     state: State
@@ -35,7 +35,7 @@ class Check(Struct, frozen=True):
 
 
 def local_checks(settings: Settings) -> list[Check]:
-    """What this machine tells without asking anybody."""
+    """Check this machine, without a server."""
     return [_python(), _variables(), _disk(settings), _sqlite_library(), _key_file(settings)]
 
 
@@ -47,7 +47,7 @@ def _variables() -> Check:
     strange = sorted(filter(is_strange, os.environ))
     if not strange:
         return Check("settings", "ok", "read; `horae config show --origin` tells where each comes from")
-    meant = "".join(f" {name} may be {right}." for name, right in sorted(misspelt(os.environ).items()))
+    meant = "".join(f" Did you mean {right} instead of {name}?" for name, right in sorted(misspelt(os.environ).items()))
     return Check("settings", "warn", f"{', '.join(strange)} means nothing to Horae", f"Correct or remove it.{meant}")
 
 
@@ -61,7 +61,7 @@ def _disk(settings: Settings) -> Check:
 
 
 def disk_state(free: int) -> tuple[State, str]:
-    """What so many free bytes mean, and how to say them."""
+    """Return the state and a text for an amount of free disk space in bytes."""
     state: State = "fail" if free < LITTLE_DISK else "warn" if free < TIGHT_DISK else "ok"
     return state, f"{free // MIB:,} MiB"
 
@@ -89,7 +89,7 @@ def _key_file(settings: Settings) -> Check:
 
 
 async def server_checks(settings: Settings, env: Env, world: CliOverrides) -> list[Check]:
-    """What the server and its workers tell."""
+    """Check the server and its workers."""
     from horae.cli.remote import connect
 
     client = connect(world, env, ",".join(settings.url), str(settings.key) or None, settings.namespace)
@@ -138,12 +138,12 @@ def _place(server: Any) -> str:
 
 
 def _server_in_words(server: Any) -> str:
-    """Where a server is, and which parts it runs."""
+    """Describe a server: its address and the parts that it runs."""
     return f"{_place(server)} ({', '.join(server.raw['parts'])})"
 
 
 def _trust(clock: Any) -> Check:
-    """A store's clock that jumped stops firing and expiring."""
+    """Check the store's clock: after a jump the server stops firing schedules and expiring leases."""
     if clock.raw["trusted"]:
         return Check("schedules", "ok", "fire by a clock that did not jump")
     detail = f"stopped: the store's clock jumped by {clock.raw['jumpSeconds']:.0f} s"
@@ -157,12 +157,12 @@ def _workers(workers: Any) -> Check:
     if not count["live"]:
         return Check("workers", "warn", detail, "Nothing runs without one: horae worker --server URL --key KEY")
     if count["late"] or count["lost"]:
-        return Check("workers", "warn", detail, "Look at them: horae workers list")
+        return Check("workers", "warn", detail, "See them with: horae workers list")
     return Check("workers", "ok", detail)
 
 
 async def _queued(client: Any) -> Check:
-    """Look for queued executions that no live worker can run, in one execution of each of a few jobs."""
+    """Look for queued executions that no live worker can run, by explaining one execution of each of a few jobs."""
     jobs = {one.raw["jobName"]: one.raw for one in await client.executions.list(status="queued", limit=LOOKED_AT)}
     stuck: dict[str, list[str]] = {}
     for name, execution in list(jobs.items())[:MOST_JOBS]:
@@ -172,14 +172,16 @@ async def _queued(client: Any) -> Check:
                 stuck.setdefault(f"{blocker['message']} {blocker['opens']}", []).append(name)
     if not stuck:
         return Check(
-            "queued", "ok", "a live worker can run what was looked at" if jobs else "nothing waits for a worker"
+            "queued",
+            "ok",
+            "a live worker can run all checked executions" if jobs else "no execution waits for a worker",
         )
     names = sorted({name for found in stuck.values() for name in found})
     return Check("queued", "warn", f"no live worker can run {', '.join(names)}", "\n".join(stuck))
 
 
 def clock_check(name: str, offset: int, whose: str) -> Check:
-    """Horae itself goes by the store's clock; people and logs go by this one."""
+    """Compare the store's clock, which Horae uses, with this machine's clock, which users and log files use."""
     seconds = abs(offset) / SECOND
     detail = f"{seconds:.1f} s {'behind' if offset > 0 else 'ahead of'} {whose} clock"
     if seconds < 2:

@@ -1,4 +1,4 @@
-"""The worker inside `horae up`: its jobs, its session, its registration."""
+"""The worker inside `horae up`: its jobs, its session and its registration."""
 
 import platform
 from collections.abc import Iterator, Mapping
@@ -20,19 +20,19 @@ from horae.worker.worker import WorkerProcess
 
 
 class CombinedApps:
-    """The functions of several apps under one roof."""
+    """The functions of several apps as one app."""
 
     def __init__(self, apps: list[Any]) -> None:
         self.apps = apps
         self.jobs: Mapping[str, Any] = {name: job for app in apps for name, job in app.jobs.items()}
 
     def definitions(self) -> list[dict[str, Any]]:
-        """The jobs of all of them."""
+        """Return the job definitions of all apps."""
         return [document for app in self.apps for document in app.definitions()]
 
 
 def registry_of(app: str, demo: bool) -> CombinedApps:
-    """The user's app and the demo, as asked for."""
+    """Return the user's app, the demo app, or both, as requested."""
     apps: list[Any] = [load_app(app)] if app else []
     if demo:
         from horae.cli.installation.demo import Demo
@@ -42,7 +42,7 @@ def registry_of(app: str, demo: bool) -> CombinedApps:
 
 
 def with_demo(settings: Settings) -> Settings:
-    """The demo's orders have a queue of their own; a worker that was told which queues to take from keeps to them."""
+    """Add the queue of the demo's orders to the worker's queues, unless the user chose the queues."""
     from horae.cli.installation.demo import QUEUE
 
     is_default = settings.queues == Settings().queues
@@ -50,7 +50,7 @@ def with_demo(settings: Settings) -> Settings:
 
 
 async def apply_jobs(node: ServerNode, registry: CombinedApps) -> None:
-    """Make the store's jobs be as the apps define them; what is new of the demo runs once, or begins paused."""
+    """Apply the apps' job definitions to the store; new jobs of the demo run once, or start paused."""
     from horae.cli.apps import places_of
     from horae.cli.definitions.apply import naming_places
     from horae.cli.installation.demo import FIRST, PAUSED
@@ -72,16 +72,19 @@ async def apply_jobs(node: ServerNode, registry: CombinedApps) -> None:
 
 @contextmanager
 def _naming_a_way() -> Iterator[None]:
-    """Tell how to do what the remedy says, if that needs a server: this one ends."""
+    """Add to the remedy of an error: commands that need a server cannot reach this one, because it exits."""
     try:
         yield
     except HoraeError as error:
-        error.remedy = f"{error.remedy} Commands that need a server work while `horae up` runs without --app.".lstrip()
+        error.remedy = f"{error.remedy} To run commands that need a server, start `horae up` without --app.".lstrip()
         raise
 
 
 async def embedded_worker(node: ServerNode, settings: Settings, registry: CombinedApps) -> WorkerProcess:
-    """A worker that calls the node beside it. A stuck thread keeps its slot: the process is the server's too."""
+    """Create a worker that calls the node in this process.
+
+    It never replaces its process, even for a stuck thread, which keeps its slot: the process is the server's too.
+    """
     is_alone = not node.store.driver.is_shared
     name = settings.worker_name or (f"embedded@{platform.node()}" if is_alone else "")
     if is_alone:
@@ -94,7 +97,10 @@ async def embedded_worker(node: ServerNode, settings: Settings, registry: Combin
 
 
 async def _end_former(node: ServerNode, name: str) -> None:
-    """An earlier process's embedded worker went with that process: no timeout is waited for."""
+    """Mark the session of an earlier embedded worker as lost:
+
+    it ended with its process, so waiting for its timeout is useless.
+    """
     for session in await node.store.sessions(DEFAULT_NAMESPACE, node.env.now()):
         if session.worker == name and session.state in ("live", "draining"):
             await node.store.mark_lost(session.id, session.last_seen)

@@ -1,4 +1,4 @@
-"""Options of the fields of a noun: one for each, typed by its kind, with the help of the table."""
+"""Options for the fields of a noun: one per field, typed by the field's kind, with help from the field table."""
 
 from collections.abc import Callable, Container, Iterable, Mapping
 from shlex import quote
@@ -26,29 +26,29 @@ from horae.model.fields.kinds import (
 )
 from horae.model.fields.table import Object, Row, Rows
 
-NONE = "none"  # what stands for no value, where a field may be without one
+NONE = "none"  # the text that stands for no value, for fields that may be empty
 _METAVARS: dict[type, str | None] = {
     Integer: "N", Number: "N", Duration: "SPAN", Key: "KEY", Text: "TEXT", Tags: "NAME=VALUE", Moment: "TIME",
     Flag: None, Choice: None,
 }  # fmt: skip
-CHOICES_IN_A_ROW = 60  # characters; a longer list of words goes to the help, where it wraps
+CHOICES_IN_A_ROW = 60  # characters; a longer list of choices is shown in the help text, where it wraps
 
 
 def options_of(
     table: Rows, *, without: Container[str] = (), required: Container[str] = ()
 ) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
-    """Return a decorator that gives a command the options of a noun's fields."""
+    """Return a decorator that adds the options of a noun's fields to a command."""
     offered = [row for row in table.rows if row.flag and row.name not in without]
     return with_options(option_of(row, table, required=row.name in required) for row in offered)
 
 
 def given_by(table: Rows, options: Mapping[str, Any]) -> dict[str, Any]:
-    """Return what the options of a noun say, as a document says it."""
+    """Return the values of a noun's options as a document."""
     return values_of((row for row in table.rows if row.keyword in options), options)
 
 
 def option_of(row: Row, table: Rows, *, required: bool = False) -> Any:
-    """Make the option that gives a field."""
+    """Create the option of a field."""
     kind = row.kind
     name = f"--{row.flag}"
     said: dict[str, Any] = {"help": help_of(row, table), "metavar": row.field.metavar or _metavar(row), "default": None}
@@ -72,14 +72,14 @@ def option_of(row: Row, table: Rows, *, required: bool = False) -> Any:
 
 
 def may_be_none(row: Row, table: Rows) -> bool:
-    """Tell whether `none` takes a field back to having no value; of texts, it would be one."""
+    """Tell whether the value `none` clears the field. A text field has no such value: `none` would be a valid text."""
     kind = row.kind
     is_without = row.default is not NODEFAULT and table.usual.get(row.name, "") is None
     return is_without and not (is_many(kind) or isinstance(kind, Flag | Text | Name | Key | Moment))
 
 
 class _OrNone(click.ParamType):  # type: ignore[type-arg]  # not generic at run time before click 8.4
-    """A value of a type, or nothing."""
+    """A value of a type, or `none`."""
 
     def __init__(self, type: Any) -> None:
         self.type = click.types.convert_type(type)
@@ -89,8 +89,8 @@ class _OrNone(click.ParamType):  # type: ignore[type-arg]  # not generic at run 
         return NONE if value == NONE else self.type.convert(value, param, ctx)
 
 
-class _FieldOf(click.Choice):  # type: ignore[type-arg]  # the same
-    """A field by its option; by its name if it has none."""
+class _FieldOf(click.Choice):  # type: ignore[type-arg]  # not generic at run time before click 8.4
+    """A field, named by its option or, without an option, by its name."""
 
     def __init__(self, rows: Iterable[Row]) -> None:
         self.fields = {row.flag or row.name: row.name for row in rows}
@@ -101,15 +101,15 @@ class _FieldOf(click.Choice):  # type: ignore[type-arg]  # the same
 
 
 def unset_option(rows: Iterable[Row]) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
-    """Make the option that takes fields back to their defaults."""
+    """Create the option that resets fields to their defaults."""
     fields = [row for row in rows if row.default is not NODEFAULT]
     example = next(row.flag for row in fields if row.flag)
-    help = f"Take a field back to its default, as --unset {example}; repeatable."
+    help = f"Reset a field to its default, as --unset {example}; repeatable."
     return click.option("--unset", multiple=True, metavar="FIELD", type=_FieldOf(fields), help=help)
 
 
 def with_options(options: Iterable[Any]) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
-    """Return what gives a command these options, in their order."""
+    """Return a decorator that adds these options to a command, in their order."""
 
     given = tuple(options)
 
@@ -122,12 +122,12 @@ def with_options(options: Iterable[Any]) -> Callable[[Callable[..., Any]], Calla
 
 
 def is_many(kind: Kind) -> bool:
-    """Tell whether an option is repeated to give more than one value."""
+    """Tell whether the option may be repeated to give several values."""
     return isinstance(kind, Listed | Tags) or (isinstance(kind, Custom) and kind.option != "once")
 
 
 def help_of(row: Row, table: Rows) -> str:
-    """Return a field's help with an example and its default."""
+    """Return a field's help text with an example and its default."""
     usual, text = table.usual.get(row.name), row.field.help.rstrip(".")
     example = f", as {shown}" if (shown := _example(row.kind, row.field.example)) else ""
     is_told = any(word in text for word in ("otherwise", "unless")) or isinstance(usual, bool)
@@ -136,7 +136,7 @@ def help_of(row: Row, table: Rows) -> str:
 
 
 def _example(kind: Kind, example: Any) -> str:
-    """Return an example as a line gives it; empty for one that is too long for it."""
+    """Return an example as text for a help line; empty if it is too long."""
     if isinstance(example, list):
         return _example(kind.item if isinstance(kind, Listed) else kind, example[0])
     if isinstance(example, dict) and isinstance(kind, Object):
@@ -147,7 +147,7 @@ def _example(kind: Kind, example: Any) -> str:
 
 
 def _metavar(row: Row) -> str | None:
-    """Return what the CLI calls a value of a kind."""
+    """Return the placeholder for a field's value in help texts."""
     kind = row.kind
     if isinstance(kind, Object):
         return line_of(kind)
@@ -163,7 +163,7 @@ def _metavar(row: Row) -> str | None:
 
 
 def line_of(kind: Object) -> str:
-    """Return how an object is written on a line: KEY[,patience=SPAN]."""
+    """Return the notation of an object on the command line: KEY[,patience=SPAN]."""
     words = {row.name: row.field.metavar or _metavar(row) or _words(row.kind) for row in kind.table.rows}
     main = words.pop(kind.main)
     alone = "|true" if any(short is bool for short, _ in kind.short) else ""
@@ -175,18 +175,18 @@ def _words(kind: Kind) -> str:
 
 
 def values_of(rows: Iterable[Row], options: Mapping[str, Any]) -> dict[str, Any]:
-    """Return what options say, by the names of the fields; null for what is `none`."""
+    """Return the values of options by field name; null for `none`."""
     given = ((row, options[row.keyword]) for row in rows)
     return {row.name: value_of(row, value) for row, value in given if value is not None and value != ()}
 
 
 def changes_of(rows: Iterable[Row], options: Mapping[str, Any]) -> dict[str, Any]:
-    """Return what options change: what they say, and null for what goes back to its default."""
+    """Return the changes that options request: their values, and null for fields to reset."""
     return {**values_of(rows, options), **dict.fromkeys(options.get("unset", ()))}
 
 
 def value_of(row: Row, given: Any) -> Any:
-    """Return what an option says, as a document says it."""
+    """Return the value of an option in the form that documents use."""
     kind = row.kind
     if given in (NONE, (NONE,)) and not isinstance(kind, Text | Name | Key | Listed):
         return None
@@ -205,7 +205,7 @@ def value_of(row: Row, given: Any) -> Any:
 
 
 def _object(kind: Object, text: str, row: Row) -> Any:
-    """Read JSON, or the main member with others as `,name=value` behind it; it may hold commas of its own."""
+    """Read JSON, or the main member followed by others as `,name=value`; the main member may contain commas."""
     if text.lstrip().startswith(("{", "@")):
         return read_json(text, f"--{row.flag}")
     if text == "true" and any(short is bool for short, _ in kind.short):

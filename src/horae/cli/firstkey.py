@@ -1,4 +1,4 @@
-"""The first administrator's key: made at the first start, kept in the data folder for its owner alone."""
+"""The first administrator's key: created at the first start and stored in the data folder for its owner only."""
 
 import os
 from pathlib import Path
@@ -10,21 +10,24 @@ from horae.errors import BadInput
 
 
 async def ensure_key(keys: ApiKeys, settings: Settings) -> str:
-    """Make sure that somebody can get in; tells where the key is, for people."""
+    """Make sure that an administrator's key exists; return a text that says where it is stored."""
     if settings.admin_key:
         await keys.ensure_admin_key(str(settings.admin_key))
-        return "the one HORAE_ADMIN_KEY presets"
+        return "the one that HORAE_ADMIN_KEY sets"
     found = read_key(settings.key_file)
     made = await keys.ensure_admin_key(None, found)
     if made is not None and made != found:
         write_private(settings.key_file, made)
     if settings.key_file.exists():
         return str(settings.key_file)
-    return f"made at an earlier start and not in {settings.data}; HORAE_ADMIN_KEY presets another"
+    return f"created at an earlier start and not in {settings.data}; HORAE_ADMIN_KEY sets another"
 
 
 def read_key(path: Path) -> str:
-    """The key in a file; a data folder may have served another store, whose only key this is."""
+    """Return the key in a file, or an empty text without a file.
+
+    The key may belong to another store that used the same data folder.
+    """
     try:
         return path.read_text().strip() if path.exists() else ""
     except (OSError, UnicodeDecodeError) as error:
@@ -32,7 +35,7 @@ def read_key(path: Path) -> str:
 
 
 def write_private(path: Path, text: str) -> None:
-    """A file that only its owner reads, complete or not at all."""
+    """Write a file that only its owner can read, complete or not at all."""
     new = path.with_name(path.name + ".new")
     new.unlink(missing_ok=True)
     try:
@@ -46,8 +49,8 @@ def write_private(path: Path, text: str) -> None:
 
 
 def make_folder(data: Path) -> None:
-    """Make the data folder, for its owner alone, unless it is there."""
+    """Create the data folder, accessible to its owner only, unless it exists."""
     try:
         private.make_folder(data)
     except OSError as error:
-        raise BadInput(f"{data} cannot be made: {error.strerror}.", "Choose another folder with --data.") from None
+        raise BadInput(f"{data} cannot be created: {error.strerror}.", "Choose another folder with --data.") from None

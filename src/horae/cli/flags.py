@@ -1,4 +1,4 @@
-"""What a server says about a job's fields, in the words of the options that were given for them."""
+"""Translation of the server's messages about a job's fields into the command line's options."""
 
 import re
 from collections.abc import Callable, Iterator
@@ -13,7 +13,7 @@ from horae.errors import BadInput
 from horae.model.definitions.job import JOB
 from horae.model.triggers.decisions.schedule import TIMES
 
-# The most exact first: `schedule` is spoken of when no more is known.
+# The most specific field first; `schedule` matches when no more is known.
 _FLAGS = {
     **{f"schedule.{row.name}": f"--{row.flag}" for row in TIMES.rows if row.name != "cron"},
     **FLAGS,
@@ -26,12 +26,12 @@ _FLAGS = {
     "name": "NAME",
     **{row.name: f"--{row.flag}" for row in JOB.rows if row.flag},
 }
-_AS_JSON = re.compile(r'[{\[]"\w|"\w+":')  # a remedy that shows how to write it in a document
+_AS_JSON = re.compile(r'[{\[]"\w|"\w+":')  # a remedy that shows JSON
 
 
 @contextmanager
 def in_flags(options: tuple[Callable[..., Any], ...]) -> Iterator[None]:
-    """Speak of options where a refusal speaks of fields; instead of a document's remedy, tell the option's help."""
+    """Replace the field in an error by the option that gave it; replace a remedy in JSON by the help of that option."""
     try:
         yield
     except BadInput as error:
@@ -43,7 +43,7 @@ def in_flags(options: tuple[Callable[..., Any], ...]) -> Iterator[None]:
 
 
 def flag_of(field: str) -> str:
-    """The option that gives a field; empty for a field that no option gives."""
+    """Return the option that gives a field; empty if none does."""
     for name, flag in _FLAGS.items():
         if field == name or field.startswith((f"{name}.", f"{name}[")):
             return flag
@@ -51,7 +51,7 @@ def flag_of(field: str) -> str:
 
 
 def help_of(flag: str, options: tuple[Callable[..., Any], ...]) -> str:
-    """How an option is written and what it is for."""
+    """Return the notation of an option with its help."""
 
     @click.command
     def holder() -> None: ...

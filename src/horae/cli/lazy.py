@@ -1,4 +1,7 @@
-"""Click commands as Horae's are: groups that import their commands late, and examples under every help text."""
+"""Click commands and groups as Horae uses them:
+
+groups that import their commands late, and examples below every help text.
+"""
 
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property
@@ -11,12 +14,12 @@ from horae.cli.times import EXPLAINED, TIME
 from horae.feature import Command as FeatureCommand
 from horae.feature import installed
 
-# What people call options that have another name here.
+# Options that users expect from other systems, and their names here.
 ELSEWHERE = {"--deadline": "--within", "--sla": "--within"}
 
 
 class HoraeCommand(click.Command):
-    """A command with examples; a test runs each of them through the parser."""
+    """A command with examples; a test runs each example through the parser."""
 
     def __init__(self, *args: Any, examples: tuple[str, ...] = (), **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
@@ -41,7 +44,7 @@ class HoraeCommand(click.Command):
 
 
 class HoraeGroup(click.Group):
-    """A noun whose verbs are commands."""
+    """A group of commands about one noun."""
 
     command_class = HoraeCommand
 
@@ -61,7 +64,7 @@ def write_examples(formatter: click.HelpFormatter, examples: tuple[str, ...]) ->
 
 
 class CommandEntry(NamedTuple):
-    """A command in the help of a group, and the module that has it."""
+    """A command in the help of a group, with the module that defines it."""
 
     name: str
     help: str
@@ -69,14 +72,14 @@ class CommandEntry(NamedTuple):
     object: str = ""
 
     def load(self) -> click.Command:
-        """Import the command: `sign-in` is called `sign_in` in its module, unless the entry says otherwise."""
+        """Import the command. Its variable has the command's name with underscores, unless the entry names another."""
         name = self.object or self.name.replace("-", "_")
         command: click.Command = getattr(import_module(self.module), name)
         return command
 
 
 def of_features(group: str = "") -> Iterator[tuple[FeatureCommand, CommandEntry]]:
-    """Yield each command that features hang under a group, or into the sections of `horae --help`."""
+    """Yield each command that features add to a group or, without a group, to the sections of `horae --help`."""
     for feature in installed():
         for row in feature.commands:
             if row.group == group:
@@ -85,7 +88,7 @@ def of_features(group: str = "") -> Iterator[tuple[FeatureCommand, CommandEntry]
 
 
 class OpenGroup(HoraeGroup):
-    """A group of the kernel under which features hang commands, each imported when it is called or listed."""
+    """A group of the kernel to which features add commands; each is imported when it is called or listed."""
 
     @cached_property
     def _hung(self) -> dict[str, CommandEntry]:
@@ -113,7 +116,7 @@ def _ordered(heading: str, entries: Sequence[CommandEntry]) -> Iterator[CommandE
 
 
 class LazyGroup(HoraeGroup):
-    """A group whose help is a table: a command's module is imported when the command is called."""
+    """A group whose help comes from a table; a command's module is imported when the command is called."""
 
     def __init__(self, *args: Any, sections: dict[str, tuple[CommandEntry, ...]], **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
@@ -143,7 +146,7 @@ class LazyGroup(HoraeGroup):
 
 
 def meant(name: str, known: Any) -> str:
-    """A guess at what was meant, as a sentence; empty when nothing comes close."""
+    """Return a sentence that suggests a similar name; empty if no name is similar."""
     import difflib
 
     close = difflib.get_close_matches(name, known, n=1)

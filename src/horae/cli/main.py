@@ -1,4 +1,4 @@
-"""`horae`: the entry point, the list of commands, and how errors reach a person."""
+"""`horae`: the entry point, the list of commands, and the reporting of errors."""
 
 import os
 import sys
@@ -29,27 +29,27 @@ KERNEL: dict[str, tuple[CommandEntry, ...]] = {
         CommandEntry(
             "triggers", "Add, list, change, pause and preview triggers of jobs.", "horae.cli.triggers.triggers"
         ),
-        CommandEntry("fires", "Look at what fired and what will.", "horae.cli.triggers.fires"),
-        CommandEntry("calendars", "Write, list and look into calendars.", "horae.cli.triggers.calendars"),
+        CommandEntry("fires", "List past and coming fires of triggers.", "horae.cli.triggers.fires"),
+        CommandEntry("calendars", "Write, list and preview calendars.", "horae.cli.triggers.calendars"),
         CommandEntry("executions", "List, follow, signal and cancel executions.", "horae.cli.executions.executions"),
-        CommandEntry("circuits", "Look at circuit breakers of jobs; override them.", "horae.cli.admission.circuits"),
-        CommandEntry("explain", "Say why an execution or a job does not run.", "horae.cli.executions.explain"),
+        CommandEntry("circuits", "Show circuit breakers of jobs; override them.", "horae.cli.admission.circuits"),
+        CommandEntry("explain", "Show why an execution or a job does not run.", "horae.cli.executions.explain"),
         CommandEntry(
             "report",
-            "Tell progress, a checkpoint or a result from inside a running job.",
+            "Report progress, a checkpoint or a result from inside a running job.",
             "horae.cli.executions.report",
         ),
     ),
     "Operate": (
         CommandEntry(
             "workers",
-            "List workers, enrol and drain them, and have as many as a queue wants.",
+            "List, enrol and drain workers, and scale them with a queue.",
             "horae.cli.fleet.workers",
         ),
-        CommandEntry("queues", "List queues; hold and release them.", "horae.cli.admission.queues"),
+        CommandEntry("queues", "List, configure, pause, drain, purge and hold queues.", "horae.cli.admission.queues"),
         CommandEntry(
             "namespaces",
-            "Make, show, erase and delete namespaces; what they may have and use, and what they used.",
+            "Create, show, erase and delete namespaces; show their quotas and usage.",
             "horae.cli.tenancy.namespaces",
         ),
         CommandEntry("keys", "Create, list, rotate and revoke keys.", "horae.cli.tenancy.keys"),
@@ -58,17 +58,19 @@ KERNEL: dict[str, tuple[CommandEntry, ...]] = {
         ),
         CommandEntry("sign-in", "Print a link that signs one browser in.", "horae.cli.tenancy.sign_in"),
         CommandEntry(
-            "audit", "Tell who did what; check executions and fires of a live store.", "horae.cli.installation.audit"
+            "audit", "Show the audit log; check executions and fires of a live store.", "horae.cli.installation.audit"
         ),
-        CommandEntry("doctor", "Check the installation and say what to do.", "horae.cli.installation.doctor"),
+        CommandEntry("doctor", "Check the installation and show remedies.", "horae.cli.installation.doctor"),
         CommandEntry("db", "Upgrade, move, back up and restore the store.", "horae.cli.installation.db"),
         CommandEntry(
             "config",
-            "Show the settings and where they come from, and the features that are on.",
+            "Show the settings with their origins, and the enabled features.",
             "horae.cli.installation.config",
         ),
         CommandEntry("bench", "Measure throughput and latency on this machine.", "horae.cli.installation.bench"),
-        CommandEntry("version", "Show the versions of Horae and what it stands on.", "horae.cli.installation.version"),
+        CommandEntry(
+            "version", "Show the versions of Horae and its main dependencies.", "horae.cli.installation.version"
+        ),
     ),
 }
 SECTIONS = with_features(KERNEL)
@@ -76,11 +78,11 @@ KEY_REMEDY = (
     "Give a key with HORAE_KEY. On the server's own machine commands find it in admin.key of the folder they are "
     "started in, or of the one that HORAE_DATA names."
 )
-UNEXPECTED = 70  # EX_SOFTWARE: a defect of Horae, not of what was asked
+UNEXPECTED = 70  # EX_SOFTWARE: a bug in Horae, not a wrong request
 
 
 class RootGroup(LazyGroup):
-    """The root: errors of Horae end as a message on stderr and an exit code."""
+    """The root command: an error of Horae becomes a message on stderr and an exit code."""
 
     def invoke(self, ctx: click.Context) -> Any:
         _warn_of_misspelt()
@@ -94,7 +96,7 @@ class RootGroup(LazyGroup):
 
 
 def _warn_of_misspelt() -> None:
-    """Name variables that look like settings and are none: nobody else would ever tell."""
+    """Warn about unknown variables that look like misspelt settings: they have no effect and no other message."""
     if any(name.startswith("HORAE_") for name in os.environ):
         from horae.config.load import misspelt
 
@@ -118,7 +120,7 @@ def cli() -> None:
 
 
 def tell(detail: str, remedy: str = "") -> None:
-    """An error on stderr: what happened, then what to do; in colour only on a terminal."""
+    """Print an error on stderr: the problem, then the remedy; in colour on a terminal only."""
     colour = None if "NO_COLOR" not in os.environ else False
     echo(f"{style('Error:', fg='red', bold=True)} {visible(detail)}", err=True, color=colour, styled=True)
     if remedy:
@@ -126,7 +128,7 @@ def tell(detail: str, remedy: str = "") -> None:
 
 
 def main() -> None:
-    """The console script. A defect shows one line; HORAE_DEBUG=1 shows its traceback."""
+    """Run the console script. A bug shows one line; HORAE_DEBUG=1 shows its traceback."""
     try:
         hide()
         guard_terminals()
@@ -134,7 +136,7 @@ def main() -> None:
     except Exception as error:
         if os.environ.get("HORAE_DEBUG"):
             raise
-        tell(f"{type(error).__name__}: {error}", "This is a defect in Horae. HORAE_DEBUG=1 shows where it happened.")
+        tell(f"{type(error).__name__}: {error}", "This is a bug in Horae. HORAE_DEBUG=1 shows the traceback.")
         sys.exit(UNEXPECTED)
 
 

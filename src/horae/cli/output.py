@@ -1,4 +1,4 @@
-"""What commands print: tables for people, one JSON or YAML document for programs."""
+"""The output of commands: tables for people, one JSON or YAML document for programs."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import datetime
@@ -20,11 +20,14 @@ Column = tuple[str, str | Callable[[Any], Any]]  # a heading, and a key or a fun
 
 
 class Age(str):
-    """The key of a time that a table shows as people say it: "2m ago"; "execution.completedAt" is one of a part."""
+    """The key of a time that a table shows relative to now:
+
+    "2m ago". A dotted key, "execution.completedAt", reads a nested object.
+    """
 
 
-WIDE = 10_000  # columns of a pipe: nothing is cut for a program
-ANSWERS = frozenset({"result", "payload"})  # fields whose value is a user's JSON, an empty one included
+WIDE = 10_000  # columns of a pipe: programs get uncut lines
+ANSWERS = frozenset({"result", "payload"})  # fields whose value is the user's JSON, shown even if empty
 DATA = ANSWERS | {"params"}
 STYLES = {
     "success": "green",
@@ -49,7 +52,7 @@ NOTHING: tuple[Any, ...] = (None, "", [], {})
 
 
 class Printer:
-    """Prints documents in the format that was asked for."""
+    """A printer of documents in the requested format."""
 
     def __init__(self, format: Format, now: Callable[[], Instant]) -> None:
         self.format = format
@@ -60,14 +63,14 @@ class Printer:
         return self.format == "table"
 
     def document(self, document: Any) -> None:
-        """One document, whole, for programs."""
+        """Print one complete document, for programs."""
         if self.format == "json":
             echo(msgspec.json.format(msgspec.json.encode(document), indent=2))
         else:
             echo(as_yaml(document), nl=False)
 
     def list(self, document: Mapping[str, Any], columns: Sequence[Column], empty: str) -> None:
-        """A list: a table with one line an item, or what to say when there is none."""
+        """Print a list as a table with one line per item, or the text `empty` if it has no items."""
         if not self.is_for_people:
             return self.document(document)
         if not document["items"]:
@@ -89,7 +92,7 @@ class Printer:
         show(table)
 
     def one(self, document: Mapping[str, Any], leave_out: Iterable[str] = ()) -> None:
-        """One thing: a line a field, without those that say nothing."""
+        """Print one object with a line per field, without empty fields."""
         if not self.is_for_people:
             return self.document(document)
         from rich.table import Table
@@ -107,11 +110,11 @@ class Printer:
         return None
 
     def say(self, text: str) -> None:
-        """A sentence for people; programs get it on stderr, beside their document."""
+        """Print a sentence for people; when the output is for programs, print it on stderr beside the document."""
         echo(text, err=not self.is_for_people)
 
     def age(self, text: str | None) -> str:
-        """A time as people say it: "2m ago", "in 3h"."""
+        """Return a time relative to now: "2m ago", "in 3h"."""
         if not text:
             return ""
         micros = self._now() - int(datetime.fromisoformat(text).timestamp() * SECOND)
@@ -133,7 +136,7 @@ class Printer:
 
 
 def show(table: "Table") -> None:
-    """A table as wide as the terminal; for a program nothing is cut, coloured or filled up with blanks."""
+    """Print a table as wide as the terminal; programs get it without cuts, colours and padding."""
     from rich.console import Console
 
     console = Console(highlight=False, markup=False, emoji=False)
@@ -146,7 +149,7 @@ def show(table: "Table") -> None:
 
 
 def brief(value: Any) -> str:
-    """A value in a cell."""
+    """Return a value as the text of a cell."""
     if value is None:
         return ""
     if isinstance(value, bool):
@@ -159,12 +162,12 @@ def brief(value: Any) -> str:
 
 
 def as_json(value: Any) -> str:
-    """A text as it is, any other value as JSON."""
+    """Return a text unchanged, any other value as JSON."""
     return value if isinstance(value, str) else msgspec.json.encode(value).decode()
 
 
 def as_data(value: Any) -> str:
-    """A user's JSON value: objects and lists as YAML, others as JSON; a text that would read as another is quoted."""
+    """Return a user's JSON value: objects and lists as YAML, others as JSON; quote a text that would parse as JSON."""
     if isinstance(value, dict | list):
         return as_yaml(value).rstrip("\n")
     return msgspec.json.encode(value).decode() if not isinstance(value, str) or _reads_otherwise(value) else value
@@ -179,7 +182,7 @@ def _reads_otherwise(text: str) -> bool:
 
 
 def one_line(document: dict[str, Any], leave_out: tuple[str, ...] = (), most: int = 160) -> str:
-    """A document as "field: value" pairs without empty ones, values that are no text as JSON; a long one is cut."""
+    """Return a document as "field: value" pairs without empty fields; non-texts become JSON, and a long line is cut."""
     text = ", ".join(
         f"{name}: {value if isinstance(value, str) else msgspec.json.encode(value).decode()}"
         for name, value in document.items()
@@ -189,7 +192,7 @@ def one_line(document: dict[str, Any], leave_out: tuple[str, ...] = (), most: in
 
 
 def rough(micros: int) -> str:
-    """A length of time to two places: "3d 4h", "2m 14s", "0.4s"."""
+    """Return a duration in two units: "3d 4h", "2m 14s", "0.4s"."""
     if micros < 10 * SECOND:
         return f"{micros / SECOND:.1f}s"
     for big, small, names in ((DAY, HOUR, "dh"), (HOUR, MINUTE, "hm"), (MINUTE, SECOND, "ms")):

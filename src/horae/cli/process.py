@@ -1,4 +1,4 @@
-"""Long-running commands: the event loop, the two signals, and an orderly end."""
+"""Long-running commands: the event loop, the two stop signals, and an orderly shutdown."""
 
 import asyncio
 import gc
@@ -13,11 +13,11 @@ from horae.env import Clock
 T = TypeVar("T")
 
 STOPPING = (signal.SIGTERM, signal.SIGINT)
-SAME = 0.5  # seconds: timeout(1) and process managers signal the process and its group, which is one wish told twice
+SAME = 0.5  # seconds: timeout(1) and process managers signal a process and its group; the second signal is no abort
 
 
 def run(work: Coroutine[Any, Any, T]) -> T:
-    """Run to the end on uvloop where there is one."""
+    """Run a coroutine to its end, on uvloop if it is installed."""
     try:
         import uvloop
     except ImportError:
@@ -27,9 +27,9 @@ def run(work: Coroutine[Any, Any, T]) -> T:
 
 
 def calm_collector() -> None:
-    """Call when everything is loaded: the garbage collector need not look at that again, nor so often at the rest.
+    """Exclude all present objects from garbage collection, and run it less often; call when everything is loaded.
 
-    Python's default looks after every 700 objects made; that was a third of the time of a small request.
+    Python's default collects after every 700 new objects, which took a third of the time of a small request.
     """
     gc.collect()
     gc.freeze()
@@ -37,7 +37,7 @@ def calm_collector() -> None:
 
 
 class StopSignals:
-    """The first signal drains, the second aborts."""
+    """A signal handler: the first signal drains, the second aborts."""
 
     def __init__(self, clock: Clock) -> None:
         self.drain = asyncio.Event()
@@ -58,7 +58,7 @@ class StopSignals:
 
 @contextmanager
 def signals(clock: Clock) -> Iterator[StopSignals]:
-    """Take SIGTERM and SIGINT for as long as this lasts."""
+    """Handle SIGTERM and SIGINT while the context is open."""
     loop, taken = asyncio.get_running_loop(), StopSignals(clock)
     for number in STOPPING:
         loop.add_signal_handler(number, taken)
@@ -70,7 +70,7 @@ def signals(clock: Clock) -> Iterator[StopSignals]:
 
 
 async def unless_aborted(work: Awaitable[T], taken: StopSignals) -> T | None:
-    """Await something, or leave it when told to abort."""
+    """Await something, but cancel it on abort."""
     task = asyncio.ensure_future(work)
     aborting = asyncio.ensure_future(taken.abort.wait())
     try:
@@ -85,7 +85,7 @@ async def unless_aborted(work: Awaitable[T], taken: StopSignals) -> T | None:
 
 
 async def work_until_told(worker: Any, taken: StopSignals) -> str:
-    """Run a worker; the first signal drains it, the second ends it."""
+    """Run a worker; the first signal drains it, the second aborts it."""
     running = asyncio.ensure_future(worker.run())
     watching = [
         asyncio.ensure_future(_on(taken.drain, worker.drain)),

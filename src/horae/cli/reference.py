@@ -1,4 +1,4 @@
-"""docs/cli.md, made from the commands themselves: `python -m horae.cli.reference > docs/cli.md`."""
+"""The page docs/cli.md, generated from the commands: `python -m horae.cli.reference > docs/cli.md`."""
 
 from collections.abc import Iterator
 
@@ -36,7 +36,7 @@ store. `horae` completes itself in the shell: `eval "$(_HORAE_COMPLETE=bash_sour
 
 
 def walk(command: click.Command, name: str = "") -> Iterator[tuple[str, HoraeCommand | HoraeGroup]]:
-    """Every command below this one, by its full name."""
+    """Yield every command below this one, with its full name."""
     if isinstance(command, click.Group):
         context = context_of(name, command)
         for verb in command.list_commands(context):
@@ -47,7 +47,7 @@ def walk(command: click.Command, name: str = "") -> Iterator[tuple[str, HoraeCom
 
 
 def reference() -> str:
-    """The whole page."""
+    """Return the whole page."""
     parts = [INTRODUCTION]
     for heading, entries in SECTIONS.items():
         names = {entry.name for entry in entries}
@@ -64,7 +64,7 @@ def _about(name: str, command: HoraeCommand | HoraeGroup) -> str:
 
 
 def context_of(name: str, command: click.Command) -> click.Context:
-    """A command as if it had been called, on a terminal of 100 columns."""
+    """Return a command's context as if it had been called, on a terminal of 100 columns."""
     names = cli.context_settings["help_option_names"]
     full = f"horae {name}".strip()
     return click.Context(command, info_name=full, max_content_width=100, terminal_width=100, help_option_names=names)

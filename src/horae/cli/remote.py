@@ -1,4 +1,4 @@
-"""What every command that talks to a server has in common: where it is, the key, the output, an event loop."""
+"""The shared parts of commands that talk to a server: its address, the key, the output and an event loop."""
 
 import asyncio
 from collections.abc import Awaitable, Callable
@@ -24,7 +24,7 @@ FORMATS = ("table", "json", "yaml")
 
 
 class CliOverrides:
-    """What a test puts in the place of the network and the clock; `ctx.obj` of the root."""
+    """Replacements for the network and the clock in tests, passed as `ctx.obj` of the root."""
 
     def __init__(self, transport: ClientTransport | None = None, env: Env | None = None) -> None:
         self.transport = transport
@@ -32,7 +32,7 @@ class CliOverrides:
 
 
 class Api:
-    """A command's way to the server and to its reader."""
+    """The context of a command: the client of the server, the output and the environment."""
 
     def __init__(self, client: Client, out: Printer, env: Env) -> None:
         self.client, self.out, self.env = client, out, env
@@ -51,16 +51,16 @@ def config_option(command: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def page_options(command: Callable[..., Any]) -> Callable[..., Any]:
-    """Which part of a list; a list that goes on says with which --cursor."""
-    command = click.option("--cursor", metavar="CURSOR", help="Go on where an earlier list ended.")(command)
+    """Add the options that select a page of a list; a list with more items prints the --cursor to continue with."""
+    command = click.option("--cursor", metavar="CURSOR", help="Continue where an earlier list ended.")(command)
     limit = click.option("--limit", type=click.IntRange(1, 1000), metavar="N", help="At most so many; 50 otherwise.")
     return limit(command)
 
 
 def server_options(command: Callable[..., Any]) -> Callable[..., Any]:
-    """Where the server is; shown last in every help text."""
+    """Add the options for the server's address; they are the last ones in every help text."""
     command = click.option(
-        "--namespace", metavar="NAME", help="Where, with a key that may use several.  [env: HORAE_NAMESPACE]"
+        "--namespace", metavar="NAME", help="The namespace, for a key that may use several.  [env: HORAE_NAMESPACE]"
     )(command)
     command = click.option("--api-key", metavar="KEY", help="The key to talk with.  [env: HORAE_KEY]")(command)
     command = click.option("--server", metavar="URL", help=_SERVER)(command)
@@ -68,7 +68,7 @@ def server_options(command: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def remote(work: Callable[..., Awaitable[Any]]) -> Callable[..., Any]:
-    """Make a click callback of a coroutine function whose first argument is an `Api`."""
+    """Turn a coroutine function with an `Api` as its first argument into a click callback."""
 
     @wraps(work)
     def callback(
@@ -110,7 +110,7 @@ def connect(
     namespace: str | None = None,
     config: Path | None = None,
 ) -> Client:
-    """Make a client that asks each server once and gives up when none listens: a person waits."""
+    """Create a client that tries each server once and gives up if none listens, because a person waits."""
     patience = RequestRetryPolicy(total=10.0, refusals=1)
     if world.transport is not None:
         return Client(key=key or "", namespace=namespace, transport=world.transport, env=env, patience=patience)

@@ -1,6 +1,6 @@
-"""Commands that only carry a request: a method of the SDK as a command, with its parameters as arguments and options.
+"""Commands that only send a request: a method of the SDK as a command, with its parameters as arguments and options.
 
-Help texts, types and names come from the method, which is written from a route: see decision 19.
+Help texts, types and names come from the method, which is generated from a route: see decision 19.
 """
 
 import inspect
@@ -22,7 +22,7 @@ from horae.client.client import Client
 Given = dict[str, Any]  # the arguments and options of a call, by the names of the method's parameters
 Show = Callable[[Api, Any, Given], None]
 PAGING = frozenset({"limit", "cursor"})
-UNOFFERED = PAGING | {"self", "if_match"}  # not as options of their own
+UNOFFERED = PAGING | {"self", "if_match"}  # parameters that do not become options here
 _ABOUT = re.compile(r"`(\w+)`: ")
 
 
@@ -60,7 +60,7 @@ def request(
 
 
 def _method(path: str) -> Callable[..., Any]:
-    """Find a method of the client by the names that lead to it."""
+    """Return a method of the client by its dotted path."""
     found: Any = Client
     *parts, verb = path.split(".")
     for part in parts:
@@ -70,7 +70,7 @@ def _method(path: str) -> Callable[..., Any]:
 
 
 def _documented(method: Callable[..., Any]) -> tuple[str, dict[str, str]]:
-    """Return what a method does, and what its parameters are, from its docstring."""
+    """Return the description of a method and of its parameters, from its docstring."""
     paragraphs = [" ".join(part.split("\n")) for part in (inspect.getdoc(method) or "").split("\n\n")]
     helps: dict[str, str] = {}
     if _ABOUT.match(paragraphs[-1]):
@@ -80,14 +80,14 @@ def _documented(method: Callable[..., Any]) -> tuple[str, dict[str, str]]:
 
 
 def _in_options(text: str, verb: str, options: Iterable[str]) -> str:
-    """Say what a method does as a command: speak of its options, and call reading showing."""
+    """Turn a method's description into a command's, with options instead of parameters and "Show" for "Read"."""
     for name in (*options, *PAGING):
         text = text.replace(f"`{name}`", f"--{name.replace('_', '-')}")
     return f"Show{text.removeprefix('Read')}" if verb == "show" and text.startswith("Read ") else text
 
 
 def _offer(parameter: inspect.Parameter, called: str, help: str) -> Callable[..., Any]:
-    """Make an argument of a parameter that must be given, and an option of any other."""
+    """Return a decorator: an argument for a required parameter, an option for any other."""
     needed = parameter.default is parameter.empty
     if not called.startswith("-") and (called or needed):
         name, _, default = (called or parameter.name).partition("=")
@@ -105,7 +105,7 @@ def _offer(parameter: inspect.Parameter, called: str, help: str) -> Callable[...
 
 
 def _kind(annotation: Any) -> tuple[Any, bool]:
-    """Return the type of one value, and whether several may be given."""
+    """Return the type of one value, and whether several values may be given."""
     if get_origin(annotation) in (Union, UnionType):
         parts = [part for part in get_args(annotation) if part is not NoneType]
         if all(get_origin(part) is Literal for part in parts):
@@ -117,7 +117,7 @@ def _kind(annotation: Any) -> tuple[Any, bool]:
 
 
 def _typed(kind: Any, flag: str) -> dict[str, Any]:
-    """How click reads a value of a type and shows it in the help."""
+    """Return the click settings that parse a value of a type and describe it in the help."""
     if get_origin(kind) is Literal:
         return {"type": click.Choice(get_args(kind))}
     if kind is bool:
@@ -135,17 +135,17 @@ TEXTS = ("--reason", "--comment", "--search", "--text")
 
 
 def lists(columns: Sequence[Column], empty: str) -> Show:
-    """Show a list as a table, or say that it is empty."""
+    """Show a list as a table, or the text `empty`."""
     return lambda api, page, given: api.out.list(page.raw, columns, empty)
 
 
 def one(api: Api, found: Any, given: Given) -> None:
-    """Show all fields of one thing."""
+    """Show all fields of one object."""
     api.out.one(found.raw)
 
 
 def says(sentence: str | Callable[[Any, Given], str], **document: Any) -> Show:
-    """Say what was done; programs get the answer, or where there is none the arguments and this document."""
+    """Print a sentence about the result; programs get the answer, or without an answer the arguments and `document`."""
 
     def show(api: Api, answer: Any, given: Given) -> None:
         raw = {**given, **document} if answer is None else answer.raw

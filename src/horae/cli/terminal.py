@@ -1,6 +1,6 @@
-"""The terminal: control characters in what others wrote are shown, not obeyed.
+"""Output to the terminal: control characters in texts of others are made visible instead of being executed.
 
-A job's output could otherwise rewrite the screen, the window's title or the clipboard of its reader.
+Otherwise, a job's output could rewrite the screen, the window's title or the clipboard of its reader.
 """
 
 import sys
@@ -14,7 +14,7 @@ ERASE_LINE = "\r\x1b[2K"
 
 
 class Terminal:
-    """A text stream to a terminal, which lets colours pass and no other control but tabs and line feeds."""
+    """A text stream to a terminal that passes colours, tabs and line feeds, and shows other control characters."""
 
     def __init__(self, stream: TextIO) -> None:
         self._stream = stream
@@ -24,19 +24,19 @@ class Terminal:
         return len(text)
 
     def erase_line(self) -> None:
-        """Begin the last line anew."""
+        """Erase the last line and move to its start."""
         self._stream.write(ERASE_LINE)
 
     def __getattr__(self, name: str) -> Any:
-        if name in ("buffer", "writelines"):  # would pass by what is shown
+        if name in ("buffer", "writelines"):  # would bypass the escaping
             raise AttributeError(name)
         return getattr(self._stream, name)
 
 
 def echo(text: str | bytes = "", *, err: bool = False, nl: bool = True, styled: bool = False, **more: Any) -> None:
-    """Print a text. On a terminal its control characters are shown; what is `styled` may have colours.
+    """Print a text. On a terminal its control characters are made visible; a `styled` text may contain colours.
 
-    Whoever styles a text makes those of others visible in it.
+    The caller that styles a text must make the control characters of foreign texts in it visible.
     """
     text = text.decode() if isinstance(text, bytes) else text
     stream = sys.stderr if err else sys.stdout
@@ -45,12 +45,12 @@ def echo(text: str | bytes = "", *, err: bool = False, nl: bool = True, styled: 
 
 
 def style(text: str, **how: Any) -> str:
-    """Return a text in a style, its own control characters made visible."""
+    """Return a text in a style, with its own control characters made visible."""
     return click.style(visible(text), **how)
 
 
 def guard_terminals() -> None:
-    """Have all that this process prints to a terminal pass through one that shows control characters."""
+    """Pass all terminal output of this process through a stream that makes control characters visible."""
     for name in ("stdout", "stderr"):
         stream = getattr(sys, name)
         if stream is not None and stream.isatty() and not isinstance(stream, Terminal):

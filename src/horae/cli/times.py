@@ -1,4 +1,4 @@
-"""The type of options that name a point in time."""
+"""The type of options that name an instant."""
 
 import re
 from typing import Any
@@ -10,7 +10,7 @@ EXPLAINED = "An instant, as 2026-11-15T08:00:00Z; a date alone, as 2026-11-15, i
 
 
 class Time(click.ParamType):  # type: ignore[type-arg]  # not generic at run time before click 8.4
-    """An RFC 3339 time, which the server reads, or a date, which becomes its midnight in UTC."""
+    """An RFC 3339 time, parsed by the server, or a date, which becomes its midnight in UTC."""
 
     name = "time"
 

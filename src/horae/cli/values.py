@@ -1,4 +1,4 @@
-"""Values as people type them: name=value pairs, JSON, files."""
+"""Parsing of values on the command line: name=value pairs, JSON and files."""
 
 import sys
 from collections.abc import Iterable
@@ -12,20 +12,20 @@ from horae.model.documents import yaml_text
 
 
 def pairs(given: Iterable[str], flag: str) -> dict[str, str]:
-    """`name=value` options as a table of texts."""
+    """Return `name=value` options as a dictionary of texts."""
     found = {}
     for text in given:
         name, equals, value = text.partition("=")
         if not name or not equals:
-            raise BadInput(f"{flag} {text}: there is no name=value in it.", f"Write it as {flag} name=value.")
+            raise BadInput(f"{flag} {text}: it is not of the form name=value.", f"Write it as {flag} name=value.")
         found[name] = value
     return found
 
 
 def params(given: Iterable[str], document: str | None = None) -> dict[str, Any] | None:
-    """`--param name=value` over `--params JSON`; a value that reads as JSON is JSON, any other is a text.
+    """Merge `--param name=value` over `--params JSON`; return None when neither is given.
 
-    None when neither was given.
+    A value that parses as JSON is JSON, any other is a text.
     """
     named = {name: loosely(value) for name, value in pairs(given, "--param").items()}
     if document is None:
@@ -37,7 +37,7 @@ def params(given: Iterable[str], document: str | None = None) -> dict[str, Any] 
 
 
 def loosely(text: str) -> Any:
-    """Read a value that may be JSON; any other is a text."""
+    """Return a value parsed as JSON, or the text itself if it is not JSON."""
     try:
         return msgspec.json.decode(text)
     except (msgspec.DecodeError, UnicodeDecodeError):
@@ -45,7 +45,7 @@ def loosely(text: str) -> Any:
 
 
 def read_json(text: str, flag: str) -> Any:
-    """JSON given as an option: itself, or `@FILE`, or `-` for stdin."""
+    """Return JSON given as an option: the text itself, `@FILE`, or `-` for stdin."""
     source = Path(text[1:]).read_text() if text.startswith("@") else sys.stdin.read() if text == "-" else text
     try:
         return msgspec.json.decode(source)
@@ -56,7 +56,10 @@ def read_json(text: str, flag: str) -> Any:
 
 
 def read_documents(path: str) -> list[dict[str, Any]]:
-    """Definitions in a YAML or JSON file (`-` is stdin): one, a list, several documents, or a list under `jobs`."""
+    """Return the definitions in a YAML or JSON file (`-` is stdin):
+
+    one, a list, several documents, or a list under `jobs`.
+    """
     found = [job for document in _load(path) for job in _named(document, "jobs", path)]
     if not found:
         raise BadInput(f"{path} defines no job.", "Write a mapping with name and command, python or http, or a list.")
@@ -67,8 +70,9 @@ Applied = tuple[list[dict[str, Any]], list[dict[str, Any]], list[dict[str, Any]]
 
 
 def read_applied(path: str) -> Applied:
-    """The calendars, the templates and the jobs of a file: the first two stand in lists of their name; a template may
-    also stand among the jobs, as `kind: template`.
+    """Return the calendars, templates and jobs of a file.
+
+    Calendars and templates are in lists of that name; a template may also be among the jobs, as `kind: template`.
     """
     documents = _load(path)
     calendars = [one for document in documents for one in _named(document, "calendars", path)]
@@ -82,7 +86,7 @@ def read_applied(path: str) -> Applied:
 
 
 def read_template(path: str) -> dict[str, Any]:
-    """A template in a YAML or JSON file (`-` is stdin)."""
+    """Return a template from a YAML or JSON file (`-` is stdin)."""
     documents = [document for document in _load(path) if document is not None]
     if len(documents) != 1 or not isinstance(documents[0], dict):
         raise BadInput(f"{path} does not define one template.", "Write one mapping with `parameters` and a `job`.")
@@ -90,7 +94,7 @@ def read_template(path: str) -> dict[str, Any]:
 
 
 def read_one(path: str, what: str) -> dict[str, Any]:
-    """One mapping in a YAML or JSON file (`-` is stdin)."""
+    """Return one mapping from a YAML or JSON file (`-` is stdin)."""
     documents = [document for document in _load(path) if document is not None]
     if len(documents) != 1 or not isinstance(documents[0], dict):
         raise BadInput(f"{path} does not define one {what}.", "Write one mapping with its kind and fields.")
@@ -98,7 +102,7 @@ def read_one(path: str, what: str) -> dict[str, Any]:
 
 
 def read_calendar(path: str) -> dict[str, Any]:
-    """A calendar's definition in a YAML or JSON file (`-` is stdin)."""
+    """Return a calendar's definition from a YAML or JSON file (`-` is stdin)."""
     documents = [document for document in _load(path) if document is not None]
     if len(documents) != 1 or not isinstance(documents[0], dict):
         raise BadInput(
@@ -123,7 +127,7 @@ _LISTS = ("jobs", "calendars", "templates")
 
 
 def _named(document: Any, noun: str, path: str) -> list[dict[str, Any]]:
-    """The jobs, or the calendars, of a document; one that has no such lists is all jobs."""
+    """Return the list of a document under `noun`; a document without such lists contains jobs only."""
     if document is None:
         return []
     if isinstance(document, dict) and "name" not in document and any(type(document.get(n)) is list for n in _LISTS):

@@ -1,4 +1,4 @@
-"""`horae circuits`: how circuit breakers of jobs stand; opened, closed and reset by hand."""
+"""`horae circuits`: states of circuit breakers of jobs; open, close and reset them by hand."""
 
 from typing import Any
 
@@ -29,14 +29,14 @@ NAMES = {"ref": "job", "length": "--for"}
 
 @click.group(cls=HoraeGroup, examples=("horae circuits list", "horae circuits show report", OPEN))
 def circuits() -> None:
-    """Look at circuit breakers of jobs; open, close and reset them."""
+    """Show circuit breakers of jobs; open, close and reset them."""
 
 
 def _show(api: Api, circuit: JobCircuitInfo, given: dict[str, Any]) -> None:
     found = circuit.raw
     if not api.out.is_for_people:
         return api.out.document(found)
-    api.out.list({"items": found["circuits"]}, COLUMNS, "None of its circuits ever opened.")
+    api.out.list({"items": found["circuits"]}, COLUMNS, "None of its circuits has ever opened.")
     if found["changes"]:
         echo()
         api.out.table(found["changes"], CHANGES)

@@ -1,4 +1,4 @@
-"""The options of `horae queues set` as a queue's definition, made of the tables of queues and policies."""
+"""The options of `horae queues set`, built from the field tables of queues and policies."""
 
 from dataclasses import replace
 from typing import Any
@@ -15,7 +15,7 @@ _OF_POLICIES = tuple((kind, table, row) for kind, table in POLICIES.tables.items
 
 
 def _of(kind: str, row: Row) -> Row:
-    """Return the row with the kind that it belongs to in its help."""
+    """Return the row with the policy's name at the start of its help."""
     help = f"Of {kind}: {row.field.help[:1].lower()}{row.field.help[1:]}"
     return structs.replace(row, field=replace(row.field, help=help))
 
@@ -30,12 +30,12 @@ definition_options = with_options(
 
 
 def definition_of(given: dict[str, Any]) -> dict[str, Any]:
-    """Return what the options say; only what was given."""
+    """Return the fields that the options give."""
     body = changes_of(QUEUE.rows, given)
     rules = values_of((row for _, _, row in _OF_POLICIES), given)
     policy = body.get("policy")
     if rules and policy is None:
-        raise click.UsageError(f"Say which policy these belong to: --policy {'|'.join(KINDS)}.")
+        raise click.UsageError(f"Name the policy of these options: --policy {'|'.join(KINDS)}.")
     if rules and isinstance(policy, dict):
-        raise click.UsageError("A policy as JSON says everything: leave the other options out.")
+        raise click.UsageError("A policy as JSON must be complete: leave the other options out.")
     return {**body, "policy": {"kind": policy, **rules}} if rules else body

@@ -1,4 +1,4 @@
-"""`horae queues`: what waits where; holds and maintenance windows, while which nothing is started."""
+"""`horae queues`: queues with their policies, holds and maintenance windows, during which no execution starts."""
 
 from typing import Any
 
@@ -37,11 +37,11 @@ COLUMNS: list[Column] = [
 
 @click.group(cls=HoraeGroup, examples=("horae queues list", FAIR, HOLD, "horae queues release reports"))
 def queues() -> None:
-    """List queues and what waits in them; say who is next; pause, drain, purge and hold them."""
+    """List, configure, pause, drain, purge and hold queues."""
 
 
 request(
-    queues, "queues.list", lists(COLUMNS, "There are no queues yet; the first job makes one."),
+    queues, "queues.list", lists(COLUMNS, "There are no queues yet; the first job creates one."),
     examples=("horae queues list", "horae queues list -o json"),
 )  # fmt: skip
 
@@ -65,7 +65,7 @@ def _show(api: Api, found: ApiDocument, given: Given) -> None:
     api.out.say(f"Policy: {queue['policy']['kind']}" + (f" ({policy})" if policy else ""))
     said = [_limit(row, value) for row in _BOUNDS if (value := queue.get(row.name)) is not None and value is not False]
     if queue.get("preempts"):
-        api.out.say("It takes the place of preemptible work.")
+        api.out.say("Its executions may preempt preemptible ones.")
     if said:
         api.out.say(f"Limits: {', '.join(said)}")
     for hold in queue.get("holds") or ():
@@ -94,10 +94,10 @@ request(
 @definition_options
 @remote
 async def set_(api: Api, name: str, **given: Any) -> None:
-    """Define a queue, or change its definition; it acts at once, also on what is queued."""
+    """Define a queue, or change its definition; the change applies at once, also to queued executions."""
     body = definition_of(given)
     if not body:
-        raise click.UsageError("Say what is to be so, as --policy fair.")
+        raise click.UsageError("Give a field to set, as --policy fair.")
     _show(api, await api.client.queues.set(name, **body), given)
 
 
@@ -105,7 +105,7 @@ async def set_(api: Api, name: str, **given: Any) -> None:
 @click.argument("name")
 @remote
 async def default_(api: Api, name: str) -> None:
-    """Make a queue the one of jobs that name none."""
+    """Make a queue the default for jobs that name none."""
     _show(api, await api.client.queues.set(name, default=True), {})
 
 
@@ -117,16 +117,16 @@ request(queues, "queues.resume", _show, examples=("horae queues resume reports",
 
 @queues.command(examples=("horae queues drain reports --wait",))
 @click.argument("name")
-@click.option("-w", "--wait", is_flag=True, help="Wait until nothing is queued or runs.")
-@click.option("--timeout", metavar="SPAN", help="Wait no longer than this, as 10m; the exit code is 1.")
+@click.option("-w", "--wait", is_flag=True, help="Wait until no execution is queued or running.")
+@click.option("--timeout", metavar="SPAN", help="The longest wait, as 10m; then the exit code is 1.")
 @remote
 async def drain(api: Api, name: str, wait: bool, timeout: str | None) -> None:
-    """Refuse what is submitted to a queue, and run what it has."""
+    """Refuse new submissions to a queue, and run what it contains."""
     queue = await api.client.queues.drain(name)
     if wait or timeout is not None:
-        remedy = "it goes on; wait again with the same command"
+        remedy = "it continues; wait again with the same command"
         queue = await in_time(
-            api, api.client.queues.emptied(name), timeout, f"queue {name}", what="What is left of", remedy=remedy
+            api, api.client.queues.emptied(name), timeout, f"queue {name}", what="The rest of", remedy=remedy
         )
     _show(api, queue, {})
 
@@ -136,10 +136,10 @@ async def drain(api: Api, name: str, wait: bool, timeout: str | None) -> None:
 @click.option("-y", "--yes", is_flag=True, help="Do not ask.")
 @remote
 async def purge(api: Api, name: str, yes: bool) -> None:
-    """Cancel everything of a queue that has not begun."""
+    """Cancel all executions of a queue that have not started."""
     queue = (await api.client.queues.get(name)).raw
     if not yes:
-        confirm(f"Cancel what waits in queue {name} ({queue['queued']:,} queued)?")
+        confirm(f"Cancel the waiting executions of queue {name} ({queue['queued']:,} queued)?")
     done = (await api.client.queues.purge(name)).raw
     if api.out.is_for_people:
         api.out.say(f"{done['cancelled']:,} executions of queue {name} were cancelled.")
@@ -163,33 +163,40 @@ def _end(until: str | None) -> str:
 
 
 def _which(name: str | None, every: bool) -> str | None:
-    """The queue that is meant; None for all of them."""
+    """Return the queue that is meant; None for all queues."""
     if (name is None) != every:
-        raise click.UsageError("Name a queue, or say --all.")
+        raise click.UsageError("Name a queue, or give --all.")
     return name
 
 
 name_argument = click.argument("name", required=False)
-all_option = click.option("--all", "every", is_flag=True, help="All queues of the namespace, also those to come.")
+all_option = click.option("--all", "every", is_flag=True, help="All queues of the namespace, also future ones.")
 
 
 @queues.command(examples=(HOLD, f"{HOLD} --drain --wait", "horae queues hold --all --for 2h --reason migration"))
 @name_argument
 @all_option
-@click.option("--for", "length", metavar="SPAN", help="How long it lasts, as 30m; up to 30 days.")
-@click.option("--until", type=TIME, help="When it ends, instead of --for.")
-@click.option("--from", "since", type=TIME, help="When it begins; at once otherwise.")
-@click.option("--reason", default="", metavar="TEXT", help="Why; what is held says so. Again: the end is moved.")
-@click.option("--drain", is_flag=True, help="Mark that what runs is waited for.")
-@click.option("-w", "--wait", is_flag=True, help="Wait until nothing of it runs any more; exit 0 then.")
-@click.option("--timeout", metavar="SPAN", help="Wait no longer than this, as 10m; the hold stays, the exit code is 1.")
+@click.option("--for", "length", metavar="SPAN", help="The length of the hold, as 30m; up to 30 days.")
+@click.option("--until", type=TIME, help="The end of the hold, instead of --for.")
+@click.option("--from", "since", type=TIME, help="The start of the hold; now by default.")
+@click.option(
+    "--reason",
+    default="",
+    metavar="TEXT",
+    help="The reason; held executions show it. A repeated hold with the same reason moves its end.",
+)
+@click.option("--drain", is_flag=True, help="Mark the hold as a drain, which waits for running executions.")
+@click.option("-w", "--wait", is_flag=True, help="Wait until none of its executions runs.")
+@click.option(
+    "--timeout", metavar="SPAN", help="The longest wait, as 10m; then the exit code is 1, and the hold stays."
+)
 @remote
 async def hold(
     api: Api, name: str | None, every: bool, length: str | None, wait: bool, timeout: str | None, **options: Any
 ) -> None:
-    """Start nothing of a queue for a time, on any server.
+    """Start no executions of a queue for a time, on any server.
 
-    It ends by itself. What runs goes on; what is submitted or fires meanwhile is queued, and starts afterwards.
+    The hold ends by itself. Running executions continue; new ones are queued and start afterwards.
     """
     made = await api.client.queues.hold(_which(name, every), length, **options)
     if wait or timeout is not None:
@@ -198,15 +205,15 @@ async def hold(
 
 
 async def _drain(api: Api, made: HoldInfo, timeout: str | None) -> None:
-    """Wait until nothing of what is held runs, and show how far that is."""
+    """Wait until no held execution is running, and show the progress."""
 
     def look(hold: HoldInfo) -> None:
-        left = f"{hold.running:,} running" if hold.state == "open" else "not begun yet"
+        left = f"{hold.running:,} running" if hold.state == "open" else "not started yet"
         echo(f"{_name(hold)}: {left}", err=True)
 
     remedy = "the hold stays; wait again with the same command"
     final = await in_time(
-        api, api.client.queues.drained(made, look), timeout, _name(made), what="What runs of", remedy=remedy
+        api, api.client.queues.drained(made, look), timeout, _name(made), what="Running work of", remedy=remedy
     )
     _tell(api, final, "drained and held")
 
@@ -227,10 +234,10 @@ def _tell(api: Api, hold: HoldInfo, verb: str) -> None:
 @queues.command(examples=("horae queues release reports", "horae queues release reports --reason deploy-123"))
 @name_argument
 @all_option
-@click.option("--reason", metavar="TEXT", help="Only what is held for this reason.")
+@click.option("--reason", metavar="TEXT", help="Only holds with this reason.")
 @remote
 async def release(api: Api, name: str | None, every: bool, reason: str | None) -> None:
-    """Let a queue that was held go on at once."""
+    """End the holds of a queue at once."""
     done = (await api.client.queues.release(_which(name, every), reason=reason)).raw
     if api.out.is_for_people:
         api.out.say(done["note"])
@@ -240,10 +247,10 @@ async def release(api: Api, name: str | None, every: bool, reason: str | None) -
 
 @queues.command(examples=("horae queues holds", "horae queues holds reports --ended"))
 @name_argument
-@click.option("--ended", is_flag=True, help="Also those that ended in the last 30 days.")
+@click.option("--ended", is_flag=True, help="Also holds that ended in the last 30 days.")
 @remote
 async def holds(api: Api, name: str | None, ended: bool) -> None:
-    """List holds and maintenance windows, and who opened and ended them."""
+    """List holds and maintenance windows, with the users who started and ended them."""
     page = await api.client.queues.holds(name, ended=ended)
     columns: list[Column] = [
         ("QUEUE", lambda one: one.get("queue") or "(all)"),
@@ -256,7 +263,7 @@ async def holds(api: Api, name: str | None, ended: bool) -> None:
         ("BY", "createdBy"),
         *([("ENDED", "endedAt"), ("ENDED BY", "endedBy")] if ended else []),
     ]
-    api.out.list(page.raw, columns, "Nothing is held.")
+    api.out.list(page.raw, columns, "There are no holds.")
 
 
 @queues.command(
@@ -268,20 +275,20 @@ async def holds(api: Api, name: str | None, ended: bool) -> None:
 )
 @name_argument
 @all_option
-@click.option("--calendar", required=True, metavar="NAME", help="While it is open, nothing is started.")
-@click.option("--reason", default="", metavar="TEXT", help="Why; what is held says so.")
-@click.option("--drain", is_flag=True, help="Mark that what runs is waited for.")
-@click.option("--remove", is_flag=True, help="Take the window away.")
+@click.option("--calendar", required=True, metavar="NAME", help="While it is open, no execution starts.")
+@click.option("--reason", default="", metavar="TEXT", help="The reason; held executions show it.")
+@click.option("--drain", is_flag=True, help="Mark the window as a drain, which waits for running executions.")
+@click.option("--remove", is_flag=True, help="Remove the window.")
 @remote
 async def window(
     api: Api, name: str | None, every: bool, calendar: str, reason: str, drain: bool, remove: bool
 ) -> None:
-    """Make a calendar a queue's maintenance window: while it is open, nothing is started."""
+    """Make a calendar a maintenance window of a queue: while it is open, no execution starts."""
     queue = _which(name, every)
     if not remove:
         made = await api.client.queues.set_window(queue, calendar, reason=reason, drain=drain)
         return _tell(api, made, "held")
     await api.client.queues.remove_window(queue, calendar)
     if api.out.is_for_people:
-        api.out.say(f"Calendar {calendar} holds {'all queues' if queue is None else f'queue {queue}'} no more.")
+        api.out.say(f"Calendar {calendar} no longer holds {'all queues' if queue is None else f'queue {queue}'}.")
     return None

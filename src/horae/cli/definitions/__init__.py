@@ -1,1 +1,1 @@
-"""Commands that write jobs, and the options that spell their fields."""
+"""Commands that define jobs, and the options for their fields."""

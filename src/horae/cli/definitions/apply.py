@@ -1,4 +1,4 @@
-"""`horae apply`: make the server's jobs, templates and calendars be as a file or an app says."""
+"""`horae apply`: change the server's jobs, templates and calendars to match a file or an app."""
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
@@ -13,7 +13,7 @@ from horae.cli.terminal import echo
 from horae.cli.values import read_applied
 from horae.errors import HoraeError
 
-Places = Mapping[str, tuple[str, int]]  # the file and the line of each job's function
+Places = Mapping[str, tuple[str, int]]  # the file and line of each job's function
 MOST_FIELDS = 6
 _NUMBER = re.compile(r"jobs\[(\d+)\]")
 
@@ -27,12 +27,12 @@ _NUMBER = re.compile(r"jobs\[(\d+)\]")
     help="A YAML or JSON file of jobs, templates and calendars; - is stdin.",
 )
 @click.option("--app", metavar="MODULE:APP", help="An app whose functions are jobs.")
-@click.option("--dry-run", is_flag=True, help="Say what would be done, and do nothing.")
+@click.option("--dry-run", is_flag=True, help="Show the changes without making them.")
 @remote
 async def apply(api: Api, file: tuple[str, ...], app: str | None, dry_run: bool) -> None:
     """Create or change jobs, templates and calendars from a file or an app, all of them or none.
 
-    Those it does not name stay as they are.
+    Objects that the input does not name stay unchanged.
     """
     read = [read_applied(path) for path in file]
     calendars = [calendar for found, _, _ in read for calendar in found]
@@ -52,13 +52,13 @@ async def apply(api: Api, file: tuple[str, ...], app: str | None, dry_run: bool)
     for one in done:
         echo(f"{one.outcome.ljust(9)}  {'' if one.kind == 'job' else f'{one.kind} '}{one.name}{_fields(one.changes)}")
         for job in one.affected:
-            echo(f"{'changed'.ljust(9)}  {job}, made from it")
+            echo(f"{'changed'.ljust(9)}  {job}, created from it")
     if dry_run:
-        echo("\nNothing was written: this is what would be done.")
+        echo("\nNothing was written: these changes would be made.")
 
 
 def _fields(changes: list[Any]) -> str:
-    """Name the fields that have changed, the first of them."""
+    """Return the names of the first changed fields."""
     names = list(dict.fromkeys(change["path"].partition(".")[0] for change in changes))
     more = ", ..." if len(names) > MOST_FIELDS else ""
     return f": {', '.join(names[:MOST_FIELDS])}{more}" if names else ""
@@ -66,7 +66,7 @@ def _fields(changes: list[Any]) -> str:
 
 @contextmanager
 def naming_places(jobs: Sequence[Mapping[str, Any]], places: Places) -> Iterator[None]:
-    """Add the file and the line of the function whose definition is refused."""
+    """Add the file and line of a function to the error that refuses its definition."""
     try:
         yield
     except HoraeError as error:
@@ -78,7 +78,7 @@ def naming_places(jobs: Sequence[Mapping[str, Any]], places: Places) -> Iterator
 
 
 def definitions_of(place: str) -> tuple[list[dict[str, Any]], Places]:
-    """The jobs that an app defines, as the API spells them, and where each is in its code."""
+    """Return the job definitions of an app in the API's form, and the places of their functions in the code."""
     from horae.cli.apps import load_app, places_of
 
     app = load_app(place)

@@ -17,28 +17,36 @@ from horae.model.triggers.decisions.schedule import KINDS, TIMES
 _EMPTY: tuple[Any, ...] = (None, "", [], {})
 _LIMITED = "Write --limit '${params.customer}=2', with a rate --limit '${params.customer}=2,10/1m', or a rate alone."
 
-# Fields that the CLI spells in its own way, with the options that stand in their place.
+# Fields that have special options on the command line.
 _OWN: dict[str, tuple[Any, ...]] = {
     "command": (
-        click.option("--command", metavar="COMMAND", help="Run a program; split like a shell does, run without one."),
+        click.option(
+            "--command",
+            metavar="COMMAND",
+            help="Run a program; the line is split like in a shell, but no shell runs it.",
+        ),
         click.option("--shell", metavar="LINE", help="Run a line with a shell."),
-        click.option("--user", metavar="USER", help="Whom the command runs as, on a worker that is root."),
+        click.option("--user", metavar="USER", help="The user that runs the command, on a worker that runs as root."),
         click.option(
             "--process-limit",
             multiple=True,
             metavar="NAME=VALUE",
-            help="What it may use: memory=512MiB, cpu=30s, processes=64, files, output or fileSize; repeatable.",
+            help="A limit of the process: memory=512MiB, cpu=30s, processes=64, files, output or fileSize; repeatable.",
         ),
     ),
     "python": (click.option("--python", metavar="FUNCTION", help="Call a function that a worker's app registers."),),
     "http": (
         click.option("--http", metavar="URL", help="Send an HTTP request."),
-        click.option("--method", metavar="METHOD", help="The request's method; POST otherwise."),
-        click.option("--redirects", type=click.IntRange(0, 10), metavar="N", help="How many redirects it follows."),
+        click.option("--method", metavar="METHOD", help="The request's method; POST by default."),
+        click.option("--redirects", type=click.IntRange(0, 10), metavar="N", help="The most redirects to follow."),
     ),
     "schedule": (
         click.option(
-            "--schedule", "--cron", "schedule", metavar="CRON", help="When: five cron fields, as '0 9 * * MON-FRI'."
+            "--schedule",
+            "--cron",
+            "schedule",
+            metavar="CRON",
+            help="When it runs: five cron fields, as '0 9 * * MON-FRI'.",
         ),
         *(option_of(row, TIMES) for row in TIMES.rows if row.name != "cron"),
     ),
@@ -51,7 +59,7 @@ _OWN: dict[str, tuple[Any, ...]] = {
             "--limit",
             multiple=True,
             metavar="KEY=N[,RATE]",
-            help="How many run at once, or start, by key, as '${params.customer}=2,10/1m'; repeatable.",
+            help="How many may run at once, or start in a time, per key, as '${params.customer}=2,10/1m'; repeatable.",
         ),
     ),
     "dependencies": (
@@ -59,11 +67,13 @@ _OWN: dict[str, tuple[Any, ...]] = {
             "--depends-on",
             multiple=True,
             metavar="JOB[:CONDITION]",
-            help="A job it depends on, by name or id; on its success, failure or finished; repeatable.",
+            help="A job that it depends on, by name or id; the condition is success, failure or finished; repeatable.",
         ),
     ),
     "with": (
-        click.option("--with", "values", multiple=True, metavar="NAME=VALUE", help="A parameter of it; repeatable."),
+        click.option(
+            "--with", "values", multiple=True, metavar="NAME=VALUE", help="A parameter of the template; repeatable."
+        ),
     ),
 }
 
@@ -86,12 +96,12 @@ definition_options = with_options(_OPTIONS)
 
 
 def speaking_flags(options: dict[str, Any]) -> AbstractContextManager[None]:
-    """Refusals speak of options, unless a file says what is refused."""
+    """Translate errors into options, unless the definition comes from a file."""
     return nullcontext() if options["file"] else in_flags(_OPTIONS)
 
 
 def read_definition(name: str | None, options: dict[str, Any]) -> dict[str, Any]:
-    """The definition that options say, over that of a file."""
+    """Return the definition in the options, merged over that of a file."""
     base: dict[str, Any] = {}
     if options["file"]:
         documents = read_documents(options["file"])
@@ -106,18 +116,18 @@ def read_definition(name: str | None, options: dict[str, Any]) -> dict[str, Any]
 def _work(options: dict[str, Any]) -> dict[str, Any]:
     given = [kind for kind in ("command", "shell", "python", "http") if options[kind]]
     if len(given) > 1:
-        raise BadInput(f"--{given[0]} and --{given[1]} cannot both be what runs.", "Leave one out.")
+        raise BadInput(f"--{given[0]} and --{given[1]} exclude each other.", "Leave one out.")
     request = {field: options[field] for field in ("method", "redirects") if options[field]}
     if request and not options["http"]:
         flag = f"--{next(iter(request))}"
-        raise BadInput(f"{flag} belongs to --http, which is not there.", f"Give --http URL, or no {flag}.")
+        raise BadInput(f"{flag} needs --http.", f"Give --http URL, or no {flag}.")
     if options["http"]:
         return {"http": {"url": options["http"], **request}}
     limits = _limits(options["process_limit"])
     if options["python"]:
         return {"python": {"function": options["python"], "limits": limits} if limits else options["python"]}
     if (limits or options["user"]) and not given:
-        raise BadInput("--user and --process-limit belong to what runs, which is not there.", "Give --command COMMAND.")
+        raise BadInput("--user and --process-limit need a command.", "Give --command COMMAND.")
     more = {"limits": limits, "user": options["user"]}
     said = {field: value for field, value in more.items() if value}
     if options["shell"]:
@@ -130,17 +140,17 @@ def _limits(given: tuple[str, ...]) -> dict[str, Any]:
 
 
 def _when(options: dict[str, Any]) -> dict[str, Any]:
-    """What `--schedule`, `--every` or another option says of when, with those that stand beside it."""
+    """Return the schedule that `--schedule`, `--every` and related options give."""
     said = values_of(TIMES.rows, {**options, "cron": options["schedule"]})
     kinds = [name for name in said if name in KINDS]
     if len(kinds) > 1:
         every = [flag_of(f"schedule.{row.name}") for row in TIMES.rows if row.name in KINDS]
-        raise BadInput(f"Only one of {', '.join(every[:-1])} and {every[-1]} can say when.", "Leave the others out.")
+        raise BadInput(f"Only one of {', '.join(every[:-1])} and {every[-1]} may be given.", "Leave the others out.")
     for name in said:
         leads = [kind.field for kind in KINDS.values() if name in kind.table.names]
         if not any(lead in kinds for lead in leads):
             flag, lead = flag_of(f"schedule.{name}"), flag_of(f"schedule.{leads[0]}")
-            raise BadInput(f"{flag} says how to read {lead}, which is not there.", f"Give {lead}, or no {flag}.")
+            raise BadInput(f"{flag} needs {lead}.", f"Give {lead}, or no {flag}.")
     return {"schedule": said["cron"] if list(said) == ["cron"] else said}
 
 
@@ -157,7 +167,7 @@ def _limit(text: str) -> dict[str, Any]:
     key, equals, said = text.rpartition("=")
     parts = [part.strip() for part in said.split(",") if part.strip()]
     if not equals or not key or not 1 <= len(parts) <= 2:
-        raise BadInput(f"{text!r} does not say a key and its limit.", _LIMITED)
+        raise BadInput(f"{text!r} does not give a key and its limit.", _LIMITED)
     limit: dict[str, Any] = {"key": key}
     for part in parts:
         if "/" in part:
@@ -175,7 +185,7 @@ def _dependency(text: str) -> str | dict[str, str]:
 
 
 def editable(document: dict[str, Any]) -> dict[str, Any]:
-    """The part of a job's document that its owner wrote."""
+    """Return the part of a job's document that its owner wrote."""
     if document.get("template"):
         said = {"name": document["name"], "template": document["template"], "with": document["with"]}
         return {**said, **document["own"]}

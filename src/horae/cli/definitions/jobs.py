@@ -1,4 +1,4 @@
-"""`horae jobs`: definitions from creation to restoration, and triggering them."""
+"""`horae jobs`: create, change, delete, restore and trigger jobs."""
 
 from typing import Any
 
@@ -21,7 +21,9 @@ from horae.feature import installed, load
 from horae.model.documents import yaml_text
 from horae.model.fleet.submit import SUBMISSION
 
-dry_run_option = click.option("--dry-run", is_flag=True, help="Write nothing; say what would change, or what is wrong.")
+dry_run_option = click.option(
+    "--dry-run", is_flag=True, help="Write nothing; show what would change, or what is wrong."
+)
 
 
 @click.group(cls=OpenGroup, examples=("horae jobs list", "horae jobs trigger daily-report --wait"))
@@ -106,7 +108,7 @@ async def show(api: Api, job: str) -> None:
 @dry_run_option
 @remote
 async def edit(api: Api, job: str, if_version: int | None, dry_run: bool, **options: Any) -> None:
-    """Change a job: by options, from a file, or without either in your editor. Each change makes a new version."""
+    """Change a job: by options, from a file or, without either, in your editor. Each change creates a new version."""
     changes = read_definition(None, options)
     before = await api.client.jobs.get(job)
     version = if_version if if_version is not None else before.version
@@ -136,9 +138,9 @@ def _in_editor(document: dict[str, Any]) -> dict[str, Any]:
     try:
         edited = [document.value for document in yaml_text.read_documents(text)]
     except BadInput as error:
-        raise BadInput(f"What was saved is not valid YAML: {error.detail}", "Nothing was changed.") from None
+        raise BadInput(f"The saved text is not valid YAML: {error.detail}", "Nothing was changed.") from None
     if len(edited) != 1 or not isinstance(edited[0], dict):
-        raise BadInput("What was saved is not a job's definition.", "Nothing was changed.")
+        raise BadInput("The saved text is not a job's definition.", "Nothing was changed.")
     return edited[0]
 
 
@@ -161,18 +163,18 @@ request(
     )
 )
 @click.argument("job", nargs=-1)
-@click.option("--tag", metavar="NAME[=VALUE]", help="All jobs with this tag, as those of the demo have `demo`.")
-@click.option("--yes", is_flag=True, help="Do not ask before jobs are deleted by their tag.")
+@click.option("--tag", metavar="NAME[=VALUE]", help="All jobs with this tag; the jobs of the demo have `demo`.")
+@click.option("--yes", is_flag=True, help="Do not ask for confirmation when deleting by tag.")
 @click.option(
-    "--queued", type=click.Choice(["cancel", "finish"]), help="What becomes of queued executions; cancel otherwise."
+    "--queued", type=click.Choice(["cancel", "finish"]), help="Cancel or finish queued executions; cancel by default."
 )
 @click.option(
-    "--running", type=click.Choice(["cancel", "finish"]), help="What becomes of running ones; finish otherwise."
+    "--running", type=click.Choice(["cancel", "finish"]), help="Cancel or finish running executions; finish by default."
 )
-@click.option("--force", is_flag=True, default=None, help="Also if workflows run it.")
+@click.option("--force", is_flag=True, default=None, help="Delete the job even if workflows use it.")
 @remote
 async def delete(api: Api, job: tuple[str, ...], tag: str | None, yes: bool, **how: Any) -> None:
-    """Delete jobs: their triggers stop at once, their history stays, their names are free again."""
+    """Delete jobs: their triggers stop at once, their history stays, and their names are free again."""
     if bool(job) == bool(tag):
         raise click.UsageError("Name the jobs to delete, or give --tag.")
     for one in job if tag is None else await _tagged(api, tag, yes):
@@ -181,7 +183,7 @@ async def delete(api: Api, job: tuple[str, ...], tag: str | None, yes: bool, **h
 
 
 async def _tagged(api: Api, tag: str, yes: bool) -> list[str]:
-    """Find the jobs with a tag, and ask whether they are to be deleted."""
+    """Return the names of the jobs with a tag, after a confirmation."""
     page = await api.client.jobs.list(tag=tag, limit=1000)
     names = [found.name for found in page]
     while page.next_cursor:
@@ -210,8 +212,8 @@ request(
 @click.option("--param", multiple=True, metavar="NAME=VALUE", help="A parameter; JSON is read as JSON; repeatable.")
 @click.option("--params", metavar="JSON", help="All parameters as one JSON object; @FILE or - reads them.")
 @with_options([option_of(row, SUBMISSION) for row in OF_ONE.values()])
-@click.option("-w", "--wait", is_flag=True, help="Wait for its end; exit 1 if it fails.")
-@click.option("-f", "--follow", is_flag=True, help="Show its log while it runs, and wait for its end.")
+@click.option("-w", "--wait", is_flag=True, help="Wait until it ends; exit 1 if it fails.")
+@click.option("-f", "--follow", is_flag=True, help="Show its log while it runs, and wait until it ends.")
 @timeout_option
 @remote
 async def trigger(
@@ -224,7 +226,7 @@ async def trigger(
     timeout: str | None,
     **how: Any,
 ) -> None:
-    """Run a job now, or when asked to."""
+    """Run a job now, or at a later time."""
     said = SUBMISSION.keywords(values_of(OF_ONE.values(), how))
     said["interval"] = _interval(how["interval"])
     execution = await api.client.jobs.trigger(job, read_params(param, params), **said)
@@ -251,7 +253,7 @@ def _interval(text: str | None) -> tuple[str, str] | None:
 @click.argument("job")
 @remote
 async def forget_results(api: Api, job: str) -> None:
-    """Let no remembered result of a job answer a submission any more."""
+    """Forget the cached results of a job, so that they answer no submission."""
     count = await api.client.jobs.forget_results(job)
     _done(api, {"forgotten": count}, f"Forgot {count} results.")
 
@@ -260,7 +262,7 @@ async def forget_results(api: Api, job: str) -> None:
 @click.argument("job")
 @remote
 async def dependencies(api: Api, job: str) -> None:
-    """Show what a job depends on, what of that is met, what waits for it, and which jobs depend on it."""
+    """Show the dependencies of a job and their states, its waiting executions, and the jobs that depend on it."""
     found = (await api.client.jobs.dependencies(job)).raw
     if not api.out.is_for_people:
         return api.out.document(found)
@@ -290,7 +292,7 @@ LIMITS: list[Column] = [
     ("BY", lambda held: ", ".join(held["holders"])),
 ]
 request(
-    jobs, "jobs.limits", lists(LIMITS, "Nothing holds a limit or a turn of this job."), called=JOB,
+    jobs, "jobs.limits", lists(LIMITS, "No execution holds a limit or a turn of this job."), called=JOB,
     examples=("horae jobs limits sync", "horae jobs limits sync -o json"),
 )  # fmt: skip
 

@@ -1,4 +1,4 @@
-"""What a worker offers, as `worker` and `up` are told it."""
+"""The options of `worker` and `up` for queues, slots, labels and resources."""
 
 from collections.abc import Callable
 from typing import TypeVar
@@ -12,7 +12,7 @@ _OPTIONS = (
         "queues",
         multiple=True,
         metavar="QUEUE[=WEIGHT]",
-        help="A queue to take from; repeatable. By weights as critical=5; A,B takes from B only when A has nothing."
+        help="A queue to take from, with a weight as critical=5; A,B takes from B only when A is empty; repeatable."
         "  [default: default]",
     ),
     click.option(
@@ -20,23 +20,23 @@ _OPTIONS = (
         "--slots",
         "concurrency",
         metavar="N",
-        help="Its slots: executions at a time, unless some take more than one.  [env: HORAE_CONCURRENCY; default: 10]",
+        help="Its slots: the most executions at a time if each takes one slot.  [env: HORAE_CONCURRENCY; default: 10]",
     ),
     click.option(
-        "--label", "labels", multiple=True, metavar="NAME[=VALUE]", help="What it has that jobs may need; repeatable."
+        "--label", "labels", multiple=True, metavar="NAME[=VALUE]", help="A label that jobs may require; repeatable."
     ),
     click.option(
         "--resource",
         "resources",
         multiple=True,
         metavar="NAME=AMOUNT",
-        help="How much it has of what executions take beside slots, as memory=8GiB; repeatable.",
+        help="The amount of a resource that executions may use, as memory=8GiB; repeatable.",
     ),
 )
 
 
 def offers(command: Function) -> Function:
-    """The options by which a worker says what it takes and what it has."""
+    """Add the options for a worker's queues, slots, labels and resources."""
     for option in reversed(_OPTIONS):
         command = option(command)
     return command

@@ -1,4 +1,4 @@
-"""`horae jobs versions`, `diff` and `rollback`: what a job said before, and the way back."""
+"""`horae jobs versions`, `diff` and `rollback`: earlier versions of a job's definition."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -18,7 +18,7 @@ from horae.errors import BadInput
     examples=("horae jobs versions daily-report", "horae jobs versions daily-report --version 3 -o yaml"),
 )
 @click.argument("job")
-@click.option("--version", type=int, metavar="N", help="Show this one as a whole.")
+@click.option("--version", type=int, metavar="N", help="Show the whole definition of this version.")
 @remote
 async def versions(api: Api, job: str, version: int | None) -> None:
     """List the versions of a job's definition, newest first."""
@@ -35,7 +35,7 @@ async def versions(api: Api, job: str, version: int | None) -> None:
 
 
 def _work_first(definition: dict[str, Any]) -> dict[str, Any]:
-    """What a job runs and when is what people look for."""
+    """Move the fields that matter most, the work and the schedule, to the front."""
     first = [name for name in ("command", "python", "http", "workflow", "schedule") if name in definition]
     return {name: definition[name] for name in dict.fromkeys([*first, *definition])}
 
@@ -53,11 +53,11 @@ def _work_first(definition: dict[str, Any]) -> dict[str, Any]:
 @click.argument("after", type=int, required=False, metavar="[B]")
 @remote
 async def diff(api: Api, job: str, before: int | None, after: int | None) -> None:
-    """Show what differs between versions A and B; B is the present one otherwise, and A the one before B."""
+    """Show the differences between versions A and B; by default, B is the present version and A the one before B."""
     new = after if after is not None else await _present(api, job)
     old = before if before is not None else new - 1
     if old < 1:
-        remedy = f"Each edit makes one: horae jobs edit {job}."
+        remedy = f"Each edit creates a version: horae jobs edit {job}."
         raise BadInput(f"{job} has one version: there is nothing to compare.", remedy)
     found = (await api.client.jobs.diff(job, old, new)).raw
     if not api.out.is_for_people:
@@ -74,7 +74,7 @@ def _show(changes: list[dict[str, Any]]) -> None:
 
 
 def tell_plan(api: Api, plan: JobPlan, what: str) -> None:
-    """Say what a job would become by a dry run."""
+    """Print the result of a dry run."""
     if not api.out.is_for_people:
         return api.out.document(plan.raw)
     if what == "would change" and not plan.changes:
@@ -91,7 +91,7 @@ async def _present(api: Api, job: str) -> int:
 
 
 def diff_lines(changes: list[dict[str, Any]]) -> Iterator[str]:
-    """Each field that differs, with what it was and what it is."""
+    """Return a line for each value that differs, before and after."""
     for change in changes:
         for sign, side in (("-", "before"), ("+", "after")):
             if side in change:
@@ -115,13 +115,13 @@ def _field(sign: str, path: str, value: Any) -> Iterator[str]:
 )
 @click.argument("job")
 @click.argument("version", type=int, required=False)
-@click.option("--to", type=int, metavar="N", help="The version to go back to; the one before the present otherwise.")
+@click.option("--to", type=int, metavar="N", help="The version to go back to; the previous one by default.")
 @click.option("--if-version", type=int, metavar="N", help="Only if the job is still at this version.")
 @remote
 async def rollback(api: Api, job: str, version: int | None, to: int | None, if_version: int | None) -> None:
-    """Make an earlier version's definition the newest one."""
+    """Restore the definition of an earlier version, as the newest version."""
     if version is not None and to is not None:
-        raise click.UsageError("Say the version once: horae jobs rollback NAME --to 3")
+        raise click.UsageError("Give the version once: horae jobs rollback NAME --to 3")
     wanted = to if to is not None else version
     if wanted is None:
         present = if_version if if_version is not None else await _present(api, job)
@@ -129,7 +129,7 @@ async def rollback(api: Api, job: str, version: int | None, to: int | None, if_v
     rolled = await api.client.jobs.rollback(job, wanted, if_match=f'"{if_version}"' if if_version else None)
     if not api.out.is_for_people:
         return api.out.document(rolled.raw)
-    return api.out.say(f"{rolled.name} is at version {rolled.version}, which reads as version {wanted}.")
+    return api.out.say(f"{rolled.name} is at version {rolled.version}, equal to version {wanted}.")
 
 
 COMMANDS = (versions, diff, rollback)

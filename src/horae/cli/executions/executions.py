@@ -17,8 +17,10 @@ from horae.cli.workflows.flows import add_commands
 from horae.errors import BadInput
 from horae.model.executions.output.log_level import LEVELS
 
-EXPORTED = 1000  # executions that are asked for together
-NOT_ARCHIVED = "There are none in the archive. Namespaces say what goes there: horae namespaces set NAME --archive all"
+EXPORTED = 1000  # executions per request
+NOT_ARCHIVED = (
+    "The archive has no such executions. To archive all of a namespace: horae namespaces set NAME --archive all"
+)
 STATUSES = ("pending", "waiting", "queued", "running", "success", "failed", "cancelled", "skipped")
 
 
@@ -30,14 +32,16 @@ def executions() -> None:
 @executions.command(
     "list", examples=("horae executions list", "horae executions list --job daily-report --status failed -o json")
 )
-@click.option("--status", type=click.Choice(STATUSES), help="Only those; pending means waiting or queued.")
-@click.option("--job", metavar="JOB", help="Only those of this job, by name or id.")
-@click.option("--queue", metavar="QUEUE", help="Only those of this queue.")
-@click.option("--worker", metavar="WORKER", help="Only those this worker runs or ran.")
-@click.option("--tag", metavar="NAME[=VALUE]", help="Only those with this tag.")
-@click.option("--since", type=TIME, help="Only those made since, as 2026-11-15T00:00:00Z.")
-@click.option("--until", type=TIME, help="Only those made before.")
-@click.option("--archive", is_flag=True, help="Those that are not kept any more, from the archive.")
+@click.option(
+    "--status", type=click.Choice(STATUSES), help="Only executions in this state; pending means waiting or queued."
+)
+@click.option("--job", metavar="JOB", help="Only executions of this job, by name or id.")
+@click.option("--queue", metavar="QUEUE", help="Only executions of this queue.")
+@click.option("--worker", metavar="WORKER", help="Only executions that this worker runs or ran.")
+@click.option("--tag", metavar="NAME[=VALUE]", help="Only executions with this tag.")
+@click.option("--since", type=TIME, help="Only executions created since, as 2026-11-15T00:00:00Z.")
+@click.option("--until", type=TIME, help="Only executions created before.")
+@click.option("--archive", is_flag=True, help="List executions in the archive, after their retention.")
 @page_options
 @remote
 async def list_(api: Api, archive: bool, **filters: Any) -> None:
@@ -48,15 +52,17 @@ async def list_(api: Api, archive: bool, **filters: Any) -> None:
         _tell_unread(page.raw)
         return
     page = await api.client.executions.list(**filters)
-    api.out.list(page.raw, COLUMNS, "There are no such executions. Make one with: horae jobs trigger JOB")
+    api.out.list(page.raw, COLUMNS, "There are no such executions. Create one with: horae jobs trigger JOB")
 
 
 def _of_archive(filters: dict[str, Any]) -> dict[str, Any]:
-    """What the archive can be asked for."""
+    """Return the filters for the archive; raise BadInput for a filter that it does not support."""
     told = {"queue", "worker"} & {name for name, value in filters.items() if value is not None}
     if told:
         name = min(told)
-        raise BadInput(f"The archive is not searched by --{name}.", "Use --job, --status, --tag, --since and --until.")
+        raise BadInput(
+            f"The archive cannot be filtered by --{name}.", "Use --job, --status, --tag, --since and --until."
+        )
     return {name: value for name, value in filters.items() if name not in ("queue", "worker")}
 
 
@@ -66,17 +72,19 @@ def _of_archive(filters: dict[str, Any]) -> dict[str, Any]:
         "horae executions export --archive --job billing --status failed",
     )
 )
-@click.option("--status", type=click.Choice(STATUSES), help="Only those; pending means waiting or queued.")
-@click.option("--job", metavar="JOB", help="Only those of this job, by name or id.")
-@click.option("--tag", metavar="NAME[=VALUE]", help="Only those with this tag.")
-@click.option("--since", type=TIME, help="Only those made since, as 2026-11-15T00:00:00Z.")
-@click.option("--until", type=TIME, help="Only those made before.")
-@click.option("--archive", is_flag=True, help="From the archive: those that are not kept any more.")
+@click.option(
+    "--status", type=click.Choice(STATUSES), help="Only executions in this state; pending means waiting or queued."
+)
+@click.option("--job", metavar="JOB", help="Only executions of this job, by name or id.")
+@click.option("--tag", metavar="NAME[=VALUE]", help="Only executions with this tag.")
+@click.option("--since", type=TIME, help="Only executions created since, as 2026-11-15T00:00:00Z.")
+@click.option("--until", type=TIME, help="Only executions created before.")
+@click.option("--archive", is_flag=True, help="Export executions in the archive, after their retention.")
 @remote
 async def export(api: Api, archive: bool, **filters: Any) -> None:
-    """Write executions as JSON lines, newest first: one document each, as lists show them.
+    """Write executions as JSON lines, newest first: one document per line, as in lists.
 
-    Exit 1 names files of the archive that could not be read; what is in the others is written.
+    If files of the archive cannot be read, they are named on stderr, the others are written, and the exit code is 1.
     """
     ask = api.client.executions.archived if archive else api.client.executions.list
     cursor: str | None = None
@@ -94,10 +102,10 @@ async def export(api: Api, archive: bool, **filters: Any) -> None:
 
 
 def _tell_unread(document: dict[str, Any]) -> bool:
-    """Name the files of the archive that could not be read; whether there were any."""
+    """Print the archive's unreadable files; tell whether there were any."""
     notes = document.get("notes", [])
     for note in notes:
-        echo(f"Not all of it: {note}", err=True)
+        echo(f"Incomplete: {note}", err=True)
     return bool(notes)
 
 
@@ -115,7 +123,7 @@ COLUMNS: list[Column] = [
 
 @executions.command(examples=("horae executions show EXECUTION", "horae executions show EXECUTION --wait -o json"))
 @click.argument("execution")
-@click.option("-w", "--wait", is_flag=True, help="Wait for its end; exit 1 if it fails.")
+@click.option("-w", "--wait", is_flag=True, help="Wait until it ends; exit 1 if it fails.")
 @timeout_option
 @remote
 async def show(api: Api, execution: str, wait: bool, timeout: str | None) -> None:
@@ -132,12 +140,12 @@ async def show(api: Api, execution: str, wait: bool, timeout: str | None) -> Non
 
 @executions.command(examples=("horae executions cancel EXECUTION", "horae executions cancel EXECUTION --wait"))
 @click.argument("execution")
-@click.option("--reason", metavar="TEXT", help="Why; it is kept with the execution.")
+@click.option("--reason", metavar="TEXT", help="The reason; it is stored with the execution.")
 @click.option("-w", "--wait", is_flag=True, help="Wait until it has stopped.")
 @timeout_option
 @remote
 async def cancel(api: Api, execution: str, reason: str | None, wait: bool, timeout: str | None) -> None:
-    """Cancel an execution; one that runs is asked to stop, then made to."""
+    """Cancel an execution; a running one is asked to stop, and killed after the grace time."""
     cancelled = await api.client.executions.cancel(execution, reason=reason)
     document = cancelled.raw
     if (wait or timeout is not None) and not cancelled.execution.is_final:
@@ -160,16 +168,16 @@ async def cancel(api: Api, execution: str, reason: str | None, wait: bool, timeo
 )
 @click.argument("execution")
 @click.argument("name")
-@click.option("--payload", metavar="JSON", help="What the execution gets; @FILE or - reads it.")
-@click.option("--key", metavar="KEY", help="Send it once, however often this command is run with this key.")
+@click.option("--payload", metavar="JSON", help="The payload for the execution; @FILE or - reads it.")
+@click.option("--key", metavar="KEY", help="Deliver the signal once, even if the command is repeated with this key.")
 @remote
 async def signal(api: Api, execution: str, name: str, payload: str | None, key: str | None) -> None:
-    """Tell an execution what it waits for, or will wait for."""
+    """Send a signal to an execution that waits, or will wait, for it."""
     told = None if payload is None else read_json(payload, "--payload")
     sent = await api.client.executions.signal(execution, name, told, key=key)
     if not api.out.is_for_people:
         return api.out.document(sent.raw)
-    became = "was delivered" if sent.delivered else "is kept until the execution waits for it"
+    became = "was delivered" if sent.delivered else "is stored until the execution waits for it"
     api.out.say(f"The signal {name} {became}.")
     return None
 
@@ -182,14 +190,16 @@ async def signal(api: Api, execution: str, name: str, payload: str | None, key: 
     )
 )
 @click.argument("execution")
-@click.option("-f", "--follow", is_flag=True, help="Go on until the execution ends; exit 1 if it fails.")
-@click.option("--tail", type=click.IntRange(1, 10_000), metavar="N", help="Begin with the last N lines.")
+@click.option("-f", "--follow", is_flag=True, help="Continue until the execution ends; exit 1 if it fails.")
+@click.option("--tail", type=click.IntRange(1, 10_000), metavar="N", help="Start with the last N lines.")
 @click.option("--attempt", type=click.IntRange(1), metavar="N", help="Only the lines of this attempt.")
-@click.option("--grep", metavar="TEXT", help="Only lines with this text in any case, * for anything; or re:PATTERN.")
-@click.option("--level", type=click.Choice(LEVELS), help="Only lines of this level, or worse.")
+@click.option(
+    "--grep", metavar="TEXT", help="Only lines with this text, in any case, with * as a wildcard; or re:PATTERN."
+)
+@click.option("--level", type=click.Choice(LEVELS), help="Only lines of this level or higher.")
 @remote
 async def logs(api: Api, execution: str, follow: bool, **wanted: Any) -> None:
-    """Show what an execution wrote."""
+    """Show the log of an execution."""
     found: list[Any] = []
     live = OpenLines(api)
     async for page in api.client.executions.log_pages(execution, follow=follow, on_open=live.show, **wanted):
@@ -215,7 +225,7 @@ ATTEMPTS: list[Column] = [
     ("ERROR", lambda one: (one.get("errorMessage") or "").partition("\n")[0][:80]),
 ]
 request(
-    executions, "executions.attempts", lists(ATTEMPTS, "It has not been tried yet."), called={"id": "execution"},
+    executions, "executions.attempts", lists(ATTEMPTS, "It has no attempts yet."), called={"id": "execution"},
     examples=("horae executions attempts EXECUTION",),
 )  # fmt: skip
 

@@ -1,4 +1,4 @@
-"""`horae explain`: why an execution or a job does not run."""
+"""`horae explain`: the reasons why an execution or a job does not run."""
 
 from typing import Any
 from uuid import UUID
@@ -20,10 +20,10 @@ from horae.model.base.control_characters import visible
 @click.argument("what", metavar="EXECUTION|JOB")
 @remote
 async def explain(api: Api, what: str) -> None:
-    """Say why an execution or a job does not run.
+    """Show why an execution or a job does not run.
 
-    What holds it is listed in the order in which it is met, each with what would let it through; then when it
-    probably starts. An id is looked for among executions first.
+    Blockers are listed in the order in which they are checked, each with its remedy; then the estimated start. An id is
+    searched among executions first.
     """
     found = await _explained(api, what)
     if not api.out.is_for_people:
@@ -68,4 +68,4 @@ def _show(api: Api, found: dict[str, Any], indent: str = "") -> None:
     if start and start.get("startsAt"):
         echo(f"{indent}It probably starts {api.out.age(start['startsAt'])}. {start['reason']}")
     elif start:
-        echo(f"{indent}When it starts cannot be told. {start['reason'].removeprefix('It cannot be told: ')}")
+        echo(f"{indent}Its start cannot be estimated. {start['reason'].removeprefix('It cannot be told: ')}")

@@ -1,4 +1,4 @@
-"""The options of a job's definition that say what becomes of failures, and which time is bounded."""
+"""The options of a job's definition for failures and timeouts."""
 
 from typing import Any
 
@@ -24,21 +24,21 @@ OPTIONS = (
         "--retry-on",
         multiple=True,
         metavar="RULE",
-        help="Only such errors are tried again: ConnectionError, exit:75, http:5xx, 'message:*busy*'; repeatable.",
+        help="Retry only these errors: ConnectionError, exit:75, http:5xx, 'message:*busy*'; repeatable.",
     ),
-    click.option("--give-up-on", multiple=True, metavar="RULE", help="Such failures are not tried again; repeatable."),
+    click.option("--give-up-on", multiple=True, metavar="RULE", help="Do not retry these failures; repeatable."),
     click.option(
         "--budget",
         multiple=True,
         metavar="CLASS=N",
-        help=f"Further tries for {', '.join(_KINDS[:-1])} or {_KINDS[-1]} alone; repeatable.",
+        help=f"Retries for {', '.join(_KINDS[:-1])} or {_KINDS[-1]} only; repeatable.",
     ),
     *(click.option(f"--{row.flag}", metavar=row.field.metavar, help=help_of(row, BOUNDS.table)) for row in _TIMEOUTS),
 )
 
 
 def read_failing(options: dict[str, Any]) -> dict[str, Any]:
-    """The fields that these options say."""
+    """Return the fields that these options give."""
     retry = {
         "delay": options["retry_delay"],
         "retryOn": list(options["retry_on"]),
@@ -54,5 +54,5 @@ def read_failing(options: dict[str, Any]) -> dict[str, Any]:
 
 def _count(kind: str, text: str) -> int:
     if not text.isdecimal():
-        raise BadInput(f"--budget {kind}={text} names no number.", "Write --budget timeout=1.")
+        raise BadInput(f"--budget {kind}={text} is not a number.", "Write --budget timeout=1.")
     return int(text)

@@ -1,4 +1,7 @@
-"""`horae report`: how a command tells progress, life, checkpoints and its result, by lines in HORAE_OUTPUT's file."""
+"""`horae report`:
+
+reports of a running command (progress, heartbeat, checkpoint, result), as lines in HORAE_OUTPUT's file.
+"""
 
 import os
 
@@ -19,15 +22,17 @@ from horae.private import open_file
         """horae report --checkpoint '{"done": 600}'""",
     ),
 )
-@click.option("--progress", type=click.FloatRange(0, 100), metavar="PERCENT", help="How far it is, from 0 to 100.")
-@click.option("--message", metavar="TEXT", help="A word about it.")
+@click.option("--progress", type=click.FloatRange(0, 100), metavar="PERCENT", help="The progress, from 0 to 100.")
+@click.option("--message", metavar="TEXT", help="A message about the progress.")
 @click.option("--result", metavar="JSON", help="The execution's result; @FILE or - reads it.")
-@click.option("--checkpoint", metavar="JSON", help="What its next attempt finds in HORAE_CHECKPOINT; @FILE or -.")
-@click.option("--heartbeat", is_flag=True, help="Only tell that it is alive, for jobs with timeouts.heartbeat.")
+@click.option(
+    "--checkpoint", metavar="JSON", help="The value of HORAE_CHECKPOINT in the next attempt; @FILE or - reads it."
+)
+@click.option("--heartbeat", is_flag=True, help="Only report that it is alive, for jobs with timeouts.heartbeat.")
 def report(
     progress: float | None, message: str | None, result: str | None, checkpoint: str | None, heartbeat: bool
 ) -> None:
-    """Tell progress, a checkpoint or a result from inside a running job."""
+    """Report progress, a checkpoint or a result from inside a running job."""
     path = os.environ.get("HORAE_OUTPUT")
     if not path:
         raise BadInput(
@@ -47,16 +52,18 @@ def report(
         line["heartbeat"] = True
     if not line:
         known = "--progress, --message, --result, --checkpoint or --heartbeat"
-        raise click.UsageError(f"There is nothing to tell: give {known}.")
+        raise click.UsageError(f"There is nothing to report: give {known}.")
     _append(path, msgspec.json.encode(line) + b"\n")
 
 
 def _append(path: str, line: bytes) -> None:
-    """One write, so that lines of concurrent reports do not mix."""
+    """Append a line with one write, so that lines of concurrent reports do not mix."""
     try:
         file = open_file(path, os.O_WRONLY | os.O_APPEND)
     except OSError as error:
-        raise BadInput(f"{path} cannot be written: {error.strerror}.", "HORAE_OUTPUT is the worker's to set.") from None
+        raise BadInput(
+            f"{path} cannot be written: {error.strerror}.", "The worker sets HORAE_OUTPUT; do not change it."
+        ) from None
     try:
         os.write(file, line)
     finally:

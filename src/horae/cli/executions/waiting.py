@@ -1,4 +1,4 @@
-"""Waiting for an execution's end, with its log or without, and the exit code it earns."""
+"""Waiting until an execution ends, with or without its log, and the exit code for its outcome."""
 
 import asyncio
 import shutil
@@ -21,16 +21,16 @@ from horae.model.base.duration import parse_duration
 
 T = TypeVar("T")
 
-PATIENCE = 2.0  # seconds after which somebody who waits is told what the execution waits for
+PATIENCE = 2.0  # seconds after which a waiting user is shown a hint about the execution
 
 
 timeout_option = click.option(
-    "--timeout", metavar="SPAN", help="Wait no longer than this, as 10m; the execution goes on, the exit code is 1."
+    "--timeout", metavar="SPAN", help="The longest wait, as 10m; then the exit code is 1, and the execution continues."
 )
 
 
 async def finish(api: Api, execution: ExecutionInfo, *, follow: bool = False, timeout: str | None = None) -> None:
-    """Wait until it is final and show it; exit 1 unless it succeeded or was skipped."""
+    """Wait until an execution is final and show it; exit 1 unless it succeeded or was skipped."""
     hinting = asyncio.ensure_future(_hint(api, execution.id))
     try:
         final = await in_time(api, _end(api, execution.id, follow), timeout, execution.id)
@@ -63,7 +63,7 @@ async def in_time(
     what: str = "Execution",
     remedy: str | None = None,
 ) -> T:
-    """Wait for something as long as a person is willing to. Raises what to do when that is over."""
+    """Wait for something at most as long as the timeout; then raise an error with a remedy."""
     work = asyncio.ensure_future(waiting)
     if timeout is None:
         return await work
@@ -76,7 +76,7 @@ async def in_time(
         alarm.cancel()
         work.cancel()
     again = remedy or f"wait again with `horae executions show {id} --wait`"
-    raise HoraeError(f"{what} {id} has not ended after {timeout}.", f"It goes on; {again}.")
+    raise HoraeError(f"{what} {id} has not ended after {timeout}.", f"It continues; {again}.")
 
 
 async def _hint(api: Api, id: str) -> None:
@@ -85,23 +85,23 @@ async def _hint(api: Api, id: str) -> None:
 
 
 async def tell_hint(api: Api, id: str) -> None:
-    """Tell what an execution that does not begin needs: a worker that knows it, or its job to be resumed."""
-    with suppress(HoraeError):  # it was accepted, and that has been told
+    """Print the hint for an execution that does not start, such as a missing worker or a paused job."""
+    with suppress(HoraeError):  # the execution was accepted, and the user knows that
         if hint := (await api.client.executions.get(id)).hint:
             echo(hint, err=True)
 
 
 def show_lines(api: Api, lines: Sequence[LogLine]) -> None:
-    """Log lines where their kind belongs: what was stderr there is stderr here; documents keep stdout for themselves.
+    """Print log lines on their own stream, stdout or stderr; with a JSON or YAML document on stdout, all go to stderr.
 
-    Neighbours go out together: a write for each would take longer than reading them.
+    Neighbouring lines are printed together: one write per line would take longer than reading them.
     """
     for err, some in groupby(lines, lambda line: line.stream == "stderr" or not api.out.is_for_people):
         _show_log("\n".join(line.text for line in some), err)
 
 
 def _show_log(text: str, err: bool) -> None:
-    """Print log lines as they were written; on a terminal with no controls but colours, which end with their line."""
+    """Print log lines unchanged; on a terminal only colours have an effect, and they end with their line."""
     if (sys.stderr if err else sys.stdout).isatty():
         lines = visible(text, colours=True).split("\n")
         text = "\n".join(f"{line}\x1b[0m" if "\x1b" in line else line for line in lines)
@@ -109,7 +109,7 @@ def _show_log(text: str, err: bool) -> None:
 
 
 class OpenLines:
-    """Lines that have no end yet, where people look at a terminal: below the others, in place of their last state."""
+    """Log lines without an end yet, shown on a terminal below the other lines and replaced as they grow."""
 
     def __init__(self, api: Api) -> None:
         self._is_live = api.out.is_for_people and sys.stdout.isatty()

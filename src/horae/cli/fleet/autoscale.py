@@ -1,4 +1,4 @@
-"""`horae workers autoscale`: start and drain workers as a queue wants them."""
+"""`horae workers autoscale`: start and drain workers according to the demand of a queue."""
 
 import asyncio
 import contextlib
@@ -13,14 +13,14 @@ from horae.model.base.duration import parse_duration
 from horae.model.fleet.autoscale import Scaler, ScalingBounds
 
 SECOND = 1_000_000
-PATIENCE = 60.0  # seconds for a command that changes a fleet
+PATIENCE = 60.0  # seconds for a command that changes the number of workers
 
 
 class WorkerPool(Protocol):
-    """Workers that can become more and fewer."""
+    """A set of workers that can grow and shrink."""
 
     async def size(self, seen: int) -> int:
-        """How many there are; `seen` is how many the server sees."""
+        """Return the number of workers; `seen` is the number that the server sees."""
         ...
 
     async def resize(self, now: int, to: int) -> None:
@@ -28,12 +28,12 @@ class WorkerPool(Protocol):
         ...
 
     async def close(self) -> None:
-        """Drain what was started here, and wait until it is gone."""
+        """Drain the workers that were started here, and wait until they have ended."""
         ...
 
 
 class ProcessPool:
-    """Workers on this machine: each is the given command, drained by SIGTERM. One that ends by itself is replaced."""
+    """Workers on this machine, each with the given command. SIGTERM drains them; a worker that exits is replaced."""
 
     def __init__(self, command: Sequence[str], say: Callable[[str], None]) -> None:
         self._command, self._say = command, say
@@ -43,7 +43,7 @@ class ProcessPool:
     async def size(self, seen: int) -> int:
         for process in self._running:
             if process.returncode is not None:
-                self._say(f"A worker ended by itself with {process.returncode}; see what it wrote above.")
+                self._say(f"A worker exited with {process.returncode}; see its output above.")
         self._running = [process for process in self._running if process.returncode is None]
         self._draining = [process for process in self._draining if process.returncode is None]
         return len(self._running)
@@ -51,7 +51,7 @@ class ProcessPool:
     async def resize(self, now: int, to: int) -> None:
         for _ in range(to - now):
             self._running.append(await self._start())
-        for _ in range(now - to):  # the newest goes first: the oldest have the warmest caches
+        for _ in range(now - to):  # the newest first: the oldest have the warmest caches
             process = self._running.pop()
             _drain(process)
             self._draining.append(process)
@@ -60,7 +60,7 @@ class ProcessPool:
         try:
             return await asyncio.create_subprocess_exec(*self._command, start_new_session=True)
         except OSError as error:
-            remedy = "Write it as it would be started by hand: -- horae worker --queue reports"
+            remedy = "Write it as you would start it by hand: -- horae worker --queue reports"
             raise BadInput(f"{self._command[0]} cannot be started: {error.strerror}.", remedy) from None
 
     async def close(self) -> None:
@@ -75,7 +75,10 @@ def _drain(process: asyncio.subprocess.Process) -> None:
 
 
 class CommandPool:
-    """Workers elsewhere: a command makes them more, another fewer. HORAE_WORKERS and HORAE_DESIRED say from and to."""
+    """Workers elsewhere:
+
+    one command adds workers, another removes them. HORAE_WORKERS and HORAE_DESIRED give the numbers.
+    """
 
     def __init__(self, up: str, down: str) -> None:
         self._up, self._down = up, down
@@ -91,16 +94,16 @@ class CommandPool:
             code = await asyncio.wait_for(process.wait(), PATIENCE)
         except TimeoutError:
             process.kill()
-            raise HoraeError(f"{line!r} took longer than a minute.", "Let it ask for workers and return.") from None
+            raise HoraeError(f"{line!r} took longer than a minute.", "Let it request workers and return.") from None
         if code:
-            raise HoraeError(f"{line!r} ended with {code}.", "It is tried again at the next look.")
+            raise HoraeError(f"{line!r} ended with {code}.", "It is tried again at the next check.")
 
     async def close(self) -> None:
-        """What runs elsewhere goes on."""
+        """Do nothing: workers elsewhere continue."""
 
 
 class Autoscaler:
-    """Looks at a queue now and then, and makes its fleet follow."""
+    """A loop that checks a queue regularly and adapts the number of workers."""
 
     def __init__(self, api: Api, fleet: WorkerPool, options: dict[str, Any]) -> None:
         self._api, self._fleet = api, fleet
@@ -112,7 +115,7 @@ class Autoscaler:
         self._scaler = Scaler(bounds)
 
     async def look(self) -> None:
-        """One look, and at most one change."""
+        """Check the queue once, and change the number of workers at most once."""
         signals = await self._api.client.workers.signals(self._queue, target_wait=self._wait, slots=self._slots)
         now = await self._fleet.size(signals.workers)
         to = self._scaler.size(self._api.env.clock.monotonic(), now, signals.desired_workers)
@@ -123,7 +126,7 @@ class Autoscaler:
     def _tell(self, signals: Any, now: int, to: int) -> None:
         if not self._api.out.is_for_people:
             return self._api.out.document({**signals.raw, "current": now, "next": to, "dryRun": self._dry})
-        change = "stays" if to == now else f"{'would become' if self._dry else 'becomes'} {to}"
+        change = "unchanged" if to == now else f"{'would become' if self._dry else 'becomes'} {to}"
         self._api.out.say(
             f"{signals.queue}: {signals.backlog} queued (oldest {signals.oldest_age:.1f}s), {signals.running} running,"
             f" {signals.arrival_rate:.1f}/s in, {signals.service_rate:.1f}/s out; {now} workers, wants"
@@ -132,7 +135,7 @@ class Autoscaler:
         return None
 
     async def run(self, every: float, stop: asyncio.Event, *, once: bool) -> None:
-        """Look until told to stop; a server that does not answer, or a command that fails, is tried again."""
+        """Check the queue until stopped; a server that does not answer, or a command that fails, is tried again."""
         while not stop.is_set():
             try:
                 await self.look()
@@ -156,7 +159,7 @@ class Autoscaler:
 
 
 async def autoscale(api: Api, command: Sequence[str], options: dict[str, Any]) -> None:
-    """Check what was asked for, and follow the queue until SIGTERM or Ctrl-C."""
+    """Validate the options, and follow the queue until SIGTERM or Ctrl-C."""
     fleet = _fleet(command, options, api.out.say)
     stop = asyncio.Event()
     loop = asyncio.get_running_loop()
@@ -180,7 +183,7 @@ def _fleet(command: Sequence[str], options: dict[str, Any], say: Callable[[str],
     if given == (False, False, False) and options["dry_run"]:
         return CommandPool("", "")
     remedy = "Give a worker's command after --, or both --up and --down, or only --dry-run."
-    raise BadInput("It is not clear how workers are started and drained.", remedy)
+    raise BadInput("There is no command to start and drain workers.", remedy)
 
 
 def _seconds(span: str) -> float:

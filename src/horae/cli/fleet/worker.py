@@ -1,4 +1,4 @@
-"""`horae worker`: a process that executes, anywhere a server can be reached from."""
+"""`horae worker`: a process that executes jobs, on any machine that can reach a server."""
 
 import asyncio
 import os
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 
 class NoFunctions:
-    """The registry of a worker without an app: commands and HTTP requests are all it runs."""
+    """The registry of a worker without an app, which runs commands and HTTP requests only."""
 
     jobs: dict[str, Any] = {}  # noqa: RUF012
 
@@ -46,32 +46,37 @@ class NoFunctions:
     "--server",
     "url",
     metavar="URL[,URL]",
-    help="The servers to pull from. Others that they tell of are used while none of these answers."
+    help="The servers to pull from. Other servers that these report are used while none of these answers."
     "  [env: HORAE_URL; default: http://127.0.0.1:8420]",
 )
-@click.option("--key", "--api-key", "key", metavar="KEY", help="The key to talk with.  [env: HORAE_KEY]")
-@click.option("--namespace", metavar="NAME", help="Where, with a key that may use several.  [env: HORAE_NAMESPACE]")
+@click.option("--key", "--api-key", "key", metavar="KEY", help="The API key.  [env: HORAE_KEY]")
+@click.option(
+    "--namespace", metavar="NAME", help="The namespace, for a key that may use several.  [env: HORAE_NAMESPACE]"
+)
 @click.option("--enrol", metavar="TOKEN", help="Get a key of its own with this token, once.  [env: HORAE_ENROL]")
-@click.option("--data", metavar="DIR", help="The folder where it keeps that key.  [env: HORAE_DATA; default: .]")
-@click.option("--app", metavar="MODULE:APP", help="Where the python jobs are.  [env: HORAE_APP]")
+@click.option("--data", metavar="DIR", help="The folder in which it stores that key.  [env: HORAE_DATA; default: .]")
+@click.option("--app", metavar="MODULE:APP", help="The app with the Python jobs.  [env: HORAE_APP]")
 @offers
 @click.option("--name", "worker_name", metavar="NAME", help="Its name.  [default: host name and process id]")
-@click.option("--spot", is_flag=True, default=None, help="Its machine can be taken away at short notice.")
-@click.option("--notice-file", metavar="PATH", help="A file whose appearance says that its machine goes away.")
-@click.option("--notice-url", metavar="URL", help="Where a cloud says so: a URL, aws, gcp or azure.")
-@click.option("--drain-grace", metavar="SPAN", help="How long a drain lets work go on.  [default: 30s]")
+@click.option("--spot", is_flag=True, default=None, help="Its machine can be reclaimed at short notice.")
+@click.option("--notice-file", metavar="PATH", help="A file that appears before its machine is reclaimed.")
+@click.option("--notice-url", metavar="URL", help="The cloud's termination notice: a URL, aws, gcp or azure.")
+@click.option(
+    "--drain-grace", metavar="SPAN", help="How long running work may continue during a drain.  [default: 30s]"
+)
 @config_option
 def worker(config: Path | None, **flags: Any) -> None:
     """Run a worker that executes jobs for a server.
 
-    It needs no access to the store, only HTTP and a key. SIGTERM drains: it hands back what is preemptible or has not
-    begun, finishes what runs within the grace time and hands back the rest; a second one aborts.
+    It needs no access to the store, only HTTP and a key. SIGTERM drains it: it hands back preemptible executions and
+    those that have not started, finishes others within the grace time, and hands back the rest. A second SIGTERM
+    aborts.
     """
     from horae.cli.installation.serving import read_settings
     from horae.cli.process import run
 
     if run(_work(read_settings(flags, config))) == "replace":
-        # A thread that cannot be stopped ends only with its process; the same command line starts afresh.
+        # A thread that cannot be stopped ends only with its process; the same command line starts again.
         os.execv(sys.executable, sys.orig_argv)
 
 
@@ -88,7 +93,9 @@ async def _work(settings: "Settings") -> str:
     urls = where(None, settings)
     key = await enrolled(settings, urls) or find_key(urls, settings)
     if not key:
-        remedy = "Make a token with `horae workers enrol` for --enrol, or a key with `horae keys create --role worker`."
+        remedy = (
+            "Create a token with `horae workers enrol` for --enrol, or a key with `horae keys create --role worker`."
+        )
         raise HoraeError("A worker needs a key.", remedy)
     registry = load_app(settings.app) if settings.app else NoFunctions()
     env = system_env()
@@ -110,7 +117,7 @@ async def _work(settings: "Settings") -> str:
 
 
 def open_sink(settings: "Settings") -> "SpanSink | None":
-    """Where a worker sends its spans, if a feature and the settings name a place. Raises BadInput."""
+    """Return the sink for a worker's spans, if a feature provides it and the settings configure it. Raises BadInput."""
     from horae.feature import load, served
 
     for feature in served(settings.features):
@@ -121,7 +128,7 @@ def open_sink(settings: "Settings") -> "SpanSink | None":
 
 
 def trace_attempts(worker: "WorkerProcess", sink: "SpanSink") -> None:
-    """Have a worker tell of its attempts, and its functions of what they do."""
+    """Send spans of a worker's attempts, and spans that functions create, to the sink."""
     from horae.worker.code.tracing import AttemptTracer
 
     worker.tracing = AttemptTracer(sink, worker.name)
@@ -129,7 +136,10 @@ def trace_attempts(worker: "WorkerProcess", sink: "SpanSink") -> None:
 
 
 async def enrolled(settings: "Settings", urls: list[str]) -> str:
-    """The key of its own that a worker has, or gets with a token; empty without either, or when another one is set."""
+    """Return the worker's own key, stored or redeemed with a token.
+
+    Empty without either, or when another key is set.
+    """
     from horae.cli.firstkey import make_folder, write_private
     from horae.client.client import Client
     from horae.client.local import read_key
@@ -152,7 +162,7 @@ async def enrolled(settings: "Settings", urls: list[str]) -> str:
 
 @contextmanager
 def noticing(made: "WorkerProcess", clock: "Clock", settings: "Settings") -> Iterator[None]:
-    """Watch for a termination notice, if there is a place to look at."""
+    """Watch for a termination notice, if a source is configured."""
     from horae.worker.notices.notice_watch import drain_on_notice
 
     if not settings.notice_file and not settings.notice_url:
@@ -166,7 +176,7 @@ def noticing(made: "WorkerProcess", clock: "Clock", settings: "Settings") -> Ite
 
 
 def worker_settings(settings: "Settings", **changes: Any) -> "WorkerSettings":
-    """The worker's part of the settings."""
+    """Return the part of the settings that workers use."""
     from horae.config.limits import check_user, command_limits
     from horae.model.admission.queue import read_served
     from horae.model.admission.reading.placement import read_resources
@@ -196,7 +206,7 @@ def worker_settings(settings: "Settings", **changes: Any) -> "WorkerSettings":
 
 
 def unserved(settings: "Settings", registry: Any) -> str:
-    """Return a warning of the app's queues that this worker does not serve; empty if it serves all."""
+    """Return a warning about queues of the app that this worker does not serve; empty if it serves all."""
     from horae.model.admission.queue import DEFAULT_QUEUE, read_served
 
     served = read_served(settings.queues).queues
@@ -212,6 +222,6 @@ def unserved(settings: "Settings", registry: Any) -> str:
 
 
 def about(settings: "Settings", registry: Any) -> str:
-    """What a worker does, in a line."""
+    """Describe the worker's slots, queues and functions in one line."""
     functions = f", functions {', '.join(sorted(registry.jobs))}" if registry.jobs else ""
     return f"{settings.concurrency} at a time from {', '.join(settings.queues)}{functions}"

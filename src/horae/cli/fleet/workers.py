@@ -1,4 +1,4 @@
-"""`horae workers`: who executes, and asking them to leave."""
+"""`horae workers`: list, enrol, drain and scale workers."""
 
 from typing import Any
 
@@ -17,11 +17,11 @@ from horae.client.views import ApiDocument
     examples=("horae workers list", "horae workers drain WORKER", "horae workers autoscale --max 8 -- horae worker"),
 )
 def workers() -> None:
-    """List workers, enrol and drain them, and have as many as a queue wants."""
+    """List, enrol and drain workers, and scale them with a queue."""
 
 
 def _used(worker: dict[str, Any]) -> str:
-    """What is taken of a worker, of what it has: its slots first."""
+    """Describe the use of a worker's slots and resources."""
     used, has = worker.get("used", {}), {"slots": worker.get("capacity", 0), **worker.get("resources", {})}
     return ", ".join(f"{used.get(name, 0)}/{amount} {name}" for name, amount in has.items())
 
@@ -43,7 +43,9 @@ def _tell_token(api: Api, made: ApiDocument, given: Given) -> None:
     if not api.out.is_for_people:
         return api.out.document(made.raw)
     echo(made.raw["token"])
-    echo(f"Start the worker with --enrol and this token. It works once, until {made.raw['expiresAt']}.", err=True)
+    echo(
+        f"Start the worker with --enrol and this token. The token works once, until {made.raw['expiresAt']}.", err=True
+    )
     return None
 
 
@@ -65,7 +67,7 @@ request(
 
 request(
     workers, "workers.drain",
-    says(lambda worker, given: f"{worker.worker_id} has been asked to drain; it runs {worker.running or 0}."),
+    says(lambda worker, given: f"{worker.worker_id} has been asked to drain; {worker.running or 0} running."),
     called={"id": "worker"}, examples=("horae workers drain WORKER",),
 )  # fmt: skip
 
@@ -77,32 +79,44 @@ request(
         "horae workers autoscale --dry-run --once",
     ),
 )
-@click.option("--queue", default="default", show_default=True, metavar="QUEUE", help="The queue that is followed.")
-@click.option("--min", type=click.IntRange(0), default=0, show_default=True, metavar="N", help="Workers at least.")
-@click.option("--max", type=click.IntRange(1), default=10, show_default=True, metavar="N", help="Workers at most.")
+@click.option("--queue", default="default", show_default=True, metavar="QUEUE", help="The queue to follow.")
+@click.option("--min", type=click.IntRange(0), default=0, show_default=True, metavar="N", help="The fewest workers.")
+@click.option("--max", type=click.IntRange(1), default=10, show_default=True, metavar="N", help="The most workers.")
 @click.option(
     "--target-wait", default="5s", show_default=True, metavar="SPAN", help="How long an execution may wait for a slot."
 )
-@click.option("--slots", type=click.IntRange(1), metavar="N", help="Slots of a worker; as those that are there, or 10.")
-@click.option("--every", default="5s", show_default=True, metavar="SPAN", help="Between two looks, and two changes.")
 @click.option(
-    "--step", type=click.IntRange(1), default=4, show_default=True, metavar="N", help="Workers in one change, at most."
+    "--slots", type=click.IntRange(1), metavar="N", help="Slots of a worker; by default as present workers, or 10."
+)
+@click.option("--every", default="5s", show_default=True, metavar="SPAN", help="The time between two checks.")
+@click.option(
+    "--step",
+    type=click.IntRange(1),
+    default=4,
+    show_default=True,
+    metavar="N",
+    help="The most workers to add or remove in one change.",
 )
 @click.option(
-    "--cooldown", default="60s", show_default=True, metavar="SPAN", help="How long fewer must do before any is drained."
+    "--cooldown",
+    default="60s",
+    show_default=True,
+    metavar="SPAN",
+    help="How long fewer workers must suffice before any is drained.",
 )
 @click.option("--up", metavar="CMD", help="A shell line that starts HORAE_CHANGE workers elsewhere.")
 @click.option("--down", metavar="CMD", help="A shell line that drains HORAE_CHANGE workers elsewhere.")
-@click.option("--dry-run", is_flag=True, help="Say what would be done, and do nothing.")
-@click.option("--once", is_flag=True, help="Look once.")
+@click.option("--dry-run", is_flag=True, help="Show the changes without making them.")
+@click.option("--once", is_flag=True, help="Check once and exit.")
 @click.argument("command", nargs=-1, type=click.UNPROCESSED, metavar="[-- COMMAND...]")
 @remote
 async def autoscale(api: Api, command: tuple[str, ...], **options: Any) -> None:
-    """Start and drain workers so that what is queued starts within a wait.
+    """Start and drain workers so that queued executions start within a target wait.
 
-    COMMAND is a worker's command line: so many of it are kept running on this machine, and SIGTERM drains those that
-    are too many. With --up and --down workers live elsewhere, and both lines get HORAE_WORKERS (how many there are),
-    HORAE_DESIRED (how many there should be) and HORAE_CHANGE (the difference). SIGTERM drains what was started here.
+    COMMAND is the command line of a worker: it runs on this machine, as often as needed, and SIGTERM drains superfluous
+    workers. With --up and --down workers run elsewhere, and both lines get HORAE_WORKERS (the present number),
+    HORAE_DESIRED (the wanted number) and HORAE_CHANGE (the difference). SIGTERM drains the workers that were started
+    here.
     """
     from horae.cli.fleet.autoscale import autoscale as follow
 

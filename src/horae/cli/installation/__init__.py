@@ -1,1 +1,1 @@
-"""Commands for the installation itself: start, configure, check, measure and move it."""
+"""Commands for the installation: start, configure, check, measure and move it."""

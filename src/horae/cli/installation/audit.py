@@ -1,4 +1,4 @@
-"""`horae audit`: proofs about a live store, and who did what."""
+"""`horae audit`: consistency checks of a live store, and the audit log."""
 
 from typing import Any
 
@@ -14,17 +14,17 @@ FIRES = "horae audit fires daily-report --from 2026-11-01T00:00:00Z --to 2026-11
 
 @click.group(cls=OpenGroup, examples=("horae audit log list", "horae audit executions", FIRES))
 def audit() -> None:
-    """Tell who did what; check executions and fires of a live store."""
+    """Show the audit log; check executions and fires of a live store."""
 
 
 @audit.command(examples=("horae audit executions", "horae audit executions --repair"))
-@click.option("--repair", is_flag=True, help="Queue again what has no owner.")
+@click.option("--repair", is_flag=True, help="Queue executions without an owner again.")
 @remote
 async def executions(api: Api, repair: bool) -> None:
-    """Check that each execution is in one place and has an owner.
+    """Check that each execution is stored in exactly one place and has an owner.
 
-    It lies on one shelf, in one slice, within its parcel; what has not ended has a worker, a queue or a timer; and a
-    job all of whose dependencies are met was started. Exit 1 names those of which that is not so.
+    It must be on one shelf, in one slice, within its parcel; if it has not ended, it needs a worker, a queue or a
+    timer; and a job with all dependencies met must have started. Exit 1 lists the violations.
     """
     report = (await api.client.audit.executions(repair=repair)).raw
     if api.out.is_for_people:
@@ -40,7 +40,7 @@ def _tell(api: Api, report: dict[str, Any]) -> None:
     api.out.say(f"Checked {', '.join(shelves) or 'an empty store'}.")
     repaired = report.get("repaired")
     if repaired:
-        joins = f", {repaired['joins']} dependents looked at again" if repaired.get("joins") else ""
+        joins = f", {repaired['joins']} dependents checked again" if repaired.get("joins") else ""
         api.out.say(f"Repaired: {repaired['requeued']} queued again, {repaired['ended']} ended{joins}.")
     if not report["findings"]:
         return api.out.say("Every execution is in its place.")
@@ -55,26 +55,26 @@ def _tell(api: Api, report: dict[str, Any]) -> None:
     api.out.table(report["findings"], columns)
     total = sum(report["kinds"].values())
     shown = len(report["findings"])
-    return api.out.say(f"{total} out of place{f', {shown} shown' if shown < total else ''}. {_advice(repaired)}")
+    return api.out.say(f"{total} in the wrong place{f', {shown} shown' if shown < total else ''}. {_advice(repaired)}")
 
 
 def _advice(repaired: Any) -> str:
     if repaired:
-        return "What is on two shelves or outside its parcel is left to people: report it with this output."
-    return "`horae audit executions --repair` queues again what has no owner."
+        return "Executions on two shelves or outside their parcel need a manual repair: report them with this output."
+    return "`horae audit executions --repair` queues executions without an owner again."
 
 
 @audit.command(examples=(FIRES, f"{FIRES} -o json"))
 @click.argument("job")
-@click.option("--from", "since", required=True, type=TIME, help="The first instant that counts.")
-@click.option("--to", "until", required=True, type=TIME, help="The first instant that does not.")
+@click.option("--from", "since", required=True, type=TIME, help="The start of the range.")
+@click.option("--to", "until", required=True, type=TIME, help="The end of the range, exclusive.")
 @click.option("--trigger", metavar="NAME", help="Only this trigger of the job.")
 @remote
 async def fires(api: Api, job: str, since: str, until: str, trigger: str | None) -> None:
-    """Check that each fire of a job is accounted for, exactly once.
+    """Check that each fire of a job is accounted for exactly once.
 
-    The nominal fires of its triggers are computed anew and compared with the ledger. Exit 0 tells how many there are;
-    exit 1 names those that no row covers, or two.
+    The nominal fires of its triggers are computed again and compared with the ledger. Exit 0 prints their number; exit
+    1 lists those with no ledger row, or with two.
     """
     report = (await api.client.audit.fires(job, since, until, trigger=trigger)).raw
     if api.out.is_for_people:
@@ -104,4 +104,4 @@ def _tell_fires(api: Api, report: dict[str, Any]) -> None:
     ]
     api.out.table(report["findings"], columns)
     if report["unnamed"]:
-        api.out.say(f"{report['unnamed']:,} more are not named.")
+        api.out.say(f"{report['unnamed']:,} more are not listed.")

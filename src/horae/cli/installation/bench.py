@@ -1,4 +1,4 @@
-"""`horae bench`: how much a server and a worker do on this machine."""
+"""`horae bench`: the throughput and latency of a server and a worker on this machine."""
 
 import click
 
@@ -17,22 +17,22 @@ ROWS = (
     cls=HoraeCommand,
     examples=("horae bench", "horae bench --store postgresql://horae@db/empty --executions 200000 -o json"),
 )
-@click.option("--store", metavar="URL", help="An empty database to measure on.  [default: a SQLite file, for now]")
+@click.option("--store", metavar="URL", help="An empty database to measure on.  [default: a temporary SQLite file]")
 @click.option(
     "--executions", type=click.IntRange(min=1), default=50_000, show_default=True,
-    help="How many executions are submitted and run.",
+    help="The number of executions to submit and run.",
 )  # fmt: skip
 @click.option(
-    "--samples", type=click.IntRange(min=1), default=100, show_default=True, help="How many pick-ups are timed."
+    "--samples", type=click.IntRange(min=1), default=100, show_default=True, help="The number of pick-ups to time."
 )
 @output_option
 def bench(store: str | None, executions: int, samples: int, output: str) -> None:
     """Measure throughput and latency on this machine.
 
-    A server and a worker start as processes of their own and talk HTTP; they and the SQLite file are gone afterwards.
-    Submissions are those of the SDK's submit_many, each on disk before it is acknowledged. Executions are Python
-    functions that do nothing: their rate counts from the first submission to the last stored result. A pick-up is the
-    time from a submission to the first line of its function while nothing else runs.
+    A server and a worker start as separate processes and talk HTTP; they and the SQLite file are removed afterwards.
+    Submissions use the SDK's submit_many; each is on disk before it is acknowledged. Executions are Python functions
+    that do nothing; their rate is measured from the first submission to the last stored result. A pick-up is the time
+    from a submission to the first line of its function while nothing else runs.
     """
     from horae.cli.installation.bench_run import measure
     from horae.cli.output import Printer

@@ -23,33 +23,33 @@ from horae.store.open import open_store_driver
 
 JOBS = f"{__name__}:app"
 SERVING = re.compile(r"https?://127\.0\.0\.1:\d+")
-WARM_UP = 1_000  # executions before anything is timed
+WARM_UP = 1_000  # executions before any measurement
 START, PATIENCE, STOP = 60.0, 900.0, 10.0  # seconds
-LOOK, QUIET = 0.01, 0.05  # seconds between looks, and before each timed pick-up
+LOOK, QUIET = 0.01, 0.05  # seconds between checks, and before each timed pick-up
 
 app = App("bench")
 
 
 @app.job("bench-noop")
 def noop(i: int) -> int:
-    """Return the param."""
+    """Return the parameter."""
     return i
 
 
 @app.job("bench-stamp")
 def stamp() -> float:
-    """Return when this began, by the clock that all processes of a machine share."""
+    """Return the start of this function, by the clock that all processes of a machine share."""
     return system_env().clock.monotonic()
 
 
 class BenchProcess(Struct, frozen=True):
-    """A command of Horae that runs beside this one, and the file that it writes to."""
+    """A Horae command that runs beside this process, and the file with its output."""
 
     popen: subprocess.Popen[bytes]
     log: Path
 
     def check(self) -> str:
-        """Return its output so far; raise it as an error when the process has ended."""
+        """Return the output so far; raise an error with the output if the process has ended."""
         said = self.log.read_text(errors="replace")
         if self.popen.poll() is not None:
             raise HoraeError(f"A process of the measurement ended with {self.popen.returncode}:\n{said[-2000:]}")
@@ -57,7 +57,7 @@ class BenchProcess(Struct, frozen=True):
 
 
 async def measure(env: Env, store: str | None, executions: int, samples: int) -> dict[str, float]:
-    """Start a server and a worker on a store, measure them, and end them."""
+    """Start a server and a worker on a store, measure them, and stop them."""
     if store is not None:
         await _check_empty(env, store)
     with tempfile.TemporaryDirectory(prefix="horae-bench-") as name, _ended_by_sigterm(), ExitStack() as running:
@@ -73,11 +73,11 @@ async def measure(env: Env, store: str | None, executions: int, samples: int) ->
 
 
 async def _check_empty(env: Env, store: str) -> None:
-    """Refuse a store that is in use: the measurement would fill it."""
+    """Refuse a store in use: the measurement would fill it."""
     driver = await open_store_driver(store, env, "(horae bench)")
     try:
         if await schema_version(driver) is not None:
-            raise BadInput("That store holds tables of Horae.", "Name an empty database.", field="store")
+            raise BadInput("That store contains tables of Horae.", "Name an empty database.", field="store")
     finally:
         await driver.close()
 
@@ -105,7 +105,7 @@ def _process(folder: Path, key: str, *arguments: str) -> Iterator[BenchProcess]:
 
 @contextmanager
 def _ended_by_sigterm() -> Iterator[None]:
-    """Let SIGTERM end this as Ctrl-C does, so that the processes end, too."""
+    """Handle SIGTERM like Ctrl-C, so that the started processes end, too."""
     loop, task, taken = asyncio.get_running_loop(), asyncio.current_task(), []
 
     def stop() -> None:
@@ -128,7 +128,9 @@ async def _until(env: Env, check: Callable[[], Awaitable[bool]], what: str, with
     ends_at = env.clock.monotonic() + within
     while not await check():
         if env.clock.monotonic() > ends_at:
-            raise HoraeError(f"Waited {within:g} s for {what}, in vain.", "Is this machine busy with other things?")
+            raise HoraeError(
+                f"Timed out after {within:g} s, waiting for {what}.", "Is this machine busy with other work?"
+            )
         await env.clock.sleep(LOOK)
 
 
@@ -152,7 +154,7 @@ async def _figures(
 
 
 async def _run(env: Env, client: Client, processes: Sequence[BenchProcess], count: int) -> tuple[float, float]:
-    """Run so many executions; submissions and executions a second."""
+    """Run `count` executions; return submissions and executions per second."""
 
     async def has_ended() -> bool:
         for process in processes:
@@ -172,7 +174,7 @@ async def _run(env: Env, client: Client, processes: Sequence[BenchProcess], coun
 
 
 async def _pick_up(env: Env, client: Client) -> float:
-    """Seconds from a submission to the first line of its function."""
+    """Return the seconds from a submission to the first line of its function."""
     await env.clock.sleep(QUIET)
     sent = env.clock.monotonic()
     execution = await client.executions.wait((await client.submit("bench-stamp")).id, timeout=PATIENCE)

@@ -1,4 +1,4 @@
-"""`horae config`: the settings and where each of them comes from, and the features that they leave on."""
+"""`horae config`: the settings with their origins, and the features."""
 
 from pathlib import Path
 
@@ -15,15 +15,15 @@ from horae.feature import installed, served
 
 @click.group(cls=HoraeGroup, examples=("horae config show --origin", "horae config features"))
 def config() -> None:
-    """Show the settings and where they come from, and the features that are on."""
+    """Show the settings with their origins, and the enabled features."""
 
 
 @config.command(examples=("horae config show", "horae config show --origin", "horae config show -o json"))
-@click.option("--origin", is_flag=True, help="Also tell where each value comes from.")
+@click.option("--origin", is_flag=True, help="Also show the origin of each value.")
 @config_option
 @output_option
 def show(origin: bool, config: Path | None, output: str) -> None:
-    """Show every setting as it stands; secrets are masked."""
+    """Show the value of every setting; secrets are masked."""
     loaded = load(file=config)
     out = Printer(output, system_env().now)  # type: ignore[arg-type]
     shown = rows(loaded)

@@ -1,4 +1,7 @@
-"""`horae db`: the store itself. These commands open it, or ask the server that alone may open a SQLite file in use."""
+"""`horae db`: the store.
+
+These commands open the store, or ask the server that owns a SQLite file in use.
+"""
 
 import asyncio
 import os
@@ -27,7 +30,7 @@ def db() -> None:
 
 
 def store_command(work: Callable[..., Awaitable[Any]]) -> Callable[..., Any]:
-    """Give a coroutine function the settings, an environment and an output."""
+    """Pass the settings, an environment and an output to a coroutine function."""
 
     @wraps(work)
     def callback(
@@ -52,9 +55,9 @@ _data = click.option("--data", metavar="DIR", help="The folder for all state.  [
 @db.command(examples=("horae db version", "horae db version --store postgresql://horae@db/horae"))
 @store_command
 async def version(settings: "Settings", env: Any, out: Printer) -> None:
-    """Show what the store is, its revision and the newest one this program knows.
+    """Show the kind of store, its revision and the newest revision that this program knows.
 
-    The server of a SQLite store in use is asked, with the key in HORAE_KEY or the one in the store's folder.
+    For a SQLite store in use, its server is asked, with the key in HORAE_KEY or the one in the store's folder.
     """
     from horae.cli.installation.store_checks import named
     from horae.store.migrations.revisions import HEAD
@@ -71,7 +74,7 @@ async def version(settings: "Settings", env: Any, out: Printer) -> None:
 @db.command(examples=("horae db upgrade", "horae db upgrade --store postgresql://horae@db/horae"))
 @store_command
 async def upgrade(settings: "Settings", env: Any, out: Printer) -> None:
-    """Bring the store to this program's version; servers do the same at their start."""
+    """Upgrade the store to this program's version; servers do the same at their start."""
     from horae.store.checkup import schema_version
     from horae.store.open import open_store_driver
 
@@ -98,12 +101,12 @@ async def upgrade(settings: "Settings", env: Any, out: Printer) -> None:
 )
 @click.argument("name")
 @click.option("--namespace", default="default", show_default=True, metavar="NAME", help="The namespace of the job.")
-@click.option("--reason", default="paused in the store", show_default=True, help="Why, as the job shows it.")
+@click.option("--reason", default="paused in the store", show_default=True, help="The reason, shown with the job.")
 @store_command
 async def pause_job(settings: "Settings", env: Any, out: Printer, name: str, namespace: str, reason: str) -> None:
-    """Pause a job in a store whose servers are down.
+    """Pause a job in a store while no server runs.
 
-    `horae jobs resume` lets it go on, once a server runs. While one runs, use `horae jobs pause`.
+    Once a server runs, `horae jobs resume` resumes the job. While a server runs, use `horae jobs pause`.
     """
     from horae.store.offline import pause_job as pause
     from horae.store.open import open_store_driver
@@ -120,7 +123,7 @@ async def pause_job(settings: "Settings", env: Any, out: Printer, name: str, nam
 
 
 async def _facts(settings: "Settings", env: Any) -> "Facts":
-    """What the store says of itself, to us or to the server that owns it."""
+    """Return the facts about the store, from the store or from the server that owns it."""
     from horae.cli.installation.store_checks import told_facts
     from horae.errors import StoreInUse
     from horae.store.checkup import examine
@@ -139,7 +142,10 @@ async def _facts(settings: "Settings", env: Any) -> "Facts":
 
 
 def _owner(owned: "StoreInUse", settings: "Settings", env: Any) -> "Client":
-    """A client of the server that owns a SQLite store. Raises `owned` again when it does not say where it listens."""
+    """Return a client of the server that owns a SQLite store.
+
+    Raises `owned` again when the server's URL is unknown.
+    """
     from horae.cli.installation.store_checks import sqlite_path
     from horae.client.client import Client
     from horae.client.local import find_key, read_key
@@ -155,7 +161,7 @@ def _owner(owned: "StoreInUse", settings: "Settings", env: Any) -> "Client":
     examples=("horae db migrate --from sqlite:///horae.db --to postgresql://horae@db/horae",),
 )
 @click.option("--from", "source", metavar="URL", required=True, help="The store to read; stop its servers first.")
-@click.option("--to", "target", metavar="URL", help="The store to fill; it must be a new one.  [env: HORAE_STORE]")
+@click.option("--to", "target", metavar="URL", help="The store to fill; it must be empty.  [env: HORAE_STORE]")
 @output_option
 def migrate(source: str, target: str | None, output: str) -> None:
     """Copy everything into another store, verified by counts and checksums."""
@@ -176,7 +182,7 @@ def migrate(source: str, target: str | None, output: str) -> None:
         items = [{"table": n, "rows": s.rows, "checksum": f"{s.checksum:016x}"} for n, s in sums.items()]
         return out.document({"from": masked(source), "to": masked(target), "items": items})
     out.table(tables.items(), [("TABLE", lambda row: row[0]), ("ROWS", lambda row: row[1])])
-    return out.say(f"Copied {sum(tables.values()):,} rows; both stores hold the same.")
+    return out.say(f"Copied {sum(tables.values()):,} rows; both stores have the same content.")
 
 
 @db.command(
@@ -187,8 +193,8 @@ def migrate(source: str, target: str | None, output: str) -> None:
 async def backup(settings: "Settings", env: Any, out: Printer, file: Path) -> None:
     """Write a copy of the store, as it is at one instant, into a file.
 
-    The store may be in use meanwhile: a SQLite store's server is asked for the copy, with the key in HORAE_KEY or the
-    one in the store's folder.
+    The store may be in use: the server of a SQLite store sends the copy, for the key in HORAE_KEY or the one in the
+    store's folder.
     """
     from horae.errors import StoreInUse
     from horae.store.open import open_store_driver
@@ -203,7 +209,7 @@ async def backup(settings: "Settings", env: Any, out: Printer, file: Path) -> No
     size = file.stat().st_size
     if not out.is_for_people:
         return out.document({"file": str(file), "bytes": size})
-    return out.say(f"Wrote {file}, {size:,} bytes. Put it back with: horae db restore {file}")
+    return out.say(f"Wrote {file}, {size:,} bytes. Restore it with: horae db restore {file}")
 
 
 async def _copy(driver: Any, env: Any, file: Path) -> None:
@@ -216,7 +222,7 @@ async def _copy(driver: Any, env: Any, file: Path) -> None:
 
 
 async def _ask_owner(owner: "Client", file: Path) -> None:
-    """Have the server that owns a SQLite store send its copy; the file appears whole or not at all."""
+    """Receive the copy from the server that owns a SQLite store; the file appears complete or not at all."""
     from horae.private import create_file
     from horae.store.copying.backup import refuse_precious
 
@@ -238,12 +244,12 @@ async def _ask_owner(owner: "Client", file: Path) -> None:
 @db.command(examples=("horae db restore horae.backup", "horae db restore horae.backup --replace --yes"))
 @click.argument("file", type=click.Path(path_type=Path))
 @click.option("--replace", is_flag=True, help="Replace a store that is not empty.")
-@click.option("-y", "--yes", is_flag=True, help="Do not ask.")
+@click.option("-y", "--yes", is_flag=True, help="Do not ask for confirmation.")
 @store_command
 async def restore(settings: "Settings", env: Any, out: Printer, file: Path, replace: bool, yes: bool) -> None:
-    """Put a backup in the store's place and begin a new epoch; stop all servers first.
+    """Replace the store by a backup and begin a new epoch; stop all servers first.
 
-    Every worker's session ends, and no token given out before is valid again.
+    Every worker's session ends, and all tokens issued before become invalid.
     """
     from horae.config.show import masked
     from horae.errors import NotFound
@@ -251,9 +257,9 @@ async def restore(settings: "Settings", env: Any, out: Printer, file: Path, repl
 
     url = settings.direct_url
     if not file.is_file():
-        raise NotFound(f"There is no file {file}.", "Name one made by `horae db backup`.")
+        raise NotFound(f"There is no file {file}.", "Name a file that `horae db backup` wrote.")
     if replace and not yes:
-        confirm(f"Everything in {masked(url)} is replaced by {file}. Go on?")
+        confirm(f"Replace everything in {masked(url)} by {file}?")
     epoch = await put_back(file, url, env, replace=replace)
     if not out.is_for_people:
         return out.document({"store": masked(url), "file": str(file), "epoch": epoch})
@@ -263,14 +269,14 @@ async def restore(settings: "Settings", env: Any, out: Printer, file: Path, repl
 @db.command(
     "new-epoch", examples=("horae db new-epoch", "horae db new-epoch --store postgresql://horae@db/horae --yes")
 )
-@click.option("-y", "--yes", is_flag=True, help="Do not ask.")
+@click.option("-y", "--yes", is_flag=True, help="Do not ask for confirmation.")
 @store_command
 async def new_epoch(settings: "Settings", env: Any, out: Printer, yes: bool) -> None:
-    """Begin a new epoch in a store that went back in time, or was copied, behind Horae's back.
+    """Begin a new epoch in a store that went back in time, or was copied, without Horae's knowledge.
 
-    Horae sees failovers, dumps that were restored, and its own restores. It cannot see that a SQLite file or
-    PostgreSQL's files were copied or put back: run this then, before a server starts on them. Every worker's session
-    ends, its work is not charged, and no token given out before is valid again.
+    Horae notices failovers, restored dumps, and its own restores. It cannot notice that a SQLite file or PostgreSQL's
+    files were copied or put back: run this command then, before a server starts on them. Every worker's session ends,
+    its executions lose no retry, and all tokens issued before become invalid.
     """
     from horae.config.show import masked
     from horae.store import epochs
@@ -279,7 +285,7 @@ async def new_epoch(settings: "Settings", env: Any, out: Printer, yes: bool) -> 
     url = settings.direct_url
     _refuse_absent(url)
     if not yes:
-        confirm(f"The sessions of all workers of {masked(url)} end. Go on?")
+        confirm(f"End the sessions of all workers of {masked(url)}?")
     driver = await open_store_driver(url, env, "(horae db new-epoch)")
     try:
         await driver.migrate()
@@ -292,10 +298,10 @@ async def new_epoch(settings: "Settings", env: Any, out: Printer, yes: bool) -> 
 
 
 def _refuse_absent(url: str) -> None:
-    """Opening a SQLite store that is not there would make one."""
+    """Raise NotFound for a SQLite store that does not exist: opening it would create it."""
     from horae.cli.installation.store_checks import sqlite_path
     from horae.errors import NotFound
 
     path = sqlite_path(url)
     if path is not None and not path.exists():
-        raise NotFound(f"There is no store at {path}.", "Name another with --store or --data; `horae up` makes one.")
+        raise NotFound(f"There is no store at {path}.", "Name another with --store or --data; `horae up` creates one.")

@@ -1,6 +1,6 @@
-"""The jobs of `horae up --demo`: enough that every page has something to show, and light enough to be left running.
+"""The jobs of `horae up --demo`: enough to fill every page, and light enough to run permanently.
 
-Functions wait instead of computing, so that a demo nobody looks at costs next to nothing.
+Functions wait instead of computing, so that an idle demo costs almost nothing.
 """
 
 from typing import Annotated, Any, ClassVar, Literal
@@ -19,11 +19,11 @@ PARTS = ("north", "east", "south", "west")
 CLOCK = SystemClock()
 
 app = App("demo")
-parts = App("demo-parts")  # functions of the workflow's steps: known to the worker, but no jobs of their own
+parts = App("demo-parts")  # functions of the workflow's steps: known to the worker, but not jobs of their own
 
 
 def _drawn(ctx: Context, low: int, high: int, which: object = 0) -> int:
-    """A number that looks like chance, and is the same whenever it is asked of this attempt."""
+    """Return a number that looks random but is the same every time within an attempt."""
     return low + crc32(f"{ctx.execution_id}/{ctx.attempt}/{which}".encode()) % (high - low + 1)
 
 
@@ -31,9 +31,9 @@ def _drawn(ctx: Context, low: int, high: int, which: object = 0) -> int:
 def primes(
     ctx: Context,
     up_to: Annotated[int, Meta(ge=2, le=200_000, description="Count the primes below this number.")] = 50_000,
-    tell: Annotated[Literal["often", "seldom"], Meta(description="How often it says how far it is.")] = "often",
+    tell: Annotated[Literal["often", "seldom"], Meta(description="How often it reports its progress.")] = "often",
 ) -> dict[str, int]:
-    """Count the primes below a number, telling how far it is. Trigger it to see the form and the log."""
+    """Count the primes below a number, with progress reports. Trigger it to see the form and the log."""
     found: list[int] = []
     pace = up_to // (10 if tell == "often" else 2) or 1
     for number in range(2, up_to):
@@ -49,7 +49,7 @@ def primes(
     "demo-import",
     schedule=every("2m"),
     timeout="5m",
-    preemptible=True,  # who stops the demo does not wait for it
+    preemptible=True,  # stopping the demo need not wait for it
     tags={"demo": "progress", "team": "data"},
 )
 async def import_files(ctx: Context, files: Annotated[int, Meta(ge=1, le=100)] = 12) -> dict[str, int]:
@@ -67,7 +67,7 @@ async def import_files(ctx: Context, files: Annotated[int, Meta(ge=1, le=100)] =
 
 @app.job("demo-flaky", schedule=every("1m"), retries=5, retry=["2s", "5s", "10s"], tags={"demo": "retries"})
 def flaky(ctx: Context) -> str:
-    """Fail now and then, and succeed when it is tried again."""
+    """Fail now and then, and succeed in a retry."""
     if _drawn(ctx, 1, 10) <= 4:
         raise ConnectionError("the partner's server did not answer")
     return f"answered at attempt {ctx.attempt}"
@@ -75,7 +75,7 @@ def flaky(ctx: Context) -> str:
 
 @app.job("demo-fails", schedule="17 * * * *", retries=2, retry=["2s", "5s"], tags={"demo": "dead-letters"})
 def fails(ctx: Context) -> None:
-    """Fail at every try; after the last one it is a dead letter (`horae dlq list`)."""
+    """Fail at every attempt; after the last one it is a dead letter (`horae dlq list`)."""
     raise RuntimeError(f"attempt {ctx.attempt} of a job that always fails")
 
 
@@ -86,7 +86,7 @@ def fails(ctx: Context) -> None:
     tags={"demo": "limits", "team": "shop"},
 )
 async def order(ctx: Context, customer: str = "acme", items: Annotated[int, Meta(ge=1, le=20)] = 3) -> str:
-    """Handle an order: one at a time for each customer, so that others wait in the queue."""
+    """Handle an order: one at a time for each customer, while others wait in the queue."""
     await CLOCK.sleep(items / 2)
     ctx.log(f"{items} items for {customer} are packed")
     return f"{items} items"
@@ -105,7 +105,7 @@ async def shop(ctx: Context) -> int:
 
 @parts.job("demo-extract")
 async def extract(ctx: Context, rows: int = 0) -> dict[str, Any]:
-    """Say which parts there are, and how many rows."""
+    """Return the parts, and the number of rows."""
     await CLOCK.sleep(2)
     return {"rows": rows or _drawn(ctx, 1_000, 6_000), "parts": list(PARTS)}
 
@@ -120,7 +120,7 @@ async def transform(ctx: Context, part: str) -> dict[str, Any]:
 
 @parts.job("demo-publish")
 async def publish(rows: int, parts: list[Any]) -> str:
-    """Tell what was made."""
+    """Return a summary of the published rows."""
     await CLOCK.sleep(1)
     return f"{rows} rows of {len(parts)} parts"
 
@@ -142,7 +142,7 @@ REPORT: dict[str, Any] = {
 }
 PIPELINE: dict[str, Any] = {
     "name": "demo-pipeline",
-    "description": "Extract, transform each part, and publish; many rows wait for somebody's approval.",
+    "description": "Extract, transform each part, and publish; many rows wait for approval.",
     "schedule": {"every": "10m", "overlap": "skip"},
     "params": {"rows": 0},
     "schema": {
@@ -173,7 +173,7 @@ PIPELINE: dict[str, Any] = {
                     "onTimeout": "approve",
                 },
             },
-            {"name": "note", "command": ["echo", "few rows: nobody is asked"], "params": {}},
+            {"name": "note", "command": ["echo", "few rows: no approval is needed"], "params": {}},
             {
                 "name": "publish",
                 "python": "demo-publish",
@@ -185,7 +185,7 @@ PIPELINE: dict[str, Any] = {
     },
 }
 
-# What runs once when the demo is new, so that there is something to look at; and what begins paused.
+# Jobs that run once when the demo is new, so that pages have content; and jobs that start paused.
 FIRST: dict[str, dict[str, Any]] = {
     "demo-primes": {},
     "demo-import": {},
@@ -197,7 +197,7 @@ PAUSED = ("demo-report",)
 
 
 class Demo:
-    """The demo as `up` sees any app: functions for the worker, definitions for the store."""
+    """The demo in the form of an app for `up`: functions for the worker, definitions for the store."""
 
     jobs: ClassVar = {**app.jobs, **parts.jobs}
 

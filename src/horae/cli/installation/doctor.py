@@ -1,4 +1,4 @@
-"""`horae doctor`: what is right, what is doubtful and what is wrong with an installation, and what to do."""
+"""`horae doctor`: checks of an installation, with remedies."""
 
 import asyncio
 from pathlib import Path
@@ -18,8 +18,8 @@ if TYPE_CHECKING:
 @click.command(
     cls=HoraeCommand, examples=("horae doctor", "horae doctor --offline --store postgresql://horae@db/horae")
 )
-@click.option("--offline", is_flag=True, help="Open the store itself instead of asking its server.")
-@click.option("--accept-clock", is_flag=True, help="Take the present time for true after a jump: schedules go on.")
+@click.option("--offline", is_flag=True, help="Open the store directly instead of asking its server.")
+@click.option("--accept-clock", is_flag=True, help="Accept the present time after a clock jump: schedules continue.")
 @click.option("--store", metavar="URL", help="The store to open with --offline.  [env: HORAE_STORE]")
 @click.option("--data", metavar="DIR", help="The folder for all state.  [env: HORAE_DATA; default: .]")
 @server_options
@@ -35,11 +35,11 @@ def doctor(
     namespace: str | None,
     config: Path | None,
 ) -> None:
-    """Check the installation and say what to do.
+    """Check the installation and show remedies.
 
-    It asks the server about itself, its store (kind, version, settings, migrations, disk) and its workers, and looks
-    at this machine: settings, clock, disk, libraries. With --offline it opens the store itself, for when no server
-    runs. Exit 1 when something is wrong.
+    It asks the server about itself, its store (kind, version, settings, migrations, disk) and its workers, and checks
+    this machine: settings, clock, disk, libraries. With --offline it opens the store directly, for when no server runs.
+    Exit 1 when a check fails.
     """
     from horae.cli.checks import local_checks, server_checks
     from horae.cli.installation.store_checks import store_checks

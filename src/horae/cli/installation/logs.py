@@ -1,6 +1,7 @@
-"""What long-running commands log: events with fields on stderr, as text for a terminal and JSON for collectors.
+"""The logs of long-running commands: events with fields on stderr, as text for a terminal and JSON for collectors.
 
-A line says when, how bad and what first, then its fields. Libraries' own logs are written so, too, from warning on.
+A line starts with the time, the level and the event; its fields follow. Logs of libraries have the same format, from
+level warning on.
 """
 
 import logging
@@ -20,7 +21,7 @@ STAMPED: tuple[Processor, ...] = (
 
 
 def configure_logs(settings: Settings) -> None:
-    """Set level and format for this process."""
+    """Set the level and format of this process's logs."""
     level = getattr(logging, settings.log_level.upper())
     as_text = settings.log_format == "text" or (settings.log_format == "auto" and sys.stderr.isatty())
     renderers = _renderers(as_text)
@@ -34,9 +35,10 @@ def configure_logs(settings: Settings) -> None:
 
 
 def _join_libraries(level: int, renderers: list[Processor]) -> None:
-    """Records of Python's logging, and its warnings, come out as events.
+    """Write records of Python's logging, and its warnings, as events.
 
-    Only this handler leaves out what is below its level: what functions log during executions is theirs from info on.
+    Only this handler filters by level: logs of functions during executions are stored with the execution from level
+    info on.
     """
     handler = logging.StreamHandler(sys.stderr)
     handler.setLevel(level)
@@ -51,9 +53,9 @@ def _join_libraries(level: int, renderers: list[Processor]) -> None:
 
 
 def _of_execution(logger: WrappedLogger, method: str, event: EventDict) -> EventDict:
-    """What a function logged names its execution.
+    """Add the execution's fields to a record that a function logged.
 
-    A traceback that was made a text already, so that secrets could be covered in it, stays within its line.
+    A traceback that is already a text, so that secrets in it could be masked, stays within its line.
     """
     record = event["_record"]
     if record.exc_text and not record.exc_info:

@@ -1,4 +1,4 @@
-"""`horae server`: API, scheduler and worker gateway; run as many as you like on one PostgreSQL."""
+"""`horae server`: API, scheduler and worker gateway; any number may share one PostgreSQL."""
 
 from pathlib import Path
 from typing import Any
@@ -23,14 +23,16 @@ PARTS = ("api", "gateway", "scheduler")
 @click.option("--data", metavar="DIR", help="The folder for all state.  [env: HORAE_DATA; default: .]")
 @click.option("--host", metavar="HOST", help="The address to listen on.  [env: HORAE_HOST; default: 127.0.0.1]")
 @click.option("--port", metavar="PORT", help="The port to listen on.  [env: HORAE_PORT; default: 8420]")
-@click.option("--advertise", metavar="URL", help="Where workers and other servers reach it.  [env: HORAE_ADVERTISE]")
+@click.option(
+    "--advertise", metavar="URL", help="The URL at which workers and other servers reach it.  [env: HORAE_ADVERTISE]"
+)
 @click.option("--only", multiple=True, type=click.Choice(PARTS), help="Run only this part; repeatable.")
 @config_option
 def server(only: tuple[str, ...], config: Path | None, **flags: Any) -> None:
     """Run a server: API, scheduler and worker gateway.
 
-    Run as many as you like on one PostgreSQL; all are active, any may die. SIGTERM finishes what was begun, a second
-    one aborts.
+    Any number of servers may share one PostgreSQL; all are active, and any may fail. SIGTERM finishes running requests,
+    a second one aborts.
     """
     from horae.cli.installation.serving import read_settings
     from horae.cli.process import run

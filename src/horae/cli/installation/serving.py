@@ -1,4 +1,4 @@
-"""What `up` and `server` share: settings become a node that serves."""
+"""The shared parts of `up` and `server`: from settings to a node that serves."""
 
 import os
 from collections.abc import Collection
@@ -28,7 +28,7 @@ from horae.worker.processes.spawner import raise_open_files
 
 
 def read_settings(flags: dict[str, Any], config: Path | None) -> Settings:
-    """Settings of a long-running command; its logs follow them from here on."""
+    """Return the settings of a long-running command, and configure its logs."""
     from horae.cli.installation.logs import configure_logs
 
     settings = load(flags, file=config).settings
@@ -37,7 +37,7 @@ def read_settings(flags: dict[str, Any], config: Path | None) -> Settings:
 
 
 async def open_node(env: Env, settings: Settings, command: str) -> ServerNode:
-    """Open the store and bring it up to date."""
+    """Open the store and migrate it."""
     make_folder(settings.data)
     owner = f"({command}, {settings.public_url})"
     own = engine_settings(reachable(settings))
@@ -53,7 +53,7 @@ def _tracer(env: Env, settings: Settings) -> Tracer | None:
 
 
 def reachable(settings: Settings) -> Settings:
-    """An address that stands for all of them is none to reach it by; the machine's name is."""
+    """Advertise the machine's name if the host is a wildcard address, which others cannot connect to."""
     remote = remote_url(settings.host, settings.port, "https" if settings.tls_cert else "http")
     if settings.advertise or not remote or not settings.port:
         return settings
@@ -61,7 +61,7 @@ def reachable(settings: Settings) -> Settings:
 
 
 def warn_if_open(serving: Serving) -> None:
-    """Keys travel as they are in plain HTTP: whoever lets other machines in must know."""
+    """Warn when other machines can connect over plain HTTP, where keys can be read on the network."""
     if is_loopback(serving.host) or serving.is_private:
         return
     echo(
@@ -73,7 +73,7 @@ def warn_if_open(serving: Serving) -> None:
 
 
 def tls_of(settings: Settings) -> Tls | None:
-    """The certificate that the server shows, if it has one."""
+    """Return the server's certificate, if it has one."""
     if not settings.tls_cert:
         if settings.tls_key or settings.tls_client_ca:
             raise BadInput("There is no certificate.", "Name its file with tls_cert.", field="tls_cert")
@@ -83,8 +83,8 @@ def tls_of(settings: Settings) -> Tls | None:
 
 
 async def listen(node: ServerNode, settings: Settings, parts: Collection[str], command: str) -> Serving:
-    """Begin to serve. Whoever sets another host has asked for other machines to be let in."""
-    raise_open_files()  # each connection is one, and a usual soft limit is less than one address may open
+    """Start serving. A host other than loopback allows connections from other machines."""
+    raise_open_files()  # each connection needs one; the usual soft limit is below the limit per address
     remote = not is_loopback(settings.host)
     proxies = Proxies(settings.trusted_proxies, settings.proxy_hops, settings.allowed_hosts)
     crowd = ConnectionLimits(settings.max_connections, settings.max_connections_per_address, proxies)
@@ -92,6 +92,7 @@ async def listen(node: ServerNode, settings: Settings, parts: Collection[str], c
         node, settings.host, settings.port, parts=parts, allow_remote=remote, tls=tls_of(settings), crowd=crowd,
         proxies=proxies, cors=Cors(settings.cors_origins),
     )  # fmt: skip
-    node.store.driver.tell_owner(f"({command}, {serving.url})")  # others ask this server for what they need of a file
+    # Commands then ask this server instead of opening the file.
+    node.store.driver.tell_owner(f"({command}, {serving.url})")
     calm_collector()
     return serving

@@ -1,4 +1,4 @@
-"""The doctor's checks of a store: what it says of itself, through its server or opened here, and what that means."""
+"""The doctor's checks of a store, through its server or by opening it."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -23,19 +23,19 @@ KINDS = {"sqlite": "SQLite", "postgresql": "PostgreSQL"}
 
 
 async def store_checks(settings: Settings, env: Env) -> list[Check]:
-    """What the store tells when it is opened."""
+    """Open the store and check it."""
     from horae.store.checkup import examine
     from horae.store.open import open_store_driver
 
     shown = masked(settings.store_url)
     path = sqlite_path(settings.store_url)
     if path is not None and not path.exists():
-        return [Check("store", "warn", f"there is none at {shown} yet", "The first `horae up` makes it.")]
+        return [Check("store", "warn", f"there is no store at {shown} yet", "The first `horae up` creates it.")]
     try:
         driver = await open_store_driver(settings.direct_url, env, "(horae doctor)")
     except StoreInUse as owned:
         at = owned.fields.get("url")
-        remedy = "A SQLite store has one owner. It tells the same: horae doctor, without --offline"
+        remedy = "A SQLite store has one owner. Ask that server: horae doctor, without --offline"
         return [Check("store", "fail", owned.detail, f"{remedy}{f' (--server {at})' if at else ''}.")]
     except HoraeError as error:
         return [Check("store", "fail", error.detail, error.remedy)]
@@ -53,7 +53,10 @@ async def store_checks(settings: Settings, env: Env) -> list[Check]:
 
 
 def told_checks(document: dict[str, Any]) -> list[Check]:
-    """What a server tells of its store. Its time follows the store's, so there is no clock to compare."""
+    """Check a store by the facts that its server reports.
+
+    The server's time follows the store's, so there is no clock to compare.
+    """
     facts = told_facts(document)
     found = [Check("store", "ok", f"{named(facts)}, the server reaches it"), *judged(facts)]
     if "sealed" in document:
@@ -64,7 +67,7 @@ def told_checks(document: dict[str, Any]) -> list[Check]:
         return found
     state, size = disk_state(facts.free)
     remedy = "" if state == "ok" else "Make room on the server's disk, shorten HORAE_RETENTION, or move its --data."
-    return [*found, Check("store disk", state, f"{size} free where the server keeps it", remedy)]
+    return [*found, Check("store disk", state, f"{size} free on the server's disk", remedy)]
 
 
 async def _look_at_sealed(driver: "Driver", settings: Settings, env: Env) -> dict[str, Any]:
@@ -80,7 +83,7 @@ async def _look_at_sealed(driver: "Driver", settings: Settings, env: Env) -> dic
 
 
 def sealed_check(sealed: dict[str, Any]) -> Check:
-    """Whether the master key opens what is sealed."""
+    """Check that the master key opens all sealed values."""
     opened, unopened = sealed["opened"], sealed["unopened"]
     if unopened:
         keys = ", ".join(sealed["missingKeys"]) or "none that is known"
@@ -89,18 +92,18 @@ def sealed_check(sealed: dict[str, Any]) -> Check:
     if not sealed["canSeal"]:
         state: State = "fail" if sealed["missingKeys"] else "warn"
         return Check("master key", state, sealed["problem"] or "", sealed["remedy"] or "")
-    return Check("master key", "ok", f"opens all of {opened:,} sealed values" if opened else "seals; nothing is sealed")
+    return Check(
+        "master key", "ok", f"opens all of {opened:,} sealed values" if opened else "works; there are no sealed values"
+    )
 
 
 def _archive_check(trouble: dict[str, Any]) -> Check:
-    remedy = (
-        "Nothing that is to be archived is forgotten meanwhile, so the store grows. Make room, or repair the place."
-    )
+    remedy = "Executions to be archived stay in the store until then, so it grows. Make room, or repair the storage."
     return Check("archive", "fail", f"since {trouble['since']}: {trouble['problem']}", remedy)
 
 
 def told_facts(document: dict[str, Any]) -> "Facts":
-    """Facts as a server tells them."""
+    """Return the facts in a server's document."""
     from horae.store.checkup import Facts
 
     return Facts(
@@ -113,18 +116,18 @@ def told_facts(document: dict[str, Any]) -> "Facts":
 
 
 def named(facts: "Facts") -> str:
-    """What kind of store it is, with its version."""
+    """Return the kind of a store, with its version."""
     return f"{KINDS.get(facts.dialect, facts.dialect)} {facts.product}"
 
 
 def sqlite_path(url: str) -> Path | None:
-    """The file of a SQLite store; None for any other."""
+    """Return the file of a SQLite store; None for any other store."""
     rest = url.removeprefix("sqlite:///")
     return Path(rest) if rest != url and rest not in ("", ":memory:") else None
 
 
 def judged(facts: "Facts") -> Iterator[Check]:
-    """What a store's revision and settings mean."""
+    """Check a store's revision and settings."""
     yield _migrations(facts)
     if facts.dialect == "sqlite":
         yield _sqlite_durability(facts)
@@ -138,7 +141,7 @@ def _migrations(facts: "Facts") -> Check:
     if facts.version is None:
         return Check("migrations", "warn", "no tables yet", "A server makes them at its start, or: horae db upgrade")
     if facts.version > facts.newest:
-        remedy = "Install the Horae that migrated it: pip install -U horae"
+        remedy = "Install the version of Horae that migrated it: pip install -U horae"
         return Check("migrations", "fail", f"store {facts.version} is newer than this program's {facts.newest}", remedy)
     if facts.version < facts.newest:
         remedy = "A server migrates it at its start, or: horae db upgrade"
@@ -164,7 +167,7 @@ def _postgres_durability(facts: "Facts") -> Iterator[Check]:
         if facts.settings.get(name) != "on":
             yield Check(name, "fail", f"{name} is off: a crash may lose or break the store", f"Set {name} = on.")
     if facts.settings.get("synchronous_commit") == "off":
-        remedy = "Horae asks for it itself; a role that forbids that loses acknowledged work in a crash."
+        remedy = "Horae turns it on itself; if its role may not, a crash loses acknowledged work."
         yield Check("synchronous_commit", "fail", "off on Horae's own connections", remedy)
     elif facts.settings.get("fsync") == "on":
         yield Check("durability", "ok", f"fsync on, synchronous_commit {facts.settings.get('synchronous_commit')}")
@@ -190,7 +193,7 @@ def _postgres_upkeep(facts: "Facts") -> Iterator[Check]:
 _SNAPSHOT = "A transaction this old keeps dead rows from being cleared away: end it (pg_stat_activity, xact_start)."
 _UPKEEP = {
     "oldest_snapshot_seconds": (OLD_SNAPSHOT, "oldest snapshot (s)", _SNAPSHOT),
-    "inactive_slots": (0, "inactive replication slots", "They keep dead rows: drop those that nobody reads."),
+    "inactive_slots": (0, "inactive replication slots", "They keep dead rows: drop unused slots."),
     "feedback_standbys": (0, "standbys with feedback", "Their long queries keep dead rows (hot_standby_feedback)."),
 }
 
@@ -200,5 +203,5 @@ def _pooler(settings: Settings) -> Check:
         return Check("pooler", "ok", f"by transaction, past it at {masked(settings.store_direct)}")
     if ":6432" not in settings.store_url:
         return Check("pooler", "ok", "none seen")
-    remedy = "It must pool by session; or name PostgreSQL's own URL too (HORAE_STORE_DIRECT)."
+    remedy = "It must pool by session; or give PostgreSQL's own URL, too (HORAE_STORE_DIRECT)."
     return Check("pooler", "warn", "port 6432 looks like PgBouncer", remedy)

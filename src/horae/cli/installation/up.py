@@ -31,14 +31,16 @@ if TYPE_CHECKING:
 @click.option("--host", metavar="HOST", help="The address to listen on.  [env: HORAE_HOST; default: 127.0.0.1]")
 @click.option("--data", metavar="DIR", help="The folder for all state.  [env: HORAE_DATA; default: .]")
 @click.option("--store", metavar="URL", help="Another store.  [env: HORAE_STORE; default: horae.db in --data]")
-@click.option("--app", metavar="MODULE:APP", help="Where your python jobs are; they are registered.  [env: HORAE_APP]")
+@click.option(
+    "--app", metavar="MODULE:APP", help="The app with your Python jobs; they are registered.  [env: HORAE_APP]"
+)
 @offers
-@click.option("--demo", is_flag=True, help="Register a few small jobs to look at.")
+@click.option("--demo", is_flag=True, help="Register a few small example jobs.")
 @config_option
 def up(demo: bool, config: Path | None, **flags: Any) -> None:
     """Run everything in one process: API, scheduler and a worker.
 
-    State is one SQLite file in the data folder; queues, slots, labels and resources are those of the worker. Ctrl-C or
+    State is one SQLite file in the data folder; queues, slots, labels and resources belong to the worker. Ctrl-C or
     SIGTERM drains, a second one aborts.
     """
     from horae.cli.installation.serving import read_settings
@@ -78,7 +80,7 @@ async def _up(settings: "Settings", demo: bool) -> None:
 
 
 async def greet(node: "ServerNode", serving: "Serving", settings: "Settings", key: str, demo: bool) -> None:
-    """Say where everything is and what to do next."""
+    """Print the addresses, the key, and commands to try next."""
     from horae.config.show import masked
     from horae.version import __version__
 
@@ -99,7 +101,8 @@ async def greet(node: "ServerNode", serving: "Serving", settings: "Settings", ke
     here = " in this folder" if settings.data == Path() else ""
     lines += ["", f"Three things to try next, in another terminal{here}:"]
     lines += [f"  {line}" for line in (*activation(), *_exports(serving, settings), *(_DEMO if demo else _FIRST))]
-    echo("\n".join([*lines, "", "Ctrl-C stops it."]))  # at once, so that no log line of another thread comes between
+    # One write, so that no log line of another thread comes between.
+    echo("\n".join([*lines, "", "Ctrl-C stops it."]))
 
 
 _FIRST = (
@@ -115,13 +118,13 @@ _DEMO = (
 
 
 def activation() -> list[str]:
-    """How to put `horae` on the path, where it is not: in a virtual environment that nobody has activated."""
+    """Return the command that activates the virtual environment, if `horae` is not on the path."""
     activate = Path(sys.prefix) / "bin" / "activate"
     return [] if shutil.which("horae") or not activate.exists() else [f". {activate}"]
 
 
 def _exports(serving: "Serving", settings: "Settings") -> list[str]:
-    """What the commands must know when it is not what they assume."""
+    """Return the environment variables that other commands need, unless the defaults apply."""
     from horae.config.settings import DEFAULT_URL
 
     told = {}

@@ -1,4 +1,4 @@
-"""`horae version`: what runs here."""
+"""`horae version`: the versions of Horae and its main dependencies."""
 
 import click
 
@@ -12,7 +12,7 @@ from horae.version import __version__
 @click.command(cls=HoraeCommand, examples=("horae version", "horae version -o json"))
 @output_option
 def version(output: str) -> None:
-    """Show the versions of Horae and what it stands on."""
+    """Show the versions of Horae and its main dependencies."""
     Printer(output, system_env().now).one(versions())  # type: ignore[arg-type]
 
 

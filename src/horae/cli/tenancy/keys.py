@@ -1,4 +1,4 @@
-"""`horae keys`: who may talk to Horae."""
+"""`horae keys`: API keys and their permissions."""
 
 from typing import Any
 
@@ -32,33 +32,37 @@ def keys() -> None:
     type=click.Choice(ROLES),
     default="admin",
     show_default=True,
-    help="What it may do: look; run and hold what there is; define; say who may what; execute.",
+    help="What it may do: read; run and pause existing jobs; define jobs; manage access; execute.",
 )
 @click.option(
     "--permission",
     "permissions",
     type=click.Choice(PERMISSIONS),
     multiple=True,
-    help="Beyond its role: define commands, see what is sealed, act on all namespaces; repeatable.",
+    help="In addition to its role: define commands, read sealed values, use all namespaces; repeatable.",
 )
-@click.option("--queue", "queues", multiple=True, metavar="QUEUE", help="Only this queue; repeatable.")
-@click.option("--jobs", multiple=True, metavar="PATTERN", help="Only jobs so named, as 'etl-*'; repeatable.")
-@click.option("--rate", metavar="RATE", help="Requests to each server, at most, as 100/1s; workers' are not counted.")
-@click.option("--expires", "--expires-in", "expires", metavar="SPAN", help="End it after so long, as 90d.")
+@click.option("--queue", "queues", multiple=True, metavar="QUEUE", help="Restrict it to this queue; repeatable.")
+@click.option(
+    "--jobs", multiple=True, metavar="PATTERN", help="Restrict it to jobs with such names, as 'etl-*'; repeatable."
+)
+@click.option(
+    "--rate", metavar="RATE", help="The most requests to each server, as 100/1s; requests of workers do not count."
+)
+@click.option("--expires", "--expires-in", "expires", metavar="SPAN", help="Let it expire after this time, as 90d.")
 @remote
 async def create(api: Api, name: str, role: Any, expires: str | None, **scope: Any) -> None:
-    """Create a key. Its text is shown this once."""
+    """Create a key. Its text is shown only now."""
     from horae.model.base.duration import parse_duration
     from horae.model.base.instant import format_instant
 
     ends = format_instant(api.env.now() + parse_duration(expires, field="--expires")) if expires else None
     made = (await api.client.keys.create(name, role=role, expires_at=ends, **scope)).raw
-    _tell(api, made, f"This is the key of {name!r} ({role}). It is not shown again.")
+    _tell(api, made, f"This is the key of {name!r} ({role}). It will not be shown again.")
 
 
 def _replaced(api: Api, made: ApiDocument, given: Given) -> None:
     ends = given["overlap"] or "1d"
-    _tell(api, made.raw, f"This replaces {given['id']}, which ends after {ends}. It is not shown again.")
+    _tell(api, made.raw, f"This replaces {given['id']}, which expires after {ends}. It will not be shown again.")
 
 
 request(
@@ -68,7 +72,7 @@ request(
 
 
 def _tell(api: Api, made: dict[str, Any], note: str) -> None:
-    """The key alone on stdout, for pipes."""
+    """Print only the key on stdout, for pipes, and the note on stderr."""
     if not api.out.is_for_people:
         return api.out.document(made)
     echo(made["key"])
@@ -77,7 +81,7 @@ def _tell(api: Api, made: dict[str, Any], note: str) -> None:
 
 
 def _scope(key: dict[str, Any]) -> str:
-    """What narrows a key, and what it may beyond its role."""
+    """Describe the restrictions of a key and its permissions beyond its role."""
     beyond = [f"+{permission}" for permission in key.get("permissions") or ()]
     queues = [f"queue {queue}" for queue in key.get("queues") or ()]
     rate = [key["rate"]] if key.get("rate") else []

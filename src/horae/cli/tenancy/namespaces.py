@@ -1,4 +1,4 @@
-"""`horae namespaces`: tenants, what holds in each, what each may have and use, and what it used."""
+"""`horae namespaces`: tenants with their defaults, quotas and usage."""
 
 from collections import Counter
 from collections.abc import Sequence
@@ -20,10 +20,10 @@ from horae.model.base.duration import parse_duration
 from horae.model.tenancy.namespace import NAMESPACE
 
 ERASED = ("executions", "files", "events", "records", "definitions")
-# Fields whose options may give one value for all outcomes.
+# Fields with an option that may give one value for all outcomes.
 _BY_OUTCOME = {
-    "retention": "How long ended executions are kept: 30d, or success=7d; repeatable; none for as the servers say.",
-    "archive": "What goes to the archive when it is not kept any more: all, or failed; repeatable; none for nothing.",
+    "retention": "How long ended executions are kept: 30d, or success=7d; repeatable; none for the servers' setting.",
+    "archive": "Executions to archive after their retention: all, or failed; repeatable; none archives nothing.",
 }
 _DERIVED = tuple(row for row in NAMESPACE.rows if row.name not in _BY_OUTCOME)
 _said_options = with_options(
@@ -39,7 +39,7 @@ _said_options = with_options(
     examples=("horae namespaces create billing --retention success=7d", "horae namespaces list"),
 )
 def namespaces() -> None:
-    """Make, show, erase and delete namespaces; what they may have and use, and what they used."""
+    """Create, show, erase and delete namespaces; show their quotas and usage."""
 
 
 @namespaces.command(
@@ -53,7 +53,7 @@ def namespaces() -> None:
 @_said_options
 @remote
 async def create(api: Api, name: str, **said: Any) -> None:
-    """Make a namespace, with its first queue."""
+    """Create a namespace with its first queue."""
     api.out.one((await api.client.namespaces.create(name, **_said(said))).raw)
 
 
@@ -63,14 +63,14 @@ COLUMNS: list[Column] = [
     ("DESCRIPTION", "description"),
     ("CREATED", Age("createdAt")),
 ]
-request(namespaces, "namespaces.list", lists(COLUMNS, "There are none."), examples=("horae namespaces list",))
+request(namespaces, "namespaces.list", lists(COLUMNS, "There are no namespaces."), examples=("horae namespaces list",))
 
 
 @namespaces.command(examples=("horae namespaces show", "horae namespaces show billing -o json"))
 @click.argument("name", required=False)
 @remote
 async def show(api: Api, name: str | None) -> None:
-    """Show what is said of a namespace; of one's own unless it is named."""
+    """Show the settings of a namespace; by default, your own."""
     api.out.one((await api.client.namespaces.get(await _named(api, name))).raw)
 
 
@@ -86,10 +86,12 @@ async def show(api: Api, name: str | None) -> None:
 @unset_option(NAMESPACE.rows)
 @remote
 async def set_(api: Api, name: str, **said: Any) -> None:
-    """Change what is said of a namespace; what is not named stays."""
+    """Change the settings of a namespace; fields that you do not name stay unchanged."""
     changed = _said(said)
     if not changed:
-        raise click.UsageError("Nothing is to be changed: give --description, --weight, --retention or another.")
+        raise click.UsageError(
+            "There is nothing to change: give --description, --weight, --retention or another option."
+        )
     api.out.one((await api.client.namespaces.edit(name, **changed)).raw)
 
 
@@ -106,20 +108,26 @@ request(
     )
 )
 @click.argument("name")
-@click.option("--cancel", is_flag=True, help="Cancel what has not ended; otherwise that refuses it.")
-@click.option("--definitions", is_flag=True, help="Also jobs, keys, people and all else, and the namespace itself.")
-@click.option("--confirm", metavar="NAME", help="The name once more; asked for otherwise.")
-@click.option("--timeout", default="10m", metavar="SPAN", help="Wait no longer for what was cancelled; 10m otherwise.")
+@click.option(
+    "--cancel", is_flag=True, help="Cancel executions that have not ended; without it they make the command fail."
+)
+@click.option(
+    "--definitions", is_flag=True, help="Also delete jobs, keys, users and everything else, and the namespace itself."
+)
+@click.option("--confirm", metavar="NAME", help="The name again; without it you are asked for it.")
+@click.option(
+    "--timeout", default="10m", metavar="SPAN", help="The longest wait for cancelled executions; 10m by default."
+)
 @remote
 async def erase(api: Api, name: str, cancel: bool, definitions: bool, confirm: str | None, timeout: str) -> None:
     """Erase all data of a namespace: executions, logs, files, events, keys.
 
-    Definitions stay, unless --definitions takes them and the namespace away, too; its workers must have been stopped
-    for that. What comes while it goes on is not meant. It may be repeated; the audit log keeps a receipt of each part.
+    Definitions stay, unless --definitions deletes them and the namespace, too; stop its workers before that. Data that
+    arrives during the command may remain. You can repeat it; the audit log stores a receipt of each part.
     """
     if confirm is None:
         what = "everything in it and the namespace itself" if definitions else "all its data"
-        confirm = prompt(f"This erases {what}, for good. Its name, to go on", f"--confirm {name}")
+        confirm = prompt(f"This erases {what} permanently. Type its name to continue", f"--confirm {name}")
     if confirm != name:
         raise click.UsageError(f"That is not {name!r}: nothing was erased.")
     done = await _erased(api, name, cancel, definitions, parse_duration(timeout, field="--timeout") / SECOND)
@@ -132,7 +140,7 @@ async def erase(api: Api, name: str, cancel: bool, definitions: bool, confirm: s
 
 
 async def _erased(api: Api, name: str, cancel: bool, definitions: bool, patience: float) -> dict[str, Any]:
-    """Ask until nothing is left; what was cancelled takes its time to end."""
+    """Repeat the request until nothing is left: cancelled executions take time to end."""
     counts: Counter[str] = Counter()
     until = api.env.clock.monotonic() + patience
     while True:
@@ -142,12 +150,12 @@ async def _erased(api: Api, name: str, cancel: bool, definitions: bool, patience
             return {**done, **counts}
         if api.env.clock.monotonic() >= until:
             said = f"{done['live']:,} executions of namespace {name} were cancelled and have not ended."
-            raise HoraeError(said, "See what they do with `horae executions list`, and erase again.")
+            raise HoraeError(said, "See them with `horae executions list`, and erase again.")
         await api.env.clock.sleep(1.0)
 
 
 def _said(options: dict[str, Any]) -> dict[str, Any]:
-    """What the options say; only what was given."""
+    """Return the fields that the options give."""
     said = changes_of(_DERIVED, options)
     if options["retention"]:
         said["retention"] = _retention(options["retention"])
@@ -182,7 +190,7 @@ async def _named(api: Api, name: str | None) -> str:
 @with_options((*(option_of(row, QUOTA) for row in QUOTA.rows), unset_option(QUOTA.rows)))
 @remote
 async def quota(api: Api, name: str | None, **bounds: Any) -> None:
-    """Show what a namespace may have and use, or change the bounds that are given; `none` takes one away."""
+    """Show the quotas and usage of a namespace, or change the given quotas; `none` removes a quota."""
     name = await _named(api, name)
     changed = changes_of(QUOTA.rows, bounds)
     shown = (await api.client.namespaces.quota(name)).raw
@@ -196,11 +204,11 @@ async def quota(api: Api, name: str | None, **bounds: Any) -> None:
     examples=("horae namespaces usage", "horae namespaces usage billing --from 2026-11-01T00:00:00Z -o json")
 )
 @click.argument("name", required=False)
-@click.option("--from", "since", type=TIME, help="Not before the day of this; thirty days ago otherwise.")
-@click.option("--to", "until", type=TIME, help="Up to the day before this ends; today otherwise.")
+@click.option("--from", "since", type=TIME, help="The first day; thirty days ago by default.")
+@click.option("--to", "until", type=TIME, help="The last day; today by default.")
 @remote
 async def usage(api: Api, name: str | None, since: str | None, until: str | None) -> None:
-    """Show what a namespace has now and used by day, for charge-back."""
+    """Show the present and daily usage of a namespace, for charge-back."""
     name = await _named(api, name)
     used: dict[str, Any] = (await api.client.namespaces.usage(name, since=since, until=until)).raw
     if not api.out.is_for_people:
@@ -214,5 +222,5 @@ async def usage(api: Api, name: str | None, since: str | None, until: str | None
         ("STORED BYTES", "storedBytes"),
         ("REFUSED", "refused"),
     ]
-    api.out.list({"items": used["days"]}, columns, "Nothing was used.")
+    api.out.list({"items": used["days"]}, columns, "There was no usage.")
     return None

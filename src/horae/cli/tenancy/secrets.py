@@ -1,4 +1,4 @@
-"""`horae secrets`: values that jobs refer to and nobody reads."""
+"""`horae secrets`: values that jobs refer to and that cannot be read back."""
 
 import sys
 from pathlib import Path
@@ -28,13 +28,14 @@ def secrets() -> None:
 @click.option("--file", type=click.Path(path_type=Path, dir_okay=False), help="A file with the value.")
 @remote
 async def set_(api: Api, name: str, file: Path | None) -> None:
-    """Give a secret a value: from a file, from the input, or as somebody types it twice.
+    """Set the value of a secret: from a file, from the input, or typed twice.
 
-    It is no argument, because arguments are seen by everybody on the machine. One line break at its end is left out.
+    The value is not an argument, because all users of the machine can see arguments. One line break at its end is
+    removed.
     """
     done = await api.client.secrets.set(name, _value(name, file))
     used = f'Texts of jobs use it as secret://{name}, functions with secrets=["{name}"] as ctx.secret("{name}").'
-    _told(api, done.raw, f"{name} has a value, its {_ordinal(done.version)}. {used}")
+    _told(api, done.raw, f"{name} has its {_ordinal(done.version)} value. {used}")
 
 
 COLUMNS: list[Column] = [
@@ -52,13 +53,13 @@ request(secrets, "secrets.get", one, name="show", examples=("horae secrets show 
 
 
 request(
-    secrets, "secrets.delete", says("{name} is removed.", deleted=True), examples=("horae secrets delete db-password",)
+    secrets, "secrets.delete", says("Deleted {name}.", deleted=True), examples=("horae secrets delete db-password",)
 )
 
 
 request(
     secrets, "secrets.rotate",
-    says("{resealed} secrets were sealed anew, {current} were sealed with the first key already."),
+    says("Sealed {resealed} secrets again; {current} were already sealed with the first key."),
     examples=("horae secrets rotate",),
 )  # fmt: skip
 

@@ -22,4 +22,4 @@ async def sign_in(api: Api, browser: bool) -> None:
     else:
         api.out.document(link)
     if browser and click.launch(link["url"]) != 0:
-        echo("No browser could be opened here: open the link yourself.", err=True)
+        echo("No browser could be opened: open the link yourself.", err=True)

@@ -1,4 +1,4 @@
-"""`horae calendars`: when things are open, by name."""
+"""`horae calendars`: named opening times."""
 
 from typing import Any
 
@@ -14,7 +14,7 @@ from horae.cli.values import read_calendar
 from horae.errors import BadInput
 from horae.model.triggers.calendars.read import FIELDS, KINDS
 
-# What may be said more often than its field holds, or in another way.
+# Fields with options that may be repeated more often than the field allows, or that have another form.
 _OWN: dict[str, tuple[Any, ...]] = {
     "calendar": (
         click.option("--calendar", multiple=True, metavar="NAME", help="Open when this calendar is; repeatable."),
@@ -37,7 +37,7 @@ _OPTIONS = (
 
 @click.group(cls=HoraeGroup, examples=("horae calendars list", "horae calendars preview work-hours"))
 def calendars() -> None:
-    """Write, list and look into calendars."""
+    """Write, list and preview calendars."""
 
 
 COLUMNS: list[Column] = [
@@ -75,7 +75,7 @@ request(
 @click.option("--if-version", type=int, metavar="N", help="Only if the calendar is still at this version.")
 @remote
 async def set_(api: Api, name: str, if_version: int | None, **options: Any) -> None:
-    """Create or change a calendar, by options or from a file; several kinds of times must all be open."""
+    """Create or change a calendar, by options or from a file; with several kinds of times, all must be open."""
     document = _document(options)
     before = None if if_version is None else f'"{if_version}"'
     calendar = await api.client.calendars.put(name, document, if_match=before)
@@ -88,16 +88,16 @@ async def set_(api: Api, name: str, if_version: int | None, **options: Any) -> N
 
 
 def _document(options: dict[str, Any]) -> dict[str, Any]:
-    """The definition that options say, or a file."""
+    """Return the definition in the options or in a file."""
     said = values_of(_ROWS, options)
     kinds: list[dict[str, Any]] = [{"calendar": name} for name in options["calendar"]]
     told = [kind for kind in KINDS.values() if kind.field in said]
     kinds += [{name: said.pop(name) for name in kind.names if name in said} for kind in told]
     if options["file"] and kinds:
-        raise BadInput("A file and options cannot both say when.", "Leave one out.")
+        raise BadInput("A file and options cannot both give the times.", "Leave one out.")
     if not options["file"] and not kinds:
         flags = ", ".join(f"--{FIELDS[kind].flag}" for kind in KINDS if FIELDS[kind].flag)
-        raise click.UsageError(f"Say when it is open: {flags} or -f FILE.")
+        raise click.UsageError(f"Give its opening times: {flags} or -f FILE.")
     document = read_calendar(options["file"]) if options["file"] else kinds[0] if len(kinds) == 1 else {"all": kinds}
     dates = [{"dates": list(options["except_date"])}] if options["except_date"] else []
     without = [*dates, *options["except_"]]
@@ -110,7 +110,7 @@ request(
 
 
 request(
-    calendars, "calendars.openings", lists([("OPENS", "from"), ("CLOSES", "to")], "It is not open in that time."),
+    calendars, "calendars.openings", lists([("OPENS", "from"), ("CLOSES", "to")], "It does not open in that time."),
     name="preview", called={"since": "--from", "until": "--to"},
     examples=("horae calendars preview office", "horae calendars preview office --from 2026-12-01T00:00:00Z --limit 5"),
 )  # fmt: skip

@@ -1,4 +1,4 @@
-"""`horae fires`: what fired, what did not and why, and what is to come."""
+"""`horae fires`: past fires with their results, and coming fires."""
 
 from typing import Any
 
@@ -15,7 +15,7 @@ from horae.errors import BadInput
     cls=HoraeGroup, examples=("horae fires list --next", "horae fires list --job report --disposition skipped-overlap")
 )
 def fires() -> None:
-    """Look at what fired and what will."""
+    """List past and coming fires of triggers."""
 
 
 @fires.command(
@@ -27,18 +27,20 @@ def fires() -> None:
         "horae fires list --next --limit 20",
     ),
 )
-@click.option("--from", "since", type=TIME, help="Not before this; an hour ago otherwise.")
-@click.option("--to", "until", type=TIME, help="Before this; in a day otherwise.")
-@click.option("--job", metavar="JOB", help="Only those of this job, by name or id.")
-@click.option("--trigger", metavar="NAME", help="Only those of triggers of this name.")
-@click.option("--disposition", metavar="WORD", help="Only those of this fate: fired, planned, skipped-overlap, ...")
-@click.option("--next", "coming", is_flag=True, help="Only those to come, within a year unless --to says otherwise.")
+@click.option("--from", "since", type=TIME, help="Fires from this time on; an hour ago by default.")
+@click.option("--to", "until", type=TIME, help="Fires before this time; in a day by default.")
+@click.option("--job", metavar="JOB", help="Only fires of this job, by name or id.")
+@click.option("--trigger", metavar="NAME", help="Only fires of triggers with this name.")
+@click.option(
+    "--disposition", metavar="WORD", help="Only fires with this disposition: fired, planned, skipped-overlap, ..."
+)
+@click.option("--next", "coming", is_flag=True, help="Only coming fires, by default within a year.")
 @page_options
 @remote
 async def list_(api: Api, since: str | None, until: str | None, coming: bool, **filters: Any) -> None:
-    """List fires of all jobs in the order of time: what became of each, then those to come."""
+    """List fires of all jobs in the order of time: past fires with their results, then coming ones."""
     if coming and filters["disposition"] not in (None, "planned"):
-        raise BadInput("--next is about what is to come, which has no other disposition.", "Leave one of them out.")
+        raise BadInput("--next lists coming fires, which are all planned.", "Leave one of them out.")
     filters["disposition"] = "planned" if coming else filters["disposition"]
     page = await api.client.fires.list(since=since, until=until, **filters)
     columns: list[Column] = [
@@ -50,7 +52,7 @@ async def list_(api: Api, since: str | None, until: str | None, coming: bool, **
         ("CAUSE", "cause"),
         ("EXECUTION", "executionId"),
     ]
-    api.out.list(page.raw, columns, "Nothing fired and nothing will between these instants.")
+    api.out.list(page.raw, columns, "There are no fires between these instants.")
     for note in page.raw["notes"]:
         api.out.say(note)
 
@@ -67,16 +69,22 @@ def _when(fire: dict[str, Any]) -> str:
         "horae fires count --by hour --job report",
     ),
 )
-@click.option("--from", "since", metavar="DAY", help="The first day, as 2026-11-15; today otherwise.")
-@click.option("--to", "until", metavar="DAY", help="The last day; the first one otherwise.")
+@click.option("--from", "since", metavar="DAY", help="The first day, as 2026-11-15; today by default.")
+@click.option("--to", "until", metavar="DAY", help="The last day; the first day by default.")
 @click.option(
-    "--by", type=click.Choice(["minute", "hour", "day"]), default="day", show_default=True, help="What a line is for."
+    "--by",
+    type=click.Choice(["minute", "hour", "day"]),
+    default="day",
+    show_default=True,
+    help="The length of time per line.",
 )
-@click.option("--timezone", metavar="ZONE", default="UTC", show_default=True, help="Whose days, as Europe/Paris.")
-@click.option("--job", metavar="JOB", help="Only those of this job, by name or id.")
+@click.option(
+    "--timezone", metavar="ZONE", default="UTC", show_default=True, help="The time zone of the days, as Europe/Paris."
+)
+@click.option("--job", metavar="JOB", help="Only fires of this job, by name or id.")
 @remote
 async def count(api: Api, since: str | None, until: str | None, **which: Any) -> None:
-    """Count what fired, was missed or skipped and what is to come, by the minute, the hour or the day."""
+    """Count fired, missed, skipped and coming fires per minute, hour or day."""
     counted = (await api.client.fires.counts(since=since, until=until, **which)).raw
     columns: list[Column] = [
         ("FROM", "at"),

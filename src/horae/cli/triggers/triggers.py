@@ -1,4 +1,4 @@
-"""`horae triggers`: what fires jobs, one by one, and when it will."""
+"""`horae triggers`: the triggers of jobs and their next fires."""
 
 from collections.abc import Callable, Iterable
 from typing import Any
@@ -17,11 +17,11 @@ from horae.model.fields.table import Row
 from horae.model.triggers.decisions.rules import RULES
 from horae.model.triggers.decisions.schedule import FIELDS, TIMES
 
-_MEANT = ("startAt", "endAt", "calendar", "outside")  # rules that decide when a trigger fires: a preview shows them
+_MEANT = ("startAt", "endAt", "calendar", "outside")  # rules that affect the fire times: a preview applies them
 _WEBHOOK = click.option(
     "--webhook",
     type=click.Choice(["signed", "unsigned"]),
-    help="Fire when a URL of its own is called; `horae events webhook` makes it.",
+    help="Fire when the trigger's own URL is called; `horae events webhook` creates it.",
 )
 _CHANGING = tuple(row for row in FIELDS.rows if row.flag and row.name not in ("name", "paused"))
 _ROWS = (FIELDS["name"], *_CHANGING, FIELDS["paused"])
@@ -91,10 +91,10 @@ async def add(api: Api, job: str, **options: Any) -> None:
 @unset_option(_CHANGING)
 @remote
 async def edit(api: Api, job: str, name: str, **options: Any) -> None:
-    """Change a trigger; what is not named stays as it is."""
+    """Change a trigger; fields that you do not name stay unchanged."""
     given = _given(_CHANGING, options)
     if not given:
-        raise click.UsageError("Say what changes: horae triggers edit --help")
+        raise click.UsageError("Give the fields to change: horae triggers edit --help")
     changed = await api.client.triggers.edit(job, name, **FIELDS.keywords(given))
     _done(api, changed.raw, f"Changed {changed.name} of {changed.job}: {changed.text}.")
 
@@ -112,7 +112,7 @@ request(
 
 
 def _resumed(trigger: TriggerInfo, given: Given) -> str:
-    state = " Its job is paused, so it waits for that." if trigger.raw.get("jobState") == "paused" else ""
+    state = " Its job is paused, so it does not fire yet." if trigger.raw.get("jobState") == "paused" else ""
     return f"Resumed {trigger.name} of {trigger.job}.{state}"
 
 
@@ -129,10 +129,10 @@ request(triggers, "triggers.resume", says(_resumed), called=ITS_OWN, examples=("
 )
 @click.argument("expression", required=False)
 @_options(_TIMES)
-@click.option("--job", metavar="JOB", help="Instead: a trigger of this job.")
-@click.option("--trigger", metavar="NAME", help="Its name; that of its schedule otherwise.")
-@click.option("--from", "since", type=TIME, help="Fires after this; now otherwise.")
-@click.option("--count", type=click.IntRange(1, 1000), default=10, help="How many.  [default: 10]")
+@click.option("--job", metavar="JOB", help="Preview a trigger of this job instead.")
+@click.option("--trigger", metavar="NAME", help="The name of that trigger; by default, of the job's schedule.")
+@click.option("--from", "since", type=TIME, help="Fires after this time; now by default.")
+@click.option("--count", type=click.IntRange(1, 1000), default=10, help="The number of fires.  [default: 10]")
 @remote
 async def preview(
     api: Api,
@@ -143,17 +143,19 @@ async def preview(
     count: int,
     **options: Any,
 ) -> None:
-    """Show when a trigger fires. Without --job and --calendar no server is asked.
+    """Show the next fires of a trigger. Without --job and --calendar it needs no server.
 
     -o json prints an array of instants in UTC and nothing else.
     """
     given = _given(_TIMES, {**options, "cron": expression or options["cron"]})
     if trigger is not None and job is None:
-        raise BadInput("--trigger is one of a job, which is not there.", "Give --job JOB too.")
+        raise BadInput("--trigger needs --job.", "Give --job JOB, too.")
     if job is not None and given:
-        raise BadInput(f"--job shows one that exists, so {next(iter(given))} has no place.", "Leave one of them out.")
+        raise BadInput(
+            f"--job shows an existing trigger, so {next(iter(given))} cannot be given.", "Leave one of them out."
+        )
     if job is None and not given:
-        raise click.UsageError("Say what fires: horae triggers preview '0 9 * * MON-FRI'")
+        raise click.UsageError("Give a schedule: horae triggers preview '0 9 * * MON-FRI'")
     if job is not None or "calendar" in given:
         answer = (await api.client.triggers.preview(given, job=job, name=trigger, since=since, count=count)).raw
     else:
@@ -171,7 +173,7 @@ async def preview(
 
 
 def _here(given: dict[str, Any], since: str | None, count: int, now: int) -> dict[str, Any]:
-    """A preview is pure: it needs no server."""
+    """Compute a preview without a server."""
     import msgspec
 
     from horae.model.base.instant import parse_instant
@@ -182,7 +184,7 @@ def _here(given: dict[str, Any], since: str | None, count: int, now: int) -> dic
 
 
 def _given(rows: Iterable[Row], options: dict[str, Any]) -> dict[str, Any]:
-    """Options as the API spells them."""
+    """Return options in the API's form."""
     return {
         name: _SPELLED[name](value) if name in _SPELLED and value is not None else value
         for name, value in values_of(rows, options).items()
@@ -194,7 +196,7 @@ def _webhook(text: str) -> bool | dict[str, str]:
 
 
 def _policy(text: str) -> str | dict[str, Any]:
-    """`all=10` as {"all": 10}."""
+    """Return a policy in the API's form: `all=10` as {"all": 10}."""
     name, equals, amount = text.partition("=")
     if not equals:
         return text

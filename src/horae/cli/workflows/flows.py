@@ -1,4 +1,4 @@
-"""`horae executions graph` and what else concerns workflows under way."""
+"""`horae executions graph` and other commands for running workflows."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -25,7 +25,7 @@ MARKS = {
 
 
 def depths(graph: Mapping[str, Any]) -> dict[str, int]:
-    """How many steps come before each on the longest way; nodes stand in the order in which they can run."""
+    """Return the number of steps before each step on the longest path; nodes are in a valid execution order."""
     before: dict[str, list[str]] = {}
     for edge in graph["edges"]:
         before.setdefault(edge["to"], []).append(edge["from"])
@@ -36,7 +36,7 @@ def depths(graph: Mapping[str, Any]) -> dict[str, int]:
 
 
 def note_of(node: Mapping[str, Any]) -> str:
-    """What there is to say of a step beside its state."""
+    """Return a note about a step beside its state."""
     if items := node.get("items"):
         taken = f", {items['takenOver']} taken over" if items.get("takenOver") else ""
         return f"{items['success'] + items['failed']} of {items['total']}, {items['failed']} failed{taken}"
@@ -48,7 +48,7 @@ def note_of(node: Mapping[str, Any]) -> str:
 
 
 def _awaited(node: Mapping[str, Any]) -> str:
-    """What a step waits for, and until when."""
+    """Describe the thing that a step waits for, and the time limit."""
     wait = node.get("waitsFor") or {}
     named = f" {wait['name']}" if wait.get("name") else ""
     roles = f" of {', '.join(wait['roles'])}" if wait.get("roles") else ""
@@ -63,7 +63,7 @@ def _awaited(node: Mapping[str, Any]) -> str:
 @click.argument("execution")
 @remote
 async def graph(api: Api, execution: str) -> None:
-    """Show the steps of a workflow's execution: how they stand, and which it waited for."""
+    """Show the steps of a workflow's execution, their states and their dependencies."""
     found = await api.client.executions.graph(execution)
     if not api.out.is_for_people:
         api.out.document(found)
@@ -101,11 +101,16 @@ def _seconds(value: float | None) -> str:
     ),
 )
 @click.argument("execution")
-@click.option("--from", "since", metavar="STEP", help="A step, or failed: what succeeded before it is taken over.")
-@click.option("--params", metavar="JSON", help="What differs from the params it had; @FILE or - reads it.")
-@click.option("--latest", is_flag=True, help="By the definitions of now, not by those that it was run with.")
+@click.option(
+    "--from",
+    "since",
+    metavar="STEP",
+    help="Start at this step, or at failed steps; results of successful steps before it are reused.",
+)
+@click.option("--params", metavar="JSON", help="Changes to its params; @FILE or - reads them.")
+@click.option("--latest", is_flag=True, help="Use the present definitions instead of the original ones.")
 @click.option("--break", "breakpoints", metavar="STEP", multiple=True, help="Stop before this step; may be repeated.")
-@click.option("-w", "--wait", is_flag=True, help="Wait for its end; exit 1 if it fails.")
+@click.option("-w", "--wait", is_flag=True, help="Wait until it ends; exit 1 if it fails.")
 @timeout_option
 @remote
 async def rerun(
@@ -118,7 +123,7 @@ async def rerun(
     wait: bool,
     timeout: str | None,
 ) -> None:
-    """Run an execution that has ended again, as a new one; a workflow from a step on, or from what failed."""
+    """Run an execution that has ended again, as a new one; a workflow from a step on, or from the failed steps."""
     patch = None if params is None else read_json(params, "--params")
     id = await api.client.executions.rerun(
         execution, since=since, params=patch, latest=latest, breakpoints=breakpoints
@@ -130,7 +135,7 @@ async def rerun(
     if not api.out.is_for_people:
         api.out.document(made.raw)
         return
-    api.out.say(f"Execution {id} runs it again.")
+    api.out.say(f"Execution {id} is the new run.")
 
 
 def _becomes(became: str) -> Show:
@@ -146,32 +151,32 @@ STEP = {**ONE, "step": "step"}
 
 
 def add_commands(group: click.Group) -> None:
-    """Add the commands about workflows to those of executions."""
+    """Add the commands about workflows to the group `executions`."""
     group.add_command(graph)
     request(
         group, "executions.pause", _becomes("is paused"), called=ONE, examples=("horae executions pause EXECUTION",)
     )
     request(
-        group, "executions.resume", _becomes("goes on"), called=ONE, examples=("horae executions resume EXECUTION",)
+        group, "executions.resume", _becomes("continues"), called=ONE, examples=("horae executions resume EXECUTION",)
     )
     request(
-        group, "executions.approvals", lists(APPROVALS, "Nothing waits for somebody's word."),
+        group, "executions.approvals", lists(APPROVALS, "No step waits for approval."),
         examples=("horae executions approvals", "horae executions approvals -o json"),
     )  # fmt: skip
     request(
-        group, "executions.approve", _becomes("goes on"), called=STEP,
+        group, "executions.approve", _becomes("continues"), called=STEP,
         examples=("horae executions approve EXECUTION", "horae executions approve EXECUTION ok"),
     )  # fmt: skip
     request(
-        group, "executions.reject", _becomes("was refused"), called=STEP,
+        group, "executions.reject", _becomes("was rejected"), called=STEP,
         examples=("horae executions reject EXECUTION --comment 'not on a Friday'",),
     )  # fmt: skip
     request(
-        group, "executions.skip", _becomes("goes on without {step}"), called=ONE,
+        group, "executions.skip", _becomes("continues without {step}"), called=ONE,
         examples=("horae executions skip EXECUTION extract --reason 'no data today'",),
     )  # fmt: skip
     request(
-        group, "executions.complete", _becomes("takes {step} as done"), called=ONE,
+        group, "executions.complete", _becomes("treats {step} as done"), called=ONE,
         examples=("""horae executions complete EXECUTION extract --result '{"rows": 3}'""",),
     )  # fmt: skip
     group.add_command(rerun)

@@ -1,4 +1,4 @@
-"""`horae jobs grid`: the executions of a job beside one another, by the data that they are about."""
+"""`horae jobs grid`: the executions of a job with the states of their steps, by run or by data interval."""
 
 from typing import Any, Literal
 
@@ -17,12 +17,12 @@ from horae.cli.workflows.flows import MARKS
 @click.option(
     "--by",
     type=click.Choice(["run", "interval"]),
-    help="The newest first, or by the data that they are about, which is the default.",
+    help="Order by run, newest first, or by data interval, which is the default.",
 )
 @page_options
 @remote
 async def grid(api: Api, job: str, by: Literal["run", "interval"] | None, **paging: Any) -> None:
-    """Show a job's executions and how the steps of each stand, one line each."""
+    """Show a job's executions and the states of their steps, one line each."""
     found = (await api.client.jobs.grid(job, by=by or "interval", **paging)).raw
     if api.out.is_for_people and found["steps"]:
         api.out.say(f"Steps: {', '.join(found['steps'])}")
