@@ -45,7 +45,7 @@ class TriggerRules(TypedDict, total=False):
 
 
 class CronOptions(TriggerRules, total=False):
-    """Fires when the clock on a zone's wall matches an expression."""
+    """Fires when the local time in a zone matches an expression."""
 
     dialect: Literal["unix", "quartz"] | None
     """How cron fields are read."""
@@ -56,7 +56,7 @@ class CronOptions(TriggerRules, total=False):
 
 
 class IntervalOptions(TriggerRules, total=False):
-    """Fires at every multiple of a length, counted both ways from the anchor or else from when it was made."""
+    """Fires at every multiple of a length, counted in both directions from the anchor or from its creation."""
 
     anchor: datetime | str | None
     """An instant from which `every` counts; otherwise when it was made."""

@@ -1,4 +1,4 @@
-"""Events from outside: sent by request or webhook, or found in watched folders and buckets."""
+"""Events from outside: sent by request or webhook, or detected in watched folders and buckets."""
 
 from horae.feature import Command, Feature, Routes
 

@@ -1,4 +1,4 @@
-"""Calls of webhooks that this server took, and watched places that cannot be looked at."""
+"""Metrics of webhook calls to this server, and of watched places that cannot be listed."""
 
 from collections.abc import Iterator, Mapping
 from typing import get_args
@@ -11,7 +11,7 @@ from horae.server.metrics.families import FeatureMetrics, Gauge, Labels, by, cou
 
 
 class EventMetrics(FeatureMetrics):
-    """Webhooks and watches."""
+    """The metrics of webhooks and watches."""
 
     gauges = (
         Gauge(

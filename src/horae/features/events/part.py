@@ -1,4 +1,4 @@
-"""Events in a server: webhooks, watches of files, and the intake that starts jobs."""
+"""The events part of a server: webhooks, watched places, and the intake that starts jobs."""
 
 from collections.abc import Collection, Sequence
 
@@ -19,7 +19,7 @@ def check_place(settings: EngineSettings) -> CheckPlace:
 
 
 class EventsPart(ServerPart):
-    """Takes events in, from the API, from webhooks and from watched places."""
+    """The part that receives events from the API, from webhooks and from watched places."""
 
     def __init__(self, node: ServerNode) -> None:
         env, store, base = node.env, node.store, node.base

@@ -1,4 +1,4 @@
-"""Users: people who sign in by password or OIDC, and their roles. It cannot be switched off."""
+"""Users: people who sign in by password or OIDC, and their roles. This feature cannot be switched off."""
 
 from horae.feature import Command, Feature, Routes
 

@@ -1,4 +1,4 @@
-"""People: who they are, and what they may do in which namespaces."""
+"""Users, and their roles and permissions in namespaces."""
 
 from msgspec import Struct
 
@@ -11,7 +11,7 @@ SHORTEST, LONGEST = 12, 256  # characters of a password
 
 
 class Member(Struct, frozen=True, kw_only=True):
-    """What somebody may do in a namespace."""
+    """The role and permissions of a user in a namespace."""
 
     namespace: int
     namespace_name: str
@@ -20,24 +20,24 @@ class Member(Struct, frozen=True, kw_only=True):
 
 
 class User(Struct, frozen=True, kw_only=True):
-    """A person; `members` are in the order of the namespaces' names."""
+    """A user; `members` are ordered by the names of the namespaces."""
 
     name: str
     is_active: bool = True
     has_password: bool = False
     created_at: Instant
     signed_in_at: Instant | None = None
-    subject: str | None = None  # who the name belongs to at the identity provider
+    subject: str | None = None  # the owner of the name at the identity provider
     members: tuple[Member, ...] = ()
 
 
 def home_of(members: tuple[Member, ...]) -> Member | None:
-    """The namespace somebody is in without choosing one."""
+    """Return the membership that counts for a request without a namespace: `default`, or the first; None if none."""
     return next((member for member in members if member.namespace_name == DEFAULT_NAME), next(iter(members), None))
 
 
 def principal_of(name: str, member: Member, csrf: str) -> Principal:
-    """Who a signed-in person is in a namespace."""
+    """Return the principal of a signed-in user in a namespace."""
     return Principal(
         namespace=member.namespace, namespace_name=member.namespace_name, role=member.role, key=f"user:{name}",
         name=name, kind="user", permissions=in_effect(member.role, member.permissions), csrf=csrf,
@@ -45,7 +45,7 @@ def principal_of(name: str, member: Member, csrf: str) -> Principal:
 
 
 def check_name(name: str) -> str:
-    """A name that a person may have."""
+    """Return the name if it is valid for a user. Raises BadInput."""
     if not NAME.fullmatch(name):
         remedy = "Use 1 to 128 letters, digits and . _ @ + -, such as ada or ada@example.com."
         raise BadInput(f"{name[:60]!r} is not a user's name.", remedy, field="name")
@@ -53,7 +53,7 @@ def check_name(name: str) -> str:
 
 
 def check_password(name: str, password: str) -> str:
-    """A password that is worth having."""
+    """Return the password if it is strong enough. Raises BadInput."""
     if not SHORTEST <= len(password) <= LONGEST:
         remedy = f"Use {SHORTEST} to {LONGEST} characters: a few words are easy to keep in mind."
         raise BadInput(f"The password has {len(password)} characters.", remedy, field="password")

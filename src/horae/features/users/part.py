@@ -1,4 +1,4 @@
-"""Users in a server: people with passwords or an identity provider."""
+"""The users part of a server: sign-in by password or at an identity provider."""
 
 from horae.engine.parts.part import ServerPart
 from horae.engine.server_node import ServerNode
@@ -12,12 +12,12 @@ from horae.store.contract import Store
 
 
 def sign_ins(env: Env, store: Store, settings: EngineSettings) -> SignIns:
-    """Return the cookies of users, which keys ask for."""
+    """Return the sessions of browsers, which the check of API keys asks about cookies."""
     return SignIns(env, store, Passwords(), settings.sign_in_idle, settings.sign_in_life)
 
 
 class UsersPart(ServerPart):
-    """Signs users in, and manages them with their roles."""
+    """The part that signs users in, and manages them and their roles."""
 
     def __init__(self, node: ServerNode) -> None:
         env, store, settings = node.env, node.store, node.settings

@@ -1,1 +1,1 @@
-"""Taking events, webhooks with their secrets, and watching places."""
+"""The engine of events: the intake, webhooks with their secrets, and watched places."""

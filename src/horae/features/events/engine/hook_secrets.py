@@ -1,4 +1,4 @@
-"""Secrets of webhooks: sealed in the store, or references to secrets of the namespace."""
+"""The secrets of webhooks: sealed in the store, or references to secrets of the namespace."""
 
 import base64
 from contextlib import suppress
@@ -16,19 +16,19 @@ from horae.model.base.webhook_signature import check_secret
 from horae.model.tenancy.secret_refs import SCHEME, is_stored
 from horae.store.contract import Store
 
-SEALED = "§"  # before what is sealed; what senders share with us is ASCII
+SEALED = "§"  # the prefix of a sealed secret; plain secrets are ASCII
 PAGE = 500
 log = structlog.get_logger("horae.engine")
 
 
 class HookSecrets:
-    """Keeps them, and opens them for who verifies."""
+    """The sealing and opening of the secrets of webhooks."""
 
     def __init__(self, env: Env, store: Store, sealer: Sealer, secrets: Secrets) -> None:
         self._store, self._sealer, self._secrets = store, sealer, secrets
 
     async def check(self, namespace: int, text: str) -> str:
-        """Refuse what cannot be a webhook's secret, or a reference to what cannot be one."""
+        """Return the text if it is a valid secret of a webhook, or a reference to one. Raises BadInput."""
         if not text.startswith(SCHEME):
             return check_secret(text)
         name = text.removeprefix(SCHEME)
@@ -42,13 +42,13 @@ class HookSecrets:
         return text
 
     def kept(self, job: UUID, trigger: str, text: str) -> str:
-        """As the store keeps it. Without any master key it is kept as it is."""
+        """Return a secret in its stored form: sealed, or unchanged if it is a reference or there is no master key."""
         if text.startswith(SCHEME) or not self._sealer.can_seal:
             return text
         return SEALED + base64.b64encode(self._sealer.seal(text.encode(), _place(job, trigger))).decode()
 
     async def of(self, hook: Hook, now: Instant) -> list[str]:
-        """The secrets of a webhook that are valid. Raises Busy when none can be opened: the sender tries again."""
+        """Return the valid secrets of a webhook. Raises Busy if none can be opened, so that the sender tries again."""
         found = []
         kept = hook.valid_secrets(now)
         for text in kept:
@@ -72,7 +72,7 @@ class HookSecrets:
         return self._sealer.open(base64.b64decode(text[len(SEALED) :]), _place(hook.job, hook.trigger)).decode()
 
     async def look(self) -> tuple[int, int]:
-        """How many of those that are sealed here open with the master keys there are, and how many do not."""
+        """Count the sealed secrets that can be opened with the present master keys, and those that cannot."""
         opened = looked = 0
         after = b""
         while looked < MOST_LOOKED and (
@@ -89,7 +89,7 @@ class HookSecrets:
         return opened, looked - opened
 
     async def reseal(self) -> tuple[int, int]:
-        """Seal all of them with the first master key: how many were, and how many need not be."""
+        """Seal all secrets with the first master key; return how many changed, and how many did not need to."""
         resealed = current = 0
         after = b""
         while found := await self._store.read(lambda after=after: hooks.some_after(after, PAGE)):  # type: ignore[misc]

@@ -1,4 +1,4 @@
-"""Webhooks: made and changed for triggers, and what comes in by them."""
+"""Webhooks: create, change and delete them, and receive their calls."""
 
 import hashlib
 from collections import Counter
@@ -45,7 +45,7 @@ class _Of(Struct, frozen=True):
 
 
 class Hooks:
-    """Makes webhooks, and takes what they bring."""
+    """The operations on webhooks, and the receiver of their calls."""
 
     def __init__(
         self, env: Env, store: Store, intake: EventIntake, url: Callable[[], str], secrets: HookSecrets
@@ -57,9 +57,9 @@ class Hooks:
         self, namespace: int, ref: str, name: str, *, secret: str | None = None, new_url: bool = False,
         old_for: Micros = OLD_FOR,
     ) -> HookView:  # fmt: skip
-        """Make a trigger's webhook, or give it a new secret; the old one stays valid for a while.
+        """Create a trigger's webhook, or give it a new secret; the old one stays valid for a while.
 
-        `new_url` makes a new URL as well; a webhook that verifies nothing always gets one, for its URL is its secret.
+        With `new_url` it also gets a new URL. A webhook without signatures always gets one: its URL is its secret.
         """
         of, now = await self._of(namespace, ref, name), self._env.now()
         text = new_hook_secret() if secret is None else await self._secrets.check(namespace, secret)
@@ -79,7 +79,7 @@ class Hooks:
         )  # fmt: skip
 
     async def get(self, namespace: int, ref: str, name: str) -> HookView:
-        """A trigger's webhook without what is told once."""
+        """Return a trigger's webhook, without its URL and secret."""
         of, now = await self._of(namespace, ref, name), self._env.now()
         found = await self._store.read(lambda: hooks.of_trigger(of.job, of.name, now))
         if not found:
@@ -92,15 +92,16 @@ class Hooks:
         )  # fmt: skip
 
     async def delete(self, namespace: int, ref: str, name: str) -> None:
-        """End a trigger's webhook at once: its URLs lead nowhere."""
+        """End a trigger's webhook at once, with all its URLs."""
         of, now = await self._of(namespace, ref, name), self._env.now()
         if not await self._store.write(lambda: hooks.end(of.job, of.name, now)):
             raise _none(of)
 
     async def receive(self, token: str, headers: Mapping[bytes, bytes], body: bytes) -> Delivered:
-        """What a webhook brings: verified, read, kept and decided. Whatever is refused changes nothing."""
+        """Verify and read a call, store its events and decide them. A refused call changes nothing."""
         now = self._env.now()
-        found = await self._store.read(lambda: hooks.find(_hash(token), now))  # by hash: no time tells of a near miss
+        # Found by hash, so that the response time reveals nothing about similar tokens.
+        found = await self._store.read(lambda: hooks.find(_hash(token), now))
         if found is None:
             self.counts["unknown"] += 1
             raise NotFound("There is no such webhook.", "Check its URL: it may have ended, or its trigger.")
@@ -129,7 +130,10 @@ class Hooks:
         return read_delivery(headers, body, signed, name=trigger.event or hook.trigger, scope=scope)
 
     async def _deliver(self, hook: Hook, trigger: Event, told: list[NewEvent] | Notice) -> Delivered:
-        """With a name, an event is for everybody who listens to it; without, for the webhook's own trigger."""
+        """Store and decide the events of a call.
+
+        If the webhook's trigger has an event name, all triggers that listen to it decide, otherwise only this trigger.
+        """
         only = None if trigger.event is not None else (hook.job, hook.trigger)
         if isinstance(told, Notice):
             log.info("a webhook was told something", trigger=hook.trigger, job=str(hook.job), note=told.note)
@@ -160,7 +164,7 @@ class Hooks:
 
 
 def _make(hook: Hook, until: Instant, now: Instant, *, anew: bool) -> Script[tuple[bool, bool]]:
-    """Whether a new URL was made, and whether something old goes on beside it."""
+    """Write a webhook; return whether a new URL was created, and whether an old URL or secret stays valid."""
     yield from hooks.hold(hook.job, hook.trigger)
     old = yield from hooks.of_trigger(hook.job, hook.trigger, now)
     if old and not anew:

@@ -1,4 +1,4 @@
-"""Events come in: from the API, from webhooks and from watches. Each is kept, decided and told what it came to."""
+"""The intake of events from the API and from webhooks: each event is stored and decided, and its results returned."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -32,11 +32,11 @@ from horae.store.contract import Store
 from horae.store.triggers.refusals import Room
 from horae.store.triggers.targets import Target
 
-COSTS = 10  # executions: as much as an event costs a server
+COSTS = 10  # the cost of an event, in executions
 
 
 class EventIntake:
-    """Takes events, and tells what became of them."""
+    """The operations on events: send, plan and list."""
 
     def __init__(
         self,
@@ -53,12 +53,12 @@ class EventIntake:
         self._together: dict[int, Batcher[Sequence[NewEvent], list[StoredEvent]]] = {}
 
     def checking(self) -> Check:
-        """What tells why an item cannot be the params of a job's execution, for all items of one transaction."""
+        """Return a check of params for one transaction: all its items share one budget of validation steps."""
         spent = Spent()
         return lambda target, item: self.check(target, item, spent)
 
     def check(self, target: Target, item: bytes, spent: Spent | None = None) -> str | None:
-        """Why an item cannot be the params of a job's execution."""
+        """Return why an item cannot be the params of a job's execution, or None if it can."""
         job = Job(
             id=target.job, namespace=target.namespace, name=target.name, version=target.version, state=target.state,
             spec=target.spec, created_at=0, updated_at=0,
@@ -70,7 +70,7 @@ class EventIntake:
         return None
 
     async def send(self, namespace: int, given: Sequence[NewEvent]) -> list[EventView]:
-        """Take events of the API. Raises Conflict when an id came before with another payload."""
+        """Take events from the API. Raises Conflict if an id was used before with another payload."""
         self._quotas.check_submit_rate(namespace, COSTS * len(given))
         try:
             taken = await self._batcher(namespace).do(given)
@@ -84,7 +84,7 @@ class EventIntake:
         return [structs.replace(view, note=view.note or notes.get(view.name)) for view in views]
 
     async def plan(self, namespace: int, event: NewEvent) -> EventPlan:
-        """What an event of the API would come to if it came now; nothing is kept."""
+        """Return the expected results of an event that would arrive now; nothing is stored."""
         lead, id, now = self._directory.lead, self._env.new_id(), self._env.now()
         told, again = await self._store.read(lambda: events.plan(namespace, event, lead, self.checking(), id, now))
         note = "This id came before: nothing would fire again." if again else None
@@ -99,7 +99,7 @@ class EventIntake:
         return EventPlan(name=event.name, fires=runs, skipped=skipped, repeated=again, note=note)
 
     def _batcher(self, namespace: int) -> Batcher[Sequence[NewEvent], list[StoredEvent]]:
-        """What is sent while a transaction is under way is taken together in the next one."""
+        """Return the namespace's batcher: events sent during a transaction are taken together in the next one."""
 
         async def run(requests: Sequence[Sequence[NewEvent]]) -> list[list[StoredEvent] | BaseException]:
             taken = iter(await self.take(namespace, [event for given in requests for event in given], strict=True))
@@ -110,7 +110,7 @@ class EventIntake:
         return self._together[namespace]
 
     async def close(self) -> None:
-        """Finish what was sent."""
+        """Wait for the events that were sent."""
         for batcher in self._together.values():
             await batcher.close()
 
@@ -123,9 +123,10 @@ class EventIntake:
         note: str | None = None,
         strict: bool = False,
     ) -> list[StoredEvent]:
-        """Keep and decide events in one transaction; whoever could run what they started is told.
+        """Store and decide events in one transaction, and send hints about the executions they start.
 
-        Where a quota says that what goes over it waits, they wait for room as a request does, and are decided then.
+        If a quota is full and its policy is to wait, the events wait for room like other requests. If there is still
+        no room, they are decided without it.
         """
         env, lead, check = self._env, self._directory.lead, self.checking()
 
@@ -150,7 +151,7 @@ class EventIntake:
         return done.events
 
     async def list(self, namespace: int, *, name: str | None, limit: int, cursor: str | None) -> Page[EventView]:
-        """Events, newest first; large payloads are left out."""
+        """Return a page of events, newest first, without large payloads."""
         before = None if cursor is None else as_id(cursor)
         if cursor is not None and before is None:
             raise BadInput("That is no cursor.", "Send `nextCursor` of the page before.", field="cursor")
@@ -159,7 +160,7 @@ class EventIntake:
         return Page(items=items, next_cursor=str(found[limit - 1].id) if len(found) > limit else None)
 
     async def _nobody(self, namespace: int, name: str, what: str = "it was kept and fired nothing") -> str:
-        """What to say of an event that nobody hears."""
+        """Return the note of an event to which no trigger listens, with similar names that have listeners."""
         heard = await self._store.read(lambda: event_reads.heard_names(namespace))
         near = nearest(name, heard)
         hint = f" Did you mean {in_quotes(near)}?" if near else ""
@@ -167,7 +168,7 @@ class EventIntake:
 
 
 def view_of(event: StoredEvent, *, payload: bool = False) -> EventView:
-    """An event as it is shown."""
+    """Return the API view of an event."""
     fired, skipped = [], []
     for one in event.outcomes:
         told: dict[str, Any] = {"job": one.job_name, "job_id": one.job, "trigger": one.trigger}

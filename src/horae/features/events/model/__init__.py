@@ -1,4 +1,4 @@
-"""Events from outside: what they are, which triggers they fire, and how senders sign and spell them.
+"""Events from outside: their values and views, and readers of the formats that senders use.
 
-Pure values and decisions. `model/base/event.py` is something else: hints for people's screens.
+Pure values and decisions. `model/base/event.py` is something else: updates for user interfaces.
 """

@@ -1,4 +1,4 @@
-"""What a webhook's body says: object stores' notifications as one event each, any other JSON as one event."""
+"""Readers of webhook bodies: one event for each object in an object store's notification, one for any other JSON."""
 
 import hashlib
 from collections.abc import Mapping
@@ -23,10 +23,10 @@ _REMEDY = "Send one JSON document; GitHub's forms are read as well."
 def read_delivery(
     headers: Headers, body: bytes, signed: SignedMessage | None, *, name: str, scope: str
 ) -> list[NewEvent] | Notice:
-    """The events that a body tells of. Raises BadInput when it is not JSON.
+    """Return the events in a body. Raises BadInput if it is not JSON.
 
-    An object store's have the object version's id. Any other has that of its signature; without one, the sender's own
-    id or none: then the same body is a new event each time.
+    The id of an object store's event is computed from the object version. Any other event has the id of its signed
+    message or, unsigned, the id in the sender's headers. Without an id, the same body is a new event each time.
     """
     content = _content(headers, body)
     told = read_notification(content)
@@ -48,7 +48,7 @@ def _content(headers: Headers, body: bytes) -> Any:
     if not body.strip():
         return None
     if headers.get(b"content-type", b"").startswith(_FORM) and not body.lstrip().startswith((b"{", b"[")):
-        body = _form(body)  # curl calls everything a form
+        body = _form(body)  # only if it does not look like JSON: curl declares any body as a form
     try:
         content = msgspec.json.decode(body)
     except msgspec.DecodeError as error:
@@ -61,7 +61,7 @@ def _content(headers: Headers, body: bytes) -> Any:
 
 
 def _form(body: bytes) -> bytes:
-    """GitHub's form has its JSON in `payload`."""
+    """Return the JSON in the field `payload` of a form, as GitHub sends it."""
     try:
         found = parse_qs(body, max_num_fields=10).get(b"payload")
     except ValueError:
@@ -72,7 +72,7 @@ def _form(body: bytes) -> bytes:
 
 
 def _sent_id(headers: Headers) -> str | None:
-    """An id that the sender gave, as far as it can be believed: what nobody signed, nobody vouches for."""
+    """Return the id in the sender's headers, if any. It is not authenticated, because the message is not signed."""
     for header in (b"webhook-id", b"svix-id", b"x-github-delivery", b"ce-id"):
         if text := headers.get(header, b"").decode("latin-1"):
             return text if len(text) <= 256 and text.isprintable() else hashlib.sha256(text.encode()).hexdigest()
@@ -80,7 +80,7 @@ def _sent_id(headers: Headers) -> str | None:
 
 
 def _type(headers: Headers, content: Any) -> str:
-    """What the sender calls this kind of event."""
+    """Return the sender's name for this type of event, or ""."""
     for header in _TYPES:
         if text := headers.get(header, b"").decode("latin-1"):
             return text[:256]

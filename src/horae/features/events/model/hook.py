@@ -1,4 +1,4 @@
-"""What a request for a trigger's webhook says: its fields, declared once."""
+"""The fields of a request for a trigger's webhook, declared once."""
 
 from typing import Annotated
 
@@ -11,7 +11,7 @@ _SPAN = Custom(as_given, SpanText, "Span")
 
 
 class HookRequest(Struct, frozen=True, kw_only=True, rename="camel"):
-    """How to make a webhook, or to give it a new secret."""
+    """A request to create a webhook, or to give it a new secret."""
 
     secret: Annotated[str | None, Field(Text(256), "What is signed with, or one is made.", flag="")] = None
     new_url: Annotated[bool, Field(Flag(), "Make a new URL beside the old one.")] = False

@@ -1,6 +1,6 @@
-"""What object stores say when an object changes: S3, MinIO and Google Cloud Storage, read into one form.
+"""Notifications of object stores about changed objects: S3, MinIO and Google Cloud Storage, read into one form.
 
-A body may tell of several objects. Each becomes a payload with `bucket`, `key`, `action`, `size`, `etag`, `version` (a
+A body may be about several objects. Each becomes a payload with `bucket`, `key`, `action`, `size`, `etag`, `version` (a
 version id or a generation), `eventName`, `time`, `source`, and the sender's own `record`.
 """
 
@@ -25,7 +25,7 @@ _ACTIONS = (
 
 
 class Told(Struct, frozen=True):
-    """One thing that a body tells. Its id is the same when it is told again, its type the sender's word for it."""
+    """One change of an object. Its id is the same if the notification is repeated; its type is the sender's name."""
 
     id: str
     type: str
@@ -34,7 +34,7 @@ class Told(Struct, frozen=True):
 
 
 class Notice(Struct, frozen=True):
-    """A body that is about the notifications themselves: nothing fires, and `note` says what is to be done."""
+    """A message about the notifications themselves. It fires nothing; `note` tells the user what to do."""
 
     source: str
     type: str
@@ -43,7 +43,7 @@ class Notice(Struct, frozen=True):
 
 
 def read_notification(body: Any) -> list[Told] | Notice | None:
-    """What a decoded body tells of objects; None when it is no object store's. Raises BadInput for a broken one."""
+    """Read a decoded body; return None if it is not from an object store. Raises BadInput for a broken notification."""
     if not isinstance(body, dict):
         return None
     try:
@@ -77,7 +77,7 @@ def _read(body: dict[str, Any]) -> list[Told] | Notice | None:
 
 
 def _sns(body: dict[str, Any]) -> list[Told] | Notice | None:
-    """Amazon SNS puts the message into a text; before the first it asks whether it is welcome."""
+    """Read a message of Amazon SNS, which contains the notification as text, or a request to confirm a subscription."""
     kind, topic = str(body["Type"]), _short(body["TopicArn"])
     if kind == "Notification":
         inner = msgspec.json.decode(body["Message"])
@@ -89,7 +89,7 @@ def _sns(body: dict[str, Any]) -> list[Told] | Notice | None:
 
 
 def _s3(record: dict[str, Any]) -> Told:
-    """A record as Amazon S3 and MinIO write it; keys are encoded as in a form."""
+    """Read a record of Amazon S3 or MinIO, with the key encoded as in a form."""
     source = "minio" if str(record.get("eventSource", "")).startswith("minio") else "s3"
     name, where, what = str(record["eventName"]), record["s3"]["bucket"], record["s3"]["object"]
     payload = _payload(
@@ -100,7 +100,7 @@ def _s3(record: dict[str, Any]) -> Told:
 
 
 def _event_bridge(body: dict[str, Any]) -> Told:
-    """What Amazon S3 tells EventBridge; keys are as they are."""
+    """Read an event of Amazon S3 from EventBridge, with the key not encoded."""
     detail = body["detail"]
     what = detail["object"]
     payload = _payload(
@@ -111,7 +111,7 @@ def _event_bridge(body: dict[str, Any]) -> Told:
 
 
 def _gcs(message: dict[str, Any]) -> Told:
-    """A Pub/Sub push of Google Cloud Storage: attributes name the object, the data may be its whole resource."""
+    """Read a Pub/Sub push of Google Cloud Storage: attributes name the object, the data may be its whole resource."""
     about = message["attributes"]
     data = message.get("data")
     resource = msgspec.json.decode(base64.b64decode(data)) if data and about.get("payloadFormat") != "NONE" else {}
@@ -121,7 +121,7 @@ def _gcs(message: dict[str, Any]) -> Told:
         size=None if size is None else int(size), etag=resource.get("etag"), version=about.get("objectGeneration"),
         time=about.get("eventTime"), record={"attributes": about, "object": resource},
     )  # fmt: skip
-    # Metadata may change again and again without another generation: then, unless the resource tells, the time does.
+    # Metadata may change without a new generation. The metageneration, or else the time, tells such changes apart.
     return _told(payload, about.get("objectGeneration"), resource.get("metageneration") or about.get("eventTime"))
 
 
@@ -152,12 +152,12 @@ def _payload(
 
 
 def action_of(event_name: str) -> str:
-    """What happened to an object, in one word for all stores; what none of them says is "other"."""
+    """Return the change of an object in one word, the same for all stores; "other" if the event is unknown."""
     return next((action for word, action in _ACTIONS if word in event_name), "other")
 
 
 def _told(payload: dict[str, Any], *apart: Any) -> Told:
-    """`apart` tells two events of one object version apart that happened one after the other."""
+    """Return the change with its id. `apart` has values that tell two changes of the same object version apart."""
     identity: Iterable[Any] = (
         *(payload[name] for name in ("source", "bucket", "key", "version", "etag", "eventName")),
         *apart,
@@ -171,5 +171,5 @@ def _digest(identity: Any) -> str:
 
 
 def _short(value: Any, most: int = 256) -> str:
-    """What a sender says, as far as it can be kept and shown."""
+    """Return a sender's text in a form that can be stored and shown: shortened, without null characters."""
     return str(value).replace("\0", "")[:most]

@@ -1,4 +1,4 @@
-"""Events as the API spells them."""
+"""Readers of events in requests to the API."""
 
 from typing import Any
 
@@ -12,7 +12,7 @@ MOST_EVENTS = 1000  # in one request
 
 
 def event_name(value: Any, field: str) -> str:
-    """The name of an event: dots, colons and slashes may group names."""
+    """Check the name of an event and return it; names may be grouped with dots, colons and slashes."""
     text = a_text(value, field, most=1000, least=1)
     if not EVENT_NAME.fullmatch(text):
         rule = "Use 1 to 128 letters, digits, dots, colons, slashes, dashes and underscores."
@@ -21,7 +21,7 @@ def event_name(value: Any, field: str) -> str:
 
 
 def read_events(value: Any) -> list[NewEvent]:
-    """Read many events at once; what is wrong with one is told with its place."""
+    """Read a list of events. An error names the position of the wrong event."""
     given = an_object(value, "body", _EXAMPLE)
     refuse_unknown(given, ("events",), "This request")
     listed = a_list(given["events"], "events", _EXAMPLE, MOST_EVENTS)
@@ -31,7 +31,7 @@ def read_events(value: Any) -> list[NewEvent]:
 
 
 def read_event(value: Any, field: str = "") -> NewEvent:
-    """Read an event as the API spells it, or refuse it; `field` names its place among others."""
+    """Read one event. Raises BadInput; `field` is its position in a list, for the error."""
     prefix = f"{field}." if field else ""
     given = an_object(value, field or "body", _EXAMPLE)
     shallow(given, field or "body")

@@ -1,4 +1,4 @@
-"""Events, webhooks and watches as the API shows them."""
+"""The API views of events and webhooks."""
 
 from uuid import UUID
 
@@ -8,7 +8,7 @@ from horae.model.base.view import Time, View
 
 
 class EventFired(View, frozen=True, kw_only=True):
-    """An execution that an event started; the disposition `moved` says that it is due when a calendar opens."""
+    """An execution that an event started. The disposition `moved` means that it is due when a calendar opens."""
 
     job: str
     job_id: UUID
@@ -19,7 +19,7 @@ class EventFired(View, frozen=True, kw_only=True):
 
 
 class EventSkipped(View, frozen=True, kw_only=True):
-    """What a trigger that hears an event does without an execution to show for it, and why."""
+    """The decision of a trigger that listens to an event and did not start an execution, with the reason."""
 
     job: str
     job_id: UUID
@@ -29,7 +29,7 @@ class EventSkipped(View, frozen=True, kw_only=True):
 
 
 class EventView(View, frozen=True, kw_only=True):
-    """An event and what became of it; `repeated` says that it had come before, and that nothing fired again."""
+    """An event and its results. `repeated` means that the event had arrived before, and that nothing fired again."""
 
     event_id: str
     name: str
@@ -44,7 +44,7 @@ class EventView(View, frozen=True, kw_only=True):
 
 
 class EventsTaken(View, frozen=True, kw_only=True):
-    """What became of many events, in their order."""
+    """The results of several events, in their order."""
 
     items: list[EventView]
     fired: int
@@ -52,7 +52,7 @@ class EventsTaken(View, frozen=True, kw_only=True):
 
 
 class EventPlan(View, frozen=True, kw_only=True):
-    """What an event would come to if it came now: which triggers would fire, and why others would not."""
+    """The expected results of an event: the triggers that would fire, and the reasons why others would not."""
 
     name: str
     fires: list[EventSkipped]
@@ -62,7 +62,7 @@ class EventPlan(View, frozen=True, kw_only=True):
 
 
 class Delivered(View, frozen=True, kw_only=True):
-    """What a webhook came to: which events it was, and how many executions they started."""
+    """The result of a webhook call: its events, and the number of executions they started."""
 
     event_ids: list[str]
     fired: int
@@ -71,7 +71,7 @@ class Delivered(View, frozen=True, kw_only=True):
 
 
 class HookView(View, frozen=True, kw_only=True):
-    """A trigger's webhook. `url` and `secret` are told once, when they are made."""
+    """A trigger's webhook. `url` and `secret` are shown once, when they are created."""
 
     job: str
     trigger: str

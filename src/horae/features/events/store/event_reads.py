@@ -1,4 +1,4 @@
-"""Events as they were kept, with what became of each."""
+"""Reads of stored events with their outcomes."""
 
 from collections.abc import Sequence
 from uuid import UUID
@@ -40,7 +40,7 @@ LATEST = UUID(int=2**128 - 1)
 
 
 class Outcome(Struct, frozen=True, kw_only=True):
-    """What became of an event at one trigger."""
+    """The outcome of an event at one trigger."""
 
     job: UUID
     job_name: str
@@ -51,10 +51,7 @@ class Outcome(Struct, frozen=True, kw_only=True):
 
 
 class StoredEvent(Struct, frozen=True, kw_only=True):
-    """An event that was kept, and what it came to; `repeated` when it had come before.
-
-    A page reads no large payloads: they are None.
-    """
+    """A stored event with its outcomes. `repeated`: it had arrived before. In pages, large payloads are None."""
 
     id: UUID
     key: str
@@ -69,7 +66,7 @@ class StoredEvent(Struct, frozen=True, kw_only=True):
 
 
 def known_events(namespace: int, keys: Sequence[tuple[str, str]]) -> Script[dict[tuple[str, str], StoredEvent]]:
-    """Events that came before, by what their ids are unique in."""
+    """Return the events that are stored already, by scope and id."""
     columns: Columns = (("within", "text"), ("key", "text"))
     rows = yield ForEach(KNOWN, columns, keys, (namespace,))
     events = yield from _with_outcomes(rows)
@@ -77,7 +74,7 @@ def known_events(namespace: int, keys: Sequence[tuple[str, str]]) -> Script[dict
 
 
 def page(namespace: int, name: str | None, before: UUID | None, limit: int) -> Script[list[StoredEvent]]:
-    """Events of a namespace, or of one name, newest first."""
+    """Return a page of a namespace's events, or of those with one name, newest first."""
     rows: list[Row]
     if name is None:
         rows = yield Fetch(PAGE, (namespace, before or LATEST, limit))
@@ -87,7 +84,7 @@ def page(namespace: int, name: str | None, before: UUID | None, limit: int) -> S
 
 
 def heard_names(namespace: int) -> Script[list[str]]:
-    """The names of events that somebody listens to."""
+    """Return the names of events to which triggers listen."""
     return [row[0] for row in (yield Fetch(HEARD, (namespace,)))]
 
 

@@ -1,4 +1,4 @@
-"""Forgetting what came from outside: events with their ledger, webhooks that ended, places no longer watched."""
+"""The sweep of old events with their ledger, of ended webhooks, and of places that are no longer watched."""
 
 from horae.env import Instant
 from horae.store.expiry.expiry import Ages
@@ -17,15 +17,15 @@ OLD_EVENT_FIRES = Statement(
 )
 ERASE = records("events", "id", "namespace = $1 AND received_at < $2")
 ENDED_HOOKS = Statement("expire_hooks", "DELETE FROM hooks WHERE until <= $1")
-# A trigger that was taken away takes its URL along, so that one of the same name does not answer to it. A deleted job
-# may come back with its own.
+# The webhooks of a removed trigger are removed, so that a later trigger of the same name does not answer to its URL.
+# Those of a deleted job stay for a while, because the job can be restored.
 LEFT_HOOKS = Statement(
     "forget_hooks",
     "DELETE FROM hooks WHERE NOT EXISTS (SELECT 1 FROM triggers g WHERE g.job = hooks.job AND g.name = hooks.trigger"
     " AND g.state <> 'ended') AND NOT EXISTS (SELECT 1 FROM jobs j WHERE j.id = hooks.job AND j.state = 'deleted'"
     " AND j.deleted_at >= $1)",
 )
-# A deleted job's come back with it: only what is gone for long is forgotten.
+# A deleted job can be restored with its watches: only watches that ended long ago are deleted.
 GONE_WATCHES = Statement(
     "gone_watches",
     "SELECT w.id FROM watches w LEFT JOIN triggers g ON g.id = w.trigger_id"
@@ -37,11 +37,11 @@ FORGET_OBJECTS = Statement(
     " DELETE FROM watched WHERE watch = $1 AND object IN (SELECT object FROM gone) RETURNING 1",
 )
 DROP_WATCH = Statement("drop_watch", "DELETE FROM watches WHERE id = $1")
-FEW = 10  # watches looked at in one go
+FEW = 10  # watches per sweep
 
 
 def sweep(ages: Ages, most: int = 1000) -> Script[bool]:
-    """Forget events that came long ago, and what ended long ago; true when there may be more."""
+    """Delete old events, ended webhooks and gone watches; return true if there may be more."""
     before = ages.fires
     events = yield Fetch(OLD_EVENTS, (before, most))
     yield ForEach(OLD_EVENT_FIRES, (("event", "uuid"),), events)
@@ -58,7 +58,7 @@ def sweep(ages: Ages, most: int = 1000) -> Script[bool]:
 
 
 def _erase(namespace: int, before: Instant, most: int) -> Script[int]:
-    """Forget events of before an instant and what they fired."""
+    """Delete a namespace's events from before an instant, with their fires; return how many."""
     gone = yield Fetch(ERASE, (namespace, before, most))
     yield ForEach(OLD_EVENT_FIRES, (("event", "uuid"),), gone)
     return len(gone)

@@ -1,7 +1,8 @@
-"""Events: kept, and decided at every trigger that listens, in one transaction.
+"""Events: stored, and decided at every trigger that listens, in one transaction.
 
-Order: the events' keys first, sorted; an event that came before is answered as then. Then the listeners' jobs, so that
-neither an edit nor a deletion comes between, and of the timers those that count or must not overlap.
+Lock order: first the keys of the events, sorted; a repeated event gets the stored answer. Then the jobs of the
+listeners, so that they cannot be edited or deleted meanwhile. Then the timers of triggers with counters or overlap
+rules.
 """
 
 from collections.abc import Callable, Iterable, Sequence
@@ -60,7 +61,7 @@ NAMED_LISTENERS = Statement(
 
 
 class OtherPayload(Exception):
-    """An event came before under the same id, and said something else."""
+    """An event had arrived before under the same id, with another payload."""
 
     def __init__(self, key: str) -> None:
         super().__init__(key)
@@ -68,13 +69,13 @@ class OtherPayload(Exception):
 
 
 class Taken(Struct, frozen=True):
-    """What became of events, in their order; the parcels written; lanes and timers to hint."""
+    """The results of events, in their order; the parcels written; the lanes and the wake time for hints."""
 
     events: list[StoredEvent]
     parcels: list[Parcel]
     lanes: dict[int, int]
     wake_at: Instant | None
-    blocked: bool = False  # something waits for its turn
+    blocked: bool = False  # an execution waits for its turn
 
 
 def take(
@@ -90,11 +91,11 @@ def take(
     strict: bool = False,
     room: Room = ALL_ROOM,
 ) -> Script[Taken]:
-    """Keep events and decide each at every trigger that listens to its name, or at `only` this trigger of a job.
+    """Store events and decide each at every trigger that listens to its name, or `only` at one trigger of a job.
 
-    An event that came before is answered as then, and fires nothing; with `strict`, one that says something else now
-    raises OtherPayload, and nothing is kept of any. One that nobody hears is kept all the same. Who is patient about
-    `room` has OverQuota raised instead of what would wait for it; then nothing is kept either.
+    A repeated event gets the stored answer and fires nothing. With `strict`, a repeated event with another payload
+    raises OtherPayload, and none of the events is stored. An event without listeners is stored, too. If `room` is
+    patient, an execution that must wait for a quota raises OverQuota, and nothing is stored.
     """
     ids = [new_id() for _ in events]
     fresh = yield from _keep(namespace, events, ids, note, now)
@@ -115,9 +116,10 @@ def take(
 def plan(
     namespace: int, event: NewEvent, lead: Lead, check: Check, id: UUID, now: Instant
 ) -> Script[tuple[list[Outcome], bool]]:
-    """What would become of an event that came now, and whether its id came before. Nothing is kept and nothing held.
+    """Return the outcomes of an event that would arrive now, and whether its id was used before.
 
-    What it would meet beyond its triggers, a quota or a unique job's key, is not looked at.
+    Nothing is stored or locked. Only the decisions of triggers are included: quotas and the keys of unique jobs are not
+    checked.
     """
     again = (yield from known_events(namespace, [(event.within, event.id)])) if event.id else {}
     rows = yield ForEach(LISTENERS, BY_NAME, [(namespace, event.name)])
@@ -135,7 +137,7 @@ def _nobody() -> Script[list[Listener]]:
 
 
 def _tell_workflows(namespace: int, new: Sequence[tuple[UUID, NewEvent]], now: Instant) -> Script[bool]:
-    """Steps of workflows that listen hear of events, too."""
+    """Deliver events to the steps of workflows that listen to them; return whether there are any."""
     if not new:
         return False
     told = ((id, event.name, event_scope(event, event.id or str(id), now)) for id, event in new)
@@ -150,7 +152,7 @@ def _unheard() -> Script[bool]:
 def _keep(
     namespace: int, events: Sequence[NewEvent], ids: Sequence[UUID], note: str | None, now: Instant
 ) -> Script[set[UUID]]:
-    """Write events, sorted by their keys; which of them are new."""
+    """Write events, sorted by their keys; return the ids of the new ones."""
     rows = [
         (id, namespace, e.within, e.id or str(id), e.name, e.type, e.source, e.payload.decode(), note, now)
         for id, e in zip(ids, events, strict=True)
@@ -161,7 +163,7 @@ def _keep(
 
 
 def _listeners(namespace: int, names: Iterable[str], only: tuple[UUID, str] | None) -> Script[list[Listener]]:
-    """Who listens, held until the commit."""
+    """Return the listeners, locked until the commit."""
     if only is None:
         given = [(namespace, name) for name in sorted(names)]
         found = yield ForEach(LISTENING_JOBS, BY_NAME, given)
@@ -225,10 +227,10 @@ def _answers(
     note: str | None,
     now: Instant,
 ) -> Script[list[StoredEvent]]:
-    """What each event came to, in the order they were given."""
+    """Return the stored answer of each event, in the given order."""
     again = sorted({(e.within, e.id or "") for id, e in zip(ids, events, strict=True) if id not in fresh})
     known = (yield from known_events(namespace, again)) if again else {}
-    if len(known) < len(again):  # forgotten meanwhile: it may be new now
+    if len(known) < len(again):  # deleted meanwhile: it may be new now
         raise Again
     return [
         StoredEvent(

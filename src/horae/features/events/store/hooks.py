@@ -1,6 +1,7 @@
-"""Webhooks: the URLs at which others fire a trigger. A token is kept as its hash; secrets sealed, for they verify.
+"""The table of webhooks: URLs by which other systems fire a trigger.
 
-A webhook belongs to a trigger's name, so that it outlives the trigger's versions.
+Tokens are stored as hashes. Secrets are sealed, not hashed, because signatures are verified with them. A webhook
+belongs to the name of a trigger, so that it outlives the trigger's versions.
 """
 
 from collections.abc import Sequence
@@ -43,14 +44,14 @@ MOST_SECRETS = 4  # valid at a time
 
 
 class Secret(Struct, frozen=True, array_like=True):
-    """What a sender signs with, until when it is valid."""
+    """A secret with which a sender signs, and the end of its validity."""
 
-    text: str  # as it is kept: sealed, a reference to a secret, or itself where there is no master key
+    text: str  # in its stored form: sealed, a reference to a secret, or plain if there is no master key
     until: Instant | None = None
 
 
 class Hook(Struct, frozen=True, kw_only=True):
-    """A webhook as stored."""
+    """A webhook as it is stored."""
 
     hash: bytes
     namespace: int
@@ -65,7 +66,7 @@ class Hook(Struct, frozen=True, kw_only=True):
 
 
 def find(hash: bytes, now: Instant) -> Script[tuple[Hook, Event] | None]:
-    """The webhook of a token with its trigger as it is now; None when either has ended."""
+    """Return the webhook of a token with its present trigger, or None if either has ended."""
     rows = yield Fetch(FIND, (hash, now))
     if not rows:
         return None
@@ -74,12 +75,12 @@ def find(hash: bytes, now: Instant) -> Script[tuple[Hook, Event] | None]:
 
 
 def hold(job: UUID, trigger: str) -> Script[None]:
-    """Whoever makes or changes a trigger's webhooks holds this."""
+    """Lock a trigger's webhooks against other changes."""
     yield Lock((f"hook:{job}:{trigger}",))
 
 
 def of_trigger(job: UUID, trigger: str, now: Instant) -> Script[list[Hook]]:
-    """The webhooks of a trigger that are valid, newest first."""
+    """Return the valid webhooks of a trigger, newest first."""
     rows = yield Fetch(OF_TRIGGER, (job, trigger, now))
     return [_hook(row) for row in rows]
 
@@ -90,7 +91,7 @@ def add(hook: Hook) -> Script[None]:
 
 
 def set_secret(hook: Hook, text: str, old_until: Instant, now: Instant) -> Script[None]:
-    """A new secret takes the place of the old ones, which stay valid until an instant."""
+    """Set a new secret; the old ones stay valid until an instant."""
     old = [Secret(s.text, old_until if s.until is None else min(s.until, old_until)) for s in hook.secrets]
     kept = [s for s in old if s.until is not None and s.until > now and s.text != text]
     secrets: Sequence[Secret] = [Secret(text), *kept][:MOST_SECRETS]
@@ -98,18 +99,18 @@ def set_secret(hook: Hook, text: str, old_until: Instant, now: Instant) -> Scrip
 
 
 def some_after(hash: bytes, limit: int) -> Script[list[Hook]]:
-    """Webhooks of everybody, in the order of their hashes, after one of them."""
+    """Return a page of the webhooks of all namespaces, ordered by hash."""
     return [_hook(row) for row in (yield Fetch(SOME, (hash, limit)))]
 
 
 def replace_secrets(hook: Hook, secrets: Sequence[Secret]) -> Script[bool]:
-    """Keep the same secrets otherwise; false when somebody changed them meanwhile."""
+    """Replace the stored form of a webhook's secrets; return false if they were changed meanwhile."""
     before, after = (msgspec.json.encode(kept).decode() for kept in (hook.secrets, list(secrets)))
     return bool((yield Fetch(REPLACE, (hook.hash, before, after))))
 
 
 def end(job: UUID, trigger: str, until: Instant) -> Script[int]:
-    """Let a trigger's webhooks end at an instant; how many there were."""
+    """Let a trigger's webhooks end at an instant; return how many there were."""
     return len((yield Fetch(END, (job, trigger, until))))
 
 

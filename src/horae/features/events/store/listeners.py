@@ -1,4 +1,4 @@
-"""Listeners: triggers that something outside fires, as they stand while a batch of events is decided at them."""
+"""Listeners: triggers that listen to events, with their state while a batch of events is decided."""
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
@@ -38,7 +38,7 @@ EVENT_FIRES: Columns = (
     ("trigger_id", "uuid"), ("event", "uuid"), ("job", "uuid"), ("at", "bigint"), ("disposition", "text"),
     ("cause", "text"), ("execution", "uuid"),
 )  # fmt: skip
-# Held until the commit: an edit or a deletion waits for it, or has come first and is seen by the next statement.
+# Locked until the commit: an edit or a deletion waits, or was first and is seen by the next statement.
 HOLD_JOBS = Statement("hold_jobs", "SELECT j.id FROM given JOIN jobs j ON j.id = given.job FOR KEY SHARE OF j")
 _COUNTS = "SELECT t.trigger_id, t.fired, t.last_execution FROM given JOIN timers t ON t.trigger_id = given.trigger_id"
 HOLD_TIMERS = Statement("hold_timers", f"{_COUNTS} FOR UPDATE OF t")
@@ -48,35 +48,35 @@ COUNT_FIRES = Statement(
     "UPDATE timers SET fired = timers.fired + given.fired, last_execution = given.last_execution FROM given"
     " WHERE timers.trigger_id = given.trigger_id",
 )
-MOST_TOLD = 500  # characters of why
+MOST_TOLD = 500  # characters of a reason
 
-Check = Callable[[Target, bytes], str | None]  # why an item cannot be the params of a job's execution
+Check = Callable[[Target, bytes], str | None]  # returns why an item cannot be the params of a job's execution
 
 
 class Listener(Struct, kw_only=True):
-    """A trigger that hears an event, as it stands while a batch of them is decided."""
+    """A trigger that listens to an event, with its state while a batch of events is decided."""
 
     timer: Timer
     target: Target
     fired: int
     calendar: Calendar | None = None
     turn: Turn = Turn()
-    fires: int = 0  # of this batch
-    last: UUID | None = None
+    fires: int = 0  # in this batch
+    last: UUID | None = None  # the last execution
 
     @property
     def counts(self) -> bool:
-        """Whether what it fires depends on what it fired before."""
+        """Return whether its decisions depend on its earlier fires."""
         return self.timer.rules.overlap != "allow" or self.timer.rules.max_fires is not None
 
     @property
     def key(self) -> str | None:
-        """Where its executions wait for each other, if they do."""
+        """The key by which its executions wait for each other, or None."""
         return turn_key(self.target.job, self.timer.name) if self.timer.rules.overlap in turns.KEYED else None
 
     @property
     def replaces(self) -> bool:
-        """Whether what it fires takes the place of what waits."""
+        """Return whether a new execution replaces a waiting one."""
         return self.timer.rules.overlap in ("queueOne", "cancelOther")
 
     def listening(self) -> Listening:
@@ -91,7 +91,7 @@ class Listener(Struct, kw_only=True):
 
 
 class Decided(Struct, frozen=True):
-    """An event at a listener."""
+    """The decision of a listener about an event, with the execution to submit."""
 
     event: UUID
     listener: Listener
@@ -100,13 +100,13 @@ class Decided(Struct, frozen=True):
 
 
 def read_listener(row: Row) -> Listener:
-    """A listener from the columns of its timer, and of its target after them."""
+    """Read a listener from the columns of its timer, followed by those of its target."""
     timer = read_timer(row)
     return Listener(timer=timer, target=read_target(row, COUNT), fired=timer.fired)
 
 
 def read_choices(listeners: Sequence[Listener]) -> Script[None]:
-    """Tell those whose jobs have a rollout which versions are chosen from."""
+    """Add the versions to choose from to the targets of jobs with a rollout."""
     if any(one.target.rolling is not None for one in listeners):
         known = yield from with_choices({one.target.job: one.target for one in listeners})
         for one in listeners:
@@ -114,14 +114,14 @@ def read_choices(listeners: Sequence[Listener]) -> Script[None]:
 
 
 def hold_jobs(jobs: Iterable[UUID]) -> Script[None]:
-    """Keep jobs as they are until the commit."""
+    """Lock jobs against changes until the commit."""
     given = [(job,) for job in sorted(jobs)]
     if given:
         yield ForEach(HOLD_JOBS, (("job", "uuid"),), given)
 
 
 def read_calendars(listeners: Sequence[Listener], now: Instant) -> Script[None]:
-    """Tell those that go by calendars what must be open."""
+    """Add the compiled calendars to the listeners that have some."""
     going = [one for one in listeners if one.timer.rules.calendars]
     if not going:
         return
@@ -135,7 +135,7 @@ def _wanted(listener: Listener) -> calendars.CalendarNames:
 
 
 def hold_counts(listeners: Sequence[Listener]) -> Script[None]:
-    """Lock the timers of those that count, and read what they count under the lock."""
+    """Lock the timers of listeners with counters, and read the counters under the lock."""
     if not listeners:
         return
     yield from _read_counts(HOLD_TIMERS, listeners)
@@ -143,7 +143,7 @@ def hold_counts(listeners: Sequence[Listener]) -> Script[None]:
 
 
 def look_at_counts(listeners: Sequence[Listener]) -> Script[None]:
-    """What those that count stand at, without holding anything: a moment later it may be otherwise."""
+    """Read the counters of listeners without a lock: they may change at any time."""
     if not listeners:
         return
     yield from _read_counts(LOOK_AT_TIMERS, listeners)
@@ -163,7 +163,7 @@ def _read_counts(ask: Statement, listeners: Sequence[Listener]) -> Script[None]:
 
 
 def _take_turns(keyed: dict[str, Listener]) -> Script[None]:
-    """How the keys of these stand; an execution that runs without a turn, from before there were any, is given it."""
+    """Lock and read the turns of listeners. An execution that started before its trigger had turns gets the turn."""
     standing = yield from turns.read_turns(keyed)
     unruly = {key: one.last for key, one in keyed.items() if one.last and one.turn.busy and standing[key].is_free}
     standing |= yield from turns.adopt(unruly)
@@ -174,7 +174,7 @@ def _take_turns(keyed: dict[str, Listener]) -> Script[None]:
 def decide_at(
     listener: Listener, id: UUID, told: str, scope: dict[str, Any], lead: Lead, check: Check, now: Instant
 ) -> Decided:
-    """Decide one event at one listener, and make its execution; one that cannot be decided keeps nobody else back."""
+    """Decide one event at one listener, and build its execution. An error skips this listener only, not the others."""
     try:
         verdict = decide_event(listener.listening(), scope, now)
     except Exception as error:
@@ -206,7 +206,7 @@ def decide_at(
 
 
 def keep_newest(decided: Sequence[Decided]) -> list[Decided]:
-    """Of events that came together and would wait where only the newest does, the others do not fire."""
+    """Let only the newest event fire at a listener where only the newest execution waits; the others are outrun."""
     kept: list[Decided] = []
     seen: set[UUID] = set()
     for d in reversed(decided):
@@ -221,22 +221,22 @@ def keep_newest(decided: Sequence[Decided]) -> list[Decided]:
 
 
 class Written(Struct, frozen=True):
-    """What was written of decided events."""
+    """The executions and parcels written for decided events."""
 
     executions: dict[tuple[UUID, UUID], UUID]  # (trigger, event) -> execution
     parcels: list[Parcel]
     lanes: dict[int, int]
     wake_at: Instant | None
-    blocked: bool = False  # something waits for its turn
-    decided: Sequence[Decided] = ()  # as it came to be
+    blocked: bool = False  # an execution waits for its turn
+    decided: Sequence[Decided] = ()  # the final decisions, with refusals
 
 
 def write_fires(
     decided: Sequence[Decided], new_id: Callable[[], UUID], now: Instant, room: Room = ALL_ROOM
 ) -> Script[Written]:
-    """Executions of what fired, and the ledger of all that was decided.
+    """Write the executions of the events that fired, and the ledger of all decisions.
 
-    What there is no `room` for does not run.
+    Executions for which there is no `room` are refused.
     """
     decided, sifted = yield from _sift(decided, room, new_id, now)
     fired = [(d, d.wanted) for d in decided if d.wanted is not None]
@@ -255,7 +255,7 @@ def write_fires(
     rows = []
     for d in decided:
         id = d.listener.timer.id
-        at = now + seen[id]  # a microsecond apart, so that a list of fires can be read in parts
+        at = now + seen[id]  # a microsecond apart, so that a list of fires can be read in pages
         seen[id] += 1
         execution = executions.get((id, d.event))
         rows.append((id, d.event, d.listener.target.job, at, d.verdict.disposition, d.verdict.cause, execution))
@@ -274,7 +274,7 @@ def write_fires(
 def _sift(
     decided: Sequence[Decided], room: Room, new_id: Callable[[], UUID], now: Instant
 ) -> Script[tuple[Sequence[Decided], Screening]]:
-    """What was decided, with what a key or a quota stands against told as refused, and what is delayed as that."""
+    """Return the decisions after the checks of keys and quotas, with refused and delayed executions marked."""
     decided = [_delayed(d, room.delays) for d in decided] if room.delays else decided
     fired = [(d, d.wanted) for d in decided if d.wanted is not None]
     specs = [d.listener.target.spec for d, _ in fired]
@@ -304,7 +304,7 @@ def _delayed(d: Decided, delays: Delays) -> Decided:
 def _settle(
     parcels: Sequence[Parcel], fired: Sequence[Listener], new_id: Callable[[], UUID], now: Instant, done: Consequences
 ) -> Script[None]:
-    """Let those wait whose turn it is not; what waited in their place has ended, which dependents hear of."""
+    """Let executions wait for their turn. Waiting executions that they replace end, and dependent jobs are notified."""
     replacing = {one.key for one in fired if one.key is not None and one.replaces}
     over = yield from turns.settle(parcels, replacing, now)
     if over:

@@ -1,4 +1,4 @@
-"""What comes from outside: events, webhooks, and the objects of watched places."""
+"""The tables of events, webhooks, and the objects of watched places."""
 
 from sqlalchemy import Index
 
@@ -8,13 +8,13 @@ events = table(
     "events",
     key("id", ID),
     col("namespace", INT),
-    col("within", TEXT),  # what the sender's id is unique in: an event's name, a webhook or a watch
-    col("key", TEXT),  # the sender's id; without one, this row's own
+    col("within", TEXT),  # the scope of the sender's id: an event's name, a webhook or a watch
+    col("key", TEXT),  # the sender's id; without one, the id of this row
     col("name", TEXT),
     col("type", TEXT),
     col("source", TEXT),
     col("payload", TEXT),
-    opt("note", TEXT),  # what is to be said of it beyond what it fired
+    opt("note", TEXT),  # a remark for users
     col("received_at", BIG),
     Index("events_key", "namespace", "within", "key", unique=True),
     Index("events_namespace", "namespace", "id"),
@@ -28,7 +28,7 @@ hooks = table(
     col("namespace", INT),
     col("job", ID),
     col("trigger", TEXT),
-    col("secrets", TEXT),  # as they are, for they sign: a list of (secret, until when), newest first
+    col("secrets", TEXT),  # a list of (secret, end of validity), newest first; sealed, not hashed: they verify
     col("created_at", BIG),
     opt("until", BIG),
     Index("hooks_trigger", "job", "trigger"),

@@ -1,8 +1,8 @@
-"""Watches: places that are looked at again and again, each version of each object fired once.
+"""The table of watches: places that are listed periodically, where each version of each object fires once.
 
-Who looks takes the watch's row for a while and lists outside of any transaction. What it found it writes only while the
-row still carries the instant at which it began: of two that look, or of one that was frozen meanwhile, one writes. An
-object version that is remembered fires nothing, whoever finds it.
+A server leases the row of a watch and lists the place outside any transaction. It writes its findings only while the
+row still has the instant at which its listing began. So if two servers list a place, or one was frozen and overtaken,
+only one writes. A remembered object version never fires again.
 """
 
 from collections.abc import Callable, Sequence
@@ -38,7 +38,7 @@ NEXT = Statement(
     "SELECT min(w.next_poll_at) FROM watches w JOIN triggers g ON g.id = w.trigger_id JOIN jobs j ON j.id = w.job"
     " WHERE g.state = 'active' AND j.state = 'active'",
 )
-# What is paused or deleted meanwhile is not written either: it is found again when it goes on.
+# Nothing is written if the trigger or job was paused or deleted meanwhile: the objects are found again on resume.
 HOLD = Statement(
     "hold_watch",
     "SELECT w.polled_at FROM watches w JOIN triggers g ON g.id = w.trigger_id JOIN jobs j ON j.id = w.job"
@@ -63,7 +63,7 @@ FAIL = Statement(
     "fail_watch",
     "UPDATE watches SET next_poll_at = $3, trouble = $4 WHERE id = $1 AND polled_at = $2 RETURNING trigger_id",
 )
-# Where every trigger says why it does not fire; it is written when that changes.
+# The column in which every kind of trigger reports why it does not fire; written only on change.
 TELL = Statement("tell_trouble", "UPDATE timers SET trouble = $2 WHERE trigger_id = $1")
 UNTELL = Statement("untell_trouble", "UPDATE timers SET trouble = NULL WHERE trigger_id = $1 AND trouble IS NOT NULL")
 FORGET = Statement(
@@ -73,11 +73,11 @@ FORGET = Statement(
 )
 TROUBLED = Statement("troubled_watches", "SELECT count(*) FROM watches WHERE trouble IS NOT NULL")
 WATCHED: Columns = (("watch", "uuid"), ("object", "uuid"), ("seen_at", "bigint"))
-LEASE: Micros = 60 * SECOND  # how long a look may be silent before another takes its place
+LEASE: Micros = 60 * SECOND  # a listing that does not renew its lease for so long is taken over
 
 
 class Poll(Struct, frozen=True, kw_only=True):
-    """One look at a watched place; `began_at` is the fence."""
+    """One listing of a watched place; `began_at` is the fence."""
 
     watch: UUID
     job: UUID
@@ -85,13 +85,13 @@ class Poll(Struct, frozen=True, kw_only=True):
     trigger: str
     place: Watch
     since: Instant  # when the watch began
-    ready: bool  # what was there in the beginning is known
+    ready: bool  # a first listing has completed, so the objects from before the watch are known
     counted_at: Instant
     began_at: Instant
 
 
 class Found(Struct, frozen=True, kw_only=True):
-    """An object version: what it is remembered by, the event it is, and whether it is only remembered."""
+    """An object version to write: its digest, its event, and whether it is remembered without firing (`silent`)."""
 
     object: UUID
     event: NewEvent
@@ -99,11 +99,11 @@ class Found(Struct, frozen=True, kw_only=True):
 
 
 class Overtaken(Exception):
-    """Somebody else looks at this place now, or nobody is to; what was found here is for them to find."""
+    """Another server lists this place now, or the watch was paused. The findings of this listing are dropped."""
 
 
 def due(limit: int, now: Instant) -> Script[list[Poll]]:
-    """Take watches that are due; nobody else looks at them for a while."""
+    """Lease watches that are due; no other server lists them during the lease."""
     rows = yield Fetch(DUE, (now, limit))
     polls = [_poll(row, now) for row in rows]
     columns: Columns = (("id", "uuid"), ("polled_at", "bigint"), ("next_poll_at", "bigint"))
@@ -123,14 +123,14 @@ def _poll(row: Row, now: Instant) -> Poll:
 
 
 def next_due() -> Script[Instant | None]:
-    """When the earliest watch is due."""
+    """Return when the earliest watch is due."""
     rows = yield Fetch(NEXT)
     value: Instant | None = rows[0][0]
     return value
 
 
 def remembered(watch: UUID, objects: Sequence[UUID]) -> Script[set[UUID]]:
-    """Which of these object versions have been seen before."""
+    """Return the object versions that are remembered."""
     columns: Columns = (("watch", "uuid"), ("object", "uuid"))
     rows = yield ForEach(REMEMBERED, columns, [(watch, object) for object in objects])
     return {row[0] for row in rows}
@@ -145,7 +145,7 @@ def saw(
     now: Instant,
     room: Room = ALL_ROOM,
 ) -> Script[Taken]:
-    """Remember object versions, and fire those that nobody remembered. Raises Overtaken, and OverQuota as `take`."""
+    """Remember object versions, and fire the new ones. Raises Overtaken, and OverQuota as `take` does."""
     yield from hold_jobs({poll.job})  # before the watch, as an edit of the job does
     yield from _hold(poll)
     rows = [(poll.watch, one.object, now) for one in sorted(found, key=lambda one: one.object)]
@@ -166,7 +166,7 @@ def _hold(poll: Poll) -> Script[None]:
 
 
 def still_there(poll: Poll, objects: Sequence[UUID], now: Instant) -> Script[None]:
-    """Note that remembered object versions are there, for `forget`. Raises Overtaken."""
+    """Record that remembered object versions still exist, for `forget`. Raises Overtaken."""
     yield from _hold(poll)
     columns: Columns = WATCHED
     yield ForEach(SEEN, columns, [(poll.watch, object, now) for object in sorted(objects)])
@@ -174,19 +174,19 @@ def still_there(poll: Poll, objects: Sequence[UUID], now: Instant) -> Script[Non
 
 
 def renew(poll: Poll, now: Instant) -> Script[None]:
-    """Go on looking. Raises Overtaken."""
+    """Renew the lease of a listing. Raises Overtaken."""
     if not (yield Fetch(RENEW, (poll.watch, poll.began_at, now + LEASE))):
         raise Overtaken
 
 
 def forget(poll: Poll, most: int) -> Script[bool]:
-    """Forget object versions that were not seen since this look began; true when there may be more."""
+    """Delete object versions that were not seen since this listing began; return true if there may be more."""
     yield from _hold(poll)
     return len((yield Fetch(FORGET, (poll.watch, poll.began_at, most)))) == most
 
 
 def finish(poll: Poll, objects: int, counted_at: Instant, next_poll_at: Instant) -> Script[bool]:
-    """A look has seen everything; false when somebody else looks now."""
+    """Complete a listing; return false if it was overtaken."""
     row = (poll.watch, poll.began_at, next_poll_at, objects, counted_at)
     rows = yield Fetch(FINISH, row)
     for (trigger_id,) in rows:
@@ -195,7 +195,7 @@ def finish(poll: Poll, objects: int, counted_at: Instant, next_poll_at: Instant)
 
 
 def fail(poll: Poll, reason: str, next_poll_at: Instant) -> Script[bool]:
-    """A look came to nothing; the reason is told until one succeeds."""
+    """Record a failed listing; the reason is shown until a listing succeeds."""
     rows = yield Fetch(FAIL, (poll.watch, poll.began_at, next_poll_at, reason))
     for (trigger_id,) in rows:
         yield Fetch(TELL, (trigger_id, f"{poll.place.url} cannot be watched: {reason}"))
@@ -203,6 +203,6 @@ def fail(poll: Poll, reason: str, next_poll_at: Instant) -> Script[bool]:
 
 
 def troubled() -> Script[int]:
-    """How many watches cannot be looked at."""
+    """Count the watches that cannot be listed."""
     rows = yield Fetch(TROUBLED)
     return int(rows[0][0])

@@ -1,1 +1,1 @@
-"""Users, passwords, sessions of browsers, and signing in by OIDC."""
+"""The engine of users: passwords, sessions of browsers, and sign-in by OIDC."""

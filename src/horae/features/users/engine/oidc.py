@@ -1,8 +1,9 @@
-"""OpenID Connect: people sign in at an identity provider, whose groups say what they may do here.
+"""OpenID Connect: users sign in at an identity provider, and get roles by their groups there.
 
-The authorization code flow with PKCE, state and nonce. Nothing is kept of what was begun: nonce and verifier follow
-from the state by a secret that the servers share, so that any of them can finish it, and nobody fills the store by
-beginning. A cookie ties it to the browser that began. authlib is an extra: `pip install horae[oidc]`.
+This is the authorization code flow with PKCE, state and nonce. Unfinished sign-ins are not stored: nonce and verifier
+are computed from the state with a secret that the servers share. So any server can finish a sign-in, and a flood of
+sign-ins does not fill the store. A cookie ties a sign-in to its browser. authlib is an optional dependency:
+`pip install horae[oidc]`.
 """
 
 import asyncio
@@ -31,7 +32,7 @@ from horae.store.contract import Store
 
 CALLBACK = "/api/v1/sign-in/oidc/callback"
 FLOW_LIFE: Micros = 600 * SECOND
-BELIEVED = 600.0  # seconds that the provider's document and keys are kept
+BELIEVED = 600.0  # seconds that the provider's document and keys are cached
 WITHIN = 15.0  # seconds for one answer
 LEEWAY = 60  # seconds that clocks may differ
 SAFE = ("RS256", "RS384", "RS512", "ES256", "ES384", "ES512", "PS256", "PS384", "PS512", "EdDSA", "Ed25519")
@@ -40,14 +41,14 @@ log = structlog.get_logger("horae.engine")
 
 
 class Begun(Struct, frozen=True):
-    """Where to send a browser, and what its cookie must say when it comes back."""
+    """The URL to which a browser is sent, and the state that its cookie must have when it comes back."""
 
     url: str
     state: str
 
 
 class Discovery(Struct, frozen=True):
-    """What a provider says of itself."""
+    """The discovery document of a provider."""
 
     issuer: str
     authorization_endpoint: str
@@ -57,32 +58,32 @@ class Discovery(Struct, frozen=True):
 
 
 class Tokens(Struct, frozen=True):
-    """What a code is exchanged for."""
+    """The tokens for which a code is exchanged."""
 
     id_token: str
     access_token: str = ""
 
 
 class Oidc:
-    """One provider."""
+    """The sign-in at one provider."""
 
     def __init__(
         self, env: Env, store: Store, sign_ins: SignIns, settings: OidcSettings, secret: Callable[[], bytes]
     ) -> None:
-        """`secret` is what the servers of a store share."""
+        """Prepare the sign-in; `secret` returns the secret that all servers of a store share."""
         self._env, self._store, self._sign_ins, self._settings = env, store, sign_ins, settings
         self._secret = secret
         self._outbound = Outbound(Allowed.read(settings.allow))
-        self._document: tuple[Discovery, Any, float] | None = None  # with its keys, and until when it is believed
+        self._document: tuple[Discovery, Any, float] | None = None  # with its keys, and the expiry (monotonic)
         self._reading = asyncio.Lock()
 
     @property
     def name(self) -> str:
-        """The provider, for people."""
+        """The provider's name for users: the host of its issuer."""
         return urlsplit(self._settings.issuer).hostname or self._settings.issuer
 
     async def begin(self, here: str) -> Begun:
-        """Send a browser to the provider; `here` is this server's URL."""
+        """Begin a sign-in; return the provider's URL for the browser. `here` is the URL of this server."""
         from authlib.oauth2.rfc7636 import create_s256_code_challenge
 
         document, _ = await self._provider()
@@ -101,7 +102,7 @@ class Oidc:
         return Begun(f"{document.authorization_endpoint}{joint}{urlencode(asked)}", flow.state)
 
     async def finish(self, code: str, state: str, here: str) -> SignedIn:
-        """Exchange what a browser came back with for a session."""
+        """Finish a sign-in: exchange the code for the user's claims, and open a session."""
         flow, now = Flow.read(self._secret(), state), self._env.now()
         if flow is None or now >= flow.until:
             raise Unauthorized("This sign-in was not begun here, or too long ago.", "Begin again.")
@@ -115,17 +116,20 @@ class Oidc:
         await self._outbound.close()
 
     async def _admit(self, claims: dict[str, Any]) -> SignedIn:
-        """A session for whom the claims are of, for what their groups stand for."""
+        """Open a session for the user with these claims, with the roles of their groups."""
         name = str(claims.get(self._settings.name_claim) or claims.get("email") or claims["sub"])
         if not NAME.fullmatch(name):
             raise Forbidden(f"The provider calls you {name[:60]!r}, which is no name here.", "Set oidc_name_claim.")
         members = await self._members(claims.get(self._settings.groups_claim))
-        if members:  # who may nothing here takes no name either
+        if members:  # a user without any role does not reserve a name
             await self._check_known(name, str(claims["sub"]))
         return await self._sign_ins.open(name, members, members)
 
     async def _check_known(self, name: str, subject: str) -> None:
-        """A name belongs to who had it first: at many providers people choose their own, and it is in the audit log."""
+        """Refuse a name that belongs to another user: at many providers users choose their names themselves.
+
+        A name belongs to its first user, because the audit log identifies users by name.
+        """
         now = self._env.now()
         await self._store.write(lambda: people.add(name, None, None, now, subject))
         known = await self._store.read(lambda: people.one(name))
@@ -140,7 +144,7 @@ class Oidc:
             raise Forbidden(f'"{name}" is somebody else at the identity provider.', remedy)
 
     async def _members(self, groups: Any) -> tuple[Member, ...]:
-        """What somebody's groups stand for: of several in one namespace, the first that the setting names."""
+        """Return the memberships of a user's groups. In each namespace the first matching group of the setting wins."""
         mine = {groups} if isinstance(groups, str) else set(groups or ())
         mapped: dict[str, RoleMapping] = {}
         for group, what in self._settings.roles.items():
@@ -183,7 +187,7 @@ class Oidc:
         return tokens
 
     async def _claims(self, tokens: Tokens, nonce: str) -> dict[str, Any]:
-        """What the provider says, if it is the provider that says it, to us, now."""
+        """Return the verified claims: signed by the provider, for this client, valid now, with the nonce."""
         from authlib.oidc.core import CodeIDToken
         from joserfc import jwt
         from joserfc.errors import JoseError
@@ -193,7 +197,7 @@ class Oidc:
             try:
                 token = jwt.decode(tokens.id_token, keys, algorithms=SAFE)
             except (JoseError, ValueError):
-                document, keys = await self._provider(anew=True)  # keys are changed now and then
+                document, keys = await self._provider(anew=True)  # the provider may have rotated its keys
                 token = jwt.decode(tokens.id_token, keys, algorithms=SAFE)
             wanted = {
                 "iss": {"essential": True, "value": document.issuer},
@@ -208,7 +212,7 @@ class Oidc:
         return dict(claims)
 
     async def _provider(self, *, anew: bool = False) -> tuple[Discovery, Any]:
-        """The provider's document and its keys."""
+        """Return the provider's document and its keys, from the cache unless `anew`."""
         from joserfc.jwk import KeySet
 
         async with self._reading:

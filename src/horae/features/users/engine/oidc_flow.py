@@ -1,4 +1,4 @@
-"""A sign-in that goes on at an identity provider: all of it follows from its state, which nobody else can make up."""
+"""A sign-in in progress at an identity provider: all its values are computed from its state, which is authenticated."""
 
 import base64
 import hmac
@@ -9,7 +9,7 @@ from horae.env import SECOND, Instant
 
 
 class Flow(Struct, frozen=True, kw_only=True):
-    """What was begun: `state` travels with the browser, the rest is known to the servers alone."""
+    """A begun sign-in. The browser carries `state`; only the servers know the other values."""
 
     state: str
     nonce: str
@@ -18,14 +18,14 @@ class Flow(Struct, frozen=True, kw_only=True):
 
     @classmethod
     def begin(cls, secret: bytes, random: str, until: Instant) -> "Flow":
-        """One that ends at about an instant."""
+        """Return a new flow that expires at an instant, rounded down to a second."""
         seconds = until // SECOND
         said = f"{seconds:x}.{random}"
         return cls._of(secret, f"{said}.{_mac(secret, 'state', said)}", seconds)
 
     @classmethod
     def read(cls, secret: bytes, state: str) -> "Flow | None":
-        """The one of a state; None when no server of this store made it."""
+        """Return the flow of a state, or None if no server of this store created it."""
         said, _, mac = state.rpartition(".")
         if not hmac.compare_digest(mac.encode(), _mac(secret, "state", said).encode()):
             return None

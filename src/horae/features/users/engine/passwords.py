@@ -1,4 +1,4 @@
-"""Passwords: hashed with argon2, beside the event loop, two at a time, because each takes memory and a while."""
+"""Passwords, hashed with argon2 in threads. Two at a time, because a hash takes much memory and time."""
 
 import asyncio
 from functools import cached_property
@@ -11,23 +11,23 @@ AT_ONCE = 2
 
 
 class Passwords:
-    """Makes and checks hashes."""
+    """The hashing of passwords and the check of hashes."""
 
     def __init__(self) -> None:
         self._turn = asyncio.Semaphore(AT_ONCE)
 
     async def hash(self, password: str) -> str:
-        """What is kept of a password."""
+        """Return the hash of a password."""
         async with self._turn:
             return await asyncio.to_thread(self._hasher.hash, password)
 
     async def is_right(self, kept: str | None, password: str) -> bool:
-        """Whether a password is the one that a hash was made of; without a hash it takes as long to say no."""
+        """Return whether a password matches a hash. Without a hash, the answer False takes the same time."""
         async with self._turn:
             return await asyncio.to_thread(self._verify, kept or self._nobodys, password) and kept is not None
 
     def is_old(self, kept: str) -> bool:
-        """Whether a hash was made with less effort than is asked for now."""
+        """Return whether a hash was made with weaker parameters than the present ones."""
         return self._hasher.check_needs_rehash(kept)
 
     def _verify(self, kept: str, password: str) -> bool:
@@ -40,7 +40,7 @@ class Passwords:
 
     @cached_property
     def _hasher(self) -> "PasswordHasher":
-        """Made when first used: few servers ever hash."""
+        """The hasher, created on first use: few servers ever hash."""
         from argon2 import PasswordHasher
 
         return PasswordHasher()

@@ -1,7 +1,7 @@
-"""Signing in: a password or an identity provider opens a browser's session, which ends by itself.
+"""Sign-in: a password or an identity provider opens a session for a browser.
 
-A session ends when its browser was not seen for a while, and in any case after some days. Its cookie reads `u_` and 256
-random bits; the store keeps a hash. What changes about a user is believed within `CACHED` seconds on every server.
+A session ends after a time without requests, and in any case after some days. Its cookie is `u_` and 256 random bits;
+the store has only a hash. A change of a user takes effect within `CACHED` seconds on every server.
 """
 
 from contextlib import suppress
@@ -21,34 +21,34 @@ from horae.model.tenancy.principal import Principal
 from horae.store.admission import quotas
 from horae.store.contract import Store
 
-FREE_OF_PLACE, FREE_OF_ADDRESS = 5, 20  # wrong guesses for a name from one network, or from an address, without a wait
-FREE_OF_NAME, PACE_OF_NAME = 100, 60.0  # wrong guesses for a name from anywhere, and then one in so many seconds
-NETWORK = 24  # bits of an IPv4 address that people near each other share
-MOST_PLACES = 10_000  # networks that people signed in from, which are remembered
+FREE_OF_PLACE, FREE_OF_ADDRESS = 5, 20  # wrong guesses without a wait: for a name from one network; from an address
+FREE_OF_NAME, PACE_OF_NAME = 100, 60.0  # wrong guesses without a wait for a name; the seconds between further ones
+NETWORK = 24  # bits of an IPv4 address that make a network
+MOST_PLACES = 10_000  # remembered networks of successful sign-ins
 
 
 class Known(Struct, frozen=True):
-    """A session that was looked up."""
+    """A cached session."""
 
     who: Principal
     ends_at: Instant
-    until: float  # believed so long
+    until: float  # the expiry of the cache entry (monotonic)
 
 
 class SignIns:
-    """Opens sessions, knows whose they are, and ends them."""
+    """The sessions of browsers: open, check and end them."""
 
     def __init__(self, env: Env, store: Store, passwords: Passwords, idle: Micros, life: Micros) -> None:
         self._env, self._store, self.passwords = env, store, passwords
         self._idle, self._life = idle, life
         self._places, self._addresses = Throttle(env, FREE_OF_PLACE), Throttle(env, FREE_OF_ADDRESS)
         self._names = Trickle(env, FREE_OF_NAME, PACE_OF_NAME)
-        self._been: dict[tuple[str, str], None] = {}  # who signed in from which network, the latest last
+        self._been: dict[tuple[str, str], None] = {}  # users with networks of their sign-ins, the latest last
         self._known: dict[bytes, Known] = {}
-        self._members: dict[str, tuple[Member, ...]] = {}  # of these, by their CSRF tokens
+        self._members: dict[str, tuple[Member, ...]] = {}  # the members of cached sessions, by CSRF token
 
     async def with_password(self, name: str, password: str, address: str) -> SignedIn:
-        """Open a session for who knows the password; who guesses is slowed down."""
+        """Open a session if the password is right. Guesses are slowed down. Raises Unauthorized, TooOften."""
         found = await self.prove(name, password, address)
         if found is None:
             raise Unauthorized("The name or the password is wrong.", "Try again, or ask an administrator for another.")
@@ -58,15 +58,16 @@ class SignIns:
         return await self.open(name, found[0].members, None, neighbourhood(address, NETWORK))
 
     async def prove(self, name: str, password: str, address: str) -> tuple[User, str | None] | None:
-        """Return the user of this name who knows the password and is let in, with its hash. Raises TooOften.
+        """Return the active user of this name with the hash if the password is right, otherwise None. Raises TooOften.
 
-        Guesses are counted by name and network, so that nobody keeps others out from elsewhere. All networks together
-        guess a name at a slow pace, which holds for those only from which its user has not signed in before.
+        Guesses are counted by name and network, so that guesses from one network do not lock out the user in another.
+        Guesses from all networks together are limited to a slow pace; it does not apply to networks from which the
+        user has signed in before.
         """
         where, network = neighbourhood(address), neighbourhood(address, NETWORK)
         place = f"{network} {name}"
         is_known = self._names.wait(name) > 0 and await self._has_been(name, network)
-        # From here to the count nothing is awaited: guesses that come together do not pass together.
+        # Nothing is awaited between this check and the count, so that concurrent guesses cannot all pass the check.
         wait = max(self._places.wait(place), self._addresses.wait(where), 0 if is_known else self._names.wait(name))
         if wait:
             raise TooOften("Too many wrong passwords.", f"Try again in {wait:.0f} seconds.", retryAfter=int(wait) + 1)
@@ -87,7 +88,7 @@ class SignIns:
         return found
 
     async def _has_been(self, name: str, network: str) -> bool:
-        """Return whether somebody signed in from a network before, here or, if they still are, at another server."""
+        """Return whether a user signed in from a network before: on this server, or anywhere if the session is open."""
         now = self._env.now()
         if (name, network) in self._been:
             return True
@@ -96,7 +97,7 @@ class SignIns:
     async def open(
         self, name: str, members: tuple[Member, ...], said: tuple[Member, ...] | None, network: str | None = None
     ) -> SignedIn:
-        """Open a session for somebody who has shown who they are; `said` is what an identity provider says of them."""
+        """Open a session for an authenticated user; `said` are the memberships from an identity provider, if any."""
         home = home_of(members)
         if home is None:
             raise Forbidden(
@@ -110,7 +111,7 @@ class SignIns:
         return SignedIn(text, until, principal_of(name, home, csrf))
 
     async def check(self, text: str) -> Principal | None:
-        """Who signed in with this cookie; None when nobody is."""
+        """Return the principal of a cookie, or None if there is no open session for it."""
         digest = digest_of(text)
         known = self._known.get(digest)
         if known is None or known.until <= self._env.clock.monotonic():
@@ -130,12 +131,12 @@ class SignIns:
             self.forget()
         self._known[digest], self._members[found.csrf] = known, found.members
         if found.seen_at <= now - NOTED_EVERY:
-            with suppress(StoreUnavailable):  # a store that only reads still lets people in
+            with suppress(StoreUnavailable):  # a read-only store still admits users
                 await self._store.write(lambda: people.see(digest, now, now - NOTED_EVERY))
         return known
 
     async def in_namespace(self, who: Principal, name: str) -> Principal:
-        """The same person in another of their namespaces."""
+        """Return the principal of the same user in another of their namespaces. Raises NotFound."""
         members = self._members.get(who.csrf or "", ())
         member = next((member for member in members if member.namespace_name == name), None)
         if member is not None:
@@ -146,7 +147,7 @@ class SignIns:
         return replace(who, namespace=found, namespace_name=name)
 
     def namespaces(self, who: Principal) -> tuple[str, ...]:
-        """Those that somebody who was just looked up may choose from."""
+        """Return the namespaces of a user whose session is cached."""
         return tuple(member.namespace_name for member in self._members.get(who.csrf or "", ()))
 
     async def sign_out(self, text: str) -> None:
@@ -156,6 +157,6 @@ class SignIns:
         await self._store.write(lambda: people.end(digest))
 
     def forget(self) -> None:
-        """Look everybody up anew: something about somebody has changed."""
+        """Clear the cache of sessions, after a change of a user."""
         self._known.clear()
         self._members.clear()

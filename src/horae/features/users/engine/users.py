@@ -1,4 +1,4 @@
-"""People: users and what they may do in which namespaces."""
+"""Operations on users and their memberships in namespaces."""
 
 from horae.env import Env
 from horae.errors import BadInput, Conflict, Forbidden, NotFound
@@ -13,18 +13,18 @@ NOT_HERE = "`horae users list` shows who there is."
 
 
 class People:
-    """Makes, changes and forgets users. Those who administer the installation see all, others those of a namespace."""
+    """The operations on users. Administrators of the installation see all users, others those of their namespace."""
 
     def __init__(self, env: Env, store: Store, passwords: Passwords, sign_ins: SignIns) -> None:
         self._env, self._store, self._passwords, self._sign_ins = env, store, passwords, sign_ins
 
     async def list(self, who: Principal, after: str = "", limit: int = 100) -> list[User]:
-        """Users in the order of their names."""
+        """Return a page of users, ordered by name."""
         namespace = None if who.may("installation") else who.namespace
         return await self._store.read(lambda: people.page(namespace, after, limit))
 
     async def get(self, who: Principal, name: str) -> User:
-        """A user as somebody may see it."""
+        """Return a user, with the memberships that the caller may see. Raises NotFound."""
         found = await self._store.read(lambda: people.one(name))
         if found is None:
             raise _unknown(name)
@@ -40,7 +40,10 @@ class People:
         )  # fmt: skip
 
     async def create(self, name: str, password: str | None, member: Member | None, who: Principal) -> User:
-        """A new user, with a password unless an identity provider knows one."""
+        """Create a user; the password is None for a user of an identity provider.
+
+        Raises BadInput, Conflict, Forbidden.
+        """
         check_name(name)
         _check_own(name, who)
         kept = None if password is None else await self._passwords.hash(check_password(name, password))
@@ -53,9 +56,10 @@ class People:
         return await self.get(who, name)
 
     async def join(self, name: str, member: Member, who: Principal) -> User:
-        """Make somebody something in a namespace. Who is in none of one's own is there for the installation only.
+        """Grant a user a role in a namespace.
 
-        Else an administrator of one namespace could draw others into it, where requests then go that choose none.
+        Only an administrator of the installation can add a user from another namespace. Otherwise an administrator of
+        one namespace could add any user to it, whose requests without a namespace might then go there.
         """
         _check_grant(member, who)
         await self._refuse_more(name, who)
@@ -64,28 +68,28 @@ class People:
         return await self.get(who, name)
 
     async def leave(self, name: str, who: Principal) -> None:
-        """Take somebody out of a namespace."""
+        """Remove a user from a namespace."""
         await self._refuse_more(name, who)
         if not await self._store.write(lambda: people.leave(name, who.namespace)):
             raise _unknown(name)
         self._sign_ins.forget()
 
     async def _refuse_more(self, name: str, who: Principal) -> None:
-        """Nobody takes from somebody what they do not have themselves. Raises NotFound, Forbidden."""
+        """Refuse to change a user who has permissions that the caller does not have. Raises NotFound, Forbidden."""
         user = await self.get(who, name)
         for member in user.members:
             if member.namespace == who.namespace:
                 refuse_more(who, member.permissions)
 
     async def set_password(self, name: str, password: str, keep: bytes = b"") -> None:
-        """Give somebody another password; their browsers are signed out, but for one."""
+        """Set a user's password; their browsers are signed out, except the one with the digest `keep`."""
         kept = await self._passwords.hash(check_password(name, password))
         if not await self._store.write(lambda: people.set_password(name, kept, keep)):
             raise _unknown(name)
         self._sign_ins.forget()
 
     async def change_password(self, who: Principal, current: str, password: str, keep: bytes, address: str) -> None:
-        """Change one's own password, which takes the present one; who guesses that is slowed down, too."""
+        """Change the caller's own password. The present password is checked, and guesses are slowed down."""
         if who.kind != "user":
             raise BadInput("Only people have passwords.", "Sign in with yours first.")
         if await self._sign_ins.prove(who.name, current, address) is None:
@@ -93,21 +97,22 @@ class People:
         await self.set_password(who.name, password, keep)
 
     async def set_active(self, name: str, active: bool) -> None:
-        """Let somebody in, or no more."""
+        """Activate or deactivate a user."""
         if not await self._store.write(lambda: people.set_active(name, active)):
             raise _unknown(name)
         self._sign_ins.forget()
 
     async def delete(self, name: str) -> None:
-        """Forget a user; what they did stays in the audit log."""
+        """Delete a user; the audit log keeps their actions."""
         if not await self._store.write(lambda: people.delete(name)):
             raise _unknown(name)
         self._sign_ins.forget()
 
 
 def _check_own(name: str, who: Principal) -> None:
-    """Names are of the whole installation. Who administers one namespace gives only names that are its own, so that
-    none that is taken tells of somebody elsewhere.
+    """Require that an administrator of one namespace creates only names that end with this namespace.
+
+    Names are unique in the installation: a refusal of any other name would reveal a user of another namespace.
     """
     own = f"@{who.namespace_name}"
     if not who.may("installation") and not name.endswith(own):
@@ -116,7 +121,7 @@ def _check_own(name: str, who: Principal) -> None:
 
 
 def _check_grant(member: Member | None, who: Principal) -> None:
-    """Nobody grants what they do not have."""
+    """Refuse to grant permissions that the caller does not have."""
     if member is None:
         return
     if member.role not in NESTED:

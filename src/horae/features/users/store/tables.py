@@ -1,4 +1,4 @@
-"""People, what they may do where, and the browsers they signed in with."""
+"""The tables of users, their memberships, and the sessions of their browsers."""
 
 from sqlalchemy import Index
 
@@ -7,11 +7,11 @@ from horae.store.schema.columns import BIG, BOOL, BYTES, INT, TEXT, col, key, op
 users = table(
     "users",
     key("name", TEXT),
-    opt("password", TEXT),  # an argon2 hash; none for who signs in elsewhere only
+    opt("password", TEXT),  # an argon2 hash; NULL for users of an identity provider
     col("active", BOOL, "true"),
     col("created_at", BIG),
     opt("signed_in_at", BIG),
-    opt("subject", TEXT),  # who the name belongs to at the identity provider
+    opt("subject", TEXT),  # the owner of the name at the identity provider
 )
 
 members = table(
@@ -31,10 +31,10 @@ sign_ins = table(
     col("created_at", BIG),
     col("seen_at", BIG),
     col("until", BIG),
-    opt("members", TEXT),  # what an identity provider said; else the user's own count
-    opt("network", TEXT),  # from where; none for who came by an identity provider
+    opt("members", TEXT),  # memberships from an identity provider; NULL: those of the user
+    opt("network", TEXT),  # the network of the browser; NULL for a sign-in at an identity provider
     Index("sign_ins_user", "user_name"),
 )
 
-# Sign-ins at an identity provider that were finished: none is finished twice.
+# Finished sign-ins at an identity provider, so that no sign-in is finished twice.
 oidc_flows = table("oidc_flows", key("state", BYTES), col("until", BIG))

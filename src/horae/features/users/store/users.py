@@ -1,4 +1,4 @@
-"""People: users, what they are in which namespaces, and the browsers they signed in with."""
+"""Users, their memberships in namespaces, and the sessions of their browsers."""
 
 import msgspec
 from msgspec import Struct
@@ -59,7 +59,7 @@ USE_FLOW = Statement(
     "use_oidc_flow", "INSERT INTO oidc_flows (state, until) VALUES ($1, $2) ON CONFLICT DO NOTHING RETURNING state"
 )
 
-# Who is a member of a namespace and of no other
+# The users who are members of this namespace and of no other
 _ONLY_HERE = (
     "(SELECT m.user_name FROM members m WHERE m.namespace = $1 AND NOT EXISTS"
     " (SELECT 1 FROM members o WHERE o.user_name = m.user_name AND o.namespace <> $1))"
@@ -78,7 +78,7 @@ _members = msgspec.json.Decoder(tuple[Member, ...]).decode
 
 
 class SignIn(Struct, frozen=True, kw_only=True):
-    """A browser that somebody signed in with."""
+    """A session of a browser."""
 
     hash: bytes
     user: str
@@ -89,7 +89,7 @@ class SignIn(Struct, frozen=True, kw_only=True):
 
 
 def one(name: str) -> Script[tuple[User, str | None] | None]:
-    """A user and the hash of the password."""
+    """Return a user with the hash of the password."""
     rows = yield Fetch(ONE, (name,))
     if not rows:
         return None
@@ -98,12 +98,12 @@ def one(name: str) -> Script[tuple[User, str | None] | None]:
 
 
 def members_of(name: str) -> Script[tuple[Member, ...]]:
-    """What somebody is in which namespaces."""
+    """Return the memberships of a user."""
     return tuple(_member(row) for row in (yield Fetch(MEMBERS, (name,))))
 
 
 def page(namespace: int | None, after: str, limit: int) -> Script[list[User]]:
-    """Users in the order of their names: all, or those of a namespace."""
+    """Return a page of users, ordered by name: all, or those of a namespace."""
     rows = yield Fetch(PAGE, (after, limit)) if namespace is None else Fetch(PAGE_OF, (namespace, after, limit))
     users = []
     for row in rows:
@@ -115,7 +115,7 @@ def page(namespace: int | None, after: str, limit: int) -> Script[list[User]]:
 def add(
     name: str, password: str | None, member: Member | None, now: Instant, subject: str | None = None
 ) -> Script[bool]:
-    """A new user, perhaps one whom an identity provider knows; false when the name is taken, in whatever case."""
+    """Add a user; return false if the name is taken, compared without case. `subject`: the owner at the provider."""
     if not (yield Fetch(ADD, (name, password, now, subject))):
         return False
     if member is not None:
@@ -124,17 +124,17 @@ def add(
 
 
 def join(name: str, member: Member) -> Script[None]:
-    """Make somebody something in a namespace."""
+    """Set the role and permissions of a user in a namespace."""
     yield Fetch(JOIN, (name, member.namespace, member.role, msgspec.json.encode(member.permissions).decode()))
 
 
 def leave(name: str, namespace: int) -> Script[bool]:
-    """Take somebody out of a namespace."""
+    """Remove a user from a namespace."""
     return bool((yield Fetch(LEAVE, (name, namespace))))
 
 
 def set_password(name: str, password: str, keep: bytes) -> Script[bool]:
-    """Another password; what somebody signed in with before ends, but for one browser."""
+    """Set a password and end all sessions of the user, except one."""
     if not (yield Fetch(SET_PASSWORD, (name, password))):
         return False
     yield Fetch(END_ALL, (name, keep))
@@ -142,12 +142,12 @@ def set_password(name: str, password: str, keep: bytes) -> Script[bool]:
 
 
 def keep_password(name: str, password: str) -> Script[None]:
-    """The same password, hashed anew."""
+    """Store a new hash of the same password."""
     yield Fetch(SET_PASSWORD, (name, password))
 
 
 def set_active(name: str, active: bool) -> Script[bool]:
-    """Let somebody in, or no more: then what they signed in with ends."""
+    """Activate or deactivate a user; deactivation ends their sessions."""
     if not (yield Fetch(SET_ACTIVE, (name, active))):
         return False
     if not active:
@@ -156,7 +156,7 @@ def set_active(name: str, active: bool) -> Script[bool]:
 
 
 def delete(name: str) -> Script[bool]:
-    """Forget a user."""
+    """Delete a user."""
     if not (yield Fetch(DELETE, (name,))):
         return False
     yield Fetch(LEAVE_ALL, (name,))
@@ -165,7 +165,7 @@ def delete(name: str) -> Script[bool]:
 
 
 def _let_go(name: str) -> Script[None]:
-    """What somebody signed in with ends, and what they made that nobody has used yet."""
+    """End all sessions of a user, and revoke the unused tokens that they created."""
     yield Fetch(END_ALL, (name, b""))
     yield Fetch(REVOKE_TOKENS, (f"user:{name}",))
 
@@ -179,7 +179,7 @@ def sign_in(
     said: tuple[Member, ...] | None,
     network: str | None = None,
 ) -> Script[None]:
-    """Keep a browser that somebody signed in with, and forget those whose time is over."""
+    """Add a session, and delete expired ones."""
     yield Fetch(OLD, (now,))
     yield Fetch(SEEN, (name, now))
     members = None if said is None else msgspec.json.encode(said).decode()
@@ -187,13 +187,13 @@ def sign_in(
 
 
 def is_signed_in_from(name: str, network: str, now: Instant) -> Script[bool]:
-    """Return whether a browser of somebody that signed in from this network is still signed in."""
+    """Return whether a user has an open session that was opened from this network."""
     rows = yield Fetch(FROM_NETWORK, (name, network, now))
     return bool(rows)
 
 
 def signed_in(hash: bytes) -> Script[SignIn | None]:
-    """The browser of a cookie; None when it is unknown, or its user may not come in any more."""
+    """Return the session of a cookie, or None if it is unknown or its user is not active."""
     rows = yield Fetch(SIGN_IN, (hash,))
     if not rows:
         return None
@@ -206,7 +206,7 @@ def signed_in(hash: bytes) -> Script[SignIn | None]:
 
 
 def _still_there(members: tuple[Member, ...]) -> Script[tuple[Member, ...]]:
-    """Those of namespaces that were not deleted since somebody signed in."""
+    """Return the memberships in namespaces that were not deleted since the sign-in."""
     alive = set[int]()
     for member in members:
         alive |= {row[0] for row in (yield Fetch(ALIVE, (member.namespace,)))}
@@ -214,17 +214,17 @@ def _still_there(members: tuple[Member, ...]) -> Script[tuple[Member, ...]]:
 
 
 def see(hash: bytes, now: Instant, unless_since: Instant) -> Script[None]:
-    """Note that a browser was there, unless that was noted since."""
+    """Record a request of a browser, unless one was recorded since `unless_since`."""
     yield Fetch(SEE, (hash, now, unless_since))
 
 
 def end(hash: bytes) -> Script[None]:
-    """Forget a browser."""
+    """Delete a session."""
     yield Fetch(END, (hash,))
 
 
 def use_flow(state: bytes, until: Instant, now: Instant) -> Script[bool]:
-    """Use up a sign-in at an identity provider; false when it was used before."""
+    """Mark a sign-in at an identity provider as finished; return false if it was finished before."""
     yield Fetch(OLD_FLOWS, (now,))
     return bool((yield Fetch(USE_FLOW, (state, until))))
 
@@ -241,7 +241,7 @@ def _member(row: Row) -> Member:
 
 
 def sweep(ages: Ages) -> Script[bool]:
-    """Forget sign-ins, and flows to an identity provider, whose time is over."""
+    """Delete expired sessions, and expired sign-ins at an identity provider."""
     for statement in (OLD, OLD_FLOWS):
         yield Fetch(statement, (ages.now,))
     return False

@@ -1,1 +1,1 @@
-"""Watching: places outside are listed again and again, and what is new in them fires. Only the node imports this."""
+"""Watching: places outside are listed periodically, and new objects fire. Only the feature's part imports this."""

@@ -1,4 +1,4 @@
-"""A watched bucket: the objects under a prefix, some at a time."""
+"""Watched buckets: listing the objects under a prefix, page by page."""
 
 from collections.abc import AsyncIterator
 from datetime import UTC, datetime, timedelta
@@ -14,7 +14,7 @@ _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 async def pages(place: Watch, open: Open = open_bucket) -> AsyncIterator[list[Listed]]:
-    """The objects under a prefix, as many at a time as the store tells. Raises BadInput with what it refused."""
+    """Yield the objects under a prefix, in the pages of the object store. Raises BadInput if the store refuses."""
     store = open(f"{place.url.partition('://')[0]}://{place.bucket}")
     import obstore
     from obstore.exceptions import BaseError
@@ -27,7 +27,7 @@ async def pages(place: Watch, open: Open = open_bucket) -> AsyncIterator[list[Li
 
 
 def _listed(meta: Any, prefix: str) -> Listed:
-    """A version's own id where the bucket keeps versions; else the etag, and when it was written."""
+    """Read an entry. Its version is the id in the bucket; without versioning, the etag with the time of the write."""
     modified = (meta["last_modified"] - _EPOCH) // timedelta(microseconds=1)
     etag = None if meta["e_tag"] is None else str(meta["e_tag"]).strip('"')
     return Listed(

@@ -1,4 +1,4 @@
-"""Folders: files below a path, listed in another thread, without following links."""
+"""Watched folders: listing the files below a path in another thread, without following links."""
 
 import asyncio
 import os
@@ -12,7 +12,7 @@ PAGE = 1000
 
 
 async def pages(path: str, roots: Sequence[str]) -> AsyncIterator[list[Listed]]:
-    """The files below a folder, so many at a time. Raises BadInput when it leads out of the allowed ones."""
+    """Yield the files below a folder, page by page. Raises BadInput if it is outside the allowed folders."""
     await asyncio.to_thread(refuse_outside, path, roots)
     files = _walk(os.fsencode(path))
     while page := await asyncio.to_thread(lambda: list(islice(files, PAGE))):
@@ -20,14 +20,14 @@ async def pages(path: str, roots: Sequence[str]) -> AsyncIterator[list[Listed]]:
 
 
 def refuse_outside(path: str, roots: Sequence[str]) -> None:
-    """A link on the way may lead elsewhere: what counts is where one arrives."""
+    """Refuse a path outside the allowed folders. Links are resolved first."""
     real = os.path.realpath(path)
     if not any(os.path.commonpath([real, root]) == root for root in map(os.path.realpath, roots)):
         raise BadInput(f"{path} lies outside of what this server may watch.", "See HORAE_WATCH_ROOTS.")
 
 
 def _walk(root: bytes) -> Iterator[Listed]:
-    """Every regular file; what vanishes on the way is left out. Holds one open folder per level."""
+    """Yield every regular file; files that vanish meanwhile are left out. One folder is open at a time."""
     folders = [root]
     while folders:
         folder = folders.pop()

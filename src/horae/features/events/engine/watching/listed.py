@@ -1,4 +1,4 @@
-"""What a listing says of an object, and the event that a version of it is."""
+"""Listed object versions, and their events."""
 
 import hashlib
 from uuid import UUID
@@ -13,30 +13,30 @@ from horae.model.triggers.events.values import MOST_ID, NewEvent, encode_payload
 
 
 class Listed(Struct, frozen=True, kw_only=True):
-    """One version of an object: its key below the watched place, and what tells its versions apart."""
+    """One version of an object; `key` is relative to the watched place."""
 
     key: str
     version: str
     size: int
     modified: Instant
     etag: str | None = None
-    raw: bytes = b""  # the key's own bytes, where they are no text
+    raw: bytes = b""  # the key as bytes: the names of files need not be text
 
     @property
     def digest(self) -> UUID:
-        """What it is remembered by."""
+        """The digest of key and version, by which the object version is remembered."""
         whole = hashlib.sha256(self.raw or self.key.encode()).digest() + self.version.encode()
         return UUID(bytes=hashlib.sha256(whole).digest()[:16])
 
     def settled(self, place: Watch, now: Instant) -> bool:
-        """Whether it has been as it is for long enough; a time that lies ahead tells nothing."""
+        """Return whether it has been unchanged for long enough; a modification time in the future is not."""
         return not now - place.settle < self.modified <= now
 
 
 def found(listed: Listed, poll: Poll) -> Found:
-    """An object version as it is to be written: what was there before the watch began may be only remembered."""
+    """Return the object version to write. A version from before the watch began may be remembered without firing."""
     place = poll.place
-    before = listed.modified < poll.since // SECOND * SECOND  # object stores tell whole seconds
+    before = listed.modified < poll.since // SECOND * SECOND  # object stores report whole seconds
     silent = place.existing == "ignore" and not poll.ready and before
     return Found(object=listed.digest, event=_event(listed, poll), silent=silent)
 

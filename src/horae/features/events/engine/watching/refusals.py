@@ -1,4 +1,4 @@
-"""What object stores refuse, in words: they answer in XML or JSON, wrapped by the client in lines of its own."""
+"""Readable errors of object stores: they answer in XML or JSON, which the client wraps in lines of its own."""
 
 import re
 
@@ -10,11 +10,11 @@ _MESSAGE = re.compile(r"<Message>([^<]{1,200})</Message>|\"message\":\s*\"([^\"]
 _STATUS = re.compile(r"status code: (\d{3} [A-Za-z ]{1,40})")
 _HOST = re.compile(r"performing [A-Z]+ (https?://[^/\s]{1,200})")
 _KEYS = "AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or GOOGLE_APPLICATION_CREDENTIALS"
-_METADATA = ("169.254.169.254", "metadata.google.internal")  # where a machine in a cloud is given credentials
+_METADATA = ("169.254.169.254", "metadata.google.internal")  # the sources of a cloud machine's credentials
 
 
 def in_words(error: Exception, bucket: str) -> BadInput:
-    """Why a bucket could not be listed, and what to do; without the client's own account of it."""
+    """Return the reason why a bucket could not be listed, with a remedy, without the client's own report."""
     text = str(error).partition("\n\nDebug source:")[0]
     if any(place in text for place in _METADATA):
         return BadInput("This server has no credentials for object stores.", f"Set {_KEYS} in its environment.")
@@ -30,7 +30,7 @@ def in_words(error: Exception, bucket: str) -> BadInput:
 
 
 def _said(text: str) -> str:
-    """What the store answered: its code and message, else the status, else how the request went wrong."""
+    """Return the store's code and message; without them, the status; without that, the error of the request."""
     code, message, status = _CODE.search(text), _MESSAGE.search(text), _STATUS.search(text)
     parts = [code and code[1], message and (message[1] or message[2])]
     told = ": ".join(part for part in parts if part) or (status[1].strip() if status else text.rpartition(" - ")[2])

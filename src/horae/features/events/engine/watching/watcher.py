@@ -1,4 +1,4 @@
-"""Watch: places are listed when they are due, outside of any transaction, and each object version fires once."""
+"""The watcher: places are listed when they are due, outside any transaction, and each object version fires once."""
 
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
@@ -26,11 +26,11 @@ from horae.model.triggers.decisions.external import Watch, is_within
 from horae.store.contract import Store
 from horae.store.triggers.refusals import Room
 
-LOOK = 5.0  # seconds between looks that rely on no hint
-AT_ONCE = 8  # places that one server looks at
+LOOK = 5.0  # seconds between steps without a hint
+AT_ONCE = 8  # places that one server lists concurrently
 BATCH = 500  # object versions that fire in one transaction
-COUNTED_EVERY: Micros = DAY  # how often what is gone is forgotten
-AGAIN: Micros = 60 * SECOND  # until a place that could not be looked at is tried again, at least
+COUNTED_EVERY: Micros = DAY  # the interval at which vanished objects are forgotten
+AGAIN: Micros = 60 * SECOND  # the shortest pause after a place could not be listed
 MOST_TOLD = 500
 log = structlog.get_logger("horae.engine")
 
@@ -38,13 +38,13 @@ Pages = AsyncIterator[list[Listed]]
 
 
 class Places:
-    """Which places this server may look at, and how."""
+    """The places that this server may watch, and access to their objects."""
 
     def __init__(self, roots: Sequence[str] = (), open: Open = open_bucket) -> None:
         self._roots, self._open = tuple(roots), open
 
     def check(self, place: Watch, field: str = "watch") -> None:
-        """Refuse a place that lies outside of the allowed ones."""
+        """Refuse a place outside the allowed roots. Raises BadInput."""
         if is_within(place.url, self._roots):
             return
         allowed = f"It may watch {', '.join(self._roots)}." if self._roots else "It may watch nothing."
@@ -52,7 +52,7 @@ class Places:
         raise BadInput(f"This server may not watch {place.url}.", remedy, field=field)
 
     def pages(self, place: Watch) -> Pages:
-        """The objects of a place, some at a time."""
+        """Return the objects of a place, page by page."""
         self.check(place)
         if place.is_folder:
             folders = [root.removeprefix("file://") for root in self._roots if root.startswith("file://")]
@@ -61,7 +61,7 @@ class Places:
 
 
 class Watcher:
-    """Looks at watched places; several servers share the work, and one that dies leaves it to the others."""
+    """The service that lists watched places. Several servers share the work; others take over that of a dead one."""
 
     name = "watcher"
 
@@ -90,7 +90,7 @@ class Watcher:
             self.alarm.ring()
 
     async def step(self) -> Wait:
-        """Begin to look at what is due; a look that ends rings for the next. With nothing to watch it only reads."""
+        """Start to list the places that are due. The end of a listing rings the alarm; without watches, only read."""
         free = AT_ONCE - len(self._looking)
         if not self._clock.trusted or not free:
             return LOOK
@@ -105,7 +105,7 @@ class Watcher:
         return max(OTHERS, self._wait(self._next))
 
     async def troubled(self) -> int:
-        """Count the watches that cannot be looked at."""
+        """Count the watches that cannot be listed."""
         return await self._store.read(watches.troubled)
 
     def _wait(self, instant: Instant | None) -> Wait:
@@ -116,17 +116,17 @@ class Watcher:
         self.alarm.ring()
 
     async def settle(self) -> None:
-        """Wait for the looks that are under way."""
+        """Wait for the running listings."""
         await asyncio.gather(*self._looking)
 
     async def stop(self) -> None:
-        """Leave off; what was found is written or will be found again."""
+        """Cancel the running listings. Found objects are written already, or will be found again."""
         for task in self._looking:
             task.cancel()
         await asyncio.gather(*self._looking, return_exceptions=True)
 
     async def _look(self, poll: Poll) -> None:
-        """One look, whatever becomes of it; what cannot be looked at is told and tried again."""
+        """List a place once. An error is recorded with the trigger, and the place is tried again later."""
         try:
             await Look(poll, self._env, self._store, self._write).run(self.places.pages(poll.place))
         except Overtaken:
@@ -149,7 +149,7 @@ class Watcher:
             log.warning("a look was broken off", watch=poll.place.url, error=error.detail)
 
     async def _write(self, poll: Poll, listed: Sequence[Listed]) -> None:
-        """Fire some object versions that were not remembered a moment ago."""
+        """Fire object versions that were not remembered when they were read."""
         given = [found(one, poll) for one in listed]
         new_id, lead = self._env.new_id, self._directory.lead
         room = Room(bounds=self._store.bounds, delays=self._directory.delays, patient=True)
@@ -160,7 +160,7 @@ class Watcher:
         except OverQuota:
             if len(listed) == 1:
                 raise
-            for one in listed:  # as many as there is room for
+            for one in listed:  # one by one, until there is no room
                 await self._write(poll, [one])
             return
         self._store.made(done.parcels)
@@ -172,7 +172,7 @@ class Watcher:
 
 
 class Look:
-    """One look at a place: page by page, so that its memory does not grow with the place."""
+    """One listing of a place, page by page, so that its memory does not grow with the place."""
 
     def __init__(
         self, poll: Poll, env: Env, store: Store, write: Callable[[Poll, Sequence[Listed]], Awaitable[None]]
@@ -192,7 +192,7 @@ class Look:
         await self._finish(objects)
 
     async def _page(self, page: Sequence[Listed]) -> None:
-        """Fire what is new of a page; go on holding the place."""
+        """Fire the new object versions of a page, and renew the lease of the place."""
         poll, now = self._poll, self._env.now()
         whole = {one.digest: one for one in page if one.settled(poll.place, now)}
         known = await self._store.read(lambda: watches.remembered(poll.watch, list(whole)))
