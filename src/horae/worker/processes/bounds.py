@@ -1,4 +1,4 @@
-"""The bounds of an execution in a process of its own: what the guard keeps it within, and what it fails with."""
+"""Resource limits of an execution in its own process, and the failures of executions that exceed them."""
 
 import signal
 from typing import Any
@@ -10,9 +10,9 @@ from horae.model.definitions.resource_limits import FREE, ResourceLimits
 from horae.worker.code.failure import failed
 from horae.worker.holding import ItemOutcome
 
-CLOSELY = 0.1  # seconds between looks at what has limits of its own
-LOOSELY = 256  # processes more than twice those that are allowed: a bomb goes no further before it is seen
-SPARE = 256 << 20  # bytes that a process may reserve beyond twice its memory: what it touches of it is watched
+CLOSELY = 0.1  # seconds between checks of a job with its own limits
+LOOSELY = 256  # processes beyond twice the limit: stops a fork bomb before the watch sees it
+SPARE = 256 << 20  # bytes that a process may reserve beyond twice its limit: the watch checks used memory
 _UNITS = ((1 << 30, "GiB"), (1 << 20, "MiB"), (1 << 10, "KiB"), (1, "bytes"))
 _WORDS = {
     "memory": "it used more than {} of memory",
@@ -26,13 +26,13 @@ _NO_MEMORY = ("memory", "bad_alloc", "allocate")
 
 
 class ProcessBounds(Struct, frozen=True):
-    """Limits of a job's executions on this worker; `own` are those that the job says itself."""
+    """Limits of a job's executions on this worker; `own` are the job's own limits."""
 
     own: ResourceLimits = FREE
     all: ResourceLimits = FREE
 
     def frame(self) -> dict[str, Any]:
-        """What the guard is told beside the program; nothing when there is nothing to keep to."""
+        """Return the limits for the guard, besides the program; empty if there are none."""
         cpu = None if self.all.cpu is None else self.all.cpu / SECOND
         watch = {"memory": self.all.memory, "processes": self.all.processes, "cpu": cpu}
         if self.own != FREE and any(watch.values()):
@@ -47,7 +47,7 @@ class ProcessBounds(Struct, frozen=True):
         return {name: said for name, given in (("watch", watch), ("rlimits", rlimits)) if (said := _said(given))}
 
     def broken(self, limit: str, seen: float | None = None, exit_code: int | None = None) -> ItemOutcome:
-        """The failure of one that was stopped for a limit: which one, what was seen, and who may raise it."""
+        """Return the failure of an execution over a limit: the limit, the measured amount, and the setting to raise."""
         name = {"fileSize": "file_size"}.get(limit, limit)
         allowed = _shown(limit, getattr(self.all, name) / (SECOND if limit == "cpu" else 1))
         noticed = "" if seen is None else f" ({_shown(limit, seen)} when it was noticed)"
@@ -56,13 +56,13 @@ class ProcessBounds(Struct, frozen=True):
         return failed("LimitExceeded", said, exit_code=exit_code)
 
     def limit_of(self, status: int) -> str:
-        """The limit that the kernel ended a process for, by its exit status; empty if none."""
+        """Return the limit for which the kernel ended a process, by its exit status; empty if none."""
         limit = _BY_SIGNAL.get(status, "")
         limited = {"cpu": self.all.cpu, "fileSize": self.all.file_size}.get(limit)
         return limit if limited is not None else ""
 
     def hint(self, last_words: str) -> str:
-        """What to add to the last words of one that was refused memory."""
+        """Return an addition to the last output of a process that could not get memory."""
         if self.own.memory is None or not any(word in last_words.lower() for word in _NO_MEMORY):
             return ""
         return f" (its memory is limited to {_shown('memory', self.own.memory)} by limits.memory)"

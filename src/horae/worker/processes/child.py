@@ -1,6 +1,6 @@
-"""A child process of a worker: takes one order at a time and runs it in its main thread.
+"""A child process of a worker: it takes one order at a time and runs it in its main thread.
 
-`python -m horae.worker.processes.child`; descriptor 3 is the socket to the worker. It ends when that closes.
+`python -m horae.worker.processes.child`; descriptor 3 is the socket to the worker. The process ends when that closes.
 """
 
 import asyncio
@@ -55,7 +55,7 @@ PR_SET_PDEATHSIG = 1
 
 
 class PipePort:
-    """The way from an execution in this process to the worker that ordered it."""
+    """The connection from an execution in this process to the worker that ordered it."""
 
     def __init__(self, child: "ChildRuntime", redactor: Redactor | None) -> None:
         self._child = child
@@ -79,7 +79,7 @@ class PipePort:
 
 
 class ChildRuntime:
-    """The child's state: its socket, the present order, and what it has asked."""
+    """The child's state: its socket, the present order, and its unanswered requests."""
 
     def __init__(self, sock: socket.socket) -> None:
         self._sock = sock
@@ -142,7 +142,7 @@ class ChildRuntime:
             value = asyncio.run(self._awaited(entry.function, args, kwargs, context))
         else:
             self._is_interruptible = True
-            context.raise_if_cancelled()  # a stop that came while the module was loaded interrupted nothing
+            context.raise_if_cancelled()  # a request to stop during the import interrupted nothing
             value = entry.function(*args, **kwargs)
             self._is_interruptible = False
         context._check_done()
@@ -168,14 +168,14 @@ class ChildRuntime:
             self._loop = self._task = None
 
     def _on_term(self, *_: object) -> None:
-        """A sync function is interrupted where it stands; an async one has been cancelled; an idle child just ends."""
+        """Interrupt a sync function, or end an idle child. An async function is cancelled elsewhere."""
         if self._is_interruptible:
             raise Cancelled("stopped by request")
         if self._port is None:
             os._exit(0)
-        self._port.interrupted = self._port.interrupted or "cancel"  # it may come before the message that says why
+        self._port.interrupted = self._port.interrupted or "cancel"  # until the message with the reason arrives
 
-    # The worker's voice
+    # Messages of the worker
 
     def _listen(self) -> None:
         try:
@@ -215,7 +215,7 @@ class ChildRuntime:
     def _settle(self, reply: AnswerFrame) -> None:
         ask, future = self._asked.pop(reply.id)
         if future.done():
-            return  # whoever asked was cancelled
+            return  # the caller was cancelled
         if reply.error is not None:
             future.set_exception(RuntimeError(reply.error))
         else:
@@ -223,7 +223,7 @@ class ChildRuntime:
 
 
 def find(module: str, name: str) -> Any:
-    """The registered function of this name; a bare function is wrapped as one."""
+    """Return the registered function of this name; a bare function is wrapped as one."""
     found: Any = importlib.import_module(module)
     for part in name.split("."):
         found = getattr(found, part)
@@ -231,14 +231,14 @@ def find(module: str, name: str) -> Any:
 
 
 class _Bare:
-    """A function that carries no registration of its own."""
+    """A function without a registration."""
 
     def __init__(self, function: Callable[..., Any]) -> None:
         self.function, self.signature, self.retry_function = function, signature_of(function), None
 
 
 def main() -> None:
-    """Begin. The kernel ends this process with the guard that started it; the socket's end ends it with the worker."""
+    """Start. The kernel ends this process with its guard; the end of the socket ends it with the worker."""
     prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
     ChildRuntime(socket.socket(fileno=SOCKET)).run()
 

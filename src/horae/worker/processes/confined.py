@@ -1,6 +1,6 @@
-"""What keeps a child within bounds: limits and a user that it has before it begins, and a watch on all that it starts.
+"""Confinement of a child: limits and a user that are set before its start, and a watch on all its descendants.
 
-The kernel's limits are of one process each; a watch sums up a whole family. The guard imports this without Horae's
+The kernel's limits hold for single processes; a watch adds up a whole family. The guard imports this without Horae's
 packages: only the standard library and `processes` may be used here.
 """
 
@@ -12,18 +12,18 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING or __package__:
     from horae.worker.processes.processes import Process, proportional, tasks_of
-else:  # beside it in the guard, which is a program of its own
+else:  # the guard is a separate program and imports its neighbours
     from processes import proportional, tasks_of
 
-FIRST, LAST = 0.1, 0.5  # seconds between looks: soon at first, and when much has changed; at most
-THREADS = 16  # for each process that is allowed
+FIRST, LAST = 0.1, 0.5  # seconds between checks: the first is short, also after a large change; the last is the longest
+THREADS = 16  # per allowed process
 FAILED = struct.Struct("<i16s")
 LIMITS = {name: getattr(resource, f"RLIMIT_{name}") for name in ("NOFILE", "FSIZE", "CPU", "DATA", "NPROC")}
 DEFAULTED = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGPIPE, signal.SIGXFSZ)
 
 
 class FamilyWatch:
-    """Looks at a family now and then, and says which limit it is over: its name, and what was seen."""
+    """Checks a family of processes periodically, and returns an exceeded limit with the measured amount."""
 
     def __init__(self, memory: int = 0, processes: int = 0, cpu: float = 0.0, every: float = LAST) -> None:
         self.memory, self.processes, self.cpu, self.every = memory, processes, cpu, every
@@ -41,14 +41,14 @@ class FamilyWatch:
             return "cpu", cpu
         memory = sum(one.memory for one in family)
         if self.memory and memory > self.memory:
-            memory = sum(proportional(one.pid) for one in family)  # what they share counts once
+            memory = sum(proportional(one.pid) for one in family)  # shared memory counts once
             if memory > self.memory:
                 return "memory", memory
         self._choose_pace(count, memory)
         return None
 
     def _choose_pace(self, count: int, memory: int) -> None:
-        """What grows, or is near a limit, is looked at soon again."""
+        """Check again soon if the family grows or is near a limit."""
         former_count, former_memory = self._last
         self._last = count, memory
         grows = count > former_count + 8 or (self.memory and memory > former_memory + self.memory // 16)
@@ -57,9 +57,9 @@ class FamilyWatch:
 
 
 def start(program: str, frame: dict[str, Any], fds: list[int], nofile: int) -> int:
-    """Start a program within its limits and as its user; what stands against it is an OSError with the step.
+    """Start a program within its limits and as its user. Raises an OSError that names the failed step.
 
-    It forks this small process, because nothing else can set limits before the program begins.
+    It forks this small process, because limits can only be set between fork and exec.
     """
     told, tells = os.pipe()
     pid = os.fork()
@@ -76,7 +76,7 @@ def start(program: str, frame: dict[str, Any], fds: list[int], nofile: int) -> i
 
 
 def _become(program: str, frame: dict[str, Any], fds: list[int], nofile: int, tells: int) -> None:
-    """The child's side: never returns."""
+    """Turn the forked child into the program; never return."""
     step, number = b"exec", 0
     try:
         os.setsid()
@@ -89,7 +89,7 @@ def _become(program: str, frame: dict[str, Any], fds: list[int], nofile: int, te
         uid, gid = frame.get("user") or (os.getuid(), 0)
         rlimits = dict(frame.get("rlimits") or {})
         if "NPROC" in rlimits:
-            rlimits["NPROC"] += tasks_of(uid)  # it is of all that the user has; root is not bound by it
+            rlimits["NPROC"] += tasks_of(uid)  # counts all processes of the user; root is exempt
         _limit({"NOFILE": nofile}, hard=False)
         _limit(rlimits, hard=True)
         step = b"user"
@@ -112,7 +112,7 @@ def _become(program: str, frame: dict[str, Any], fds: list[int], nofile: int, te
 
 
 def _limit(limits: dict[str, int], *, hard: bool) -> None:
-    """No process may have more than it has: a limit that is higher than the system's stays the system's."""
+    """Set limits; a limit above the system's stays the system's."""
     for name, value in limits.items():
         _, most = resource.getrlimit(LIMITS[name])
         bound = value if most == resource.RLIM_INFINITY else min(value, most)

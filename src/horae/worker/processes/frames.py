@@ -1,4 +1,4 @@
-"""What a worker and its child processes say to each other, as length-prefixed JSON over a socket."""
+"""Messages between a worker and its child processes, as length-prefixed JSON over a socket."""
 
 import struct
 from typing import Any
@@ -26,7 +26,7 @@ HEADER = struct.Struct("<I")
 
 
 class HelloFrame(Struct, frozen=True, tag="Hello"):
-    """Down, once: where the child finds the user's modules, and the variables that /proc is not to show."""
+    """Down, once: the user's module path, and the variables that must not appear in /proc."""
 
     path: list[str]
     env: dict[str, str]
@@ -38,7 +38,7 @@ class OrderFrame(Struct, frozen=True, tag="Order"):
     module: str
     function: str
     facts: AttemptFacts
-    secrets: dict[str, str] = {}  # that it may ask for
+    secrets: dict[str, str] = {}  # that the function may read
 
 
 class StopFrame(Struct, frozen=True, tag="Stop"):
@@ -48,7 +48,7 @@ class StopFrame(Struct, frozen=True, tag="Stop"):
 
 
 class AnswerFrame(Struct, frozen=True, tag="Reply"):
-    """Down: what an ask was answered with."""
+    """Down: the answer to a request."""
 
     id: int
     answer: Raw = Raw(b"null")
@@ -64,7 +64,7 @@ class HeartbeatFrame(Struct, frozen=True, tag="Alive"):
 
 
 class ProgressFrame(Struct, frozen=True, tag="Progressed"):
-    """Up: how far the execution is."""
+    """Up: the progress of the execution."""
 
     percent: float
     message: str
@@ -78,14 +78,14 @@ class LogFrame(Struct, frozen=True, tag="Logged"):
 
 
 class RequestFrame(Struct, frozen=True, tag="Asked"):
-    """Up: a question to the server."""
+    """Up: a request to the server."""
 
     id: int
     ask: ExecutionRequest
 
 
 class EndFrame(Struct, frozen=True, tag="Ended"):
-    """Up: the order is done; `fate` when it is more than a result."""
+    """Up: the order is done; `fate` if the outcome is more than a result."""
 
     result: bytes = b"null"
     fate: ItemOutcome | None = None
@@ -96,7 +96,7 @@ Up = ReadyFrame | HeartbeatFrame | ProgressFrame | LogFrame | RequestFrame | End
 
 
 def framed(message: Down | Up) -> bytes:
-    """A message as it goes over the socket."""
+    """Encode a message for the socket."""
     body = msgspec.json.encode(message)
     return HEADER.pack(len(body)) + body
 
@@ -117,10 +117,10 @@ ANSWERS: dict[type, msgspec.json.Decoder[Any]] = {
 
 
 def reply_to(id: int, answer: object) -> AnswerFrame:
-    """Wrap the server's answer to an ask."""
+    """Wrap the server's answer to a request."""
     return AnswerFrame(id, Raw(msgspec.json.encode(answer)))
 
 
 def answer_of(ask: ExecutionRequest, reply: AnswerFrame) -> Any:
-    """The answer to an ask, as its kind has it."""
+    """Decode the answer to a request by the kind of the request."""
     return ANSWERS[type(ask)].decode(bytes(reply.answer))

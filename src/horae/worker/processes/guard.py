@@ -1,24 +1,24 @@
-"""The guard: a small process beside each worker that starts its children and sees that none outlives it.
+"""The guard: a small process beside each worker that starts its children and makes sure that none outlives it.
 
-It runs by its path, without Horae's packages, so it starts in milliseconds and stays small. The worker sends frames
-over a socket (a length and a JSON object, file descriptors attached); it answers with frames of its own:
+It is started by its path, without Horae's packages, so it starts in milliseconds and stays small. The worker sends
+frames over a socket (a length and a JSON object, with file descriptors); the guard answers with its own frames:
 
     {"spawn": id, "argv": [...], "env": {...}, "cwd": path | null}  with descriptors for the child's 1, 2, 3, ...
-        "watch": {"memory", "processes", "cpu"}: bounds of all that it starts, together
-        "rlimits": {"NOFILE", "FSIZE", "CPU", "DATA", "NPROC" (more than there are)}, "user": [uid, gid]: what it has
-            before it begins
+        "watch": {"memory", "processes", "cpu"}: limits of the child and all its descendants, together
+        "rlimits": {"NOFILE", "FSIZE", "CPU", "DATA", "NPROC" (beyond present processes)}, "user": [uid, gid]: set
+            before the start
         -> {"started": id, "pid": pid} or {"failed": id, "errno": number, "step": "limit" | "user" | "chdir" | "exec"}
     {"term": id}   SIGTERM to the child's process group; from then on its processes may finish in peace
     {"kill": id}   SIGKILL to everything the child has started
         -> {"exit": id, "status": code or -signal}  once nothing of the child is left; with {"limit": name, "seen":
-           amount} if it was killed for being over one
+           amount} if it was killed for exceeding a limit
 
-A child leads its own session and process group. When it exits without having been told to, what is left of its group
-is killed. On Linux the guard also adopts what the child's descendants orphan (PR_SET_CHILD_SUBREAPER), tells by
-HORAE_GUARD in their environment whose they are, and kills them too. When the worker's end of the socket closes,
-however the worker died, everything is killed and the worker's temporary folder removed. If the guard is killed, the
-worker does the killing, by the same mark. Only the death of both at one instant leaves commands alive: to have the
-kernel kill them too (PR_SET_PDEATHSIG) costs a fork of this process for each, which takes several times as long.
+A child leads its own session and process group. When it exits without a request to end, the rest of its group is
+killed. On Linux the guard also adopts orphans of the child's descendants (PR_SET_CHILD_SUBREAPER), finds their child by
+HORAE_GUARD in their environment, and kills them too. When the worker's end of the socket closes, for any reason,
+everything is killed and the worker's temporary folder removed. If the guard is killed, the worker does the killing, by
+the same mark. Only the simultaneous death of both leaves commands alive: to have the kernel kill them too
+(PR_SET_PDEATHSIG) costs a fork of this process for each, which takes several times as long.
 """
 
 import ctypes
@@ -50,7 +50,7 @@ if TYPE_CHECKING or __package__:
         spare_others,
         tasks_of,
     )
-else:  # a program of its own, which finds what lies beside it
+else:  # a separate program, which imports its neighbours
     sys.path.append(os.path.dirname(os.path.abspath(__file__)))
     import confined
     from guard_kin import Descendants, GuardedChild
@@ -67,16 +67,16 @@ else:  # a program of its own, which finds what lies beside it
         tasks_of,
     )
 
-TICK = 0.05  # seconds between looks at what should be gone
-IDLE = 5.0  # seconds between looks at what died unnoticed
+TICK = 0.05  # seconds between checks of processes that should be gone
+IDLE = 5.0  # seconds between checks for unnoticed deaths
 PR_SET_CHILD_SUBREAPER = 36
 HEADER = struct.Struct("<I")
-HEADROOM = 8192  # processes and threads of the worker's user, beyond those that there are at its start
+HEADROOM = 8192  # processes and threads that the worker's user may have beyond those at its start
 MAX_FDS = 8
 
 
 def prctl(option: int, value: int) -> None:
-    """Ask the kernel for something only Linux has."""
+    """Set an option of the process that only Linux has."""
     if LINUX:
         _libc.prctl(option, value, 0, 0, 0)
 
@@ -85,7 +85,7 @@ _libc = ctypes.CDLL(None, use_errno=True)
 
 
 def bound_tasks() -> None:
-    """Have the kernel end what forks without end before the machine is full; it binds no one who is root."""
+    """Limit the processes of this user, to stop a fork bomb before the machine is full. It has no effect for root."""
     if os.getuid() != 0 and LINUX:
         _, hard = resource.getrlimit(resource.RLIMIT_NPROC)
         most = tasks_of(os.getuid()) + HEADROOM
@@ -94,7 +94,7 @@ def bound_tasks() -> None:
 
 
 def now() -> float:
-    """Seconds of a clock that only goes on; this program has no Env to ask."""
+    """Return the seconds of a monotonic clock; this program has no Env."""
     return time.monotonic()
 
 
@@ -111,12 +111,12 @@ class Guard:
         self.poll = select.poll()
         self.poll.register(sock, select.POLLIN)
         self.pidfds: dict[int, GuardedChild] = {}
-        self.watched: dict[int, GuardedChild] = {}  # to be looked at now and then
-        self.looks: list[tuple[float, int]] = []  # when at whose family; a heap
+        self.watched: dict[int, GuardedChild] = {}  # to be checked periodically
+        self.looks: list[tuple[float, int]] = []  # a heap of times and children whose families are due for a check
         self.events = 0
 
     def run(self) -> None:
-        """Serve until the worker is gone, then leave nothing behind."""
+        """Serve until the worker is gone, then leave no process behind."""
         try:
             while True:
                 ready = self.poll.poll(1000 * self.patience())
@@ -136,11 +136,11 @@ class Guard:
             self.finish()
 
     def patience(self) -> float:
-        """Seconds that nothing needs to be looked at."""
+        """Return the seconds until the next check."""
         patience = TICK if self.watched else IDLE
         return max(0.0, min(patience, self.looks[0][0] - now())) if self.looks else patience
 
-    # The worker's wishes
+    # Requests of the worker
 
     def receive(self) -> None:
         head, fds, _, _ = socket.recv_fds(self.sock, HEADER.size, MAX_FDS, getattr(socket, "MSG_CMSG_CLOEXEC", 0))
@@ -162,7 +162,7 @@ class Guard:
                 os.close(fd)
 
     def read(self, count: int) -> bytes:
-        """Read exactly so many bytes; the worker is about to send them."""
+        """Read exactly this many bytes; the worker is about to send them."""
         parts = []
         while count:
             part = self.sock.recv(count)
@@ -178,7 +178,7 @@ class Guard:
 
     def spawn(self, frame: dict[str, Any], fds: list[int]) -> None:
         id = frame["spawn"]
-        mark = f"{os.getpid()}.{id}.{os.urandom(8).hex()}"  # which no neighbour can guess and pass for
+        mark = f"{os.getpid()}.{id}.{os.urandom(8).hex()}"  # random, so that no other process can guess it
         frame["env"]["HORAE_GUARD"] = mark
         try:
             pid = start(frame, fds, self.urgency, self.nofile)
@@ -215,7 +215,7 @@ class Guard:
     # Ends
 
     def note_death(self, child: GuardedChild) -> None:
-        """A child has exited; its pid stays its own until it is reaped."""
+        """Note the exit of a child; its pid is reserved until it is reaped."""
         if child.pidfd >= 0:
             self.poll.unregister(child.pidfd)
             del self.pidfds[child.pidfd]
@@ -228,7 +228,7 @@ class Guard:
             self.bury(child)
 
     def look(self) -> None:
-        """Look again at children that had no pidfd, or whose processes were given time."""
+        """Check children without a pidfd, and children whose processes may still finish."""
         for child in list(self.watched.values()):
             if child.pidfd == -1 and os.waitid(os.P_PID, child.pid, os.WEXITED | os.WNOHANG | os.WNOWAIT):
                 child.pidfd = -2
@@ -237,7 +237,7 @@ class Guard:
                 self.bury(child)
 
     def bury(self, child: GuardedChild) -> None:
-        """The child is dead: so is everything of it, and then it is reported."""
+        """Kill everything that is left of a dead child, and report its exit."""
         signal_group(child.pid, signal.SIGKILL)
         self.kin.kill_orphans(child)
         _, status = os.waitpid(child.pid, 0)
@@ -251,7 +251,10 @@ class Guard:
     # Limits
 
     def look_at_families(self) -> None:
-        """Look at those whose turn it is; what is over a limit is killed, and looked at until nothing of it is left."""
+        """Check the families that are due.
+
+        A family over a limit is killed, and checked until nothing of it is left.
+        """
         adopted: list[Process] | None = None
         while self.looks and self.looks[0][0] <= now():
             child = self.children.get(heapq.heappop(self.looks)[1])
@@ -268,7 +271,7 @@ class Guard:
             heapq.heappush(self.looks, (now() + pace, child.id))
 
     def finish(self) -> None:
-        """Kill everything and everybody; a process that hides behind a fork is found in the next round."""
+        """Kill every process; a process that hides behind a fork is found in the next round."""
         for _ in range(400):
             for child in self.children.values():
                 signal_group(child.pid, signal.SIGKILL)

@@ -1,4 +1,4 @@
-"""Whose a process is: what a child has started, also what was orphaned, told by ancestry, session or a mark.
+"""The descendants of children, including orphans, recognised by ancestry, session or a mark.
 
 The guard imports this without Horae's packages: only the standard library may be used here.
 """
@@ -47,15 +47,15 @@ class GuardedChild:
         self.pid = pid
         self.mark = mark  # the value of HORAE_GUARD in the environment of it and its descendants
         self.pidfd = pidfd_of(pid)
-        self.is_told = False  # to end: its processes may finish in peace
-        self.is_dead = False  # but not reaped: its pid still names its group
+        self.is_told = False  # whether it was asked to end: its processes may finish in peace
+        self.is_dead = False  # exited but not reaped: its pid still names its group
         self.watch: confined.FamilyWatch | None = None
-        self.family: set[int] = set()  # pids that were seen below it
-        self.hit: tuple[str, float] | None = None  # the limit that it was over
+        self.family: set[int] = set()  # pids of descendants seen so far
+        self.hit: tuple[str, float] | None = None  # the exceeded limit
 
 
 def pidfd_of(pid: int) -> int:
-    """A descriptor that tells of a process's death, or -1 where there is none to have."""
+    """Return a descriptor that signals a process's death, or -1 if there is none."""
     try:
         return os.pidfd_open(pid)
     except (AttributeError, OSError):
@@ -63,37 +63,40 @@ def pidfd_of(pid: int) -> int:
 
 
 class Descendants:
-    """Finds, kills and buries what children and their descendants have started."""
+    """Finds, kills and reaps processes that children and their descendants have started."""
 
     def __init__(self, children: Mapping[int, GuardedChild]) -> None:
-        """`children` are those of the guard, as they come and go."""
+        """Take the guard's children, a mapping that changes."""
         self._children = children
 
     def adopted(self) -> list[Process]:
-        """What the children's descendants have orphaned."""
+        """Return the orphans of the children's descendants."""
         known = {child.pid for child in self._children.values()}
         found = (process(pid) for pid in own_children() if pid not in known)
         return [one for one in found if one is not None and one.is_alive]
 
     def is_of(self, orphan: Process, child: GuardedChild) -> bool:
-        """Whether an orphan belongs to a child: it was seen below it, is of its session, or carries its mark."""
+        """Return whether an orphan belongs to a child: it was seen below it, is in its session, or carries its mark."""
         if orphan.pid in child.family or child.pid in (orphan.group, orphan.session):
             return True
         return len(self._children) == 1 or mark_of(orphan.pid, MARK) == child.mark
 
     def kill_all_of(self, child: GuardedChild) -> None:
-        """Kill until nothing is found; something may be forking against it."""
+        """Kill until no process is found; a process may fork meanwhile."""
         for _ in range(50):
             signal_group(child.pid, signal.SIGKILL)
             found = list(self.left_of(child))
             for pid in found:
                 send_signal(pid, signal.SIGKILL)
-            self.reap_adopted()  # the dead are many, and would have to be looked at again
+            self.reap_adopted()  # many dead processes would have to be checked again
             if not found:
                 return
 
     def left_of(self, child: GuardedChild) -> Iterator[int]:
-        """Living processes of a child but itself: its group and session, its descendants, and what carries its mark."""
+        """Yield living processes of a child except itself.
+
+        These are its group and session, its descendants, and processes with its mark.
+        """
         family = {child.pid}
         processes = sorted(all_processes(), key=lambda one: one.pid)
         for one in processes * 2:  # twice, for a parent with a higher pid than its child
@@ -107,14 +110,14 @@ class Descendants:
         return one.parent == os.getpid() and (one.pid in child.family or mark_of(one.pid, MARK) == child.mark)
 
     def kill_orphans(self, child: GuardedChild) -> None:
-        """Kill what descendants of a child left to the guard; with no other child alive, whoever they belong to."""
+        """Kill the orphans of a child's descendants; without any other living child, all orphans."""
         known = {other.pid for other in self._children.values()}
         for pid in own_children():
             if pid not in known and (len(known) == 1 or pid in child.family or mark_of(pid, MARK) == child.mark):
                 kill_tree(pid)
 
     def reap_adopted(self) -> None:
-        """Bury adopted processes that have died."""
+        """Reap adopted processes that have died."""
         if LINUX:
             known = {child.pid for child in self._children.values()}
             for pid in own_children():

@@ -1,4 +1,4 @@
-"""How the guard starts a program: where it is, with which files and limits, and as ordinary as the worker is.
+"""Program starts of the guard: search path, files, limits, and the scheduling policy of the worker.
 
 The guard imports this without Horae's packages: only the standard library may be used here.
 """
@@ -22,9 +22,9 @@ IGNORED = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGPIPE)  # by t
 
 
 class Urgency:
-    """Being able to act while everything else is busy, as under a fork bomb, where the system allows it.
+    """Real-time scheduling, where the system allows it, so that the guard can act during a fork bomb.
 
-    What is started meanwhile is as ordinary as the worker is.
+    Programs that it starts get the worker's scheduling policy.
     """
 
     def __init__(self) -> None:
@@ -36,7 +36,7 @@ class Urgency:
 
     @contextlib.contextmanager
     def put_off(self) -> Iterator[None]:
-        """Be ordinary for a moment, for a child to inherit."""
+        """Use the ordinary policy for a moment, for a child to inherit."""
         if self._policies is None:
             yield
             return
@@ -49,7 +49,7 @@ class Urgency:
 
 
 def start(frame: dict[str, Any], fds: list[int], urgency: Urgency, nofile: int) -> int:
-    """Start the program; what stands against it is raised as OSError, with the step it failed at."""
+    """Start the program. Raises an OSError with the failed step."""
     argv, env, cwd = frame["argv"], frame["env"], frame["cwd"]
     here = os.open(".", os.O_RDONLY)
     moved = [out_of_the_way(fd) for fd in fds]
@@ -79,7 +79,7 @@ def start(frame: dict[str, Any], fds: list[int], urgency: Urgency, nofile: int) 
 
 
 def find_program(name: str, env: dict[str, str]) -> str:
-    """Where a program lies, by the PATH it will itself have."""
+    """Return the path of a program, by the PATH of its own environment."""
     if "/" in name:
         return name
     found = errno.ENOENT
@@ -94,7 +94,7 @@ def find_program(name: str, env: dict[str, str]) -> str:
 
 @contextlib.contextmanager
 def open_files(limit: int) -> Iterator[None]:
-    """Have another limit on open files for a moment, for a child to inherit."""
+    """Change the limit on open files for a moment, for a child to inherit."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (min(limit, soft), hard))
     try:
@@ -104,5 +104,5 @@ def open_files(limit: int) -> Iterator[None]:
 
 
 def out_of_the_way(fd: int) -> int:
-    """The same file under a number that no child expects anything at."""
+    """Duplicate a descriptor to a number that no child uses."""
     return fcntl.fcntl(fd, fcntl.F_DUPFD_CLOEXEC, 64)

@@ -1,4 +1,4 @@
-"""Processes as the kernel shows them, and signals to them. Only Linux tells; elsewhere there is nothing to see.
+"""Processes in the kernel's view, and signals to them. Only Linux has this view; elsewhere nothing is found.
 
 The guard imports this without Horae's packages: only the standard library may be used here.
 """
@@ -11,11 +11,11 @@ from collections.abc import Iterable, Iterator
 
 LINUX = sys.platform == "linux"
 PAGE = os.sysconf("SC_PAGE_SIZE")
-TICKS = os.sysconf("SC_CLK_TCK")  # in a second
+TICKS = os.sysconf("SC_CLK_TCK")  # per second
 
 
 class Process:
-    """What one process uses; `cpu` in seconds, with that of its children that have ended."""
+    """Resources used by one process; `cpu` in seconds, including its ended children."""
 
     __slots__ = ("cpu", "group", "memory", "parent", "pid", "session", "state", "threads")
 
@@ -25,7 +25,7 @@ class Process:
         self.parent, self.group, self.session = int(fields[1]), int(fields[2]), int(fields[3])
         self.cpu = sum(map(int, fields[11:15])) / TICKS
         self.threads = int(fields[17])
-        self.memory = int(fields[21]) * PAGE  # resident; what is shared counts for everybody
+        self.memory = int(fields[21]) * PAGE  # resident; shared memory counts for every process
 
     @property
     def is_alive(self) -> bool:
@@ -33,7 +33,7 @@ class Process:
 
 
 def process(pid: int) -> Process | None:
-    """A process as it is now, or None if there is none."""
+    """Return the present state of a process, or None if there is none."""
     try:
         with open(f"/proc/{pid}/stat", "rb") as file:
             return Process(pid, file.read().rpartition(b") ")[2].split())
@@ -42,14 +42,14 @@ def process(pid: int) -> Process | None:
 
 
 def all_processes() -> Iterator[Process]:
-    """Every process there is."""
+    """Yield every process."""
     for name in os.listdir("/proc") if LINUX else ():
         if name.isdecimal() and (found := process(int(name))) is not None:
             yield found
 
 
 def below(roots: Iterable[int]) -> list[Process]:
-    """Living processes at these pids and below them."""
+    """Return the living processes with these pids, and all below them."""
     family: list[Process] = []
     waiting = list(roots)
     for pid in waiting:
@@ -62,7 +62,7 @@ def below(roots: Iterable[int]) -> list[Process]:
 
 
 def children(parent: Process) -> list[int]:
-    """The pids of a process's children; each thread has its own."""
+    """Return the pids of a process's children; each thread has its own."""
     folder = f"/proc/{parent.pid}/task"
     try:
         threads = [str(parent.pid)] if parent.threads == 1 else os.listdir(folder)
@@ -76,7 +76,7 @@ def children(parent: Process) -> list[int]:
 
 
 def tasks_of(uid: int) -> int:
-    """How many processes and threads a user has, as the kernel counts them against the user's limit."""
+    """Count the processes and threads of a user, as the kernel counts them for the user's limit."""
     count = 0
     for one in all_processes():
         with contextlib.suppress(OSError):
@@ -85,7 +85,7 @@ def tasks_of(uid: int) -> int:
 
 
 def own_children() -> list[int]:
-    """This process's direct children, adopted ones included."""
+    """Return this process's direct children, adopted ones included."""
     me = os.getpid()
     try:
         with open(f"/proc/{me}/task/{me}/children") as file:
@@ -95,7 +95,7 @@ def own_children() -> list[int]:
 
 
 def proportional(pid: int) -> int:
-    """The memory of a process in bytes, where what is shared is shared out; slow. None to see is none used."""
+    """Return the memory of a process in bytes, with its share of shared memory; slow. 0 if it cannot be read."""
     with contextlib.suppress(OSError, ValueError), open(f"/proc/{pid}/smaps_rollup", "rb") as file:
         for line in file:
             if line.startswith(b"Pss:"):
@@ -104,7 +104,7 @@ def proportional(pid: int) -> int:
 
 
 def mark_of(pid: int, name: bytes) -> bytes:
-    """The value of a variable that a process was born with; empty if it had none."""
+    """Return a variable of a process's initial environment; empty if it had none."""
     try:
         with open(f"/proc/{pid}/environ", "rb") as file:
             variables = file.read().split(b"\0")
@@ -114,7 +114,7 @@ def mark_of(pid: int, name: bytes) -> bytes:
 
 
 def spare_others(pid: int) -> None:
-    """When memory is short, the kernel ends this process and those it starts before others."""
+    """Let the kernel end this process and its descendants first when memory is short."""
     with contextlib.suppress(OSError), open(f"/proc/{pid}/oom_score_adj", "wb", 0) as file:
         file.write(b"500")
 
@@ -130,7 +130,7 @@ def kill_tree(root: int) -> None:
 
 
 def kill_marked(guard: int) -> None:
-    """Kill whatever a guard that is gone had started; what forks against it is found in the next round."""
+    """Kill every process started by a dead guard; a new fork is found in the next round."""
     mark = f"{guard}.".encode()
     for _ in range(20):
         living = (one.pid for one in all_processes() if one.is_alive)
@@ -152,7 +152,7 @@ def send_signal(pid: int, number: int) -> None:
 
 
 def reap() -> bool:
-    """Reap what has died; False when no child is left."""
+    """Reap dead children; return False when no child is left."""
     try:
         while os.waitpid(-1, os.WNOHANG)[0]:
             pass

@@ -1,4 +1,4 @@
-"""Running commands as another user, which only a worker that is root can do."""
+"""Commands as another user, which only a worker that is root can run."""
 
 import os
 import pwd
@@ -8,11 +8,11 @@ from msgspec import Struct
 
 
 class CannotRunAs(Exception):
-    """A command may not, or cannot, run as the user that it asks for."""
+    """A command may not, or cannot, run as the requested user."""
 
 
 class SystemUser(Struct, frozen=True):
-    """Whom a command runs as; of groups it has its own only."""
+    """The user that a command runs as, with only the user's main group."""
 
     name: str
     uid: int
@@ -25,14 +25,17 @@ class SystemUser(Struct, frozen=True):
         return {"HOME": self.home, "USER": self.name, "LOGNAME": self.name, "SHELL": self.shell}
 
     def own(self, *paths: Path) -> None:
-        """Give files to the user. The folder they are in stays the worker's, so that none can be put in their place."""
+        """Give files to the user. Their folder stays the worker's, so that the user cannot replace them."""
         for path in paths:
             if path.exists():
                 os.chown(path, self.uid, self.gid)
 
 
 def user_of(name: str, allowed: tuple[str, ...]) -> SystemUser:
-    """The user of a name, if this worker runs commands as that one; root only if it is named. Raises CannotRunAs."""
+    """Return the user of a name, if this worker may run commands as this user; root only if it is listed.
+
+    Raises CannotRunAs.
+    """
     if os.geteuid() != 0:
         remedy = "Start the worker as root, or leave the user out"
         raise CannotRunAs(f"this worker is not root, so its commands cannot run as {name!r}. {remedy}")

@@ -1,7 +1,8 @@
-"""Scripts of durable code: written once, run for async functions on the loop and for sync ones in their thread.
+"""Scripts of durable code: written once, run for async functions on the loop and for sync functions in their thread.
 
-A script is a generator that yields what it needs (an ask of the session, a call of the user's function, other scripts
-side by side) and is sent what came of it. So `await ctx.step(...)` and `ctx.sync.step(...)` are one thing.
+A script is a generator. It yields operations (a request to the session, a call of the user's function, or other scripts
+to run concurrently) and receives their results. So `await ctx.step(...)` and `ctx.sync.step(...)` share one
+implementation.
 """
 
 import asyncio
@@ -16,13 +17,13 @@ from msgspec import Struct
 from horae.model.executions.job_exceptions import Suspended, together
 from horae.worker.code.asks import ExecutionPort, ExecutionRequest
 
-MOST_THREADS = 32  # of a sync function's steps side by side
+MOST_THREADS = 32  # for concurrent steps of a sync function
 
 T = TypeVar("T")
 
 
 class FunctionCall(Struct, frozen=True):
-    """Call the user's function; what it gives is awaited where that is possible."""
+    """A call of the user's function; its result is awaited if possible."""
 
     function: Callable[..., Any]
     args: tuple[Any, ...] = ()
@@ -30,7 +31,10 @@ class FunctionCall(Struct, frozen=True):
 
 
 class ParallelScripts(Struct, frozen=True):
-    """Run scripts side by side, at most so many at once; each has ended when the answer comes, in their order."""
+    """Scripts to run concurrently, at most `limit` at once.
+
+    The answer has their results in order, when all have ended.
+    """
 
     scripts: "Sequence[Script[Any]]"
     limit: int | None = None
@@ -41,7 +45,10 @@ Script = Generator[Operation, Any, T]
 
 
 class PendingOperation:
-    """Something that a durable function does: awaited by async ones, run by `ctx.sync` or `gather` in sync ones."""
+    """An operation of a durable function.
+
+    Async functions await it; in sync functions, `ctx.sync` or `gather` runs it.
+    """
 
     def __init__(self, port: ExecutionPort, script: "Script[Any]", left: dict[int, str], what: str) -> None:
         self._port, self._script, self._left = port, script, left
@@ -49,7 +56,7 @@ class PendingOperation:
 
     @property
     def script(self) -> "Script[Any]":
-        """For whoever runs it."""
+        """Return the script to run it."""
         self._left.pop(id(self), None)
         return self._script
 
@@ -143,7 +150,7 @@ def _all_sync(port: ExecutionPort, op: ParallelScripts) -> list[Any]:
 
 
 def _results(ended: Sequence[tuple[BaseException | None, Any]], result: Callable[[Any], Any]) -> list[Any]:
-    """What all came to: the first failure, or else a wait for whatever some of them wait for."""
+    """Return all results, or raise the first failure, or else one suspension for all that are suspended."""
     errors = [error for error, _ in ended if error is not None]
     waits = [error for error in errors if isinstance(error, Suspended)]
     for error in errors:

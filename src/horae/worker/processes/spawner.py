@@ -1,4 +1,4 @@
-"""The worker's side of its guard: starts child processes through it and hears of their ends."""
+"""The worker's client of its guard: it starts child processes and receives their exits."""
 
 import asyncio
 import contextlib
@@ -23,7 +23,7 @@ MAX_OPEN_FILES = 65_536
 
 
 class SpawnFailed(Exception):
-    """A program could not be started; `errno` and `step` (limit, user, chdir or exec) say why."""
+    """A program could not be started; `errno` and `step` (limit, user, chdir or exec) hold the reason."""
 
     def __init__(self, errno: int, step: str) -> None:
         super().__init__(os.strerror(errno))
@@ -32,30 +32,33 @@ class SpawnFailed(Exception):
 
 
 class GuardDied(Exception):
-    """The guard is gone, and with it everything it had started."""
+    """The guard is dead, and with it every process that it had started."""
 
 
 class ChildProcess:
-    """A running child. `exited` holds its exit status, -signal if one killed it, once nothing of it is left."""
+    """A running child.
+
+    `exited` holds its exit status, -signal after a signal, once no process of it is left.
+    """
 
     def __init__(self, spawner: "Spawner", id: int, pid: int) -> None:
         self._spawner = spawner
         self._id = id
         self.pid = pid
         self.exited: asyncio.Future[int] = asyncio.get_running_loop().create_future()
-        self.hit: tuple[str, float] | None = None  # the limit that it was killed for, and what was seen
+        self.hit: tuple[str, float] | None = None  # the exceeded limit for which it was killed, and the measured amount
 
     def terminate(self) -> None:
-        """Ask its process group to end; give it time and then `kill`."""
+        """Ask its process group to end; call `kill` after some time."""
         self._spawner.tell({"term": self._id})
 
     def kill(self) -> None:
-        """End everything it has started."""
+        """Kill everything it has started."""
         self._spawner.tell({"kill": self._id})
 
 
 class Spawner:
-    """One guard per worker, started when the first child is."""
+    """One guard per worker, started with the first child."""
 
     def __init__(self) -> None:
         self._nofile = raise_open_files()
@@ -70,7 +73,7 @@ class Spawner:
 
     @property
     def folder(self) -> Path:
-        """A private folder for temporary files, which goes when the worker does, however it goes."""
+        """Return a private folder for temporary files, which is deleted after the worker's end, even after a crash."""
         if self._folder is None:
             self._folder = Path(tempfile.mkdtemp(prefix="horae-worker-"))
         return self._folder
@@ -85,7 +88,7 @@ class Spawner:
     ) -> ChildProcess:
         """Start a program whose descriptors 1, 2, ... are `fds`; the caller closes its own copies afterwards.
 
-        `bounds` are what the guard keeps it within: see there.
+        `bounds` are the limits for the guard, as `guard` describes them.
         """
         self._ensure_guard()
         self._next += 1
@@ -100,7 +103,7 @@ class Spawner:
             raise
 
     def tell(self, frame: dict[str, object], fds: list[int] | None = None) -> None:
-        """Send a frame; descriptors given with it are closed once they are sent."""
+        """Send a frame; its descriptors are closed once they are sent."""
         if self._sock is None:
             _close(fds or [])
             return
@@ -122,7 +125,7 @@ class Spawner:
         if self._sock is not None:
             return
         if self._guard is not None:
-            self._guard.poll()  # the one before has died
+            self._guard.poll()  # the former guard has died
         mine, its = socket.socketpair()
         mine.setblocking(False)
         program = [sys.executable, "-I", "-S", "-X", "utf8", str(Path(__file__).with_name("guard.py"))]
@@ -139,7 +142,7 @@ class Spawner:
         asyncio.get_running_loop().add_reader(mine.fileno(), self._read)
 
     def _lose_guard(self) -> None:
-        """Whatever was started through the guard is gone."""
+        """Fail every child: all processes of the guard are gone."""
         sock, self._sock = self._sock, None
         if sock is None:
             return
@@ -157,7 +160,7 @@ class Spawner:
         for future in waiting:
             if not future.done():
                 future.set_exception(GuardDied("the worker's guard process is gone"))
-                future.exception()  # not everybody still waits
+                future.exception()  # marks the exception as retrieved: nobody may wait
 
     def _write(self) -> None:
         sock = self._sock
@@ -212,7 +215,7 @@ class Spawner:
         started = self._starting.pop(id)
         if "failed" in frame:
             started.set_exception(SpawnFailed(frame["errno"], str(frame["step"])))
-            started.exception()  # a caller that was cancelled does not look
+            started.exception()  # marks the exception as retrieved: the caller may be cancelled
         else:
             self._children[id] = ChildProcess(self, id, frame["pid"])
             started.set_result(self._children[id])
@@ -220,7 +223,7 @@ class Spawner:
 
 @cache
 def raise_open_files() -> int:
-    """Allow this process as many open files as it may have. Return the limit it was started with, for its children."""
+    """Raise this process's limit on open files to its maximum. Return the former limit, for its children."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     most = MAX_OPEN_FILES if hard == resource.RLIM_INFINITY else min(hard, MAX_OPEN_FILES)
     if most > soft:

@@ -1,4 +1,4 @@
-"""Files that executions left behind, and results that are too large to lie with them: brought, or told why not."""
+"""Uploads of files that executions left behind, and of results that are too large for a report."""
 
 import asyncio
 from pathlib import Path
@@ -16,18 +16,18 @@ from horae.worker.holding import ItemOutcome
 
 
 def is_large(outcome: bytes | ItemOutcome) -> bool:
-    """Whether a result travels as a file."""
+    """Return whether a result travels as a file."""
     return isinstance(outcome, ItemOutcome) and outcome.outcome == "success" and len(outcome.result) > MAX_INLINE_RESULT
 
 
 def too_private() -> ItemOutcome:
-    """What becomes of a large result that is not to lie in a file."""
+    """Return the failure of a large result that must not be stored in a file."""
     said = f"the result of a sensitive job has more than {MAX_INLINE_RESULT} bytes; keep it elsewhere and return where"
     return failed("ResultTooLarge", said, permanent=True)
 
 
 async def bring_result(port: ExecutionPort, fate: ItemOutcome) -> ItemOutcome:
-    """A success whose result is the address of the file that it became."""
+    """Upload a large result and return a success with its address."""
     with bringing(RESULT, fate.result, "application/json") as file:
         try:
             return _by_reference(fate, await asyncio.wrap_future(port.ask(file)))
@@ -36,7 +36,7 @@ async def bring_result(port: ExecutionPort, fate: ItemOutcome) -> ItemOutcome:
 
 
 def bring_result_here(port: ExecutionPort, fate: ItemOutcome) -> ItemOutcome:
-    """The same in a thread of its own."""
+    """Upload a large result in the calling thread, like `bring_result`."""
     with bringing(RESULT, fate.result, "application/json") as file:
         try:
             return _by_reference(fate, port.ask(file).result())
@@ -49,16 +49,16 @@ def _by_reference(fate: ItemOutcome, kept: ArtifactReceipt) -> ItemOutcome:
 
 
 def _refused(fate: ItemOutcome, error: HoraeError) -> ItemOutcome:
-    """One that a report can carry goes with it: the store has a place for it, too."""
+    """Return the result itself if a report can carry it: the store has room for it, too."""
     if len(fate.result) <= MAX_RESULT:
         return fate
     return failed("ResultTooLarge", f"the result cannot be kept: {error}", permanent=True)
 
 
 async def bring_all(port: ExecutionPort, folder: Path, owner: int | None = None) -> ItemOutcome | None:
-    """Have everything in a folder kept; None, or what a command that ended well ends with because of one that was not.
+    """Upload every file of a folder; None, or the failure of a successful command with a file that was refused.
 
-    A report without the files that belong to it would be read as if it were whole.
+    A report without all of its files would seem complete.
     """
     refused: ItemOutcome | None = None
     for file in await asyncio.to_thread(found_in, folder, owner):

@@ -1,4 +1,4 @@
-"""What every way of running has in common: a chunk at work, its time limit, and being told to stop."""
+"""The common part of all runners: a running chunk, time limits, and interruptions."""
 
 from collections.abc import Callable
 from concurrent.futures import Future
@@ -25,12 +25,14 @@ from horae.worker.session import WorkerSession
 from horae.worker.settings import WorkerSettings
 from horae.worker.timers import ScheduledCall
 
-_MAKING = RLock()  # contexts: two of one item would number their log lines alike; a finaliser that logs may ask within
-BEATS = 3  # signs of life that the server hears of in the time that they may be away
+# For creating contexts: two contexts of one item would use the same numbers for log lines. Reentrant, since a finaliser
+# that logs may ask for the context meanwhile.
+_MAKING = RLock()
+BEATS = 3  # signs of life sent to the server within one heartbeat timeout
 
 
 class RunnerHost(Protocol):
-    """The loop, as runners know it."""
+    """The loop's interface for runners."""
 
     env: Env
     settings: WorkerSettings
@@ -46,20 +48,20 @@ class RunnerHost(Protocol):
         ...
 
     def over(self, run: "ChunkRun") -> None:
-        """A slot is done with its chunk."""
+        """Take a chunk back from the slot that ran it."""
         ...
 
     def wedged(self, run: "ChunkRun") -> None:
-        """Something will not stop and cannot be killed."""
+        """Note that an execution cannot be stopped or killed."""
         ...
 
     def ask(self, session: WorkerSession, item: Item, ask: ExecutionRequest) -> "Future[Any]":
-        """Put an execution's question to the server."""
+        """Send an execution's request to the server."""
         ...
 
 
 class ChunkRun:
-    """A chunk at work: which of its items were told to stop, and the context of the one that runs."""
+    """A running chunk: its items that must stop, and the context of its running item."""
 
     __slots__ = (
         "_context",
@@ -81,36 +83,36 @@ class ChunkRun:
         self.session = session
         self.chunk = chunk
         self.plan = plan
-        self.told: dict[StartedItem, str] = {}  # why items must stop
+        self.told: dict[StartedItem, str] = {}  # the kinds of interruption, by item
         self.is_over = False
-        self.watch: ScheduledCall | None = None  # on the present item's time
+        self.watch: ScheduledCall | None = None  # of the present item's time limit
         self.grip: Any = None  # the task that works through the chunk
-        self.held: tuple[StartedItem, Any] | None = None  # what the present item is run by
-        self.heard: tuple[StartedItem, float] | None = None  # when an item last told of itself
+        self.held: tuple[StartedItem, Any] | None = None  # the present item and its process or command
+        self.heard: tuple[StartedItem, float] | None = None  # an item and its last sign of life
         self._context: Context | None = None
         self._context_of: StartedItem | None = None
 
     def settle(self, begun: StartedItem, now: float, outcome: bytes | ItemOutcome) -> None:
-        """End an item with what became of it, as seen by whoever told it to stop."""
+        """End an item with its outcome, changed by an interruption of it."""
         kind = self.told.pop(begun, None)
         self.chunk.end(begun, now, outcome if kind is None else stopped(kind, outcome, once=self.plan.once))
 
     def tell(self, begun: StartedItem, kind: str) -> bool:
-        """Note that an item must stop; False when that was known, or it has ended."""
+        """Note that an item must stop; return False if this is known, or it has ended."""
         if begun in self.told or self.chunk.running() is not begun:
             return False
         self.told[begun] = kind
         return True
 
     def hold(self, begun: StartedItem, grip: Any) -> None:
-        """Remember what an item is run by, for whoever must stop it."""
+        """Remember the process or command that runs an item, to stop it."""
         self.held = (begun, grip)
 
     def grip_of(self, begun: StartedItem) -> Any:
         return self.held[1] if self.held is not None and self.held[0] is begun else None
 
     def context_of(self, begun: StartedItem) -> Context:
-        """The context of an item that was begun, made once, whoever of its threads asks first."""
+        """Return the context of a started item, created once for all its threads."""
         if self._context is None or self._context_of is not begun:
             with _MAKING:
                 made = self._make_context(begun)
@@ -126,14 +128,14 @@ class ChunkRun:
         return Context(facts, LocalPort(self, begun), NO_SECRETS if secrets is None else secrets.values)
 
     def trace_of(self, begun: StartedItem) -> TraceHeaders:
-        """The trace that an item's attempt is the current span of; mostly none."""
+        """Return the trace of an item's attempt; mostly none."""
         if self.host.tracing is None and not begun[0].traced:
             return UNTRACED
         context = self.context_of(begun)
         return TraceHeaders(context.trace, context.trace_state)
 
     def logged(self, begun: StartedItem) -> dict[str, str | int]:
-        """What a line of the worker's own log says of an item."""
+        """Return the fields of a line about an item in the worker's own log."""
         told: dict[str, str | int] = {
             "execution": str(begun[0].execution(begun[1])),
             "job": self.plan.spec.name,
@@ -143,12 +145,12 @@ class ChunkRun:
         return told if trace is None else told | {"trace": trace}
 
     def context(self) -> Context | None:
-        """The context of whatever runs in this slot now."""
+        """Return the context of the item that runs in this slot now."""
         begun = self.chunk.running()
         return self._context if begun is None else self.context_of(begun)
 
     def plan_of(self, begun: StartedItem) -> PreparedJob:
-        """The plan with the secrets that an item was given."""
+        """Return the plan with the secrets of an item filled in."""
         secrets = begun[0].secrets
         if secrets is None:
             return self.plan
@@ -158,18 +160,18 @@ class ChunkRun:
         return plan
 
     def hide(self, begun: StartedItem, text: str) -> str:
-        """A text without the secrets that an item was given."""
+        """Mask the secrets of an item in a text."""
         secrets = begun[0].secrets
         return text if secrets is None else secrets.text(text)
 
     def covered(self, begun: StartedItem, fate: ItemOutcome) -> ItemOutcome:
-        """What becomes of an item, without the secrets that it was given."""
+        """Mask the secrets of an item in its outcome."""
         secrets = begun[0].secrets
         covered: ItemOutcome = fate if secrets is None else secrets.outcome(fate)
         return covered
 
     def deadline(self, begun: StartedItem) -> Instant | None:
-        """When an item must have ended."""
+        """Return the time by which an item must end."""
         timeout, within = self.plan.spec.timeout, self.plan.spec.retry.within
         ends = [] if timeout is None else [self.session.instant(begun[2]) + timeout]
         if within is not None:
@@ -177,7 +179,7 @@ class ChunkRun:
         return min(ends, default=None)
 
     def time_left(self, begun: StartedItem, now: float) -> tuple[float, str]:
-        """How many seconds an item has before it is stopped, and by what; its job has at least one timeout."""
+        """Return the seconds until an item is stopped, and the kind of timeout; its job has at least one."""
         spec = self.plan.spec
         ends: list[tuple[float, str]] = []
         if spec.timeout is not None:
@@ -193,7 +195,7 @@ class ChunkRun:
 
 
 class LocalPort:
-    """The way from an execution in this process to its session."""
+    """The connection from an execution in this process to its session."""
 
     def __init__(self, run: ChunkRun, begun: StartedItem) -> None:
         self._run = run
@@ -201,7 +203,7 @@ class LocalPort:
         self._secrets = begun[0].secrets
         self._journal = AttemptLog(run, begun)
         self._progress: tuple[float, str] | None = None
-        self._beat_at = 0.0  # before which no sign of life is sent on
+        self._beat_at = 0.0  # no sign of life is sent before
 
     @property
     def interrupted(self) -> str | None:
@@ -212,7 +214,7 @@ class LocalPort:
         return self._journal
 
     def heartbeat(self) -> None:
-        """A sign of life; the server hears of some of them, so that it knows, too."""
+        """Note a sign of life; some are sent to the server."""
         now = self._run.host.env.clock.monotonic()
         self._run.heard = (self._begun, now)
         allowed = self._run.plan.spec.timeouts.heartbeat
@@ -223,7 +225,7 @@ class LocalPort:
     def progress(self, percent: float, message: str) -> None:
         self._run.heard = (self._begun, self._run.host.env.clock.monotonic())
         posted = self._progress is not None
-        bounded = min(100.0, max(0.0, percent))  # a server refuses others, with all that is told beside it
+        bounded = min(100.0, max(0.0, percent))  # a server refuses other values, with the whole exchange
         self._progress = (bounded, clean(self.hide(message))[:1000])
         if not posted:
             self._run.host.post(self._flush)
@@ -251,14 +253,14 @@ class LocalPort:
 
 
 class BaseRunner:
-    """Works through chunks. Subclasses say how to begin one and how to stop an item."""
+    """Works through chunks. Subclasses define how to run a chunk and how to stop an item."""
 
     def __init__(self, host: RunnerHost) -> None:
         self.host = host
         self.clock = host.env.clock
 
     def launch(self, session: WorkerSession, chunk: Chunk, plan: PreparedJob) -> None:
-        """Begin to work through a chunk; `Host.over` hears when it is done."""
+        """Start to work through a chunk; `RunnerHost.over` is called at its end."""
         run = ChunkRun(self.host, session, chunk, plan)
         chunk.run = run
         self.begin(run)
@@ -266,7 +268,7 @@ class BaseRunner:
             self._watch(run, plan.look_after)
 
     def interrupt(self, run: ChunkRun, begun: StartedItem, kind: str) -> None:
-        """Make an item stop, for the first reason that comes."""
+        """Make an item stop; only the first interruption counts."""
         if run.tell(begun, kind):
             self.stop(run, begun, kind)
 
@@ -277,13 +279,13 @@ class BaseRunner:
         raise NotImplementedError
 
     async def close(self) -> None:
-        """Let go of everything at once."""
+        """Stop everything at once."""
 
     def _watch(self, run: ChunkRun, seconds: float) -> None:
         run.watch = self.host.after(seconds, self._look, run)
 
     def _look(self, run: ChunkRun) -> None:
-        """Stop the running item when its time is up; otherwise come back when it would be."""
+        """Stop the running item when its time is up; otherwise check again when it will be."""
         if run.is_over:
             return
         begun = run.chunk.running()

@@ -1,4 +1,4 @@
-"""A command's checkpoints: lines of HORAE_OUTPUT that its next attempt finds in the file named by HORAE_CHECKPOINT."""
+"""Checkpoints of a command: lines of HORAE_OUTPUT that its next attempt finds in the file named by HORAE_CHECKPOINT."""
 
 import asyncio
 from concurrent.futures import Future
@@ -15,7 +15,7 @@ from horae.worker.code.durable import CHECKPOINT
 
 
 class CommandCheckpoints:
-    """Has the newest one remembered, one after another; what comes meanwhile waits, and only the last of it counts."""
+    """Stores a command's checkpoints, one after another; of those that arrive meanwhile, only the last is stored."""
 
     def __init__(self, port: ExecutionPort) -> None:
         self._port = port
@@ -23,7 +23,7 @@ class CommandCheckpoints:
         self._asked: Future[Any] | None = None
 
     def take(self, state: Any) -> None:
-        """Keep a state for the next attempt; one that is too large is left out, and the log says so."""
+        """Store a state for the next attempt; a state that is too large is left out, with a warning in the log."""
         value = Raw(msgspec.json.encode(state))
         if len(bytes(value)) > MAX_CHECKPOINT:
             said = f"WARNING a checkpoint has {len(bytes(value))} bytes and is not kept: {MAX_CHECKPOINT} are allowed"
@@ -33,7 +33,7 @@ class CommandCheckpoints:
         self._send()
 
     async def finish(self) -> None:
-        """Wait until the last one is kept, or nobody keeps it any more."""
+        """Wait until the last state is stored, or cannot be stored any more."""
         while self._newest is not None or self._asked is not None:
             self._send()
             if self._asked is not None:
@@ -46,7 +46,7 @@ class CommandCheckpoints:
             self._asked, self._newest = self._port.ask(RememberStep(CHECKPOINT, self._newest)), None
 
     def _look(self) -> None:
-        """Forget an ask that was answered; one that was refused was of an execution that runs elsewhere."""
+        """Forget an answered request. A refusal means that the execution runs elsewhere now."""
         if self._asked is None or not self._asked.done():
             return
         error = self._asked.exception()
@@ -58,7 +58,7 @@ class CommandCheckpoints:
 
 
 async def restore(port: ExecutionPort, attempt: int, path: Path) -> None:
-    """Write what an earlier attempt kept; without any there is no file."""
+    """Write the checkpoint of an earlier attempt; without any there is no file."""
     if attempt == 1:
         return
     known = await asyncio.wrap_future(port.ask(RecallSteps()))

@@ -1,19 +1,19 @@
 """Commands: programs in a process group of their own, watched by the worker's guard.
 
-A command's environment is what `PASSED` and `Settings.pass_env` let through of the worker's (and LC_*), the job's own
-`env`, and what follows. PATH begins with the folder of the worker's own programs.
+A command's environment has the worker's variables that `PASSED` and `WorkerSettings.pass_env` name (and LC_*), the
+job's own `env`, and the following variables. PATH begins with the folder of the worker's own programs.
 
     HORAE_EXECUTION_ID  the execution              HORAE_SCHEDULED_AT  when it was due, RFC 3339 UTC
     HORAE_JOB           the job's name             HORAE_PRIORITY      0 (least) to 9 (most urgent)
     HORAE_ATTEMPT       grows with every try       HORAE_PARAMS        the params as JSON; if they are too long for a
     HORAE_TOKEN         the fencing token                              variable, HORAE_PARAMS_FILE names a file instead
-    HORAE_OUTPUT        a file to talk back with   TRACEPARENT         the trace it belongs to, if known
-                                                   TRACESTATE          what vendors say of it, if anything
-    HORAE_ARTIFACTS     a folder: files left there are kept, whatever becomes of the command
+    HORAE_OUTPUT        a file for its messages    TRACEPARENT         its trace, if known
+                                                   TRACESTATE          the vendors' state of the trace, if any
+    HORAE_ARTIFACTS     a folder: files left there are stored, also if the command fails
     HORAE_CHECKPOINT    a file with the last checkpoint of an earlier attempt, if there is one
     HORAE_GUARD         marks its processes for the guard
 
-Its input is empty; its output and errors are its log, line by line. docs/commands.md tells of its limits and its user.
+Its input is empty; its output and errors are its log, line by line. docs/commands.md explains its limits and its user.
 """
 
 import asyncio
@@ -50,24 +50,23 @@ from horae.worker.runners.checkpoints import restore
 from horae.worker.runners.output_file import OutputFile
 from horae.worker.runners.tasks import TaskRunner
 
-# What a command sees of the worker's own environment; `Settings.pass_env` names more.
 UNBOUND = ProcessBounds()
-LOOK = 0.25  # seconds between looks at HORAE_OUTPUT
+LOOK = 0.25  # seconds between reads of HORAE_OUTPUT
 MAX_ENV_VALUE = 96 * 1024  # the kernel allows 128 KiB for one variable
 
 
 class Launch(Struct, frozen=True):
-    """A program as it is started."""
+    """A program with everything needed to start it."""
 
     argv: list[str]
     env: dict[str, str]
     cwd: str | None
     bounds: ProcessBounds
-    frame: dict[str, Any]  # what the guard is told of its bounds and its user
+    frame: dict[str, Any]  # its limits and its user, for the guard
 
 
 class RunningCommand:
-    """A command that runs, and how to stop it."""
+    """A running command that can be stopped."""
 
     def __init__(self, host: RunnerHost, grace: float) -> None:
         self.wrote_too_much = False
@@ -82,13 +81,13 @@ class RunningCommand:
             self._end(child)
 
     def stop(self, kind: str) -> None:
-        """SIGTERM to the group, SIGKILL to everything after the grace; at once when nobody waits for it any more."""
+        """Send SIGTERM to the group, and SIGKILL to everything after the grace time; at once if the item is lost."""
         self._kind = kind
         if self._child is not None:
             self._end(self._child)
 
     def too_much(self) -> None:
-        """It writes without an end."""
+        """Stop the command, because it writes too much."""
         self.wrote_too_much = True
         self.stop("lost")
 
@@ -168,7 +167,7 @@ class CommandRunner(TaskRunner):
         file.finish()
         await file.checkpoints.finish()
         if user is not None:
-            os.chown(folder / "artifacts", 0, 0)  # what is in it now stays
+            os.chown(folder / "artifacts", 0, 0)  # its files cannot be replaced any more
         refused = await bring_all(port, folder / "artifacts", None if user is None else user.uid)
         fate = broken or ended(status, file.result, reporter(err)(), launch.bounds)
         return fate if refused is None or fate.outcome != "success" else refused
@@ -190,9 +189,9 @@ class CommandRunner(TaskRunner):
         outputs: tuple[Output, Output],
         file: OutputFile,
     ) -> tuple[int, ItemOutcome | None]:
-        """Start the program and wait until nothing of it is left, looking at what it tells meanwhile.
+        """Start the program and wait until no process of it is left; read its messages meanwhile.
 
-        Returns its exit status, and its failure if it was over a limit.
+        Return its exit status, and its failure if it exceeded a limit.
         """
         running = RunningCommand(self.host, run.plan.spec.grace / SECOND)
         run.hold(begun, running)
@@ -240,7 +239,7 @@ class CommandRunner(TaskRunner):
         }
         if facts.trace:
             env["TRACEPARENT"] = facts.trace
-            env.pop("TRACESTATE", None)  # of another trace: the worker's own
+            env.pop("TRACESTATE", None)  # it belongs to the worker's own trace
             if facts.trace_state:
                 env["TRACESTATE"] = facts.trace_state
         encoded = msgspec.json.encode(params)
@@ -253,20 +252,20 @@ class CommandRunner(TaskRunner):
 
 
 def with_scripts(path: str) -> str:
-    """A PATH that begins with the worker's own programs: `horae report` is found without activating an environment."""
+    """Return a PATH that begins with the worker's own programs: `horae report` needs no activated environment."""
     scripts = sysconfig.get_path("scripts")
     return path if scripts in path.split(os.pathsep) else os.pathsep.join((scripts, path))
 
 
 def open_to(user: SystemUser, folder: Path) -> None:
-    """Let a user reach what a command is given: its files are the user's, the way to them is open, no more."""
+    """Let a user reach the files of a command: the user owns them, and can only pass the folders above."""
     folder.parent.chmod(0o711)
     folder.chmod(0o711)
     user.own(*(folder / name for name in ("output", "checkpoint", "artifacts", "params.json")))
 
 
 def ended(status: int, result: bytes, last_words: str, bounds: ProcessBounds = UNBOUND) -> ItemOutcome:
-    """What a command's exit status means."""
+    """Return the outcome of a command by its exit status."""
     if limit := bounds.limit_of(status):
         return bounds.broken(limit, exit_code=128 - status)
     last_words += bounds.hint(last_words)
@@ -282,10 +281,10 @@ def ended(status: int, result: bytes, last_words: str, bounds: ProcessBounds = U
 
 
 def not_started(program: str, cwd: str | None, error: SpawnFailed, path: str) -> ItemOutcome:
-    """Why a command could not be started, and what to do about it.
+    """Return the failure of a command that could not be started, with a remedy.
 
-    What is missing on this machine is the platform's fault: another worker may have it, and one without it must not end
-    for good all that it is given.
+    A program that this machine lacks is the platform's fault: another worker may have it, and a worker without it must
+    not fail all its executions for good.
     """
     if error.step == "user":
         return failed("CannotRunAs", f"the system does not let it run as another user: {error}.", permanent=True)

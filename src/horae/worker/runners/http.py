@@ -1,4 +1,4 @@
-"""HTTP requests as jobs: a status outside what is expected is a failure."""
+"""HTTP requests as jobs: an unexpected status is a failure."""
 
 import asyncio
 from typing import TYPE_CHECKING, Any
@@ -25,11 +25,11 @@ from horae.worker.secrets import HeldSecrets
 if TYPE_CHECKING:
     from horae.outbound.fetch import Outbound, OutboundAnswer
 
-LATER = 60.0  # seconds after its own timeout has stopped a job
+LATER = 60.0  # seconds after the job's own timeout
 
 
 class RenderedRequest(Struct, frozen=True):
-    """A request, filled in."""
+    """A request with its templates filled in."""
 
     method: str
     url: str
@@ -38,7 +38,7 @@ class RenderedRequest(Struct, frozen=True):
 
 
 class HttpRunner(TaskRunner):
-    """One request per item, to addresses that may be called. Redirects are answers unless the job has them followed."""
+    """Sends one request per item, to allowed addresses. Redirects are answers unless the job follows them."""
 
     def __init__(self, host: RunnerHost) -> None:
         super().__init__(host)
@@ -68,7 +68,7 @@ class HttpRunner(TaskRunner):
 
     @property
     def _outbound(self) -> "Outbound":
-        """Made when first used: importing httpx2 and reading certificates take a while."""
+        """Return the client, created at its first use: importing httpx2 and reading certificates take a while."""
         if self._made is None:
             from horae.outbound.fetch import Outbound
 
@@ -115,7 +115,10 @@ class HttpRunner(TaskRunner):
 def judged(
     task: HttpTask, request: RenderedRequest, response: "OutboundAnswer", secrets: HeldSecrets | None
 ) -> bytes | ItemOutcome:
-    """What an answer means for the job that asked. What is cut of it is covered before: half a secret is not known."""
+    """Return the outcome of a request by its answer.
+
+    Secrets are masked before the body is cut: half a secret would not be recognised.
+    """
     if secrets is not None and not response.is_whole:
         response = replace(response, body=secrets.cut(response.body))
     if is_expected(response.status, task.expect):
@@ -133,12 +136,12 @@ def judged(
 
 
 def is_expected(status: int, expect: tuple[str, ...]) -> bool:
-    """Whether a status is named, or its class is ("2xx")."""
+    """Return whether a status, or its class ("2xx"), is listed."""
     return any(wanted in (str(status), f"{status // 100}xx") for wanted in map(str.lower, expect))
 
 
 def kept(status: int, type: str, body: bytes, is_whole: bool) -> bytes:
-    """A response as a result: JSON as it is, anything else with its status."""
+    """Return a response as a result: JSON unchanged, any other body with its status."""
     if is_whole and "json" in type:
         try:
             return msgspec.json.encode(msgspec.json.decode(body))
@@ -149,7 +152,7 @@ def kept(status: int, type: str, body: bytes, is_whole: bool) -> bytes:
 
 
 def checked_url(url: str) -> str:
-    """A URL that may be called, or a BadParams that says why not."""
+    """Return a URL that may be requested. Raises BadParams with the reason otherwise."""
     try:
         at = urlsplit(url)
         is_fine = at.scheme in ("http", "https") and bool(at.hostname) and at.port != 0
@@ -167,6 +170,6 @@ def _header(name: str, value: str) -> str:
 
 
 def shown(url: str) -> str:
-    """A URL without what may be secret in it."""
+    """Return a URL without parts that may be secret."""
     at = urlsplit(url)
     return f"{at.scheme}://{at.netloc.rpartition('@')[2]}{at.path}"

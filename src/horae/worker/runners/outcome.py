@@ -1,4 +1,4 @@
-"""From what a function returned or raised to what is reported."""
+"""Conversion of a function's return value or exception to the reported outcome."""
 
 from typing import Any
 
@@ -13,7 +13,7 @@ encode = msgspec.json.Encoder().encode
 
 
 def encoded(value: Any) -> bytes | ItemOutcome:
-    """A return value as JSON, or why it cannot be."""
+    """Return a value as JSON, or the failure to encode it."""
     if value is None:
         return b"null"
     try:
@@ -24,6 +24,6 @@ def encoded(value: Any) -> bytes | ItemOutcome:
 
 
 def raised(plan: PreparedJob, begun: StartedItem, error: BaseException) -> ItemOutcome:
-    """What an exception of a job's function means."""
+    """Return the outcome of an exception in a job's function."""
     retry = plan.entry.retry_function if plan.entry is not None else None
     return fate_of(error, retry, begun[0].grant.failures + 1)

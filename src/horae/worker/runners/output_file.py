@@ -1,4 +1,4 @@
-"""HORAE_OUTPUT: the file through which a command talks back, one JSON object per line.
+"""HORAE_OUTPUT: the file for messages of a command to its worker, one JSON object per line.
 
 {"progress": 50, "message": "half"}     {"heartbeat": true}     {"checkpoint": {...}}     {"result": {...}}
 """
@@ -13,13 +13,13 @@ from horae.worker.code.asks import ExecutionPort
 from horae.worker.runners.checkpoints import CommandCheckpoints
 
 READ = 1024 * 1024
-MAX_FILE = 32 * 1024 * 1024  # bytes that are read of it
+MAX_FILE = 32 * 1024 * 1024  # bytes that are read
 MAX_LINE = 2 * 1024 * 1024
 _object = msgspec.json.Decoder(dict[str, Any])
 
 
 class OutputFile:
-    """Reads what a command appends. The last result counts; a line that cannot be read becomes a warning."""
+    """The reader of a command's messages. The last result counts; an unreadable line becomes a warning."""
 
     def __init__(self, path: Path, port: ExecutionPort) -> None:
         self.path = path
@@ -31,7 +31,7 @@ class OutputFile:
         path.touch(0o600)
 
     def look(self) -> None:
-        """Take in whole lines that were added."""
+        """Read the whole lines that were added."""
         try:
             if os.stat(self.path).st_size <= self._offset or self._offset > MAX_FILE:
                 return
@@ -39,7 +39,7 @@ class OutputFile:
                 file.seek(self._offset)
                 data = file.read(READ)
         except OSError:
-            return  # the command removed it; it may come back
+            return  # the command removed it; it may reappear
         self._offset += len(data)
         lines = (self._partial + data).split(b"\n")
         self._partial = lines.pop()[: MAX_LINE + 1]
@@ -49,7 +49,7 @@ class OutputFile:
             self._port.log("log", f"WARNING the rest of HORAE_OUTPUT is not read: {MAX_FILE} bytes are enough")
 
     def finish(self) -> None:
-        """Take in all that is left, the last line too if it lacks its end."""
+        """Read the rest, including an unfinished last line."""
         before = -1
         while before != self._offset:
             before = self._offset

@@ -1,6 +1,6 @@
-"""Functions in child processes: a crash, a leak or a blocked interpreter takes down one execution, not the worker.
+"""Functions in child processes: a crash, a leak or a blocked interpreter affects one execution, not the worker.
 
-Children are started when needed, used again, and ended when they have been idle for a while.
+Children are started when needed, reused, and ended after some idle time.
 """
 
 import asyncio
@@ -42,18 +42,18 @@ from horae.worker.processes.spawner import ChildProcess, GuardDied, SpawnFailed
 from horae.worker.runners.base import ChunkRun, LocalPort, RunnerHost
 from horae.worker.runners.tasks import TaskRunner
 
-IDLE = 60.0  # seconds after which a child that has nothing to do is ended
+IDLE = 60.0  # seconds after which an idle child is ended
 START = 30.0  # seconds that a child may take to start
 PROGRAM = (sys.executable, "-m", "horae.worker.processes.child")
 
 
 class FunctionProcess:
-    """A child process with its line to it. `is_alive` until it is known to be gone."""
+    """A child process with its connection. `is_alive` is true until its end is noticed."""
 
     def __init__(self, host: RunnerHost, run: ChunkRun) -> None:
         self._host = host
         limits = run.plan.limits
-        self.is_limited = limits != FREE  # by its job: then it serves one execution only
+        self.is_limited = limits != FREE  # the job has limits: the process serves one execution only
         self.bounds = ProcessBounds(limits, limits.over(kept_to(host.settings.limits)))
         self._outputs = [Output(host, run.session, stream) for stream in ("stdout", "stderr")]
         self._process: ChildProcess | None = None
@@ -64,10 +64,10 @@ class FunctionProcess:
         self._sock: socket.socket | None = None
         self._writer: asyncio.StreamWriter | None = None
         self.is_alive = False
-        self.orders = 0  # so far; tells a later use from an earlier one
+        self.orders = 0  # count of orders; distinguishes uses of this process
 
     async def start(self) -> None:
-        """Start it and wait until it takes orders. Raises when it cannot be."""
+        """Start the process and wait until it takes orders. Raises if it cannot start."""
         self._sock, its = socket.socketpair()
         self._sock.setblocking(False)
         opened, hidden = divide(os.environ)
@@ -90,7 +90,7 @@ class FunctionProcess:
             self._writer.write(framed(message))
 
     async def receive(self) -> Up | None:
-        """The next message, or None when the child is gone."""
+        """Return the next message, or None when the child is gone."""
         try:
             size = HEADER.unpack(await self._reader.readexactly(HEADER.size))[0]
             message: Up = decode_up(await self._reader.readexactly(size))
@@ -100,12 +100,12 @@ class FunctionProcess:
             return None
 
     def serve(self, run: ChunkRun, port: LocalPort | None) -> None:
-        """From now on what it prints belongs to this execution, or to nobody."""
+        """Send printed text to this execution's log from now on; without a port, drop it."""
         for output in self._outputs:
             output.belongs_to(run.session, port.journal if port is not None else None)
 
     def stop(self, kind: str, grace: float) -> None:
-        """Ask it to stop, then make it."""
+        """Ask the function to stop, and kill the process after the grace time."""
         self.send(StopFrame(kind))
         if self._process is not None:
             self._process.terminate()
@@ -113,11 +113,11 @@ class FunctionProcess:
 
     @property
     def is_fit(self) -> bool:
-        """Whether it can take an order: what was idle may have been ended from outside."""
+        """Return whether the process can take an order: an idle process may have been ended from outside."""
         return self.is_alive and self._process is not None and not self._process.exited.done()
 
     def broken(self, status: int | None) -> ItemOutcome | None:
-        """Its failure, if it was ended for being over a limit."""
+        """Return the failure of a process that was ended for exceeding a limit, if it was."""
         if self._process is not None and self._process.hit is not None:
             return self.bounds.broken(*self._process.hit)
         limit = "output" if self._wrote_too_much else self.bounds.limit_of(status or 0)
@@ -129,7 +129,7 @@ class FunctionProcess:
             self._process.kill()
 
     async def bury(self) -> int | None:
-        """End it and everything it has started; its exit status, if the guard could tell."""
+        """Kill the process and everything it has started; return its exit status, if the guard knows it."""
         status = None
         if self._process is not None:
             self._process.kill()
@@ -150,7 +150,7 @@ class FunctionProcess:
 
 
 class ProcessRunner(TaskRunner):
-    """One child per busy slot."""
+    """Runs one child process per busy slot."""
 
     is_always_ready: ClassVar[bool] = False
 
@@ -166,7 +166,7 @@ class ProcessRunner(TaskRunner):
             kid.stop(kind, run.plan.spec.grace / SECOND)
 
     async def ready(self, run: ChunkRun) -> bool:
-        """Have a child before an item's time begins to count; without one the item says why."""
+        """Have a child before an item's time starts to count; without a child, the item fails later."""
         kid = self._reserved.get(run)
         if (kid is None or not kid.is_alive) and run.chunk.left:
             spare = self._take() if run.plan.limits == FREE else None
@@ -210,7 +210,7 @@ class ProcessRunner(TaskRunner):
             outcome = await self._listen(kid, run, begun, port)
         finally:
             if outcome is None or begun in run.told or not kid.is_alive or kid.is_limited:
-                self._reserved.pop(run)  # one that was told to stop may be in any state
+                self._reserved.pop(run)  # an interrupted process may be in any state
                 self._bury(kid)
             else:
                 kid.serve(run, None)
@@ -226,7 +226,7 @@ class ProcessRunner(TaskRunner):
     async def _listen(
         self, kid: FunctionProcess, run: ChunkRun, begun: StartedItem, port: LocalPort
     ) -> bytes | ItemOutcome:
-        """Take in what the child says until it is done or gone."""
+        """Handle messages of the child until it is done or gone."""
         while (message := await kid.receive()) is not None:
             if isinstance(message, EndFrame):
                 return message.fate if message.fate is not None else message.result
@@ -244,9 +244,9 @@ class ProcessRunner(TaskRunner):
         return kid.broken(status) or died(status)
 
     async def _catch_up(self, run: ChunkRun, port: LocalPort) -> None:
-        """Hear no more from a child while servers do not keep up with the lines of this worker: it has to wait.
+        """Stop reading from a child while servers do not keep up with this worker's log lines: the child has to wait.
 
-        It lives meanwhile, though it cannot say so.
+        It counts as alive meanwhile, since its signs of life are not read.
         """
         while run.session.outbox.logs.bytes > BACKLOG and run.session.fence > self.clock.monotonic():
             await self.clock.sleep(PAUSE)
@@ -281,12 +281,12 @@ def _answering(host: RunnerHost, kid: FunctionProcess, id: int) -> Callable[[Any
 
 
 def kept_to(limits: ResourceLimits) -> ResourceLimits:
-    """Of a worker's limits, those that a process keeps to which serves one execution after another."""
+    """Return the limits of a worker that also suit a process that serves several executions."""
     return ResourceLimits(memory=limits.memory, processes=limits.processes)
 
 
 def died(status: int | None) -> ItemOutcome:
-    """What the death of a child in the middle of an order means."""
+    """Return the failure of an execution whose child process died."""
     if status is None:
         how = "it is gone"
     elif status < 0:

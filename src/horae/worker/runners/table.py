@@ -1,4 +1,4 @@
-"""Which runner serves which kind of plan."""
+"""The runner for each kind of plan."""
 
 from horae.worker.code.failure import failed
 from horae.worker.runners.base import BaseRunner, ChunkRun, RunnerHost
@@ -20,7 +20,7 @@ class FailingRunner(BaseRunner):
 
 
 def runners_for(host: RunnerHost) -> dict[str, BaseRunner]:
-    """A worker's runners, by kind of plan."""
+    """Return a worker's runners, by kind of plan."""
     return {
         "thread": ThreadRunner(host),
         "async": TaskRunner(host),

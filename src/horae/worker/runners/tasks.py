@@ -1,4 +1,4 @@
-"""Async functions as tasks on the loop: one slot per execution, or several short ones after another."""
+"""Async functions as tasks on the loop: one slot per execution, or per several short executions in sequence."""
 
 import asyncio
 from contextlib import nullcontext
@@ -22,7 +22,7 @@ log = structlog.get_logger("horae.worker")
 
 
 class TaskRunner(BaseRunner):
-    """A task per chunk; stopping an execution cancels what it awaits."""
+    """A task per chunk; stopping an execution cancels its present `await`."""
 
     is_always_ready: ClassVar[bool] = True
 
@@ -46,11 +46,11 @@ class TaskRunner(BaseRunner):
             await asyncio.wait(self._tasks, timeout=CLOSING)
 
     async def ready(self, run: ChunkRun) -> bool:
-        """Get whatever must be there before the next item is begun; asked only if it is not always there."""
+        """Prepare for the next item; not called if the runner is always ready."""
         return True
 
     def done(self, run: ChunkRun) -> None:
-        """Let go of what `ready` has got."""
+        """Release the resources that `ready` has reserved."""
 
     async def one(self, run: ChunkRun, begun: StartedItem) -> bytes | ItemOutcome:
         """Run one item to its end. An exception that escapes is this worker's fault, not the job's."""
@@ -70,7 +70,7 @@ class TaskRunner(BaseRunner):
             return raised(plan, begun, error)
 
     def _give_up_on(self, run: ChunkRun, begun: StartedItem, kind: str) -> None:
-        """The function swallowed its cancellation: it is reported, and keeps its slot until it ends."""
+        """Report an item whose function swallowed its cancellation; it keeps its slot until it ends."""
         fate = stopped(kind, RELEASED, once=run.plan.once)
         if isinstance(fate, ItemOutcome) and run.session.decide(run.chunk, begun, fate):
             self.host.wedged(run)
@@ -91,7 +91,7 @@ class TaskRunner(BaseRunner):
                         outcome = await asyncio.to_thread(run.covered, begun, outcome)
                     outcome = await bring_result(run.context_of(begun)._port, outcome)
                 if begun in told:
-                    run.grip.uncancel()  # what was cancelled is this item, not the task
+                    run.grip.uncancel()  # the item was cancelled, not the task
                 run.settle(begun, monotonic(), outcome)
         finally:
             self.done(run)
@@ -108,5 +108,5 @@ class TaskRunner(BaseRunner):
 
 
 def _is_ours(error: BaseException, run: ChunkRun, begun: StartedItem) -> bool:
-    """Whether it is the task that was cancelled, because the worker leaves, and not the item."""
+    """Return whether the task was cancelled, because the worker leaves, and not the item."""
     return isinstance(error, asyncio.CancelledError) and begun not in run.told and bool(run.grip.cancelling())

@@ -1,4 +1,4 @@
-"""Sync functions in threads: a chunk of short ones is one hop to a thread and back."""
+"""Sync functions in threads: a chunk of short executions costs one switch to a thread and back."""
 
 from queue import SimpleQueue
 from threading import Thread
@@ -14,7 +14,7 @@ from horae.worker.runners.outcome import encoded, raised
 
 
 class ThreadRunner(BaseRunner):
-    """As many threads as were ever needed at once, which cannot outlive the process and cannot be stopped."""
+    """Threads, as many as were ever needed at once. They cannot outlive the process and cannot be stopped."""
 
     def __init__(self, host: RunnerHost) -> None:
         super().__init__(host)
@@ -30,7 +30,7 @@ class ThreadRunner(BaseRunner):
         self._queue.put(run)
 
     def stop(self, run: ChunkRun, begun: StartedItem, kind: str) -> None:
-        """The function sees `ctx.cancelled`; a timeout and a leaving worker do not wait until it looks."""
+        """Let the function see `ctx.cancelled`. A timeout and a leaving worker do not wait for it."""
         if kind != "drain" and kind not in TIMED_OUT:
             return
         fate = stopped(kind, RELEASED, once=run.plan.once)
@@ -51,7 +51,7 @@ class ThreadRunner(BaseRunner):
             CURRENT.set(run.context)
             self._work(run)
             self.host.post(self._finish, run)
-            del run  # an idle thread holds on to nothing
+            del run  # an idle thread holds no references
 
     def _finish(self, run: ChunkRun) -> None:
         self._busy -= 1
