@@ -13,7 +13,7 @@ from horae.env import Env
 from horae.model.fleet.protocol import Answer, Exchange, Register, Registered
 from horae.worker.http_transport import HttpTransport
 from horae.worker.settings import WorkerSettings
-from horae.worker.worker import WorkerProcess
+from horae.worker.worker import WorkerRuntime
 
 AT_ONCE = 50  # workers that register at the same time
 
@@ -77,7 +77,7 @@ class Fleet:
         line = Line([*self._urls[turn:], *self._urls[:turn]], self._key, self._env.rng)
         settings = WorkerSettings(name=f"bench-{number}", concurrency=1, kinds=(), replace=False)
         self._lines.append(line)
-        self._tasks.append(asyncio.create_task(WorkerProcess(self._env, settings, line, app).run()))
+        self._tasks.append(asyncio.create_task(WorkerRuntime(self._env, settings, line, app).run()))
 
     @property
     def lost(self) -> int:

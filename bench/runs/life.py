@@ -62,7 +62,7 @@ class Host:
     def post(self, call: Callable[..., object], *args: Any) -> None:
         self._loop.call_soon_threadsafe(call, *args)
 
-    def over(self, run: ChunkRun) -> None:
+    def release_slot(self, run: ChunkRun) -> None:
         run.is_over = True
         run.session.finish(run.chunk)
         self.idle.set()
@@ -150,9 +150,9 @@ class Life:
         assert isinstance(host, Host)
         with self._timed("worker: call"):
             while chunk := self._session.take():
-                chunk.pile.plan = chunk.pile.plan or plan_for(chunk.pile, app)
+                chunk.backlog.plan = chunk.backlog.plan or plan_for(chunk.backlog, app)
                 host.idle.clear()
-                self._runner.launch(self._session, chunk, chunk.pile.plan)
+                self._runner.launch(self._session, chunk, chunk.backlog.plan)
                 await host.idle.wait()
 
     async def _heartbeat(self) -> None:

@@ -13,7 +13,7 @@ from horae.server.app import Application
 from horae.server.run import serve
 from horae.worker.inside import GatewayTransport
 from horae.worker.settings import WorkerSettings
-from horae.worker.worker import WorkerProcess
+from horae.worker.worker import WorkerRuntime
 
 KEY = "k" * 40
 
@@ -39,7 +39,7 @@ async def working(node: ServerNode):
     app = jobs_of()
     for document in app.definitions():
         await node.definitions.jobs.put(1, document)
-    worker = WorkerProcess(node.env, WorkerSettings(name="w"), GatewayTransport(node), app)
+    worker = WorkerRuntime(node.env, WorkerSettings(name="w"), GatewayTransport(node), app)
     running = asyncio.ensure_future(worker.run())
     yield
     worker.abort()

@@ -15,7 +15,7 @@ from horae.server.app import Application
 from horae.worker.code import durable
 from horae.worker.inside import GatewayTransport
 from horae.worker.settings import WorkerSettings
-from horae.worker.worker import WorkerProcess
+from horae.worker.worker import WorkerRuntime
 from tests.waiting import eventually
 
 KEY = "k" * 40
@@ -79,8 +79,8 @@ async def served(url: str) -> AsyncIterator[tuple[ServerNode, Client]]:
 
 
 @asynccontextmanager
-async def working(node: ServerNode, transport) -> AsyncIterator[WorkerProcess]:
-    worker = WorkerProcess(node.env, WorkerSettings(name="w"), transport, app)
+async def working(node: ServerNode, transport) -> AsyncIterator[WorkerRuntime]:
+    worker = WorkerRuntime(node.env, WorkerSettings(name="w"), transport, app)
     runs = asyncio.ensure_future(worker.run())
     await eventually(lambda: worker.session is not None)
     try:

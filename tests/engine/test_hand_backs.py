@@ -41,7 +41,7 @@ class Hand:
     @property
     def ready(self):
         """How many executions it holds that have not begun."""
-        return sum(len(pile) for pile in self.session.stock.piles.values())
+        return sum(len(backlog) for backlog in self.session.stock.backlogs.values())
 
     def turn(self):
         now = self.node.env.clock.monotonic()

@@ -23,7 +23,7 @@ from horae.server.app import Application
 from horae.testing import Inline
 from horae.worker.inside import GatewayTransport
 from horae.worker.settings import WorkerSettings
-from horae.worker.worker import WorkerProcess
+from horae.worker.worker import WorkerRuntime
 from tests.waiting import eventually
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
@@ -48,7 +48,7 @@ async def running(app: App) -> AsyncIterator[Client]:
     client = Client(key=KEY, transport=EmbeddedTransport(Application(node)))
     for document in app.definitions():
         await client.jobs.apply(document)
-    worker = WorkerProcess(node.env, WorkerSettings(name="w"), GatewayTransport(node), app)
+    worker = WorkerRuntime(node.env, WorkerSettings(name="w"), GatewayTransport(node), app)
     working = asyncio.ensure_future(worker.run())
     try:
         yield client

@@ -30,7 +30,7 @@ from horae.store.script import Statement
 from horae.store.tenancy import namespaces
 from horae.worker.inside import GatewayTransport
 from horae.worker.settings import WorkerSettings
-from horae.worker.worker import WorkerProcess
+from horae.worker.worker import WorkerRuntime
 from tests.security import leaks
 from tests.security.leaks import CANARY, found_in
 from tests.waiting import eventually
@@ -60,7 +60,7 @@ async def installed(url: str, tmp_path: Any, keys: str = OLD) -> AsyncIterator[t
 async def working(node: ServerNode, **settings: Any) -> AsyncIterator[None]:
     """A worker beside the node, with jobs that leak."""
     allowed = Allowed.read(["127.0.0.1"])
-    worker = WorkerProcess(
+    worker = WorkerRuntime(
         node.env, WorkerSettings(name="w", outbound=allowed, **settings), GatewayTransport(node), leaks.app
     )
     running = asyncio.ensure_future(worker.run())

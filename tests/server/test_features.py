@@ -28,7 +28,7 @@ from horae.store.driver import one
 from horae.store.script import Statement
 from horae.worker.inside import GatewayTransport
 from horae.worker.settings import WorkerSettings
-from horae.worker.worker import WorkerProcess
+from horae.worker.worker import WorkerRuntime
 from tests.waiting import eventually
 
 KEY = "a-preset-key-of-features-" + "0" * 32
@@ -60,7 +60,7 @@ async def running(store: str, folder: Path, *features: str) -> AsyncIterator[Run
     node = await ServerNode.open(system_env(), store, settings)
     await node.tenancy.keys.ensure_admin_key(KEY)
     serving = await serve(node, "127.0.0.1", 0)
-    worker = WorkerProcess(node.env, WorkerSettings(name="beside"), GatewayTransport(node), NoFunctions())
+    worker = WorkerRuntime(node.env, WorkerSettings(name="beside"), GatewayTransport(node), NoFunctions())
     working = asyncio.ensure_future(worker.run())
     try:
         headers = {"authorization": f"Bearer {KEY}"}

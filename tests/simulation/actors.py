@@ -138,10 +138,10 @@ class Worker(Actor):
     async def _run(self, session: WorkerSession, chunk: Chunk) -> None:
         """Run a chunk item after item; what was decided meanwhile is left alone."""
         while (begun := chunk.begin(self.world.clock.monotonic())) is not None:
-            lot, index, _ = begun
-            execution, attempt = execution_id(lot.grant.parcel, index), lot.grant.attempt
-            assert chunk.pile.spec is not None
-            params = {**chunk.pile.spec.params, **msgspec.json.decode(lot.item(index))}
+            held_slice, index, _ = begun
+            execution, attempt = execution_id(held_slice.grant.parcel, index), held_slice.grant.attempt
+            assert chunk.backlog.spec is not None
+            params = {**chunk.backlog.spec.params, **msgspec.json.decode(held_slice.item(index))}
             began_at = self.world.clock.now()
             self.observer.begun.append(Begin(execution, attempt, session.id, began_at))
             await self.world.clock.sleep(params["ms"] / 1000)
@@ -149,7 +149,7 @@ class Worker(Actor):
             stopped = await Course(self, session, begun, began_at).run(steps) if steps else None
             await self._thaw()
             self.observer.ended[execution, attempt] = self.world.clock.now()
-            chunk.end(begun, self.world.clock.monotonic(), stopped or _fate(params, lot.grant.failures, attempt))
+            chunk.end(begun, self.world.clock.monotonic(), stopped or _fate(params, held_slice.grant.failures, attempt))
         session.finish(chunk)
 
     async def ask(self, session: WorkerSession, act: Callable[[ServerNode], Awaitable[T]]) -> T:

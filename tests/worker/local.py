@@ -32,7 +32,7 @@ from horae.model.fleet.protocol import (
 from horae.model.fleet.submit import ChildSubmit
 from horae.worker.code.asks import ArtifactReceipt, ChildReceipt, UploadArtifact
 from horae.worker.settings import WorkerSettings
-from horae.worker.worker import WorkerProcess
+from horae.worker.worker import WorkerRuntime
 from tests.waiting import eventually
 from tests.worker.gateway import Gateway
 
@@ -120,7 +120,7 @@ class LocalTransport:
             steps[body.step] = Raw(msgspec.json.encode({"payload": self.signals[body.signal].pop(0)}))
         return Awaited(result=steps.get(body.step, ABSENT))
 
-    async def bring(
+    async def upload_artifact(
         self, session: UUID, parcel: UUID, item: int, attempt: int, file: UploadArtifact
     ) -> ArtifactReceipt:
         self._reach()
@@ -151,7 +151,7 @@ class Shop:
     def __init__(self, jobs: Any, settings: WorkerSettings, env: Env, timeout: float, heartbeat: float) -> None:
         self.gateway = Gateway(env, timeout=timeout, heartbeat=heartbeat)
         self.transport = LocalTransport(self.gateway)
-        self.worker = WorkerProcess(env, settings, self.transport, jobs)
+        self.worker = WorkerRuntime(env, settings, self.transport, jobs)
         self.end: asyncio.Task[str] | None = None
 
     def submit(self, task: Any, *items: Any, **how: Any) -> UUID:

@@ -9,7 +9,7 @@ import pytest
 
 from horae.errors import NotFound, TooLarge
 from horae.model.definitions.tasks import CommandTask, PythonTask
-from horae.worker.code.artifacts import found_in, pieces_of
+from horae.worker.code.artifacts import files_in, read_pieces
 from horae.worker.code.asks import ArtifactReceipt, UploadArtifact
 from horae.worker.http_transport import HttpTransport
 from tests.worker import functions
@@ -23,14 +23,14 @@ ID = UUID("0198c5a0-0000-7000-8000-000000000000")
 async def test_what_was_put_in_a_files_place_is_not_read(tmp_path: Path):
     path = tmp_path / "a.txt"
     path.write_text("own")
-    (own,), (others,) = found_in(tmp_path, os.getuid()), found_in(tmp_path, os.getuid() + 1)
-    assert [piece async for piece in pieces_of(own)] == [b"own"]
+    (own,), (others,) = files_in(tmp_path, os.getuid()), files_in(tmp_path, os.getuid() + 1)
+    assert [piece async for piece in read_pieces(own)] == [b"own"]
     with pytest.raises(PermissionError, match="not a plain file of the user"):
-        await anext(pieces_of(others))
+        await anext(read_pieces(others))
     path.unlink()
     os.mkfifo(path)  # which would be waited at for ever
     with pytest.raises(PermissionError):
-        await anext(pieces_of(own))
+        await anext(read_pieces(own))
 
 
 @pytest.mark.parametrize(
@@ -81,16 +81,16 @@ async def test_a_file_travels_in_pieces_and_a_refusal_comes_through(tmp_path: Pa
     async with web(answer) as site:
         transport = HttpTransport([site.url], "k", rng=Random(1))
         file = UploadArtifact("a b", str(path), "x/y")
-        assert await transport.bring(ID, ID, 3, 1, file) == ArtifactReceipt(
+        assert await transport.upload_artifact(ID, ID, 3, 1, file) == ArtifactReceipt(
             name="a b", url="/u", size=len(content), type="x/y", sha256="s"
         )
         asked = site.asked[0]
         assert asked.path == f"/api/v1/sessions/{ID}/artifacts/a%20b?parcel={ID}&item=3&attempt=1"
         assert (asked.method, asked.body, asked.headers["content-type"]) == ("PUT", content, "x/y")
         with pytest.raises(TooLarge):
-            await transport.bring(ID, ID, 3, 1, file)
+            await transport.upload_artifact(ID, ID, 3, 1, file)
         with pytest.raises(NotFound):
-            await transport.bring(ID, ID, 3, 1, file)
+            await transport.upload_artifact(ID, ID, 3, 1, file)
         await transport.close()
 
 

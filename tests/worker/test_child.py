@@ -42,7 +42,7 @@ def test_a_function_does_not_begin_after_a_stop_that_came_while_its_module_was_l
 
         def find(*_: str) -> Entry:
             if way == "message":
-                kid._hear(StopFrame("timeout"))
+                kid._handle(StopFrame("timeout"))
             else:
                 kid._on_term()
             return entry

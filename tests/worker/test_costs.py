@@ -72,7 +72,7 @@ class Worker:
     def idle(self) -> tuple[int, dict[str, int]]:
         slots, room = SLOTS, dict(RESOURCES)
         for chunk in self.chunks:
-            slots, room = slots - chunk.pile.cost.slots, chunk.pile.cost.left_of(room, 1)
+            slots, room = slots - chunk.backlog.cost.slots, chunk.backlog.cost.left_of(room, 1)
         return slots, room
 
 
@@ -115,7 +115,7 @@ def test_what_waits_for_room_on_the_worker_is_not_passed_by_others():
     worker.end(held[0])
     worker.begin()
 
-    assert [chunk.pile.spec.name for chunk in worker.chunks] == ["plain", "plain", "wide"]
+    assert [chunk.backlog.spec.name for chunk in worker.chunks] == ["plain", "plain", "wide"]
 
 
 def test_what_is_placed_with_care_is_not_fetched_ahead():
@@ -123,13 +123,13 @@ def test_what_is_placed_with_care_is_not_fetched_ahead():
     pace.note(UUID(int=2), 10, 0.0001)
     session = Worker().session
 
-    assert all(not _pile(session, spec).may_fetch_ahead for spec in (JOBS[UUID(int=2)], JOBS[UUID(int=3)]))
-    assert not _pile(session, msgspec.structs.replace(JOBS[UUID(int=1)], spread=True)).may_fetch_ahead
-    assert _pile(session, JOBS[UUID(int=1)]).may_fetch_ahead
+    assert all(not _backlog_of(session, spec).may_fetch_ahead for spec in (JOBS[UUID(int=2)], JOBS[UUID(int=3)]))
+    assert not _backlog_of(session, msgspec.structs.replace(JOBS[UUID(int=1)], spread=True)).may_fetch_ahead
+    assert _backlog_of(session, JOBS[UUID(int=1)]).may_fetch_ahead
     assert JOBS[UUID(int=4)].cost == Cost(2, (("gpu", 1), ("memory", 2)))
 
 
-def _pile(session, spec):
+def _backlog_of(session, spec):
     from horae.worker.holding import JobBacklog
 
     return JobBacklog(UUID(int=1), 1, spec)

@@ -13,7 +13,7 @@ from horae.server.app import Application
 from horae.testing import Crash, Inline
 from horae.worker.inside import GatewayTransport
 from horae.worker.settings import WorkerSettings
-from horae.worker.worker import WorkerProcess
+from horae.worker.worker import WorkerRuntime
 
 KEY = "k" * 40
 MINUTE, HOUR = 60, 3600
@@ -143,7 +143,7 @@ async def really(app: App) -> Any:
     await node.tenancy.keys.ensure_admin_key(KEY)
     client = Client(key=KEY, transport=EmbeddedTransport(Application(node)))
     await client.jobs.apply(app.definitions()[0])
-    worker = WorkerProcess(node.env, WorkerSettings(name="w", replace=False), GatewayTransport(node), app)
+    worker = WorkerRuntime(node.env, WorkerSettings(name="w", replace=False), GatewayTransport(node), app)
     working = asyncio.ensure_future(worker.run())
     try:
         return await client.executions.wait((await client.submit("ruled")).id, timeout=60)

@@ -27,7 +27,7 @@ def test_what_has_no_end_is_told_behind_the_last_line_that_waits_and_when_the_la
     first, _ = queue.take()
     assert [told.open for told in first] == [None]
     assert queue.take() == ([], 0)
-    queue.heard(first)
+    queue.confirm(first)
     (rest,), _ = queue.take()
     assert (rest.seq + len(rest.lines), rest.open) == (MAX_LOG_BYTES // 1000, [line("50%")])
 
@@ -37,9 +37,9 @@ def test_what_has_no_end_is_told_behind_the_last_line_that_waits_and_when_the_la
     (other,), _ = queue.take()
     assert (other.item, other.lines, other.open) == (1, [], [line("?")])
     assert not queue.has_news
-    queue.heard([rest, other])
+    queue.confirm([rest, other])
     assert queue.has_news
     (told,), size = queue.take()
     assert (told.open, size) == ([line("60%")], 0)
-    queue.heard([told])
+    queue.confirm([told])
     assert not queue

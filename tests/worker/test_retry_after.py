@@ -6,7 +6,7 @@ from types import SimpleNamespace
 import pytest
 
 from horae.env import SECOND
-from horae.worker.code.retry_after import LONGEST, asked_of, retry_after
+from horae.worker.code.retry_after import LONGEST, retry_after, status_and_delay
 
 DATE = "Sun, 15 Nov 2026 12:00:00 GMT"
 
@@ -56,4 +56,4 @@ def answer(status, **headers):
     ],
 )
 def test_an_exception_may_carry_a_wait_and_an_answer(error, told):
-    assert asked_of(error) == told
+    assert status_and_delay(error) == told

@@ -14,7 +14,7 @@ from horae.model.definitions.job import Spec
 from horae.model.definitions.tasks import PythonTask
 from horae.model.definitions.timeouts import Timeouts
 from horae.model.fleet.protocol import MAX_EXCHANGE, Answer, Exchange, Failure, Grant, LogLines, Outcome, Range, Request
-from horae.worker.code.refusal import REFUSED, halve, lighten
+from horae.worker.code.refusal import REFUSED, halve_outcomes, split_load
 from horae.worker.holding import RELEASED, Chunk, ItemOutcome
 from horae.worker.logs.log_queue import MAX_LOG_BYTES
 from horae.worker.outbox import ExchangeLoad
@@ -104,7 +104,7 @@ def test_a_slice_answered_twice_is_begun_once():
     bench.session._channels[1].exchange, bench.session._channels[1].n = again, 1
     bench.session.answered(again, answer, bench.clock.monotonic())
 
-    assert sum(len(pile.ready) for pile in bench.session.stock.piles.values()) == 3
+    assert sum(len(backlog.ready) for backlog in bench.session.stock.backlogs.values()) == 3
 
 
 def test_outcomes_travel_at_once_beside_the_poll_that_waits():
@@ -617,7 +617,7 @@ def test_the_outcome_that_a_server_names_is_mended_and_nothing_else_waits():
     ]
     log = LogLines(parcel=parcel, item=0, attempt=1, seq=0, lines=[(0, "log", "a")])
 
-    keep, back = lighten(ExchangeLoad(outcomes=outcomes, logs=[log]), "too deep", 1)
+    keep, back = split_load(ExchangeLoad(outcomes=outcomes, logs=[log]), "too deep", 1)
 
     assert [(o.lo, o.outcome) for o in keep.outcomes] == [(0, "success"), (1, "failed"), (2, "success")]
     assert (keep.logs, back.outcomes, back.logs) == ([log], [], [])
@@ -636,7 +636,7 @@ def test_halving_loses_no_item(sizes):
         Outcome(parcel=parcel, lo=10 * i, hi=10 * i + size, attempt=1, outcome="success", results=[Raw(b"1")] * size)
         for i, size in enumerate(sizes)
     ]
-    keep, back = halve(outcomes, "why")
+    keep, back = halve_outcomes(outcomes, "why")
 
     def items(some):
         return [index for o in some for index in range(o.lo, o.hi)]
@@ -666,10 +666,10 @@ def test_a_definition_it_does_not_understand_is_a_problem_of_its_items_alone():
     broken = msgspec.structs.replace(answer, jobs={key: Raw(b'{"task":{"kind":"magic"}}') for key in answer.jobs})
     bench.session.answered(exchange, broken, bench.clock.monotonic())
 
-    pile = bench.session.take().pile
+    backlog = bench.session.take().backlog
 
-    assert pile.spec is None
-    assert "definition" in pile.problem
+    assert backlog.spec is None
+    assert "definition" in backlog.problem
 
 
 def test_a_request_for_something_unknown_is_left_for_later():

@@ -118,7 +118,7 @@ async def test_a_thread_of_a_lost_session_keeps_its_slot_until_it_ends(tmp_path)
 async def test_what_waits_behind_long_executions_of_another_job_goes_back_after_a_second(tmp_path, monkeypatch):
     async with shop(app, concurrency=2) as it:
         await it.run(ADD, {"a": 1}, name="short")
-        short = next(iter(it.worker.session.stock.piles.values())).job
+        short = next(iter(it.worker.session.stock.backlogs.values())).job
         monkeypatch.setattr(session, "fetch_ahead", lambda stock, asked: {} if asked else {short: 5})
         it.submit(
             PythonTask(function="sleep"), *({"folder": str(tmp_path), "name": str(i)} for i in range(2)), name="long"

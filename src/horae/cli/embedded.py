@@ -16,7 +16,7 @@ from horae.errors import HoraeError
 from horae.model.fleet.submit import Submit
 from horae.model.tenancy.principal import DEFAULT_NAMESPACE
 from horae.worker.inside import GatewayTransport
-from horae.worker.worker import WorkerProcess
+from horae.worker.worker import WorkerRuntime
 
 
 class CombinedApps:
@@ -80,7 +80,7 @@ def _naming_a_way() -> Iterator[None]:
         raise
 
 
-async def embedded_worker(node: ServerNode, settings: Settings, registry: CombinedApps) -> WorkerProcess:
+async def embedded_worker(node: ServerNode, settings: Settings, registry: CombinedApps) -> WorkerRuntime:
     """Create a worker that calls the node in this process.
 
     It never replaces its process, even for a stuck thread, which keeps its slot: the process is the server's too.
@@ -90,7 +90,7 @@ async def embedded_worker(node: ServerNode, settings: Settings, registry: Combin
     if is_alone:
         await _end_former(node, name)
     chosen = worker_settings(settings, name=name, replace=False)
-    worker = WorkerProcess(node.env, chosen, GatewayTransport(node), registry)
+    worker = WorkerRuntime(node.env, chosen, GatewayTransport(node), registry)
     if node.tracer is not None:
         trace_attempts(worker, node.tracer.sink)
     return worker

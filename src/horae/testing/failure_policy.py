@@ -11,7 +11,7 @@ from horae.model.executions.parcel import AT_LEAST_ONCE, AT_MOST_ONCE
 from horae.model.executions.settle import FailurePolicy
 from horae.model.fleet.protocol import Failure
 from horae.model.fleet.suspects import Loss, after_loss
-from horae.worker.code.failure import TIMED_OUT, fate_of
+from horae.worker.code.failure import TIMED_OUT, outcome_of
 
 
 class TimedOut(TimeoutError):
@@ -73,5 +73,5 @@ class Judge:
         return after_loss(self._losses, self._losses, self._delivery == AT_MOST_ONCE, loss)
 
     def _told(self, error: BaseException, failures: int) -> Failure:
-        told = error.failure if isinstance(error, TimedOut) else fate_of(error, self._retry_function, failures).error
+        told = error.failure if isinstance(error, TimedOut) else outcome_of(error, self._retry_function, failures).error
         return told or Failure(type=type(error).__name__)

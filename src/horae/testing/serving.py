@@ -35,7 +35,7 @@ from horae.store.workflows import due as flow_due
 from horae.testing.inline import Waits
 from horae.worker.inside import GatewayTransport
 from horae.worker.settings import WorkerSettings
-from horae.worker.worker import WorkerProcess
+from horae.worker.worker import WorkerRuntime
 
 REAL = SystemClock()
 KEY = "horae-testing-" + "0" * 32
@@ -93,7 +93,7 @@ class Server:
             await self.client.jobs.apply({**document, **timed})
         queues = {document.get("queue", "default"): None for document in self._app.definitions()}
         about = WorkerSettings(name="test", queues=("default", *(queue for queue in queues if queue != "default")))
-        self._worker = WorkerProcess(env, about, GatewayTransport(self._node), self._app)
+        self._worker = WorkerRuntime(env, about, GatewayTransport(self._node), self._app)
         self._working = asyncio.ensure_future(self._worker.run())
 
     async def stop(self) -> None:

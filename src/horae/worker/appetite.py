@@ -8,21 +8,21 @@ from horae.worker.holding import JobBacklog
 from horae.worker.pace import MAX_AHEAD
 from horae.worker.stock import Stock
 
-BREATH = 0.5  # seconds without a request for an idle slot after which fetching ahead pauses
+FETCH_PAUSE = 0.5  # seconds without a request for an idle slot after which fetching ahead pauses
 
 
 def free_slots(stock: Stock, asked: Sequence[Exchange]) -> int:
     """Count the slots that are idle, not needed for ready items, and not requested by an unanswered exchange."""
-    ready = sum(_slots_for(stock, pile) for pile in stock.piles.values())
+    ready = sum(_slots_for(stock, backlog) for backlog in stock.backlogs.values())
     return max(0, stock.slots - stock.busy - ready - sum(exchange.free for exchange in asked))
 
 
 def free_room(stock: Stock, asked: Sequence[Exchange]) -> dict[str, int]:
     """Return the free amount of each other resource, computed like `free_slots`."""
     room = stock.room
-    for pile in stock.piles.values():
-        if pile.cost and pile.ready:
-            room = pile.cost.left_of(room, len(pile.ready))
+    for backlog in stock.backlogs.values():
+        if backlog.cost and backlog.ready:
+            room = backlog.cost.left_of(room, len(backlog.ready))
     return {name: max(0, room[name] - sum(exchange.room.get(name, 0) for exchange in asked)) for name in room}
 
 
@@ -32,12 +32,12 @@ def fetch_ahead(stock: Stock, asked: Sequence[Exchange]) -> dict[UUID, int]:
     The target is about 100 ms of work on the slots that short jobs can use.
     """
     held = _held(stock, asked)
-    short = sum(len(pile.chunks) for pile in stock.piles.values() if _is_short(stock, pile))
+    short = sum(len(backlog.chunks) for backlog in stock.backlogs.values() if _is_short(stock, backlog))
     slots = max(0, stock.slots - stock.busy + short)
     room = MAX_AHEAD
     wishes: dict[UUID, int] = {}
     for job, count in held.items():
-        target = min(room, stock.pace.ahead(job, slots))
+        target = min(room, stock.pace.prefetch_count(job, slots))
         wish = target - count
         if wish > 0 and wish >= target // 8:
             wishes[job] = wish
@@ -48,9 +48,9 @@ def fetch_ahead(stock: Stock, asked: Sequence[Exchange]) -> dict[UUID, int]:
 def _held(stock: Stock, asked: Sequence[Exchange]) -> dict[UUID, int]:
     """Count the items held or requested, for each job worth fetching ahead."""
     held: dict[UUID, int] = {}
-    for pile in stock.piles.values():
-        if _is_short(stock, pile):
-            held[pile.job] = held.get(pile.job, 0) + len(pile)
+    for backlog in stock.backlogs.values():
+        if _is_short(stock, backlog):
+            held[backlog.job] = held.get(backlog.job, 0) + len(backlog)
     for exchange in asked:
         for job, count in exchange.prefetch.items():
             if job in held:
@@ -58,13 +58,13 @@ def _held(stock: Stock, asked: Sequence[Exchange]) -> dict[UUID, int]:
     return held
 
 
-def _is_short(stock: Stock, pile: JobBacklog) -> bool:
-    return pile.may_fetch_ahead and stock.pace.ahead(pile.job, 1) > 0
+def _is_short(stock: Stock, backlog: JobBacklog) -> bool:
+    return backlog.may_fetch_ahead and stock.pace.prefetch_count(backlog.job, 1) > 0
 
 
-def _slots_for(stock: Stock, pile: JobBacklog) -> int:
-    if not pile.ready:
+def _slots_for(stock: Stock, backlog: JobBacklog) -> int:
+    if not backlog.ready:
         return 0
-    if pile.cost:
-        return len(pile.ready) * pile.cost.slots
-    return stock.pace.slots(pile.job, len(pile.ready)) if pile.may_fetch_ahead else len(pile.ready)
+    if backlog.cost:
+        return len(backlog.ready) * backlog.cost.slots
+    return stock.pace.slots_needed(backlog.job, len(backlog.ready)) if backlog.may_fetch_ahead else len(backlog.ready)

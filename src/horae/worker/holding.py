@@ -19,7 +19,7 @@ from horae.model.definitions.job import Spec
 from horae.model.executions.execution import Extra
 from horae.model.fleet.protocol import Grant, OutcomeKind, ToldFailure
 from horae.worker.pace import may_fetch_ahead
-from horae.worker.secrets import GrantedSecrets, HeldSecrets, ParamsUnavailable, SecretProviders, held
+from horae.worker.secrets import HeldSecrets, ParamsUnavailable, ReceivedSecrets, SecretProviders, reuse_secrets
 
 
 class ItemOutcome(Struct, frozen=True, kw_only=True):
@@ -49,18 +49,18 @@ _NO_EXTRA = Extra()
 class HeldSlice:
     """A granted slice, held until an answered exchange has carried the last of its outcomes."""
 
-    __slots__ = ("_extras", "acted", "given", "grant", "held_at", "open", "order", "pile", "secrets", "traced")
+    __slots__ = ("_extras", "acted", "backlog", "given", "grant", "held_at", "open", "order", "secrets", "traced")
 
-    def __init__(self, grant: Grant, pile: "JobBacklog", number: int = 0, held_at: float = 0.0) -> None:
+    def __init__(self, grant: Grant, backlog: "JobBacklog", number: int = 0, held_at: float = 0.0) -> None:
         self.grant = grant
         self.held_at = held_at  # by the monotonic clock
-        self.pile = pile
+        self.backlog = backlog
         self.order = number << 16  # slices sort by arrival, and `order + index` sorts items
         self.open = grant.hi - grant.lo  # items without an outcome in an answered exchange
         self.acted: set[tuple[int, str]] = set()  # requests (item, kind) that are done
         self._extras: list[Extra] | None = None
         self.traced = b'"trace":' in bytes(grant.extras)  # an item probably belongs to a trace
-        self.given: GrantedSecrets | None = None  # the secrets of the job that the server sent
+        self.given: ReceivedSecrets | None = None  # the secrets of the job that the server sent
         self.secrets: HeldSecrets | None = None  # all secrets of the job, once its first chunk has started
 
     def provide(self, providers: SecretProviders) -> None:
@@ -68,8 +68,8 @@ class HeldSlice:
         if self.grant.problem:
             raise ParamsUnavailable(f"the params cannot be given: {self.grant.problem}")
         if self.secrets is None and self.given is not None:
-            values = providers.hold(self.pile.references, self.given)
-            self.pile.secrets = self.secrets = held(values, self.pile.secrets)
+            values = providers.hold(self.backlog.references, self.given)
+            self.backlog.secrets = self.secrets = reuse_secrets(values, self.backlog.secrets)
 
     def item(self, index: int) -> Raw:
         """Return the params of one item as they were submitted."""
@@ -135,11 +135,11 @@ class JobBacklog:
 class Chunk:
     """Items of one backlog that a slot runs one after another."""
 
-    __slots__ = ("at", "done", "fence", "left", "pile", "run", "size")
+    __slots__ = ("at", "backlog", "done", "fence", "left", "run", "size")
 
-    def __init__(self, fence: StartFence, pile: JobBacklog, items: deque[Item]) -> None:
+    def __init__(self, fence: StartFence, backlog: JobBacklog, items: deque[Item]) -> None:
         self.fence = fence
-        self.pile = pile
+        self.backlog = backlog
         self.size = len(items)
         self.left = items  # unstarted: the slot takes from the front, the loop from anywhere
         self.at: deque[StartedItem] = deque()  # the running item; the thread that removes it decides its outcome
@@ -151,10 +151,10 @@ class Chunk:
         if now >= self.fence.fence:
             return None
         try:
-            lot, index = self.left.popleft()
+            held_slice, index = self.left.popleft()
         except IndexError:
             return None
-        begun = (lot, index, now)
+        begun = (held_slice, index, now)
         self.at.append(begun)
         return begun
 

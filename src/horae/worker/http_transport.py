@@ -35,7 +35,7 @@ from horae.model.fleet.protocol import (
     Remembered,
 )
 from horae.model.fleet.submit import ChildSubmit
-from horae.worker.code.artifacts import pieces_of
+from horae.worker.code.artifacts import read_pieces
 from horae.worker.code.asks import ArtifactReceipt, ChildReceipt, UploadArtifact
 from horae.worker.wire import ClientResponse, ServerConnections
 
@@ -131,7 +131,7 @@ class HttpTransport:
         reply = await self._call("POST", f"{_ROOT}/{session}/awaits", msgspec.json.encode(body))
         return _read(reply, Awaited)
 
-    async def bring(
+    async def upload_artifact(
         self, session: UUID, parcel: UUID, item: int, attempt: int, file: UploadArtifact
     ) -> ArtifactReceipt:
         query = f"parcel={parcel}&item={item}&attempt={attempt}"
@@ -140,7 +140,7 @@ class HttpTransport:
         timeout = CALL_TIMEOUT + size / SLOWEST
 
         async def upload(line: ServerConnections) -> ClientResponse:
-            return await line.upload(path, pieces_of(file), size, file.media, self._key, timeout)
+            return await line.upload(path, read_pieces(file), size, file.media, self._key, timeout)
 
         return _read(await self._send(upload), ArtifactReceipt)
 
@@ -177,7 +177,7 @@ class HttpTransport:
             return reply
         if reply.status >= 500 or reply.status == MISDIRECTED:
             self._turn_from(line)
-        refusal = rebuilt(reply)
+        refusal = error_of(reply)
         if reply.status == MISDIRECTED:  # the call is valid, but another server must take it
             raise Busy(f"{line.url} is not a server of this worker: {refusal}")
         raise refusal
@@ -203,7 +203,7 @@ class HttpTransport:
             self._at = self._rng.choice([i for i, line in enumerate(self._lines) if line in self._named])
 
 
-def rebuilt(reply: ClientResponse) -> HoraeError:
+def error_of(reply: ClientResponse) -> HoraeError:
     """Return the error that a server's answer represents."""
     problem = _problem(reply)
     slug = str(problem.get("type", "")).rpartition(":")[2]

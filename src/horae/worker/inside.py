@@ -22,7 +22,7 @@ from horae.model.fleet.protocol import (
 )
 from horae.model.fleet.submit import ChildSubmit
 from horae.model.tenancy.principal import DEFAULT_NAMESPACE
-from horae.worker.code.artifacts import pieces_of
+from horae.worker.code.artifacts import read_pieces
 from horae.worker.code.asks import ArtifactReceipt, ChildReceipt, UploadArtifact
 
 _ANSWER = msgspec.json.Decoder(Answer)
@@ -56,11 +56,11 @@ class GatewayTransport:
     async def wait_for_signal(self, session: UUID, body: Await) -> Awaited:
         return await self._memory.wait(DEFAULT_NAMESPACE, session, body)
 
-    async def bring(
+    async def upload_artifact(
         self, session: UUID, parcel: UUID, item: int, attempt: int, file: UploadArtifact
     ) -> ArtifactReceipt:
         told = Upload(session=session, parcel=parcel, item=item, attempt=attempt, name=file.name, type=file.media)
-        kept = await self._node.require(KeepsArtifacts).put(DEFAULT_NAMESPACE, told, pieces_of(file))
+        kept = await self._node.require(KeepsArtifacts).put(DEFAULT_NAMESPACE, told, read_pieces(file))
         url = url_of(execution_id(parcel, item), kept.name)
         return ArtifactReceipt(name=kept.name, url=url, size=kept.size, type=kept.type, sha256=kept.sha256)
 

@@ -39,23 +39,23 @@ _BEGUN: dict[str, InterruptKind] = {
 }
 
 
-def do(request: Request, stock: Stock, outbox: Outbox) -> Interrupt | None:
+def apply_request(request: Request, stock: Stock, outbox: Outbox) -> Interrupt | None:
     """Apply a request to an item once, and end the item if it is unstarted.
 
     A request whose item is not found does nothing; the server repeats it.
     """
-    lot = stock.lot(request.parcel, request.item, request.attempt)
+    held_slice = stock.slice_of(request.parcel, request.item, request.attempt)
     mark = (request.item, request.kind)
-    if lot is None or mark in lot.acted:
+    if held_slice is None or mark in held_slice.acted:
         return None
-    if stock.withdraw((lot, request.item)):
-        lot.acted.add(mark)
-        outbox.end([(lot, request.item, None, None, _UNSTARTED[request.kind])])
+    if stock.withdraw((held_slice, request.item)):
+        held_slice.acted.add(mark)
+        outbox.end([(held_slice, request.item, None, None, _UNSTARTED[request.kind])])
         return None
     kind = _BEGUN.get(request.kind)
-    for chunk in lot.pile.chunks:
+    for chunk in held_slice.backlog.chunks:
         begun = chunk.running()
-        if begun is not None and begun[0] is lot and begun[1] == request.item:
-            lot.acted.add(mark)
+        if begun is not None and begun[0] is held_slice and begun[1] == request.item:
+            held_slice.acted.add(mark)
             return None if kind is None else Interrupt(chunk, begun, kind)
     return None

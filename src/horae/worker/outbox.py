@@ -52,7 +52,7 @@ class Outbox:
         """Return whether an outcome can be sent: none overtakes log lines in flight."""
         if not (self._outcomes or self._endings) or not self.logs:
             return bool(self._outcomes or self._endings)
-        under_way = self.logs.is_under_way
+        under_way = self.logs.is_in_flight
         if any(not under_way(key_of(ending[:2])) for ending in self._endings):
             return True
         return any(not any(map(under_way, _keys(outcome))) for outcome in self._outcomes)
@@ -89,7 +89,7 @@ class Outbox:
             if newer is None or newer.percent is None:
                 self._progress[key] = progress
         kept = {(log.parcel, log.item, log.attempt) for log in keep.logs}
-        self.logs.heard([log for log in sent.logs if (log.parcel, log.item, log.attempt) not in kept])
+        self.logs.confirm([log for log in sent.logs if (log.parcel, log.item, log.attempt) not in kept])
         self.logs.give_back(back.logs)
 
     def load(self) -> ExchangeLoad:
@@ -119,7 +119,7 @@ class Outbox:
         later: list[Outcome] = []
         while self._outcomes and (first or _weight(self._outcomes[0]) <= room):
             outcome = self._outcomes.popleft()
-            if self.logs and any(self.logs.waits(key) and key not in riding for key in _keys(outcome)):
+            if self.logs and any(self.logs.is_unconfirmed(key) and key not in riding for key in _keys(outcome)):
                 later.append(outcome)
                 continue
             room, first = room - _weight(outcome), False
@@ -135,7 +135,7 @@ class Outbox:
         last: EndedItem | None = None
         while self._endings:
             ending = self._endings.popleft()
-            if self.logs and self.logs.waits(key := key_of(ending[:2])) and key not in riding:
+            if self.logs and self.logs.is_unconfirmed(key := key_of(ending[:2])) and key not in riding:
                 later.append(ending)
                 continue
             size = _size(ending[4])
@@ -167,20 +167,20 @@ def _neighbours(a: EndedItem, b: EndedItem) -> bool:
 
 
 def _outcome(run: list[EndedItem], offset: Micros) -> Outcome:
-    lot, lo, started, _, result = run[0]
+    held_slice, lo, started, _, result = run[0]
     fate = result if isinstance(result, ItemOutcome) else _SUCCESS
     times: dict[str, list[Instant]] = {}
     if started is not None:
         times["started_at"] = [int((ending[2] or 0.0) * SECOND) + offset for ending in run]
         times["ended_at"] = [int((ending[3] or 0.0) * SECOND) + offset for ending in run]
     return Outcome(
-        parcel=lot.grant.parcel,
+        parcel=held_slice.grant.parcel,
         lo=lo,
         hi=lo + len(run),
-        attempt=lot.grant.attempt,
+        attempt=held_slice.grant.attempt,
         outcome=fate.outcome,
         results=_results(run, fate),
-        sensitive=lot.pile.is_sensitive,
+        sensitive=held_slice.backlog.is_sensitive,
         exit_code=fate.exit_code,
         error=fate.error,
         wake_at=fate.wake_at,

@@ -49,12 +49,12 @@ class DurationEstimates:
         known = self._seconds.get(job)
         return known is not None and known < TINY
 
-    def chunk(self, job: UUID) -> int:
+    def chunk_size(self, job: UUID) -> int:
         """Return the number of executions that one slot takes at once: one while the duration is unknown."""
         known = self._seconds.get(job)
         return 1 if known is None else max(1, min(MAX_CHUNK, int(CHUNK_SECONDS / max(known, 1e-9))))
 
-    def ahead(self, job: UUID, slots: int) -> int:
+    def prefetch_count(self, job: UUID, slots: int) -> int:
         """Return the number of executions to hold ready beyond those that run.
 
         It is 0 while the duration is unknown or long.
@@ -64,7 +64,7 @@ class DurationEstimates:
             return 0
         return max(0, min(MAX_AHEAD, int(AHEAD_SECONDS * slots / max(known, 1e-9))))
 
-    def slots(self, job: UUID, count: int) -> int:
+    def slots_needed(self, job: UUID, count: int) -> int:
         """Return the number of slots that this many ready executions keep busy for `AHEAD_SECONDS`."""
         known = self._seconds.get(job)
         if known is None or known > AHEAD_SECONDS:

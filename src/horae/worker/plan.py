@@ -62,13 +62,13 @@ class PreparedJob:
             plan.body = filled_tree(self.spec.task.body, "http.body", values)
         return plan
 
-    def facts(self, lot: HeldSlice, index: int, deadline: int | None) -> AttemptFacts:
+    def facts(self, held_slice: HeldSlice, index: int, deadline: int | None) -> AttemptFacts:
         """Return the facts that an execution of this job can read about itself."""
-        grant = lot.grant
-        extra = lot.extra(index)
+        grant = held_slice.grant
+        extra = held_slice.extra(index)
         ends = [end for end in (deadline, grant.deadline) if end is not None]
         return AttemptFacts(
-            execution_id=lot.execution(index),
+            execution_id=held_slice.execution(index),
             job=self.spec.name,
             attempt=grant.attempt,
             token=grant.token,
@@ -82,7 +82,7 @@ class PreparedJob:
             trace_state=extra.trace_state,
             interval=extra.interval,
             upstream=extra.upstream,
-            params=lot.item(index),
+            params=held_slice.item(index),
             defaults=self.defaults,
             durable=self.spec.durable,
         )
@@ -95,16 +95,16 @@ class PreparedJob:
             raise BadParams(str(error)) from None
 
 
-def plan_for(pile: JobBacklog, registry: Registry) -> PreparedJob:
+def plan_for(backlog: JobBacklog, registry: Registry) -> PreparedJob:
     """Prepare a job; a problem becomes the outcome of its items."""
-    if pile.spec is None:
+    if backlog.spec is None:
         plan = PreparedJob(Spec(name="", task=PythonTask(function="")))
-        said = f"{pile.problem}. Upgrade this worker, or send the job elsewhere."
+        said = f"{backlog.problem}. Upgrade this worker, or send the job elsewhere."
         plan.problem = failed("BadDefinition", said, kind="platform")
         return plan
-    plan = PreparedJob(pile.spec)
+    plan = PreparedJob(backlog.spec)
     try:
-        _prepare(plan, pile.spec, registry)
+        _prepare(plan, backlog.spec, registry)
     except BadParams as error:
         plan.problem = failed("BadParams", str(error), permanent=True)
     except HoraeError as error:

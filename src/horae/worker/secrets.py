@@ -38,16 +38,16 @@ class ParamsUnavailable(SecretUnavailable):
     failure = "ParamsUnavailable"
 
 
-class GrantedSecrets(Struct, frozen=True):
+class ReceivedSecrets(Struct, frozen=True):
     """Secrets that a server sent with a grant."""
 
     values: Mapping[str, str]
     problems: Mapping[str, str]
 
 
-def given_by(answer: Answer, references: tuple[str, ...]) -> GrantedSecrets:
+def received_secrets(answer: Answer, references: tuple[str, ...]) -> ReceivedSecrets:
     """Return the secrets in an answer that one job refers to."""
-    return GrantedSecrets(
+    return ReceivedSecrets(
         {name: answer.secrets[name] for name in references if name in answer.secrets},
         {name: answer.secret_problems[name] for name in references if name in answer.secret_problems},
     )
@@ -122,7 +122,7 @@ class HeldSecrets:
         return ask, ""
 
 
-def held(values: Mapping[str, str], last: HeldSecrets | None) -> HeldSecrets:
+def reuse_secrets(values: Mapping[str, str], last: HeldSecrets | None) -> HeldSecrets:
     """Return these values; the former slice's object if they are equal, since much is compiled from it."""
     return last if last is not None and last.values == values else HeldSecrets(values)
 
@@ -134,11 +134,11 @@ class SecretProviders:
         self._names = frozenset(names)
         self._folder = folder
 
-    def hold(self, references: tuple[str, ...], given: GrantedSecrets) -> dict[str, str]:
+    def hold(self, references: tuple[str, ...], given: ReceivedSecrets) -> dict[str, str]:
         """Return every secret that a job refers to. Raises SecretUnavailable when one is missing."""
         return {name: self._one(name, given) for name in references}
 
-    def _one(self, reference: str, given: GrantedSecrets) -> str:
+    def _one(self, reference: str, given: ReceivedSecrets) -> str:
         provider, _, name = reference.rpartition("/")
         if provider == "env":
             return _checked(reference, self._variable(name))
@@ -180,7 +180,7 @@ def _checked(reference: str, value: str) -> str:
     return value
 
 
-def refused(error: Exception) -> "Future[Any]":
+def failed_answer(error: Exception) -> "Future[Any]":
     """Return the answer to a request that is not sent."""
     answer: Future[Any] = Future()
     answer.set_exception(error)

@@ -19,11 +19,11 @@ import msgspec
 
 from horae.env import SECOND, Clock, Instant
 from horae.model.fleet.protocol import Answer, Exchange, Progress, Range, Registered, Started
-from horae.worker.appetite import BREATH, fetch_ahead, free_room, free_slots
+from horae.worker.appetite import FETCH_PAUSE, fetch_ahead, free_room, free_slots
 from horae.worker.code.failure import TIMED_OUT
-from horae.worker.code.refusal import lighten
+from horae.worker.code.refusal import split_load
 from horae.worker.holding import RELEASED, Chunk, EndedItem, Item, ItemOutcome, StartedItem
-from horae.worker.interrupts import Interrupt, InterruptKind, do
+from horae.worker.interrupts import Interrupt, InterruptKind, apply_request
 from horae.worker.logs.log_queue import Key, Line
 from horae.worker.outbox import ExchangeLoad, Outbox, key_of
 from horae.worker.pace import DurationEstimates
@@ -105,9 +105,9 @@ class WorkerSession:
         if self.ended or channel.exchange is None or channel.n != exchange.n:
             return []
         sent, channel.exchange = channel.exchange, None
-        self.outbox.logs.heard(sent.logs)
+        self.outbox.logs.confirm(sent.logs)
         for outcome in sent.outcomes:
-            self.stock.heard(outcome.parcel, outcome.lo, outcome.hi, outcome.attempt)
+            self.stock.confirm(outcome.parcel, outcome.lo, outcome.hi, outcome.attempt)
         self._learn(answer.now, sent_at)
         for grant in answer.slices:
             self.stock.hold(grant, answer)
@@ -115,7 +115,7 @@ class WorkerSession:
             self._hand_back(answer.hand_back)
         if answer.drain or self.draining:
             self.drain()
-        return [found for request in answer.requests if (found := do(request, self.stock, self.outbox))]
+        return [found for request in answer.requests if (found := apply_request(request, self.stock, self.outbox))]
 
     def refused(self, exchange: Exchange, reason: str, index: int | None = None) -> Exchange | None:
         """Return the exchange to send instead of one that the server refused unread, under the same number.
@@ -131,7 +131,7 @@ class WorkerSession:
         load = ExchangeLoad(exchange.outcomes, exchange.started, exchange.progress, exchange.logs)
         if not load:
             return None
-        keep, back = lighten(load, reason, index)
+        keep, back = split_load(load, reason, index)
         self.outbox.give_back(load, keep, back)
         channel.exchange = msgspec.structs.replace(
             exchange, outcomes=keep.outcomes, started=keep.started, progress=keep.progress, logs=keep.logs
@@ -167,14 +167,14 @@ class WorkerSession:
         endings = chunk.collect()
         if not endings or self.ended:
             return
-        if chunk.pile.references:
+        if chunk.backlog.references:
             endings = [_covered(ending) for ending in endings]
         self.outbox.end(endings)
         if self.on_ended is not None:
-            self.on_ended(self, chunk.pile, endings)
+            self.on_ended(self, chunk.backlog, endings)
         started, ended = endings[0][2], endings[-1][3]
         if started is not None and ended is not None:
-            self.pace.note(chunk.pile.job, len(endings), max(0.0, ended - started))
+            self.pace.note(chunk.backlog.job, len(endings), max(0.0, ended - started))
 
     def finish(self, chunk: Chunk) -> None:
         """Take a chunk back from its slot: ended items are reported, unstarted items return to the backlog."""
@@ -203,10 +203,10 @@ class WorkerSession:
         if lines and not self.ended:
             self.outbox.logs.add(key_of(item), seq, lines)
 
-    def show(self, item: Item, seq: int, open: list[Line]) -> None:
+    def show(self, item: Item, seq: int, unfinished: list[Line]) -> None:
         """Report unfinished lines of a running item."""
         if not self.ended:
-            self.outbox.logs.show(key_of(item), seq, open)
+            self.outbox.logs.show(key_of(item), seq, unfinished)
 
     def leave_out(self, item: Item, lines: int, size: int) -> None:
         """Report the missing part of a running item's log, together with its latest line."""
@@ -223,15 +223,15 @@ class WorkerSession:
 
     def holds(self, parcel: UUID, item: int, attempt: int) -> bool:
         """Return whether this worker holds an item: unstarted, running, or ended without an answered report."""
-        return self.stock.lot(parcel, item, attempt) is not None
+        return self.stock.slice_of(parcel, item, attempt) is not None
 
     # Leaving
 
     def drain(self) -> None:
         """Stop asking for work and hand back unstarted items; running items continue."""
         self.draining = True
-        for pile in self.stock.piles.values():
-            self._release(self.stock.empty(pile))
+        for backlog in self.stock.backlogs.values():
+            self._release(self.stock.empty(backlog))
 
     def interrupt_all(self, kind: InterruptKind) -> list[Interrupt]:
         """Return the interruptions that stop every running item."""
@@ -239,7 +239,7 @@ class WorkerSession:
 
     def interrupt_preemptible(self, kind: InterruptKind) -> list[Interrupt]:
         """Return the interruptions that stop every preemptible running item."""
-        specs = ((one, one.chunk.pile.spec) for one in self.interrupt_all(kind))
+        specs = ((one, one.chunk.backlog.spec) for one in self.interrupt_all(kind))
         return [one for one, spec in specs if spec is not None and spec.preemptible]
 
     @property
@@ -251,12 +251,14 @@ class WorkerSession:
 
     def tick(self) -> None:
         """Handle items that take longer than expected. Call it at `wake_at`, after idle slots `take`."""
-        self.outbox.end([(lot, index, None, None, TIMED_OUT["start"]) for lot, index in self.stock.too_late()])
+        self.outbox.end(
+            [(held_slice, index, None, None, TIMED_OUT["start"]) for held_slice, index in self.stock.too_late()]
+        )
         for chunk in self.stock.stalled():
             self.collect(chunk)
             self.stock.put_back(chunk)
-        for pile, items in self.stock.overdue().items():
-            self.pace.note_running(pile.job, self._clock.monotonic() - self.stock.oldest(pile))
+        for backlog, items in self.stock.overdue().items():
+            self.pace.note_running(backlog.job, self._clock.monotonic() - self.stock.oldest(backlog))
             self._release(items)
             self._asked_free_at = -inf
 
@@ -282,7 +284,7 @@ class WorkerSession:
         if self.draining:
             return 0, {}
         free = free_slots(self.stock, inflight)
-        starved = not free and self._clock.monotonic() - self._asked_free_at > BREATH
+        starved = not free and self._clock.monotonic() - self._asked_free_at > FETCH_PAUSE
         return free, {} if starved else fetch_ahead(self.stock, inflight)
 
     def _poll(self, channel: ExchangeChannel, inflight: list[Exchange], polls: list[Exchange]) -> Exchange | None:
@@ -300,7 +302,7 @@ class WorkerSession:
     def _has_to_tell(self) -> bool:
         if self.outbox.has_outcomes or self.draining > self._told_draining:
             return True
-        return self.outbox.has_news and (self.outbox.logs.presses or self._clock.monotonic() >= self._flush_at)
+        return self.outbox.has_news and (self.outbox.logs.fills_exchange or self._clock.monotonic() >= self._flush_at)
 
     def _open(self, channel: ExchangeChannel, wait: int, free: int, prefetch: dict[UUID, int]) -> Exchange:
         """Number an exchange. An exchange that waits carries no reports, so that reports are answered soon."""
@@ -353,24 +355,28 @@ class WorkerSession:
 
     def _release(self, items: Iterable[Item]) -> None:
         """Hand unstarted items back; this is no attempt of theirs."""
-        self.outbox.end([(lot, index, None, None, RELEASED) for lot, index in items])
+        self.outbox.end([(held_slice, index, None, None, RELEASED) for held_slice, index in items])
 
     def _hand_back(self, ranges: Sequence[Range]) -> None:
         """Hand back unstarted items, because more urgent ones wait. Fetching ahead pauses until a slot was idle."""
         named: dict[tuple[UUID, int], list[Range]] = {}
-        for range in ranges:
-            named.setdefault((range.parcel, range.attempt), []).append(range)
+        for part in ranges:
+            named.setdefault((part.parcel, part.attempt), []).append(part)
 
         def is_named(item: Item) -> bool:
             parcel, index, attempt = key_of(item)
-            return any(range.lo <= index < range.hi for range in named.get((parcel, attempt), ()))
+            return any(part.lo <= index < part.hi for part in named.get((parcel, attempt), ()))
 
-        for pile in self.stock.piles.values():
-            self._release(self.stock.take_out(pile, is_named))
+        for backlog in self.stock.backlogs.values():
+            self._release(self.stock.take_out(backlog, is_named))
         self._asked_free_at = -inf
 
 
 def _covered(ending: EndedItem) -> EndedItem:
     """Mask the secrets of an item in its ending."""
-    lot, index, started, ended, outcome = ending
-    return ending if lot.secrets is None else (lot, index, started, ended, lot.secrets.outcome(outcome))
+    held_slice, index, started, ended, outcome = ending
+    return (
+        ending
+        if held_slice.secrets is None
+        else (held_slice, index, started, ended, held_slice.secrets.outcome(outcome))
+    )

@@ -64,7 +64,7 @@ class Registry(Protocol):
     def jobs(self) -> Mapping[str, Any]: ...
 
 
-def presence(name: str, settings: WorkerSettings, registry: Registry) -> Register:
+def registration(name: str, settings: WorkerSettings, registry: Registry) -> Register:
     """Return the data that a worker sends when it registers."""
     functions = [
         Function(name=name, params=Raw(msgspec.json.encode(job.signature.schema)))

@@ -13,7 +13,7 @@ from horae.model.definitions.job import Spec
 from horae.model.fleet.protocol import Answer, Grant
 from horae.worker.holding import Chunk, HeldSlice, Item, JobBacklog, StartedItem, StartFence
 from horae.worker.pace import DurationEstimates
-from horae.worker.secrets import given_by
+from horae.worker.secrets import received_secrets
 
 STALL = 0.02  # seconds after which an item counts as blocking its chunk
 OVERDUE = 1.0  # seconds after which a worker hands back an unstarted item
@@ -30,54 +30,56 @@ class Stock:
         self.busy = 0  # slots used by chunks, and by threads of an ended session that cannot be killed
         self.room = dict(resources or {})  # free amounts of other resources
         self.pace = pace
-        self.piles: dict[tuple[UUID, int], JobBacklog] = {}
+        self.backlogs: dict[tuple[UUID, int], JobBacklog] = {}
         self.chunks: dict[Chunk, None] = {}
         self._clock = clock
         self._spread: dict[Chunk, None] = {}  # chunks of more than one item
         self._waiting: deque[JobBacklog] = deque()  # backlogs with ready items, in turn
-        self._lots: dict[tuple[UUID, int], list[HeldSlice]] = {}
+        self._slices: dict[tuple[UUID, int], list[HeldSlice]] = {}
         self._pressed: dict[JobBacklog, None] = {}  # backlogs with a start timeout
         self._count = 0
 
     @property
     def is_empty(self) -> bool:
         """Return whether nothing is held: the server has received every outcome, even if a thread still runs."""
-        return not self._lots
+        return not self._slices
 
     def hold(self, grant: Grant, answer: Answer) -> None:
         """Hold a granted slice; a slice that is held already is ignored."""
-        pile = self.piles.get((grant.job, grant.version))
-        if pile is None:
-            pile = self.piles[grant.job, grant.version] = _pile(grant, answer)
-        lots = self._lots.setdefault((grant.parcel, grant.attempt), [])
-        if any(lot.grant.lo < grant.hi and grant.lo < lot.grant.hi for lot in lots):
+        backlog = self.backlogs.get((grant.job, grant.version))
+        if backlog is None:
+            backlog = self.backlogs[grant.job, grant.version] = _backlog_of(grant, answer)
+        held_slices = self._slices.setdefault((grant.parcel, grant.attempt), [])
+        if any(held_slice.grant.lo < grant.hi and grant.lo < held_slice.grant.hi for held_slice in held_slices):
             return
         self._count += 1
-        lot = HeldSlice(grant, pile, self._count, self._clock.monotonic())
-        if pile.references:
-            lot.given = given_by(answer, pile.references)
-        if pile.start_within is not None:
-            self._pressed[pile] = None
-        lots.append(lot)
-        self._offer(pile)
-        pile.ready.extend([(lot, index) for index in range(grant.lo, grant.hi)])
+        held_slice = HeldSlice(grant, backlog, self._count, self._clock.monotonic())
+        if backlog.references:
+            held_slice.given = received_secrets(answer, backlog.references)
+        if backlog.start_within is not None:
+            self._pressed[backlog] = None
+        held_slices.append(held_slice)
+        self._offer(backlog)
+        backlog.ready.extend([(held_slice, index) for index in range(grant.lo, grant.hi)])
 
-    def lot(self, parcel: UUID, item: int, attempt: int) -> HeldSlice | None:
+    def slice_of(self, parcel: UUID, item: int, attempt: int) -> HeldSlice | None:
         """Return the slice that holds an item."""
-        lots = self._lots.get((parcel, attempt), ())
-        return next((lot for lot in lots if lot.grant.lo <= item < lot.grant.hi), None)
+        held_slices = self._slices.get((parcel, attempt), ())
+        return next(
+            (held_slice for held_slice in held_slices if held_slice.grant.lo <= item < held_slice.grant.hi), None
+        )
 
-    def heard(self, parcel: UUID, lo: int, hi: int, attempt: int) -> None:
+    def confirm(self, parcel: UUID, lo: int, hi: int, attempt: int) -> None:
         """Release items whose outcome the server has received."""
-        lot = self.lot(parcel, lo, attempt)
-        if lot is None:
+        held_slice = self.slice_of(parcel, lo, attempt)
+        if held_slice is None:
             return
-        lot.open -= hi - lo
-        if lot.open <= 0:
-            lots = self._lots[parcel, attempt]
-            lots.remove(lot)
-            if not lots:
-                del self._lots[parcel, attempt]
+        held_slice.open -= hi - lo
+        if held_slice.open <= 0:
+            held_slices = self._slices[parcel, attempt]
+            held_slices.remove(held_slice)
+            if not held_slices:
+                del self._slices[parcel, attempt]
 
     def take(self, fence: StartFence) -> Chunk | None:
         """Return work for an idle slot: a chunk of the next backlog in turn.
@@ -89,11 +91,11 @@ class Stock:
         for _ in range(len(self._waiting)):
             if not self._has_room(self._waiting[0]):
                 return None
-            pile = self._waiting.popleft()
-            if pile.ready and self._is_saturated(pile):
-                self._waiting.append(pile)
-            elif pile.ready:
-                return self._chunk(fence, pile)
+            backlog = self._waiting.popleft()
+            if backlog.ready and self._is_saturated(backlog):
+                self._waiting.append(backlog)
+            elif backlog.ready:
+                return self._chunk(fence, backlog)
         return None
 
     def finish(self, chunk: Chunk) -> None:
@@ -101,40 +103,40 @@ class Stock:
         self.put_back(chunk)
         if chunk in self.chunks:
             del self.chunks[chunk]
-            self.give_back(chunk.pile.cost)
+            self.give_back(chunk.backlog.cost)
         self._spread.pop(chunk, None)
-        chunk.pile.chunks.pop(chunk, None)
-        chunk.pile.spread.pop(chunk, None)
-        chunk.pile.used_at = self._clock.monotonic()
+        chunk.backlog.chunks.pop(chunk, None)
+        chunk.backlog.spread.pop(chunk, None)
+        chunk.backlog.used_at = self._clock.monotonic()
 
     def put_back(self, chunk: Chunk) -> None:
         """Return the unstarted items of a chunk to the front of their backlog, in order."""
         items = list(chunk.take_back())
         if items:
-            self._offer(chunk.pile)
-            chunk.pile.ready.extendleft(items)
+            self._offer(chunk.backlog)
+            chunk.backlog.ready.extendleft(items)
 
-    def empty(self, pile: JobBacklog) -> Iterator[Item]:
+    def empty(self, backlog: JobBacklog) -> Iterator[Item]:
         """Take every unstarted item out of a backlog, including those in chunks."""
-        for chunk in pile.chunks:
+        for chunk in backlog.chunks:
             self.put_back(chunk)
-        while pile.ready:
-            yield pile.ready.popleft()
+        while backlog.ready:
+            yield backlog.ready.popleft()
 
-    def take_out(self, pile: JobBacklog, wanted: Callable[[Item], bool]) -> list[Item]:
+    def take_out(self, backlog: JobBacklog, wanted: Callable[[Item], bool]) -> list[Item]:
         """Take some of the unstarted items out of a backlog, including those in chunks."""
-        unstarted = list(self.empty(pile))
+        unstarted = list(self.empty(backlog))
         taken = [item for item in unstarted if wanted(item)]
         left = [item for item in unstarted if not wanted(item)] if taken else unstarted
         if left:
-            self._offer(pile)
-            pile.ready.extend(left)
+            self._offer(backlog)
+            backlog.ready.extend(left)
         return taken
 
     def withdraw(self, item: Item) -> bool:
         """Take one unstarted item out; return False if it has started or ended."""
-        pile = item[0].pile
-        for items in (pile.ready, *(chunk.left for chunk in pile.chunks)):
+        backlog = item[0].backlog
+        for items in (backlog.ready, *(chunk.left for chunk in backlog.chunks)):
             try:
                 items.remove(item)
             except ValueError:
@@ -146,20 +148,20 @@ class Stock:
         """Take out unstarted items whose start timeout has passed."""
         late: list[Item] = []
         now = self._clock.monotonic()
-        for pile in list(self._pressed):
-            patience = pile.start_within or 0.0
-            unstarted = [*pile.ready, *(item for chunk in pile.chunks for item in list(chunk.left))]
+        for backlog in list(self._pressed):
+            patience = backlog.start_within or 0.0
+            unstarted = [*backlog.ready, *(item for chunk in backlog.chunks for item in list(chunk.left))]
             late += [item for item in unstarted if now - item[0].held_at >= patience and self.withdraw(item)]
             if len(late) >= len(unstarted):
-                del self._pressed[pile]
+                del self._pressed[backlog]
         return late
 
     def late_from(self) -> float | None:
         """Return the monotonic time of the next start timeout."""
         firsts = (
-            items[0][0].held_at + (pile.start_within or 0.0)
-            for pile in self._pressed
-            for items in (pile.ready, *(list(chunk.left) for chunk in pile.chunks))
+            items[0][0].held_at + (backlog.start_within or 0.0)
+            for backlog in self._pressed
+            for items in (backlog.ready, *(list(chunk.left) for chunk in backlog.chunks))
             if items
         )
         return min(firsts, default=None) if self._pressed else None
@@ -185,8 +187,8 @@ class Stock:
         for chunk in list(self._spread):
             if chunk.left and len(chunk.left) < chunk.size:
                 self._put_back_late(chunk, since)
-        waiting = [pile for pile in self._waiting if pile.ready and pile.ready[0][0].held_at <= since]
-        return {pile: _split(pile.ready, since) for pile in waiting}
+        waiting = [backlog for backlog in self._waiting if backlog.ready and backlog.ready[0][0].held_at <= since]
+        return {backlog: _split(backlog.ready, since) for backlog in waiting}
 
     def _put_back_late(self, chunk: Chunk, since: float) -> None:
         """Return the items behind a slot's running item to their backlog, if they were held since then."""
@@ -197,16 +199,16 @@ class Stock:
         if is_late:
             self.put_back(chunk)
 
-    def oldest(self, pile: JobBacklog) -> float:
+    def oldest(self, backlog: JobBacklog) -> float:
         """Return the start of the backlog's longest running item; now, if none runs."""
-        begun = (b[2] for chunk in pile.chunks if (b := chunk.running()))
+        begun = (b[2] for chunk in backlog.chunks if (b := chunk.running()))
         return min(begun, default=self._clock.monotonic())
 
     def next_look(self) -> float | None:
         """Return the seconds until `stalled` or `overdue` may have a new result."""
         if any(chunk.left or chunk.done for chunk in self._spread):
             return STALL
-        firsts = [pile.ready[0][0].held_at for pile in self._waiting if pile.ready]
+        firsts = [backlog.ready[0][0].held_at for backlog in self._waiting if backlog.ready]
         if not firsts:
             return None
         left = min(firsts) + OVERDUE - self._clock.monotonic()
@@ -215,24 +217,24 @@ class Stock:
     def prune(self) -> None:
         """Forget backlogs that have not been used for a while."""
         since = self._clock.monotonic() - KEEP
-        for key, pile in list(self.piles.items()):
-            if not pile.ready and not pile.chunks and pile.used_at < since:
-                del self.piles[key]
+        for key, backlog in list(self.backlogs.items()):
+            if not backlog.ready and not backlog.chunks and backlog.used_at < since:
+                del self.backlogs[key]
 
     def clear(self) -> None:
         """Forget everything; slots find no more items to start."""
         for chunk in self.chunks:
             chunk.left.clear()
-        self.piles.clear()
+        self.backlogs.clear()
         self._waiting.clear()
         self._pressed.clear()
-        self._lots.clear()
+        self._slices.clear()
 
-    def _offer(self, pile: JobBacklog) -> None:
+    def _offer(self, backlog: JobBacklog) -> None:
         """Put an empty backlog into the queue; call this before items join it."""
-        pile.used_at = self._clock.monotonic()
-        if not pile.ready and pile not in self._waiting:
-            self._waiting.append(pile)
+        backlog.used_at = self._clock.monotonic()
+        if not backlog.ready and backlog not in self._waiting:
+            self._waiting.append(backlog)
 
     def take_up(self, cost: Cost) -> None:
         """Reserve these resources of the worker until they are given back."""
@@ -246,34 +248,34 @@ class Stock:
         if cost:
             self.room = cost.left_of(self.room, -1)
 
-    def _has_room(self, pile: JobBacklog) -> bool:
+    def _has_room(self, backlog: JobBacklog) -> bool:
         """Return whether the next chunk can run beside the running chunks; an idle worker tries it in any case."""
-        if not pile.cost or not pile.ready or not self.chunks:
+        if not backlog.cost or not backlog.ready or not self.chunks:
             return True
-        return pile.cost.times(self.slots - self.busy, self.room) > 0
+        return backlog.cost.times(self.slots - self.busy, self.room) > 0
 
-    def _is_saturated(self, pile: JobBacklog) -> bool:
+    def _is_saturated(self, backlog: JobBacklog) -> bool:
         """Return whether a backlog needs no further slot.
 
         Tiny executions are run by one thread at a time, unless one of them blocks the others.
         """
-        if not pile.chunks or not self.pace.is_tiny(pile.job):
+        if not backlog.chunks or not self.pace.is_tiny(backlog.job):
             return False
         now = self._clock.monotonic()
-        return not all((b := chunk.running()) and now - b[2] >= STALL for chunk in pile.chunks)
+        return not all((b := chunk.running()) and now - b[2] >= STALL for chunk in backlog.chunks)
 
-    def _chunk(self, fence: StartFence, pile: JobBacklog) -> Chunk:
-        size = self.pace.chunk(pile.job)
-        if not self.pace.is_tiny(pile.job):
-            size = min(size, -(-len(pile.ready) // (self.slots - self.busy)))
-        items = deque([pile.ready.popleft() for _ in range(min(size, len(pile.ready)))])
-        if pile.ready:
-            self._waiting.append(pile)
-        chunk = Chunk(fence, pile, items)
-        self.chunks[chunk] = pile.chunks[chunk] = None
-        self.take_up(pile.cost)
+    def _chunk(self, fence: StartFence, backlog: JobBacklog) -> Chunk:
+        size = self.pace.chunk_size(backlog.job)
+        if not self.pace.is_tiny(backlog.job):
+            size = min(size, -(-len(backlog.ready) // (self.slots - self.busy)))
+        items = deque([backlog.ready.popleft() for _ in range(min(size, len(backlog.ready)))])
+        if backlog.ready:
+            self._waiting.append(backlog)
+        chunk = Chunk(fence, backlog, items)
+        self.chunks[chunk] = backlog.chunks[chunk] = None
+        self.take_up(backlog.cost)
         if len(items) > 1:
-            self._spread[chunk] = pile.spread[chunk] = None
+            self._spread[chunk] = backlog.spread[chunk] = None
         return chunk
 
 
@@ -285,7 +287,7 @@ def _split(ready: deque[Item], since: float) -> list[Item]:
     return [item for item in items if item[0].held_at <= since]
 
 
-def _pile(grant: Grant, answer: Answer) -> JobBacklog:
+def _backlog_of(grant: Grant, answer: Answer) -> JobBacklog:
     definition = answer.jobs.get(f"{grant.job}:{grant.version}")
     if definition is None:
         return JobBacklog(grant.job, grant.version, None, "the server sent no definition of the job")

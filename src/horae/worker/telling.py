@@ -16,13 +16,13 @@ OnEnded = Callable[["WorkerSession", JobBacklog, Sequence[EndedItem]], object]
 log = structlog.get_logger("horae.worker")
 
 
-def teller(tracing: AttemptTracer | None, *, verbose: bool) -> OnEnded | None:
+def attempt_reporter(tracing: AttemptTracer | None, *, verbose: bool) -> OnEnded | None:
     """Return the callback that a session makes with ended attempts; None, without any cost, if nothing listens."""
     if tracing is None and not verbose:
         return None
 
-    def tell(session: "WorkerSession", pile: JobBacklog, endings: Sequence[EndedItem]) -> None:
-        job = pile.spec.name if pile.spec is not None else ""
+    def tell(session: "WorkerSession", backlog: JobBacklog, endings: Sequence[EndedItem]) -> None:
+        job = backlog.spec.name if backlog.spec is not None else ""
         if tracing is not None:
             tracing.ended(session, job, endings)
         if verbose:
@@ -33,13 +33,13 @@ def teller(tracing: AttemptTracer | None, *, verbose: bool) -> OnEnded | None:
 
 
 def _about(ending: EndedItem) -> dict[str, Any]:
-    lot, index, started, ended, outcome = ending
+    held_slice, index, started, ended, outcome = ending
     told: dict[str, Any] = {
-        "execution": str(lot.execution(index)),
-        "attempt": lot.grant.attempt,
+        "execution": str(held_slice.execution(index)),
+        "attempt": held_slice.grant.attempt,
         "outcome": outcome.outcome if isinstance(outcome, ItemOutcome) else "success",
     }
     if started is not None and ended is not None:
         told["seconds"] = round(ended - started, 6)
-    trace = trace_id_of(lot.extra(index).trace) if lot.traced else None
+    trace = trace_id_of(held_slice.extra(index).trace) if held_slice.traced else None
     return told if trace is None else told | {"trace": trace}

@@ -41,7 +41,7 @@ class Transport(Protocol):
 
     async def wait_for_signal(self, session: UUID, body: Await) -> Awaited: ...
 
-    async def bring(
+    async def upload_artifact(
         self, session: UUID, parcel: UUID, item: int, attempt: int, file: UploadArtifact
     ) -> ArtifactReceipt:
         """Upload a file of a running item to the artifact store; a repetition replaces it by the same file."""

@@ -31,7 +31,7 @@ from horae.worker.code.tracing import AttemptTracer
 from horae.worker.holding import Chunk, Item
 from horae.worker.interrupts import Interrupt
 from horae.worker.logs import capture
-from horae.worker.notices.notice import TerminationNotice, shown, time_left
+from horae.worker.notices.notice import TerminationNotice, end_text, time_left
 from horae.worker.pace import DurationEstimates
 from horae.worker.plan import PreparedJob, plan_for
 from horae.worker.processes.spawner import Spawner
@@ -39,8 +39,8 @@ from horae.worker.runners.base import BaseRunner, ChunkRun
 from horae.worker.runners.table import runners_for
 from horae.worker.secrets import SecretProviders, SecretUnavailable
 from horae.worker.session import WorkerSession
-from horae.worker.settings import Registry, WorkerSettings, presence
-from horae.worker.telling import teller
+from horae.worker.settings import Registry, WorkerSettings, registration
+from horae.worker.telling import attempt_reporter
 from horae.worker.timers import ScheduledCall, Timers
 from horae.worker.transport import Transport
 
@@ -54,7 +54,7 @@ PARTING = 10.0  # seconds after all grace times when a drain ends even if no ser
 End = Literal["drained", "aborted", "replace"]
 
 
-class WorkerProcess:
+class WorkerRuntime:
     """One worker process; `run()` works until it is drained, aborted or refused."""
 
     def __init__(self, env: Env, settings: WorkerSettings, transport: Transport, registry: Registry) -> None:
@@ -118,7 +118,7 @@ class WorkerProcess:
 
     def leave_by(self, notice: TerminationNotice) -> None:
         """Leave before this machine is taken away."""
-        log.warning("this machine goes away", at=shown(notice))
+        log.warning("this machine goes away", at=end_text(notice))
         self.drain(time_left(notice, self.env.clock.wall()))
 
     def _grace(self, within: Micros | None) -> Micros:
@@ -152,22 +152,24 @@ class WorkerProcess:
         call(*args)
         self._stir()
 
-    def over(self, run: ChunkRun) -> None:
+    def release_slot(self, run: ChunkRun) -> None:
         """Take a chunk back from the slot that ran it."""
         run.is_over = True
         if run.watch is not None:
             run.watch.cancel()
         run.session.finish(run.chunk)
-        if run.session is not self.session and run.chunk.pile.cost in self._strays:  # not there when the worker leaves
-            self._strays.remove(run.chunk.pile.cost)
+        if (
+            run.session is not self.session and run.chunk.backlog.cost in self._strays
+        ):  # not there when the worker leaves
+            self._strays.remove(run.chunk.backlog.cost)
             if self.session is not None:
-                self.session.stock.give_back(run.chunk.pile.cost)
+                self.session.stock.give_back(run.chunk.backlog.cost)
         self._stir()
 
     def wedged(self, run: ChunkRun) -> None:
         """Leave in good order because an execution cannot be stopped: the parent process starts a fresh worker."""
         begun = run.chunk.running()
-        about = {"job": run.plan.spec.name} if begun is None else run.logged(begun)
+        about = {"job": run.plan.spec.name} if begun is None else run.log_fields(begun)
         log.warning("an execution cannot be stopped", **about, replacing=self.settings.replace)
         if self.settings.replace and not self._draining:
             self._replacing = True
@@ -183,7 +185,7 @@ class WorkerProcess:
         wait, said = FIRST_WAIT, ""
         while not self._is_leaving:
             try:
-                registered = await self._transport.register(presence(self.name, self.settings, self._registry))
+                registered = await self._transport.register(registration(self.name, self.settings, self._registry))
             except (*FATAL, BadInput) as error:
                 self._refuse(error)
                 return
@@ -197,7 +199,7 @@ class WorkerProcess:
             self.session = WorkerSession(
                 self.env.clock, registered, self.settings.concurrency, self._pace, self.settings.resources
             )
-            self.session.on_ended = teller(self.tracing, verbose=self.settings.verbose)
+            self.session.on_ended = attempt_reporter(self.tracing, verbose=self.settings.verbose)
             for cost in self._strays:
                 self.session.stock.take_up(cost)
             if self._draining:
@@ -211,7 +213,7 @@ class WorkerProcess:
         if session is not self.session or self._is_leaving:
             return
         log.warning("the session has ended", session=str(session.id), running=len(session.stock.chunks))
-        self._strays += [chunk.pile.cost for chunk in session.stock.chunks]
+        self._strays += [chunk.backlog.cost for chunk in session.stock.chunks]
         self.session = None
         self._interrupt(session.end())
         if self._draining:
@@ -259,14 +261,14 @@ class WorkerProcess:
             self._launch(session, chunk)
 
     def _launch(self, session: WorkerSession, chunk: Chunk) -> None:
-        plan: PreparedJob = chunk.pile.plan or plan_for(chunk.pile, self._registry)
-        chunk.pile.plan = plan
-        if (chunk.pile.references or chunk.pile.is_sensitive) and not self._has_secrets(session, chunk):
+        plan: PreparedJob = chunk.backlog.plan or plan_for(chunk.backlog, self._registry)
+        chunk.backlog.plan = plan
+        if (chunk.backlog.references or chunk.backlog.is_sensitive) and not self._has_secrets(session, chunk):
             return session.finish(chunk)
         try:
             self._runners[plan.kind].launch(session, chunk, plan)
         except Exception as error:
-            hide = chunk.pile.secrets.text if chunk.pile.secrets is not None else str
+            hide = chunk.backlog.secrets.text if chunk.backlog.secrets is not None else str
             log.error("cannot begin a chunk", job=plan.spec.name, traceback=hide(trace(error, whole=True)))
             fate = failed("CannotStart", f"the worker could not begin it: {error}", kind="platform")
             while begun := chunk.begin(self.env.clock.monotonic()):
@@ -306,7 +308,7 @@ class WorkerProcess:
 
     def _longest_grace(self) -> Micros:
         chunks = () if self.session is None else self.session.stock.chunks
-        return max((chunk.pile.plan.spec.grace for chunk in chunks), default=0)
+        return max((chunk.backlog.plan.spec.grace for chunk in chunks), default=0)
 
     # Exchanging
 

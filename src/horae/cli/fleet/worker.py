@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from horae.env import Clock
     from horae.model.executions.tracer import SpanSink
     from horae.worker.settings import WorkerSettings
-    from horae.worker.worker import WorkerProcess
+    from horae.worker.worker import WorkerRuntime
 
 
 class NoFunctions:
@@ -88,7 +88,7 @@ async def _work(settings: "Settings") -> str:
     from horae.env import system_env
     from horae.errors import HoraeError
     from horae.worker.http_transport import HttpTransport
-    from horae.worker.worker import WorkerProcess
+    from horae.worker.worker import WorkerRuntime
 
     urls = where(None, settings)
     key = await enrolled(settings, urls) or find_key(urls, settings)
@@ -101,7 +101,7 @@ async def _work(settings: "Settings") -> str:
     env = system_env()
     tls = trust(settings) if any(url.startswith("https:") for url in urls) else None
     transport = HttpTransport(urls, key, tls, namespace=settings.namespace, rng=env.rng, clock=env.clock)
-    made = WorkerProcess(env, worker_settings(settings), transport, registry)
+    made = WorkerRuntime(env, worker_settings(settings), transport, registry)
     sink = open_sink(settings)
     if sink is not None:
         trace_attempts(made, sink)
@@ -127,7 +127,7 @@ def open_sink(settings: "Settings") -> "SpanSink | None":
     return None
 
 
-def trace_attempts(worker: "WorkerProcess", sink: "SpanSink") -> None:
+def trace_attempts(worker: "WorkerRuntime", sink: "SpanSink") -> None:
     """Send spans of a worker's attempts, and spans that functions create, to the sink."""
     from horae.worker.code.tracing import AttemptTracer
 
@@ -161,7 +161,7 @@ async def enrolled(settings: "Settings", urls: list[str]) -> str:
 
 
 @contextmanager
-def noticing(made: "WorkerProcess", clock: "Clock", settings: "Settings") -> Iterator[None]:
+def noticing(made: "WorkerRuntime", clock: "Clock", settings: "Settings") -> Iterator[None]:
     """Watch for a termination notice, if a source is configured."""
     from horae.worker.notices.notice_watch import drain_on_notice
 

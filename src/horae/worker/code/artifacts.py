@@ -18,9 +18,9 @@ Content = str | os.PathLike[str] | bytes
 
 
 @contextmanager
-def bringing(name: str, content: Content, type: str | None = None) -> Iterator[UploadArtifact]:
+def upload_request(name: str, content: Content, media: str | None = None) -> Iterator[UploadArtifact]:
     """Yield the request to store a file, or bytes, under a name; the file exists as long as the block."""
-    kind = check_type(type or guessed(name))
+    kind = check_type(media or guess_type(name))
     check_name(name)
     if not isinstance(content, bytes):
         path = Path(content).absolute()
@@ -37,19 +37,19 @@ def bringing(name: str, content: Content, type: str | None = None) -> Iterator[U
         Path(written).unlink(missing_ok=True)
 
 
-def guessed(name: str) -> str:
+def guess_type(name: str) -> str:
     """Guess the media type from the ending of a name."""
     return mimetypes.guess_type(name)[0] or DEFAULT_TYPE
 
 
-def found_in(folder: Path, owner: int | None = None) -> list[UploadArtifact]:
+def files_in(folder: Path, owner: int | None = None) -> list[UploadArtifact]:
     """Return the plain files in a command's folder, named by their relative paths, as many as can be stored."""
     files = sorted(path for path in folder.rglob("*") if path.is_file() and not path.is_symlink())
     names = [(path.relative_to(folder).as_posix(), path) for path in files[: MOST_ARTIFACTS + 1]]
-    return [UploadArtifact(name, str(path), guessed(name), owner) for name, path in names]
+    return [UploadArtifact(name, str(path), guess_type(name), owner) for name, path in names]
 
 
-def opened(path: str, owner: int | None) -> BinaryIO:
+def open_plain_file(path: str, owner: int | None) -> BinaryIO:
     """Open a plain file.
 
     Another file in its place since it was found is refused: it may lead to files of other users.
@@ -62,9 +62,9 @@ def opened(path: str, owner: int | None) -> BinaryIO:
     return file
 
 
-async def pieces_of(bring: UploadArtifact) -> AsyncIterator[bytes]:
+async def read_pieces(bring: UploadArtifact) -> AsyncIterator[bytes]:
     """Yield a file's present content, up to its present length."""
-    with await asyncio.to_thread(opened, bring.path, bring.owner) as file:
+    with await asyncio.to_thread(open_plain_file, bring.path, bring.owner) as file:
         left = os.fstat(file.fileno()).st_size
         while left > 0 and (piece := await asyncio.to_thread(file.read, min(PIECE, left))):
             left -= len(piece)

@@ -22,7 +22,7 @@ from horae.model.executions.job_exceptions import Cancelled, GiveUp, Span, micro
 from horae.model.fields.kinds import Duration, Kind, Moment
 from horae.model.fleet.submit import SUBMISSION, Submit
 from horae.model.tenancy.secret_refs import SCHEME
-from horae.worker.code.artifacts import Content, bringing
+from horae.worker.code.artifacts import Content, upload_request
 from horae.worker.code.asks import ArtifactReceipt, ChildReceipt, ExecutionPort, ExecutionRequest, SubmitExecutions
 from horae.worker.code.durable import SLEEP, WAIT, Backoff, StepMemory, check_name, check_signal
 from horae.worker.code.sync_face import SyncFace
@@ -275,7 +275,7 @@ class Context:
 
         It replaces a former artifact of that name.
         """
-        with bringing(name, content, type) as file:
+        with upload_request(name, content, type) as file:
             kept: ArtifactReceipt = await self._ask(file)
             return kept
 

@@ -98,12 +98,12 @@ class StepMemory:
             raise Suspended(until)
         yield from self._nap(until - now)
 
-    def wait_for(self, key: str, signal: str, filter: str | None, timeout: Micros | None) -> Script[Any]:
+    def wait_for(self, key: str, signal: str, condition: str | None, timeout: Micros | None) -> Script[Any]:
         """Return the payload of a received signal; otherwise wait for it without a worker."""
         known = yield from self._known()
         if key not in known:
             self._must_be_durable("wait for a signal")
-            awaited: Awaited = yield WaitForSignal(key, signal, filter, timeout)
+            awaited: Awaited = yield WaitForSignal(key, signal, condition, timeout)
             if not awaited.result:
                 raise Suspended(awaited.deadline, (key,))
             known[key] = awaited.result

@@ -58,7 +58,7 @@ class RequestSender:
         parcel, index, attempt = key_of(item)
         if isinstance(ask, RememberStep):
             step = Step(parcel=parcel, item=index, attempt=attempt, name=ask.name, result=ask.result)
-            return await self._keeper.keep(session.id, step)
+            return await self._keeper.remember(session.id, step)
         if isinstance(ask, RecallSteps):
             return await self._recall(session, parcel, index)
         if isinstance(ask, ReadServerTime):
@@ -66,7 +66,7 @@ class RequestSender:
         if isinstance(ask, ShortSleep):
             return await self._env.clock.sleep(ask.span / SECOND)
         if isinstance(ask, UploadArtifact):
-            return await self._transport.bring(session.id, parcel, index, attempt, ask)
+            return await self._transport.upload_artifact(session.id, parcel, index, attempt, ask)
         if isinstance(ask, WaitForSignal):
             wait = Await(
                 parcel=parcel, item=index, attempt=attempt, step=ask.step, signal=ask.signal, filter=ask.filter,

@@ -11,7 +11,7 @@ from horae.model.definitions.function_signature import BadParams
 from horae.model.executions.job_exceptions import Cancelled, GiveUp, Retry, Suspended, micros_of, waits_in_group
 from horae.model.executions.output.artifact import MAX_BROUGHT
 from horae.model.fleet.protocol import MAX_INLINE_RESULT, ToldFailure, ToldKind
-from horae.worker.code.retry_after import asked_of
+from horae.worker.code.retry_after import status_and_delay
 from horae.worker.holding import CANCELLED, RELEASED, ItemOutcome
 
 MAX_TRACEBACK = 16 * 1024
@@ -29,7 +29,7 @@ def clean(text: str) -> str:
 
 
 def failed(
-    type: str,
+    name: str,
     message: str,
     *,
     permanent: bool = False,
@@ -37,11 +37,11 @@ def failed(
     kind: ToldKind = "error",
 ) -> ItemOutcome:
     """Return a failure that the worker itself found."""
-    error = ToldFailure(type=type, message=shorten(clean(message), MAX_MESSAGE), permanent=permanent, kind=kind)
+    error = ToldFailure(type=name, message=shorten(clean(message), MAX_MESSAGE), permanent=permanent, kind=kind)
     return ItemOutcome(outcome="failed", error=error, exit_code=exit_code)
 
 
-def fate_of(error: BaseException, retry: RetryFunction | None, failures: int) -> ItemOutcome:
+def outcome_of(error: BaseException, retry: RetryFunction | None, failures: int) -> ItemOutcome:
     """Return the outcome of an exception in the job's code; `failures` includes this one."""
     if isinstance(error, Suspended):
         return ItemOutcome(outcome="suspended", wake_at=error.wake_at, waits=error.waits)
@@ -53,7 +53,7 @@ def fate_of(error: BaseException, retry: RetryFunction | None, failures: int) ->
     if isinstance(error, BadParams):
         return failed("BadParams", str(error), permanent=True)
     told, after, gone = _judged(error, retry, failures)
-    status, wished = asked_of(told)
+    status, wished = status_and_delay(told)
     return ItemOutcome(
         outcome="failed",
         error=ToldFailure(
@@ -99,7 +99,7 @@ def _judged(
         return broken, None, False
 
 
-def stopped(kind: str, outcome: bytes | ItemOutcome, *, once: bool) -> bytes | ItemOutcome:
+def outcome_after_stop(kind: str, outcome: bytes | ItemOutcome, *, once: bool) -> bytes | ItemOutcome:
     """Return the outcome to report for an interrupted item, given the way it ended.
 
     A result counts in spite of the interruption, except after a timeout. An item stopped for the worker's sake is
@@ -118,7 +118,7 @@ def stopped(kind: str, outcome: bytes | ItemOutcome, *, once: bool) -> bytes | I
     return RELEASED
 
 
-def checked(result: bytes) -> bytes | ItemOutcome:
+def checked_result(result: bytes) -> bytes | ItemOutcome:
     """Return the encoded result; a result that is too large for a report travels as a file, up to a limit."""
     if len(result) <= MAX_INLINE_RESULT:
         return result

@@ -25,7 +25,7 @@ class StepBatcher:
         self._waiting: deque[Waiting] = deque()
         self._flushes: set[asyncio.Task[None]] = set()
 
-    async def keep(self, session: UUID, step: Step) -> Raw:
+    async def remember(self, session: UUID, step: Step) -> Raw:
         """Store a step and return the result that counts. Raises the server's refusal."""
         kept: asyncio.Future[Raw] = asyncio.get_running_loop().create_future()
         self._waiting.append((session, step, kept))

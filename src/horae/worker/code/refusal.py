@@ -17,20 +17,20 @@ MOST_SAID = 300  # characters of the server's reason
 T = TypeVar("T")
 
 
-def lighten(load: ExchangeLoad, reason: str, index: int | None = None) -> tuple[ExchangeLoad, ExchangeLoad]:
+def split_load(load: ExchangeLoad, reason: str, index: int | None = None) -> tuple[ExchangeLoad, ExchangeLoad]:
     """Divide a refused load into the part to send now and the part to send later.
 
     A single refused entry is replaced by a note of its refusal, or left out. `index` is the faulty outcome, if the
     server names it: then no other entry has to wait.
     """
     if index is not None and 0 <= index < len(load.outcomes):
-        keep, back = halve(load.outcomes[index : index + 1], reason)
+        keep, back = halve_outcomes(load.outcomes[index : index + 1], reason)
         outcomes = [*load.outcomes[:index], *keep, *load.outcomes[index + 1 :]]
         return structs.replace(load, outcomes=outcomes), ExchangeLoad(outcomes=back)
     if load.outcomes and (load.logs or load.progress or load.started):  # the fault may be elsewhere
         return structs.replace(load, outcomes=[]), ExchangeLoad(outcomes=load.outcomes)
     if load.outcomes:
-        keep, back = halve(load.outcomes, reason)
+        keep, back = halve_outcomes(load.outcomes, reason)
         return ExchangeLoad(outcomes=keep), ExchangeLoad(outcomes=back)
     if load.logs and (load.progress or load.started):
         return ExchangeLoad(logs=load.logs), ExchangeLoad(started=load.started, progress=load.progress)
@@ -72,7 +72,7 @@ def halve_logs(logs: list[LogLines], reason: str) -> tuple[list[LogLines], list[
     return [structs.replace(log, lines=[(at, "log", said)])], []
 
 
-def halve(outcomes: list[Outcome], reason: str) -> tuple[list[Outcome], list[Outcome]]:
+def halve_outcomes(outcomes: list[Outcome], reason: str) -> tuple[list[Outcome], list[Outcome]]:
     """Split outcomes in two, a single outcome by its items; a single item becomes a failure with the reason."""
     if len(outcomes) != 1:
         middle = len(outcomes) // 2

@@ -33,7 +33,7 @@ def _date(value: str) -> datetime | None:
     return at if at.tzinfo is not None else None
 
 
-def asked_of(error: BaseException) -> tuple[int | None, Micros | None]:
+def status_and_delay(error: BaseException) -> tuple[int | None, Micros | None]:
     """Return the status and the delay that an exception of the job's code carries.
 
     HTTP libraries put the answer into `response`. `retry_after` on the exception itself, in any form of a span, has

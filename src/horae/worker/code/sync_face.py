@@ -5,7 +5,7 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
 from horae.model.executions.job_exceptions import Span
-from horae.worker.code.artifacts import Content, bringing
+from horae.worker.code.artifacts import Content, upload_request
 from horae.worker.code.asks import ArtifactReceipt, ChildReceipt, ExecutionRequest
 from horae.worker.code.transactions import SyncTransaction
 from horae.worker.processes.scripts import PendingOperation, Script, run_sync
@@ -51,7 +51,7 @@ class SyncFace:
         return SyncTransaction(self._context.transaction(connection), self._run)
 
     def artifact(self, name: str, content: Content, *, type: str | None = None) -> ArtifactReceipt:
-        with bringing(name, content, type) as file:
+        with upload_request(name, content, type) as file:
             kept: ArtifactReceipt = self._wait(file)
             return kept
 

@@ -17,16 +17,16 @@ class AttemptTracer:
     def __init__(self, sink: SpanSink, worker: str) -> None:
         self.sink, self._worker = sink, worker
 
-    def header(self, lot: HeldSlice, index: int) -> str:
+    def header(self, held_slice: HeldSlice, index: int) -> str:
         """Return the trace header for everything that runs in an attempt."""
-        return self._context(lot, index)[0].header
+        return self._context(held_slice, index)[0].header
 
     def ended(self, session: "WorkerSession", job: str, endings: Sequence[EndedItem]) -> None:
         """Record ended items; an item that never started is not an attempt."""
-        for lot, index, started, ended, outcome in endings:
+        for held_slice, index, started, ended, outcome in endings:
             if started is None or ended is None:
                 continue
-            context, parent = self._context(lot, index)
+            context, parent = self._context(held_slice, index)
             if not context.sampled:
                 continue
             error = outcome.error if isinstance(outcome, ItemOutcome) else None
@@ -35,23 +35,23 @@ class AttemptTracer:
                     name=f"run {job}", kind="consumer", context=context, parent=parent,
                     start=session.instant(started), end=session.instant(ended),
                     attributes={
-                        "horae.job": job, "horae.execution_id": str(lot.execution(index)),
-                        "horae.attempt": lot.grant.attempt, "horae.worker": self._worker,
+                        "horae.job": job, "horae.execution_id": str(held_slice.execution(index)),
+                        "horae.attempt": held_slice.grant.attempt, "horae.worker": self._worker,
                         "horae.outcome": outcome.outcome if isinstance(outcome, ItemOutcome) else "success",
                     },
                     error=error,
                 )
             )  # fmt: skip
 
-    def _context(self, lot: HeldSlice, index: int) -> tuple[TraceContext, str | None]:
+    def _context(self, held_slice: HeldSlice, index: int) -> tuple[TraceContext, str | None]:
         """Return an attempt's own context, and its parent; the attempt of an untraced execution is a root."""
-        execution = lot.execution(index)
-        extra = lot.extra(index)
+        execution = held_slice.execution(index)
+        extra = held_slice.extra(index)
         given = read_trace(extra.trace, extra.trace_state)
         if given is not None and not given.sampled:
             return given, None
         trace_id = root_of(execution).trace_id if given is None else given.trace_id
         sampled = self.sink.samples(trace_id, given)
         state = None if given is None else given.state
-        context = TraceContext(trace_id, span_of("attempt", execution, lot.grant.attempt), sampled, state)
+        context = TraceContext(trace_id, span_of("attempt", execution, held_slice.grant.attempt), sampled, state)
         return context, None if given is None else given.span_id

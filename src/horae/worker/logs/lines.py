@@ -181,6 +181,6 @@ def shortened(partial: bytes) -> bytes:
     return visible(partial) + (b"\r" if partial.endswith(b"\r") else b"")
 
 
-def reporter(output: Output) -> Callable[[], str]:
+def last_lines_of(output: Output) -> Callable[[], str]:
     """Return a function that formats the last lines of an output as the end of an error message."""
     return lambda: f": {' | '.join(line for line in output.last if line.strip())}" if any(output.last) else ""

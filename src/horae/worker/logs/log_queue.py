@@ -46,7 +46,7 @@ class LogQueue:
         self.tails: dict[Key, Callable[[], object]] = {}  # calls to make before an attempt's end is sent
         self._thread = get_ident()
         self._lines: dict[Key, Lines] = {}
-        self._open: dict[Key, tuple[int, list[Line]]] = {}  # unfinished lines to show, with their position
+        self._unfinished: dict[Key, tuple[int, list[Line]]] = {}  # unfinished lines to show, with their position
         self._sending: set[Key] = set()
         self._ready = 0  # bytes of lines that may be sent
 
@@ -57,17 +57,17 @@ class LogQueue:
 
     @property
     def has_news(self) -> bool:
-        return self._ready > 0 or any(key not in self._sending for key in self._open)
+        return self._ready > 0 or any(key not in self._sending for key in self._unfinished)
 
     @property
-    def presses(self) -> bool:
+    def fills_exchange(self) -> bool:
         """Return whether there are enough lines for an exchange of their own."""
         return self._ready >= MAX_LOG_BYTES
 
     def __bool__(self) -> bool:
         return bool(self._lines or self._sending)
 
-    def is_under_way(self, key: Key) -> bool:
+    def is_in_flight(self, key: Key) -> bool:
         """Return whether an unanswered exchange carries lines of this attempt."""
         return key in self._sending
 
@@ -75,13 +75,13 @@ class LogQueue:
         """Return whether lines of this attempt are in no exchange yet."""
         return key in self._lines
 
-    def waits(self, key: Key) -> bool:
+    def is_unconfirmed(self, key: Key) -> bool:
         """Return whether lines of this attempt must reach the server before its end."""
         return key in self._lines or key in self._sending
 
     def add(self, key: Key, seq: int, added: Sequence[Line]) -> None:
         """Add lines; the numbers of one attempt are in order, without gaps. Unfinished lines must be shown again."""
-        self._open.pop(key, None)
+        self._unfinished.pop(key, None)
         lines = self._lines.get(key)
         if lines is None:
             lines = self._lines[key] = Lines(seq)
@@ -94,9 +94,9 @@ class LogQueue:
         if self.bytes > BACKLOG and self.room.is_set():
             self.room.clear()
 
-    def show(self, key: Key, seq: int, open: list[Line]) -> None:
+    def show(self, key: Key, seq: int, unfinished: list[Line]) -> None:
         """Show unfinished lines, behind all added lines."""
-        self._open[key] = (seq, open)
+        self._unfinished[key] = (seq, unfinished)
 
     def leave_out(self, key: Key, lines: int, size: int) -> None:
         """Send the count of dropped lines with the lines that wait."""
@@ -130,31 +130,31 @@ class LogQueue:
             told.append(
                 LogLines(
                     parcel=key[0], item=key[1], attempt=key[2], seq=lines.seq, lines=taken, left_out=lines.left_out,
-                    open=None if lines.lines else self._open.pop(key, NOTHING)[1],
+                    open=None if lines.lines else self._unfinished.pop(key, NOTHING)[1],
                 )
             )  # fmt: skip
             lines.seq += len(taken)
             lines.left_out = None
             if lines.lines:
                 self._lines[key] = lines
-        if self._open:
-            told += self._take_open()
+        if self._unfinished:
+            told += self._take_unfinished()
         self.make_room()
         return told, MAX_LOG_BYTES - room
 
-    def _take_open(self) -> Iterator[LogLines]:
+    def _take_unfinished(self) -> Iterator[LogLines]:
         """Take unfinished lines of attempts without other waiting lines."""
-        for key in [key for key in self._open if key not in self._sending and key not in self._lines]:
-            seq, open = self._open.pop(key)
+        for key in [key for key in self._unfinished if key not in self._sending and key not in self._lines]:
+            seq, unfinished = self._unfinished.pop(key)
             self._sending.add(key)
-            yield LogLines(parcel=key[0], item=key[1], attempt=key[2], seq=seq, lines=[], open=open)
+            yield LogLines(parcel=key[0], item=key[1], attempt=key[2], seq=seq, lines=[], open=unfinished)
 
     def make_room(self) -> None:
         """Let threads write again if few lines wait."""
         if not self.room.is_set() and self.bytes < LOW:
             self.room.set()
 
-    def heard(self, told: Iterable[LogLines]) -> None:
+    def confirm(self, told: Iterable[LogLines]) -> None:
         """Release attempts whose exchange was answered, or will not be sent again."""
         for lines in told:
             key = lines.parcel, lines.item, lines.attempt
@@ -177,7 +177,7 @@ class LogQueue:
                 self._ready += size
 
     def clear(self) -> None:
-        self._lines, self._open, self._sending, self.tails, self.bytes, self._ready = {}, {}, set(), {}, 0, 0
+        self._lines, self._unfinished, self._sending, self.tails, self.bytes, self._ready = {}, {}, set(), {}, 0, 0
         self.room.set()
 
 

@@ -96,6 +96,6 @@ def time_left(notice: TerminationNotice, now: Instant) -> Micros | None:
     return None if notice.ends_at is None else max(0, notice.ends_at - now - PARTING)
 
 
-def shown(notice: TerminationNotice) -> str:
+def end_text(notice: TerminationNotice) -> str:
     """Return the time at which the machine goes away, for a log line."""
     return "soon" if notice.ends_at is None else format_instant(notice.ends_at)

@@ -12,7 +12,7 @@ from horae.worker.notices.notice import WELL_KNOWN, TerminationNotice, read_noti
 
 if TYPE_CHECKING:
     from horae.outbound.fetch import Outbound, OutboundAnswer
-    from horae.worker.worker import WorkerProcess
+    from horae.worker.worker import WorkerRuntime
 
 LOOK = 1.0  # seconds between two checks: the shortest notice is 30
 PATIENCE = 2.0  # seconds for an answer
@@ -126,6 +126,6 @@ def _at_same_host(url: str, path: str, query: str = "") -> str:
     return urlunsplit((parts.scheme, parts.netloc, path, query, ""))
 
 
-async def drain_on_notice(worker: "WorkerProcess", clock: Clock, file: str, url: str) -> None:
+async def drain_on_notice(worker: "WorkerRuntime", clock: Clock, file: str, url: str) -> None:
     """Have a worker leave in time before its machine is taken away."""
     worker.leave_by(await watch_for_notice(clock, file, url))

@@ -27,7 +27,7 @@ from horae.model.fleet.protocol import LogStream
 from horae.worker.code.asks import ExecutionRequest
 from horae.worker.code.context import CURRENT, Context
 from horae.worker.code.current_trace import within
-from horae.worker.code.failure import fate_of
+from horae.worker.code.failure import outcome_of
 from horae.worker.holding import ItemOutcome
 from horae.worker.logs import capture
 from horae.worker.processes.frames import (
@@ -111,9 +111,9 @@ class ChildRuntime:
             self._sock.sendall(framed(message))
 
     def ask(self, ask: ExecutionRequest) -> "Future[Any]":
-        id, future = next(self._ids), Future[Any]()
-        self._asked[id] = ask, future
-        self.send(RequestFrame(id, ask))
+        request_id, future = next(self._ids), Future[Any]()
+        self._asked[request_id] = ask, future
+        self.send(RequestFrame(request_id, ask))
         return future
 
     # Orders
@@ -129,7 +129,7 @@ class ChildRuntime:
             with within(TraceHeaders(order.facts.trace, order.facts.trace_state)):
                 outcome = self._call(entry, context)
         except BaseException as error:
-            outcome = fate_of(error, retry, order.facts.failures + 1)
+            outcome = outcome_of(error, retry, order.facts.failures + 1)
         finally:
             self._is_interruptible = False
             self._port = None
@@ -180,7 +180,7 @@ class ChildRuntime:
     def _listen(self) -> None:
         try:
             while True:
-                self._hear(decode_down(self._read(HEADER.unpack(self._read(HEADER.size))[0])))
+                self._handle(decode_down(self._read(HEADER.unpack(self._read(HEADER.size))[0])))
         except (EOFError, OSError):
             os._exit(0)
 
@@ -193,7 +193,7 @@ class ChildRuntime:
             data += part
         return bytes(data)
 
-    def _hear(self, message: Any) -> None:
+    def _handle(self, message: Any) -> None:
         if isinstance(message, OrderFrame):
             self._orders.put(message)
         elif isinstance(message, AnswerFrame):

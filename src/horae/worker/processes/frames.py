@@ -116,9 +116,9 @@ ANSWERS: dict[type, msgspec.json.Decoder[Any]] = {
 }
 
 
-def reply_to(id: int, answer: object) -> AnswerFrame:
+def reply_to(request_id: int, answer: object) -> AnswerFrame:
     """Wrap the server's answer to a request."""
-    return AnswerFrame(id, Raw(msgspec.json.encode(answer)))
+    return AnswerFrame(request_id, Raw(msgspec.json.encode(answer)))
 
 
 def answer_of(ask: ExecutionRequest, reply: AnswerFrame) -> Any:

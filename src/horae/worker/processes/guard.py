@@ -177,15 +177,15 @@ class Guard:
         self.sock.sendall(HEADER.pack(len(body)) + body)
 
     def spawn(self, frame: dict[str, Any], fds: list[int]) -> None:
-        id = frame["spawn"]
-        mark = f"{os.getpid()}.{id}.{os.urandom(8).hex()}"  # random, so that no other process can guess it
+        child_id = frame["spawn"]
+        mark = f"{os.getpid()}.{child_id}.{os.urandom(8).hex()}"  # random, so that no other process can guess it
         frame["env"]["HORAE_GUARD"] = mark
         try:
             pid = start(frame, fds, self.urgency, self.nofile)
         except OSError as error:
-            self.send({"failed": id, "errno": error.errno, "step": error.strerror})
+            self.send({"failed": child_id, "errno": error.errno, "step": error.strerror})
             return
-        child = self.children[id] = GuardedChild(id, pid, mark.encode())
+        child = self.children[child_id] = GuardedChild(child_id, pid, mark.encode())
         if child.pidfd >= 0:
             self.pidfds[child.pidfd] = child
             self.poll.register(child.pidfd, select.POLLIN)
@@ -194,20 +194,20 @@ class Guard:
         spare_others(pid)
         if frame.get("watch"):
             child.watch = confined.FamilyWatch(**frame["watch"])
-            heapq.heappush(self.looks, (now() + child.watch.pace, id))
-        self.send({"started": id, "pid": pid})
+            heapq.heappush(self.looks, (now() + child.watch.pace, child_id))
+        self.send({"started": child_id, "pid": pid})
 
-    def term(self, id: int) -> None:
-        child = self.children.get(id)
+    def term(self, child_id: int) -> None:
+        child = self.children.get(child_id)
         if child is not None:
-            child.is_told = True
+            child.may_finish = True
             signal_group(child.pid, signal.SIGTERM)
 
-    def kill(self, id: int) -> None:
-        child = self.children.get(id)
+    def kill(self, child_id: int) -> None:
+        child = self.children.get(child_id)
         if child is None:
             return
-        child.is_told = False
+        child.may_finish = False
         self.kin.kill_all_of(child)
         if child.is_dead:
             self.bury(child)
@@ -222,7 +222,7 @@ class Guard:
             os.close(child.pidfd)
             child.pidfd = -2
         child.is_dead = True
-        if child.is_told:
+        if child.may_finish:
             self.watched[child.id] = child
         else:
             self.bury(child)
@@ -233,7 +233,7 @@ class Guard:
             if child.pidfd == -1 and os.waitid(os.P_PID, child.pid, os.WEXITED | os.WNOHANG | os.WNOWAIT):
                 child.pidfd = -2
                 self.note_death(child)
-            elif child.is_dead and child.is_told and not any(self.kin.left_of(child)):
+            elif child.is_dead and child.may_finish and not any(self.kin.left_of(child)):
                 self.bury(child)
 
     def bury(self, child: GuardedChild) -> None:
@@ -258,7 +258,7 @@ class Guard:
         adopted: list[Process] | None = None
         while self.looks and self.looks[0][0] <= now():
             child = self.children.get(heapq.heappop(self.looks)[1])
-            if child is None or child.watch is None or (child.is_dead and not child.is_told):
+            if child is None or child.watch is None or (child.is_dead and not child.may_finish):
                 continue
             adopted = self.kin.adopted() if adopted is None else adopted
             family = below([child.pid, *(one.pid for one in adopted if self.kin.is_of(one, child))])

@@ -42,12 +42,12 @@ MARK = b"HORAE_GUARD"
 class GuardedChild:
     """A process started for the worker."""
 
-    def __init__(self, id: int, pid: int, mark: bytes) -> None:
-        self.id = id
+    def __init__(self, child_id: int, pid: int, mark: bytes) -> None:
+        self.id = child_id
         self.pid = pid
         self.mark = mark  # the value of HORAE_GUARD in the environment of it and its descendants
         self.pidfd = pidfd_of(pid)
-        self.is_told = False  # whether it was asked to end: its processes may finish in peace
+        self.may_finish = False  # whether it was asked to end: its processes may finish in peace
         self.is_dead = False  # exited but not reaped: its pid still names its group
         self.watch: confined.FamilyWatch | None = None
         self.family: set[int] = set()  # pids of descendants seen so far

@@ -41,20 +41,20 @@ class ChildProcess:
     `exited` holds its exit status, -signal after a signal, once no process of it is left.
     """
 
-    def __init__(self, spawner: "Spawner", id: int, pid: int) -> None:
+    def __init__(self, spawner: "Spawner", child_id: int, pid: int) -> None:
         self._spawner = spawner
-        self._id = id
+        self._id = child_id
         self.pid = pid
         self.exited: asyncio.Future[int] = asyncio.get_running_loop().create_future()
         self.hit: tuple[str, float] | None = None  # the exceeded limit for which it was killed, and the measured amount
 
     def terminate(self) -> None:
         """Ask its process group to end; call `kill` after some time."""
-        self._spawner.tell({"term": self._id})
+        self._spawner.send({"term": self._id})
 
     def kill(self) -> None:
         """Kill everything it has started."""
-        self._spawner.tell({"kill": self._id})
+        self._spawner.send({"kill": self._id})
 
 
 class Spawner:
@@ -92,17 +92,17 @@ class Spawner:
         """
         self._ensure_guard()
         self._next += 1
-        id = self._next
-        started = self._starting[id] = asyncio.get_running_loop().create_future()
-        frame = {"spawn": id, "argv": list(argv), "env": dict(env), "cwd": cwd, **(bounds or {})}
-        self.tell(frame, [os.dup(fd) for fd in fds])
+        child_id = self._next
+        started = self._starting[child_id] = asyncio.get_running_loop().create_future()
+        frame = {"spawn": child_id, "argv": list(argv), "env": dict(env), "cwd": cwd, **(bounds or {})}
+        self.send(frame, [os.dup(fd) for fd in fds])
         try:
             return await asyncio.shield(started)
         except asyncio.CancelledError:
-            started.add_done_callback(lambda _: self.tell({"kill": id}))
+            started.add_done_callback(lambda _: self.send({"kill": child_id}))
             raise
 
-    def tell(self, frame: dict[str, object], fds: list[int] | None = None) -> None:
+    def send(self, frame: dict[str, object], fds: list[int] | None = None) -> None:
         """Send a frame; its descriptors are closed once they are sent."""
         if self._sock is None:
             _close(fds or [])
@@ -201,9 +201,9 @@ class Spawner:
                 return
             frame = json.loads(self._in[HEADER.size : end])
             del self._in[:end]
-            self._hear(frame)
+            self._handle(frame)
 
-    def _hear(self, frame: dict[str, Any]) -> None:
+    def _handle(self, frame: dict[str, Any]) -> None:
         if "exit" in frame:
             child = self._children.pop(frame["exit"], None)
             if child is not None and "limit" in frame:
@@ -211,14 +211,14 @@ class Spawner:
             if child is not None and not child.exited.done():
                 child.exited.set_result(frame["status"])
             return
-        id = frame["started"] if "started" in frame else frame["failed"]
-        started = self._starting.pop(id)
+        child_id = frame["started"] if "started" in frame else frame["failed"]
+        started = self._starting.pop(child_id)
         if "failed" in frame:
             started.set_exception(SpawnFailed(frame["errno"], str(frame["step"])))
             started.exception()  # marks the exception as retrieved: the caller may be cancelled
         else:
-            self._children[id] = ChildProcess(self, id, frame["pid"])
-            started.set_result(self._children[id])
+            self._children[child_id] = ChildProcess(self, child_id, frame["pid"])
+            started.set_result(self._children[child_id])
 
 
 @cache

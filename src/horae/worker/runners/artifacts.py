@@ -9,7 +9,7 @@ from msgspec import structs
 from horae.errors import HoraeError
 from horae.model.executions.output.artifact import RESULT
 from horae.model.fleet.protocol import MAX_INLINE_RESULT, MAX_RESULT
-from horae.worker.code.artifacts import bringing, found_in
+from horae.worker.code.artifacts import files_in, upload_request
 from horae.worker.code.asks import ArtifactReceipt, ExecutionPort
 from horae.worker.code.failure import failed
 from horae.worker.holding import ItemOutcome
@@ -20,24 +20,24 @@ def is_large(outcome: bytes | ItemOutcome) -> bool:
     return isinstance(outcome, ItemOutcome) and outcome.outcome == "success" and len(outcome.result) > MAX_INLINE_RESULT
 
 
-def too_private() -> ItemOutcome:
+def private_result_failure() -> ItemOutcome:
     """Return the failure of a large result that must not be stored in a file."""
     said = f"the result of a sensitive job has more than {MAX_INLINE_RESULT} bytes; keep it elsewhere and return where"
     return failed("ResultTooLarge", said, permanent=True)
 
 
-async def bring_result(port: ExecutionPort, fate: ItemOutcome) -> ItemOutcome:
+async def upload_result(port: ExecutionPort, fate: ItemOutcome) -> ItemOutcome:
     """Upload a large result and return a success with its address."""
-    with bringing(RESULT, fate.result, "application/json") as file:
+    with upload_request(RESULT, fate.result, "application/json") as file:
         try:
             return _by_reference(fate, await asyncio.wrap_future(port.ask(file)))
         except HoraeError as error:
             return _refused(fate, error)
 
 
-def bring_result_here(port: ExecutionPort, fate: ItemOutcome) -> ItemOutcome:
+def upload_result_sync(port: ExecutionPort, fate: ItemOutcome) -> ItemOutcome:
     """Upload a large result in the calling thread, like `bring_result`."""
-    with bringing(RESULT, fate.result, "application/json") as file:
+    with upload_request(RESULT, fate.result, "application/json") as file:
         try:
             return _by_reference(fate, port.ask(file).result())
         except HoraeError as error:
@@ -55,13 +55,13 @@ def _refused(fate: ItemOutcome, error: HoraeError) -> ItemOutcome:
     return failed("ResultTooLarge", f"the result cannot be kept: {error}", permanent=True)
 
 
-async def bring_all(port: ExecutionPort, folder: Path, owner: int | None = None) -> ItemOutcome | None:
+async def upload_all(port: ExecutionPort, folder: Path, owner: int | None = None) -> ItemOutcome | None:
     """Upload every file of a folder; None, or the failure of a successful command with a file that was refused.
 
     A report without all of its files would seem complete.
     """
     refused: ItemOutcome | None = None
-    for file in await asyncio.to_thread(found_in, folder, owner):
+    for file in await asyncio.to_thread(files_in, folder, owner):
         try:
             await asyncio.wrap_future(port.ask(file))
         except (HoraeError, OSError) as error:

@@ -14,13 +14,13 @@ from horae.model.base.trace import UNTRACED, TraceHeaders, trace_id_of
 from horae.model.fleet.protocol import LogStream
 from horae.worker.code.asks import ExecutionRequest
 from horae.worker.code.context import NO_SECRETS, Context
-from horae.worker.code.failure import clean, stopped
+from horae.worker.code.failure import clean, outcome_after_stop
 from horae.worker.code.tracing import AttemptTracer
 from horae.worker.holding import Chunk, Item, ItemOutcome, StartedItem
 from horae.worker.journal import AttemptLog
 from horae.worker.plan import PreparedJob
 from horae.worker.processes.spawner import Spawner
-from horae.worker.secrets import refused
+from horae.worker.secrets import failed_answer
 from horae.worker.session import WorkerSession
 from horae.worker.settings import WorkerSettings
 from horae.worker.timers import ScheduledCall
@@ -47,7 +47,7 @@ class RunnerHost(Protocol):
         """Make a call on the loop's thread later."""
         ...
 
-    def over(self, run: "ChunkRun") -> None:
+    def release_slot(self, run: "ChunkRun") -> None:
         """Take a chunk back from the slot that ran it."""
         ...
 
@@ -68,13 +68,13 @@ class ChunkRun:
         "_context_of",
         "chunk",
         "grip",
-        "heard",
         "held",
         "host",
+        "interrupts",
         "is_over",
+        "last_beat",
         "plan",
         "session",
-        "told",
         "watch",
     )
 
@@ -83,25 +83,25 @@ class ChunkRun:
         self.session = session
         self.chunk = chunk
         self.plan = plan
-        self.told: dict[StartedItem, str] = {}  # the kinds of interruption, by item
+        self.interrupts: dict[StartedItem, str] = {}  # the kinds of interruption, by item
         self.is_over = False
         self.watch: ScheduledCall | None = None  # of the present item's time limit
         self.grip: Any = None  # the task that works through the chunk
         self.held: tuple[StartedItem, Any] | None = None  # the present item and its process or command
-        self.heard: tuple[StartedItem, float] | None = None  # an item and its last sign of life
+        self.last_beat: tuple[StartedItem, float] | None = None  # an item and its last sign of life
         self._context: Context | None = None
         self._context_of: StartedItem | None = None
 
     def settle(self, begun: StartedItem, now: float, outcome: bytes | ItemOutcome) -> None:
         """End an item with its outcome, changed by an interruption of it."""
-        kind = self.told.pop(begun, None)
-        self.chunk.end(begun, now, outcome if kind is None else stopped(kind, outcome, once=self.plan.once))
+        kind = self.interrupts.pop(begun, None)
+        self.chunk.end(begun, now, outcome if kind is None else outcome_after_stop(kind, outcome, once=self.plan.once))
 
-    def tell(self, begun: StartedItem, kind: str) -> bool:
+    def mark_interrupted(self, begun: StartedItem, kind: str) -> bool:
         """Note that an item must stop; return False if this is known, or it has ended."""
-        if begun in self.told or self.chunk.running() is not begun:
+        if begun in self.interrupts or self.chunk.running() is not begun:
             return False
-        self.told[begun] = kind
+        self.interrupts[begun] = kind
         return True
 
     def hold(self, begun: StartedItem, grip: Any) -> None:
@@ -134,7 +134,7 @@ class ChunkRun:
         context = self.context_of(begun)
         return TraceHeaders(context.trace, context.trace_state)
 
-    def logged(self, begun: StartedItem) -> dict[str, str | int]:
+    def log_fields(self, begun: StartedItem) -> dict[str, str | int]:
         """Return the fields of a line about an item in the worker's own log."""
         told: dict[str, str | int] = {
             "execution": str(begun[0].execution(begun[1])),
@@ -164,7 +164,7 @@ class ChunkRun:
         secrets = begun[0].secrets
         return text if secrets is None else secrets.text(text)
 
-    def covered(self, begun: StartedItem, fate: ItemOutcome) -> ItemOutcome:
+    def mask_outcome(self, begun: StartedItem, fate: ItemOutcome) -> ItemOutcome:
         """Mask the secrets of an item in its outcome."""
         secrets = begun[0].secrets
         covered: ItemOutcome = fate if secrets is None else secrets.outcome(fate)
@@ -185,7 +185,7 @@ class ChunkRun:
         if spec.timeout is not None:
             ends.append((begun[2] + spec.timeout / SECOND, "timeout"))
         if spec.timeouts.heartbeat is not None:
-            heard = self.heard
+            heard = self.last_beat
             last = heard[1] if heard is not None and heard[0] is begun else begun[2]
             ends.append((last + spec.timeouts.heartbeat / SECOND, "heartbeat"))
         if spec.retry.within is not None:
@@ -207,7 +207,7 @@ class LocalPort:
 
     @property
     def interrupted(self) -> str | None:
-        return self._run.told.get(self._begun) or ("lost" if self._run.session.ended else None)
+        return self._run.interrupts.get(self._begun) or ("lost" if self._run.session.ended else None)
 
     @property
     def journal(self) -> AttemptLog:
@@ -216,14 +216,14 @@ class LocalPort:
     def heartbeat(self) -> None:
         """Note a sign of life; some are sent to the server."""
         now = self._run.host.env.clock.monotonic()
-        self._run.heard = (self._begun, now)
+        self._run.last_beat = (self._begun, now)
         allowed = self._run.plan.spec.timeouts.heartbeat
         if allowed is not None and now >= self._beat_at:
             self._beat_at = now + allowed / SECOND / BEATS
             self._run.host.post(self._run.session.progress, self._begun[:2], None)
 
     def progress(self, percent: float, message: str) -> None:
-        self._run.heard = (self._begun, self._run.host.env.clock.monotonic())
+        self._run.last_beat = (self._begun, self._run.host.env.clock.monotonic())
         posted = self._progress is not None
         bounded = min(100.0, max(0.0, percent))  # a server refuses other values, with the whole exchange
         self._progress = (bounded, clean(self.hide(message))[:1000])
@@ -241,7 +241,7 @@ class LocalPort:
             try:
                 ask, covered = self._secrets.ask(ask)
             except BadInput as error:
-                return refused(error)
+                return failed_answer(error)
             if covered:
                 self.log("log", f"WARNING {MASK} stands for a secret in {covered}")
         return self._run.host.ask(self._run.session, self._begun[:2], ask)
@@ -269,7 +269,7 @@ class BaseRunner:
 
     def interrupt(self, run: ChunkRun, begun: StartedItem, kind: str) -> None:
         """Make an item stop; only the first interruption counts."""
-        if run.tell(begun, kind):
+        if run.mark_interrupted(begun, kind):
             self.stop(run, begun, kind)
 
     def begin(self, run: ChunkRun) -> None:

@@ -36,22 +36,22 @@ from horae.model.definitions.tasks import CommandTask
 from horae.model.expressions.meter import shared
 from horae.model.expressions.template import TemplateError, render
 from horae.worker.code.context import Context
-from horae.worker.code.failure import checked, failed
+from horae.worker.code.failure import checked_result, failed
 from horae.worker.environ import PASSED
 from horae.worker.holding import ItemOutcome, StartedItem
-from horae.worker.logs.lines import Output, OutputMeter, reporter
+from horae.worker.logs.lines import Output, OutputMeter, last_lines_of
 from horae.worker.plan import PreparedJob
 from horae.worker.processes.bounds import ProcessBounds
 from horae.worker.processes.run_as import CannotRunAs, SystemUser, user_of
 from horae.worker.processes.spawner import ChildProcess, GuardDied, SpawnFailed
-from horae.worker.runners.artifacts import bring_all
+from horae.worker.runners.artifacts import upload_all
 from horae.worker.runners.base import ChunkRun, LocalPort, RunnerHost
 from horae.worker.runners.checkpoints import restore
 from horae.worker.runners.output_file import OutputFile
 from horae.worker.runners.tasks import TaskRunner
 
 UNBOUND = ProcessBounds()
-LOOK = 0.25  # seconds between reads of HORAE_OUTPUT
+READ_EVERY = 0.25  # seconds between reads of HORAE_OUTPUT
 MAX_ENV_VALUE = 96 * 1024  # the kernel allows 128 KiB for one variable
 
 
@@ -106,7 +106,7 @@ class CommandRunner(TaskRunner):
         super().__init__(host)
         names = {*PASSED, *host.settings.pass_env}
         self._env = {k: v for k, v in os.environ.items() if k in names or k.startswith("LC_")}
-        self._env["PATH"] = with_scripts(self._env.get("PATH", os.defpath))
+        self._env["PATH"] = path_with_scripts(self._env.get("PATH", os.defpath))
         self._plain = ProcessBounds(FREE, host.settings.limits)
 
     def stop(self, run: ChunkRun, begun: StartedItem, kind: str) -> None:
@@ -153,14 +153,14 @@ class CommandRunner(TaskRunner):
         (folder / "artifacts").mkdir(exist_ok=True)
         file = OutputFile(folder / "output", port)
         if user is not None:
-            open_to(user, folder)
+            grant_access(user, folder)
         out, err = (Output(self.host, run.session, stream) for stream in ("stdout", "stderr"))
         try:
             for output in (out, err):
                 output.belongs_to(run.session, port.journal)
             status, broken = await self._wait(run, begun, launch, (out, err), file)
         except SpawnFailed as error:
-            return not_started(argv[0], launch.cwd, error, launch.env.get("PATH", ""))
+            return start_failure(argv[0], launch.cwd, error, launch.env.get("PATH", ""))
         finally:
             out.close()
             err.close()
@@ -168,8 +168,8 @@ class CommandRunner(TaskRunner):
         await file.checkpoints.finish()
         if user is not None:
             os.chown(folder / "artifacts", 0, 0)  # its files cannot be replaced any more
-        refused = await bring_all(port, folder / "artifacts", None if user is None else user.uid)
-        fate = broken or ended(status, file.result, reporter(err)(), launch.bounds)
+        refused = await upload_all(port, folder / "artifacts", None if user is None else user.uid)
+        fate = broken or exit_outcome(status, file.result, last_lines_of(err)(), launch.bounds)
         return fate if refused is None or fate.outcome != "success" else refused
 
     def _bounds(self, own: ResourceLimits) -> ProcessBounds:
@@ -202,7 +202,7 @@ class CommandRunner(TaskRunner):
             output.handed_over()
             output.meter = meter
         running.started(child)
-        following = self.host.after(LOOK, self._follow, file, child)
+        following = self.host.after(READ_EVERY, self._follow, file, child)
         try:
             status = await asyncio.shield(child.exited)
             if child.hit is not None:
@@ -217,7 +217,7 @@ class CommandRunner(TaskRunner):
     def _follow(self, file: OutputFile, child: ChildProcess) -> None:
         if not child.exited.done():
             file.look()
-            self.host.after(LOOK, self._follow, file, child)
+            self.host.after(READ_EVERY, self._follow, file, child)
 
     def _environment(
         self, plan: PreparedJob, context: Context, params: dict[str, Any], folder: Path, user: SystemUser | None = None
@@ -251,26 +251,26 @@ class CommandRunner(TaskRunner):
         return env
 
 
-def with_scripts(path: str) -> str:
+def path_with_scripts(path: str) -> str:
     """Return a PATH that begins with the worker's own programs: `horae report` needs no activated environment."""
     scripts = sysconfig.get_path("scripts")
     return path if scripts in path.split(os.pathsep) else os.pathsep.join((scripts, path))
 
 
-def open_to(user: SystemUser, folder: Path) -> None:
+def grant_access(user: SystemUser, folder: Path) -> None:
     """Let a user reach the files of a command: the user owns them, and can only pass the folders above."""
     folder.parent.chmod(0o711)
     folder.chmod(0o711)
     user.own(*(folder / name for name in ("output", "checkpoint", "artifacts", "params.json")))
 
 
-def ended(status: int, result: bytes, last_words: str, bounds: ProcessBounds = UNBOUND) -> ItemOutcome:
+def exit_outcome(status: int, result: bytes, last_words: str, bounds: ProcessBounds = UNBOUND) -> ItemOutcome:
     """Return the outcome of a command by its exit status."""
     if limit := bounds.limit_of(status):
         return bounds.broken(limit, exit_code=128 - status)
     last_words += bounds.hint(last_words)
     if status == 0:
-        outcome = checked(result)
+        outcome = checked_result(result)
         if isinstance(outcome, bytes):
             return ItemOutcome(outcome="success", exit_code=0, result=outcome)
         return structs.replace(outcome, exit_code=0)
@@ -280,7 +280,7 @@ def ended(status: int, result: bytes, last_words: str, bounds: ProcessBounds = U
     return failed("ExitCode", f"the command ended with exit code {status}{last_words}", exit_code=status)
 
 
-def not_started(program: str, cwd: str | None, error: SpawnFailed, path: str) -> ItemOutcome:
+def start_failure(program: str, cwd: str | None, error: SpawnFailed, path: str) -> ItemOutcome:
     """Return the failure of a command that could not be started, with a remedy.
 
     A program that this machine lacks is the platform's fault: another worker may have it, and a worker without it must

@@ -56,7 +56,7 @@ class HttpRunner(TaskRunner):
         except asyncio.CancelledError:
             raise
         except Exception as error:
-            said = f"{request.method} {shown(request.url)}: {str(error) or 'no answer'}"
+            said = f"{request.method} {public_url(request.url)}: {str(error) or 'no answer'}"
             if type(error).__name__ == "Refused":
                 return failed("OutboundRefused", said, permanent=True)
             return failed(type(error).__name__, said)
@@ -109,10 +109,10 @@ class HttpRunner(TaskRunner):
             redirects=task.redirects,
             within=None if timeout is None else timeout / SECOND + LATER,
         )
-        return judged(task, request, response, begun[0].secrets)
+        return response_outcome(task, request, response, begun[0].secrets)
 
 
-def judged(
+def response_outcome(
     task: HttpTask, request: RenderedRequest, response: "OutboundAnswer", secrets: HeldSecrets | None
 ) -> bytes | ItemOutcome:
     """Return the outcome of a request by its answer.
@@ -122,8 +122,10 @@ def judged(
     if secrets is not None and not response.is_whole:
         response = replace(response, body=secrets.cut(response.body))
     if is_expected(response.status, task.expect):
-        return kept(response.status, response.headers.get("content-type", ""), response.body, response.is_whole)
-    said = f"{request.method} {shown(request.url)} answered {response.status}, expected {', '.join(task.expect)}"
+        return response_result(
+            response.status, response.headers.get("content-type", ""), response.body, response.is_whole
+        )
+    said = f"{request.method} {public_url(request.url)} answered {response.status}, expected {', '.join(task.expect)}"
     body = response.body[:500] if secrets is None else secrets.redactor.data(response.body)[:500]
     words = clean(body.decode(errors="replace")).strip()
     error = ToldFailure(
@@ -140,9 +142,9 @@ def is_expected(status: int, expect: tuple[str, ...]) -> bool:
     return any(wanted in (str(status), f"{status // 100}xx") for wanted in map(str.lower, expect))
 
 
-def kept(status: int, type: str, body: bytes, is_whole: bool) -> bytes:
+def response_result(status: int, media_type: str, body: bytes, is_whole: bool) -> bytes:
     """Return a response as a result: JSON unchanged, any other body with its status."""
-    if is_whole and "json" in type:
+    if is_whole and "json" in media_type:
         try:
             return msgspec.json.encode(msgspec.json.decode(body))
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
@@ -169,7 +171,7 @@ def _header(name: str, value: str) -> str:
     return value
 
 
-def shown(url: str) -> str:
+def public_url(url: str) -> str:
     """Return a URL without parts that may be secret."""
     at = urlsplit(url)
     return f"{at.scheme}://{at.netloc.rpartition('@')[2]}{at.path}"

@@ -5,7 +5,7 @@ from typing import Any
 import msgspec
 
 from horae.model.fleet.protocol import MAX_INLINE_RESULT
-from horae.worker.code.failure import checked, fate_of, unencodable
+from horae.worker.code.failure import checked_result, outcome_of, unencodable
 from horae.worker.holding import ItemOutcome, StartedItem
 from horae.worker.plan import PreparedJob
 
@@ -20,10 +20,10 @@ def encoded(value: Any) -> bytes | ItemOutcome:
         result = encode(value)
     except Exception as error:
         return unencodable(error)
-    return result if len(result) <= MAX_INLINE_RESULT else checked(result)
+    return result if len(result) <= MAX_INLINE_RESULT else checked_result(result)
 
 
-def raised(plan: PreparedJob, begun: StartedItem, error: BaseException) -> ItemOutcome:
+def exception_outcome(plan: PreparedJob, begun: StartedItem, error: BaseException) -> ItemOutcome:
     """Return the outcome of an exception in a job's function."""
     retry = plan.entry.retry_function if plan.entry is not None else None
-    return fate_of(error, retry, begun[0].grant.failures + 1)
+    return outcome_of(error, retry, begun[0].grant.failures + 1)

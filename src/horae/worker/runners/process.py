@@ -54,7 +54,7 @@ class FunctionProcess:
         self._host = host
         limits = run.plan.limits
         self.is_limited = limits != FREE  # the job has limits: the process serves one execution only
-        self.bounds = ProcessBounds(limits, limits.over(kept_to(host.settings.limits)))
+        self.bounds = ProcessBounds(limits, limits.over(shared_limits(host.settings.limits)))
         self._outputs = [Output(host, run.session, stream) for stream in ("stdout", "stderr")]
         self._process: ChildProcess | None = None
         self._wrote_too_much = False
@@ -209,7 +209,7 @@ class ProcessRunner(TaskRunner):
         try:
             outcome = await self._listen(kid, run, begun, port)
         finally:
-            if outcome is None or begun in run.told or not kid.is_alive or kid.is_limited:
+            if outcome is None or begun in run.interrupts or not kid.is_alive or kid.is_limited:
                 self._reserved.pop(run)  # an interrupted process may be in any state
                 self._bury(kid)
             else:
@@ -241,7 +241,7 @@ class ProcessRunner(TaskRunner):
                 answer = port.ask(message.ask)
                 answer.add_done_callback(_answering(self.host, kid, message.id))
         status = await kid.bury()
-        return kid.broken(status) or died(status)
+        return kid.broken(status) or death_failure(status)
 
     async def _catch_up(self, run: ChunkRun, port: LocalPort) -> None:
         """Stop reading from a child while servers do not keep up with this worker's log lines: the child has to wait.
@@ -271,21 +271,21 @@ class ProcessRunner(TaskRunner):
         task.add_done_callback(self._burying.discard)
 
 
-def _answering(host: RunnerHost, kid: FunctionProcess, id: int) -> Callable[[Any], None]:
+def _answering(host: RunnerHost, kid: FunctionProcess, request_id: int) -> Callable[[Any], None]:
     def answer(future: Any) -> None:
         error = future.exception()
-        reply = AskReply(id, error=str(error)) if error is not None else reply_to(id, future.result())
+        reply = AskReply(request_id, error=str(error)) if error is not None else reply_to(request_id, future.result())
         host.post(kid.send, reply)
 
     return answer
 
 
-def kept_to(limits: ResourceLimits) -> ResourceLimits:
+def shared_limits(limits: ResourceLimits) -> ResourceLimits:
     """Return the limits of a worker that also suit a process that serves several executions."""
     return ResourceLimits(memory=limits.memory, processes=limits.processes)
 
 
-def died(status: int | None) -> ItemOutcome:
+def death_failure(status: int | None) -> ItemOutcome:
     """Return the failure of an execution whose child process died."""
     if status is None:
         how = "it is gone"

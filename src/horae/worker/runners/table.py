@@ -16,7 +16,7 @@ class FailingRunner(BaseRunner):
         fate = run.plan.problem or failed("BadDefinition", "this worker cannot run the job")
         while begun := run.chunk.begin(self.clock.monotonic()):
             run.chunk.end(begun, self.clock.monotonic(), fate)
-        self.host.over(run)
+        self.host.release_slot(run)
 
 
 def runners_for(host: RunnerHost) -> dict[str, BaseRunner]:

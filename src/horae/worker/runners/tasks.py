@@ -9,12 +9,12 @@ import structlog
 from horae.env import SECOND
 from horae.worker.code.context import CURRENT
 from horae.worker.code.current_trace import within
-from horae.worker.code.failure import failed, stopped
+from horae.worker.code.failure import failed, outcome_after_stop
 from horae.worker.code.failure import trace as traceback_of
 from horae.worker.holding import RELEASED, ItemOutcome, StartedItem
-from horae.worker.runners.artifacts import bring_result, is_large, too_private
+from horae.worker.runners.artifacts import is_large, private_result_failure, upload_result
 from horae.worker.runners.base import BaseRunner, ChunkRun, RunnerHost
-from horae.worker.runners.outcome import encoded, raised
+from horae.worker.runners.outcome import encoded, exception_outcome
 
 CLOSING = 1.0  # seconds that cancelled tasks get to end when the worker leaves
 
@@ -67,17 +67,17 @@ class TaskRunner(BaseRunner):
         except BaseException as error:
             if _is_ours(error, run, begun):
                 raise
-            return raised(plan, begun, error)
+            return exception_outcome(plan, begun, error)
 
     def _give_up_on(self, run: ChunkRun, begun: StartedItem, kind: str) -> None:
         """Report an item whose function swallowed its cancellation; it keeps its slot until it ends."""
-        fate = stopped(kind, RELEASED, once=run.plan.once)
+        fate = outcome_after_stop(kind, RELEASED, once=run.plan.once)
         if isinstance(fate, ItemOutcome) and run.session.decide(run.chunk, begun, fate):
             self.host.wedged(run)
 
     async def _work(self, run: ChunkRun) -> None:
         CURRENT.set(run.context)
-        chunk, told, monotonic = run.chunk, run.told, self.clock.monotonic
+        chunk, told, monotonic = run.chunk, run.interrupts, self.clock.monotonic
         try:
             while begun := (chunk.begin(monotonic()) if self.is_always_ready or await self.ready(run) else None):
                 try:
@@ -85,28 +85,28 @@ class TaskRunner(BaseRunner):
                 except BaseException as error:
                     outcome = self._broken(run, begun, error)
                 if outcome.__class__ is ItemOutcome and is_large(outcome) and run.plan.spec.sensitive:
-                    outcome = too_private()
+                    outcome = private_result_failure()
                 elif outcome.__class__ is ItemOutcome and is_large(outcome) and begun not in told:
                     if begun[0].secrets is not None:
-                        outcome = await asyncio.to_thread(run.covered, begun, outcome)
-                    outcome = await bring_result(run.context_of(begun)._port, outcome)
+                        outcome = await asyncio.to_thread(run.mask_outcome, begun, outcome)
+                    outcome = await upload_result(run.context_of(begun)._port, outcome)
                 if begun in told:
                     run.grip.uncancel()  # the item was cancelled, not the task
                 run.settle(begun, monotonic(), outcome)
         finally:
             self.done(run)
-            self.host.over(run)
+            self.host.release_slot(run)
 
     def _broken(self, run: ChunkRun, begun: StartedItem, error: BaseException) -> ItemOutcome:
         if _is_ours(error, run, begun):
             raise error
-        if run.session.ended or begun in run.told:
+        if run.session.ended or begun in run.interrupts:
             return RELEASED
         told = run.hide(begun, traceback_of(error, whole=True))
-        log.error("an execution could not be run", **run.logged(begun), traceback=told)
+        log.error("an execution could not be run", **run.log_fields(begun), traceback=told)
         return failed("CannotRun", f"the worker could not run it: {type(error).__name__}: {error}", kind="platform")
 
 
 def _is_ours(error: BaseException, run: ChunkRun, begun: StartedItem) -> bool:
     """Return whether the task was cancelled, because the worker leaves, and not the item."""
-    return isinstance(error, asyncio.CancelledError) and begun not in run.told and bool(run.grip.cancelling())
+    return isinstance(error, asyncio.CancelledError) and begun not in run.interrupts and bool(run.grip.cancelling())

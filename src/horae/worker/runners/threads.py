@@ -6,11 +6,11 @@ from threading import Thread
 from horae.env import SECOND
 from horae.worker.code.context import CURRENT
 from horae.worker.code.current_trace import inside
-from horae.worker.code.failure import TIMED_OUT, stopped
+from horae.worker.code.failure import TIMED_OUT, outcome_after_stop
 from horae.worker.holding import RELEASED, ItemOutcome, StartedItem
-from horae.worker.runners.artifacts import bring_result_here, is_large, too_private
+from horae.worker.runners.artifacts import is_large, private_result_failure, upload_result_sync
 from horae.worker.runners.base import BaseRunner, ChunkRun, RunnerHost
-from horae.worker.runners.outcome import encoded, raised
+from horae.worker.runners.outcome import encoded, exception_outcome
 
 
 class ThreadRunner(BaseRunner):
@@ -33,7 +33,7 @@ class ThreadRunner(BaseRunner):
         """Let the function see `ctx.cancelled`. A timeout and a leaving worker do not wait for it."""
         if kind != "drain" and kind not in TIMED_OUT:
             return
-        fate = stopped(kind, RELEASED, once=run.plan.once)
+        fate = outcome_after_stop(kind, RELEASED, once=run.plan.once)
         if isinstance(fate, ItemOutcome) and run.session.decide(run.chunk, begun, fate):
             run.session.stock.put_back(run.chunk)
             self.host.after(run.plan.spec.grace / SECOND, self._give_up_on, run)
@@ -55,30 +55,30 @@ class ThreadRunner(BaseRunner):
 
     def _finish(self, run: ChunkRun) -> None:
         self._busy -= 1
-        self.host.over(run)
+        self.host.release_slot(run)
 
     def _work(self, run: ChunkRun) -> None:
         chunk, plan, monotonic = run.chunk, run.plan, self.clock.monotonic
-        bind, function, wants, told = plan.bind, plan.function, plan.wants_context, run.told
+        bind, function, wants, told = plan.bind, plan.function, plan.wants_context, run.interrupts
         tracing = self.host.tracing is not None
         now = monotonic()
         while begun := chunk.begin(now):
-            lot, index, _ = begun
+            held_slice, index, _ = begun
             outcome: bytes | ItemOutcome
             try:
                 context = run.context_of(begun) if wants else None
-                args, kwargs = bind(lot.item(index), context)
-                call = inside(run.trace_of(begun), function) if tracing or lot.traced else function
+                args, kwargs = bind(held_slice.item(index), context)
+                call = inside(run.trace_of(begun), function) if tracing or held_slice.traced else function
                 value = call(*args, **kwargs)
                 if context is not None:
                     context._check_done()
                 outcome = encoded(value)
             except BaseException as error:
-                outcome = raised(plan, begun, error)
+                outcome = exception_outcome(plan, begun, error)
             if outcome.__class__ is ItemOutcome and is_large(outcome) and plan.spec.sensitive:
-                outcome = too_private()
+                outcome = private_result_failure()
             elif outcome.__class__ is ItemOutcome and is_large(outcome):
-                outcome = bring_result_here(run.context_of(begun)._port, run.covered(begun, outcome))
+                outcome = upload_result_sync(run.context_of(begun)._port, run.mask_outcome(begun, outcome))
             now = monotonic()
             if told:
                 run.settle(begun, now, outcome)
