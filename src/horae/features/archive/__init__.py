@@ -1,4 +1,4 @@
-"""The archive: executions past their retention, kept as files in a folder or a bucket."""
+"""The archive: executions past their retention, stored as files in a folder or a bucket."""
 
 from horae.feature import Feature, Routes
 

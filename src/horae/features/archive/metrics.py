@@ -1,4 +1,4 @@
-"""What this server wrote to the archive, and what it could not."""
+"""Metrics of this server's archiving and its failures."""
 
 from collections.abc import Iterator
 

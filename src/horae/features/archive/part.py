@@ -1,4 +1,4 @@
-"""The archive in a server."""
+"""The archive as a part of a server."""
 
 from collections.abc import Collection, Sequence
 
@@ -14,7 +14,7 @@ from horae.model.base.store_view import StoreView
 
 
 class ArchivePart(ServerPart):
-    """Moves old executions to files, and reads them there."""
+    """Archives old executions in files, and reads them back."""
 
     def __init__(self, node: ServerNode) -> None:
         place, retention = open_storage(node.settings.artifacts), node.settings.retention

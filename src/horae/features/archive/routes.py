@@ -1,4 +1,4 @@
-"""The archive: executions that are not kept any more, read from its files."""
+"""The archive: executions past their retention, read from its files."""
 
 from typing import Annotated, Literal
 
@@ -17,7 +17,7 @@ from horae.server.scopes import closed
 
 
 class ArchiveList(Paged, frozen=True, kw_only=True):
-    """Which executions of the archive."""
+    """The selection of archived executions."""
 
     status: Literal["success", "failed", "cancelled", "skipped"] | None = None
     job: Annotated[Text, Meta(description="A job's name or id, as it was then.")] | None = None

@@ -1,4 +1,4 @@
-"""Bodies of the rollouts' routes."""
+"""Request bodies of the rollouts' routes."""
 
 from typing import Annotated
 
@@ -17,12 +17,12 @@ RolloutBody = body(
 
 
 class PromoteRollout(RequestBody, frozen=True, kw_only=True):
-    """Which version becomes the present one; the only one that is tried, otherwise."""
+    """The version that becomes the current one; by default, the only other version of the rollout."""
 
     version: Annotated[int, Meta(ge=1, le=2**31 - 1, description="Which, if several are tried.")] | None = None
 
 
 class AbortRollout(RequestBody, frozen=True, kw_only=True):
-    """Why a rollout is aborted."""
+    """The reason why a rollout is aborted."""
 
     reason: Annotated[str, Meta(description="Why; it is kept with the rollout.")] = ""

@@ -10,7 +10,7 @@ from horae.features.rollouts.options import RolloutOptions
 
 
 class RolloutInfo(ApiDocument, frozen=True, kw_only=True):
-    """A job's newest rollout; `versions` are documents with each one's share and what was counted of it."""
+    """A job's newest rollout; `versions` are documents with the share and the counts of each version."""
 
     job_id: str
     job: str
@@ -24,9 +24,10 @@ class RolloutsResource(Resource):
     """Begin, compare, promote and abort rollouts. `ref` is a job's name or id."""
 
     async def start(self, ref: str, *, if_match: str | None = None, **options: Unpack[RolloutOptions]) -> RolloutInfo:
-        """Send a `share` of new executions to a `version`, or to one that a `change` makes; or weights to `versions`.
+        """Send a `share` of new executions to a `version` or to a new version made by a `change`; or give `versions`
+        weights.
 
-        A rollout that is on gets other shares.
+        An active rollout gets new shares.
         """
         body = given(**options)
         if options.get("versions"):

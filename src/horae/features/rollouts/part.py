@@ -1,4 +1,4 @@
-"""Rollouts in a server."""
+"""Rollouts as a part of a server."""
 
 from collections.abc import Collection, Sequence
 
@@ -9,7 +9,7 @@ from horae.features.rollouts.engine.rollouts import Rollouts
 
 
 class RolloutsPart(ServerPart):
-    """Gives a new version of a job a share of its executions, and judges it."""
+    """Runs a new version of a job for a share of its executions, and judges it."""
 
     def __init__(self, node: ServerNode) -> None:
         base = node.base

@@ -1,4 +1,4 @@
-"""Templates: jobs made from one definition with parameters, changed together."""
+"""Templates: jobs made from one definition with parameters, and changed together with it."""
 
 from horae.feature import Command, Feature, Routes
 

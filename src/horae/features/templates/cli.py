@@ -1,4 +1,4 @@
-"""`horae templates`: definitions with parameters that jobs are made from."""
+"""`horae templates`: definitions with parameters for making jobs."""
 
 import click
 

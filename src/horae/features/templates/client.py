@@ -1,4 +1,4 @@
-"""`client.templates`: definitions with parameters, and the jobs that are made from them."""
+"""`client.templates`: definitions with parameters, and the jobs made from them."""
 
 from typing import Any, Unpack
 
@@ -11,7 +11,7 @@ from horae.features.templates.options import TemplateFields
 
 
 class TemplateInfo(ApiDocument, frozen=True, kw_only=True):
-    """A template; `affected` tells what a change of it changed, or would change."""
+    """A template; `affected` lists the jobs that a change of it changed, or would change."""
 
     template_id: str
     name: str
@@ -27,7 +27,7 @@ class TemplatesResource(Resource):
     """Write, read and delete templates."""
 
     async def apply(self, document: dict[str, Any]) -> tuple[TemplateInfo, Outcome]:
-        """Make the template that a document names be as it says; tells what that changed."""
+        """Create or change the template named in a document; return it with the outcome."""
         name = document.get("name", "")
         try:
             before = await self.get(name)

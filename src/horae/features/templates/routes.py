@@ -1,4 +1,4 @@
-"""Templates of jobs and workflows: definitions with parameters, and the jobs that are made from them."""
+"""Templates of jobs and workflows: definitions with parameters, and the jobs made from them."""
 
 from typing import Annotated, Any
 
@@ -24,7 +24,7 @@ NewTemplate = body(FIELDS, "NewTemplate", "A template, by name.", RequestBody, n
 
 
 class PutTemplate(Query, frozen=True, kw_only=True):
-    """Whether it is done, or only told."""
+    """The choice between a change and a dry run."""
 
     dry_run: Annotated[bool, Meta(description="Change nothing; tell what would change.")] = False
 

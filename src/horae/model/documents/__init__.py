@@ -1,1 +1,1 @@
-"""JSON and YAML documents: schemas and their cost, merging, nesting."""
+"""JSON and YAML documents: schemas and their cost, merge patches, nesting."""

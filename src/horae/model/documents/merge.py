@@ -1,10 +1,10 @@
-"""JSON merge patches (RFC 7396): null takes a member away, objects merge, everything else is replaced."""
+"""JSON merge patches (RFC 7396): null removes a member, objects are merged, everything else is replaced."""
 
 from typing import Any
 
 
 def merge(current: Any, patch: Any) -> Any:
-    """The value with what the patch says."""
+    """Return the value with the patch applied."""
     if not isinstance(patch, dict):
         return patch
     result = dict(current) if isinstance(current, dict) else {}

@@ -1,4 +1,4 @@
-"""How deep JSON may be nested that workers send: one number, whatever the interpreter could read."""
+"""The maximum nesting of JSON sent by workers: one limit, independent of the interpreter's own."""
 
 import re
 from itertools import accumulate
@@ -10,7 +10,7 @@ _STEPS = {mark: 1 if mark in b"[{" else -1 for mark in b"[]{}"}
 
 
 def is_too_deep(text: bytes) -> bool:
-    """Tell whether valid JSON has more levels of lists and objects than are allowed."""
+    """Return whether valid JSON nests lists and objects deeper than allowed."""
     if len(text) <= 2 * MAX_NESTING or text.count(b"[") + text.count(b"{") <= MAX_NESTING:
         return False
     marks = _STRING.sub(b"", text).translate(None, _OTHERS)

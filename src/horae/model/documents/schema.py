@@ -1,7 +1,7 @@
-"""Values against JSON schemas: the only way to check one, bounded by what the check costs.
+"""Validation of values against JSON schemas, with a bounded cost; all validation goes through this module.
 
-The validator is native code that keeps the event loop while it works. So a schema is measured when it is compiled, a
-value before it is checked, and what would take too long is refused instead.
+The validator is native code that blocks the event loop while it runs. So the cost of a schema is estimated when it is
+compiled, and the cost of a value before it is checked. Both are refused if too expensive.
 """
 
 from collections.abc import Callable
@@ -25,15 +25,15 @@ from horae.model.documents.schema_cost import (
 )
 from horae.model.executions.deduplication import start_batch
 
-MOST_TOLD = 500  # characters of what is wrong with a value
-MOST_KEPT = 500  # places of a schema in memory
-SMALL = 64  # bytes of JSON that are not looked at to tell how many values are in them
-MOST_TOGETHER = 40 * MOST_UNITS  # of all checks of one transaction
+MOST_TOLD = 500  # characters of a validation error
+MOST_KEPT = 500  # places of a schema that are cached
+SMALL = 64  # bytes of JSON; the number of values in smaller documents is not counted but bounded by their size
+MOST_TOGETHER = 40 * MOST_UNITS  # for all checks of one transaction
 _BACKTRACKS, _PATTERN_BYTES, _CACHE_BYTES = 10_000, 32_000, 1_000_000
 
 
 class Problem(msgspec.Struct, frozen=True):
-    """The first thing that is wrong with a value, and where."""
+    """The first validation error of a value, and its path."""
 
     path: list[str]
     message: str
@@ -43,12 +43,13 @@ class Validator:
     """A compiled schema."""
 
     def __init__(self, schema: dict[str, Any]) -> None:
-        """Compile a schema. Raises Costly when it is too much, and ValueError when it is none."""
+        """Compile a schema. Raises Costly if it is too expensive, and ValueError if it is not a schema."""
         import jsonschema_rs
 
         places = places_of(schema)
         self._schema = schema
-        self._places = places if len(places) <= MOST_KEPT else None  # the places of a large schema are found again
+        # The places of a large schema are computed again when needed.
+        self._places = places if len(places) <= MOST_KEPT else None
         self._units = max(place.units + place.each for place in places) + 1
         self._units += max((places[place.names].units + 1 for place in places if place.names is not None), default=0)
         self._patterns = max(place.patterns + place.name_patterns for place in places)
@@ -65,7 +66,9 @@ class Validator:
         self._wrong = jsonschema_rs.ValidationError
 
     def fits(self, value: Any, most: int) -> bool:
-        """Whether a value fits that takes at most so many units. Raises Costly when it is too large to find out."""
+        """Return whether a value fits; `most` is an upper bound of its cost in units. Raises Costly if it is too
+        expensive.
+        """
         if most > MOST_UNITS and self._exactly(value) > MOST_UNITS:
             remedy = "Give less, or a reference to it; or say less in the schema about what is large."
             raise Costly("It takes too much work to check this value against its schema.", remedy, field="params")
@@ -75,7 +78,7 @@ class Validator:
             raise _too_deep() from None
 
     def problem(self, value: Any, most: int | None = None) -> Problem | None:
-        """What is wrong with a value, if something is. Raises Costly when it is too large to find out."""
+        """Return the first validation error of a value, or None. Raises Costly if the check is too expensive."""
         if self.fits(value, self.units(msgspec.json.encode(value)) if most is None else most):
             return None
         try:
@@ -87,7 +90,7 @@ class Validator:
         return None
 
     def units(self, encoded: bytes) -> int:
-        """The most that it takes to check a value, by a quick look at its JSON."""
+        """Estimate an upper bound of the units to check a value, from a quick look at its JSON."""
         size = len(encoded)
         nodes = size if size < SMALL else 1 + encoded.count(b",") + encoded.count(b"[") + encoded.count(b"{")
         unique = encoded.count(b"[") if self._unique is None else self._unique
@@ -95,19 +98,19 @@ class Validator:
         return most if most <= MOST_UNITS else min(most, self._exactly(msgspec.json.decode(encoded)))
 
     def _exactly(self, value: Any) -> int:
-        """How many units it takes to check a value, or more than MOST_UNITS."""
+        """Compute the units to check a value, or a number above MOST_UNITS."""
         places: list[Place] = self._places or places_of(self._schema)
         return units_of(places, value, MOST_UNITS)
 
 
 class Spent:
-    """What the checks of one piece of work take together."""
+    """The budget for all checks of one piece of work."""
 
     def __init__(self, most: int = MOST_TOGETHER) -> None:
         self.units, self._most = 0, most
 
     def take(self, units: int) -> None:
-        """Add one check. Raises Costly when all of them take too much."""
+        """Add the cost of one check. Raises Costly when the total is too large."""
         self.units += units
         if self.units > self._most:
             remedy = "Give fewer or smaller items at once, or say less in the schema."
@@ -119,12 +122,12 @@ def _too_deep() -> Costly:
 
 
 def shortened(message: str) -> str:
-    """A message of the validator, which repeats values whole."""
+    """Shorten an error message of the validator, which may quote whole values."""
     return message if len(message) <= MOST_TOLD else f"{message[: MOST_TOLD // 2]} ... {message[-MOST_TOLD // 2 :]}"
 
 
 def validator_of(schema: bytes) -> Validator:
-    """What checks values against a schema, given as JSON; compiled once. Raises Costly, and ValueError."""
+    """Return the validator of a schema given as JSON; it is compiled once. Raises Costly and ValueError."""
     found = _compiled(schema)
     if isinstance(found, Costly):
         raise Costly(found.detail, found.remedy, **found.fields)
@@ -133,7 +136,7 @@ def validator_of(schema: bytes) -> Validator:
 
 @lru_cache(maxsize=1024)
 def _compiled(schema: bytes) -> Validator | Costly:
-    """A schema that was stored before it was refused is measured once, too."""
+    """Compile a schema, or return the refusal, so that a stored schema over the limits is measured only once too."""
     try:
         return Validator(msgspec.json.decode(schema))
     except Costly as error:
@@ -141,7 +144,7 @@ def _compiled(schema: bytes) -> Validator | Costly:
 
 
 def check_schema(schema: dict[str, Any], field: str) -> Validator:
-    """Compile a schema of a definition. Raises BadInput when it is none, or too much."""
+    """Compile a schema from a definition. Raises BadInput if it is invalid or too expensive."""
     try:
         return validator_of(msgspec.json.encode(schema))
     except Costly as error:
@@ -153,7 +156,7 @@ def check_schema(schema: dict[str, Any], field: str) -> Validator:
 
 
 class Fit:
-    """The schema of a job, with the params that lie beneath those of each execution."""
+    """The schema of a job, with the job's params as defaults for those of each execution."""
 
     def __init__(self, spec: Spec) -> None:
         self._given = spec.params
@@ -161,15 +164,15 @@ class Fit:
         self._base = self._validator.units(msgspec.json.encode(spec.params)) if self._validator and spec.params else 0
 
     def units(self, item: bytes) -> int:
-        """The most that it takes to check params."""
+        """Return an upper bound of the units to check params."""
         return 0 if self._validator is None else self._base + self._validator.units(item)
 
     def fits(self, params: dict[str, Any], most: int) -> bool:
-        """Whether params fit. Raises Costly."""
+        """Return whether params fit. Raises Costly."""
         return self._validator is None or self._validator.fits(self._whole(params), most)
 
     def problem(self, item: bytes, units: int | None = None) -> Problem | None:
-        """What is wrong with params, which take so many units at most. Raises Costly."""
+        """Return the first validation error of params, whose cost is at most `units`. Raises Costly."""
         if self._validator is None:
             return None
         return self._validator.problem(
@@ -181,12 +184,12 @@ class Fit:
 
 
 def check_fits(item: bytes, spec: Spec, field: str) -> None:
-    """Refuse what would be given to an execution when it does not fit the job's schema."""
+    """Refuse params that do not fit the job's schema."""
     checker_of(spec, field)(item)
 
 
 def checker_of(spec: Spec, field: str) -> Callable[[bytes], None]:
-    """What refuses params that do not fit a job's schema, for many of them."""
+    """Return a function that refuses params that do not fit a job's schema, with one budget for all its calls."""
     if spec.schema is None:
         return lambda item: None
     fit, spent = Fit(spec), Spent()
@@ -204,7 +207,7 @@ def checker_of(spec: Spec, field: str) -> Callable[[bytes], None]:
 
 
 def _reads(type: Any) -> Callable[[str], bool]:
-    """Whether a text is one of this type by the rules that functions' parameters are read with."""
+    """Return a function that tests whether a text parses as a type, by the rules for parameters of functions."""
 
     def read(text: str) -> bool:
         try:

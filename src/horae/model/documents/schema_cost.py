@@ -1,9 +1,9 @@
-"""How much work it is to check a value against a schema, known before the value is checked.
+"""The cost of checking a value against a schema, computed before the check.
 
-A schema is read as places: the parts of it, with their references written out, that apply to one place of a value,
-and those that apply to the members of what lies there. References that multiply, circles that stay at one place, and
-circles that double with every level make too much of a place, and are refused with the definition. A unit is one
-keyword at one place.
+A schema is converted to places. A place holds all parts of the schema, with references resolved, that apply to one
+position of a value; it links to the places of its members. Some schemas produce too much for one place: multiplying
+references, cycles that stay at one position, and cycles that double with every level. Such schemas are refused with the
+definition. A unit is one keyword at one place.
 """
 
 from collections import Counter
@@ -17,14 +17,14 @@ from msgspec import Struct
 from horae.errors import Costly
 from horae.model.expressions.patterns import pattern_matcher
 
-MOST_UNITS = 500_000  # of one check: some ten milliseconds
+MOST_UNITS = 500_000  # for one check: some ten milliseconds
 MOST_AT_A_PLACE = 10_000
-MOST_PARTS = 30_000  # of all places together
+MOST_PARTS = 30_000  # for all places together
 MOST_PATTERNS = 200
 MOST_DEEP = 200
-FORMAT_UNITS = 20  # a format that we read ourselves
-PATTERN_UNITS = 4  # for each character of a text, or of a name, that a pattern is looked for in
-SQUARES_A_UNIT = 8  # a pattern that looks around, or back, may read the text anew at each of its characters
+FORMAT_UNITS = 20  # for a format with our own parser
+PATTERN_UNITS = 4  # for each character of a text or name that a pattern is searched in
+SQUARES_A_UNIT = 8  # a pattern with lookaround or back references may read the text again for each of its characters
 UNIQUE_UNITS = 2  # for each value within a list whose elements are compared
 REMEDY = "Write less of it under allOf, anyOf and oneOf, and let fewer $refs lead to what has $refs itself."
 _HERE = ("allOf", "anyOf", "oneOf")
@@ -32,7 +32,7 @@ _HERE_ONE = ("not", "if", "then", "else")
 _HERE_NAMED = ("dependentSchemas", "dependencies")
 _REFERENCES = ("$ref", "$dynamicRef", "$recursiveRef")
 _OTHERS = ("additionalProperties", "unevaluatedProperties")
-_UNEVALUATED = ("unevaluatedProperties", "unevaluatedItems")  # what lies beside them is evaluated twice
+_UNEVALUATED = ("unevaluatedProperties", "unevaluatedItems")  # keywords next to these are evaluated twice
 _ELEMENTS = ("additionalItems", "unevaluatedItems", "contains")
 _BELOW = frozenset(
     (
@@ -49,12 +49,12 @@ Parts = list[Part]
 
 
 class Place(Struct):
-    """What applies to one place of a value: how many units, and the places below it, by their numbers."""
+    """The cost of one position of a value in units, and the numbers of the places below it."""
 
     units: int
-    each: int  # units for each member or element besides: those of parts that say what `unevaluated...` leaves
+    each: int  # additional units per member or element, for parts next to `unevaluated...`
     patterns: int
-    squares: int  # patterns that look around, or back
+    squares: int  # patterns with lookaround or back references
     name_patterns: int
     name_squares: int
     unique: int  # lists here whose elements are compared
@@ -65,7 +65,7 @@ class Place(Struct):
     rest: int | None
 
     def below(self) -> Iterator[int]:
-        """Return the numbers of the places below this one."""
+        """Yield the numbers of the places below this one."""
         yield from (*self.named.values(), *self.prefix)
         yield from (number for number in (self.other, self.names, self.rest) if number is not None)
 
@@ -77,12 +77,12 @@ NOWHERE = Place(
 
 
 def places_of(schema: Part) -> list[Place]:
-    """The places of a schema, the value itself first. Raises Costly."""
+    """Return the places of a schema; the first one is for the value itself. Raises Costly."""
     return _Reader(schema).read()
 
 
 def units_of(places: list[Place], value: Any, most: int) -> int:
-    """How many units it takes to check a value; at least `most` + 1 when it is more than that."""
+    """Compute the units to check a value; the count may stop early at a number above `most`."""
     todo: list[tuple[Any, int | None, int]] = [(value, 0, 0)]
     units = 0
     while todo and units <= most:
@@ -110,12 +110,14 @@ def units_of(places: list[Place], value: Any, most: int) -> int:
 
 
 def text_units(length: int, patterns: int, squares: int) -> int:
-    """Return how many units it takes to look for patterns in a text; some may take its square."""
+    """Return the units to search patterns in a text; some patterns cost the square of its length."""
     return PATTERN_UNITS * patterns * length + squares * length * length // SQUARES_A_UNIT
 
 
 def within_unique(places: list[Place]) -> int | None:
-    """Return how many lists with compared elements lie around one value at most; None when circles let it be any."""
+    """Return the maximum number of nested lists with compared elements around a value; None if cycles make it
+    unlimited.
+    """
     if not any(place.unique for place in places):
         return 0
     above = Counter(number for place in places for number in place.below())
@@ -133,7 +135,7 @@ def within_unique(places: list[Place]) -> int | None:
 
 
 class _OfPart(Struct):
-    """A part by itself: its units, its patterns, and the parts within it that apply to the same place."""
+    """A part on its own: its units, its patterns, and nested parts that apply to the same place."""
 
     units: int
     patterns: int
@@ -145,7 +147,7 @@ class _OfPart(Struct):
 
 
 class _Below:
-    """The parts that apply to members of what lies at a place."""
+    """The parts that apply to members of the value at a place."""
 
     def __init__(self) -> None:
         self.named: dict[str, Parts] = {}
@@ -155,7 +157,7 @@ class _Below:
         self.rest: Parts = []
 
     def add(self, part: Part, times: int) -> None:
-        """Sort what a part, that is evaluated so many times, says of members."""
+        """Add the parts for members from a part that is evaluated `times` times."""
         for name, below in _members(part.get("properties")):
             self.named.setdefault(name, []).extend([below] * times)
         self.others += [below for _, below in _members(part.get("patternProperties"))] * times
@@ -179,7 +181,8 @@ class _Reader:
         self._parts: dict[int, _OfPart] = {}
         self._size = 0
         self._patterns = 0
-        self._roots: dict[int, Part] = {}  # of each part, the part with an $id that its references begin at
+        # Per part, the enclosing part with the $id that its references are relative to.
+        self._roots: dict[int, Part] = {}
         self._anchors: dict[tuple[int, str], Part] = {}
         self._index(schema)
 
@@ -206,7 +209,7 @@ class _Reader:
             raise _too_much(f"has {self._patterns} patterns; at most {MOST_PATTERNS} are allowed")
 
     def _number(self, parts: Parts) -> int:
-        """The number of the place to which these parts apply, each so many times."""
+        """Return the number of the place with these parts, each counted as often as it occurs."""
         self._count(len(parts))
         key = frozenset(Counter(map(id, parts)).items())
         if key not in self._known:
@@ -241,7 +244,7 @@ class _Reader:
         )  # fmt: skip
 
     def _here(self, parts: Parts) -> Iterator[tuple[Part, int, bool]]:
-        """Parts, and those within them that apply to the same place: how often each, and whether for each member."""
+        """Yield parts and nested parts at the same place: how often each applies, and whether once more per member."""
         above: list[Part] = []
         todo: list[tuple[int, Part, int, bool]] = [(0, part, 1, False) for part in parts]
         while todo:
@@ -259,7 +262,7 @@ class _Reader:
             todo.extend((depth + 1, one, times, each) for one in self._known_part(part).within)
 
     def _known_part(self, part: Part) -> "_OfPart":
-        """What a part is by itself, found out once."""
+        """Analyse a part on its own, once."""
         known = self._parts.get(id(part))
         if known is None:
             own = [part["pattern"]] if isinstance(part.get("pattern"), str) else []
@@ -279,7 +282,7 @@ class _Reader:
                     yield found
 
     def _resolved(self, part: Part, reference: str) -> Any:
-        """What a reference within the document leads to."""
+        """Return the target of a reference within the document."""
         root, fragment = self._roots[id(part)], reference.removeprefix("#")
         if fragment and not fragment.startswith("/"):
             return self._anchors.get((id(root), fragment)) or self._any_anchor(fragment)
@@ -302,14 +305,14 @@ class _Reader:
 
 
 def _patterns(part: Part) -> list[str]:
-    """The patterns that a part looks for in names."""
+    """Return the patterns that a part applies to names."""
     found = part.get("patternProperties")
     return list(found) if isinstance(found, dict) else []
 
 
 @lru_cache(maxsize=1024)
 def _looks_around(pattern: str) -> bool:
-    """Whether a pattern is none for an automaton: it looks around, or back, and takes longer than a text is long."""
+    """Return whether a pattern has lookaround or back references, and so needs more than linear time."""
     try:
         pattern_matcher(pattern, len(pattern))
     except ValueError:
@@ -338,7 +341,7 @@ def _inside(value: Any) -> Iterator[Any]:
 
 
 def _units(part: Part) -> int:
-    """How many units a part takes by itself: its keywords, and all that is to be compared with."""
+    """Count the units of a part on its own: its keywords and the values it compares with."""
     units, todo = 1, [value for name, value in part.items() if name not in _BELOW and name not in _SAYS_NOTHING]
     units += FORMAT_UNITS if "format" in part else 0
     while todo:

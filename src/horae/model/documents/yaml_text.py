@@ -1,7 +1,7 @@
-"""YAML as people write it, read to JSON values: within bounds, and every mistake with its line and column.
+"""YAML documents read as JSON values, within bounds; each error has its line and column.
 
-How much a text stands for is counted from the parser's events before anything is built: a few lines of aliases can
-mean more than any memory holds.
+The expanded size of a text is counted from the parser's events before any value is built, since a few lines of aliases
+can expand beyond all memory.
 """
 
 import math
@@ -19,13 +19,13 @@ if TYPE_CHECKING:
 
 _MERGE = "tag:yaml.org,2002:merge"
 _PLAIN = ("tag:yaml.org,2002:map", "tag:yaml.org,2002:seq")
-_LEAST, _MOST = -(2**63), 2**64 - 1  # whole numbers that JSON's readers keep exactly
+_LEAST, _MOST = -(2**63), 2**64 - 1  # the range of whole numbers that JSON readers keep exactly
 _MOST_PLACES = 10_000
-_LONG = 32  # characters of a text that count as a value more: an alias of a long one is long
+_LONG = 32  # characters of a text that count as one more value, so that an alias of a long text counts as long
 
 
 class Bounds(Struct, frozen=True):
-    """How long a text may be, and how many values it may stand for, aliases written out."""
+    """The maximum length of a text, and the maximum number of its values with aliases expanded."""
 
     characters: int
     values: int
@@ -36,14 +36,17 @@ FILE = Bounds(64 * 1024 * 1024, 10_000_000)
 
 
 class Document(Struct, frozen=True):
-    """A value, and where its members stand: by their path, as refusals spell it, line and column from 1."""
+    """A value with the line and column (from 1) of its members, by their path as errors spell it."""
 
     value: Any
     places: dict[str, tuple[int, int]]
 
 
 def read_documents(text: str, bounds: Bounds = REQUEST) -> list[Document]:
-    """The documents of a text. Refuses what is no YAML, is too much, says a name twice or has no place in JSON."""
+    """Parse the documents of a text.
+
+    Invalid YAML, a text over the bounds, a repeated name, and values without a JSON form are refused.
+    """
     import yaml
 
     if len(text) > bounds.characters:
@@ -55,7 +58,7 @@ def read_documents(text: str, bounds: Bounds = REQUEST) -> list[Document]:
     except yaml.MarkedYAMLError as error:
         what = ": ".join(part for part in (error.context, error.problem) if part)
         raise _wrong(what, error.problem_mark or error.context_mark, "Check this line and the one before.") from None
-    except yaml.YAMLError as error:  # what no text may hold
+    except yaml.YAMLError as error:  # characters that no YAML text may contain
         place = getattr(error, "position", 0)
         before = text[:place] if isinstance(place, int) else ""
         line, column = before.count("\n") + 1, len(before) - before.rfind("\n")
@@ -79,12 +82,12 @@ def _loader() -> Any:
 
 
 def _measure(text: str, bounds: Bounds) -> None:
-    """Refuse what would be too much or too deep, from the events alone."""
+    """Refuse a text that is too large or too deep, judged by its events."""
     import yaml
 
-    known: dict[str, tuple[int, int]] = {}  # anchors: how many values they stand for, and how deep
-    within: list[tuple[str, int]] = []  # what is open: its anchor, and how many values came before it
-    deepest: list[int] = [0]  # below each of these
+    known: dict[str, tuple[int, int]] = {}  # per anchor: the number of values it expands to, and their depth
+    within: list[tuple[str, int]] = []  # open collections: the anchor, and the number of values before it
+    deepest: list[int] = [0]  # the depth below each of these
     total = 0
     for event in yaml.parse(text, Loader=_loader()):
         values, deep, anchor = 0, 0, getattr(event, "anchor", None) or ""
@@ -93,7 +96,7 @@ def _measure(text: str, bounds: Bounds) -> None:
         elif isinstance(event, yaml.AliasEvent):
             if any(name == anchor for name, _ in within):
                 raise _wrong(f"*{anchor} stands within itself", event.start_mark, "JSON has no circles.")
-            values, deep = known.get(anchor, (1, 0))  # one that nobody named is refused when it is read
+            values, deep = known.get(anchor, (1, 0))  # an unknown alias is refused by the reader
         elif isinstance(event, yaml.ScalarEvent):
             values = 1 + len(event.value) // _LONG
             known.update({anchor: (values, 0)} if anchor else {})
@@ -121,7 +124,7 @@ def _documents(text: str) -> Iterator[Document]:
 
 
 class _Builder:
-    """Makes the value of one document from its nodes. What an alias names is made once."""
+    """Builds the value of one document from its nodes. A node with several aliases is built once."""
 
     def __init__(self, loader: Any) -> None:
         self._loader = loader
@@ -177,7 +180,7 @@ class _Builder:
     def _scalar(self, node: Any) -> Any:
         try:
             value = self._loader.construct_object(node)
-        except (ValueError, OverflowError, LookupError, AttributeError, TypeError) as error:  # as PyYAML leaves them
+        except (ValueError, OverflowError, LookupError, AttributeError, TypeError) as error:  # PyYAML lets them through
             raise _wrong(f"{node.value[:40]!r} cannot be read: {error}", node.start_mark, "Put it in quotes.") from None
         lost = isinstance(value, float) and not math.isfinite(value)
         if lost or (isinstance(value, int) and not _LEAST <= value <= _MOST):

@@ -1,5 +1,6 @@
 """Expressions: a parser and an evaluator of CEL that count their own work.
 
-`program.py` is the way in: it compiles a text and computes its value within a budget. Nothing here does I/O or reads a
-clock, so that an expression costs the same number of steps wherever it is computed. Decision 17 says why this is ours.
+`program.py` is the entry point: it compiles a text and evaluates it within a budget. Nothing here does I/O or reads a
+clock, so an expression costs the same number of steps everywhere. Decision 17 gives the reasons for an implementation
+of our own.
 """

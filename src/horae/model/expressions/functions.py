@@ -1,4 +1,6 @@
-"""The functions of expressions. Each gets the meter first, and spends what its arguments' sizes cost."""
+"""The functions of expressions. Each receives the meter first and spends steps according to the size of its
+arguments.
+"""
 
 import re
 from collections.abc import Callable
@@ -12,9 +14,9 @@ from horae.model.expressions.meter import PATTERN_STEPS, Meter, Wrong
 from horae.model.expressions.values import kind, whole
 
 MOST_PATTERN = 500  # characters
-CONVERT_STEPS = 20  # to read a number or a time from a text, or to write one
-MATCH_STEPS = 4  # for a character that a pattern is tried at
-NAIVE = 30_000  # characters: in a shorter text a short part is looked for at every place anew
+CONVERT_STEPS = 20  # to parse or format a number or a time
+MATCH_STEPS = 4  # for each character at which a pattern is tried
+NAIVE = 30_000  # characters: shorter texts are searched naively, comparing a short part at every position
 COMPARED_A_STEP = 400  # characters
 _SPAN = re.compile(r"([-+]?)((?:\d{1,12}(?:\.\d{1,9})?(?:h|ms|us|ns|m|s))+)", re.ASCII)
 _PIECE = re.compile(r"([\d.]+)(h|ms|us|ns|m|s)")
@@ -133,7 +135,9 @@ def _contains(meter: Meter, text: Any, part: Any) -> bool:
 
 
 def matches(meter: Meter, text: Any, pattern: Any) -> bool:
-    """Whether a pattern is found in a text. The automaton takes at worst some microseconds for a character."""
+    """Return whether a pattern matches somewhere in a text. The automaton needs at most some microseconds per
+    character.
+    """
     if not isinstance(text, str) or not isinstance(pattern, str):
         raise Wrong(f"matches asks a text about a pattern, not {kind(text)} about {kind(pattern)}")
     meter.take(PATTERN_STEPS + MATCH_STEPS * len(text))
@@ -142,7 +146,7 @@ def matches(meter: Meter, text: Any, pattern: Any) -> bool:
 
 @lru_cache(maxsize=256)
 def automaton(pattern: str) -> Callable[[str], bool]:
-    """What looks for a pattern. Raises Wrong."""
+    """Compile a pattern to a matcher. Raises Wrong."""
     from horae.model.expressions.patterns import pattern_matcher
 
     try:

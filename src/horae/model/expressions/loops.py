@@ -1,4 +1,4 @@
-"""The macros that go through a list or the keys of a map: `all`, `exists`, `exists_one`, `filter`, `map`."""
+"""The macros that iterate over a list or the keys of a map: `all`, `exists`, `exists_one`, `filter`, `map`."""
 
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
@@ -7,12 +7,12 @@ from horae.model.expressions.meter import FAILURE_STEPS, Wrong
 from horae.model.expressions.nodes import Frame, Node, truth
 from horae.model.expressions.values import kind
 
-LOOPS = {"all": 1, "exists": 1, "exists_one": 1, "filter": 1, "map": 2}  # how many expressions they take at most
+LOOPS = {"all": 1, "exists": 1, "exists_one": 1, "filter": 1, "map": 2}  # the maximum number of expressions each takes
 _NOTHING = object()
 
 
 def loop(macro: str, over: Node, own: str, bodies: Sequence[Node]) -> Node:
-    """One of the macros over a range, with the name that it gives to elements."""
+    """Compile a macro over a range; `own` is the name of the loop variable."""
     each = over.length or 1
     body, guard = bodies[-1].run, bodies[0].run if len(bodies) == 2 else None
     end = _ENDS[macro]
@@ -38,7 +38,7 @@ def loop(macro: str, over: Node, own: str, bodies: Sequence[Node]) -> Node:
 
 
 def _bound(frame: Frame, own: str, elements: Any) -> Iterator[Any]:
-    """Each element in turn, under its name."""
+    """Yield each element, bound to the loop variable."""
     names = frame.names
     for element in elements:
         frame.take(1)
@@ -51,7 +51,10 @@ Ends = Callable[[Frame, Iterator[Any], Body, Body | None], Any]
 
 
 def _quantified(decides: bool) -> Ends:
-    """`all` ends at the first false, `exists` at the first true; that makes up for elements that failed."""
+    """Return the end of `all`, which stops at the first false, or `exists`, which stops at the first true.
+
+    An element that decides the result hides errors of earlier elements.
+    """
 
     def end(frame: Frame, elements: Iterator[Any], body: Body, guard: Body | None) -> bool:
         failed: Wrong | None = None

@@ -1,4 +1,4 @@
-"""The budget of expressions: steps, which stand for time and memory, counted while an expression is computed.
+"""The budget of expressions: steps, which measure time and memory, counted during evaluation.
 
 One step is about a quarter of a microsecond, 64 characters of a new text or 8 elements of a new list. `shared` gives
 all expressions of one piece of work (a definition, a bulk submission, a fire, a workflow's advance) one budget.
@@ -11,28 +11,28 @@ from contextvars import ContextVar
 from horae.errors import BadInput, Costly
 
 MOST_STEPS = 100_000
-ASKED_STEPS = 20_000  # of what is computed for many at a time: keys, filters, params from events
-ITEM_STEPS = 50  # more, for each item of a bulk submission or of a foreach
+ASKED_STEPS = 20_000  # for values computed in large numbers: keys, filters, params from events
+ITEM_STEPS = 50  # additional steps for each item of a bulk submission or of a foreach
 DEFINITION_STEPS = 1_000_000
 COMPILE_STEPS = 4  # to compile one character
 PATTERN_STEPS = 2000  # to compile a pattern
 MOST_TEXT = 4096  # characters of one expression
 CHARACTERS_A_STEP = 64
 ELEMENTS_A_STEP = 8
-FAILURE_STEPS = 8  # for a part that failed, and that another may make up for
+FAILURE_STEPS = 8  # for a failed part, since another part may still decide the result
 REMEDY = "Go through shorter lists, do not nest loops, or leave the work to the job."
 
 
 class Wrong(Exception):
-    """An expression cannot be computed from these values; `&&` and `||` may do without the part that failed."""
+    """An expression cannot be computed from these values; `&&` and `||` may ignore the failed part."""
 
 
 class Missing(Wrong):
-    """A name or a member is not there."""
+    """A name or a member does not exist."""
 
 
 class OverBudget(Exception):
-    """Expressions took more steps than they may; no operator recovers from it."""
+    """Expressions took more steps than allowed; no operator recovers from it."""
 
     def __init__(self, most: int) -> None:
         self.most = most
@@ -40,16 +40,17 @@ class OverBudget(Exception):
 
 
 class Meter:
-    """Counts down the steps that are left."""
+    """A counter of the remaining steps."""
 
     __slots__ = ("left", "most", "over")
 
     def __init__(self, most: int = MOST_STEPS) -> None:
         self.left = self.most = most
-        self.over: tuple[str, bool] | None = None  # an expression that took too much, in words; whether by itself
+        # An expression over the budget, in words, and whether it is too costly by itself.
+        self.over: tuple[str, bool] | None = None
 
     def grant(self, steps: int) -> None:
-        """Allow so many steps more."""
+        """Allow additional steps."""
         self.left, self.most = self.left + steps, self.most + steps
 
     def take(self, steps: int) -> None:
@@ -59,12 +60,12 @@ class Meter:
             raise OverBudget(self.most)
 
     def take_text(self, length: int) -> None:
-        """Spend what a text of so many characters costs."""
+        """Spend the steps for a text of this length."""
         self.take(length // CHARACTERS_A_STEP)
 
 
 class Definition(Meter):
-    """Counts what it takes to check a definition: to compile its expressions, and to compute some of them."""
+    """The budget to check a definition: to compile its expressions and evaluate some of them."""
 
     __slots__ = ()
 
@@ -74,9 +75,9 @@ _shared: ContextVar[Meter | None] = ContextVar("horae_expressions", default=None
 
 @contextmanager
 def shared(meter: Meter | None = None) -> Iterator[None]:
-    """Give all expressions that are computed inside one budget. Inside another `shared`, the outer budget counts.
+    """Give all expressions evaluated inside one budget. Inside another `shared`, the outer budget applies.
 
-    The body must not await: a task that it starts would take the budget with it.
+    The body must not await: a task that it starts would inherit the budget.
     """
     if _shared.get() is not None:
         yield
@@ -90,7 +91,7 @@ def shared(meter: Meter | None = None) -> Iterator[None]:
 
 @contextmanager
 def within(most: int) -> Iterator[Meter]:
-    """Compute something with a smaller budget of its own, which counts against the shared one, too."""
+    """Evaluate with a smaller separate budget, which also counts against the shared one."""
     outer = _shared.get()
     meter = Meter(most if outer is None else max(0, min(most, outer.left)))
     token = _shared.set(meter)
@@ -104,7 +105,7 @@ def within(most: int) -> Iterator[Meter]:
 
 @contextmanager
 def defining() -> Iterator[None]:
-    """Check a definition with one budget for all of its expressions. Raises BadInput when they take more."""
+    """Check a definition with one budget for all its expressions. Raises BadInput when they exceed it."""
     meter = Definition(DEFINITION_STEPS)
     with shared(meter):
         yield
@@ -113,14 +114,14 @@ def defining() -> Iterator[None]:
 
 
 def blame(told: str, *, own: bool) -> None:
-    """Tell the work at hand of an expression that took too much, also where the work goes on without it."""
+    """Record an expression over the budget in the shared budget, even if the work continues without it."""
     meter = _shared.get()
     if meter is not None:
         meter.over = meter.over or (told, own)
 
 
 def refuse_blamed() -> None:
-    """Refuse what was made without an expression that took too much. Raises Costly."""
+    """Refuse a result that was made without an expression over the budget. Raises Costly."""
     meter = _shared.get()
     if meter is not None and meter.over is not None:
         told, meter.over = meter.over[0], None
@@ -128,12 +129,12 @@ def refuse_blamed() -> None:
 
 
 def compiling(text: str) -> None:
-    """Spend what it takes to compile a text, if it is part of a definition. Raises BadInput."""
+    """Spend the steps to compile a text, if it is part of a definition. Raises BadInput."""
     _define(COMPILE_STEPS * len(text))
 
 
 def compiling_pattern() -> None:
-    """Spend what it takes to compile a pattern, if it is part of a definition. Raises BadInput."""
+    """Spend the steps to compile a pattern, if it is part of a definition. Raises BadInput."""
     _define(PATTERN_STEPS)
 
 
@@ -147,5 +148,5 @@ def _define(steps: int) -> None:
 
 
 def current() -> Meter:
-    """The budget of the work at hand, or a new one."""
+    """Return the budget of the current work, or a new one."""
     return _shared.get() or Meter()

@@ -1,6 +1,6 @@
-"""Parts of a compiled expression: each computes its value from a frame and spends a step for it.
+"""Nodes of a compiled expression: each computes its value from a frame and spends at least one step.
 
-A part also knows, before it is computed, how many steps it takes at least where it goes through literals only.
+Before evaluation, a node already knows the minimum number of steps it takes for loops over literals.
 """
 
 import operator
@@ -25,23 +25,23 @@ from horae.model.expressions.values import (
     whole,
 )
 
-MOST_DEPTH = 200  # of parts within parts
+MOST_DEPTH = 200  # of nested nodes
 
 
 class Frame(Meter):
-    """What one computation knows: its variables, and the steps that are left."""
+    """The state of one evaluation: its variables and the remaining steps."""
 
     __slots__ = ("names",)
 
     def __init__(self, names: dict[str, Any], meter: Meter) -> None:
-        self.names, self.left, self.most = names, meter.left, meter.most  # `over` is the meter's
+        self.names, self.left, self.most = names, meter.left, meter.most  # `over` stays with the meter
 
 
 Run = Callable[[Frame], Any]
 
 
 class Node:
-    """A compiled part."""
+    """A compiled node."""
 
     __slots__ = ("depth", "field", "floor", "length", "makes", "of", "run")
 
@@ -49,20 +49,20 @@ class Node:
         self, run: Run, *parts: "Node", steps: int = 1, length: int | None = None, makes: bool = False
     ) -> None:
         self.run = run
-        self.floor: int = steps + sum(part.floor for part in parts)  # steps, if all of it is computed once
-        self.length = length  # of the list that it gives, where the text says so
+        self.floor: int = steps + sum(part.floor for part in parts)  # the steps if every node is computed once
+        self.length = length  # the length of its list, if it is known from the text
         self.makes: bool = makes or any(
             part.makes for part in parts
-        )  # lists, maps or texts that may be larger than the data
+        )  # creates lists, maps or texts that may be larger than the data
         self.depth: int = 1 + max((part.depth for part in parts), default=0)
-        self.of: Node | None = None  # the map that `field` is looked for in
+        self.of: Node | None = None  # the map that `field` is looked up in
         self.field = ""
         if self.depth > MOST_DEPTH:
             raise Wrong(f"it has more than {MOST_DEPTH} parts within each other")
 
 
 def constant(value: Any) -> Node:
-    """A literal."""
+    """Make the node of a literal."""
 
     def run(frame: Frame) -> Any:
         return value
@@ -71,7 +71,7 @@ def constant(value: Any) -> Node:
 
 
 def name(of: str) -> Node:
-    """A variable."""
+    """Make the node of a variable."""
 
     def run(frame: Frame) -> Any:
         frame.left -= 1
@@ -86,7 +86,7 @@ def name(of: str) -> Node:
 
 
 def select(holder: Node, field: str) -> Node:
-    """A member of a map."""
+    """Make the node of a map's member."""
     inner = holder.run
 
     def run(frame: Frame) -> Any:
@@ -101,7 +101,7 @@ def select(holder: Node, field: str) -> Node:
 
 
 def has(selected: Node) -> Node:
-    """Whether a map has a member."""
+    """Make the node of a test for a map's member."""
     holder, field = selected.of, selected.field
     if holder is None:
         raise Wrong("has() asks for a member, as in has(params.day)")
@@ -118,7 +118,7 @@ def has(selected: Node) -> Node:
 
 
 def index(holder: Node, place: Node) -> Node:
-    """An element."""
+    """Make the node of an element."""
 
     def run(frame: Frame) -> Any:
         frame.take(1)
@@ -136,7 +136,7 @@ _ORDERED = {"<": operator.lt, "<=": operator.le, ">": operator.gt, ">=": operato
 
 
 def binary(sign: str, left: Node, right: Node) -> Node:
-    """An operator between two values."""
+    """Make the node of a binary operator."""
     one, other = left.run, right.run
     length = left.length + right.length if sign == "+" and left.length and right.length else None
     if sign in _ORDERED:
@@ -156,7 +156,7 @@ def binary(sign: str, left: Node, right: Node) -> Node:
 
 
 def logic(sign: str, parts: Sequence[Node]) -> Node:
-    """`&&` or `||` over parts; one part that decides makes up for others that fail."""
+    """Make the node of `&&` or `||` over parts; one part that decides the result hides failures of others."""
     decides = sign == "||"
     runs = [part.run for part in parts]
 
@@ -186,14 +186,14 @@ def _decided(frame: Frame, runs: Sequence[Run], decides: bool) -> bool:
 
 
 def truth(value: Any) -> bool:
-    """A condition's value. Raises Wrong when it is neither true nor false."""
+    """Return the value of a condition. Raises Wrong if it is not a boolean."""
     if isinstance(value, bool):
         return value
     raise Wrong(f"{kind(value)} is neither true nor false")
 
 
 def negation(inner: Node) -> Node:
-    """`!`"""
+    """Make the node of `!`."""
 
     def run(frame: Frame) -> bool:
         frame.take(1)
@@ -203,7 +203,7 @@ def negation(inner: Node) -> Node:
 
 
 def minus(inner: Node) -> Node:
-    """`-`"""
+    """Make the node of `-`."""
 
     def run(frame: Frame) -> Any:
         frame.take(1)
@@ -216,7 +216,7 @@ def minus(inner: Node) -> Node:
 
 
 def choice(condition: Node, yes: Node, no: Node) -> Node:
-    """`? :`"""
+    """Make the node of `? :`."""
 
     def run(frame: Frame) -> Any:
         frame.take(1)
@@ -226,7 +226,7 @@ def choice(condition: Node, yes: Node, no: Node) -> Node:
 
 
 def list_of(parts: Sequence[Node]) -> Node:
-    """A list."""
+    """Make the node of a list."""
 
     def run(frame: Frame) -> list[Any]:
         frame.take(1 + len(parts))
@@ -236,7 +236,7 @@ def list_of(parts: Sequence[Node]) -> Node:
 
 
 def map_of(pairs: Sequence[tuple[Node, Node]]) -> Node:
-    """A map."""
+    """Make the node of a map."""
 
     def run(frame: Frame) -> dict[Any, Any]:
         frame.take(1 + 2 * len(pairs))
@@ -253,7 +253,7 @@ def map_of(pairs: Sequence[tuple[Node, Node]]) -> Node:
 
 
 def call(function: Function, arguments: Sequence[Node]) -> Node:
-    """A function of values."""
+    """Make the node of a function call."""
     if len(arguments) == 1:
         only = arguments[0].run
 

@@ -1,6 +1,6 @@
-"""The grammar of CEL: from words to a compiled expression.
+"""The grammar of CEL: from tokens to a compiled expression.
 
-It leaves out what JSON has no use for: bytes, unsigned numbers, messages and optional values.
+Parts of CEL without a use for JSON are left out: bytes, unsigned numbers, messages and optional values.
 """
 
 from horae.model.expressions.functions import FUNCTIONS, METHODS, automaton
@@ -25,7 +25,7 @@ from horae.model.expressions.nodes import (
 from horae.model.expressions.tokens import Token, text_of, tokens_of
 from horae.model.expressions.values import KINDS, whole
 
-MOST_NESTED = 40  # brackets, conditions and loops within each other
+MOST_NESTED = 40  # nested brackets, conditions and loops
 _LITERALS = {"true": True, "false": False, "null": None}
 _RESERVED = frozenset(
     (
@@ -40,7 +40,7 @@ _POWERS = {
 
 
 class Parsed:
-    """A compiled expression, and the variables that it speaks of."""
+    """A compiled expression with the names of its variables."""
 
     __slots__ = ("node", "variables")
 
@@ -59,11 +59,11 @@ def parse(source: str) -> Parsed:
 class _Parser:
     def __init__(self, tokens: list[Token]) -> None:
         self._tokens, self._at, self._nested = tokens, 0, 0
-        self._own: list[str] = []  # names that loops around this place give to elements
+        self._own: list[str] = []  # variables of the enclosing loops
         self.variables: set[str] = set()
 
     def expression(self) -> Node:
-        """A condition with its two outcomes, or what stands below it."""
+        """Parse a conditional expression or anything of higher precedence."""
         self._nested += 1
         if self._nested > MOST_NESTED:
             raise Wrong(f"it nests more than {MOST_NESTED} deep")
@@ -76,12 +76,12 @@ class _Parser:
         return node
 
     def expect_end(self) -> None:
-        """Refuse what follows an expression."""
+        """Refuse further tokens after an expression."""
         if self._tokens[self._at].kind != "end":
             raise self._unexpected()
 
     def _operators(self, least: int) -> Node:
-        """Values between operators that bind at least so tightly, from left to right."""
+        """Parse binary operators with at least this precedence, from left to right."""
         node = self._unary()
         while True:
             token = self._tokens[self._at]
@@ -137,7 +137,7 @@ class _Parser:
             raise Wrong(f"there is no method {of} of {len(arguments) - 1} arguments")
         if of == "matches" and self._tokens[at].kind == "text" and self._at == at + 2:
             compiling_pattern()
-            automaton(text_of(self._tokens[at]))  # one that is no pattern is refused before it is used
+            automaton(text_of(self._tokens[at]))  # refuse an invalid pattern before it is used
         return call(function, arguments)
 
     def _loop(self, macro: str, over: Node) -> Node:

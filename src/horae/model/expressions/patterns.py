@@ -1,7 +1,7 @@
-"""What is looked for in log lines: a text, whatever its case, with `*` for anything between; or `re:` and a pattern.
+"""Search patterns for log lines: a case-insensitive text with `*` as a wildcard, or `re:` and a regular expression.
 
-Patterns are matched by an automaton in time that is linear in a line's length: with the usual engines some take as long
-as they like, and whoever may read a log could stop a server. So there is no lookaround and no back reference.
+Regular expressions are matched by an automaton in time linear in the line's length. Most other engines can take
+unlimited time, so any reader of a log could block a server. Therefore lookaround and back references are not supported.
 """
 
 from collections.abc import Callable
@@ -10,13 +10,13 @@ from horae.errors import BadInput
 
 MOST = 500  # characters
 PATTERN = "re:"
-MOST_COMPILED = 32_000  # bytes of a pattern's automaton: of the longest lines it takes a few ms each
-MOST_CACHED = 1_000_000  # bytes that it may take while it is used
+MOST_COMPILED = 32_000  # bytes of a pattern's automaton; matching the longest lines takes a few ms each
+MOST_CACHED = 1_000_000  # bytes that it may use while matching
 Matches = Callable[[str], bool]
 
 
 def search_for(grep: str) -> Matches:
-    """Whether a line has what is looked for. Raises BadInput when that is nothing."""
+    """Return a function that tests a line. Raises BadInput for an empty search."""
     if grep.startswith(PATTERN):
         return _pattern(grep.removeprefix(PATTERN))
     parts = [part.casefold() for part in grep.split("*") if part]
@@ -53,7 +53,9 @@ def _pattern(pattern: str) -> Matches:
 
 
 def pattern_matcher(pattern: str, most: int) -> Matches:
-    """Whether a text has what a pattern describes. Raises ValueError when it is no pattern, or too large a one."""
+    """Return a function that tests whether a text matches a pattern. Raises ValueError if it is invalid or too
+    large.
+    """
     import jsonschema_rs
 
     if len(pattern) > most:

@@ -1,4 +1,4 @@
-"""Compile and compute expressions: the only way to either, and the place where both are bounded."""
+"""Compilation and evaluation of expressions; both are bounded here, and no other module offers them."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -15,7 +15,7 @@ class Program:
     __slots__ = ("_makes", "_run", "variables")
 
     def __init__(self, source: str) -> None:
-        """Compile a text. Raises Wrong, and OverBudget when its own literals make it too costly whatever the data."""
+        """Compile a text. Raises Wrong, and OverBudget if its literals make it too costly for any data."""
         if len(source) > MOST_TEXT:
             raise Wrong(f"it has {len(source)} characters; at most {MOST_TEXT} are allowed")
         parsed = parse(source)
@@ -24,7 +24,7 @@ class Program:
         self._run, self._makes, self.variables = parsed.node.run, parsed.node.makes, parsed.variables
 
     def value(self, scope: Mapping[str, Any], meter: Meter) -> Any:
-        """Compute it within a budget. Raises Wrong, and OverBudget."""
+        """Evaluate it within a budget. Raises Wrong and OverBudget."""
         frame = Frame(dict(scope), meter)
         try:
             found = self._run(frame)

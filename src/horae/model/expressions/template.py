@@ -1,7 +1,7 @@
 """Texts with CEL expressions between `${` and `}`: `backup-${params.day}.tar`.
 
-`$${` stands for a literal `${`. A text without `${` is itself and costs nothing. Templates fill argv elements,
-environment values, URLs, headers and bodies; a shell line is never a template.
+`$${` stands for a literal `${`. A text without `${` stays as it is and costs nothing. Templates are used in argv
+elements, environment values, URLs, headers and bodies; a shell line is never a template.
 """
 
 from collections.abc import Callable, Iterator, Mapping
@@ -32,9 +32,9 @@ Renderer = Callable[[Scope, Meter], Any]
 
 Names = frozenset[str]
 
-KNOWN: Names = frozenset({"params"})  # what expressions can speak of where nothing else is said
+KNOWN: Names = frozenset({"params"})  # the default names that expressions may use
 MOST_SHOWN = 120  # characters of an expression in a message
-MOST_KEPT = 1024  # characters of a text that is kept compiled
+MOST_KEPT = 1024  # characters of a text whose compiled form is cached
 _CLOSES = {"{": "}", "[": "]", "(": ")"}
 
 
@@ -43,7 +43,7 @@ class TemplateError(ValueError):
 
 
 class TooCostly(TemplateError):
-    """An expression takes more steps than it may, or than others left for it: `most`."""
+    """An expression takes more steps than allowed, or than other expressions left for it: `most`."""
 
     def __init__(self, told: str, most: int) -> None:
         super().__init__(told)
@@ -51,12 +51,12 @@ class TooCostly(TemplateError):
 
     @property
     def is_own(self) -> bool:
-        """Whether it is too costly by itself, however little others took."""
+        """Whether it is too costly by itself, even without other expressions."""
         return self.most >= ASKED_STEPS
 
 
 class Expression:
-    """One compiled CEL expression."""
+    """A compiled CEL expression."""
 
     def __init__(self, source: str, field: str, known: Names = KNOWN) -> None:
         self.source = source.strip()
@@ -73,7 +73,7 @@ class Expression:
         self.path, self._branches = plain_path(self.source), branches_of(self.source)
 
     def _refuse_unknown(self, field: str, known: Names) -> None:
-        """Refuse names that nothing will ever define, as variables of the shell, before it runs."""
+        """Refuse unknown names, for example variables of the shell, at definition time."""
         unknown = sorted(self.variables - known)
         if unknown:
             raise BadInput(
@@ -84,7 +84,7 @@ class Expression:
             )
 
     def value(self, scope: Scope, meter: Meter | None = None) -> Any:
-        """Compute it within a budget. What is wrong with the values is a TemplateError that names the expression."""
+        """Evaluate it within a budget. Errors raise TemplateError, which names the expression."""
         if self.path is not None and (found := value_at(scope, self.path)) is not MISSING:
             return found
         far = far_at(scope, self._branches)
@@ -101,18 +101,20 @@ class Expression:
 
 
 class Template:
-    """A text with expressions in it, compiled once and rendered often."""
+    """A text with expressions, compiled once and rendered often."""
 
     def __init__(self, parts: tuple[str | Expression, ...]) -> None:
         self.parts = parts
 
     def render(self, scope: Scope, meter: Meter | None = None) -> str:
-        """The text with every expression replaced by its value; null becomes nothing, lists and maps become JSON."""
+        """Return the text with every expression replaced by its value; null becomes empty, lists and maps become
+        JSON.
+        """
         meter = meter or current()
         return "".join([part if isinstance(part, str) else _text(part, scope, meter) for part in self.parts])
 
     def plain(self, scope: Scope) -> str | None:
-        """The text, if the template has nothing but paths that lead to short texts; else None."""
+        """Return the text if the template consists only of paths to short texts; otherwise None."""
         found: list[str] = []
         for part in self.parts:
             text = part if isinstance(part, str) else None if part.path is None else value_at(scope, part.path)
@@ -122,7 +124,7 @@ class Template:
         return "".join(found)
 
     def value(self, scope: Scope, meter: Meter | None = None) -> Any:
-        """The value itself when the whole text is one expression, else the rendered text."""
+        """Return the value itself if the whole text is one expression, otherwise the rendered text."""
         if len(self.parts) == 1 and isinstance(self.parts[0], Expression):
             return self.parts[0].value(scope, meter)
         return self.render(scope, meter)
@@ -135,7 +137,7 @@ def _text(part: Expression, scope: Scope, meter: Meter) -> str:
 
 
 def _spend(meter: Meter, characters: int) -> None:
-    """Pay for what is written out. Raises TooCostly."""
+    """Spend the steps for output characters. Raises TooCostly."""
     try:
         meter.take_text(characters)
     except OverBudget:
@@ -147,9 +149,9 @@ _REMEDY = 'Write CEL between "${" and "}", as in "${params.day}"; "$${" stands f
 
 
 def compile_template(text: str, field: str = "template", known: Names = KNOWN) -> str | Template:
-    """Compile a text; one without expressions is itself. A bad expression is a BadInput that names `field`.
+    """Compile a text; a text without expressions stays as it is. A bad expression raises BadInput that names `field`.
 
-    `known` are the names that its expressions may speak of.
+    `known` are the names that its expressions may use.
     """
     if "${" not in text:
         return text
@@ -168,14 +170,14 @@ _compiled = lru_cache(maxsize=2048)(_compile)
 
 
 def render(template: str | Template, scope: Scope) -> str:
-    """The text of a compiled template."""
+    """Return the text of a compiled template."""
     return template if isinstance(template, str) else template.render(scope)
 
 
 def render_small(template: str | Template, scope: Scope) -> str:
-    """The text of a compiled template that is computed for many at a time, such as a key: with a small budget.
+    """Return the text of a template that is computed in large numbers, such as a key, within a small budget.
 
-    Paths to short texts, the usual key, cost nothing that must be counted.
+    Paths to short texts, the usual form of a key, cost nothing.
     """
     if isinstance(template, str):
         return template
@@ -195,7 +197,7 @@ def _same(compiled: Compiled) -> Compiled:
 def compile_tree(
     value: Any, field: str = "template", known: Names = KNOWN, fill: Callable[[Compiled], Compiled] = _same
 ) -> Any | Renderer:
-    """Compile every text of a JSON value; the answer is a value, or a function from scope to value.
+    """Compile every text of a JSON value; return a value, or a function from scope to value.
 
     `fill` may replace parts of a compiled text.
     """
@@ -216,19 +218,19 @@ def compile_tree(
 
 
 def render_tree(compiled: Any, scope: Scope) -> Any:
-    """The JSON value a compiled tree stands for, computed within one budget."""
+    """Return the JSON value of a compiled tree, computed within one budget."""
     return compiled(scope, current()) if callable(compiled) else compiled
 
 
 def _member(compiled: Any, scope: Scope, meter: Meter) -> Any:
-    """One of many values of a tree, paid for by what it takes to write it."""
+    """Return one of many values of a tree, and spend the steps to write it."""
     if not callable(compiled):
         return compiled
     return paid(compiled(scope, meter), meter)
 
 
 def paid(value: Any, meter: Meter) -> Any:
-    """A value that is one of many, paid for by what it takes to write it. Raises TooCostly."""
+    """Return a value that is one of many, and spend the steps to write it. Raises TooCostly."""
     if isinstance(value, str):
         _spend(meter, len(value))
     elif isinstance(value, list | dict):
@@ -237,7 +239,7 @@ def paid(value: Any, meter: Meter) -> Any:
 
 
 def rendered_item(compiled: Any, scope: Scope) -> bytes:
-    """The params of an execution that a compiled tree stands for, as JSON. Raises TemplateError."""
+    """Render a compiled tree as the params of an execution, in JSON. Raises TemplateError."""
     try:
         item = msgspec.json.encode(render_tree(compiled, scope))
         check_item(item)
@@ -251,7 +253,7 @@ def rendered_item(compiled: Any, scope: Scope) -> bytes:
 
 
 def as_text(value: Any) -> str:
-    """How a value reads inside a text."""
+    """Format a value as part of a text."""
     if isinstance(value, str):
         return value
     if value is None:
@@ -263,7 +265,7 @@ def as_text(value: Any) -> str:
 
 
 def parts_of(text: str, field: str, known: Names = KNOWN) -> tuple[str | Expression, ...]:
-    """The plain texts and the compiled expressions that a text consists of."""
+    """Return the plain texts and the compiled expressions of a text."""
     compiling(text)
     return tuple(_parts(text, field, known))
 
@@ -288,7 +290,9 @@ def _parts(text: str, field: str, known: Names) -> Iterator[str | Expression]:
 
 
 def expression_end(text: str, at: int) -> int:
-    """Where the expression that begins here ends: its `}` outside quotes and brackets, or -1 if that is too far."""
+    """Return the end of the expression that begins here: its `}` outside quotes and brackets, or -1 if that is too
+    far.
+    """
     open_brackets: list[str] = []
     most = min(len(text), at + MOST_TEXT + 1)
     while at < most:

@@ -1,4 +1,4 @@
-"""The words of CEL: names, numbers, texts and signs, each with its place."""
+"""The tokens of CEL: names, numbers, texts and signs, each with its position."""
 
 import re
 from typing import NamedTuple
@@ -23,7 +23,7 @@ _ESCAPED = {"a": "\a", "b": "\b", "f": "\f", "n": "\n", "r": "\r", "t": "\t", "v
 
 
 class Token(NamedTuple):
-    """One word of an expression."""
+    """One token of an expression."""
 
     kind: str
     text: str
@@ -31,7 +31,7 @@ class Token(NamedTuple):
 
 
 def tokens_of(source: str) -> list[Token]:
-    """The words of an expression, and an end. Raises Wrong."""
+    """Return the tokens of an expression, followed by an end token. Raises Wrong."""
     found: list[Token] = []
     at = 0
     while at < len(source):
@@ -47,7 +47,7 @@ def tokens_of(source: str) -> list[Token]:
 
 
 def text_of(token: Token) -> str:
-    """The text that a literal stands for. Raises Wrong."""
+    """Return the text of a literal. Raises Wrong."""
     raw = _RAW.match(token.text) is not None
     quoted = token.text[1:] if raw else token.text
     inside = quoted[3:-3] if len(quoted) >= 6 and quoted[:3] in ('"""', "'''") else quoted[1:-1]

@@ -1,4 +1,4 @@
-"""Values of expressions: JSON's, timestamps and durations; how they compare, add up and read."""
+"""Values of expressions: JSON values, timestamps and durations, with comparison, arithmetic and formatting."""
 
 from collections.abc import Callable
 from datetime import datetime, timedelta
@@ -12,25 +12,25 @@ _KINDS = {
     RemoteValue: "map", datetime: "timestamp", timedelta: "duration",
 }  # fmt: skip
 KINDS = frozenset(_KINDS.values())
-KEY_STEPS = 3  # of a member of a map that is compared or written out
+KEY_STEPS = 3  # for a member of a map that is compared or written out
 MOST_SHOWN = 60  # characters of a name in a message
 _LEAST, _MOST = -(2**63), 2**63 - 1
 
 
 def kind(value: Any) -> str:
-    """The name of a value's type."""
+    """Return the name of a value's type."""
     return _KINDS.get(type(value)) or type(value).__name__
 
 
 def whole(value: int) -> int:
-    """A whole number within 64 bits. Raises Wrong."""
+    """Check that a whole number fits into 64 bits. Raises Wrong."""
     if _LEAST <= value <= _MOST:
         return value
     raise Wrong("a whole number is out of range")
 
 
 def equal(meter: Meter, left: Any, right: Any) -> bool:
-    """Whether two values are the same; numbers of both types are compared as numbers."""
+    """Return whether two values are equal; integers and floats are compared as numbers."""
     pairs = [(left, right)]
     meter.take(2)
     while pairs:
@@ -48,7 +48,7 @@ def equal(meter: Meter, left: Any, right: Any) -> bool:
                 return False
             pairs.extend((value, b[key]) for key, value in a.items())
         elif isinstance(a, str) and isinstance(b, str) and len(a) == len(b):
-            meter.take_text(len(a))  # also if they differ: perhaps only at their ends
+            meter.take_text(len(a))  # spent for different texts too, since they may differ only at their ends
             if a != b:
                 return False
         elif not _alike(a, b) or a != b:
@@ -57,27 +57,27 @@ def equal(meter: Meter, left: Any, right: Any) -> bool:
 
 
 def take_key(meter: Meter, key: Any) -> None:
-    """Spend what it takes to look for a key: a text is compared with its like."""
+    """Spend the steps to look up a key: a text is compared with other keys."""
     if isinstance(key, str):
         meter.take_text(len(key))
 
 
 def take_keys(meter: Meter, holder: dict[Any, Any]) -> None:
-    """Spend what it takes to go through a map with its keys."""
+    """Spend the steps to iterate over a map with its keys."""
     try:
         characters = sum(map(len, holder))
-    except TypeError:  # an expression's own map may have numbers for keys
+    except TypeError:  # a map made by an expression may have numbers as keys
         characters = sum(len(key) for key in holder if isinstance(key, str))
     meter.take(KEY_STEPS * len(holder) + characters // CHARACTERS_A_STEP)
 
 
 def _alike(a: Any, b: Any) -> bool:
-    """Whether two single values are of types that compare: a truth value is no number."""
+    """Return whether two single values have comparable types: a boolean is not a number."""
     return type(a) is type(b) or {type(a), type(b)} == {int, float}
 
 
 def contains(meter: Meter, holder: Any, value: Any) -> bool:
-    """Whether a list has an element, or a map a key."""
+    """Return whether a list has an element, or a map has a key."""
     if isinstance(holder, dict):
         take_key(meter, value)
         return type(value) in (str, int) and value in holder
@@ -87,7 +87,7 @@ def contains(meter: Meter, holder: Any, value: Any) -> bool:
 
 
 def ordered(meter: Meter, a: Any, b: Any, compare: Callable[[Any, Any], bool]) -> bool:
-    """Whether one value comes before another."""
+    """Compare two values by order."""
     if not _alike(a, b) or a is None or isinstance(a, list | dict):
         raise Wrong(f"{kind(a)} and {kind(b)} have no order")
     if isinstance(a, str):
@@ -96,7 +96,7 @@ def ordered(meter: Meter, a: Any, b: Any, compare: Callable[[Any, Any], bool]) -
 
 
 def added(meter: Meter, a: Any, b: Any) -> Any:
-    """The sum of numbers, texts, lists, durations, or of a timestamp and a duration."""
+    """Return the sum of numbers, texts, lists, durations, or of a timestamp and a duration."""
     both = type(a), type(b)
     if both == (int, int):
         return whole(a + b)
@@ -114,7 +114,7 @@ def added(meter: Meter, a: Any, b: Any) -> Any:
 
 
 def subtracted(meter: Meter, a: Any, b: Any) -> Any:
-    """The difference of numbers, timestamps or durations."""
+    """Return the difference of numbers, timestamps or durations."""
     both = type(a), type(b)
     if both == (int, int):
         return whole(a - b)
@@ -124,14 +124,14 @@ def subtracted(meter: Meter, a: Any, b: Any) -> Any:
 
 
 def multiplied(meter: Meter, a: Any, b: Any) -> Any:
-    """The product of two numbers of one type."""
+    """Return the product of two numbers of one type."""
     if type(a) is not type(b) or type(a) not in (int, float):
         raise _mismatch("*", a, b)
     return whole(a * b) if type(a) is int else a * b
 
 
 def divided(meter: Meter, a: Any, b: Any) -> Any:
-    """The quotient of two numbers of one type; whole numbers are cut towards zero."""
+    """Return the quotient of two numbers of one type; integer division rounds towards zero."""
     if type(a) is int and type(b) is int:
         if b == 0:
             raise Wrong("division by zero")
@@ -144,7 +144,7 @@ def divided(meter: Meter, a: Any, b: Any) -> Any:
 
 
 def remainder(meter: Meter, a: Any, b: Any) -> Any:
-    """What a division of whole numbers leaves, with the sign of the first."""
+    """Return the remainder of an integer division, with the sign of the first operand."""
     if type(a) is not int or type(b) is not int:
         raise _mismatch("%", a, b)
     if b == 0:
@@ -157,7 +157,7 @@ def _mismatch(sign: str, a: Any, b: Any) -> Wrong:
 
 
 def at(meter: Meter, holder: Any, place: Any) -> Any:
-    """The element of a list at an index, or the member of a map by its key."""
+    """Return the element of a list at an index, or the member of a map with a key."""
     if isinstance(holder, dict):
         if type(place) not in (str, int):
             raise Wrong(f"{kind(place)} is no key of a map")
@@ -173,7 +173,7 @@ def at(meter: Meter, holder: Any, place: Any) -> Any:
 
 
 def member(holder: Any, name: Any) -> Any:
-    """The member of a map."""
+    """Return the member of a map."""
     if not isinstance(holder, dict):
         raise Wrong(f"{kind(holder)} has no {shown(name)}")
     if isinstance(holder, RemoteValue):
@@ -185,12 +185,12 @@ def member(holder: Any, name: Any) -> Any:
 
 
 def shown(name: Any) -> str:
-    """The beginning of a name or an index, for a message; a long text costs time to quote."""
+    """Quote the beginning of a name or an index for a message; quoting a long text would cost time."""
     return repr(name[:MOST_SHOWN] if isinstance(name, str) else name)
 
 
 def weigh(meter: Meter, value: Any) -> None:
-    """Spend what a value takes when it is written out: one part may stand in it at many places."""
+    """Spend the steps to write out a value; a part that occurs at several places counts each time."""
     parts = [value]
     while parts:
         part = parts.pop()

@@ -6,9 +6,9 @@ from horae.model.base.view import Time, View
 
 
 class ApprovalView(View, frozen=True, kw_only=True):
-    """A step of a workflow that waits for somebody: what it asks, and whom; `roles` is empty for whoever operates.
+    """A workflow step that waits for an approval; an empty `roles` means all users who may operate.
 
-    `until` is when the wait ends by itself, if it does.
+    `until` is when the wait times out, if it does.
     """
 
     execution_id: UUID

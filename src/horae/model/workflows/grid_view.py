@@ -1,4 +1,4 @@
-"""Grids as the API shows them."""
+"""Grids of executions and steps as the API shows them."""
 
 from uuid import UUID
 
@@ -7,9 +7,9 @@ from horae.model.executions.execution_view import IntervalView
 
 
 class GridItemView(View, frozen=True, kw_only=True):
-    """An execution and how its steps stand; a step that it does not have is left out.
+    """An execution and the states of its steps; steps that it does not have are left out.
 
-    `at` is when it was due, `interval` the data that it is about, if it says so.
+    `at` is when it was due, `interval` its data interval if it has one.
     """
 
     execution_id: UUID
@@ -21,9 +21,9 @@ class GridItemView(View, frozen=True, kw_only=True):
 
 
 class GridView(View, frozen=True, kw_only=True):
-    """Executions of a job, newest first, by the steps of its workflow; of a plain job `steps` is empty.
+    """Executions of a job, newest first, by the steps of its workflow; for a plain job `steps` is empty.
 
-    By `interval`, the executions of a page are in the order of the data that they are about, the latest first.
+    With `by=interval`, the executions of a page are ordered by data interval, the latest first.
     """
 
     steps: list[str]

@@ -1,4 +1,4 @@
-"""What the tables of workflows share: how parts are stored, what a field says about steps, and kinds of values."""
+"""Shared parts of the tables of workflows: stored parts, fields of steps, and kinds of values."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -14,31 +14,31 @@ _AFTER = 'Name other steps: ["extract"].'
 
 
 class Part(Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True):
-    """A part of a workflow as it is stored: camelCase, spans in microseconds, expressions as they were written."""
+    """A part of a workflow as it is stored: camelCase, spans in microseconds, expressions in their source form."""
 
 
 @dataclass(frozen=True, eq=False)
 class StepField(Field):
     """A field of a step, with the steps that may have it."""
 
-    does: bool = False  # says what the step does: each step has exactly one of these
-    of_job: bool = False  # is about a job that the step runs
+    does: bool = False  # defines the step's action: each step has exactly one such field
+    of_job: bool = False  # concerns a job that the step runs
 
 
 def read_names(value: Any, at: str) -> tuple[str, ...]:
-    """Read names of steps; a single one may stand without a list."""
+    """Parse names of steps; a single name may be given without a list."""
     listed = a_list([value] if isinstance(value, str) else value, at, _AFTER, MOST_AFTER)
     return tuple(a_text(name, f"{at}[{i}]", most=128, least=1) for i, name in enumerate(listed))
 
 
 def read_condition(value: Any, at: str) -> str:
-    """Read a condition as it is kept; a plain yes or no is one, too."""
+    """Parse a condition into its stored form; a plain boolean is accepted too."""
     if isinstance(value, bool):
         return "${true}" if value else "${false}"
     return a_text(value, at, most=4096)
 
 
-# In the SDK, what another step returns stands in these for the step.
+# In the SDK, the return value of another step can be used here in place of the step.
 CONDITION = Custom(read_condition, bool | str, out=str)
 AFTER = Custom(
     lambda value, at: tuple(dict.fromkeys(read_names(value, at))),

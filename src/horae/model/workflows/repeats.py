@@ -1,4 +1,4 @@
-"""Steps that run more than once, as they are written and stored: for each item of a list, or in a loop."""
+"""Steps that run repeatedly, in the API's format and in stored form: per item of a list, or in a loop."""
 
 from typing import Annotated, Any
 
@@ -11,7 +11,7 @@ from horae.model.fields.values import an_int, kind_of
 from horae.model.workflows.kinds import CONDITION, Part
 
 MOST_RUNS = 10_000  # of a loop
-MOST_ITEMS = 100_000  # of a foreach, unless the server's settings allow fewer
+MOST_ITEMS = 100_000  # of a foreach; the server's settings may allow fewer
 USUAL_RUNS = 100
 _FOREACH = 'Write {"items": "${steps.extract.result.parts}", "concurrency": 10, "tolerate": "5%"}.'
 _SHARE = 'Write a number of items, or a share: "5%".'
@@ -48,7 +48,7 @@ TOLERATED = Custom(lambda value, at: value, int | str, "int | str")
 
 
 class Foreach(Part, frozen=True, kw_only=True):
-    """One execution for each item of a list that an expression gives."""
+    """One execution per item of a list or of an expression's result."""
 
     items: Annotated[Any, Field(ITEMS, "A list, or an expression for one.", example="${steps.extract.result.parts}")]
     concurrency: Annotated[
@@ -59,10 +59,10 @@ class Foreach(Part, frozen=True, kw_only=True):
         TOLERATE,
         Field(TOLERATED, "How many items may fail, as a number or a share, and the step succeeds.", example="5%"),
     ] = 0
-    tolerate_percent: int | None = None  # the same as a share of all items
+    tolerate_percent: int | None = None  # the same as a percentage of all items
 
     def tolerates(self, total: int) -> int:
-        """How many of so many may fail."""
+        """Return how many of `total` items may fail."""
         return self.tolerate if self.tolerate_percent is None else total * self.tolerate_percent // 100
 
 
@@ -72,12 +72,12 @@ RUNS = Integer(1, MOST_RUNS)
 
 
 class Loop(Part, frozen=True, kw_only=True):
-    """One execution after another: as long as `condition` holds before each, or until it holds after one."""
+    """Consecutive executions: while `condition` holds before each, or until it holds after one."""
 
     condition: str
     until: bool = False
     every: Micros = 0  # between an end and the next start
-    most: int = USUAL_RUNS  # a loop that needs more fails
+    most: int = USUAL_RUNS  # a loop that needs more runs fails
 
 
 def _read_loop(given: Document, prefix: str) -> dict[str, Any]:

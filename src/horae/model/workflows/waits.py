@@ -1,4 +1,4 @@
-"""What a step of a workflow may wait for, as it is written and stored: one struct for each kind, by its name."""
+"""Waits of a workflow step, in the API's format and in stored form: one struct per kind."""
 
 from collections.abc import Mapping
 from typing import Annotated, Any, Literal
@@ -12,9 +12,9 @@ from horae.model.fields.values import a_duration, a_list, a_text, one_of, refuse
 from horae.model.tenancy.principal import NESTED
 from horae.model.workflows.kinds import Part
 
-OnLate = Literal["fail", "skip", "reject", "approve"]  # what becomes of a wait that takes too long
+OnLate = Literal["fail", "skip", "reject", "approve"]  # the outcome of a wait that times out
 MOST_ROLES = 16
-WHO_MAY = tuple(role for role in NESTED if role != "viewer")  # who only looks cannot answer
+WHO_MAY = tuple(role for role in NESTED if role != "viewer")  # viewers cannot answer
 LONGEST: Micros = 400 * DAY
 _SLEEP = 'Write "5m", or {"until": "${params.at}"}.'
 _EVENT = 'Write {"name": "payment", "filter": "${event.payload.order == params.order}", "timeout": "1d"}.'
@@ -28,7 +28,7 @@ _UNANSWERED: tuple[OnLate, ...] = ("reject", "approve", "skip")
 
 
 def _late(words: tuple[OnLate, ...]) -> Group:
-    """Make the group of how long a step waits, and what becomes of it then."""
+    """Make the group of a wait's timeout and its outcome."""
 
     def read(given: Document, prefix: str) -> dict[str, Any]:
         span, word = given.get("timeout"), given.get("onTimeout")
@@ -54,24 +54,24 @@ TIMEOUT = Field(_PATIENCE, "How long it waits.", example="1d")
 
 
 class Sleep(Part, frozen=True, kw_only=True, tag_field="kind", tag="sleep"):
-    """A span, or until an instant that an expression gives."""
+    """A span, or until an instant given by an expression."""
 
     span: Micros | None = None
     until: str = ""
 
 
 class EventWait(Part, frozen=True, kw_only=True, tag_field="kind", tag="event"):
-    """The next event of a name for which `filter` holds; its result is the event."""
+    """The next event with a name for which `filter` holds; its result is the event."""
 
     name: Annotated[str, Field(_NAMED, "The name of the event.", example="payment")]
-    # It knows `event` beside what other expressions know.
+    # The filter can use `event` in addition to the usual variables.
     filter: Annotated[str, Field(Text(4096), "A condition that the event must meet.")] = ""
     timeout: Annotated[Micros | None, LATE, TIMEOUT] = None
     on_timeout: Annotated[OnLate, LATE, Field(Choice(_LATE), "What becomes of the step then.")] = "fail"
 
 
 class SignalWait(Part, frozen=True, kw_only=True, tag_field="kind", tag="signal"):
-    """A signal to this very execution; its result is the signal's payload."""
+    """A signal to this execution; its result is the signal's payload."""
 
     name: Annotated[str, Field(_NAMED, "The name of the signal.", example="go")]
     timeout: Annotated[Micros | None, LATE, TIMEOUT] = None
@@ -94,7 +94,7 @@ _ROLES = Custom(_read_roles, list[str], "Sequence[str]", list, option="repeated"
 
 
 class Approval(Part, frozen=True, kw_only=True, tag_field="kind", tag="approval"):
-    """Somebody who may says yes; a no is a failure."""
+    """An approval by a user with one of the roles; a rejection is a failure."""
 
     roles: Annotated[
         tuple[str, ...], Field(_ROLES, "Roles that may answer; whoever may operate otherwise.", example=["operator"])

@@ -1,1 +1,1 @@
-"""The archive: executions that are not kept any more, in files beside the artifacts."""
+"""The archive: executions past their retention, in files beside the artifacts."""

@@ -1,7 +1,7 @@
-"""Archiving: what a namespace does not keep any more is written to a file, and only then forgotten.
+"""Archiving: executions past their retention are written to a file and deleted only afterwards.
 
-The file's row and the end of what is in it are one transaction. A file that was written before a crash and has no row
-is litter, and what was in it is archived again.
+One transaction adds the row of the file and deletes its executions. A file written before a crash has no row and is
+litter; its executions are archived again.
 """
 
 from uuid import UUID
@@ -26,16 +26,18 @@ from horae.store.expiry import expiry
 from horae.store.tenancy import namespaces
 
 LOOK = 30.0
-WALK = 600.0  # seconds between walks over all that a namespace holds
+WALK = 600.0  # seconds between passes over all parcels of a namespace
 TERM = 300 * SECOND
-PAGE = 1000  # parcels looked at together
+PAGE = 1000  # parcels examined together
 MOST = 20_000  # executions in a file, unless one parcel has more
 DUTY = "archive"
 log = structlog.get_logger("horae.archive")
 
 
 class Archiver:
-    """Writes what is over to files; whoever holds the duty does it, and nothing is lost or doubled if two do."""
+    """Writes expired executions to files. Only the holder of the duty archives; if two do, nothing is lost or
+    doubled.
+    """
 
     name = "archiver"
 
@@ -47,12 +49,12 @@ class Archiver:
         self._clock, self._executions, self._place = clock, executions, place
         self._walked: dict[int, UUID] = {}
         self._walk_at: dict[int, float] = {}
-        self._troubles = 0  # in a row
+        self._troubles = 0  # consecutive failures
         self._again_at = 0.0
-        self._unread: set[int] = set()  # namespaces with something that could not be read
-        self._told = True  # a trouble is kept, perhaps one of another server
+        self._unread: set[int] = set()  # namespaces with executions that could not be read
+        self._told = True  # a problem is stored, perhaps by another server
         self.archived = 0  # executions, by this server
-        self.failures = 0  # to write a file
+        self.failures = 0  # files that could not be written
         self.alarm = Alarm()
 
     @property
@@ -60,12 +62,12 @@ class Archiver:
         return bool(self._troubles or self._unread)
 
     async def trouble(self) -> TroubleView | None:
-        """Return why nothing can be archived; None while nothing is wrong."""
+        """Return the reason why nothing can be archived, or None."""
         found = await self._store.read(lambda: housekeeping.trouble_of(DUTY))
         return None if found is None else TroubleView(problem=found[0], since=format_instant(found[1]))
 
     async def step(self) -> Wait:
-        """Go on in each namespace of which something is archived."""
+        """Archive the next parcels of each namespace with an archive."""
         wanted = await self._store.read(namespaces.archived)
         now = self._env.now()
         if not wanted:
@@ -74,7 +76,7 @@ class Archiver:
         if not self._clock.trusted or self._env.clock.monotonic() < self._again_at:
             return LOOK
         if not await self._store.write(lambda: housekeeping.take_duty(DUTY, self._node, now, now + TERM)):
-            self._troubles, self._told = 0, True  # those of whoever has the duty now
+            self._troubles, self._told = 0, True  # reset: another server has the duty now and reports its own problems
             self._unread.clear()
             return LOOK
         await self._readable(self._unread - wanted.keys())
@@ -86,7 +88,7 @@ class Archiver:
         return LOOK if waiting else 0.0
 
     async def _page(self, namespace: int, outcomes: tuple[Outcome, ...], retention: Retention, now: Instant) -> None:
-        """Archive what is over of the parcels that come next."""
+        """Archive the expired executions of the next parcels."""
         after = self._walked.get(namespace, expiry.START)
         before = now - retention.shortest_of(namespace)
         place, over = await self._store.read(lambda: expiry.look(after, before, retention, now, PAGE))
@@ -99,7 +101,7 @@ class Archiver:
             self._walk_at[namespace] = self._env.clock.monotonic() + WALK
 
     async def _archive(self, namespace: int, outcomes: tuple[Outcome, ...], over: list[expiry.Over]) -> bool:
-        """Write these parcels to files and forget them; whether all of it could be done."""
+        """Write these parcels to files and delete them; return whether all of it succeeded."""
         ended = await self._store.read(lambda: archives.items([parcel for parcel, _ in over]))
         ids: dict[UUID, list[UUID]] = {parcel: [] for parcel, _ in over}
         for parcel, lo, hi, state in ended:
@@ -117,7 +119,7 @@ class Archiver:
         return await self._put(namespace, batch, chosen)
 
     async def _put(self, namespace: int, over: list[expiry.Over], ids: list[UUID]) -> bool:
-        """Write a file, and only then forget what is in it; whether that could be done."""
+        """Write a file and then delete its executions; return whether that succeeded."""
         if not ids:
             return await self._store.write(lambda: archives.put(None, {}, over))
         writing = Writing(self._env, self._store, self._executions, namespace, ids)
@@ -125,10 +127,11 @@ class Archiver:
         await self._store.write(lambda: archives.announce(namespace, writing.location, now))
         try:
             await self._place.write(writing.location, writing.pieces())
-        except Exception as error:  # whatever a place that is out of order raises: nothing is forgotten
+        except Exception as error:  # a storage may raise any exception; nothing is deleted then
             if writing.unavailable is not None:
                 raise writing.unavailable from None
-            await discard(self._store, self._place, writing.location)  # half a file must not fill the place
+            # Remove the incomplete file, so that it does not fill the storage.
+            await discard(self._store, self._place, writing.location)
             if writing.broken is None or not await self._went(over):
                 await self._troubled(namespace, writing, error)
             return False
@@ -136,7 +139,7 @@ class Archiver:
         done = await self._store.write(lambda: archives.put(made, writing.jobs, over))
         if done:
             self.archived += len(ids)
-        else:  # something of it changed, was erased, or was archived by another
+        else:  # some of it was changed, erased, or archived by another server
             await discard(self._store, self._place, writing.location)
         if self._troubles:
             self._troubles = 0
@@ -147,18 +150,18 @@ class Archiver:
         return done
 
     async def _went(self, over: list[expiry.Over]) -> bool:
-        """Whether somebody forgot some of these parcels, or something of them changed, while they were read."""
+        """Return whether some of these parcels were deleted or changed while they were read."""
         return len(await self._store.read(lambda: expiry.free(over))) < len(over)
 
     async def _readable(self, namespaces: set[int]) -> None:
-        """Nothing is left of these that cannot be read."""
+        """Mark namespaces as free of unreadable executions."""
         if self._unread & namespaces:
             self._unread -= namespaces
             if not self.is_failing:
                 await self._nothing_wrong()
 
     async def _nothing_wrong(self) -> None:
-        """Take back what was told, once."""
+        """Clear the stored problem, once."""
         self._troubles = 0
         self._unread.clear()
         if self._told:
@@ -166,7 +169,7 @@ class Archiver:
             self._told = False
 
     async def _troubled(self, namespace: int, writing: Writing, error: Exception) -> None:
-        """Tell it, and wait, longer each time."""
+        """Store the problem and wait, longer after each failure."""
         self.failures += 1
         self._told = True
         if writing.broken is not None:

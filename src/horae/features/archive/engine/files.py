@@ -1,4 +1,4 @@
-"""Files of the archive: one JSON line per execution, as the API shows it, packed with gzip."""
+"""Files of the archive: one JSON line per execution, as the API shows it, compressed with gzip."""
 
 import zlib
 from collections.abc import AsyncIterator, Iterable
@@ -15,17 +15,17 @@ log = structlog.get_logger("horae.archive")
 
 
 class Damaged(Exception):
-    """What a file says ends before its end, or is not what was written."""
+    """A file is truncated or corrupt."""
 
 
 class Packer:
-    """Packs lines as they come."""
+    """Compresses lines incrementally."""
 
     def __init__(self) -> None:
         self._packer = zlib.compressobj(6, wbits=_GZIP)
 
     def add(self, lines: Iterable[bytes]) -> bytes:
-        """What of the file is ready; perhaps nothing yet."""
+        """Return the compressed data that is ready, possibly empty."""
         return b"".join(self._packer.compress(line + b"\n") for line in lines)
 
     def end(self) -> bytes:
@@ -33,7 +33,9 @@ class Packer:
 
 
 async def lines(place: FileStorage, location: str) -> AsyncIterator[bytes]:
-    """The lines of a file, in bounded memory. Raises FileNotFoundError, and Damaged after the last that can be read."""
+    """Yield the lines of a file, in bounded memory. Raises FileNotFoundError, and Damaged after the last readable
+    line.
+    """
     opener, rest = zlib.decompressobj(wbits=_GZIP), b""
     async for piece in place.read(location):
         data = _opened(opener, piece)
@@ -57,10 +59,10 @@ def _opened(opener: "zlib._Decompress", piece: bytes) -> bytes:
 
 
 async def discard(store: Store, place: FileStorage, location: str) -> None:
-    """Remove a file that was announced and that nothing names, whole or not."""
+    """Remove an announced file that no row names, complete or not."""
     try:
         await place.remove(location)
-    except Exception as left:  # it is cleared away later, as litter
+    except Exception as left:  # it is removed later, as litter
         log.warning("a file that nothing names cannot be removed", location=location, error=str(left))
     else:
         await store.write(lambda: artifacts.cleared([location]))

@@ -1,4 +1,4 @@
-"""Reading the archive back, and erasing from it."""
+"""Reading and erasing of archived executions."""
 
 from collections.abc import AsyncIterator, Callable
 from uuid import UUID
@@ -22,35 +22,35 @@ from horae.model.base.ids import instant_of
 from horae.model.executions.execution_view import ExecutionView
 from horae.store.contract import Store
 
-FILES = 20  # looked through for one page
-MOST_BYTES = 4 * 1024 * 1024  # of a page, give or take its last execution
-TOGETHER = 500  # lines that are read without a pause
+FILES = 20  # files searched for one page
+MOST_BYTES = 4 * 1024 * 1024  # of a page; its last execution may exceed it
+TOGETHER = 500  # lines read before other tasks get a turn
 log = structlog.get_logger("horae.archive")
 _NULL = Raw(b"null")
 _ERASED = Raw(b'"(erased)"')
 
 
 class ArchivedView(ExecutionView, frozen=True, kw_only=True):
-    """An execution as it is read from a line: params and results are any JSON."""
+    """An execution decoded from a line; params and results are any JSON."""
 
     params: Raw = _NULL
     result: Raw = _NULL
 
 
 class Found(list[ExecutionView]):
-    """The executions of a page, and how many bytes they have."""
+    """The executions of a page, with their size in bytes."""
 
     size = 0
 
 
 Meant = Callable[[ExecutionView], bool]
-list_of = list  # the class has a method of that name
-UNREADABLE = (Damaged, OSError, msgspec.DecodeError)  # one file, not the place it is at
+list_of = list  # the class has a method with this name
+UNREADABLE = (Damaged, OSError, msgspec.DecodeError)  # errors of one file, not of the whole storage
 _read = msgspec.json.Decoder(ArchivedView).decode
 
 
 class ArchiveReader:
-    """Lists what was archived, the newest files first."""
+    """Lists archived executions, the newest files first."""
 
     def __init__(self, env: Env, store: Store, place: FileStorage) -> None:
         self._env, self._store, self._place = env, store, place
@@ -59,9 +59,9 @@ class ArchiveReader:
         self, namespace: int, *, status: str | None = None, job: str | None = None, tag: str | None = None,
         since: Bound = None, until: Bound = None, limit: int = 50, cursor: str | None = None,
     ) -> ArchivePage:  # fmt: skip
-        """Executions of the archive. A page may be short, even empty, while `nextCursor` says there is more.
+        """List executions of the archive. A page may be short or even empty while `nextCursor` says that there is more.
 
-        A file that cannot be read, or not to its end, is named in the notes, and those behind it are read.
+        A file that cannot be read completely is named in the notes, and the search continues with the next file.
         """
         check_limit(limit)
         low, high = low_parcel(since), start(until, None)[0]
@@ -94,7 +94,7 @@ class ArchiveReader:
         self, archive: Archive, first: int, wanted: Meant, found: Found, limit: int,
         notes: "list_of[str]",
     ) -> int | None:  # fmt: skip
-        """Add what is wanted of a file from a line on; where to go on if the page is full."""
+        """Add matching executions of a file after a line; return the line to continue at if the page is full."""
         number = 0
         try:
             async for view, line in self._views(archive):
@@ -106,7 +106,7 @@ class ArchiveReader:
                         return number
         except UNREADABLE as error:
             now = await self._again(archive)
-            if now is not None and now.location != archive.location:  # written anew meanwhile, line by line
+            if now is not None and now.location != archive.location:  # rewritten meanwhile, with the same lines
                 return await self._collect(now, max(first, number), wanted, found, limit, notes)
             notes += [] if now is None else [self._told(archive, number, error)]
         except Exception as error:
@@ -114,7 +114,7 @@ class ArchiveReader:
         return None
 
     def _told(self, archive: Archive, number: int, error: Exception) -> str:
-        """What to say of a file that cannot be read to its end."""
+        """Log a file that cannot be read completely, and return a note about it."""
         log.error("a file of the archive cannot be read", place=self._place.url, location=archive.location,
                   error=str(error))  # fmt: skip
         where = f"{archive.location}, with {archive.executions} executions,"
@@ -129,11 +129,11 @@ class ArchiveReader:
     async def erase(
         self, namespace: int, meant: Meant, unread: set[str], *, since: Instant = 0
     ) -> set[UUID]:  # fmt: skip
-        """Write files anew in which somebody's data is, without it; which executions were erased.
+        """Rewrite files that contain a person's data, without that data; return the erased executions.
 
-        What was erased in the store before does not come back by a file that was being written then. Files with
-        nothing that was submitted since an instant are not looked through. Those that cannot be read stay as they are,
-        and are added to `unread`.
+        Data erased from the store before this call cannot return through a file that is being written meanwhile. Files
+        without executions submitted at or after `since` are not searched. Unreadable files stay unchanged and are added
+        to `unread`.
         """
         await self._store.write(lambda: archives.spoil(namespace))
         erased, at, sought = set[UUID](), LAST, Sought(since=max(0, since - SECOND))
@@ -146,7 +146,7 @@ class ArchiveReader:
             at = files[FILES].id
 
     async def _erase_from(self, archive: Archive, meant: Meant, unread: set[str]) -> set[UUID]:
-        """Erase from one file, wherever others who erase from it put it meanwhile."""
+        """Erase executions from one file, even if a concurrent erasure rewrites and moves it meanwhile."""
         while True:
             problem, erased = None, set[UUID]()
             try:
@@ -159,7 +159,7 @@ class ArchiveReader:
                 if not erased or await self._write_anew(archive, erased):
                     return erased
             now = await self._again(archive)
-            if now is None:  # all that was in it is gone
+            if now is None:  # all its executions are gone
                 return set()
             if problem is not None and now.location == archive.location:
                 log.error("a file of the archive cannot be read", location=archive.location, error=str(problem))
@@ -171,7 +171,7 @@ class ArchiveReader:
         return await self._store.read(lambda: archives.one(archive.id))
 
     async def _write_anew(self, archive: Archive, erased: set[UUID]) -> bool:
-        """Put a file without these executions in its place; false when somebody else put another there meanwhile."""
+        """Replace a file by one without these executions; return False if it was replaced concurrently."""
         now, location = self._env.now(), f"archive/{archive.namespace}/{self._env.new_id()}.jsonl.gz"
         await self._store.write(lambda: artifacts.announce(location, now))
         anew = _Counted(self._without(archive, erased))
@@ -194,10 +194,10 @@ class ArchiveReader:
             yield _read(line), line
             number += 1
             if not number % TOGETHER:
-                await self._env.clock.sleep(0)  # others have their turn
+                await self._env.clock.sleep(0)  # let other tasks run
 
     async def _without(self, archive: Archive, erased: set[UUID]) -> AsyncIterator[bytes]:
-        """A file with what of these executions is erased gone."""
+        """Yield a file without the erased data of these executions."""
         packer = Packer()
         async for view, line in self._views(archive):
             kept = msgspec.json.encode(_emptied(view)) if view.execution_id in erased else line
@@ -206,7 +206,9 @@ class ArchiveReader:
         yield packer.end()
 
     async def drop_some(self, namespace: int, before: Instant) -> tuple[int, bool]:
-        """Remove some files of what a namespace submitted before an instant; how many, and whether there are more."""
+        """Remove some files with executions submitted before an instant; return their number and whether there are
+        more.
+        """
         files = await self._store.read(lambda: archives.older(namespace, before, FILES))
         for archive in files:
             await self._place.remove(archive.location)
@@ -216,7 +218,7 @@ class ArchiveReader:
 
 
 class _Counted:
-    """Pieces on their way, and how many bytes they were."""
+    """Pieces of a file on their way to the storage, with their total size in bytes."""
 
     def __init__(self, pieces: AsyncIterator[bytes]) -> None:
         self._pieces, self.bytes = pieces, 0
@@ -228,7 +230,7 @@ class _Counted:
 
 
 def _emptied(view: ExecutionView) -> ExecutionView:
-    """That it ran stays; what it was given, said and returned goes."""
+    """Clear the data of an execution: its params, messages and result are removed, the fact that it ran stays."""
     return structs.replace(
         view, params=_ERASED, result=_NULL, error=None, error_message=None, message=None, tags={}, key=None
     )

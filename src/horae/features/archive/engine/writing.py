@@ -1,4 +1,4 @@
-"""A file of the archive in the making: read, packed and handed on piece by piece, the newest execution first."""
+"""An archive file being written: read, compressed and passed on in pieces, the newest execution first."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -16,27 +16,29 @@ from horae.model.executions.execution_view import ExecutionView
 from horae.store.contract import Store
 from horae.store.executions.reads import execution_reads as reads
 
-TOGETHER, MOST_BYTES = 500, 16 * 1024 * 1024  # executions read by one statement, unless the first has more
+TOGETHER, MOST_BYTES = 500, 16 * 1024 * 1024  # executions read by one statement, unless the first one is larger
 
 
 class Writing:
-    """What goes into one file, and what is known of it when it is done."""
+    """The content of one file, and its metadata once it is written."""
 
     def __init__(self, env: Env, store: Store, executions: Executions, namespace: int, ids: list[UUID]) -> None:
-        """`ids` from the oldest on."""
+        """Prepare a file of these executions; `ids` are in order, the oldest first."""
         self._store, self._executions, self._namespace, self._ids = store, executions, namespace, ids
         self._id = env.new_id()
         self._outcomes, self._bytes = 0, 0
         self.location = f"archive/{namespace}/{self._id}.jsonl.gz"
         self.jobs: dict[UUID, tuple[str, int]] = {}
-        self.broken: Exception | None = None  # what went wrong on this side; places wrap it in errors of their own
+        self.broken: Exception | None = None  # an error while reading; storages wrap it in errors of their own
 
     @property
     def unavailable(self) -> StoreUnavailable | None:
         return self.broken if isinstance(self.broken, StoreUnavailable) else None
 
     async def pieces(self) -> AsyncIterator[bytes]:
-        """The file. Raises LookupError when something cannot be read: what is not in it must not be forgotten."""
+        """Yield the file. Raises LookupError if an execution cannot be read, since only archived executions may be
+        deleted.
+        """
         packer, newest_first = Packer(), self._ids[::-1]
         try:
             async for some in self._batches(newest_first):
@@ -52,7 +54,7 @@ class Writing:
         yield last
 
     async def _batches(self, ids: list[UUID]) -> AsyncIterator[list[UUID]]:
-        """Cut ids so that what one statement reads of them is bounded."""
+        """Split ids so that one statement reads a bounded amount."""
         for at in range(0, len(ids), TOGETHER):
             some = ids[at : at + TOGETHER]
             sizes = await self._store.read(lambda: reads.sizes(some))  # noqa: B023
@@ -78,7 +80,7 @@ class Writing:
         return views
 
     def archive(self) -> Archive:
-        """What is known of it, when all of it was written."""
+        """Return the metadata of the completely written file."""
         return Archive(
             id=self._id, namespace=self._namespace, first_at=instant_of(self._ids[0]),
             last_at=instant_of(self._ids[-1]), executions=len(self._ids), outcomes=self._outcomes, jobs=len(self.jobs),

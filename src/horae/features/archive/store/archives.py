@@ -1,4 +1,4 @@
-"""The archive: what is put there is forgotten in the same transaction that names its file."""
+"""The archive: one transaction adds a file's row and deletes the executions in the file."""
 
 from collections.abc import Mapping, Sequence
 from uuid import UUID
@@ -18,7 +18,7 @@ _COLUMNS: tuple[tuple[str, ColumnType], ...] = (
 _OF_JOBS: tuple[tuple[str, ColumnType], ...] = (
     ("archive", "uuid"), ("job", "uuid"), ("namespace", "int"), ("name", "text"), ("outcomes", "int"),
 )  # fmt: skip
-MOST_JOBS = 500  # of a file that are written down
+MOST_JOBS = 500  # jobs recorded for one file
 BITS: Mapping[Outcome, int] = {"success": 1, "failed": 2, "cancelled": 4, "skipped": 8}
 ANY = sum(BITS.values())
 _NAMES = ", ".join(name for name, _ in _COLUMNS)
@@ -43,13 +43,13 @@ OLDER = Statement(
     "archives_of_before", f"SELECT {_NAMES} FROM archives a WHERE a.namespace = $1 AND a.last_at < $2 LIMIT $3"
 )
 ONE = Statement("archive_of_id", f"SELECT {_NAMES} FROM archives a WHERE a.id = $1")
-# Whoever waits for a lock still has the snapshot of before: what is locked is looked at by the next statement.
+# A transaction that waited for a lock still has its old snapshot, so the next statement reads the locked rows.
 LOCK = Statement(
     "lock_parcels_to_archive",
     "SELECT p.id FROM given JOIN parcels p ON p.id = given.id ORDER BY p.id FOR UPDATE OF p",
     at_once=True,
 )
-# What cleared a file away meanwhile also took its row of the litter; what was erased meanwhile spoilt it.
+# The row is missing if the file was cleared away as litter; its `archive` is null if something was erased meanwhile.
 IS_SOUND = Statement("archive_is_sound", "DELETE FROM litter WHERE location = $1 AND archive = $2 RETURNING 1")
 IS_THERE = Statement("archive_is_there", "DELETE FROM litter WHERE location = $1 RETURNING 1")
 SPOIL = Statement("spoil_archives", "UPDATE litter SET archive = NULL WHERE archive = $1")
@@ -73,7 +73,7 @@ HOLDINGS = Holdings(
 
 
 class Archive(Struct, frozen=True, kw_only=True):
-    """One file: executions of a namespace, and where they lie."""
+    """One file: its executions, all of one namespace, and its location."""
 
     id: UUID
     namespace: int
@@ -87,7 +87,7 @@ class Archive(Struct, frozen=True, kw_only=True):
 
 
 class Sought(Struct, frozen=True, kw_only=True):
-    """Which files may hold what is looked for."""
+    """The search criteria for files."""
 
     outcomes: int = ANY
     since: Instant = 0
@@ -95,34 +95,34 @@ class Sought(Struct, frozen=True, kw_only=True):
     job: str | None = None  # its name or id
 
 
-Item = tuple[UUID, int, int, Outcome]  # a parcel, and from where to where its items ended so
+Item = tuple[UUID, int, int, Outcome]  # a parcel, and a range of its items with the same outcome
 
 
 def items(parcels: Sequence[UUID]) -> Script[list[Item]]:
-    """What these parcels came to."""
+    """Return the outcomes of the items of these parcels."""
     rows = yield ForEach(ITEMS, (("id", "uuid"),), [(parcel,) for parcel in parcels])
     return [(parcel, lo, hi, state) for parcel, lo, hi, state in rows]
 
 
-Jobs = Mapping[UUID, tuple[str, int]]  # the name of each, and what of it is there
+Jobs = Mapping[UUID, tuple[str, int]]  # per job: its name, and the outcomes in the file
 
 
 def announce(namespace: int, location: str, now: Instant) -> Script[None]:
-    """Before anything is read: a file of what a namespace does not keep any more will lie there."""
+    """Announce a file before its executions are read; until it has a row, it counts as litter."""
     yield Insert("litter", _COMING, [(location, now, namespace)])
 
 
 def spoil(namespace: int) -> Script[None]:
-    """After something was erased: files of it that are being written may hold what it was, and are never named.
+    """Invalidate announced files after an erasure: they may contain the erased data, so they never get a row.
 
-    In a transaction of its own. A file that is announced later is read from what is erased; one that is being named
-    just now is waited for, and is in the archive then.
+    Run this in a transaction of its own. Files announced later are read after the erasure. A file whose row is just
+    being added is waited for, and is part of the archive then.
     """
     yield Fetch(SPOIL, (namespace,))
 
 
 def put(archive: Archive | None, jobs: Jobs, over: Sequence[Over]) -> Script[bool]:
-    """Name a file, if there is one, and forget what is in it; or nothing at all, if something of it changed since."""
+    """Add the row of a file, if there is one, and delete its executions; do nothing if any of them changed since."""
     yield ForEach(LOCK, (("id", "uuid"),), [(parcel,) for parcel, _ in over])
     if len((yield from free(over))) < len(over):
         return False
@@ -140,7 +140,7 @@ def put(archive: Archive | None, jobs: Jobs, over: Sequence[Over]) -> Script[boo
 
 
 def before(namespace: int, last: UUID, count: int, sought: Sought = Sought()) -> Script[list[Archive]]:  # noqa: B008
-    """Files of a namespace from one on that may hold what is sought, the newest first."""
+    """Return files of a namespace, from `last` on and the newest first, that may contain matches."""
     given = (namespace, last, sought.outcomes, sought.since, sought.until, count)
     if sought.job is None:
         rows = yield Fetch(BEFORE, given)
@@ -150,12 +150,12 @@ def before(namespace: int, last: UUID, count: int, sought: Sought = Sought()) ->
 
 
 def older(namespace: int, before: Instant, count: int) -> Script[list[Archive]]:
-    """Some files of a namespace with nothing but what was submitted before an instant, whenever they were written."""
+    """Return some files of a namespace that contain only executions submitted before an instant."""
     return [_archive(row) for row in (yield Fetch(OLDER, (namespace, before, count)))]
 
 
 def one(id: UUID) -> Script[Archive | None]:
-    """A file as it is known now, if it still is."""
+    """Return the current row of a file, or None."""
     rows = yield Fetch(ONE, (id,))
     return _archive(rows[0]) if rows else None
 
@@ -168,7 +168,7 @@ def _archive(row: Row) -> Archive:
 
 
 def _id_in(text: str) -> UUID:
-    """The id that a text is, or nobody's."""
+    """Parse an id, or return one that no job has."""
     try:
         return UUID(text)
     except ValueError:
@@ -176,7 +176,9 @@ def _id_in(text: str) -> UUID:
 
 
 def move(archive: Archive, location: str, size: int, now: Instant) -> Script[bool]:
-    """Let a file lie elsewhere; what lay where it was is litter. False, and nothing, if one of them is gone."""
+    """Change the location of a file; the old location becomes litter. Return False without changes if either is
+    gone.
+    """
     if not (yield Fetch(LIES_THERE, (archive.id, archive.location))):
         return False
     if not (yield Fetch(IS_THERE, (location,))):
@@ -187,7 +189,7 @@ def move(archive: Archive, location: str, size: int, now: Instant) -> Script[boo
 
 
 def drop(archives: Sequence[Archive]) -> Script[None]:
-    """Forget files, wherever they lie by now; what lies there is litter, as old as can be."""
+    """Remove files from the archive; their current locations become litter that is due at once."""
     litter: list[tuple[str, Instant]] = []
     for archive in archives:
         yield Fetch(DROP_JOBS, (archive.id,))

@@ -1,4 +1,4 @@
-"""The archive: which files hold what was kept for long enough, and what is in each of them."""
+"""Tables of the archive: its files, and the jobs in each of them."""
 
 from sqlalchemy import Index
 
@@ -8,17 +8,17 @@ archives = table(
     "archives",
     key("id", ID),
     col("namespace", INT),
-    col("first_at", BIG),  # when the executions in it were submitted: from then
-    col("last_at", BIG),  # to then
+    col("first_at", BIG),  # the earliest submission of its executions
+    col("last_at", BIG),  # the latest submission of its executions
     col("executions", INT),
-    col("outcomes", INT),  # a bit for each that is in it
-    col("jobs", INT),  # how many there are executions of
+    col("outcomes", INT),  # one bit per outcome in the file
+    col("jobs", INT),  # the number of jobs in the file
     col("bytes", BIG),
     col("location", TEXT),
 )
 Index("archives_namespace", archives.c.namespace, archives.c.id)
 
-# Files with very many jobs have no rows here: they are looked through.
+# Files with very many jobs have no rows here; a search always reads them.
 archive_jobs = table(
     "archive_jobs",
     key("archive", ID),

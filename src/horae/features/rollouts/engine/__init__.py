@@ -1,1 +1,1 @@
-"""Starting, judging and ending rollouts, and choosing the version of an execution."""
+"""The start, judgement and end of rollouts, and the choice of an execution's version."""

@@ -1,4 +1,4 @@
-"""Changes of rollouts as scripts: each is one transaction, and raises to leave nothing of it behind."""
+"""Changes of rollouts as scripts: each is one transaction; an error rolls it back completely."""
 
 from functools import partial
 
@@ -17,9 +17,9 @@ from horae.store.script import Script
 def start(
     before: StoredJob, request: RolloutRequest, draft: JobDraft | None, by: str, now: Instant
 ) -> Script[Rollout | None]:
-    """Begin a rollout, or change the shares of the one that is on; None when the job is no longer what it was.
+    """Begin a rollout, or change the shares of the active one; return None if the job has changed meanwhile.
 
-    What is drafted becomes a version of the job, though not its present one. Raises Conflict when another is on.
+    A draft becomes a version of the job, but not its current one. Raises Conflict if another rollout is active.
     """
     job = before.job
     if (yield from rollouts.hold(job.id, job.namespace)) != (job.version, job.state):
@@ -35,13 +35,13 @@ def start(
 
 
 def abort(job: Job, number: int | None, cause: str, by: str, now: Instant) -> Script[Rollout | None]:
-    """End a rollout, of this number or whichever is on; None when it is not on any more."""
+    """End the active rollout, or only the one with this number; return None if it is no longer active."""
     if (yield from rollouts.hold(job.id, job.namespace)) is None:
         return None
     return (yield from rollouts.end(job.id, number, "aborted", cause, by, now))
 
 
 def adoption(rollout: Rollout, version: int, by: str) -> Adoption:
-    """End a rollout by making one of its versions the present one."""
+    """Return the change that makes one of a rollout's versions the current one and ends the rollout."""
     end = partial(rollouts.end, rollout.job, rollout.number, "promoted", f"Version {version}.", by)
     return Adoption(version=version, end=end)

@@ -1,7 +1,7 @@
-"""Rollouts: shares of a job's new executions go to other versions of it; counted, compared, promoted or aborted.
+"""Rollouts: shares of a job's new executions run other versions of it; counted, compared, promoted or aborted.
 
-What reports tell is added up in memory and given to the store once a second, outside of their transactions. What a
-server had not given yet is lost with it, and only makes a bound slower to notice.
+Reported attempts are counted in memory and written to the store once a second, outside the transactions of the reports.
+If a server stops, its unwritten counts are lost; that only delays the detection of an exceeded bound.
 """
 
 from typing import Any
@@ -34,14 +34,14 @@ from horae.store.definitions.jobs import StoredJob
 from horae.store.definitions.rollouts import newest
 from horae.store.executions.leaving.effects import Effects
 
-PACE = 1.0  # seconds between two countings
+PACE = 1.0  # seconds between two writes
 IDLE = 60.0
 MOST_REASON = 256
 log = structlog.get_logger("horae.engine")
 
 
 class Rollouts:
-    """What can be done with rollouts, and the counting. A `ref` is a job's name or id."""
+    """Operations on rollouts, and the counting of attempts. A `ref` is a job's name or id."""
 
     name = "rollouts"
 
@@ -53,7 +53,7 @@ class Rollouts:
         topics.settled.subscribe(self.name, self._settled)
 
     async def get(self, namespace: int, ref: str) -> RolloutView:
-        """A job's newest rollout, whether it is on or not. Raises NotFound."""
+        """Return a job's newest rollout, active or ended. Raises NotFound."""
         job = (await find_job(self._store, namespace, ref)).job
         rollout = await self._store.read(lambda: newest(job.id))
         if rollout is None:
@@ -61,9 +61,9 @@ class Rollouts:
         return await self._shown(job, rollout)
 
     async def put(self, namespace: int, ref: str, body: Any, *, by: str, if_match: int | None = None) -> RolloutView:
-        """Send shares of new executions to versions of a job: begin a rollout, or change the one that is on.
+        """Send shares of new executions to versions of a job: begin a rollout, or change the active one.
 
-        With `change`, a version is made of that, which is not the present one. Raises BadInput, NotFound, Conflict.
+        A `change` creates a version that does not become the current one. Raises BadInput, NotFound, Conflict.
         """
         request = read_request(body)
         for _ in range(TRIES):
@@ -83,7 +83,9 @@ class Rollouts:
     async def promote(
         self, namespace: int, ref: str, version: int | None = None, *, by: str, if_match: int | None = None
     ) -> RolloutView:
-        """Make a version of the rollout the present one, and end it; the only other one, unless it is named."""
+        """Make a version of the rollout the current one and end the rollout; without `version`, the only other
+        version.
+        """
         for _ in range(TRIES):
             before, rollout = await self._on(namespace, ref, if_match)
             chosen = _promoted(before.job, rollout, version)
@@ -104,13 +106,13 @@ class Rollouts:
         return await self.get(namespace, str(before.job.id))
 
     def _settled(self, effects: Effects) -> None:
-        """Attempts of executions that a rollout chose ended."""
+        """Queue ended attempts of executions with a version chosen by a rollout."""
         if effects.trials:
             self._trials += effects.trials
             self.alarm.ring()
 
     async def step(self) -> Wait:
-        """Count what ended, and judge the rollouts of which something failed."""
+        """Count ended attempts, and judge the rollouts with failed ones."""
         left = self._count_at - self._env.clock.monotonic()
         if not self._trials or left > 0:
             return left if self._trials else IDLE
@@ -127,7 +129,7 @@ class Rollouts:
         return PACE
 
     async def _judge(self, id: UUID) -> None:
-        """Abort a rollout whose bound is exceeded."""
+        """Abort a rollout that exceeds its bound."""
         rollout = await self._store.read(lambda: newest(id))
         if rollout is None or rollout.state != "on" or rollout.plan.abort_above is None:
             return
@@ -155,7 +157,7 @@ class Rollouts:
     async def _candidate(
         self, namespace: int, ref: str, change: Any, if_match: int | None
     ) -> tuple[StoredJob, JobDraft]:
-        """A version that is made to be tried."""
+        """Draft the new version that a rollout tries."""
         before, draft = await self._jobs.candidate(namespace, ref, change, if_match)
         if before.rolling is not None:
             raise rolling(before.job)
@@ -186,7 +188,7 @@ class Rollouts:
 
 
 def _refuse_workflow(job: Job) -> None:
-    """The jobs that a workflow keeps for its steps change with it: one version of it is present at a time."""
+    """Refuse workflows: jobs owned by a workflow change with it, so only one version of it can be current."""
     if isinstance(job.spec.task, Workflow):
         remedy = (
             "Try another version of the jobs that its steps run: each workflow keeps to what was chosen at its begin."
@@ -195,7 +197,7 @@ def _refuse_workflow(job: Job) -> None:
 
 
 def _promoted(job: Job, rollout: Rollout, version: int | None) -> int:
-    """Which version becomes the present one."""
+    """Return the version that becomes the current one."""
     tried = others(rollout.plan, job.version)
     told = ", ".join(map(str, tried))
     if version is None:

@@ -1,1 +1,1 @@
-"""Rollouts: values, their spelling and pure decisions."""
+"""Rollouts: values, their API format and pure decisions."""

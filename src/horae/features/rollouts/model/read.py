@@ -1,4 +1,4 @@
-"""What a request says about a rollout, read or refused: its fields, declared once."""
+"""Parsing of rollout requests; the fields are declared once, here."""
 
 from typing import Annotated, Any
 
@@ -40,7 +40,7 @@ def _read_weights(value: Any, at: str) -> dict[int, float]:
 
 
 def percent(value: Any, field: str) -> float:
-    """A share: "10%", or 10."""
+    """Parse a share: "10%", or 10."""
     remedy = 'Write it as "10%", from 0 to 100.'
     text = value.strip().removesuffix("%") if isinstance(value, str) else value
     try:
@@ -63,7 +63,7 @@ BY = Custom(_read_by, str, "str")
 
 
 class RolloutRequest(Struct, frozen=True, kw_only=True, rename="camel"):
-    """Which versions new executions go to: `version` or `change` with a `share`, or weights of `versions`."""
+    """The versions that new executions run: `version` or `change` with a `share`, or weights of `versions`."""
 
     version: Annotated[
         int | None, Field(Integer(1, 2**31 - 1, _HOW), "The version to try; or a change says what it is to be.")
@@ -101,7 +101,7 @@ ROLLOUT = Table(RolloutRequest, "A rollout")
 
 
 def read_request(body: Any) -> RolloutRequest:
-    """Read a request; which versions it means is said in one way only."""
+    """Parse a request; it must choose versions in exactly one way."""
     request: RolloutRequest = ROLLOUT.make(an_object(body, "body", _HOW))
     ways = [name for name in ("version", "change", "versions") if getattr(request, name) is not None]
     if len(ways) != 1:
@@ -113,7 +113,7 @@ def read_request(body: Any) -> RolloutRequest:
 
 
 def plan_of(request: RolloutRequest, current: int, candidate: int | None) -> RolloutPlan:
-    """The plan that a request describes; `candidate` is the version of its `change`, if it has one."""
+    """Return the plan of a request; `candidate` is the version created by its `change`, if it has one."""
     shares = request.versions
     if shares is None:
         version, share = candidate or request.version or 0, request.share or 0.0

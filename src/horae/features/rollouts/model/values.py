@@ -1,4 +1,4 @@
-"""What is counted of the versions that a rollout compares, and when that ends it."""
+"""Counts of the versions that a rollout compares, and the decision to abort it."""
 
 from collections.abc import Collection, Iterator, Mapping
 from math import log2
@@ -8,32 +8,32 @@ from msgspec import Struct
 from horae.env import Micros
 from horae.model.definitions.rollout import Outcome, RolloutAttempts, RolloutPlan
 
-STEPS = 8  # buckets in which durations are counted, for each power of two: 9 % apart
+STEPS = 8  # duration buckets per power of two: 9 % apart
 UNTIMED = -1
 
 
 def buckets_of(trial: RolloutAttempts) -> Iterator[tuple[int, int]]:
-    """In which buckets a trial is counted, and how many in each; what is of no known duration in the first."""
+    """Yield the buckets of a trial with counts; attempts without a known duration are in UNTIMED, which comes last."""
     yield from ((bucket_of(span), 1) for span in trial.spans)
     if trial.count > len(trial.spans):
         yield UNTIMED, trial.count - len(trial.spans)
 
 
 def bucket_of(span: Micros) -> int:
-    """The bucket in which a duration is counted."""
+    """Return the bucket of a duration."""
     return int(log2(span) * STEPS) if span > 1 else 0
 
 
 def span_of(bucket: int) -> Micros:
-    """The duration that a bucket stands for: its middle."""
+    """Return the duration that represents a bucket: its middle."""
     return round(2 ** ((bucket + 0.5) / STEPS))
 
 
 class Tally(Struct):
-    """What was counted of one version."""
+    """The counts of one version."""
 
     outcomes: dict[str, int] = {}
-    spans: dict[int, int] = {}  # bucket -> how many successes
+    spans: dict[int, int] = {}  # bucket -> the number of successes
 
     def add(self, outcome: str, bucket: int, count: int) -> None:
         self.outcomes[outcome] = self.outcomes.get(outcome, 0) + count
@@ -49,11 +49,11 @@ class Tally(Struct):
 
     @property
     def failure_rate(self) -> float | None:
-        """Percent of the attempts that failed; those of retries count, too. None before there is any."""
+        """The percentage of attempts that failed, including retried ones; None without attempts."""
         return 100 * self.count("failed", "retried") / self.attempts if self.attempts else None
 
     def percentile(self, percent: float) -> Micros | None:
-        """How long so many percent of the successes took at most, to a tenth or so."""
+        """Return a percentile of the durations of successes, accurate to about a tenth."""
         wanted = sum(self.spans.values()) * percent / 100
         for bucket in sorted(self.spans):
             wanted -= self.spans[bucket]
@@ -63,7 +63,7 @@ class Tally(Struct):
 
 
 def judge(plan: RolloutPlan, current: int, tallies: Mapping[int, Tally]) -> str | None:
-    """Why a rollout is to be aborted; None: it goes on. The present version is what others are measured by."""
+    """Return the reason to abort a rollout, or None to continue. Versions other than the current one are judged."""
     if plan.abort_above is None:
         return None
     for version in sorted(plan.shares.keys() - {current}):
@@ -79,5 +79,5 @@ def judge(plan: RolloutPlan, current: int, tallies: Mapping[int, Tally]) -> str 
 
 
 def others(plan: RolloutPlan, current: int) -> Collection[int]:
-    """The versions beside the present one."""
+    """Return the versions other than the current one."""
     return sorted(plan.shares.keys() - {current})

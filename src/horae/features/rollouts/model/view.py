@@ -1,4 +1,4 @@
-"""Rollouts as the API shows them: each version's share, and what became of its executions."""
+"""Rollouts as the API shows them: the share of each version, and the results of its executions."""
 
 from collections.abc import Mapping
 from typing import Annotated
@@ -14,7 +14,7 @@ from horae.model.definitions.rollout import Rollout, RolloutState
 
 
 class ArmView(View, frozen=True, kw_only=True):
-    """A version that a rollout chooses, and what was counted of it since the rollout began."""
+    """A version in a rollout, and its counts since the rollout began."""
 
     version: int
     current: bool
@@ -29,7 +29,7 @@ class ArmView(View, frozen=True, kw_only=True):
 
 
 class RolloutView(View, frozen=True, kw_only=True):
-    """A job's newest rollout. What was counted is at most a few seconds behind; durations are those of successes."""
+    """A job's newest rollout. Counts are at most a few seconds old; durations are those of successful attempts."""
 
     job_id: UUID
     job: str
@@ -45,7 +45,7 @@ class RolloutView(View, frozen=True, kw_only=True):
 
 
 def show_rollout(rollout: Rollout, job: str, current: int, tallies: Mapping[int, Tally]) -> RolloutView:
-    """A rollout for people, its newest version first."""
+    """Return the view of a rollout, its newest version first."""
     plan = rollout.plan
     percents = plan.percents()
     return RolloutView(
@@ -88,6 +88,6 @@ def _took(tally: Tally, percent: int) -> str | None:
 
 
 def _rounded(span: int) -> int:
-    """To three digits: it is known no better."""
+    """Round to three digits, since the value is no more accurate."""
     unit = int(10 ** max(0, len(str(span)) - 3))
     return round(span / unit) * unit

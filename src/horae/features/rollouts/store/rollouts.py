@@ -1,7 +1,8 @@
-"""Rollouts: begun, changed and ended, and what is counted of their versions.
+"""Rollouts: their start, change and end, and the counts of their versions.
 
-A job's row says which rollout is on, by its number: whoever chose by another chooses again. What ends one holds the
-job's row, its timers and its dependents' row, as a change of the job does: what was chosen before is there, or never.
+A job's row has the number of its active rollout. An execution whose version was chosen under another number chooses
+again. The end of a rollout locks the job's row, its timers and its dependents' row, as a change of the job does. So an
+earlier choice is either visible to it or is never written.
 """
 
 from collections.abc import Mapping, Sequence
@@ -48,13 +49,13 @@ HOLDINGS = Holdings(rows=(rows("rollout_counts", "job, since, version, outcome, 
 
 
 def job(id: UUID) -> Script[jobs.StoredJob | None]:
-    """The job of a rollout."""
+    """Return the job of a rollout."""
     rows = yield Fetch(OWNER, (id,))
     return jobs.stored(rows[0]) if rows else None
 
 
 def hold(job: UUID, namespace: int) -> Script[tuple[int, str] | None]:
-    """Lock a job and whatever chooses versions of it; its version and state."""
+    """Lock a job with everything that chooses its versions; return its version and state."""
     locked = yield from jobs.lock(job, namespace)
     if locked is not None:
         yield from triggers.of_job(job, lock=True)  # guard: rollout-locks-triggers
@@ -63,8 +64,9 @@ def hold(job: UUID, namespace: int) -> Script[tuple[int, str] | None]:
 
 
 def begin(job: UUID, plan: RolloutPlan, by: str, now: Instant) -> Script[Rollout]:
-    """Share out new executions of a job that is held. A rollout that is on goes on with other shares: what was counted
-    of it stays, unless it is about other versions.
+    """Begin a rollout of a locked job, or change the shares of the active one.
+
+    The counts of an active rollout are kept unless its versions change.
     """
     before = yield from newest(job)
     goes_on = before is not None and before.state == "on" and before.plan.shares.keys() == plan.shares.keys()
@@ -82,7 +84,7 @@ def begin(job: UUID, plan: RolloutPlan, by: str, now: Instant) -> Script[Rollout
 def end(
     job: UUID, number: int | None, state: RolloutState, cause: str, by: str, now: Instant
 ) -> Script[Rollout | None]:
-    """End the rollout of a job that is held; None when none is on, or another than the one of this number."""
+    """End the rollout of a locked job; return None if none is active, or only one with another number."""
     before = yield from newest(job)
     if before is None or before.state != "on" or number not in (None, before.number):
         return None
@@ -101,7 +103,7 @@ def _put(rollout: Rollout) -> Script[None]:
 
 
 def count(server: UUID, trials: Sequence[RolloutAttempts]) -> Script[None]:
-    """Add what attempts of chosen executions came to, by the version that ran."""
+    """Add the results of attempts to the counts of the versions that ran."""
     rows = yield ForEach(CHOSEN, (("parcel", "uuid"),), [(id,) for id in sorted({one.parcel for one in trials})])
     chosen: Mapping[UUID, tuple[int, int]] = {id: (version, keys_of(keys).rollout) for id, version, keys in rows}
     sums: dict[tuple[UUID, int, int, str, int], int] = {}
@@ -115,7 +117,7 @@ def count(server: UUID, trials: Sequence[RolloutAttempts]) -> Script[None]:
 
 
 def tallies(job: UUID, since: Instant) -> Script[dict[int, Tally]]:
-    """What was counted of each version since a rollout began, on all servers."""
+    """Return the counts of each version since a rollout began, over all servers."""
     rows = yield Fetch(TALLIES, (job, since))
     found: dict[int, Tally] = {}
     for version, outcome, bucket, n in rows:

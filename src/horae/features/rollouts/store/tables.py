@@ -1,8 +1,8 @@
-"""What was counted of the versions that rollouts try."""
+"""Tables of rollouts: counts per version."""
 
 from horae.store.schema.columns import BIG, ID, INT, TEXT, col, key, table
 
-# Each server adds to its own rows; `bucket` tells how long they took, in steps that grow.
+# Each server adds to its own rows; `bucket` is a duration on a logarithmic scale.
 rollout_counts = table(
     "rollout_counts",
     key("job", ID),

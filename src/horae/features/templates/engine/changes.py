@@ -1,4 +1,4 @@
-"""Changes of templates as scripts: with all jobs that were made from one, in one transaction, or not at all."""
+"""Changes of templates as scripts: each changes a template and all its jobs in one transaction, or changes nothing."""
 
 from collections.abc import Collection, Sequence
 from uuid import UUID
@@ -14,15 +14,15 @@ from horae.store.definitions.jobs import StoredJob
 from horae.store.script import Script
 from horae.store.triggers.dependencies.starts import Consequences
 
-Seen = Collection[tuple[UUID, int]]  # jobs that were made from a template, and their versions
+Seen = Collection[tuple[UUID, int]]  # jobs made from a template, with their versions
 
 
 class Moved(Exception):
-    """A job was changed since the change of its template was made out: make it out again."""
+    """A job changed since the change of its template was computed, which must be repeated."""
 
 
 def create(id: UUID, namespace: int, name: str, body: Body, now: Instant) -> Script[bool]:
-    """A new template; false when its name is taken."""
+    """Create a template; return False if its name is taken."""
     yield from locks.take(locks.of_dependencies(namespace))
     return (yield from templates.add(id, namespace, name, body, now))
 
@@ -36,7 +36,7 @@ def change(
     now: Instant,
     done: Consequences,
 ) -> Script[None]:
-    """The next version of a template, and of all jobs that it changes. Raises Moved, or what refuses one of them."""
+    """Write the next version of a template and of all jobs that it changes. Raises Moved, or the error of one job."""
     going = any(when.rules.calendars for _, draft in edits for when in draft.whens)
     named = (locks.of_calendars(before.namespace),) if going else ()
     yield from locks.take(locks.of_dependencies(before.namespace), *named)
@@ -48,7 +48,7 @@ def change(
 
 
 def delete(before: JobTemplate, now: Instant) -> Script[list[str]]:
-    """Delete a template that nothing is made from; else the names of what is. Raises Moved."""
+    """Delete a template without jobs; otherwise return the names of its jobs. Raises Moved."""
     yield from locks.take(locks.of_dependencies(before.namespace))
     if (yield from made.present(before.id)) != before.version:
         raise Moved

@@ -1,4 +1,4 @@
-"""What all that was made from a template becomes when it changes: jobs, and workflows that run some of them."""
+"""The new definitions of everything made from a template when it changes: jobs, and workflows that run some of them."""
 
 from collections.abc import Sequence
 from graphlib import CycleError, TopologicalSorter
@@ -15,11 +15,11 @@ from horae.model.workflows.decisions.naming import calls_of
 from horae.model.workflows.decisions.values import Workflow
 from horae.store.definitions.jobs import StoredJob
 
-Drafts = dict[UUID, JobDraft | HoraeError]  # by job; or why one cannot be made any more
+Drafts = dict[UUID, JobDraft | HoraeError]  # by job: the draft, or the error if the job can no longer be made
 
 
 async def drafts_together(jobs: Jobs, after: JobTemplate, users: Sequence[StoredJob]) -> Drafts:
-    """What all become. Where a workflow changes with a job that its steps run, it is made of what that will be."""
+    """Draft all jobs of a template. A workflow is drafted with the new definitions of jobs that its steps run."""
     drafts = {user.job.id: await _drafted(jobs, user, after, ALONE) for user in users}
     known = {user.job.id: user for user in users}
     changed = {id: d.spec for id, d in drafts.items() if isinstance(d, JobDraft) and d.spec != known[id].job.spec}
@@ -35,11 +35,11 @@ async def drafts_together(jobs: Jobs, after: JobTemplate, users: Sequence[Stored
 
 
 def used_first(drafts: Drafts) -> list[UUID]:
-    """Jobs in such an order that those which workflows run come before these."""
+    """Order jobs so that the jobs run by a workflow come before the workflow."""
     runs = {id: _runs(draft.spec) if isinstance(draft, JobDraft) else set() for id, draft in drafts.items()}
     try:
         return list(TopologicalSorter({id: sorted(runs[id] & runs.keys()) for id in sorted(runs)}).static_order())
-    except CycleError:  # whoever writes them refuses that
+    except CycleError:  # the write refuses cycles
         return sorted(drafts)
 
 
@@ -53,6 +53,6 @@ async def _drafted(jobs: Jobs, user: StoredJob, after: JobTemplate, beside: Sibl
 
 
 def _runs(spec: Spec) -> set[UUID]:
-    """The jobs that the steps of a workflow name."""
+    """Return the jobs that the steps of a workflow name."""
     calls = calls_of(spec.task) if isinstance(spec.task, Workflow) else ()
     return {UUID(call.job) for _, call in calls if call.job}

@@ -1,4 +1,4 @@
-"""Jobs that are made from templates: the template of a name, filled in with a job's values."""
+"""Drafts of jobs made from templates: the named template, filled in with a job's values."""
 
 from typing import Any
 
@@ -14,7 +14,7 @@ MOST_NAMES = 1000
 
 
 async def derive(store: Store, namespace: int, body: dict[str, Any]) -> tuple[dict[str, Any], Derivation]:
-    """The whole definition that a body means by its template. Raises BadInput."""
+    """Return the complete definition of a job that names a template. Raises BadInput."""
     name, _, _ = read_use(body)
     found = await store.read(lambda: templates.named(namespace, name))
     if found is None:
@@ -23,7 +23,7 @@ async def derive(store: Store, namespace: int, body: dict[str, Any]) -> tuple[di
 
 
 def by(template: JobTemplate) -> Derive:
-    """Return what makes definitions by this template, whatever it is that has its name now."""
+    """Return a function that makes definitions from this template, even if its name has changed hands."""
 
     async def derive(namespace: int, body: dict[str, Any]) -> tuple[dict[str, Any], Derivation]:
         return _filled(template, body)

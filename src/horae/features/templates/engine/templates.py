@@ -1,4 +1,4 @@
-"""Templates of jobs and workflows: a change of one changes what was made from it, in the same transaction."""
+"""Templates of jobs and workflows: a change of one changes the jobs made from it, in the same transaction."""
 
 from typing import Any, Literal
 from uuid import UUID
@@ -28,12 +28,12 @@ from horae.store.contract import Store
 from horae.store.definitions.jobs import StoredJob
 from horae.store.triggers.dependencies.starts import Consequences
 
-MOST_NAMED = 20  # jobs that a refusal names
+MOST_NAMED = 20  # jobs named in a refusal
 Change = Literal["created", "changed", "unchanged"]
 
 
 class _Course(Struct, frozen=True):
-    """What a change of a template does to the jobs that were made from it."""
+    """The effect of a template's change on the jobs made from it."""
 
     seen: frozenset[tuple[UUID, int]] = frozenset()
     edits: tuple[tuple[StoredJob, JobDraft], ...] = ()
@@ -41,7 +41,7 @@ class _Course(Struct, frozen=True):
 
 
 class Templates:
-    """What can be done with templates, by their names."""
+    """Operations on templates, by name."""
 
     def __init__(self, env: Env, store: Store, jobs: Jobs) -> None:
         self._env, self._store, self._jobs = env, store, jobs
@@ -57,30 +57,30 @@ class Templates:
         return await self.get(namespace, name)
 
     async def get(self, namespace: int, name: str) -> TemplateView:
-        """A template, and what was made from it. Raises NotFound."""
+        """Return a template, and the jobs made from it. Raises NotFound."""
         found = await self._find(namespace, name)
         users = await self._store.read(lambda: templates.users(found.id))
         return structs.replace(show_template(found), jobs=sorted(one.job.name for one in users))
 
     async def list(self, namespace: int, *, limit: int = 50, cursor: str | None = None) -> Page[TemplateView]:
-        """Templates by name."""
+        """List templates by name."""
         after, most = "" if cursor is None else read_cursor(cursor, str), check_limit(limit)
         found = await self._store.read(lambda: templates.page(namespace, after, most + 1))
         more = make_cursor(found[most - 1].name) if len(found) > most else None
         return Page(items=[show_template(one) for one in found[:most]], next_cursor=more)
 
     async def versions(self, namespace: int, name: str) -> "list_of[TemplateView]":
-        """All versions of a template, newest first. Raises NotFound."""
+        """Return all versions of a template, newest first. Raises NotFound."""
         found = await self._find(namespace, name)
         return [show_template(one) for one in await self._store.read(lambda: templates.versions(found.id))]
 
     async def put(
         self, namespace: int, name: str, body: Any, *, if_match: int | None = None, dry_run: bool = False
     ) -> tuple[TemplateView, Change]:
-        """Make the template of this name be as the body says, and all jobs that were made from it as it makes them.
+        """Create or change the template of this name, together with all jobs made from it.
 
-        With `dry_run`, only tell what that would change. Raises BadInput, Stale, and Conflict when one of the jobs
-        could not be made any more: then nothing changes.
+        With `dry_run`, only report what would change. Raises BadInput, Stale, and Conflict if one of the jobs could no
+        longer be made; nothing changes then.
         """
         name, said = read_template(name, body)
         check_template(name, said.job)
@@ -134,7 +134,7 @@ class Templates:
         return True
 
     async def _course(self, after: JobTemplate) -> _Course:
-        """What becomes of all that was made from a template."""
+        """Compute the effect of a changed template on all jobs made from it."""
         users = await self._store.read(lambda: templates.users(after.id))
         drafts = await drafts_together(self._jobs, after, users)
         edits, affected = [], []
@@ -147,12 +147,12 @@ class Templates:
                 told = differences(render_definition(job.spec), render_definition(draft.spec))
                 affected.append(AffectedView(job_id=job.id, job=job.name, changes=told))
         last = {id: at for at, id in enumerate(used_first(drafts))}
-        edits.sort(key=lambda one: -last[one[0].job.id])  # each before what it runs
+        edits.sort(key=lambda one: -last[one[0].job.id])  # each workflow before the jobs that it runs
         affected.sort(key=lambda one: one.job)
         return _Course(frozenset((one.job.id, one.job.version) for one in users), tuple(edits), tuple(affected))
 
     async def _check_whole(self, namespace: int, name: str, said: Body) -> None:
-        """Refuse a template that makes no job: by its defaults, if all of its parameters have one."""
+        """Refuse a template that cannot make a job, judged by its defaults if all its parameters have one."""
         if len(said.defaults) == len(said.parameters):
             await self._jobs.check(namespace, name, by(self._drawn(namespace, name, said)))
 
@@ -172,24 +172,24 @@ class Templates:
 
 
 class StoredTemplates:
-    """Templates as the kernel uses them."""
+    """The templates as the kernel uses them."""
 
     def __init__(self, env: Env, store: Store) -> None:
         self._env, self._store = env, store
 
     async def derive(self, namespace: int, body: dict[str, Any]) -> tuple[dict[str, Any], Derivation]:
-        """Return the whole definition that a body means by its template. Raises BadInput."""
+        """Return the complete definition of a job that names a template. Raises BadInput."""
         return await derive(self._store, namespace, body)
 
     async def apply(self, jobs: Jobs, namespace: int, document: dict[str, Any]) -> AppliedView:
-        """Make a template, and the jobs that were made from it, be as a document says."""
+        """Create or change a template and the jobs made from it, as a document says."""
         templates = Templates(self._env, self._store, jobs)
         view, outcome = await templates.put(namespace, document.get("name", ""), document)
         affected = [one.job for one in view.affected]
         return AppliedView(kind="template", name=view.name, outcome=outcome, version=view.version, affected=affected)
 
 
-list_of = list  # the class has a method of that name
+list_of = list  # the class has a method with this name
 
 
 def _match(before: JobTemplate | None, name: str, if_match: int | None) -> None:
@@ -213,7 +213,7 @@ def _refuse_broken(name: str, course: _Course) -> None:
 
 
 def in_words(names: list_of[str]) -> str:
-    """Names, the first of them."""
+    """Quote the first names and count the rest."""
     more = f" and {len(names) - MOST_NAMED} more" if len(names) > MOST_NAMED else ""
     return ", ".join(f'"{name}"' for name in names[:MOST_NAMED]) + more
 

@@ -1,1 +1,1 @@
-"""Templates: values and their spelling."""
+"""Templates: values and their API format."""

@@ -1,4 +1,4 @@
-"""Kinds of the fields of a template: the definition of a job that is filled in, and its parameters."""
+"""Kinds of a template's fields: the job definition with placeholders, and its parameters."""
 
 import re
 from typing import Any
@@ -9,7 +9,7 @@ from horae.model.documents.schema import check_schema
 from horae.model.fields.kinds import Custom
 from horae.model.fields.values import an_object, refuse_unknown
 
-NOT_FILLED = ("name", "template", "with")  # a job says these itself
+NOT_FILLED = ("name", "template", "with")  # given by each job itself
 MOST_PARAMETERS = 100
 HOW = 'Send {"parameters": {"region": {"type": "string"}}, "job": {"command": ["backup", "${with.region}"]}}.'
 _PARAMETER = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,63}")

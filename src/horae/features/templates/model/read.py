@@ -1,4 +1,4 @@
-"""What a request says about a template, read or refused; and what a job says about the one it is made from."""
+"""Parsing of templates, and of a job's reference to its template."""
 
 from typing import Any
 
@@ -14,7 +14,7 @@ MOST_BYTES = 256 * 1024
 
 
 def read_template(name: str, body: Any) -> tuple[str, Body]:
-    """A template's name and what it says. Raises BadInput."""
+    """Parse a template into its name and body. Raises BadInput."""
     said = an_object(body, "body", HOW)
     shallow(said, "body")
     FIELDS.refuse_unknown(said)
@@ -32,7 +32,7 @@ def read_template(name: str, body: Any) -> tuple[str, Body]:
 
 
 def read_use(body: dict[str, Any]) -> tuple[str, dict[str, Any], dict[str, Any]]:
-    """The template that a job is made from, the values for it, and what the job says itself. Raises BadInput."""
+    """Return the template named by a job, the values for it, and the job's own fields. Raises BadInput."""
     name = a_name(body["template"], "template", NAME)
     values = an_object(body.get("with") or {}, "with", 'Write the parameters\' values: {"region": "eu"}.')
     shallow(values, "with")

@@ -1,8 +1,8 @@
 """Templates of jobs and workflows: a definition with parameters, filled in once, when a job is made from it.
 
-`${with.region}` is filled in then; whatever speaks of anything else (`${params.day}`, a shell's `${HOME}`) stays as it
-is for the time it runs. A text that is one such expression becomes its value, whatever its type. A command's text is
-split into words before they are filled in, and a shell line is not filled in at all.
+`${with.region}` is replaced then; other expressions (`${params.day}`, a shell's `${HOME}`) stay unchanged until the job
+runs. A text that is a single such expression becomes its value, whatever its type. A command's text is split into words
+before placeholders are filled in, and a shell line must not have any.
 """
 
 import re
@@ -28,13 +28,13 @@ SCOPE = frozenset({"with"})
 _SPEAKS = re.compile(r"(?<![\w.\"'])with\s*[.\[]")
 _COMMAND = re.compile(r"\.command(\.argv)?$")
 _SHELL = re.compile(r"\.command\.shell$")
-_DATA = re.compile(r"\.(params|env|http|tags|schema|schedule|triggers|with)(\.|\[|$)")  # of the job's own
+_DATA = re.compile(r"\.(params|env|http|tags|schema|schedule|triggers|with)(\.|\[|$)")  # in the job's own fields
 _PLACE = re.compile("\0([0-9]+)\0")
 _NAMED = re.compile(r"(?<![\w.\"'])with\s*(?:\.\s*(\w+)|\[\s*[\"']([^\"']+)[\"']\s*\])")
 
 
 class Body(Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True):
-    """What a template says: its parameters, each with a JSON schema, and the definition that they fill."""
+    """The body of a template: its parameters, each with a JSON schema, and the definition with placeholders."""
 
     job: Annotated[
         dict[str, Any],
@@ -54,7 +54,7 @@ class Body(Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True
 
     @property
     def schema(self) -> dict[str, Any]:
-        """The JSON schema of all values together; what has no default must be given."""
+        """The JSON schema of all values together; parameters without a default are required."""
         required = [name for name, schema in self.parameters.items() if "default" not in schema]
         return {
             "type": "object", "properties": self.parameters, "required": required, "additionalProperties": False,
@@ -73,11 +73,11 @@ class _Head(Struct, kw_only=True):
 
 
 TEMPLATE = Table(Body, "A template")
-FIELDS = JoinedRows((Table(_Head, "A template"), TEMPLATE), "A template")  # all that requests may say
+FIELDS = JoinedRows((Table(_Head, "A template"), TEMPLATE), "A template")  # all fields of requests
 
 
 class JobTemplate(Struct, frozen=True, kw_only=True):
-    """A named template with its present version."""
+    """A named template with its current version."""
 
     id: UUID
     namespace: int
@@ -88,7 +88,7 @@ class JobTemplate(Struct, frozen=True, kw_only=True):
     updated_at: Instant
 
     def fill(self, values: dict[str, Any]) -> dict[str, Any]:
-        """The definition with these values, those of defaults included. Raises BadInput."""
+        """Return the definition filled in with these values and the defaults. Raises BadInput."""
         problem = check_schema(self.body.schema, "parameters").problem(values)
         if problem is not None:
             where = ".".join(["with", *problem.path])
@@ -101,13 +101,13 @@ class JobTemplate(Struct, frozen=True, kw_only=True):
         return filled
 
     def derive(self, name: str, values: dict[str, Any], own: dict[str, Any]) -> tuple[dict[str, Any], TemplateUse]:
-        """The whole definition of a job, and what it was made from."""
+        """Return the complete definition of a job, and the record of its template."""
         whole = merge_definition(self.fill(values), {field: value for field, value in own.items() if field != "name"})
         return {**whole, "name": name}, TemplateUse(template=self.id, name=self.name, values=values, own=own)
 
 
 def filled_in(value: Any, values: dict[str, Any], field: str) -> Any:
-    """A JSON value with every `${with...}` in its texts filled in."""
+    """Replace every `${with...}` in the texts of a JSON value."""
     if isinstance(value, str):
         return _words(value, values, field) if _is_command(value, field) else _text(value, values, field)
     if isinstance(value, dict):
@@ -130,13 +130,13 @@ def _text(text: str, values: dict[str, Any], field: str) -> Any:
 
 
 def _is_command(text: str, field: str) -> bool:
-    """Whether a text is a command's words with something to fill in, and not one expression for all of it."""
+    """Return whether a text is a command line with placeholders, and not a single placeholder."""
     spots = list(_expressions(text)) if _COMMAND.search(field) and not _DATA.search(field) else []
     return bool(spots) and spots[0] != (0, len(text) - 1)
 
 
 def _words(text: str, values: dict[str, Any], field: str) -> list[str]:
-    """A command's words, each filled in by itself: what is filled in makes no new ones."""
+    """Split a command into words and fill in each word; filled-in values never create new words."""
     found: list[str] = []
     pieces, at = [], 0
     for start, end in _expressions(text):
@@ -152,7 +152,7 @@ def _words(text: str, values: dict[str, Any], field: str) -> list[str]:
 
 
 def _expressions(text: str) -> Iterator[tuple[int, int]]:
-    """Where expressions begin and end that speak of a template's parameters."""
+    """Yield the start and end of expressions over a template's parameters."""
     at = 0
     while (start := text.find("${", at)) >= 0:
         at = start + 2
@@ -172,7 +172,7 @@ def _value(source: str, values: dict[str, Any], field: str) -> Any:
 
 
 def check_expressions(value: Any, known: dict[str, Any], field: str = "job") -> None:
-    """Refuse expressions that no values could fill: wrong ones, and those of parameters that are not there."""
+    """Refuse expressions that can never be filled in: invalid ones, and those with unknown parameters."""
     if isinstance(value, dict):
         for key, member in value.items():
             check_expressions(member, known, f"{field}.{key}")

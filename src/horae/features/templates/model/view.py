@@ -1,4 +1,4 @@
-"""Templates as the API shows them, and what a change of one does to the jobs that were made from it."""
+"""Templates as the API shows them, and the effect of a change on the jobs made from one."""
 
 from typing import Annotated, Any
 from uuid import UUID
@@ -12,7 +12,7 @@ from horae.model.definitions.reading.diff import Difference
 
 
 class AffectedView(View, frozen=True, kw_only=True):
-    """A job that a change of its template changes, and how; or why it cannot be made any more."""
+    """A job that a change of its template changes, with the changes; or the error if it can no longer be made."""
 
     job_id: UUID
     job: str
@@ -21,7 +21,7 @@ class AffectedView(View, frozen=True, kw_only=True):
 
 
 class TemplateView(View, Versioned, frozen=True, kw_only=True):
-    """A template: its parameters, the definition that they fill, and the jobs that were made from it."""
+    """A template: its parameters, the definition with placeholders, and the jobs made from it."""
 
     template_id: UUID
     name: str
@@ -39,7 +39,7 @@ class TemplateView(View, Versioned, frozen=True, kw_only=True):
 
 
 def show_template(template: JobTemplate) -> TemplateView:
-    """A template for people."""
+    """Return the view of a template."""
     return TemplateView(
         template_id=template.id,
         name=template.name,

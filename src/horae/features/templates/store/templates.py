@@ -1,4 +1,4 @@
-"""Templates of jobs, and the jobs that were made from them; whoever changes one holds the lock of `made`."""
+"""Templates of jobs, and the jobs made from them; every change of a template holds the lock of `made`."""
 
 from uuid import UUID
 
@@ -64,23 +64,23 @@ def _template(row: Row) -> JobTemplate:
 
 
 def named(namespace: int, name: str) -> Script[JobTemplate | None]:
-    """The template that bears a name now."""
+    """Return the template with this name, if it is not deleted."""
     rows = yield Fetch(NAMED, (namespace, name))
     return _template(rows[0]) if rows else None
 
 
 def page(namespace: int, after: str, limit: int) -> Script[list[JobTemplate]]:
-    """Templates in the order of their names."""
+    """Return templates in the order of their names."""
     return [_template(row) for row in (yield Fetch(PAGE, (namespace, after, limit)))]
 
 
 def versions(id: UUID) -> Script[list[JobTemplate]]:
-    """All versions of a template, newest first."""
+    """Return all versions of a template, newest first."""
     return [_template(row) for row in (yield Fetch(VERSIONS, (id,)))]
 
 
 def add(id: UUID, namespace: int, name: str, body: Body, now: Instant) -> Script[bool]:
-    """A template at its first version; false when its name is taken."""
+    """Add a template with its first version; return False if its name is taken."""
     if not (yield Fetch(ADD, (id, namespace, name, now))):
         return False
     yield Fetch(ADD_VERSION, (id, 1, _text(body), now))
@@ -88,13 +88,13 @@ def add(id: UUID, namespace: int, name: str, body: Body, now: Instant) -> Script
 
 
 def change(id: UUID, version: int, body: Body, now: Instant) -> Script[None]:
-    """The next version of a template."""
+    """Write the next version of a template."""
     yield Fetch(ADD_VERSION, (id, version, _text(body), now))
     yield Fetch(CHANGE, (id, version, now))
 
 
 def delete(id: UUID, now: Instant) -> Script[None]:
-    """Free a template's name; its versions stay."""
+    """Delete a template and free its name; its versions stay."""
     yield Fetch(DELETE, (id, now))
 
 
@@ -103,5 +103,5 @@ def _text(body: Body) -> str:
 
 
 def users(id: UUID) -> Script[list[StoredJob]]:
-    """The jobs that were made from a template, by id."""
+    """Return the jobs made from a template, by id."""
     return [stored(row) for row in (yield Fetch(USERS, (id,)))]

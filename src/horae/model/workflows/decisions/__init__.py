@@ -1,4 +1,4 @@
 """Workflows: jobs whose executions are graphs of child executions.
 
-Values, what a definition means and every decision about steps, all pure: the store brings rows, the engine the clock.
+Values, definitions and every decision about steps, all pure: the store supplies rows, the engine the clock.
 """

@@ -1,4 +1,4 @@
-"""What cannot be right about a workflow, found before it runs: each mistake names its step and what to do."""
+"""Checks that refuse an invalid workflow before it runs; each error names the step and the remedy."""
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -38,7 +38,7 @@ _ITEMS = 'Give a list, or an expression for one: "${steps.extract.result.parts}"
 
 
 def check_graph(workflow: Workflow) -> None:
-    """Refuse what could never run as it is written. Raises BadInput."""
+    """Refuse a graph that could never run. Raises BadInput."""
     _check_names(workflow)
     main = {step.name for step in workflow.steps}
     for phase in PHASES:
@@ -56,7 +56,7 @@ def check_graph(workflow: Workflow) -> None:
 
 
 def told_of(name: str, detail: str) -> str:
-    """A mistake with the step that it is in; a step of a workflow within is named by its way there."""
+    """Return an error text with the name of its step; a step of a nested workflow is named by its path."""
     below = detail.removeprefix('Step "')
     return f'Step "{name}/{below}' if below != detail else f'Step "{name}": {detail}'
 
@@ -106,7 +106,7 @@ def _check_step(step: Step, phase: Phase, own: Collection[str], main: Collection
 
 
 def _named(step: Step) -> Iterator[tuple[str, str, str]]:
-    """The steps that one names without an expression: the name, where, and what for."""
+    """Yield the steps that a step names outside of expressions: the name, the field, and the relation in words."""
     for i, name in enumerate(step.after):
         yield name, f"after[{i}]", "It comes after"
     for i, branch in enumerate(step.switch):
@@ -115,7 +115,7 @@ def _named(step: Step) -> Iterator[tuple[str, str, str]]:
 
 
 def _expressions(field: str, value: Any, known: Names) -> Sequence[Expression]:
-    """The expressions of a place, which may have to be one alone."""
+    """Parse the expressions of a field; some fields must consist of exactly one expression."""
     if field in _CONDITIONS or field.endswith("].when"):
         condition = condition_of(value, field, known)
         refuse_kind(condition, field, ("boolean",), CONDITION)
@@ -126,7 +126,7 @@ def _expressions(field: str, value: Any, known: Names) -> Sequence[Expression]:
 
 
 def _check_items(expression: Expression, field: str) -> Expression:
-    """What is known now, and is no list, is refused now."""
+    """Refuse a constant that is not a list."""
     if not expression.variables:
         value = constant_of(expression, field)
         if not isinstance(value, list):
@@ -150,7 +150,7 @@ def _check_spoken(
 def _unknown(
     name: str, own: Collection[str], main: Collection[str], field: str, what: str, expression: Expression | None = None
 ) -> BadInput:
-    """A step that is not there: the nearest that is, or why it cannot be meant."""
+    """Return the error for an unknown step, with the nearest known name or the reason why it cannot be used."""
     if name in main:
         detail = f'{what} "{name}", which belongs to the steps before.'
         return BadInput(detail, "Those have all ended by then: leave it out.", field=field)
@@ -165,7 +165,7 @@ def _unknown(
 
 
 def _refuse_circles(upstreams: Mapping[str, Sequence[str]], field: str) -> None:
-    """Name a way that leads from a step back to itself."""
+    """Refuse cycles and name the path from a step back to itself."""
     done: set[str] = set()
     for start in upstreams:
         path: list[str] = []
@@ -193,7 +193,7 @@ def _refuse_circles(upstreams: Mapping[str, Sequence[str]], field: str) -> None:
 
 
 def _refuse_unreachable(steps: Sequence[Step], upstreams: Mapping[str, Sequence[str]], field: str) -> None:
-    """Refuse steps that no course of events starts."""
+    """Refuse steps that can never start, whatever happens."""
     found = unreachable(steps, upstreams)
     for i, step in enumerate(steps):
         if step.name in found:

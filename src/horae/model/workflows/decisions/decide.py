@@ -1,6 +1,6 @@
-"""Which steps start, which do not, and how a workflow ends.
+"""Decisions about a workflow: which steps start, which are skipped, and how the workflow ends.
 
-Every function here is a pure decision that asks for the rows it needs, as
+Each function here is a pure decision, written as a generator that asks for the rows it needs:
 
     decision = after(plan, flow, about, [ended], now)
     ask = next(decision)
@@ -10,9 +10,9 @@ Every function here is a pure decision that asks for the rows it needs, as
         except StopIteration as made:
             return made.value
 
-A decision that needs no row is made at once: `next` raises StopIteration. The caller holds the flow's lock from before
-it read `flow` until it has written what was decided. An end costs the edges of the step that ended, and of those that
-are skipped because of it; a start, the steps that its expressions speak of.
+A decision that needs no row is complete at once: `next` raises StopIteration. The caller holds the flow's lock from
+before it reads `flow` until the decision is written. The end of a step costs work per edge of that step and of the
+steps skipped because of it; a start costs work per step that its expressions refer to.
 """
 
 from collections.abc import Mapping, Sequence
@@ -29,9 +29,9 @@ _NOTHING_COPIED: Mapping[str, StepRow] = {}
 def begin(
     plan: Plan, flow: Flow, about: About, now: Instant, copied: Mapping[str, StepRow] = _NOTHING_COPIED
 ) -> Deciding[Decisions]:
-    """The first decision: all rows of the main phase, and those of its steps that depend on nothing start.
+    """Make the first decision: create all rows of the main phase and start the steps without upstreams.
 
-    `copied` are rows of another execution that a rerun takes over: steps that have ended and are not run again.
+    `copied` are rows of another execution that a rerun reuses: steps that have ended and do not run again.
     """
     round = Round(plan, flow, about, now)
     yield from round.enter("main", copied)
@@ -40,7 +40,7 @@ def begin(
 
 
 def after(plan: Plan, flow: Flow, about: About, news: Sequence[Ended], now: Instant) -> Deciding[Decisions]:
-    """What follows from ends of children and of waits; several of one transaction are decided together."""
+    """Decide what follows from ended children and ended waits; several of one transaction are decided together."""
     round = Round(plan, flow, about, now)
     yield from round.hear(news)
     yield from round.settle()
@@ -48,7 +48,9 @@ def after(plan: Plan, flow: Flow, about: About, news: Sequence[Ended], now: Inst
 
 
 def resume(plan: Plan, flow: Flow, about: About, held: Sequence[StepRow], now: Instant) -> Deciding[Decisions]:
-    """Go on after a pause or a breakpoint: all that was `held` starts. Pausing is a mark and no decision."""
+    """Continue after a pause or a breakpoint: start everything in `held`. Pausing itself needs no decision, only a
+    mark.
+    """
     round = Round(plan, flow, about, now)
     yield from round.go_on(held)
     yield from round.settle()
@@ -56,9 +58,9 @@ def resume(plan: Plan, flow: Flow, about: About, held: Sequence[StepRow], now: I
 
 
 def cancel(plan: Plan, flow: Flow, about: About, reason: str, now: Instant) -> Deciding[Decisions]:
-    """Somebody cancels the workflow: nothing more of it begins, what is open is stopped, what was done is undone.
+    """Cancel the workflow: start nothing more, stop open steps, undo completed ones.
 
-    A workflow that is undoing what it did goes on with that, also if it was paused.
+    A workflow that is already undoing its steps continues to do so, even if it was paused.
     """
     round = Round(plan, flow, about, now)
     round.go_on_undoing()
@@ -68,7 +70,7 @@ def cancel(plan: Plan, flow: Flow, about: About, reason: str, now: Instant) -> D
 
 
 def fail(plan: Plan, flow: Flow, about: About, failure: Failure, reason: str, now: Instant) -> Deciding[Decisions]:
-    """The workflow as a whole fails, as when its time is over: as if a step had failed under `onError: fail`."""
+    """Fail the workflow as a whole, for example on a timeout, as if a step had failed under `onError: fail`."""
     round = Round(plan, flow, about, now)
     round.give_up("failed", failure, reason, stop=True)
     yield from round.settle()

@@ -1,4 +1,4 @@
-"""What follows when a phase of a workflow is over: another phase, undoings, the end."""
+"""The steps after a phase of a workflow: another phase, undo steps, or the end."""
 
 from collections.abc import Iterable, Mapping
 
@@ -11,17 +11,17 @@ from horae.model.workflows.decisions.plan import Plan
 from horae.model.workflows.decisions.starting import Starter, fault
 from horae.model.workflows.decisions.values import Phase, Workflow
 
-# What comes after a phase; those without steps are passed over. After `main` comes `undo` unless it succeeded.
+# The phases in order for each verdict; phases without steps are skipped. `undo` follows `main` unless it succeeded.
 _ORDER: Mapping[Verdict, tuple[Phase, ...]] = {
     "success": ("main", "onSuccess", "finally"),
     "failed": ("main", "undo", "onFailure", "finally"),
     "cancelled": ("main", "undo", "finally"),
 }
-_LATE: tuple[Phase, ...] = ("onSuccess", "onFailure")  # of which one may be under way when the verdict changes
+_LATE: tuple[Phase, ...] = ("onSuccess", "onFailure")  # phases that may be running when the verdict changes
 
 
 def next_phase(workflow: Workflow, phase: Phase, verdict: Verdict) -> Phase | None:
-    """The phase after one that is over; None for the end. Undoings are not decided here."""
+    """Return the phase after a completed one, or None for the end. Undo steps are not decided here."""
     if phase in _LATE:
         rest: tuple[Phase, ...] = ("finally",)
     else:
@@ -31,13 +31,13 @@ def next_phase(workflow: Workflow, phase: Phase, verdict: Verdict) -> Phase | No
 
 
 def undo_order(rows: Iterable[StepRow]) -> tuple[str, ...]:
-    """The steps to be undone, the one that ended last first: those that succeeded, and those of which a part did."""
+    """Return the steps to undo, last ended first: steps that succeeded, and foreach steps with successful items."""
     done = [row for row in rows if row.state == "success" or row.ok]
     return tuple(row.step for row in sorted(done, key=lambda row: row.ended_seq or 0, reverse=True))
 
 
 def output_of(plan: Plan, starter: Starter, rows: Mapping[str, StepRow]) -> End:
-    """The end of a workflow that succeeded, with its result."""
+    """Return the end of a successful workflow, with its result."""
     if plan.workflow.output is None:
         return End(state="success", result=_last_results(plan, rows))
     try:
@@ -53,7 +53,7 @@ def output_of(plan: Plan, starter: Starter, rows: Mapping[str, StepRow]) -> End:
 
 
 def _last_results(plan: Plan, rows: Mapping[str, StepRow]) -> bytes | None:
-    """The result of the only last step, or an object of those of several; nothing if that is too large."""
+    """Return the result of the only last step, or an object with several results; None if it is too large."""
     found = {name: rows[name].result for name in plan.leaves}
     if len(found) == 1:
         (only,) = found.values()

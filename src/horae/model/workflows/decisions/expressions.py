@@ -1,4 +1,4 @@
-"""Expressions of workflows: which steps they speak of, and what they are computed from."""
+"""Expressions of workflows: the steps they refer to, and the values they are computed from."""
 
 import re
 from collections.abc import Iterator, Mapping
@@ -18,7 +18,7 @@ from horae.model.workflows.decisions.flow import About, StepRow
 KNOWN: Names = frozenset({"params", "steps", "execution", "callbacks"})
 IN_FOREACH = KNOWN | {"item", "index"}
 IN_LOOP = KNOWN | {"index"}
-OF_ERROR = KNOWN | {"error"}  # in handlers and undoings
+OF_ERROR = KNOWN | {"error"}  # in handlers and undo steps
 OF_EVENT = KNOWN | {"event"}
 _QUOTED = r'"(?:\\.|[^"\\])*"|\'(?:\\.|[^\'\\])*\''
 _SPOKEN = re.compile(
@@ -28,7 +28,7 @@ CONDITION = 'Write a condition, as "${steps.extract.result.rows > 0}".'
 
 
 def condition_of(text: Any, field: str, known: Names) -> Expression:
-    """A text that is one expression, which says yes or no. Raises BadInput."""
+    """Compile a text that is a single boolean expression. Raises BadInput."""
     expression = whole_expression(text, field, known, CONDITION)
     if not expression.variables and not isinstance(constant_of(expression, field), bool):
         raise BadInput(f"{field} is always {constant_of(expression, field)!r}, no yes or no.", CONDITION, field=field)
@@ -36,7 +36,7 @@ def condition_of(text: Any, field: str, known: Names) -> Expression:
 
 
 def whole_expression(text: Any, field: str, known: Names, remedy: str) -> Expression:
-    """A text that is nothing but one expression. Raises BadInput."""
+    """Compile a text that consists of exactly one expression. Raises BadInput."""
     if isinstance(text, bool):
         text = "${true}" if text else "${false}"
     if not isinstance(text, str) or "${" not in text:
@@ -48,7 +48,7 @@ def whole_expression(text: Any, field: str, known: Names, remedy: str) -> Expres
 
 
 def constant_of(expression: Expression, field: str) -> Any:
-    """Compute an expression that speaks of nothing. Raises BadInput."""
+    """Evaluate an expression without variables. Raises BadInput."""
     try:
         with within(MOST_STEPS) as meter:
             return expression.value({}, meter)
@@ -57,7 +57,7 @@ def constant_of(expression: Expression, field: str) -> Any:
 
 
 def expressions_in(value: Any, field: str, known: Names) -> Iterator[Expression]:
-    """Every expression of a text, or of the texts of a JSON value. Raises BadInput."""
+    """Yield every expression in a text or in the texts of a JSON value. Raises BadInput."""
     if isinstance(value, str):
         for part in parts_of(value, field, known) if "${" in value else ():
             if isinstance(part, Expression):
@@ -73,7 +73,7 @@ def expressions_in(value: Any, field: str, known: Names) -> Iterator[Expression]
 
 
 def steps_of(expression: Expression, field: str) -> set[str]:
-    """The steps that an expression speaks of. Raises BadInput when it does not name them."""
+    """Return the steps that an expression refers to. Raises BadInput if a reference does not name its step."""
     named: set[str] = set()
     for found in _SPOKEN.finditer(expression.source):
         if found["name"]:
@@ -90,7 +90,7 @@ def steps_of(expression: Expression, field: str) -> set[str]:
 
 
 def step_value(row: StepRow | None) -> dict[str, Any]:
-    """A step as expressions see it."""
+    """Return a step as expressions see it."""
     if row is None:
         return {"result": None, "state": "pending", "error": None}
     result = None if row.result is None else _value(row.result)
@@ -98,7 +98,7 @@ def step_value(row: StepRow | None) -> dict[str, Any]:
 
 
 def _value(result: bytes) -> Any:
-    """A result; one that lies too far away stands for itself, and expressions cannot look into it."""
+    """Decode a result. A result stored elsewhere becomes a placeholder that expressions cannot look into."""
     value = msgspec.json.decode(result)
     if result.startswith(_TOO_MUCH):
         return RemoteValue(value, value["$tooLarge"]["message"])
@@ -114,13 +114,13 @@ _TOO_MUCH = b'{"$tooLarge":'
 
 
 def too_much(size: int, most: int) -> bytes:
-    """What stands for the results of a foreach that are too large together."""
+    """Return the placeholder for the results of a foreach whose total size is too large."""
     message = f"has {size} bytes; expressions read at most {most} of all items together: let each return less"
     return msgspec.json.encode({"$tooLarge": {"size": size, "message": message}})
 
 
 def error_value(failure: Failure | None, step: str) -> dict[str, Any] | None:
-    """A failure as expressions see it."""
+    """Return a failure as expressions see it."""
     if failure is None:
         return None
     told = {"type": failure.type, "message": failure.message, "kind": failure.kind}
@@ -128,7 +128,7 @@ def error_value(failure: Failure | None, step: str) -> dict[str, Any] | None:
 
 
 def scope_of(about: About, steps: Mapping[str, StepRow | None]) -> dict[str, Any]:
-    """What expressions of a workflow speak of."""
+    """Return the variables that expressions of a workflow can use."""
     start, end = about.interval or (None, None)
     interval = None if start is None or end is None else {"start": format_instant(start), "end": format_instant(end)}
     return {
@@ -139,7 +139,7 @@ def scope_of(about: About, steps: Mapping[str, StepRow | None]) -> dict[str, Any
 
 
 def holds(expression: Expression, scope: Mapping[str, Any]) -> bool:
-    """Whether a condition holds. Raises TemplateError, also when it says neither yes nor no."""
+    """Return whether a condition holds. Raises TemplateError if it fails or does not give a boolean."""
     value = expression.value(scope)
     if not isinstance(value, bool):
         raise TemplateError(f"${{{expression.source}}} gave {as_text(value)[:60]!r}, neither true nor false")

@@ -1,4 +1,4 @@
-"""The graph of a workflow's execution as people see it: steps, edges, times, and what it all waited for."""
+"""The graph of a workflow's execution for users: steps, edges, times, and its critical path."""
 
 from collections.abc import Iterable, Mapping
 from typing import Any, Literal
@@ -24,14 +24,14 @@ WAITS: Mapping[type, Kind] = {
     Callback: "callback",
 }
 NO_WAITS: Mapping[str, Wait] = {}
-Starts = Mapping[str, Instant | None]  # None: its execution is known, and has not begun
+Starts = Mapping[str, Instant | None]  # None: the execution is known and has not begun
 NO_STARTS: Starts = {}
 
 
 class Items(View, frozen=True, kw_only=True):
-    """What the executions of a step that fans out came to so far.
+    """The results so far of the executions of a foreach step.
 
-    Of those that succeeded, a rerun took over `takenOver`: they ran in the execution that it is a rerun of.
+    `takenOver` counts the successful items that a rerun reused: they ran in the original execution.
     """
 
     total: int
@@ -42,7 +42,7 @@ class Items(View, frozen=True, kw_only=True):
 
 
 class GraphWait(View, frozen=True, kw_only=True):
-    """What a step waits for: an event or a signal by its name, or somebody's word: what is asked, and of whom."""
+    """The wait of a step: the name of an event or signal, or the message and roles of an approval."""
 
     name: str | UnsetType = UNSET
     message: str | UnsetType = UNSET
@@ -50,7 +50,7 @@ class GraphWait(View, frozen=True, kw_only=True):
 
 
 class GraphNode(View, frozen=True, kw_only=True):
-    """A step: what it is, how it stands, and the execution that ran for it last, or first of many."""
+    """A step: its kind, its state, and its newest execution (of a foreach, the first)."""
 
     step: str
     phase: str
@@ -59,29 +59,30 @@ class GraphNode(View, frozen=True, kw_only=True):
     job: str | None = None
     version: int | None = None
     execution_id: UUID | None = None
-    run: int | UnsetType = UNSET  # of a loop, the present one, from 1
+    run: int | UnsetType = UNSET  # of a loop: the current run, from 1
     items: Items | UnsetType = UNSET
     waits_for: GraphWait | UnsetType = UNSET
-    ready_at: Time | None = None  # when it could have started
-    started_at: Time | None = None  # when it did, of many executions the first; of a step that needs no worker, at once
+    ready_at: Time | None = None  # when it became ready to start
+    # When it started, for a foreach its first execution; a step without a worker starts at once.
+    started_at: Time | None = None
     ended_at: Time | None = None
     wake_at: Time | None = None
-    waited: float | None = None  # seconds from when it was ready to its start, or until now
-    seconds: float | None = None  # from its start to its end, or until now
+    waited: float | None = None  # seconds from ready to start, or until now
+    seconds: float | None = None  # seconds from its start to its end, or until now
     reason: str = ""
     error: Failure | None = None
     critical: bool = False
 
 
 class GraphEdge(View, frozen=True, kw_only=True):
-    """One step comes after another."""
+    """An edge: the target runs after the source."""
 
     source: str = field(name="from")
     target: str = field(name="to")
 
 
 class PathTimes(View, frozen=True, kw_only=True):
-    """What a critical path was spent on: seconds in which its steps waited for a worker, and in which they ran."""
+    """Time on the critical path: seconds in which its steps waited for a worker, and seconds in which they ran."""
 
     waited: float
     ran: float
@@ -90,8 +91,8 @@ class PathTimes(View, frozen=True, kw_only=True):
 class GraphView(View, frozen=True, kw_only=True):
     """The graph of an execution of a workflow.
 
-    `criticalPath` names the steps for whose end the workflow has waited, one after the other: a shorter one of these is
-    a shorter workflow.
+    `criticalPath` lists the steps that determined the workflow's duration, in order: shortening one of them shortens
+    the workflow.
     """
 
     execution_id: UUID
@@ -111,7 +112,7 @@ class GraphView(View, frozen=True, kw_only=True):
 
 
 def kind_of(step: Step | None) -> Kind:
-    """What a step is, in one word."""
+    """Return the kind of a step."""
     if step is None:
         return "job"
     if step.wait is not None:
@@ -133,7 +134,9 @@ def show_graph(
     waits: Mapping[str, Wait] = NO_WAITS,
     starts: Starts = NO_STARTS,
 ) -> GraphView:
-    """A workflow with its steps in the order in which they can run; those of phases that have not come, too."""
+    """Return the graph of a workflow with its steps in an order in which they can run, including those of later
+    phases.
+    """
     stored = {row.step: (row, pin) for row, pin in rows}
     order = [*plan.order["main"], *_undoings(stored)]
     order += [name for phase, names in plan.order.items() if phase != "main" for name in names]
@@ -177,7 +180,7 @@ def _edges(plan: Plan, order: Iterable[str]) -> list[GraphEdge]:
 
 
 def _undoings(stored: Mapping[str, tuple[StepRow, Pin | None]]) -> list[str]:
-    """What is undone, in that order: the step that ended last comes first."""
+    """Return the undo steps in their order: the step that ended last is undone first."""
 
     def ended(name: str) -> int:
         undone = stored.get(name.removesuffix(UNDO))
@@ -229,10 +232,10 @@ def _node(
 
 
 def _times(row: StepRow, starts: Starts, now: Instant) -> tuple[Instant | None, float | None, float | None]:
-    """When a step started, how many seconds it waited for that, and how many it ran.
+    """Return when a step started, how many seconds it waited for that, and how many it ran.
 
-    A step without an execution of its own starts at once. So does one whose execution nothing is known of any more.
-    One whose execution ended before a worker took it has waited, and did not run.
+    A step without its own execution starts at once. So does a step whose execution is no longer known. A step whose
+    execution ended before a worker took it has waited and did not run.
     """
     if row.began_at is None:
         return None, None, None
@@ -254,7 +257,7 @@ def _wait(wait: Wait) -> GraphWait:
 
 
 def said_of(wait: Wait | None, until: Instant | None) -> str:
-    """What a step waits for, for people."""
+    """Describe the wait of a step for users."""
     if isinstance(wait, EventWait | SignalWait):
         return f"for the {WAITS[type(wait)]} {wait.name!r}"
     if isinstance(wait, Approval):
@@ -266,7 +269,9 @@ def said_of(wait: Wait | None, until: Instant | None) -> str:
 
 
 def critical_path(plan: Plan, rows: Mapping[str, StepRow], now: Instant) -> list[str]:
-    """The steps for whose end a workflow has waited: from the last that ended, each time to the upstream that did."""
+    """Return the steps that determined the duration: from the last ended step back, each time to its last ended
+    upstream.
+    """
 
     def end(name: str) -> tuple[Instant, int]:
         row = rows[name]

@@ -1,4 +1,4 @@
-"""Join rules: whether a step runs by what its upstreams came to."""
+"""Join rules: they decide from the ends of its upstreams whether a step runs."""
 
 from collections.abc import Callable, Mapping
 from typing import Literal
@@ -8,8 +8,9 @@ from horae.model.workflows.decisions.values import JoinRule
 
 Verdict = Literal["start", "skip", "wait"]
 
-EARLY: frozenset[JoinRule] = frozenset({"oneSuccess", "oneFailed"})  # do not wait for the others
-# Steps with these run although an upstream failed, or because of it: where one does, that failure fails nothing else.
+EARLY: frozenset[JoinRule] = frozenset({"oneSuccess", "oneFailed"})  # rules that do not wait for all upstreams
+# Steps with these rules run despite or because of a failed upstream. If such a step runs, it handles that failure, and
+# the failure has no further effect.
 CATCHING: frozenset[JoinRule] = frozenset({"oneSuccess", "oneFailed", "allFailed", "allDone", "always"})
 
 _RUNS: Mapping[JoinRule, Callable[[StepRow], bool]] = {
@@ -26,7 +27,7 @@ _RUNS: Mapping[JoinRule, Callable[[StepRow], bool]] = {
 
 
 def join(rule: JoinRule, row: StepRow) -> Verdict:
-    """What a step's rule says of it now. Nothing is skipped before all upstreams have ended."""
+    """Apply a step's rule to its upstreams so far. No step is skipped before all its upstreams have ended."""
     if row.missing and rule not in EARLY:
         return "wait"
     if _RUNS[rule](row):

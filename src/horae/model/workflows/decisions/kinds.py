@@ -1,7 +1,7 @@
-"""Of what kind the value of an expression can be: found out by computing it from samples of what it speaks of.
+"""The possible kinds of an expression's value, found by computing it from samples of its variables.
 
-Where no sample can be computed nothing is known, and nothing is refused: whatever a single value among the samples is,
-there is one like it that is true or false.
+If no sample can be computed, nothing is known and nothing is refused. Every single value among the samples has a
+variant for true and for false.
 """
 
 from collections.abc import Collection, Iterator, Sequence
@@ -14,7 +14,7 @@ from horae.model.expressions.template import Expression, TemplateError
 
 _SINGLE = (True, 1, 1.5, "a", None)
 _ANYTHING: tuple[Any, ...] = (*_SINGLE, [], *([one] for one in _SINGLE), {}, *({"a": one} for one in _SINGLE))
-_MOST_UNKNOWN = 2  # values that an expression speaks of, all combinations of which are tried
+_MOST_UNKNOWN = 2  # unknown variables of an expression; all combinations of their samples are tried
 _TEXT = ("a",)
 _ERROR = {"type": "a", "message": "a", "kind": "a"}
 _EXECUTION = {"id": "a", "scheduledAt": "a", "interval": {"start": "a", "end": "a"}}
@@ -27,7 +27,7 @@ _WORDS = {
 
 
 def refuse_kind(expression: Expression, field: str, wanted: Collection[str], remedy: str) -> None:
-    """Refuse an expression of which it is certain that it never gives what is wanted."""
+    """Refuse an expression that certainly never gives one of the wanted kinds."""
     found: set[str] = set()
     for kind in kinds(expression):
         if kind in wanted:
@@ -40,7 +40,7 @@ def refuse_kind(expression: Expression, field: str, wanted: Collection[str], rem
 
 
 def refuse_parts(expression: Expression, field: str) -> None:
-    """Refuse parts of steps and of the execution that they have not."""
+    """Refuse references to parts that steps and the execution do not have."""
     tree = branches_of(expression.source)
     for name, below in (tree.get("steps") or {}).items():
         _refuse_others(expression, f"steps.{name}", below, _OF_STEP, field)
@@ -57,7 +57,7 @@ def _refuse_others(
 
 
 def kinds(expression: Expression) -> Iterator[str]:
-    """The kinds of what an expression gives for one sample after another; none when nothing is certain."""
+    """Yield the kinds of an expression's value, one per sample; nothing if no kind is certain."""
     paths = list(_paths(branches_of(expression.source)))
     unknown = [path for path in paths if len(_samples(path)) > 2]
     if len(unknown) > _MOST_UNKNOWN:
@@ -91,7 +91,7 @@ def _put(scope: dict[str, Any], path: Path, value: Any) -> None:
 
 
 def _samples(path: Path) -> Sequence[Any]:
-    """What may lie at a path."""
+    """Return the possible values at a path."""
     head, rest = path[0], path[1:]
     if head == "steps":
         return _of_step(rest[1:])
@@ -127,7 +127,7 @@ def _at(value: Any, path: Path) -> Any:
 
 
 def _kind(value: Any) -> str | None:
-    """In the words of a schema; None for what is no JSON."""
+    """Return the kind of a value in schema terms; None for a value that is not JSON."""
     if value is None:
         return "null"
     found = {bool: "boolean", int: "integer", float: "number", str: "string", list: "array", dict: "object"}

@@ -1,4 +1,6 @@
-"""The rows of a round of decisions about a workflow, and the steps that start in it, are held, or end as they begin."""
+"""The rows of a round of decisions about a workflow, and the start of its steps: they begin, are held, or end at
+once.
+"""
 
 from collections.abc import Iterable
 
@@ -30,7 +32,7 @@ from horae.model.workflows.decisions.values import UNDO
 
 
 class Launching:
-    """The part of a round that keeps what is known and decided so far, and starts steps.
+    """The part of a round that holds its state so far and starts steps.
 
     `flow` and the rows are as they will be written.
     """
@@ -39,10 +41,10 @@ class Launching:
         self.plan, self.flow, self.now = plan, flow, now
         self._starter = Starter(plan, about, now)
         self._rows: dict[str, StepRow] = {}
-        self._full: set[str] = set()  # whose results are known, too
+        self._full: set[str] = set()  # steps whose results are known too
         self._changed: dict[str, None] = {}
         self._fresh: set[str] = set()
-        self._fallen: list[str] = []  # steps that ended, and whose followers have not heard of it
+        self._fallen: list[str] = []  # steps that ended and whose followers are not updated yet
         self._ready: list[str] = []  # steps that may start
         self._made = Decisions(flow=flow)
 
@@ -57,14 +59,14 @@ class Launching:
             self._full |= wanted
 
     def _know_items(self, steps: frozenset[str]) -> Deciding[None]:
-        """Learn which items of foreach steps succeeded."""
+        """Load which items of foreach steps succeeded."""
         if steps:
             for name, row in (yield Ask(items=steps)).items():
                 self._rows[name] = structs.replace(self._rows.get(name, row), done=row.done)
 
     @property
     def _going_on(self) -> bool:
-        """Whether steps of the present phase may still begin."""
+        """Whether steps of the current phase may still begin."""
         return not self.flow.stopped
 
     def _end(self, row: StepRow, state: Final, result: bytes | None, error: Failure | None, reason: str) -> None:
@@ -87,7 +89,7 @@ class Launching:
             self._full.add(row.step)
 
     def _drop_pending(self, rest: Final) -> None:
-        """Rows that have not begun become what the rest becomes: by the store, unless it has not got them yet."""
+        """Set the rows that have not begun to `rest`; stored rows are left to the store."""
         for name in list(self._changed):
             row = self._rows[name]
             if row.state not in ("pending", "held"):
@@ -115,7 +117,9 @@ class Launching:
         return self.plan.nodes[name].speaks
 
     def _hold(self, name: str) -> bool:
-        """Whether a step that may start stays where it is until somebody lets it go on."""
+        """Hold a step that may start if the workflow is paused or the step has a breakpoint; return whether it is
+        held.
+        """
         reason = PAUSED if self.flow.paused else BREAKPOINT if name in self.flow.breakpoints else ""
         if reason:
             self._put(structs.replace(self._rows[name], state="held", reason=reason))

@@ -1,4 +1,4 @@
-"""Names of steps, and of the jobs that a workflow keeps for them."""
+"""Names of steps, and of the jobs that a workflow owns for them."""
 
 import re
 from collections.abc import Iterator
@@ -12,7 +12,7 @@ OWNED = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,127}(?:/[A-Za-z][A-Za-z0-9_-]{0
 
 
 def a_step_name(value: Any) -> str:
-    """The name of a step. Raises BadInput."""
+    """Validate the name of a step. Raises BadInput."""
     if not isinstance(value, str) or not STEP.fullmatch(value):
         shown = repr(value[:60]) if isinstance(value, str) else "That"
         remedy = "Use 1 to 64 letters, digits, dashes and underscores, beginning with a letter."
@@ -21,7 +21,7 @@ def a_step_name(value: Any) -> str:
 
 
 def calls_of(workflow: Workflow) -> Iterator[tuple[str, Call]]:
-    """What the steps of a workflow run, undoings included, by the names under which that is kept."""
+    """Yield what the steps of a workflow run, including undo steps, with the names under which it is stored."""
     for step in workflow.everything:
         if step.job or step.own:
             yield step.name, step
@@ -30,15 +30,15 @@ def calls_of(workflow: Workflow) -> Iterator[tuple[str, Call]]:
 
 
 def owned_name(workflow: str, call: str) -> str:
-    """The name of the job that a workflow keeps for one of its steps; no user can name a job so."""
+    """Return the name of the job that a workflow owns for one of its steps; users cannot choose such a name."""
     return f"{workflow}/{call}"
 
 
 def owner_of(name: str) -> str:
-    """The name of the job that a user made: of a part of a workflow, the workflow's."""
+    """Return the name of the user-defined job: for a job owned by a workflow, the workflow's name."""
     return name.partition("/")[0]
 
 
 def is_owned_name(name: str) -> bool:
-    """Whether a job is a part of a workflow, by its name."""
+    """Return whether a job is owned by a workflow, judged by its name."""
     return "/" in name

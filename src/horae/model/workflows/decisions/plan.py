@@ -1,4 +1,4 @@
-"""A workflow's graph, compiled once for each version of its job and asked at every decision."""
+"""A workflow's graph, compiled once per version of its job and used by every decision."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from graphlib import TopologicalSorter
@@ -26,11 +26,11 @@ NOTHING = b"{}"
 
 
 class Filled(Struct, frozen=True):
-    """Params with expressions: ready as they are, or to be rendered."""
+    """Params with expressions: either constant, or to be rendered."""
 
     tree: Any = None
-    ready: bytes | None = NOTHING  # JSON, when nothing of it must be computed
-    said: bool = False  # whether the definition speaks of params at all
+    ready: bytes | None = NOTHING  # JSON, if no part of it must be computed
+    said: bool = False  # whether the definition has params at all
 
 
 class Node(Struct, frozen=True, kw_only=True):
@@ -38,20 +38,20 @@ class Node(Struct, frozen=True, kw_only=True):
 
     step: Step
     phase: Phase
-    upstreams: tuple[str, ...]  # steps of the same phase that must have ended before it
-    followers: tuple[str, ...]  # those of which it is an upstream
-    catchers: tuple[str, ...]  # of these, the ones that may run because of its failure, or in spite of it
-    speaks: frozenset[str]  # of the results of these steps, when it starts
+    upstreams: tuple[str, ...]  # steps of the same phase that must end before it
+    followers: tuple[str, ...]  # steps with this one among their upstreams
+    catchers: tuple[str, ...]  # of these, the steps that may run because of its failure or despite it
+    speaks: frozenset[str]  # the steps whose results it needs when it starts
     params: Filled
     when: Expression | None = None
     items: Any = None  # compiled
-    condition: Expression | None = None  # of its loop
+    condition: Expression | None = None  # the condition of its loop
     branches: tuple[tuple[Expression | None, tuple[str, ...]], ...] = ()
-    texts: Mapping[str, Any] = {}  # compiled, of what it waits for
+    texts: Mapping[str, Any] = {}  # compiled texts of its wait
 
 
 class Undoing(Struct, frozen=True, kw_only=True):
-    """How a step is undone."""
+    """The undo step of a step."""
 
     call: Call
     speaks: frozenset[str]
@@ -59,19 +59,19 @@ class Undoing(Struct, frozen=True, kw_only=True):
 
 
 class Plan(Struct, frozen=True, kw_only=True):
-    """A workflow ready for decisions."""
+    """A workflow compiled for decisions."""
 
     workflow: Workflow
     nodes: Mapping[str, Node]
     order: Mapping[Phase, tuple[str, ...]]  # the steps of each phase, upstreams first
-    leaves: tuple[str, ...]  # steps of the main phase that nothing follows
+    leaves: tuple[str, ...]  # steps of the main phase without followers
     undoings: Mapping[str, Undoing]  # by the step that is undone
     output: Any = None  # compiled
     output_speaks: frozenset[str] = frozenset()
-    callbacks: tuple[str, ...] = ()  # steps that wait until their URL is called
+    callbacks: tuple[str, ...] = ()  # steps that wait for a call of their URL
 
     def fans(self, step: str) -> bool:
-        """Whether a step has an execution for each of several items: a foreach, and its undoing."""
+        """Return whether a step has one execution per item: a foreach, or the undo step of one."""
         node = self.nodes.get(step.removesuffix(UNDO))
         return node is not None and node.step.foreach is not None
 
@@ -102,7 +102,7 @@ def plan_of(workflow: Workflow) -> Plan:
 
 
 def edges(steps: Sequence[Step], phase: Phase) -> dict[str, list[str]]:
-    """The upstreams of each step: what it says it comes after, what it speaks of, and the switches that name it."""
+    """Return the upstreams of each step: from its `after`, from its expressions, and from switches that name it."""
     names = {step.name for step in steps}
     upstreams = {step.name: dict.fromkeys(step.after) for step in steps}
     for step in steps:
@@ -117,7 +117,7 @@ def edges(steps: Sequence[Step], phase: Phase) -> dict[str, list[str]]:
 
 
 def reverse(upstreams: Mapping[str, Sequence[str]]) -> dict[str, list[str]]:
-    """The followers of each step."""
+    """Return the followers of each step."""
     followers: dict[str, list[str]] = {name: [] for name in upstreams}
     for name, before in upstreams.items():
         for upstream in before:
@@ -126,7 +126,7 @@ def reverse(upstreams: Mapping[str, Sequence[str]]) -> dict[str, list[str]]:
 
 
 def places(step: Step, phase: Phase) -> Iterator[tuple[str, Any, Names]]:
-    """Where a step has expressions that are computed when it starts: the field, what is there, and what it may know."""
+    """Yield the expressions computed when a step starts: the field, its value, and the names it may use."""
     known = KNOWN if phase == "main" else OF_ERROR
     if step.when:
         yield "when", step.when, known
@@ -144,12 +144,12 @@ def places(step: Step, phase: Phase) -> Iterator[tuple[str, Any, Names]]:
 
 
 def names_of_params(step: Step) -> Names:
-    """What the params of a step may speak of beside what others do."""
+    """Return the additional names that the params of a step may use."""
     return IN_FOREACH if step.foreach is not None else IN_LOOP if step.loop is not None else KNOWN
 
 
 def texts_of(step: Step) -> dict[str, str]:
-    """The texts of what a step waits for, by their fields."""
+    """Return the texts of a step's wait by field."""
     wait = step.wait
     if isinstance(wait, Sleep):
         return {"sleep.until": wait.until} if wait.until else {}
@@ -161,7 +161,7 @@ def texts_of(step: Step) -> dict[str, str]:
 
 
 def spoken(value: Any, field: str, known: Names) -> set[str]:
-    """The steps that the expressions of a value speak of."""
+    """Return the steps that the expressions of a value refer to."""
     return {name for expression in expressions_in(value, field, known) for name in steps_of(expression, field)}
 
 
@@ -194,7 +194,7 @@ def _node(
 
 
 def names_of_undo(step: Step) -> Names:
-    """What the params of an undoing may speak of."""
+    """Return the names that the params of an undo step may use."""
     return OF_ERROR if step.foreach is None else OF_ERROR | IN_FOREACH
 
 
@@ -203,7 +203,7 @@ def _undoing(step: Step, call: Call) -> Undoing:
     filled = Filled() if call.params is None else _filled(params, names)
     speaks = spoken(params, "undo.params", names)
     if step.foreach is not None:
-        speaks |= spoken(step.foreach.items, "foreach.items", KNOWN)  # each item is undone by itself
+        speaks |= spoken(step.foreach.items, "foreach.items", KNOWN)  # each item is undone separately
     return Undoing(call=call, speaks=frozenset(speaks), params=filled)
 
 

@@ -1,4 +1,4 @@
-"""Which steps of a workflow could ever run, by what their upstreams can come to."""
+"""The check for steps that can never run, given the possible outcomes of their upstreams."""
 
 from collections.abc import Mapping, Sequence
 from graphlib import TopologicalSorter
@@ -7,9 +7,9 @@ from horae.model.workflows.decisions.expressions import OF_ERROR, condition_of
 from horae.model.workflows.decisions.values import JoinRule, Step
 
 SUCCESS, FAILED, SKIPPED = "success", "failed", "skipped"
-Fates = frozenset[str]  # what may become of a step
+Fates = frozenset[str]  # the possible outcomes of a step
 
-# What an upstream must be able to come to: every one of them, or at least one.
+# The outcomes that a rule needs: possible for every upstream, or for at least one.
 _ALL: Mapping[JoinRule, Fates] = {
     "allSuccess": frozenset({SUCCESS}),
     "allDone": frozenset({SUCCESS, FAILED, SKIPPED}),
@@ -27,7 +27,7 @@ _ONE: Mapping[JoinRule, Fates] = {
 
 
 def unreachable(steps: Sequence[Step], upstreams: Mapping[str, Sequence[str]]) -> dict[str, str]:
-    """The steps that cannot run, each with the reason; upstreams lead nowhere in a circle."""
+    """Return the steps that can never run, each with the reason; the graph must have no cycles."""
     by_name = {step.name: step for step in steps}
     fates: dict[str, Fates] = {}
     found: dict[str, str] = {}
@@ -59,7 +59,7 @@ def _can_start(rule: JoinRule, before: Sequence[Fates]) -> bool:
 
 
 def _fates(step: Step, before: Sequence[Fates]) -> Fates:
-    """A step that runs may succeed or fail; it is skipped by its condition, its join, or what it waits for."""
+    """Return the possible outcomes of a step. It may be skipped by its condition, its join rule, or its wait."""
     fates = {SUCCESS} if step.ignore_failure else {SUCCESS, FAILED}
     late = getattr(step.wait, "on_timeout", "") == "skip"
     if late or (step.when and _always(step.when) is None) or _may_be_skipped(step.join, before):
@@ -68,7 +68,7 @@ def _fates(step: Step, before: Sequence[Fates]) -> Fates:
 
 
 def _may_be_skipped(rule: JoinRule, before: Sequence[Fates]) -> bool:
-    """Whether some end of the steps before it is not what its rule asks for."""
+    """Return whether some outcome of the upstreams does not match the join rule."""
     if not before or rule == "always":
         return False
     every, one = _ALL.get(rule), _ONE.get(rule)
@@ -78,7 +78,7 @@ def _may_be_skipped(rule: JoinRule, before: Sequence[Fates]) -> bool:
 
 
 def _seen_by(follower: str, step: Step, fates: Fates) -> Fates:
-    """What a step may count as for one of its followers: a switch leaves out whom it does not choose."""
+    """Return the possible outcomes of a step as one follower sees them: a switch skips followers it does not choose."""
     if not step.switch or not any(follower in branch.then for branch in step.switch):
         return fates
     taken: set[str] = set()
@@ -94,6 +94,6 @@ def _seen_by(follower: str, step: Step, fates: Fates) -> Fates:
 
 
 def _always(condition: str) -> bool | None:
-    """What a condition always says; None when that depends."""
+    """Return the constant value of a condition, or None if it is not constant."""
     expression = condition_of(condition, "when", OF_ERROR)
     return None if expression.variables else bool(expression.value({}))

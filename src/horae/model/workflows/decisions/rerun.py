@@ -1,4 +1,4 @@
-"""Reruns: a new execution that takes over what another one had finished."""
+"""Reruns: new executions that reuse the finished steps of another execution."""
 
 from collections.abc import Collection, Mapping
 
@@ -9,22 +9,22 @@ from horae.model.workflows.decisions.flow import Ended, StepRow
 from horae.model.workflows.decisions.plan import Plan
 from horae.model.workflows.decisions.values import undo_name
 
-FAILED = "failed"  # from whatever did not succeed on
-_AS_IT_WAS = frozenset({"pending", "held", "skipped", "cancelled"})  # of an undoing: it did nothing
+FAILED = "failed"  # rerun from all steps that did not succeed
+_AS_IT_WAS = frozenset({"pending", "held", "skipped", "cancelled"})  # an undo step in one of these states had no effect
 
 
 class Kept(Struct, frozen=True):
-    """The steps that a rerun takes over, upstreams first: as a whole, or what succeeded of those that did not."""
+    """The steps that a rerun reuses, upstreams first: completely, or the successful parts of steps that failed."""
 
     whole: list[str] = []
-    in_part: list[str] = []  # of a foreach the items that succeeded, of a workflow within the steps that did
+    in_part: list[str] = []  # a foreach with its successful items, or a nested workflow with its successful steps
 
 
 def kept_steps(plan: Plan, rows: Mapping[str, StepRow], since: str) -> Kept:
-    """Find the steps whose results a rerun takes over.
+    """Return the steps whose results a rerun reuses.
 
-    Steps that succeeded, unless they were undone, are `since`, or come after a step that runs again; from the
-    beginning, none. A step that was skipped is decided anew, from the same results.
+    These are the successful steps, except steps that were undone, the step `since`, and steps after one that runs
+    again. A rerun from the beginning reuses none. A skipped step is decided again, from the same results.
     """
     kept = Kept([], [])
     if not since:
@@ -45,12 +45,12 @@ def kept_steps(plan: Plan, rows: Mapping[str, StepRow], since: str) -> Kept:
 
 
 def _is_undone(name: str, rows: Mapping[str, StepRow]) -> bool:
-    """Whether an undoing of a step has begun, whatever it came to: what it had done is not there any more."""
+    """Return whether an undo step has begun, with any outcome: the effect of the step no longer exists."""
     undoing = rows.get(undo_name(name))
     return undoing is not None and undoing.state not in _AS_IT_WAS
 
 
 def copies(kept: Collection[str], rows: Mapping[str, StepRow], rerun: Rerun) -> list[Ended]:
-    """What these steps came to, as news for the rerun."""
+    """Return the results of reused steps as ended steps for the rerun."""
     said = f"taken over from {rerun.of}"
     return [Ended(step=name, result=rows[name].result, reason=said, forced=True) for name in kept]

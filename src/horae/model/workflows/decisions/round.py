@@ -1,4 +1,6 @@
-"""One round of decisions about a workflow: news come in, steps end and start, until nothing more follows."""
+"""One round of decisions about a workflow: process ended steps, end and start further steps until nothing more
+follows.
+"""
 
 from collections.abc import Mapping, Sequence
 
@@ -28,12 +30,12 @@ from horae.model.workflows.decisions.values import Phase, undo_name
 
 
 class Round(Launching):
-    """All of it."""
+    """A complete round."""
 
-    # What happens
+    # Input
 
     def enter(self, phase: Phase, copied: Mapping[str, StepRow] | None = None) -> Deciding[None]:
-        """Begin a phase: its steps are pending, and those that depend on nothing are ready."""
+        """Begin a phase: its steps are pending, and steps without upstreams are ready."""
         names = self.plan.order[phase]
         self.flow = structs.replace(self.flow, phase=phase, left=len(names), open=0, stopped=False)
         for name in names:
@@ -53,7 +55,7 @@ class Round(Launching):
         yield from ()
 
     def hear(self, news: Sequence[Ended]) -> Deciding[None]:
-        """Take in what ended."""
+        """Process ended steps."""
         mine = {ended.step for ended in news}
         around = {name for step in mine for name in self._followers(step)} if self._going_on else set()
         yield from self._know(mine | around)
@@ -71,7 +73,7 @@ class Round(Launching):
                 yield from self._one_ended(row, ended)
 
     def go_on(self, held: Sequence[StepRow]) -> Deciding[None]:
-        """What was held is ready again."""
+        """Make held steps ready again."""
         passed = {row.step for row in held if row.reason == BREAKPOINT}
         self.flow = structs.replace(self.flow, paused=False, breakpoints=self.flow.breakpoints - passed)
         for row in held:
@@ -80,12 +82,12 @@ class Round(Launching):
         yield from ()
 
     def go_on_undoing(self) -> None:
-        """What is undone was paused: it goes on, with the one whose turn it is."""
+        """Continue paused undoing with the next step to undo."""
         if self.flow.phase == "undo":
             self._undo_next()
 
     def give_up(self, verdict: Verdict, failure: Failure | None, reason: str, *, stop: bool, cause: str = "") -> None:
-        """Begin nothing more of the present phase, but for an undoing, which always goes on to its end."""
+        """Start nothing more in this phase. The undo phase is an exception: it always runs to its end."""
         if self.flow.phase == "undo":
             return
         if self.flow.verdict == "success" or (verdict == "cancelled" and self.flow.phase == "main"):
@@ -98,7 +100,7 @@ class Round(Launching):
         self._drop_pending(self._made.rest)
 
     def settle(self) -> Deciding[None]:
-        """Decide until nothing follows any more."""
+        """Decide until nothing more follows."""
         while self._made.end is None:
             if self._fallen:
                 yield from self._tell_followers()
@@ -110,7 +112,7 @@ class Round(Launching):
                 return
 
     def decisions(self) -> Decisions:
-        """All that was decided."""
+        """Return everything that was decided."""
         self._made.flow = self.flow
         self._made.rows = {name: self._rows[name] for name in self._changed}
         self._made.fresh = self._fresh
@@ -119,7 +121,7 @@ class Round(Launching):
     # Ends
 
     def _one_ended(self, row: StepRow, ended: Ended) -> Deciding[None]:
-        """The only child of a step, or the present one of a loop."""
+        """Process the end of a step's only child, or of a loop's current run."""
         node = self.plan.nodes.get(row.step)
         heard = structs.replace(row, result=ended.result, error=ended.error)
         self._rows[row.step] = heard
@@ -131,7 +133,7 @@ class Round(Launching):
         if isinstance(again, Start) and self._going_on:
             self._put(structs.replace(heard, iteration=again.iteration))
             self._made.starts.append(again)
-        elif isinstance(again, Start):  # the loop did not come to its end
+        elif isinstance(again, Start):  # the loop was interrupted before its end
             self._end(heard, "cancelled", ended.result, None, GIVEN_UP)
         elif isinstance(again, Ended):
             self._end(heard, again.state, again.result, again.error, again.reason)
@@ -139,7 +141,7 @@ class Round(Launching):
             self._end(heard, ended.state, ended.result, ended.error, ended.reason)
 
     def _count(self, row: StepRow, ended: Ended) -> None:
-        """Items of a foreach. Of an undoing all have their turn, whatever becomes of them."""
+        """Count ended items of a foreach. An undo step processes all its items, whatever their results."""
         node = self.plan.nodes.get(row.step)
         foreach = None if node is None else node.step.foreach
         most = foreach.tolerates(row.total) if foreach is not None else row.total
@@ -148,7 +150,7 @@ class Round(Launching):
         )
         exceeded = counted.bad > most
         if ended.cancelled and not self._going_on and row.reason != TOLERANCE:
-            counted = structs.replace(counted, reason=GIVEN_UP)  # items were cut short: the step cannot succeed
+            counted = structs.replace(counted, reason=GIVEN_UP)  # items were interrupted, so the step cannot succeed
         stopped = not self._going_on and (ended.state == "cancelled" or not ended.bad)  # with its workflow
         if counted.ok + counted.bad < row.total:
             if exceeded and row.reason != TOLERANCE and not self._made.stop and not stopped:
@@ -168,19 +170,19 @@ class Round(Launching):
             self._end(counted, "failed", None, starting.too_many(counted, most), TOLERANCE)
 
     def _force(self, row: StepRow, ended: Ended) -> None:
-        """Somebody decided how a step ends, whatever it was doing."""
+        """End a step as a user decided, whatever it was doing."""
         if row.state in OPEN:
             self._made.cancel.append(row.step)
-        elif self.flow.phase == "undo" and row.state == "pending":  # the others keep their turns
+        elif self.flow.phase == "undo" and row.state == "pending":  # the other undo steps keep their order
             rest = tuple(name for name in self.flow.undo if undo_name(name) != row.step)
             self.flow = structs.replace(self.flow, undo=rest)
         self._full.add(row.step)
         self._end(row, ended.state, ended.result, ended.error, ended.reason)
 
-    # What follows from ends
+    # Consequences of ends
 
     def _tell_followers(self) -> Deciding[None]:
-        """Let the followers of all steps that ended hear of it, and find those that may start."""
+        """Update the followers of all ended steps, and collect those that may start."""
         fallen, self._fallen = self._fallen, []
         if self.flow.phase == "undo":
             self._undo_next()
@@ -214,7 +216,7 @@ class Round(Launching):
             self._ready.append(row.step)
 
     def _outcome(self, name: str, follower: str) -> str:
-        """What an upstream that ended counts as."""
+        """Return the outcome of an ended upstream, as a follower sees it."""
         row, step = self._rows[name], self.plan.nodes[name].step
         if row.state == "success" and step.switch:
             return starting.chosen(step, row, follower)
@@ -223,7 +225,9 @@ class Round(Launching):
         return row.state
 
     def _look_at_failure(self, name: str) -> Deciding[None]:
-        """Find out whether a failure is taken care of: now, or when the last step that might have is skipped."""
+        """Fail the workflow if a failure is unhandled; check again when the last step that could handle it is
+        skipped.
+        """
         row, node = self._rows[name], self.plan.nodes[name]
         failed: list[str] = []
         if row.state in ("failed", "cancelled"):
@@ -237,7 +241,7 @@ class Round(Launching):
                 self._fail_by(one)
 
     def _fail_by(self, name: str) -> None:
-        """A failure that nothing takes care of: what it means for the workflow."""
+        """Apply an unhandled failure to the workflow."""
         row, mode = self._rows[name], self.plan.workflow.on_error
         if self.plan.nodes[name].step.ignore_failure or not self._going_on:
             return
@@ -270,7 +274,7 @@ class Round(Launching):
         self._undo_next()
 
     def _undo_next(self) -> None:
-        """Undoings come one after another, whatever becomes of them."""
+        """Undo the next step; undo steps run one after another, whatever their results."""
         order = self.flow.undo
         if self.flow.left and not self.flow.open:
             self._ready.append(undo_name(order[len(order) - self.flow.left]))

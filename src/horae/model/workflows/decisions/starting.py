@@ -1,4 +1,4 @@
-"""How a step begins: what it runs with, what it waits for, or that it does not run at all."""
+"""The start of a step: its params, its wait, or its immediate end."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -26,15 +26,15 @@ Scope = dict[str, Any]
 
 
 class Starter:
-    """Computes what steps begin with, from the workflow's own execution and the rows that are known."""
+    """Computes the params and waits of starting steps from the workflow's execution and the known rows."""
 
     def __init__(self, plan: Plan, about: About, now: Instant) -> None:
         self._plan, self._about, self._now = plan, about, now
         self._base: Scope | None = None
-        self._meter = Meter()  # for all that is computed in one decision
+        self._meter = Meter()  # shared by all evaluations of one decision
 
     def launch(self, name: str, row: StepRow, rows: Rows, flow: Flow) -> Launch:
-        """Begin a step. Raises TemplateError when an expression cannot be computed."""
+        """Begin a step. Raises TemplateError if an expression cannot be computed."""
         with shared(self._meter):
             return self._begin(name, row, rows, flow)
 
@@ -55,7 +55,7 @@ class Starter:
         return self._loop(node, row, scope) if node.step.loop is not None else self._run(node, scope)
 
     def _undo(self, name: str, undone: str, rows: Rows, flow: Flow) -> Launch:
-        """An undoing; of a foreach one for each item that succeeded, from the last to the first."""
+        """Start an undo step; for a foreach, undo each successful item, from the last to the first."""
         undoing, node = self._plan.undoings[undone], self._plan.nodes[undone]
         scope = self._scope(undoing.speaks, rows, flow)
         if node.step.foreach is None:
@@ -69,7 +69,7 @@ class Starter:
         return Start(step=name, items=params, foreach=True, ordered=True)
 
     def again(self, node: Node, row: StepRow, rows: Rows, flow: Flow) -> Start | Ended | None:
-        """What follows a successful run of a loop: another one, the step's end, or None: it ends as the run did."""
+        """Decide after a successful run of a loop: run again, end the step, or return None to end it as the run did."""
         loop, runs = node.step.loop, row.iteration + 1
         assert loop is not None
         assert node.condition is not None
@@ -87,7 +87,7 @@ class Starter:
             return Ended(step=row.step, state="failed", result=row.result, reason=FAULT, error=fault(error))
 
     def rendered(self, tree: Any, speaks: frozenset[str], rows: Rows) -> Any:
-        """A value with its expressions computed. Raises TemplateError."""
+        """Return a value with its expressions computed. Raises TemplateError."""
         with shared(self._meter):
             return render_tree(tree, self._scope(speaks, rows, None))
 
@@ -98,7 +98,7 @@ class Starter:
         return {**self._base, "steps": {name: step_value(rows.get(name)) for name in speaks}, "error": error}
 
     def _callbacks(self) -> dict[str, str]:
-        """The addresses, below the server's own, that steps which wait for a call have."""
+        """Return the paths of the callback URLs of waiting steps, without the server's address."""
         secret = self._about.secret
         tokens = {step: token_of(secret, self._about.id, step) for step in self._plan.callbacks} if secret else {}
         return {step: f"/api/v1/callbacks/{token}" for step, token in tokens.items()}
@@ -115,7 +115,7 @@ class Starter:
         )  # fmt: skip
 
     def _loop(self, node: Node, row: StepRow, scope: Scope) -> Launch:
-        """The first run of a loop; one that asks before each run may have none."""
+        """Begin the first run of a loop; a `while` loop may have none."""
         scope = {**scope, "index": 0, "steps": {**scope["steps"], node.step.name: step_value(None)}}
         if node.step.loop is not None and not node.step.loop.until:
             assert node.condition is not None
@@ -124,7 +124,7 @@ class Starter:
         return self._run(node, scope)
 
     def _items(self, node: Node, scope: Scope) -> list[Any]:
-        """What a foreach is about."""
+        """Return the items of a foreach."""
         items = render_tree(node.items, scope)
         if isinstance(items, RemoteValue):
             raise TemplateError(f"what foreach.items gave {items.why}")
@@ -153,7 +153,7 @@ class Starter:
         )
 
     def _item(self, params: Filled, scope: Scope, item: Any, index: int) -> bytes:
-        """The params of one item: those that the step says, or the item itself if it can be that."""
+        """Return the params of one item: those in the definition, or the item itself if it is an object."""
         if params.ready is not None and params.said:
             return params.ready
         own = {"item": item, "index": index}
@@ -184,33 +184,33 @@ class Starter:
 
 
 def chosen(step: Step, row: StepRow, follower: str) -> str:
-    """What a switch that has chosen counts as for one of its followers."""
+    """Return how a finished switch counts for one of its followers."""
     named = {name for branch in step.switch for name in branch.then}
     taken = msgspec.json.decode(row.result or b"[]")
     return "success" if follower not in named or follower in taken else "skipped"
 
 
 def fault(error: TemplateError) -> Failure:
-    """An expression that could not be computed, as the failure of its step."""
+    """Return the failure of a step whose expression could not be computed."""
     return Failure(type="ExpressionError", message=f"{error}.", permanent=True)
 
 
 def too_many(row: StepRow, most: int) -> Failure:
-    """More items of a foreach failed than it tolerates."""
+    """Return the failure of a foreach with more failed items than it tolerates."""
     first = f" The first failure: {row.error.message or row.error.type}" if row.error is not None else ""
     message = f"Of {row.total} items {row.ok} succeeded, and at most {most} may fail.{first}"
     return Failure(type="TooManyFailed", message=message, permanent=True)
 
 
 def not_undone(row: StepRow) -> Failure:
-    """Undoings of some items of a foreach failed."""
+    """Return the failure of an undo step for a foreach, some of whose items were not undone."""
     first = f" The first: {row.error.message or row.error.type}" if row.error is not None else ""
     message = f"{row.bad} of {row.total} items were not undone.{first}"
     return Failure(type="NotUndone", message=message, permanent=True)
 
 
 def why_failed(row: StepRow) -> Failure:
-    """What a step that did not succeed means for its workflow. An expression is nobody's if its step is not named."""
+    """Return the failure of a workflow caused by a step. The step is added to an error about an expression."""
     if row.error is not None:
         said = f'Step "{row.step}": {row.error.message}'
         return structs.replace(row.error, message=said) if row.reason == FAULT else row.error

@@ -1,6 +1,6 @@
-"""What a workflow says: its steps, how they follow one another, and what they wait for.
+"""A workflow's definition: its steps, their order, and their waits.
 
-A workflow is the task of a job, beside commands, functions and requests. Its time limit is its job's `timeout`.
+A workflow is the task of a job, like commands, functions and requests. Its time limit is its job's `timeout`.
 """
 
 from typing import Annotated, Any, Literal, get_args
@@ -30,13 +30,13 @@ JoinRule = Literal[
 ]
 JOINS: tuple[JoinRule, ...] = get_args(JoinRule)
 Phase = Literal["main", "onSuccess", "onFailure", "finally", "undo"]
-PHASES: tuple[Phase, ...] = ("main", "onSuccess", "onFailure", "finally")  # those that a definition spells
-MOST_STEPS = 1_000  # of one workflow, its handlers included
+PHASES: tuple[Phase, ...] = ("main", "onSuccess", "onFailure", "finally")  # the phases of a definition
+MOST_STEPS = 1_000  # of one workflow, including its handlers
 MOST_BRANCHES = 64
 _SWITCH = 'Write [{"when": "${steps.check.result.ok}", "then": ["load"]}, {"else": ["report"]}].'
 _OBJECT = dict[str, Any]
 
-# Read and written by reading/steps.py and reading/workflow.py: what a step runs has the fields of a job.
+# Parsed and formatted by reading/steps.py and reading/workflow.py, since a step has fields of a job.
 CALL, UNDONE = Group(), Group()
 JOB = Custom(as_given, str, "str")
 STEPS = Custom(as_given, list[_OBJECT], "Sequence[Mapping[str, Any]]", option="repeated")
@@ -46,13 +46,13 @@ OUTPUT = Custom(as_given, Any)
 
 
 class Call(Part, frozen=True, kw_only=True):
-    """What a step runs: a job by its id, or a job of its own that the workflow keeps for it.
+    """The work of a step: a job by its id, or a job that the workflow owns for this step.
 
-    `own` holds what the workflow says of that job in the API's spelling: an inline task, or the fields that differ from
-    those of `job`. Whoever has such fields runs as the job `owned`, which is made and changed with the workflow.
+    `own` holds the workflow's definition of that job in the API's spelling: an inline task, or the fields that differ
+    from those of `job`. A step with such fields runs the job `owned`, which is created and updated with the workflow.
     """
 
-    # As the user spelled it until it is stored, its id afterwards.
+    # The name given by the user until it is stored, its id afterwards.
     job: Annotated[
         str, CALL, StepField(JOB, "It runs this job.", example="load-orders", sdk=False, does=True, of_job=True)
     ] = ""
@@ -69,8 +69,8 @@ class Call(Part, frozen=True, kw_only=True):
             of_job=True,
         ),
     ] = field(default_factory=dict)
-    owned: str = ""  # the id of the job that the workflow keeps for it; empty until it is stored, or without `own`
-    version: int = 0  # of that job, of what is defined here alone; 0 for the present one
+    owned: str = ""  # the id of the job owned by the workflow; empty until it is stored, or without `own`
+    version: int = 0  # the version of an inline job; 0 for the current one
     params: Annotated[
         dict[str, Any] | None,
         CALL,
@@ -81,17 +81,17 @@ class Call(Part, frozen=True, kw_only=True):
 
     @property
     def runs(self) -> str:
-        """The id of the job whose executions are this step's; empty when it runs none."""
+        """The id of the job that the step executes; empty if it executes none."""
         return self.owned or self.job
 
     @property
     def inline(self) -> bool:
-        """Whether it is defined here and nowhere else."""
+        """Whether its job is defined only here."""
         return bool(self.own) and not self.job
 
 
 class Branch(Part, frozen=True, kw_only=True):
-    """Steps that go on when a condition holds; without one, when no branch before it was taken."""
+    """Steps to continue with if a condition holds; without a condition, if no earlier branch was taken."""
 
     when: str = ""
     then: tuple[str, ...]
@@ -129,11 +129,11 @@ SWITCH = Custom(_read_switch, list[_OBJECT], "Sequence[Mapping[str, Any]]", _wri
 class Step(Call, frozen=True, kw_only=True):
     """A node of a workflow.
 
-    It runs a job (once, for each item, or in a loop), waits for something, or chooses a branch.
+    It runs a job (once, per item, or in a loop), waits for something, or chooses a branch.
     """
 
     name: Annotated[str, StepField(JOB, "Its name, unique in the workflow.", example="load")]
-    # Beside the steps that its expressions speak of.
+    # In addition to the steps that its expressions refer to.
     after: Annotated[tuple[str, ...], StepField(AFTER, "Steps that have ended before it.", example=["extract"])] = ()
     when: Annotated[str, StepField(CONDITION, "A condition; if it does not hold, the step is skipped.")] = ""
     join: Annotated[JoinRule, StepField(Choice(JOINS), "What the steps before it must have come to.")] = "allSuccess"
@@ -188,11 +188,11 @@ class Step(Call, frozen=True, kw_only=True):
 
 
 class Workflow(Part, frozen=True, kw_only=True, tag_field="kind", tag="workflow"):
-    """A graph of steps, and what follows when it has come to its end."""
+    """A graph of steps, and handlers that run after it."""
 
     steps: Annotated[tuple[Step, ...], Group(), Field(STEPS, "The steps.", sdk=False)]
     on_error: Annotated[OnError, Field(Choice(ON_ERROR), "What becomes of the others when a step failed.")] = "fail"
-    # None: the last steps' results.
+    # None: the results of the last steps.
     output: Annotated[
         Any, Field(OUTPUT, "The result, with expressions.", example="${steps.load.result}", sdk=False)
     ] = None
@@ -205,7 +205,7 @@ class Workflow(Part, frozen=True, kw_only=True, tag_field="kind", tag="workflow"
     ] = ()
 
     def of(self, phase: Phase) -> tuple[Step, ...]:
-        """The steps of a phase, in the order in which they are written."""
+        """Return the steps of a phase in definition order."""
         phases: dict[Phase, tuple[Step, ...]] = {
             "main": self.steps,
             "onSuccess": self.on_success,
@@ -224,5 +224,5 @@ UNDO = ":undo"
 
 
 def undo_name(step: str) -> str:
-    """The name under which the undoing of a step is kept; no step can be named so."""
+    """Return the name under which the undo step of a step is stored; steps cannot have such names."""
     return f"{step}{UNDO}"

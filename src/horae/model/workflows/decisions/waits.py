@@ -1,4 +1,4 @@
-"""Waits of steps: what ends them, and as what."""
+"""Waits of steps: how they end, and with which result."""
 
 import hmac
 import re
@@ -17,18 +17,18 @@ from horae.model.workflows.waits import Approval, Callback, EventWait, SignalWai
 
 KINDS: dict[type, str] = {EventWait: "event", SignalWait: "signal", Approval: "approval", Callback: "callback"}
 TIMEOUT = "timeout"
-CALLBACK = "@callback:"  # a call of a step's URL is a signal of such a name, which nobody else can send
+CALLBACK = "@callback:"  # a call of a step's URL is a signal with this prefix, which users cannot send
 MOST_COMMENT = 2000
 _TOKEN = re.compile(r"cb_(?P<execution>[0-9a-f]{32})_(?P<step>[A-Za-z0-9_-]{1,128})_(?P<mac>[0-9a-f]{40})")
 
 
 def token_of(secret: bytes, execution: UUID, step: str) -> str:
-    """The part of a callback's URL that nobody guesses: nothing of it is kept."""
+    """Return the secret token of a callback URL; it is computed and never stored."""
     return f"cb_{execution.hex}_{step}_{_mac(secret, execution, step)}"
 
 
 def read_token(secret: bytes, token: str) -> tuple[UUID, str] | None:
-    """The execution and the step that a callback is for; None for what was made up."""
+    """Return the execution and the step of a callback token, or None if the token is not valid."""
     found = _TOKEN.fullmatch(token)
     if found is None:
         return None
@@ -41,14 +41,14 @@ def _mac(secret: bytes, execution: UUID, step: str) -> str:
 
 
 def name_of(step: str, wait: Wait) -> str:
-    """The name of the event or the signal for which a step waits; empty when it waits for somebody."""
+    """Return the name of the event or signal that a step waits for; empty for other waits."""
     if isinstance(wait, EventWait | SignalWait):
         return wait.name
     return f"{CALLBACK}{step}" if isinstance(wait, Callback) else ""
 
 
 def late(step: str, wait: Wait) -> Ended:
-    """What a wait that took too long has come to."""
+    """Return the end of a wait that timed out."""
     word = "fail" if not isinstance(wait, EventWait | SignalWait | Approval | Callback) else wait.on_timeout
     if word == "skip":
         return Ended(step=step, state="skipped", reason=TIMEOUT)
@@ -64,7 +64,7 @@ def late(step: str, wait: Wait) -> Ended:
 
 
 def answered(step: str, *, agreed: bool, by: str, comment: str) -> Ended:
-    """Somebody said yes or no."""
+    """Return the end of an approval that was granted or denied."""
     if agreed:
         why = f"approved by {by}" + (f": {comment}" if comment else "")
         return Ended(step=step, result=_answer(True, by, comment), reason=why[:MOST_COMMENT])
@@ -74,14 +74,14 @@ def answered(step: str, *, agreed: bool, by: str, comment: str) -> Ended:
 
 
 def may_answer(wait: Approval, role: str) -> bool:
-    """Whether somebody of a role may say yes or no: of one that it names, or of one above it."""
+    """Return whether a user with this role may answer: it must be, or include, one of the named roles."""
     return not wait.roles or any(includes(role, named) for named in wait.roles)
 
 
 def approvals_before(plan: Plan, step: str) -> dict[str, Approval]:
-    """The approvals that must be given before what follows a step may start: its own, and those before it.
+    """Return the approvals needed before the steps after `step` may start: its own, and those before it.
 
-    An undoing has none: nothing follows it but the next undoing.
+    An undo step has none: only the next undo step follows it.
     """
     found, looked, names = dict[str, Approval](), set[str](), [step]
     while names:
@@ -101,7 +101,7 @@ def _answer(agreed: bool, by: str, comment: str) -> bytes:
 
 
 def passes(node: Node, about: About, event: dict[str, Any]) -> Deciding[bool]:
-    """Whether an event is what a step waits for; what cannot be computed is not."""
+    """Return whether an event satisfies the wait of a step; a filter that cannot be computed does not pass."""
     wait = node.step.wait
     if not isinstance(wait, EventWait):
         return False

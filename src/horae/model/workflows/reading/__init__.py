@@ -1,1 +1,1 @@
-"""Readers of workflows and their steps."""
+"""Parsers of workflows and their steps."""

@@ -1,4 +1,4 @@
-"""Steps of a workflow, as a user writes them and as they are stored."""
+"""Steps of a workflow, in the API's format and in stored form."""
 
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
@@ -26,7 +26,7 @@ _UNDO = 'Write {"job": "remove-part", "params": {"part": "${steps.load.result}"}
 
 
 def _of_job(row: Row) -> Row:
-    """Return a field of a job as a step has it: its own, or instead of what the job that it names says."""
+    """Return a field of a job as a step has it: for its own job, or as an override of the job that it names."""
     said = {one.name: getattr(row.field, one.name) for one in fields(Field)}
     is_task = row.group is TASK
     field = StepField(**{**said, "sdk": not is_task}, does=is_task, of_job=True)
@@ -34,7 +34,7 @@ def _of_job(row: Row) -> Row:
 
 
 def _step_rows() -> Iterable[Row]:
-    """Return the name, what the step runs with the fields of its job, and the rest."""
+    """Return the name, the fields of the step's job, and the rest."""
     job, steps, params, name, *rest = rows_of(Step)
     tasks = [_of_job(row) for row in JOB.rows if row.group is TASK]
     own = [_of_job(row) for row in JOB.rows if row.field.steps == "own"]
@@ -52,7 +52,7 @@ UNDO = tuple(row.name for row in STEP.rows if row.group is CALL)
 
 @contextmanager
 def of_step(name: str, place: str) -> Iterator[None]:
-    """What is wrong is told of this step, which lies at this place of the definition."""
+    """Add this step and its place in the definition to every error."""
     try:
         yield
     except BadInput as error:
@@ -64,7 +64,7 @@ def of_step(name: str, place: str) -> Iterator[None]:
 
 
 def read_steps(value: Any, field: str) -> tuple[Step, ...]:
-    """A list of steps."""
+    """Parse a list of steps."""
     listed = a_list(value, field, f"List the steps: [{{...}}]. {_ACCEPTED}", MOST_STEPS)
     return tuple(_read(one, f"{field}[{i}]") for i, one in enumerate(listed))
 
@@ -100,7 +100,7 @@ def _step(given: dict[str, Any]) -> Step:
 
 
 def _refuse_beside(given: Mapping[str, Any], kind: str) -> None:
-    """A step that runs no job says nothing about one."""
+    """Refuse fields about a job in a step that runs no job."""
     for field in _BESIDE_A_JOB:
         if field in given:
             detail = f"{field} says nothing in a step that does {kind}: it runs no job."
@@ -108,7 +108,7 @@ def _refuse_beside(given: Mapping[str, Any], kind: str) -> None:
 
 
 def read_call(given: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
-    """What a step runs, and with what: the fields of a `Call`."""
+    """Parse a step's job and params: the fields of a `Call`."""
     own = {field: given[field] for field in _OWN if field in given}
     if "steps" in given:
         own["workflow"] = {"steps": given["steps"]}
@@ -136,7 +136,7 @@ def _read_undo(value: Any) -> Call:
 
 
 def render_step(step: Step, names: Mapping[str, str]) -> dict[str, Any]:
-    """A step in the API's spelling, without what says nothing."""
+    """Format a step in the API's spelling, without default values."""
     undo = {} if step.undo is None else {"undo": {"undo": _render_call(step.undo, names)}}
     return STEP.written(step, {"job": _render_call(step, names), **undo})
 
@@ -150,6 +150,6 @@ def _render_call(call: Call, names: Mapping[str, str]) -> dict[str, Any]:
 
 
 def is_short(own: Mapping[str, Any]) -> bool:
-    """Whether a step that is a workflow of its own says nothing of it but its steps."""
+    """Return whether a nested workflow defines nothing but its steps."""
     nested = own.get("workflow")
     return isinstance(nested, dict) and set(nested) == {"steps"}

@@ -1,4 +1,4 @@
-"""`workflow`: what a job of steps runs, as a user writes it and as it is stored."""
+"""The `workflow` field of a job, in the API's format and in stored form."""
 
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
@@ -15,19 +15,19 @@ from horae.model.workflows.reading.steps import STEP, TASKS, is_short, of_step, 
 
 WORKFLOW = Table(Workflow, "A workflow")
 _STEPS = tuple(row for row in WORKFLOW.rows if row.kind is STEPS)
-# Where a definition, or a part of one, holds others.
+# Fields of a definition that contain other definitions.
 INSIDE = tuple(
     dict.fromkeys(
         row.name for row in (*WORKFLOW.rows, *STEP.rows) if row.kind in (STEPS, UNDOING, JOB["workflow"].kind)
     )
 )
-# What a job cannot have when steps do its work: each says something about the worker that runs it, or about tries.
+# Fields that a job with steps cannot have: each concerns the worker that runs it, or its retries.
 NOT_OF_WORKFLOWS = {row.name: row.field.no_workflow for row in JOB.rows if row.field.no_workflow}
 _ACCEPTED = 'Write {"steps": [{"name": "extract", "job": "extract-orders"}, {"name": "load", "job": "load-orders"}]}.'
 
 
 def parse_workflow(value: Any) -> Workflow:
-    """Read a workflow; every mistake names its step."""
+    """Parse a workflow; every error names its step."""
     given = {"steps": value} if isinstance(value, list) else an_object(value, "workflow", _ACCEPTED)
     given = {name: part for name, part in given.items() if part is not None}
     WORKFLOW.refuse_unknown(given, "workflow")
@@ -42,7 +42,7 @@ def parse_workflow(value: Any) -> Workflow:
 
 
 def with_timeout(given: dict[str, Any]) -> dict[str, Any]:
-    """The same with a workflow's `timeout` where it is kept, beside it; what says nothing of a workflow is refused."""
+    """Move a workflow's `timeout` to its stored place beside it; refuse fields that do not apply to workflows."""
     workflow = given.get("workflow")
     if workflow is None:
         return given
@@ -59,7 +59,7 @@ def with_timeout(given: dict[str, Any]) -> dict[str, Any]:
 
 
 def check_owned(workflow: Workflow, read: Callable[[dict[str, Any]], object]) -> None:
-    """Have `read` refuse what steps say wrongly of jobs of their own; it is given definitions without a name."""
+    """Have `read` refuse errors in the steps' own jobs; it receives definitions without a name."""
     places = {step.name: place for place, step in placed(workflow)}
     for name, call in calls_of(workflow):
         if call.own:
@@ -69,7 +69,9 @@ def check_owned(workflow: Workflow, read: Callable[[dict[str, Any]], object]) ->
 
 
 def _check_own(call: Call, read: Callable[[dict[str, Any]], object]) -> None:
-    """What a step says instead of the job that it names is read beside something that runs: what, is the job's word."""
+    """Parse the overrides of a referenced job together with a placeholder task, since the task is in the referenced
+    job.
+    """
     try:
         with inside(call):
             read(call.own if call.inline else {"command": "true", **call.own})
@@ -82,7 +84,7 @@ def _check_own(call: Call, read: Callable[[dict[str, Any]], object]) -> None:
 
 @contextmanager
 def inside(call: Call) -> Iterator[None]:
-    """What is wrong with steps inside of a step is told of the field in which they were written."""
+    """Name the field of the short form in errors about nested steps."""
     try:
         yield
     except BadInput as error:
@@ -92,14 +94,14 @@ def inside(call: Call) -> Iterator[None]:
 
 
 def placed(workflow: Workflow) -> list[tuple[str, Any]]:
-    """Each step with its place in the definition."""
+    """Return each step with its place in the definition."""
     return [
         (f"workflow.{row.name}[{i}]", step) for row in _STEPS for i, step in enumerate(getattr(workflow, row.attribute))
     ]
 
 
 def render_workflow(workflow: Workflow, names: Mapping[str, str]) -> dict[str, Any]:
-    """A workflow in the API's spelling; `names` turns ids of jobs into the names people know."""
+    """Format a workflow in the API's spelling; `names` maps ids of jobs to their names."""
     said = [(row, steps) for row in _STEPS if (steps := getattr(workflow, row.attribute))]
     return WORKFLOW.written(
         workflow, {row.attribute: {row.name: [render_step(step, names) for step in steps]} for row, steps in said}
