@@ -130,6 +130,6 @@ async def resumed_job(url: str) -> tuple[str, str, str | None, str]:
 
 
 async def default(node: ServerNode) -> int:
-    found = await node.store.read(lambda: namespaces.named("default"))
+    found = await node.store.read(lambda: namespaces.by_name("default"))
     assert found is not None
     return found.id

@@ -111,7 +111,7 @@ async def test_expressions_of_one_namespace_that_take_much_together_keep_no_othe
         body = {"name": f"costly-{i}", "command": "true", "sequence": costly, "schedule": {"every": "1h"}}
         await node.definitions.jobs.create(NAMESPACE, {**body, "params": {"rows": list(range(1000))}})
     await node.tenancy.namespaces.create({"name": "other"})
-    space = await node.store.read(lambda: namespaces.named("other"))
+    space = await node.store.read(lambda: namespaces.by_name("other"))
     assert space is not None
     body = {"name": "neighbour", "command": "true", "sequence": "${job.name}", "schedule": {"every": "1h"}}
     await node.definitions.jobs.create(space.id, body)

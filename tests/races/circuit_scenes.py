@@ -63,7 +63,7 @@ async def _(world: World) -> Scene:
 
     def feed(server: int) -> Move:
         told = [ParcelAttempts(parcel, c.job.id, 0, 2)]
-        return Move("feed", lambda: circuits.feed(UUID(int=server), told, c.now))
+        return Move("feed", lambda: circuits.count_attempts(UUID(int=server), told, c.now))
 
     async def check(world: World, left: list[Any], right: list[Any]) -> None:
         assert [s.state for s in (*left[0], *right[0])] == ["open"], "four failures open it, once"
@@ -79,12 +79,12 @@ async def _(world: World) -> Scene:
     past = c.now - 1
     await world.store.write(lambda: circuits.force(which, CircuitChange("open", "down", past), "key:1", past))
     assert await w.claim(3) == []
-    await world.store.write(lambda: circuits.turn(c.now))
-    go = Move("let_go", lambda: circuit_gates.let_go(which, 10, c.now))
+    await world.store.write(lambda: circuits.advance(c.now))
+    go = Move("let_go", lambda: circuit_gates.release_waiting(which, 10, c.now))
 
     async def check(world: World, left: list[Any], right: list[Any]) -> None:
         assert sorted((left[0], right[0])) == [0, 1], "one probe is tried"
-        standing = await world.store.read(lambda: circuit_reads.one_of_job(which))
+        standing = await world.store.read(lambda: circuit_reads.status_of(which))
         assert len(standing.probes) == 1
 
     return Scene(left=[go], right=[go], check=check)
@@ -98,7 +98,7 @@ async def _(world: World) -> Scene:
     await world.store.write(lambda: circuits.force(which, CircuitChange("open", "down"), "key:1", c.now - 1))
     assert await w.claim(3) == []
     reset = Move("force", lambda: circuits.force(which, None, "key:1", c.now))
-    go = Move("let_go", lambda: circuit_gates.let_go(which, 10, c.now))
+    go = Move("let_go", lambda: circuit_gates.release_waiting(which, 10, c.now))
 
     async def check(world: World, left: list[Any], right: list[Any]) -> None:
         assert left[-1] + right[0] == 3, "what waited is let go, once"

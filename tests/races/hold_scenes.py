@@ -16,12 +16,14 @@ def held(c: Cast, **more: Any) -> list[Move]:
     """Hold the job's queue, and look at what runs once that was acknowledged."""
     fields = {"queue": c.job.queue, "until_at": c.now + MINUTE, "created_at": c.now, **more}
     hold = Hold(id=c.new_id(), namespace=NAMESPACE, **fields)
-    return [Move("hold", lambda: holds.open_hold(hold)), Move("look", lambda: holds.running(NAMESPACE))]
+    return [Move("hold", lambda: holds.open_hold(hold)), Move("look", lambda: holds.running_by_queue(NAMESPACE))]
 
 
 async def begun_is_known(world: World, left: list[Any], right: list[Any]) -> None:
     """What runs in the end ran when the hold was acknowledged."""
-    assert await world.store.read(lambda: holds.running(NAMESPACE)) == left[-1], "something was started under a hold"
+    assert await world.store.read(lambda: holds.running_by_queue(NAMESPACE)) == left[-1], (
+        "something was started under a hold"
+    )
 
 
 @scene("hold / claim")
@@ -55,7 +57,7 @@ async def _(world: World) -> Scene:
     await world.parcel(c.job, 1)
 
     async def check(world: World, left: list[Any], right: list[Any]) -> None:
-        running = (await world.store.read(lambda: holds.running(NAMESPACE))).get(c.job.queue, 0)
+        running = (await world.store.read(lambda: holds.running_by_queue(NAMESPACE))).get(c.job.queue, 0)
         assert running <= left[-1].get(c.job.queue, 0), "something was started under a hold"
         granted = sum(s.hi - s.lo for reply in replies(right) for s in reply.granted)
         assert running == granted, "what was granted does not run"
@@ -76,7 +78,7 @@ async def _(world: World) -> Scene:
     first, _ = held(c, reason="deploy", until_at=c.now - 1, created_at=c.now - MINUTE)
     await world.store.write(first.make)
     again, _ = held(c, reason="deploy")
-    turn = Move("turn", lambda: holds.turn(c.now))
+    turn = Move("turn", lambda: holds.advance(c.now))
 
     async def check(world: World, left: list[Any], right: list[Any]) -> None:
         open_now = await world.store.read(holds.all_open)
@@ -90,7 +92,7 @@ async def _(world: World) -> Scene:
     c = await cast(world)
     first, _ = held(c, until_at=c.now - 1, created_at=c.now - MINUTE)
     await world.store.write(first.make)
-    turn = Move("turn", lambda: holds.turn(c.now))
+    turn = Move("turn", lambda: holds.advance(c.now))
 
     async def check(world: World, left: list[Any], right: list[Any]) -> None:
         assert len(left[0].ended) + len(right[0].ended) == 1, "a hold ended twice, or not at all"

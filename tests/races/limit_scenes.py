@@ -130,7 +130,7 @@ async def _(world: World) -> Scene:
     await c.parcels(3)
     w = await world.worker()
     held = await w.claim(2)
-    sweep = Move("let in", lambda: holder_sweep.let_in(c.keys.limits, c.now))
+    sweep = Move("let in", lambda: holder_sweep.admit(c.keys.limits, c.now))
     return Scene(left=[c.report(w, success(held[0]))], right=[sweep], check=within)
 
 
@@ -209,8 +209,8 @@ async def _(world: World) -> Scene:
         yield from coarse.put(Limit(concurrency=1), queue=c.job.queue)
 
     def count() -> Any:
-        found = yield from coarse.look([queue_limit(c.job.queue)], c.now)
-        return found.most([queue_limit(c.job.queue)], c.job.lane)
+        found = yield from coarse.lock_rooms([queue_limit(c.job.queue)], c.now)
+        return found.available([queue_limit(c.job.queue)], c.job.lane)
 
     async def check(world: World, left: list[Any], right: list[Any]) -> None:
         held = sum(s.hi - s.lo for s in await world.on("running"))

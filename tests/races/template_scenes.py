@@ -12,7 +12,7 @@ from horae.features.templates.engine import changes as template_changes
 from horae.features.templates.model.values import Body, JobTemplate
 from horae.features.templates.store import templates
 from horae.model.definitions.template_use import TemplateUse
-from horae.store.definitions import made
+from horae.store.definitions import job_templates
 from horae.store.definitions.jobs import StoredJob
 from horae.store.triggers.dependencies.starts import Consequences
 from tests.races.scenes import Cast, cast, scene
@@ -48,7 +48,7 @@ async def made_from(world: World, *, used: bool = True) -> Set:
     if used:
         before = await world.store.job(c.job.id, NAMESPACE)
         assert before is not None
-        await world.store.write(lambda: made.use(c.job.id, None, origin))
+        await world.store.write(lambda: job_templates.use(c.job.id, None, origin))
     job = await world.store.job(c.job.id, NAMESPACE)
     assert job is not None
     return Set(c, template, job, origin)

@@ -263,7 +263,7 @@ async def test_values_go_only_to_workers_of_the_namespace_with_what_refers_to_th
     node = await ServerNode.open(virtual_env(), "sqlite://", EngineSettings(master_keys=OLD))
     await node.prepare()
     await node.tenancy.namespaces.create({"name": "other"})
-    found = await node.store.read(lambda: namespaces.named("other"))
+    found = await node.store.read(lambda: namespaces.by_name("other"))
     assert found is not None
     other = found.id
     for namespace, value in ((1, "of the first"), (other, "of the other")):

@@ -23,19 +23,19 @@ async def fail_often(world: World) -> None:
     wanted = [structs.replace(one, envelope=structs.replace(one.envelope, keys=keys)) for one in world.wanted(job, 2)]
     (parcel,) = (await world.store.submit([Submission(executions=wanted)])).parcels
     failed, ended = [ParcelAttempts(parcel.id, job.id, 0, 1)], [ParcelAttempts(parcel.id, job.id, 1, 0)]
-    await world.store.change(lambda now: circuits.feed(SERVER, failed, now))
+    await world.store.change(lambda now: circuits.count_attempts(SERVER, failed, now))
     worker = await world.worker("breaks")
     assert await worker.claim(5, views=[LaneState(lane=job.lane)]) == []
     world.clock.advance(SECOND)
-    await world.store.change(circuits.turn)
+    await world.store.change(circuits.advance)
     await world.store.read(circuit_gates.gates)
     for _ in range(2):
-        await world.store.change(lambda now: circuit_gates.let_go(which, 5, now))
-    await world.store.change(lambda now: circuits.feed(SERVER, ended, now))
+        await world.store.change(lambda now: circuit_gates.release_waiting(which, 5, now))
+    await world.store.change(lambda now: circuits.count_attempts(SERVER, ended, now))
     await world.store.read(circuit_reads.shut)
     await world.store.change(lambda now: circuits.force(which, CircuitChange("open", ""), "", now))
     await world.store.change(lambda now: circuits.force(which, None, "", now))
-    await world.store.change(lambda now: circuit_gates.let_go(which, 5, now))
+    await world.store.change(lambda now: circuit_gates.release_waiting(which, 5, now))
     await world.store.cancel(parcel.id, 0, "")
     await world.store.cancel(parcel.id, 1, "")
     await worker.lose()

@@ -5,7 +5,7 @@ from horae.model.admission.circuit import Circuit
 from horae.model.admission.keys import PREEMPTS, EnvelopeKeys
 from horae.model.admission.limits import KeyLimit, key_name
 from horae.model.admission.rate import Rate
-from horae.store.admission.placement import ahead, preempt
+from horae.store.admission.placement import preempt, prefetch
 from tests.store_contract.world import NAMESPACE, World, released
 
 
@@ -23,6 +23,6 @@ async def give_way(world: World) -> None:
     rules = preempt.PreemptRules(may_take=lambda session: lanes if session.id == w.session else frozenset())
     await world.store.read(lambda: preempt.waiters((high.lane,), frozenset()))
     await world.store.write(lambda: preempt.preempt(NAMESPACE, (), frozenset(), rules, now))
-    await world.store.read(lambda: ahead.first_in([(high.lane, now)]))
-    await world.store.read(lambda: ahead.held_ready(w.session, low.queue, 0, False))
+    await world.store.read(lambda: prefetch.fronts_of([(high.lane, now)]))
+    await world.store.read(lambda: prefetch.held_ready(w.session, low.queue, 0, False))
     await w.report(released(slice))

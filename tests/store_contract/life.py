@@ -26,7 +26,7 @@ from horae.store.expiry.expiry import Ages
 from horae.store.fleet import backstop, sessions
 from horae.store.script import Lock, Op, Provided, ScriptFactory, Together
 from horae.store.tenancy import keys
-from horae.store.tenancy.holdings import held
+from horae.store.tenancy.holdings import all_holdings
 from horae.store.triggers import turns
 from horae.store.triggers.dependencies import due_joins, joins
 from horae.store.triggers.targets import targets
@@ -215,9 +215,9 @@ async def repeat_requests(world: World, job: Any) -> None:
     mine = await world.store.write(lambda: keys.reserve(asked, until, world.now()))
     assert isinstance(mine, keys.ReservedKey)
     await world.store.write(lambda: keys.reserve(asked, until, world.now()))
-    await world.store.write(lambda: keys.keep(asked, mine, 200, b"{}"))
+    await world.store.write(lambda: keys.store_answer(asked, mine, 200, b"{}"))
     await world.store.write(lambda: keys.release(asked, mine))
-    await world.store.write(lambda: keys.used("k", world.now(), 0))
+    await world.store.write(lambda: keys.record_use("k", world.now(), 0))
 
 
 async def chatter(worker: Any, slice: Any) -> None:
@@ -270,7 +270,7 @@ async def look(world: World, job: Any, worker: Any) -> None:
     await store.read(lambda: steps.known(slice.parcel, slice.lo, NAMESPACE))
     await store.read(lambda: sessions.count_of_key("key", 10))
     await store.read(lambda: execution_reads.by_id(execution_id(slice.parcel, slice.lo), NAMESPACE))
-    await store.read(lambda: keys.one("k"))
+    await store.read(lambda: keys.by_id("k"))
 
 
 async def clean(world: World) -> None:
@@ -328,5 +328,5 @@ def statements() -> set[str]:
     left_out = {module.__name__ for module in (*RARE_MODULES, *OUTSIDE)}
     loaded = {s.name for module, kept in by_module().items() if module not in left_out for s in kept}
     elsewhere = {s.name for module in RARE_MODULES for s in by_module().get(module.__name__, ())}
-    of_namespaces = {statement.name for holdings in held() for statement in within(holdings)}
+    of_namespaces = {statement.name for holdings in all_holdings() for statement in within(holdings)}
     return loaded - elsewhere - of_namespaces - RARE

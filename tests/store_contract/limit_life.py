@@ -42,6 +42,6 @@ async def limit(world: World) -> None:
         await world.store.promote_due(LONG_AGO, 100, rank)
     now = world.now()
     found = await world.store.read(lambda: holder_sweep.gates("", 10))
-    await world.store.write(lambda: holder_sweep.let_in([one for one in found if holder_sweep.is_key(one)], now))
+    await world.store.write(lambda: holder_sweep.admit([one for one in found if holder_sweep.is_key(one)], now))
     await world.store.write(lambda: coarse.put(Limit(), queue=job.queue))
     await world.store.write(lambda: coarse.put(Limit(), namespace=NAMESPACE))

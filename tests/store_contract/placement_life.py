@@ -67,6 +67,6 @@ async def keep(world: World) -> None:
     await world.submit(job)
     made = [Reservation(lane=job.lane, session=(await world.worker("kept")).session, since=world.now())]
     await world.store.write(lambda: reserve.change([], [], 0, made))
-    await world.store.read(lambda: reserve.passed([job.lane]))
+    await world.store.read(lambda: reserve.read_reservations([job.lane]))
     await world.store.write(lambda: reserve.change([], made, world.now(), []))
     await world.store.write(lambda: reserve.change(made, [], 0, []))

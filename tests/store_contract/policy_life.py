@@ -16,7 +16,7 @@ HOUR = 3_600_000_000
 async def shared(world: World, job: TestJob, *given: str) -> dict[str, int]:
     """Submit an execution for each of these shares; the lanes that they stand in."""
     wanted = [structs.replace(one, share=share) for share in given for one in world.wanted(job)]
-    placed = await world.store.change(lambda now: share_lanes.in_their_lanes(wanted, now))
+    placed = await world.store.change(lambda now: share_lanes.assign_share_lanes(wanted, now))
     await world.store.submit([Submission(executions=placed)])
     return {one.share: one.envelope.lane for one in placed}
 
@@ -32,7 +32,7 @@ async def divide(world: World) -> None:
     now = world.now()
     await world.store.write(lambda: shares.exchange_charges(world.env.new_id(), [(job.queue, "a", 5)], 0, now))
     await world.store.write(lambda: shares.touch(list(lanes.values()), now + 2 * HOUR))
-    await world.store.read(lambda: shares.in_use({job.queue: (NAMESPACE, "fair")}))
+    await world.store.read(lambda: shares.queue_use({job.queue: (NAMESPACE, "fair")}))
     await world.store.read(lambda: expected_durations.expected_since(0))
     await world.store.read(revisions)
     await world.do("""UPDATE queues SET policy = '{"kind":"shortest"}' WHERE id = $1""", job.queue)

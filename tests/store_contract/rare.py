@@ -16,7 +16,7 @@ from horae.features.users.store import users as people
 from horae.store import checkup, epochs, seed
 from horae.store.admission import adoption, circuit_reads, holds, queues
 from horae.store.base import sealing
-from horae.store.definitions import job_reads, made
+from horae.store.definitions import job_reads
 from horae.store.definitions import rollouts as rollouts_on
 from horae.store.executions.leaving import cancel_job
 from horae.store.executions.reads import (
@@ -64,7 +64,7 @@ RARE_MODULES = (
     item_parts,
     job_reads,
     ledger,
-    made,
+    job_templates,
     live_reads,
     log_reads,
     namespace_data,

@@ -46,6 +46,6 @@ async def share(world: World) -> None:
     now, server = world.now(), world.env.new_id()
     await world.store.write(lambda: key_expiry.expire(now, 10))
     await world.store.write(lambda: key_expiry.forget(key_expiry.START, 10, now))
-    await world.store.write(lambda: quotas.add_use(server, {(NAMESPACE, 1): QuotaUsage(1)}))
+    await world.store.write(lambda: quotas.add_usage(server, {(NAMESPACE, 1): QuotaUsage(1)}))
     await world.store.read(lambda: quotas.used_on(1))
     await world.store.write(lambda: quotas.forget_usage(0, 10))

@@ -251,10 +251,12 @@ class World:
 
     async def _check_keys(self, now: Instant) -> None:
         """What keys are held by is what lies on the shelves, and nobody waits at one that has room."""
-        assert len(await self.store.read(lambda: holder_sweep.stale(10))) == 0, "a key is held by what has ended"
+        assert len(await self.store.read(lambda: holder_sweep.stale_holders(10))) == 0, (
+            "a key is held by what has ended"
+        )
         gates = await self.store.read(lambda: holder_sweep.gates("", 1000))
         keys = [gate for gate in gates if holder_sweep.is_key(gate)]
-        entered = await self.store.write(lambda: holder_sweep.let_in(keys, now))
+        entered = await self.store.write(lambda: holder_sweep.admit(keys, now))
         assert entered.queued == [], "somebody waited at a key that had room"
 
 

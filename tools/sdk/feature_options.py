@@ -7,7 +7,7 @@ from horae.features.alerts.model.channel import CHANNEL
 from horae.features.alerts.model.rule import RULE
 from horae.features.backfills.model.request import BACKFILL
 from horae.features.dead_letters.model.replay import LETTERS
-from horae.features.erasure.model import WHICH
+from horae.features.erasure.model import SELECTION
 from horae.features.rollouts.model.read import ROLLOUT
 from horae.features.templates.model.values import FIELDS as TEMPLATE
 from horae.model.fields.table import Row, Rows
@@ -36,7 +36,7 @@ OPTIONS: dict[str, tuple[tuple[str, str, Rows], ...]] = {
     ),
     "templates": (("TemplateFields", "What a template says.", TEMPLATE),),
     "rollouts": (("RolloutOptions", "Which versions new executions go to.", ROLLOUT),),
-    "erasure": (("ErasureOptions", "Whose data goes: all that is said must hold.", WHICH),),
+    "erasure": (("ErasureOptions", "Whose data goes: all that is said must hold.", SELECTION),),
     "backfills": (("BackfillOptions", "How fires of the past are run.", BACKFILL),),
 }
 

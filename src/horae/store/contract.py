@@ -332,7 +332,7 @@ class Store:
 
     async def occupied(self) -> dict[int, int]:
         """Return lanes with queued slices, and their least rank."""
-        return await self.driver.read(lanes.occupied)
+        return await self.driver.read(lanes.occupied_lanes)
 
     async def paused_jobs(self) -> frozenset[UUID]:
         """Return jobs whose executions must not start."""

@@ -19,7 +19,7 @@ async def pause_job(driver: Driver, namespace: str, name: str, reason: str, now:
         raise Conflict(message, "Use the program of the store's version, or run `horae db upgrade` first.")
 
     def script() -> Script[bool]:
-        space = yield from namespaces.named(namespace)
+        space = yield from namespaces.by_name(namespace)
         if space is None:
             raise NotFound(f'There is no namespace named "{namespace}".', "Name another with --namespace.")
         stored = yield from jobs.by_name(space.id, name)

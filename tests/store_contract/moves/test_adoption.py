@@ -15,7 +15,7 @@ async def edit(world: World, job: TestJob, **said) -> None:
     """The job says something else, and a server sees to it."""
     spec = msgspec.json.encode(structs.replace(job.spec, **said)).decode()
     await world.do("UPDATE job_versions SET spec = $2 WHERE job = $1", job.id, spec)
-    for session in await world.store.read(lambda: adoption.running_in(job.id)):
+    for session in await world.store.read(lambda: adoption.unmarked_sessions(job.id)):
         await world.store.write(lambda: adoption.mark(session, job.id))  # noqa: B023
     while await world.store.change(lambda now: adoption.adopt(job.id, 2, now)):
         world.clock.advance(10)

@@ -20,7 +20,7 @@ async def submit(world: World, job: TestJob, key: str | None, n: int = 1) -> Non
     await world.store.submit([submission.Submission(executions=asked)])
 
 
-async def directed(world: World, job: TestJob, limit: int = 100) -> relax.Relaxed:
+async def directed(world: World, job: TestJob, limit: int = 100) -> relax.LaneMoves:
     needs = next(lane.needs for lane in (await world.store.directory()).lanes if lane.id == job.lane)
     return await world.store.write(lambda: affinity.direct(job.lane, needs, limit, world.now()))
 

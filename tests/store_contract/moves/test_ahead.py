@@ -1,7 +1,7 @@
 """What stands first in lanes, and what a worker holds ready behind it."""
 
 from horae.model.admission.placement.preempt import to_front
-from horae.store.admission.placement import ahead
+from horae.store.admission.placement import prefetch
 from tests.store_contract.world import World, began
 
 
@@ -13,11 +13,11 @@ async def test_the_first_of_a_lane_is_told_with_what_stands_before_a_rank(world:
     low, high = (slice.rank for slice in sorted(await world.on("queued"), key=lambda slice: slice.rank))
 
     async def told(rank):
-        return await world.store.read(lambda: ahead.first_in([(job.lane, rank), (job.lane + 1000, rank)]))
+        return await world.store.read(lambda: prefetch.fronts_of([(job.lane, rank), (job.lane + 1000, rank)]))
 
     assert await told(low - 1) == {}
-    assert await told(low) == {job.lane: ahead.First(low, 3)}
-    assert await told(high) == {job.lane: ahead.First(low, 7)}
+    assert await told(low) == {job.lane: prefetch.LaneFront(low, 3)}
+    assert await told(high) == {job.lane: prefetch.LaneFront(low, 7)}
     assert first
 
 
@@ -31,7 +31,7 @@ async def test_what_is_held_ready_is_what_was_not_told_to_have_begun(world: Worl
     await w.exchange(started=[began(mine, world.now(), 0, 2)])
 
     async def held(rank, others=False):
-        ranges = await world.store.read(lambda: ahead.held_ready(w.session, job.queue, rank, others))
+        ranges = await world.store.read(lambda: prefetch.held_ready(w.session, job.queue, rank, others))
         return [(range.lo, range.hi, range.attempt) for range in ranges]
 
     assert await held(mine.rank) == []

@@ -34,22 +34,22 @@ async def force(world: World, job: TestJob, change: CircuitChange | None, key: s
 
 async def feed(world: World, job: TestJob, ok: int, failed: int, parcel: UUID | None = None) -> list[str]:
     told = [ParcelAttempts(parcel or world.env.new_id(), job.id, ok, failed)]
-    return [s.state for s in await world.store.change(lambda now: circuits.feed(SERVER, told, now))]
+    return [s.state for s in await world.store.change(lambda now: circuits.count_attempts(SERVER, told, now))]
 
 
 async def turn(world: World) -> list[str]:
-    return [standing.state for standing in await world.store.change(circuits.turn)]
+    return [standing.state for standing in await world.store.change(circuits.advance)]
 
 
 async def let_go(world: World, job: TestJob, key: str = "", limit: int = 100) -> int:
-    count: int = await world.store.change(lambda now: circuit_gates.let_go((job.id, key), limit, now))
+    count: int = await world.store.change(lambda now: circuit_gates.release_waiting((job.id, key), limit, now))
     if count:
         await world.store.promote_due(0, 100, rank)
     return count
 
 
 async def standing(world: World, job: TestJob, key: str = "") -> Any:
-    return await world.store.read(lambda: circuit_reads.one_of_job((job.id, key)))
+    return await world.store.read(lambda: circuit_reads.status_of((job.id, key)))
 
 
 async def test_nothing_starts_before_an_open_circuit_and_all_goes_on_when_it_is_reset(world: World):

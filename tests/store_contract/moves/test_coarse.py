@@ -83,7 +83,7 @@ async def test_what_ran_before_the_limit_was_set_counts(world: World):
     views = await limited_views(world, queue_limit(job.queue))
     assert await worker.claim(5, views=views) == []
     ((name, kind, id),) = await world.store.read(coarse.unready)
-    assert await world.store.read(lambda: coarse.unmarked(kind, id)) == [worker.session]
+    assert await world.store.read(lambda: coarse.unmarked_sessions(kind, id)) == [worker.session]
     await world.store.write(lambda: coarse.mark(worker.session, kind, id))
     await world.store.write(lambda: coarse.set_ready(name))
     assert await world.store.read(coarse.unready) == []

@@ -190,7 +190,7 @@ async def test_a_limit_that_is_gone_or_raised_lets_in_who_waits(world: World):
     await world.submit(job, 5, keys=customer("acme"))
     await world.do("UPDATE job_versions SET spec = replace(spec, '\"concurrency\":1', '\"concurrency\":3')")
     keys = await world.store.read(lambda: holder_sweep.gates_of(job.id))
-    await world.store.change(lambda now: holder_sweep.let_in(keys, now))
+    await world.store.change(lambda now: holder_sweep.admit(keys, now))
     assert sum(slice.hi - slice.lo for slice in await world.on("queued")) == 3
     await world.check()
 
@@ -296,7 +296,7 @@ async def test_the_sweep_lets_in_who_was_forgotten_and_drops_what_has_ended(worl
     first = await world.parcel(job, keys=customer("acme"))
     second = await world.parcel(job, keys=customer("acme"))
     await world.do("DELETE FROM queued WHERE parcel = $1", first)
-    found = await world.store.read(lambda: holder_sweep.stale(10))
+    found = await world.store.read(lambda: holder_sweep.stale_holders(10))
     assert found.holders == [(customer("acme").limits[0], first)]
     entered = await world.store.change(lambda now: holder_sweep.forget(found, now))
     assert [slice.parcel for slice in entered.queued] == [second]

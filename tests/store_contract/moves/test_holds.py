@@ -30,9 +30,9 @@ async def opened(world: World, job: TestJob | None = None, **more: object) -> Ho
     return await world.store.write(lambda: holds.open_hold(made))
 
 
-async def turn(world: World) -> holds.Turned:
+async def turn(world: World) -> holds.AdvancedHolds:
     now = world.now()
-    return await world.store.write(lambda: holds.turn(now))
+    return await world.store.write(lambda: holds.advance(now))
 
 
 async def put_calendar(world: World, name: str, definition: dict[str, object]) -> None:
@@ -123,10 +123,10 @@ async def test_what_runs_goes_on_and_is_reported(world: World):
     (slice,) = await w.claim(2)
     await opened(world, job, drain=True)
 
-    assert await world.store.read(lambda: holds.running(NAMESPACE)) == {job.queue: 2}
+    assert await world.store.read(lambda: holds.running_by_queue(NAMESPACE)) == {job.queue: 2}
     await w.report(success(slice))
 
-    assert await world.store.read(lambda: holds.running(NAMESPACE)) == {}
+    assert await world.store.read(lambda: holds.running_by_queue(NAMESPACE)) == {}
 
 
 async def test_a_planned_hold_holds_from_its_time_on(world: World):
@@ -254,7 +254,7 @@ async def test_windows_follow_a_calendar_that_changes(world: World):
     await world.parcel(job, 1)
 
     assert await (await world.worker()).claim(1) == []
-    assert [queue for _, queue in await world.store.read(lambda: holds.windows_by(NAMESPACE, ["nights"]))] == [
+    assert [queue for _, queue in await world.store.read(lambda: holds.windows_of(NAMESPACE, ["nights"]))] == [
         "default"
     ]
-    assert await world.store.read(lambda: holds.windows_by(NAMESPACE, ["days"])) == []
+    assert await world.store.read(lambda: holds.windows_of(NAMESPACE, ["days"])) == []

@@ -24,7 +24,7 @@ async def edit(world: World, job, version, **changes):
     def script():
         yield from jobs.lock(job.id, NAMESPACE)
         verdict = yield from jobs.edit(job.id, NAMESPACE, version, spec, job.queue, job.lane, now)
-        verdict = verdict or (yield from jobs.depend(job.id, spec))
+        verdict = verdict or (yield from jobs.set_dependencies(job.id, spec))
         if verdict is not None:
             raise Rejected(verdict)
 
@@ -88,8 +88,8 @@ async def test_a_name_is_taken_once(world: World):
     spec = Spec(name="a", task=CommandTask(argv=("true",)))
     taken = await world.store.write(lambda: jobs.add(world.env.new_id(), NAMESPACE, spec, 1, 1, world.now()))
 
-    assert taken == jobs.Exists(job.id)
-    assert await edit(world, other, 2, name="a") == jobs.Exists(job.id)
+    assert taken == jobs.NameTaken(job.id)
+    assert await edit(world, other, 2, name="a") == jobs.NameTaken(job.id)
     assert await world.store.read(lambda: jobs.name_taken(NAMESPACE, "a", other.id)) == job.id
     assert await world.store.read(lambda: jobs.name_taken(NAMESPACE, "a", job.id)) is None
     assert len(await world.store.versions(other.id)) == 1

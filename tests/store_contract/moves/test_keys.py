@@ -16,7 +16,7 @@ def key(world, id: str, **more) -> StoredKey:
 async def test_a_key_is_read_as_it_was_written_with_the_name_of_its_namespace(world):
     made = key(world, "aaaa", expires_at=world.now() + SECOND)
     await world.store.write(lambda: keys.add(made))
-    found = await world.store.read(lambda: keys.one("aaaa"))
+    found = await world.store.read(lambda: keys.by_id("aaaa"))
     assert found == replace(made, grant=replace(GRANT, namespace_name="default"))
     assert await world.store.read(lambda: keys.page(1, "", 10)) == [found]
     assert await world.store.read(lambda: keys.page(2, "", 10)) == []
@@ -27,10 +27,10 @@ async def test_a_key_is_succeeded_once_and_ends_with_the_overlap_or_sooner(world
     await write(lambda: keys.add(key(world, "aaaa")))
     await write(lambda: keys.add(key(world, "bbbb", expires_at=now + SECOND)))
 
-    assert await write(lambda: keys.succeed("aaaa", key(world, "cccc"), now + 5 * SECOND, now))
-    assert await write(lambda: keys.succeed("bbbb", key(world, "dddd"), now + 5 * SECOND, now))
-    assert not await write(lambda: keys.succeed("aaaa", key(world, "eeee"), now + 5 * SECOND, now))
-    assert not await write(lambda: keys.succeed("bbbb", key(world, "ffff"), now + 9 * SECOND, now + SECOND))
+    assert await write(lambda: keys.rotate("aaaa", key(world, "cccc"), now + 5 * SECOND, now))
+    assert await write(lambda: keys.rotate("bbbb", key(world, "dddd"), now + 5 * SECOND, now))
+    assert not await write(lambda: keys.rotate("aaaa", key(world, "eeee"), now + 5 * SECOND, now))
+    assert not await write(lambda: keys.rotate("bbbb", key(world, "ffff"), now + 9 * SECOND, now + SECOND))
 
     found = {one.id: one for one in await world.store.read(lambda: keys.page(1, "", 10))}
     assert sorted(found) == ["aaaa", "bbbb", "cccc", "dddd"]
@@ -41,9 +41,9 @@ async def test_a_key_is_succeeded_once_and_ends_with_the_overlap_or_sooner(world
 async def test_a_preset_key_that_was_replaced_is_whole_again(world):
     now, write = world.now(), world.store.write
     await write(lambda: keys.add(key(world, "aaaa")))
-    await write(lambda: keys.succeed("aaaa", key(world, "bbbb"), now, now))
+    await write(lambda: keys.rotate("aaaa", key(world, "bbbb"), now, now))
     await write(lambda: keys.add(key(world, "aaaa")))
-    found = await world.store.read(lambda: keys.one("aaaa"))
+    found = await world.store.read(lambda: keys.by_id("aaaa"))
     assert (found.expires_at, found.replaced_by, found.revoked_at) == (None, None, None)
 
 
@@ -58,7 +58,7 @@ async def test_what_a_link_signed_in_has_what_its_maker_had_and_ends_with_it(wor
     assert (signed.grant, signed.expires_at) == (replace(made, namespace_name="default"), now + 9 * SECOND)
 
     assert await write(lambda: keys.revoke(1, "aaaa", now))
-    browser, _ = await read(lambda: keys.signed_in(b"cookie", now))
+    browser, _ = await read(lambda: keys.key_of_cookie(b"cookie", now))
     assert not browser.valid(now)
     assert await write(lambda: keys.sign_in(b"two", "cccc", b"other", "csrf", now + 99 * SECOND, now)) is None
 

@@ -44,7 +44,7 @@ async def test_limits_tell_how_many_run_under_them(world: World):
     views = [structs.replace(view, limits=names) for view in await world.views()]
     assert len(await (await world.worker()).claim(2, views=views)) == 1
 
-    found = await world.store.read(limit_reads.in_use)
+    found = await world.store.read(limit_reads.limit_uses)
 
     assert sorted((use.queue, use.used, use.most) for use in found if use.queue is not None) == [(job.queue, 2, 3)]
     assert [(use.namespace, use.used, use.most) for use in found if use.queue is None] == [(NAMESPACE, 2, 9)]
@@ -55,7 +55,7 @@ async def test_holders_of_keys_are_counted_up_to_a_bound(world: World):
     for _ in range(3):
         await world.parcel(job, keys=EnvelopeKeys(limits=(key_name(job.id, "k", "a"),)))
 
-    assert [await world.store.read(lambda most=most: limit_reads.holders(most)) for most in (2, 100)] == [2, 3]
+    assert [await world.store.read(lambda most=most: limit_reads.count_holders(most)) for most in (2, 100)] == [2, 3]
 
 
 async def test_attempts_that_failed_are_told_by_class(world: World):

@@ -19,7 +19,7 @@ async def test_a_namespace_is_made_with_the_queue_of_jobs_that_name_none(world: 
     said = parse_namespace({"weight": 2, "queuePolicy": "fifo", "retention": {"success": "2d"}})
     id = await create(world, "billing", said)
     assert await create(world, "billing") is None
-    found = await world.store.read(lambda: namespaces.named("billing"))
+    found = await world.store.read(lambda: namespaces.by_name("billing"))
     assert (found.id, found.weight, found.policy, found.spec) == (id, 2.0, FifoPolicy(), said.spec)
     directory = await world.store.directory()
     assert [(queue.name, queue.policy.kind) for queue in directory.queues if queue.namespace == id] == [
@@ -46,7 +46,7 @@ async def test_a_change_is_known_by_the_revisions(world: World):
     was = await world.store.change(lambda now: namespaces.change("billing", lambda _: Said(weight=5), now))
     assert was.weight == 1
     assert await world.store.read(lanes.revisions) != before
-    assert (await world.store.read(lambda: namespaces.named("billing"))).weight == 5
+    assert (await world.store.read(lambda: namespaces.by_name("billing"))).weight == 5
     assert await world.store.change(lambda now: namespaces.change("nobody", lambda _: Said(), now)) is None
 
 
@@ -63,7 +63,7 @@ async def test_a_deleted_one_leaves_its_name_and_keeps_its_number(world: World):
     first = await create(world, "billing")
     await world.store.ensure_lane(first, "default", ())
     assert await world.store.change(lambda now: namespaces.delete(first, now)) is None
-    assert await world.store.read(lambda: namespaces.named("billing")) is None
+    assert await world.store.read(lambda: namespaces.by_name("billing")) is None
     assert not await world.store.read(lambda: namespaces.is_open(first))
     second = await create(world, "billing")
     assert second != first

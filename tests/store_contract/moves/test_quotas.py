@@ -103,8 +103,8 @@ async def test_usage_adds_up_over_servers_and_days(world: World):
         (second, QuotaUsage(10, 20, 30, 40)),
         (first, QuotaUsage(100, 0, 0, 0)),
     ):
-        await world.store.write(lambda server=server, use=use: quotas.add_use(server, {(NAMESPACE, 7): use}))
-    await world.store.write(lambda: quotas.add_use(first, {(NAMESPACE, 8): QuotaUsage(5)}))
+        await world.store.write(lambda server=server, use=use: quotas.add_usage(server, {(NAMESPACE, 7): use}))
+    await world.store.write(lambda: quotas.add_usage(first, {(NAMESPACE, 8): QuotaUsage(5)}))
     assert await world.store.read(lambda: quotas.used_on(7)) == {NAMESPACE: QuotaUsage(111, 22, 33, 44)}
     days = await world.store.read(lambda: quotas.used_between(NAMESPACE, 7, 8))
     assert days == {7: QuotaUsage(111, 22, 33, 44), 8: QuotaUsage(5)}
@@ -120,5 +120,5 @@ async def test_quotas_are_kept(world: World):
     await world.submit(job, 3)
     worker = await world.worker()
     (granted,) = await worker.claim(1)
-    assert await world.store.read(lambda: quotas.standing_now(NAMESPACE)) == (2, 0, 1)
+    assert await world.store.read(lambda: quotas.usage_now(NAMESPACE)) == (2, 0, 1)
     await worker.report(failed(granted))

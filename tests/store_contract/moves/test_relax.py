@@ -15,7 +15,7 @@ async def needs_of(world: World, lane: int) -> frozenset[str]:
     return next(one.needs for one in directory.lanes if one.id == lane)
 
 
-async def relaxed(world: World, lane: int, since: int, limit: int = 100) -> relax.Relaxed:
+async def relaxed(world: World, lane: int, since: int, limit: int = 100) -> relax.LaneMoves:
     needs = widest(await needs_of(world, lane))
     return await world.store.write(lambda: relax.relax(lane, since, needs, limit, world.now()))
 

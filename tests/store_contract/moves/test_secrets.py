@@ -13,11 +13,11 @@ async def test_a_secret_is_set_listed_read_and_removed_in_its_namespace(world):
     assert (first.version, again.version, again.created_at) == (1, 2, first.created_at)
     assert [one.name for one in await read(lambda: secrets.page(1, "", 10))] == ["api_key", "db"]
     assert [one.name for one in await read(lambda: secrets.page(1, "api_key", 10))] == ["db"]
-    found = await read(lambda: secrets.some(1, ["db", "api_key", "none"]))
+    found = await read(lambda: secrets.by_names(1, ["db", "api_key", "none"]))
     assert {name: one.sealed for name, one in found.items()} == {"db": b"two", "api_key": b"three"}
     assert await write(lambda: secrets.delete(1, "db"))
     assert not await write(lambda: secrets.delete(1, "db"))
-    assert (await read(lambda: secrets.some(2, ["db"])))["db"].sealed == b"other"
+    assert (await read(lambda: secrets.by_names(2, ["db"])))["db"].sealed == b"other"
 
 
 async def test_sealing_anew_changes_only_what_it_has_seen(world):

@@ -163,7 +163,7 @@ async def test_a_changed_policy_is_to_be_ranked_until_somebody_says_it_was(world
     (queue,) = [q for q in (await world.store.directory()).queues if q.name == "mail"]
 
     assert queue.ranked < queue.revision
-    await world.store.write(lambda: queues.ranked(queue.id, queue.revision))
+    await world.store.write(lambda: queues.set_ranked(queue.id, queue.revision))
     (queue,) = [q for q in (await world.store.directory()).queues if q.name == "mail"]
     assert queue.ranked == queue.revision
 
@@ -261,7 +261,7 @@ async def test_what_runs_and_the_slots_that_serve_a_queue_are_counted(world: Wor
     w = await world.worker(concurrency=8)
     await w.claim(3)
 
-    found = await world.store.read(lambda: shares.in_use({job.queue: (NAMESPACE, "default")}))
+    found = await world.store.read(lambda: shares.queue_use({job.queue: (NAMESPACE, "default")}))
 
     assert (found.running, found.slots) == ({job.lane: 3}, {job.queue: 8})
 

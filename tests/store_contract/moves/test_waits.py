@@ -57,7 +57,7 @@ async def depend_on(world: World, job, *upstreams):
 
     def script(now):
         yield from jobs.lock(job.id, NAMESPACE)
-        assert (yield from jobs.depend(job.id, spec)) is None
+        assert (yield from jobs.set_dependencies(job.id, spec)) is None
         done = Consequences()
         yield from waits.reconsider(job.id, world.env.new_id, now, done)
         return done

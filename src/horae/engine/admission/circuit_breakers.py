@@ -15,7 +15,7 @@ from horae.model.base.key_templates import MOST_KEY
 from horae.model.definitions.job import Job
 from horae.model.fields.values import a_text
 from horae.store.admission import circuit_reads, circuits
-from horae.store.admission.circuits import Which
+from horae.store.admission.circuits import CircuitRef
 from horae.store.contract import Store
 
 MOST_SHOWN = 200
@@ -42,7 +42,7 @@ class CircuitBreakers:
         wanted = key if circuit.key is not None else ""
         if wanted is not None:
             which = job.id, wanted
-            found = [await self._store.read(lambda: circuit_reads.one_of_job(which))]
+            found = [await self._store.read(lambda: circuit_reads.status_of(which))]
         changes = await self._store.read(lambda: circuit_reads.changes_of(job.id, MOST_CHANGES))
         return JobCircuitView(
             job_id=job.id,
@@ -83,7 +83,7 @@ class CircuitBreakers:
         self, namespace: int, ref: str, key: str | None, change: CircuitChange | None, by: str, cause: str = ""
     ) -> CircuitView:
         job, circuit = await self._find(namespace, ref)
-        which: Which = job.id, _key(circuit, key)
+        which: CircuitRef = job.id, _key(circuit, key)
         after = await self._store.change(lambda now: circuits.force(which, change, by, now, cause))
         await self._monitor.publish([after])
         await self._monitor.refresh()

@@ -19,7 +19,7 @@ from horae.model.admission.circuit import CircuitState, CircuitStatus, ParcelAtt
 from horae.model.base.duration import DAY, HOUR
 from horae.model.base.event import Event
 from horae.store.admission import circuit_gates, circuit_reads, circuits
-from horae.store.admission.circuits import Which
+from horae.store.admission.circuits import CircuitRef
 from horae.store.contract import Store
 from horae.store.executions.leaving.effects import Effects
 
@@ -51,7 +51,7 @@ class CircuitMonitor:
         self._directory, self._hints = directory, hints
         self._attempted: list[ParcelAttempts] = []
         self._write_at = self._look_at = self._forget_at = 0.0
-        self.not_closed: dict[Which, CircuitStatus] = {}  # circuits that are not closed
+        self.not_closed: dict[CircuitRef, CircuitStatus] = {}  # circuits that are not closed
         self.changes: dict[CircuitState, int] = {"open": 0, "half-open": 0, "closed": 0}  # made by this server
         self.alarm = Alarm()
         topics.settled.subscribe(self.name, self._collect)
@@ -78,14 +78,16 @@ class CircuitMonitor:
 
     async def _write_counts(self) -> None:
         attempted, self._attempted = self._attempted, []
-        changed = await self._store.change(lambda now: circuits.feed(self._node, _sum_by_parcel(attempted), now))
+        changed = await self._store.change(
+            lambda now: circuits.count_attempts(self._node, _sum_by_parcel(attempted), now)
+        )
         await self.publish(changed)
 
     async def refresh(self) -> None:
         """Read the circuits that are not closed, half-open those that are due, and release what need not wait."""
         found = await self._store.read(circuit_reads.shut)
         if self._clock.trusted and any(is_due(standing, self._env.now()) for standing in found):
-            await self.publish(await self._store.change(circuits.turn))
+            await self.publish(await self._store.change(circuits.advance))
             found = await self._store.read(circuit_reads.shut)
         self.not_closed = {(standing.job, standing.key): standing for standing in found}
         self._directory.open_circuits = {(s.job, s.key) if s.key else s.job: delayed(s) for s in found}
@@ -94,10 +96,10 @@ class CircuitMonitor:
             if standing is None or standing.state == "half-open":
                 await self._release(which)
 
-    async def _release(self, which: Which) -> None:
+    async def _release(self, which: CircuitRef) -> None:
         """Make executions due at once. A half-open circuit releases one batch, a closed one everything."""
         while True:
-            count = await self._store.change(lambda now: circuit_gates.let_go(which, BATCH, now))
+            count = await self._store.change(lambda now: circuit_gates.release_waiting(which, BATCH, now))
             if count:
                 self._hints.send(Hint(wake_at=self._env.now()))
             if not count or which in self.not_closed:

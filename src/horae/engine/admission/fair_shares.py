@@ -270,7 +270,7 @@ class FairShares:
     async def _count(self, queues: Iterable[int]) -> None:
         """Count the running executions of each share and the slots of each queue, by which reserves are measured."""
         names = {id: (self._queues[id].namespace, self._queues[id].name) for id in queues}
-        counted = await self._store.read(lambda: moves.in_use(names))
+        counted = await self._store.read(lambda: moves.queue_use(names))
         running: dict[moves.Share, int] = {}
         for lane, count in counted.running.items():
             if lane in self._lanes:

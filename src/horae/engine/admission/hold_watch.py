@@ -58,7 +58,7 @@ class HoldWatch:
         return until(next_change(self.not_ended, self._env.now()), self._env.now())
 
     async def _end_due(self, now: Instant) -> None:
-        turned = await self._store.write(lambda: holds.turn(now))
+        turned = await self._store.write(lambda: holds.advance(now))
         for hold in turned.troubled:
             log.error("the calendar of a window cannot be evaluated", calendar=hold.calendar, hold=str(hold.id))
         for hold in turned.ended:

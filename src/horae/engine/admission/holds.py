@@ -150,7 +150,7 @@ class QueueHolds:
         await self._watch.step()
 
     async def _viewer(self, namespace: int) -> Callable[[Hold], HoldView]:
-        running = await self._store.read(lambda: moves.running(namespace))
+        running = await self._store.read(lambda: moves.running_by_queue(namespace))
         names = {queue.id: queue.name for queue in self._directory.queues.values()}
         now = self._env.now()
         return lambda hold: show_hold(hold, names, running, now)

@@ -70,7 +70,7 @@ class LimitReconciler:
 
     async def _adopt(self, job: UUID) -> None:
         """Bring a job's executions under a limit of the whole job; the running ones are counted first."""
-        for session in await self._store.read(lambda: adoption.running_in(job)):
+        for session in await self._store.read(lambda: adoption.unmarked_sessions(job)):
             await self._store.write(lambda: adoption.mark(session, job))  # noqa: B023
         while await self._store.change(lambda now: adoption.adopt(job, ADOPTED, now)) >= ADOPTED:
             self._hints.send(Hint(wake_at=self._env.now()))
@@ -88,7 +88,7 @@ class LimitReconciler:
         count = 0
         for at in range(0, len(keys), BATCH):
             some = keys[at : at + BATCH]
-            count += self._publish(await self._store.change(lambda now: holder_sweep.let_in(some, now)))  # noqa: B023
+            count += self._publish(await self._store.change(lambda now: holder_sweep.admit(some, now)))  # noqa: B023
         return count
 
     def _publish(self, entered: AdmittedItems) -> int:
@@ -98,13 +98,13 @@ class LimitReconciler:
     async def _mark_running(self) -> None:
         """Count executions under a limit of a queue or namespace that was set while they ran."""
         for name, kind, id in await self._store.read(coarse.unready):
-            for session in await self._store.read(lambda: coarse.unmarked(kind, id)):  # noqa: B023
+            for session in await self._store.read(lambda: coarse.unmarked_sessions(kind, id)):  # noqa: B023
                 await self._store.write(lambda: limit_changes.mark(session, kind, id))  # noqa: B023
-            if not await self._store.read(lambda: coarse.unmarked(kind, id)):  # noqa: B023
+            if not await self._store.read(lambda: coarse.unmarked_sessions(kind, id)):  # noqa: B023
                 await self._store.write(lambda: coarse.set_ready(name))  # noqa: B023
 
     async def _sweep(self) -> None:
-        found = await self._store.read(lambda: holder_sweep.stale(BATCH))
+        found = await self._store.read(lambda: holder_sweep.stale_holders(BATCH))
         count = self._publish(await self._store.change(lambda now: holder_sweep.forget(found, now))) if found else 0
         after: str | None = ""
         while after is not None:

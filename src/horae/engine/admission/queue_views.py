@@ -6,7 +6,7 @@ from horae.engine.admission.holds import QueueHolds
 from horae.engine.definitions.directory import LocalDirectory
 from horae.model.admission.queue import QUEUE, Queue, show_queue
 from horae.model.admission.queue_view import LaneView, QueueView
-from horae.store.admission.holds import running
+from horae.store.admission.holds import running_by_queue
 from horae.store.contract import Store
 from horae.store.executions.reads.depths import depths
 
@@ -32,7 +32,7 @@ class QueueViews:
     async def _viewer(self, namespace: int) -> Callable[[Queue], QueueView]:
         """Return a function that builds views, with counts read once for the whole namespace."""
         queued = await self._store.read(lambda: depths(namespace))
-        runs = await self._store.read(lambda: running(namespace))
+        runs = await self._store.read(lambda: running_by_queue(namespace))
         holds = [hold for hold in await self._holds.list(namespace) if hold.state == "open"]
         lanes = [lane for lane in self._directory.lanes.values() if lane.namespace == namespace]
 

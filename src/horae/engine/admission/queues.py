@@ -48,7 +48,7 @@ class Queues:
 
     async def put(self, namespace: int, name: str, body: Any) -> Queue:
         """Define a queue, new or existing; missing fields take their defaults. Raises BadInput."""
-        own = await self._store.read(lambda: namespaces.one(namespace))
+        own = await self._store.read(lambda: namespaces.by_id(namespace))
         if isinstance(body, dict) and body.get("policy") is None and own is not None and own.policy is not None:
             body = {**body, "policy": write_policy(own.policy)}
         spec, default = parse_queue(body)
@@ -137,7 +137,7 @@ class Queues:
                 return total
             after = done.next
 
-    def _publish_cancelled(self, done: moves.Purged) -> int:
+    def _publish_cancelled(self, done: moves.PurgeStep) -> int:
         for job, count in done.jobs.items():
             self._outcomes.cancelled(job, count)
         return sum(done.jobs.values())

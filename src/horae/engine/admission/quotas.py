@@ -150,7 +150,7 @@ class Quotas:
         uses, self._uses = {key: use for key, use in self._uses.items() if use}, {}
         if uses:
             try:
-                await self._store.write(lambda: quotas.add_use(self._node, uses))
+                await self._store.write(lambda: quotas.add_usage(self._node, uses))
             except StoreUnavailable as error:
                 if not error.fields.get("unknown"):
                     for key, use in uses.items():
@@ -199,7 +199,7 @@ class Quotas:
         if not 0 <= last - first < MOST_DAYS:
             raise BadInput(f"That is not between a day and {MOST_DAYS}.", "Give from and to.", field="from")
         used = await self._store.read(lambda: quotas.used_between(namespace, first, last))
-        queued, waiting, running = await self._store.read(lambda: quotas.standing_now(namespace))
+        queued, waiting, running = await self._store.read(lambda: quotas.usage_now(namespace))
         quota = (await self._store.read(quotas.all_quotas)).get(namespace, Quota())
         today = used.get(day_of(self._env.now()), QuotaUsage())
         return UsageView(

@@ -70,7 +70,7 @@ class Reranker:
         if now < at + SETTLED:
             return at + SETTLED - now
         await self._order_queue(queue)
-        await self._store.write(lambda: moves.ranked(queue.id, queue.revision))
+        await self._store.write(lambda: moves.set_ranked(queue.id, queue.revision))
         del self._ordered_once[queue.id]
         await self._directory.load()
         log.info("queue ranked", queue=queue.name, policy=queue.policy.kind)
@@ -81,7 +81,7 @@ class Reranker:
             await self._order_lane(lane)
 
     async def _order_lane(self, lane: int, *, astray: bool = False) -> None:
-        at: moves.At | None = moves.FIRST
+        at: moves.QueuePosition | None = moves.FIRST
         while at is not None:
             place = at
             done = await self._store.change(

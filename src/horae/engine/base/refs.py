@@ -51,7 +51,7 @@ async def no_such_job(store: Store, namespace: int, ref: str) -> NotFound:
     shown = ref[:128]
     if as_id(ref):
         return NotFound(f"No job has the id {shown}.", _LIST, job=shown)
-    deleted = await store.read(lambda: job_reads.deleted_named(namespace, ref))
+    deleted = await store.read(lambda: job_reads.last_deleted(namespace, ref))
     if deleted is not None and not ACTING.get().queues:
         return NotFound(f'Job "{shown}" was deleted.', f"Bring it back with `horae jobs restore {shown}`.", job=shown)
     near = nearest(ref, visible(await store.read(lambda: job_reads.names(namespace))))

@@ -62,11 +62,11 @@ class Surveyor:
         return queues
 
     async def _look_at_limits(self, found: Survey, queues: Mapping[int, Labels]) -> None:
-        for use in await self._store.read(limit_reads.in_use):
+        for use in await self._store.read(limit_reads.limit_uses):
             label = (found.namespaces.get(use.namespace or 0, ""), "") if use.queue is None else queues.get(use.queue)
             if label is not None:
                 found.used[label], found.limits[label] = use.used, use.most
-        found.holders = await self._store.read(lambda: limit_reads.holders(MOST_HOLDERS))
+        found.holders = await self._store.read(lambda: limit_reads.count_holders(MOST_HOLDERS))
 
     async def _look_at_circuits(self, found: Survey) -> None:
         shut = (await self._store.read(circuit_reads.shut))[:MOST_CIRCUITS]

@@ -14,7 +14,7 @@ from horae.store.definitions.jobs import StoredJob
 async def with_choice(store: Store, stored: StoredJob) -> StoredJob:
     """A job with the versions that its rollout chooses from; one that has ended meanwhile chooses nothing."""
     job = stored.job
-    found = (await store.read(lambda: rollouts.on([job.id]))).get(job.id)
+    found = (await store.read(lambda: rollouts.active_rollouts([job.id]))).get(job.id)
     if found is None:
         return stored
     rollout, arms = found

@@ -16,7 +16,7 @@ from horae.model.triggers.decisions.values import Once
 from horae.model.triggers.decisions.when import SCHEDULE, When
 from horae.store.admission import lanes
 from horae.store.base import locks
-from horae.store.definitions import job_reads, jobs, made
+from horae.store.definitions import job_reads, job_templates, jobs
 from horae.store.definitions.jobs import StoredJob
 from horae.store.executions.leaving import cancel_job
 from horae.store.script import Script
@@ -64,7 +64,7 @@ def create(id: UUID, namespace: int, draft: JobDraft, new_id: NewId, now: Instan
     if taken is not None:
         raise name_taken(draft.spec.name, taken.id)
     yield from owned_changes.write(draft.keeping, id, namespace, now)
-    yield from made.use(id, None, draft.spec.made)
+    yield from job_templates.use(id, None, draft.spec.made)
     for when in draft.whens:
         yield from triggers.add(new_id(), Owner(id, namespace, 1), when, now)
 
@@ -80,7 +80,7 @@ def _is_current(draft: JobDraft) -> Script[bool]:
     if draft.derived is None:
         return True
     id, version = draft.derived
-    return (yield from made.present(id)) == version  # guard: edit-of-current-template
+    return (yield from job_templates.present(id)) == version  # guard: edit-of-current-template
 
 
 def edit(
@@ -113,7 +113,7 @@ def edit(
     version, written = yield from _numbered(job, adopt, now)
     if not version:
         return False
-    yield from made.use(job.id, job.spec.made, draft.spec.made)
+    yield from job_templates.use(job.id, job.spec.made, draft.spec.made)
     queue, lane = before.queue, before.lane
     if (draft.spec.queue, draft.spec.lane_needs) != (job.spec.queue, job.spec.lane_needs):
         queue, lane = yield from _place(job.namespace, draft.spec, now)
@@ -133,7 +133,7 @@ def _numbered(job: Job, adopt: Adoption | None, now: Instant) -> Script[tuple[in
     """Which version a locked job gets, and whether it is written already; 0 when the rollout is no longer on."""
     newest = yield from jobs.newest(job.id)
     if adopt is None:
-        if (yield from jobs.rolling(job.id)) is not None:  # guard: edit-sees-rollout
+        if (yield from jobs.active_rollout(job.id)) is not None:  # guard: edit-sees-rollout
             raise rolling(job)
         return newest + 1, False
     if (yield from adopt.end(now)) is None:
@@ -151,7 +151,7 @@ def rolling(job: Job) -> Conflict:
 def _depend(job: Job, spec: Spec, new_id: NewId, now: Instant, done: Consequences) -> Script[None]:
     """What a job depends on changes after its timers: a fire holds those first. What waits may go on by it."""
     if spec.needed != job.spec.needed:
-        cycle = yield from jobs.depend(job.id, spec)
+        cycle = yield from jobs.set_dependencies(job.id, spec)
         if cycle is not None:
             raise (yield from _cycle(cycle.path))
     elif not spec.dependencies or (spec.schedule, spec.triggers) == (job.spec.schedule, job.spec.triggers):

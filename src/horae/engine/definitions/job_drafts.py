@@ -75,7 +75,7 @@ class JobDrafter:
         made: Derivation | None = None
         if isinstance(body, dict) and body.get("template") is not None:
             body, made = await (derive or self._derive)(namespace, body)
-        own = await self._store.read(lambda: namespaces.one(namespace))
+        own = await self._store.read(lambda: namespaces.by_id(namespace))
         if isinstance(body, dict):
             body = body if own is None else with_defaults(body, own.spec.defaults)
             if body.get("queue") is None:
@@ -159,7 +159,7 @@ class JobDrafter:
         if not refs:
             return {}
         ids = {ref: id for ref in refs if (id := as_id(ref))}
-        named = await self._store.read(lambda: job_reads.ids_named(namespace, [r for r in refs if r not in ids]))
+        named = await self._store.read(lambda: job_reads.ids_by_names(namespace, [r for r in refs if r not in ids]))
         states = await self._store.read(lambda: job_reads.states_of(namespace, list(ids.values())))
         usable = {ref: id for ref, id in ids.items() if str(id) in known or states.get(id, "deleted") != "deleted"}
         found: dict[str, UUID] = {**named, **usable}

@@ -39,7 +39,7 @@ class JobPlans:
         taken = await self._store.job_named(namespace, draft.spec.name)
         if taken is not None and taken.job.id != job.id:
             raise name_taken(draft.spec.name, taken.job.id)
-        if draft.spec != job.spec and await self._store.read(lambda: jobs.rolling(job.id)) is not None:
+        if draft.spec != job.spec and await self._store.read(lambda: jobs.active_rollout(job.id)) is not None:
             raise rolling(job)
         return await self._shown(draft, before)
 

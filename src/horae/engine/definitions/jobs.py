@@ -207,7 +207,7 @@ class Jobs(JobLists):
         stored = await self._deleted(namespace, ref)
         refuse_owned(stored.job, "restored")
         if stored.job.state == "deleted":
-            kept = await self._store.read(lambda: owned.gone_with(stored.job.id))
+            kept = await self._store.read(lambda: owned.specs_to_restore(stored.job.id))
             check_changes([(None, stored.job.spec), *((None, spec) for spec in kept)])
             whens = (await self._drafts.again(stored, stored.job.spec)).whens
             state = await self._store.change(lambda now: changes.restore(stored, whens, self._env.new_id, now))
@@ -234,7 +234,7 @@ class Jobs(JobLists):
     async def _deleted(self, namespace: int, ref: str) -> StoredJob:
         """A job to bring back: by id, or the one of a name that was deleted last."""
         named = not as_id(ref) and NAME.fullmatch(ref)
-        id = await self._store.read(lambda: job_reads.deleted_named(namespace, ref)) if named else None
+        id = await self._store.read(lambda: job_reads.last_deleted(namespace, ref)) if named else None
         stored = await find_job(self._store, namespace, str(id or ref))
         if named and id is None:
             raise Conflict(f'Job "{ref}" is not deleted.', "There is nothing to restore.")

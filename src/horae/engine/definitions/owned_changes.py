@@ -48,7 +48,7 @@ def write(keeping: OwnedJobsPlan | None, job: UUID, namespace: int, now: Instant
         placed.append(_placed(kept, job, *places[where]))
     yield from owned.put(placed, namespace, now)
     yield from owned.use({id or job: used for id, used in keeping.uses}, keeping.gone)
-    circle = yield from owned.find_circle(job)
+    circle = yield from owned.find_cycle(job)
     if circle:
         raise (yield from _in_a_circle(circle))
 

@@ -24,7 +24,7 @@ from horae.model.workflows.reading.workflow import inside, placed
 from horae.store.contract import Store
 from horae.store.definitions import job_reads, owned
 from horae.store.definitions.jobs import StoredJob
-from horae.store.definitions.owned import Owned
+from horae.store.definitions.owned import OwnedJob
 
 MOST_OWNED = 1_000  # jobs that go with one change
 NewId = Callable[[], UUID]
@@ -40,7 +40,7 @@ class OwnedJobDraft(Struct, frozen=True, kw_only=True):
     spec: Spec
     base: UUID | None
     own: dict[str, Any]
-    before: Owned | None  # as it is now
+    before: OwnedJob | None  # as it is now
 
 
 class OwnedJobsPlan(Struct, frozen=True, kw_only=True):
@@ -94,7 +94,7 @@ class OwnedJobPlanner:
         await draft.follow(spec, copies)
         return spec, draft.keeping(frozenset(owners))
 
-    async def _copies(self, before: StoredJob | None) -> list[Owned]:
+    async def _copies(self, before: StoredJob | None) -> list[OwnedJob]:
         if before is None:
             return []
         return await self._store.read(lambda: owned.copies_of(before.job.id))
@@ -116,8 +116,8 @@ class _Draft:
         store: Store,
         namespace: int,
         new_id: NewId,
-        existing: Sequence[Owned],
-        copies: Sequence[Owned],
+        existing: Sequence[OwnedJob],
+        copies: Sequence[OwnedJob],
         changing: UUID | None,
         beside: SiblingChanges,
     ) -> None:
@@ -154,7 +154,7 @@ class _Draft:
         self.uses.append((id, frozenset(used)))
         return structs.replace(spec, task=with_calls(workflow, lambda name, call: stored[name]))
 
-    async def follow(self, spec: Spec, copies: Sequence[Owned]) -> None:
+    async def follow(self, spec: Spec, copies: Sequence[OwnedJob]) -> None:
         """Derive anew what was made from the job that changes."""
         for copy in copies:
             call = Call(job="-", own=copy.own)

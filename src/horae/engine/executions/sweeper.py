@@ -95,7 +95,9 @@ class Sweeper:
         What is to be archived is forgotten by the archiver, and by nobody else.
         """
         rules = await self._store.read(namespaces.retentions)
-        retention = Retention(self._settings.retention, rules).leaving_out(await self._store.read(namespaces.archived))
+        retention = Retention(self._settings.retention, rules).leaving_out(
+            await self._store.read(namespaces.archived_outcomes)
+        )
         while await self._store.driver.expire(now - retention.everywhere, longer=retention.longer(now)):
             await self._env.clock.sleep(0)
         if retention.is_plain or self._env.clock.monotonic() < self._walk_at:

@@ -18,7 +18,7 @@ from horae.model.admission.placement.preempt import is_in_front
 from horae.model.admission.placement.prefetch import MARGIN, goes_before
 from horae.model.executions.slice import Running
 from horae.model.fleet.protocol import Exchange, Range
-from horae.store.admission.placement import ahead
+from horae.store.admission.placement import prefetch
 from horae.store.contract import Store
 
 SOON = 0.02  # seconds within which an idle slot takes what comes
@@ -129,7 +129,7 @@ class HandBacks:
     async def _look(self, lanes: dict[int, int], now: float) -> None:
         highest = {lane: self._highest(queue) for lane, queue in lanes.items()}
         wanted = [(lane, rank) for lane, rank in highest.items() if rank is not None]
-        found = await self._store.read(lambda: ahead.first_in(wanted))
+        found = await self._store.read(lambda: prefetch.fronts_of(wanted))
         asked: list[UUID] = []
         for lane, first in sorted(found.items(), key=lambda one: one[1].rank):
             able = self._behind(lane, lanes[lane], first.rank, now)
@@ -170,6 +170,6 @@ class HandBacks:
             asked.append(due)
         found: dict[tuple[UUID, int], Range] = {}
         for queue, rank, others in asked:
-            ranges = await self._store.read(lambda: ahead.held_ready(session, queue, rank, others))  # noqa: B023
+            ranges = await self._store.read(lambda: prefetch.held_ready(session, queue, rank, others))  # noqa: B023
             found |= {(one.parcel, one.lo): one for one in ranges}
         return list(found.values())

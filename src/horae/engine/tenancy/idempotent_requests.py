@@ -52,7 +52,7 @@ class IdempotentRequests:
             raise
         answer = keep(done)
         with suppress(StoreUnavailable):  # the request is done: the route's own checks answer a late repetition
-            await self._store.write(lambda: keys.keep(asked, found, answer.status, answer.content))
+            await self._store.write(lambda: keys.store_answer(asked, found, answer.status, answer.content))
         return done
 
 

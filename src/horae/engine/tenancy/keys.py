@@ -114,7 +114,7 @@ class ApiKeys:
             await self._ensure_preset(preset)
             return None
         new = self._make("first administrator", OF_INSTALLATION, None)
-        if len(found) >= LEAST_PRESET and await self._store.read(lambda: keys.one(id_of(found))) is None:
+        if len(found) >= LEAST_PRESET and await self._store.read(lambda: keys.by_id(id_of(found))) is None:
             new = NewKey(replace(new.stored, id=id_of(found), hash=digest_of(found)), found)
         added = await self._store.write(lambda: keys.add_first_admin(new.stored))
         return new.text if added else None
@@ -124,7 +124,7 @@ class ApiKeys:
             remedy = f"Use at least {LEAST_PRESET} random characters, for example: openssl rand -hex 32"
             raise BadInput(f"The preset admin key has only {len(text)} characters.", remedy, field="admin_key")
         id, digest = id_of(text), digest_of(text)
-        known = await self._store.read(lambda: keys.one(id))
+        known = await self._store.read(lambda: keys.by_id(id))
         if known is not None and known.hash == digest and known.valid(self._env.now()):
             return
         stored = StoredKey(
@@ -182,14 +182,14 @@ class ApiKeys:
         old, now = await self._own(namespace, id, by), self._env.now()
         ends = None if old.expires_at is None else now + (old.expires_at - old.created_at)
         new = self._make(old.name, replace(old.grant, made_by=by.key or None), ends, old.rate)
-        if not await self._store.write(lambda: keys.succeed(old.id, new.stored, now + overlap, now)):
+        if not await self._store.write(lambda: keys.rotate(old.id, new.stored, now + overlap, now)):
             raise Conflict(f'Key "{id}" has been rotated already.', "`horae keys list` tells which one replaced it.")
         self.forget()
         return new
 
     async def _own(self, namespace: int, id: str, by: Principal) -> StoredKey:
         """A valid key of a namespace, which may not be worth more than who does something to it."""
-        stored = await self._store.read(lambda: keys.one(id))
+        stored = await self._store.read(lambda: keys.by_id(id))
         if stored is None or stored.grant.namespace != namespace or not stored.valid(self._env.now()):
             raise NotFound(f'No valid key "{id[:60]}".', "List keys with `horae keys list` or GET /api/v1/keys.")
         refuse_more(by, stored.grant.permissions)
@@ -221,7 +221,7 @@ class ApiKeys:
         known = self._remembered(("key", digest))
         if known is not None:
             return known
-        stored = await self._store.read(lambda: keys.one(id_of(text)))
+        stored = await self._store.read(lambda: keys.by_id(id_of(text)))
         if stored is None or not hmac.compare_digest(stored.hash, digest):
             self._known.pop(("key", digest), None)
             return None
@@ -246,7 +246,7 @@ class ApiKeys:
         known = self._remembered(("cookie", digest))
         if known is not None:
             return known
-        found = await self._store.read(lambda: keys.signed_in(digest, self._env.now()))
+        found = await self._store.read(lambda: keys.key_of_cookie(digest, self._env.now()))
         return await self._admit(("cookie", digest), *found) if found else None
 
     def _remembered(self, shown: Credential) -> Principal | None:
@@ -276,7 +276,7 @@ class ApiKeys:
         if stored.last_used_at is not None and stored.last_used_at > since:
             return
         with suppress(Busy):  # a store that only reads, or has much to do, still lets people in
-            await self._store.write(lambda: keys.used(stored.id, now, since))
+            await self._store.write(lambda: keys.record_use(stored.id, now, since))
 
     def namespaces(self, who: Principal) -> tuple[str, ...]:
         """Return the namespaces that a user who was just checked may choose from; nobody else has any."""
@@ -312,7 +312,7 @@ class ApiKeys:
         if who.kind == "user":
             remedy = "Sign in on the other device with your name and password, or at your identity provider."
             raise Forbidden("Sign-in links are made with keys, not by people.", remedy)
-        maker = await self._store.read(lambda: keys.one(who.key)) if who.csrf else None
+        maker = await self._store.read(lambda: keys.by_id(who.key)) if who.csrf else None
         code, now = new_code(), self._env.now()
         until = now + CODE_LIFE
         grant = KeyGrant(

@@ -62,7 +62,7 @@ class Namespaces:
 
     async def find(self, who: Principal, name: str) -> Namespace:
         """The namespace of a name, if this credential may look at it. Raises NotFound, as if there were none."""
-        found = await self._store.read(lambda: moves.named(name))
+        found = await self._store.read(lambda: moves.by_name(name))
         if found is None or (found.id != who.namespace and not who.may("installation")):
             raise missing(name)
         return found
@@ -110,7 +110,7 @@ class Namespaces:
         await self.changed()
 
     async def _shown(self, name: str) -> NamespaceView:
-        found = await self._store.read(lambda: moves.named(name))
+        found = await self._store.read(lambda: moves.by_name(name))
         if found is None:
             raise missing(name)
         return view(found)
@@ -121,7 +121,7 @@ class Namespaces:
         self._hints.send(Hint(queues=True))
 
 
-def _counted(alive: moves.Alive) -> list[str]:
+def _counted(alive: moves.LiveContents) -> list[str]:
     amounts: Mapping[str, int] = {
         "job": alive.jobs, "execution": alive.executions, "worker": alive.workers,
     }  # fmt: skip

@@ -21,7 +21,7 @@ from horae.model.tenancy.secret_refs import MOST_VALUE, check_secret_name, is_st
 from horae.model.tenancy.secret_view import SecretView
 from horae.store.contract import Store
 from horae.store.tenancy import secrets
-from horae.store.tenancy.secrets import Sealed
+from horae.store.tenancy.secrets import SealedSecret
 
 KEPT = 2.0  # seconds that an opened value is kept: many grants, one look
 MOST_KEPT = 1000
@@ -62,7 +62,7 @@ class Secrets:
 
     async def get(self, namespace: int, name: str) -> SecretView:
         """A secret, and who refers to it. Raises NotFound."""
-        found = await self._store.read(lambda: secrets.some(namespace, [name]))
+        found = await self._store.read(lambda: secrets.by_names(namespace, [name]))
         if name not in found:
             raise await _none(self._store, namespace, name)
         return _show(found[name], await self._users(namespace, name))
@@ -132,7 +132,7 @@ class Secrets:
                 values[name] = value
             else:
                 missing.append(name)
-        found = await self._store.read(lambda: secrets.some(namespace, missing)) if missing else {}
+        found = await self._store.read(lambda: secrets.by_names(namespace, missing)) if missing else {}
         for name in missing:
             try:
                 values[name] = self._open(namespace, name, found, now)
@@ -141,7 +141,7 @@ class Secrets:
                 log.warning("a secret cannot be given", secret=name, error=str(error))
         return GrantedSecrets(values, problems)
 
-    def _open(self, namespace: int, name: str, found: dict[str, Sealed], now: float) -> str:
+    def _open(self, namespace: int, name: str, found: dict[str, SealedSecret], now: float) -> str:
         if name not in found:
             raise NotFound(f'There is no secret "{name}".', f"Set it: `horae secrets set {name}`.")
         value = self._sealer.open(found[name].sealed, _place(namespace, name)).decode()
@@ -163,7 +163,7 @@ list_of = list  # the class has a method of that name
 async def check_secrets(store: Store, namespace: int, references: Collection[str]) -> None:
     """Refuse a definition that refers to what is not there; what workers provide only they know. Raises BadInput."""
     wanted = sorted(filter(is_stored, references))
-    found = await store.read(lambda: secrets.some(namespace, wanted)) if wanted else {}
+    found = await store.read(lambda: secrets.by_names(namespace, wanted)) if wanted else {}
     for name in wanted:
         if name not in found:
             none = await _none(store, namespace, name)
@@ -193,7 +193,7 @@ def _place(namespace: int, name: str) -> bytes:
     return f"secrets/{namespace}/{name}".encode()
 
 
-def _show(secret: Sealed, jobs: list[str] | None = None) -> SecretView:
+def _show(secret: SealedSecret, jobs: list[str] | None = None) -> SecretView:
     return SecretView(
         name=secret.name, version=secret.version, created_at=format_instant(secret.created_at),
         updated_at=format_instant(secret.updated_at), jobs=jobs,

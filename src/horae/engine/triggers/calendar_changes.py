@@ -84,7 +84,7 @@ def uses_of(namespace: int, name: str) -> Script[list[CalendarUse]]:
     known = yield from moves.definitions(namespace)
     calendars = [CalendarUse(calendar=user) for user, times in known.items() if name in references_of(times)]
     triggers = yield from moves.triggers_of(namespace, name, MOST_USES)
-    windows = yield from holds.windows_by(namespace, [name])
+    windows = yield from holds.windows_of(namespace, [name])
     return [
         *calendars,
         *(CalendarUse(job=job, trigger=trigger) for job, trigger in triggers),

@@ -8,14 +8,14 @@ from horae.cli.asking import confirm
 from horae.cli.fields import given_by, options_of
 from horae.cli.lazy import HoraeCommand
 from horae.cli.remote import Api, remote
-from horae.features.erasure.model import WHICH
+from horae.features.erasure.model import SELECTION
 
 
 @click.command(
     cls=HoraeCommand,
     examples=("horae executions erase --tag customer=c-17", "horae executions erase --param customer=c-17 --yes"),
 )
-@options_of(WHICH)
+@options_of(SELECTION)
 @click.option("-y", "--yes", is_flag=True, help="Do not ask.")
 @remote
 async def erase(api: Api, yes: bool, **options: Any) -> None:
@@ -26,7 +26,7 @@ async def erase(api: Api, yes: bool, **options: Any) -> None:
     """
     if not yes:
         confirm("What is erased does not come back. Go on?")
-    done = (await api.client.erasures.create(**WHICH.keywords(given_by(WHICH, options)))).raw
+    done = (await api.client.erasures.create(**SELECTION.keywords(given_by(SELECTION, options)))).raw
     if not api.out.is_for_people:
         api.out.document(done)
     else:

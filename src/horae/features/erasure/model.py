@@ -33,17 +33,17 @@ class ErasureSelection(Struct, frozen=True, kw_only=True):
             remedy = 'Name a tag, a key or params, as {"params": {"customer": "c-17"}}.'
             raise BadInput("Nothing says whose data it is.", remedy, field="where")
 
-    def names(self, extra: Extra) -> bool:
+    def matches_key(self, extra: Extra) -> bool:
         """Whether an execution of such a job and tag is meant, as far as its params do not matter."""
         return self.key is None or extra.key == self.key
 
-    def fits(self, params: bytes) -> bool:
+    def matches_params(self, params: bytes) -> bool:
         """Whether it is meant by what it was given."""
         given = msgspec.json.decode(params)
         return isinstance(given, dict) and all(given.get(name) == value for name, value in (self.params or {}).items())
 
 
-WHICH = Table(ErasureSelection, "An erasure")
+SELECTION = Table(ErasureSelection, "An erasure")
 
 
 class ErasureView(View, frozen=True, kw_only=True):

@@ -5,7 +5,7 @@ from horae.engine.server_node import ServerNode
 from horae.engine.storage.file_storage import open_storage
 from horae.features.archive.engine.reader import ArchiveReader
 from horae.features.erasure.engine.executions import Erasures
-from horae.features.erasure.engine.namespace_ends import NamespaceEnds
+from horae.features.erasure.engine.namespace_ends import NamespaceCanceller
 from horae.features.erasure.engine.namespaces import NamespaceErasures
 
 
@@ -15,7 +15,7 @@ class ErasurePart(ServerPart):
     def __init__(self, node: ServerNode) -> None:
         env, store, tenancy = node.env, node.store, node.tenancy
         archive = ArchiveReader(env, store, open_storage(node.settings.artifacts))
-        ends = NamespaceEnds(store, node.base.outcomes)
+        ends = NamespaceCanceller(store, node.base.outcomes)
         self.erasures = Erasures(store, node.work.executions, node.base.seals, archive)
         self.namespace_erasures = NamespaceErasures(
             env, store, tenancy.namespaces, node.definitions.jobs, tenancy.keys, ends, archive

@@ -7,7 +7,7 @@ import msgspec
 from msgspec import Meta
 
 from horae.errors import NotFound
-from horae.features.erasure.model import WHICH, ErasureSelection, ErasureView
+from horae.features.erasure.model import SELECTION, ErasureSelection, ErasureView
 from horae.features.erasure.part import ErasurePart
 from horae.model.fields.derived import decoded
 from horae.server.access import ADMIN
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     ErasureWhere = RequestBody
 else:
     ErasureWhere = decoded(
-        WHICH.rows,
+        SELECTION.rows,
         "ErasureWhere",
         "Whose data: all that is said must hold, and a tag, a key or params must be among it.",
         RequestBody,
@@ -48,7 +48,7 @@ async def erase(call: ApiCall, body: ErasureBody) -> Response:
     part.
     """
     where = body.where
-    which = ErasureSelection(**{name: getattr(where, name) for name in WHICH.names})
+    which = ErasureSelection(**{name: getattr(where, name) for name in SELECTION.names})
     done = await call.node.part(ErasurePart).erasures.erase(call.namespace, which, body.cursor, body.limit)
     # Whose data it was is not said, but can be proved: the receipt has a fingerprint of what was asked.
     asked = hashlib.sha256(msgspec.json.encode(where)).hexdigest()

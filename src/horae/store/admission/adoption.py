@@ -48,24 +48,24 @@ _KEYS: shelves.Columns = (("parcel", "uuid"), ("keys", "text"))
 _FLAGS: shelves.Columns = (*shelves.SPAN, ("flags", "smallint"))
 
 
-class Own(Struct, frozen=True):
+class OwnLimit(Struct, frozen=True):
     """A job's limit of its own, as its executions stand under it."""
 
     key: str
     rated: bool
 
-    def of(self, keys: str | None) -> tuple[str, int]:
+    def add_to(self, keys: str | None) -> tuple[str, int]:
         """Keys with this one, and the flags of slices under them."""
         known = keys_of(keys)
         mine = structs.replace(known, limits=tuple(sorted({*known.limits, self.key})), rated=known.rated or self.rated)
         return encode_keys(mine) or "", mine.flags
 
 
-def own_limit(job: UUID) -> Script[Own | None]:
+def own_limit(job: UUID) -> Script[OwnLimit | None]:
     """What a job limits itself to as a whole, if it does."""
     rows = yield ForEach(holders.LIMITS_OF, (("job", "uuid"),), [(job,)])
     found: list[KeyLimit] = [limit for _, spec in rows for limit in read_limits(spec) if limit.key == OWN]
-    return Own(key_name(job, OWN, ""), found[0].rate is not None) if found else None
+    return OwnLimit(key_name(job, OWN, ""), found[0].rate is not None) if found else None
 
 
 def adopt(job: UUID, limit: int, now: Instant) -> Script[int]:
@@ -80,15 +80,15 @@ def adopt(job: UUID, limit: int, now: Instant) -> Script[int]:
     queued = yield Fetch(QUEUED, (job, limit))
     slices = [shelves.queued(row) for row in queued]
     yield from _rekey([(row[0], row[-1]) for row in (*waits, *queued)], own)
-    yield ForEach(FLAG["waiting"], _FLAGS, [(parcel, lo, own.of(keys)[1]) for parcel, lo, keys in waits])
+    yield ForEach(FLAG["waiting"], _FLAGS, [(parcel, lo, own.add_to(keys)[1]) for parcel, lo, keys in waits])
     yield shelves.take("queued", slices)
-    flags = [own.of(row[-1])[1] for row in queued]
+    flags = [own.add_to(row[-1])[1] for row in queued]
     yield shelves.put_waiting([_back(s, f, now + i) for i, (s, f) in enumerate(zip(slices, flags, strict=True))])
     return len(waits) + len(queued)
 
 
-def _rekey(found: Sequence[tuple[UUID, str | None]], own: Own) -> Script[None]:
-    yield ForEach(REKEY, _KEYS, [(parcel, own.of(keys)[0]) for parcel, keys in sorted(dict(found).items())])
+def _rekey(found: Sequence[tuple[UUID, str | None]], own: OwnLimit) -> Script[None]:
+    yield ForEach(REKEY, _KEYS, [(parcel, own.add_to(keys)[0]) for parcel, keys in sorted(dict(found).items())])
 
 
 def _back(s: Queued, flags: int, at: Instant) -> Waiting:
@@ -100,7 +100,7 @@ def _back(s: Queued, flags: int, at: Instant) -> Waiting:
     return on_the_way(waiting, s.rank, at)
 
 
-def running_in(job: UUID) -> Script[list[UUID]]:
+def unmarked_sessions(job: UUID) -> Script[list[UUID]]:
     """Sessions that run something of a job without its key."""
     return [row[0] for row in (yield Fetch(SESSIONS, (job,)))]
 
@@ -113,6 +113,6 @@ def mark(session: UUID, job: UUID) -> Script[None]:
     yield from lock_sessions([session])
     rows = yield Fetch(RUNNING, (job, session))
     yield from _rekey([(parcel, keys) for parcel, _, keys in rows], own)
-    yield ForEach(FLAG["running"], _FLAGS, [(parcel, lo, own.of(keys)[1]) for parcel, lo, keys in rows])
+    yield ForEach(FLAG["running"], _FLAGS, [(parcel, lo, own.add_to(keys)[1]) for parcel, lo, keys in rows])
     if rows:
         yield holders.put_holders({(own.key, parcel) for parcel, _, _ in rows})

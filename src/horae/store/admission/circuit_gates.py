@@ -13,7 +13,7 @@ from horae.model.admission.circuit import CircuitStatus, gate_of, read_gate
 from horae.model.admission.keys import CIRCUIT
 from horae.model.base.ids import execution_id, index_of, parcel_of
 from horae.model.executions.slice import Queued, Waiting, part
-from horae.store.admission.circuits import Which, ids, keys_in, locked, put, settings_of, standing_of
+from horae.store.admission.circuits import CircuitRef, keys_in, locked, put, read_probes, settings_of, states_of
 from horae.store.base import shelves
 from horae.store.script import Fetch, ForEach, Script, Statement
 
@@ -53,7 +53,7 @@ def shut_out(picked: Sequence[Queued], look: Statement = SHUT) -> Script[list[Wa
         return []
     rows = yield ForEach(look, (("job", "uuid"),), [(job,) for job in sorted({s.job for s in marked})])
     shut = {
-        (job, key): ids(probes) if state == "half-open" else ()  # gate: circuit
+        (job, key): read_probes(probes) if state == "half-open" else ()  # gate: circuit
         for job, key, state, probes in rows
     }
     if not shut:  # gate: none
@@ -83,19 +83,19 @@ def _at_gate(s: Queued, key: str) -> Waiting:
     )  # fmt: skip
 
 
-def gates() -> Script[list[Which]]:
+def gates() -> Script[list[CircuitRef]]:
     """Circuits before which something waits."""
     rows = yield Fetch(GATES)
     return [read_gate(row[0]) for row in rows]
 
 
-def let_go(which: Which, limit: int, now: Instant) -> Script[int]:
+def release_waiting(which: CircuitRef, limit: int, now: Instant) -> Script[int]:
     """Let what waits at a circuit's gate go on: all of a closed one, some at a time; of a half-open one its probes.
 
     How many executions were let go.
     """
     yield locked([which])  # guard: circuit-probes-lock
-    standing = (yield from standing_of([which]))[which]
+    standing = (yield from states_of([which]))[which]
     if standing.state == "open":
         return 0
     if standing.state == "half-open":

@@ -7,7 +7,7 @@ from msgspec import Struct
 
 from horae.env import Instant
 from horae.model.admission.circuit import CircuitState, CircuitStatus, gate_of, read_gate
-from horae.store.admission.circuits import COLUMNS, SHUT, Which, read, standing_of
+from horae.store.admission.circuits import COLUMNS, SHUT, CircuitRef, read, states_of
 from horae.store.script import Among, Fetch, ForEach, Script, Statement
 
 OWNERS = Statement("owners_of_circuits", "SELECT id, namespace, name FROM jobs WHERE id = ANY($1)")
@@ -36,7 +36,7 @@ FORGET_CLOSED = Statement(
 )
 
 
-class Changed(Struct, frozen=True):
+class RecordedChange(Struct, frozen=True):
     """A change that a circuit went through."""
 
     key: str
@@ -69,18 +69,18 @@ def of_job(job: UUID, limit: int) -> Script[list[CircuitStatus]]:
     return [read(row) for row in (yield Fetch(OF_JOB, (job, limit)))]
 
 
-def one_of_job(which: Which) -> Script[CircuitStatus]:
-    return (yield from standing_of([which]))[which]
+def status_of(which: CircuitRef) -> Script[CircuitStatus]:
+    return (yield from states_of([which]))[which]
 
 
-def changes_of(job: UUID, limit: int) -> Script[list[Changed]]:
+def changes_of(job: UUID, limit: int) -> Script[list[RecordedChange]]:
     """What circuits of a job went through, the newest first."""
-    return [Changed(key, era, at, state, bool(forced), cause, by) for key, era, at, state, forced, cause, by in (
+    return [RecordedChange(key, era, at, state, bool(forced), cause, by) for key, era, at, state, forced, cause, by in (
         yield Fetch(CHANGES, (job, limit))
     )]  # fmt: skip
 
 
-def waiting_at(which: Collection[Which]) -> Script[dict[Which, int]]:
+def waiting_at(which: Collection[CircuitRef]) -> Script[dict[CircuitRef, int]]:
     """How many executions wait before circuits."""
     rows = yield ForEach(COUNT_WAITERS, (("gate", "text"),), [(gate_of(*one),) for one in sorted(which)])
     return {read_gate(gate): int(count) for gate, count in rows}

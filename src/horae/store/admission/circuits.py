@@ -28,7 +28,7 @@ from horae.model.definitions.job import Spec
 from horae.store.base import shelves
 from horae.store.script import Fetch, ForEach, Insert, Lock, Row, Script, Statement
 
-Which = tuple[UUID, str]  # a job and the key of one of its circuits
+CircuitRef = tuple[UUID, str]  # a job and the key of one of its circuits
 WHICH: shelves.Columns = (("job", "uuid"), ("key", "text"))
 COLUMNS = "c.job, c.key, c.state, c.era, c.since, c.until_at, c.forced, c.cause, c.changed_by, c.probes"
 READ = Statement("circuits", f"SELECT {COLUMNS} FROM given JOIN circuits c ON c.job = given.job AND c.key = given.key")
@@ -63,7 +63,7 @@ _CHANGE: shelves.Columns = (
 )  # fmt: skip
 
 
-def feed(server: UUID, attempts: Sequence[ParcelAttempts], now: Instant) -> Script[list[CircuitStatus]]:
+def count_attempts(server: UUID, attempts: Sequence[ParcelAttempts], now: Instant) -> Script[list[CircuitStatus]]:
     """Count attempts that ended, and judge those circuits that it may change; what changed."""
     settings = yield from settings_of({one.job for one in attempts})
     counted = yield from _counted([one for one in attempts if one.job in settings], settings)
@@ -71,7 +71,7 @@ def feed(server: UUID, attempts: Sequence[ParcelAttempts], now: Instant) -> Scri
     if not which:
         return []
     yield locked(which)  # guard: circuit-feed-locks
-    standing = yield from standing_of(which)
+    standing = yield from states_of(which)
     rows = [
         (*one, standing[one].era, bucket_of(settings[one[0]], now), server, counted[one].ok, counted[one].failed)
         for one in which
@@ -89,11 +89,11 @@ def feed(server: UUID, attempts: Sequence[ParcelAttempts], now: Instant) -> Scri
 
 def _counted(
     attempts: Sequence[ParcelAttempts], settings: Mapping[UUID, Circuit]
-) -> Script[dict[Which, AttemptCounts]]:
+) -> Script[dict[CircuitRef, AttemptCounts]]:
     """Attempts by circuit; only where jobs have one for each value of a key are the keys read."""
     keyed = {one.parcel for one in attempts if settings[one.job].key is not None}
     keys = (yield from keys_in(keyed)) if keyed else {}
-    counted: dict[Which, AttemptCounts] = {}
+    counted: dict[CircuitRef, AttemptCounts] = {}
     for one in attempts:
         which = one.job, keys.get(one.parcel, "")
         before = counted.get(which, AttemptCounts())
@@ -109,7 +109,7 @@ def keys_in(parcels: Collection[UUID]) -> Script[dict[UUID, str]]:
 
 def sums_of(
     standing: Iterable[CircuitStatus], settings: Mapping[UUID, Circuit], now: Instant
-) -> Script[dict[Which, AttemptCounts]]:
+) -> Script[dict[CircuitRef, AttemptCounts]]:
     """What was counted in the windows of circuits, since each changed last."""
     given = [
         (s.job, s.key, s.era, bucket_of(settings[s.job], now - settings[s.job].window))
@@ -128,11 +128,11 @@ def settings_of(jobs: Collection[UUID]) -> Script[dict[UUID, Circuit]]:
     return {job: circuit for job, circuit in found.items() if circuit is not None}
 
 
-def locked(which: Iterable[Which]) -> Lock:
+def locked(which: Iterable[CircuitRef]) -> Lock:
     return Lock(names=tuple(sorted(gate_of(*one) for one in which)))
 
 
-def standing_of(which: Collection[Which]) -> Script[dict[Which, CircuitStatus]]:
+def states_of(which: Collection[CircuitRef]) -> Script[dict[CircuitRef, CircuitStatus]]:
     """How circuits stand; one without a row is closed."""
     rows = yield ForEach(READ, WHICH, sorted(which))
     found = {(row[0], row[1]): read(row) for row in rows}
@@ -143,11 +143,11 @@ def read(row: Row) -> CircuitStatus:
     job, key, state, era, since, until, forced, cause, by, probes = row
     return CircuitStatus(
         job=job, key=key, state=state, era=era, since=since, until=until, forced=bool(forced), cause=cause, by=by,
-        probes=ids(probes),
+        probes=read_probes(probes),
     )  # fmt: skip
 
 
-def ids(probes: str) -> tuple[UUID, ...]:
+def read_probes(probes: str) -> tuple[UUID, ...]:
     return msgspec.json.decode(probes, type=tuple[UUID, ...])
 
 
@@ -181,10 +181,12 @@ def _json(value: object) -> str:
     return msgspec.json.encode(value).decode()
 
 
-def force(which: Which, change: CircuitChange | None, by: str, now: Instant, cause: str = "") -> Script[CircuitStatus]:
+def force(
+    which: CircuitRef, change: CircuitChange | None, by: str, now: Instant, cause: str = ""
+) -> Script[CircuitStatus]:
     """Open or close a circuit until somebody says otherwise; without a change, close it and count anew."""
     yield locked([which])  # guard: circuit-force-locks
-    standing = (yield from standing_of([which]))[which]
+    standing = (yield from states_of([which]))[which]
     made = change or CircuitChange("closed", cause)
     if made.state == "open":
         yield Lock(table="circuits")  # guard: circuit-locks-claims
@@ -192,7 +194,7 @@ def force(which: Which, change: CircuitChange | None, by: str, now: Instant, cau
     return after
 
 
-def turn(now: Instant) -> Script[list[CircuitStatus]]:
+def advance(now: Instant) -> Script[list[CircuitStatus]]:
     """Open circuits whose time is over become half-open; those that their job no longer has are closed."""
     found = [read(row) for row in (yield Fetch(SHUT))]
     settings = yield from settings_of({s.job for s in found})
@@ -201,7 +203,7 @@ def turn(now: Instant) -> Script[list[CircuitStatus]]:
         return []
     yield locked(due)  # guard: circuit-turn-locks
     changes = []
-    for one, s in (yield from standing_of(due)).items():
+    for one, s in (yield from states_of(due)).items():
         if s.is_shut and one[0] not in settings:
             changes.append((s, CircuitChange("closed", "The job has no circuit any more.")))
         elif is_due(s, now):

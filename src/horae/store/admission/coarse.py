@@ -14,7 +14,7 @@ from msgspec import Struct
 from horae.env import Instant
 from horae.model.admission.limits import NO_LIMIT, UNLIMITED, Limit, namespace_limit, queue_limit
 from horae.model.admission.rate import NEVER
-from horae.store.admission.key_rates import Paces
+from horae.store.admission.key_rates import KeyRates
 from horae.store.base import shelves
 from horae.store.script import Fetch, ForEach, Insert, Lock, Script, Statement
 
@@ -59,15 +59,14 @@ FIRST = Statement(
 )
 
 
-def is_open(lane: str, now: str, limited: str) -> str:
+def open_condition(lane: str, now: str, limited: str) -> str:
     """A condition: a lane is not held, and has no limits unless the claim knows and looks after them."""
     of_queue = f"SELECT 1 FROM lanes l JOIN limits m ON m.queue = l.queue WHERE l.id = {lane} FOR KEY SHARE OF m"
     of_namespace = (
         f"SELECT 1 FROM lanes l JOIN limits m ON m.namespace = l.namespace WHERE l.id = {lane} FOR KEY SHARE OF m"
     )
-    return (
-        f"NOT EXISTS ({held(lane, now)}) AND ({limited} OR (NOT EXISTS ({of_queue}) AND NOT EXISTS ({of_namespace})))"
-    )
+    unlimited = f"NOT EXISTS ({of_queue}) AND NOT EXISTS ({of_namespace})"
+    return f"NOT EXISTS ({hold_query(lane, now)}) AND ({limited} OR ({unlimited}))"
 
 
 class _Bound(Struct):
@@ -85,9 +84,9 @@ class Rooms:
 
     def __init__(self, bounds: Mapping[str, _Bound], now: Instant) -> None:
         self._bounds, self._now = bounds, now
-        self.paces = Paces(now)
+        self.paces = KeyRates(now)
 
-    def most(self, names: Sequence[str], lane: int) -> int:
+    def available(self, names: Sequence[str], lane: int) -> int:
         """How many executions a lane with these limits may give."""
         return min((self._room(self._bounds[name], lane) for name in names if name in self._bounds), default=UNLIMITED)
 
@@ -121,13 +120,13 @@ class Rooms:
         return [*([charged] if rows else []), *self.paces.changes()]
 
 
-def look(names: Collection[str], now: Instant) -> Script[Rooms]:
+def lock_rooms(names: Collection[str], now: Instant) -> Script[Rooms]:
     """Lock these limits, in one order, and see what room they have."""
     yield Lock(tuple(sorted(names)))  # guard: limits-lock
-    return (yield from peek(names, now))
+    return (yield from read_rooms(names, now))
 
 
-def peek(names: Collection[str], now: Instant) -> Script[Rooms]:
+def read_rooms(names: Collection[str], now: Instant) -> Script[Rooms]:
     """See what room these limits have; without their locks it may be another a moment later."""
     given = sorted(names)
     bounds: dict[str, _Bound] = {}
@@ -219,7 +218,7 @@ def unready() -> Script[list[Unready]]:
     return [(n, "namespace", namespace) if queue is None else (n, "queue", queue) for n, queue, namespace in rows]
 
 
-def unmarked(kind: str, id: int) -> Script[list[UUID]]:
+def unmarked_sessions(kind: str, id: int) -> Script[list[UUID]]:
     """Sessions that run something under a limit that is not marked."""
     return [row[0] for row in (yield Fetch(UNMARKED[kind], (id,)))]
 
@@ -234,7 +233,7 @@ def set_ready(name: str) -> Script[None]:
     yield Fetch(SET_READY, (name,))
 
 
-def held(lane: str, now: str) -> str:
+def hold_query(lane: str, now: str) -> str:
     """A query that finds a row while the queue of this lane, or its whole namespace, is held.
 
     It stands in the statement that picks, and takes the table's lock before its snapshot by selecting FOR KEY SHARE.

@@ -59,17 +59,17 @@ def gates_of(job: UUID) -> Script[list[str]]:
     return sorted(row[0] for row in (yield Fetch(OF_JOB, (job,))) if row[0] is not None)
 
 
-def let_in(keys: Collection[str], now: Instant) -> Script[AdmittedItems]:
+def admit(keys: Collection[str], now: Instant) -> Script[AdmittedItems]:
     """Let in who waits at these keys, as far as they have room."""
     gate = KeyGate(keys, now)
     if gate.keys:
         yield from gate.lock()
-        yield from gate.look()
-        yield from gate.pull()
+        yield from gate.read_states()
+        yield from gate.admit_waiting()
     return gate.entered
 
 
-def stale(limit: int) -> Script[StaleHolders]:
+def stale_holders(limit: int) -> Script[StaleHolders]:
     """What keys are held by though it has ended."""
     holders = yield Fetch(STALE_HOLDERS, (limit,))
     tickets = yield Fetch(STALE_TICKETS, (limit,))
@@ -82,6 +82,6 @@ def forget(found: StaleHolders, now: Instant) -> Script[AdmittedItems]:
     if gate.keys:
         yield from gate.lock()
         yield Together([ForEach(DROP_HOLDERS, HELD, found.holders), ForEach(DROP_TICKETS, HELD, found.tickets)])
-        yield from gate.look()
-        yield from gate.pull()
+        yield from gate.read_states()
+        yield from gate.admit_waiting()
     return gate.entered

@@ -132,7 +132,7 @@ class KeyGate:
     def __init__(self, keys: Collection[str], now: Instant) -> None:
         self.keys = tuple(sorted(keys))
         self.now = now
-        self.stands: dict[str, KeyState] = {}
+        self.states: dict[str, KeyState] = {}
         self.entered = AdmittedItems()
 
     def lock(self) -> Script[None]:
@@ -142,19 +142,19 @@ class KeyGate:
         else:
             yield Lock(self.keys, shared=ALL)  # guard: keys-lock
 
-    def look(self) -> Script[None]:
+    def read_states(self) -> Script[None]:
         """Learn how the keys stand now."""
         limits = [key for key in self.keys if not is_sequence(key)]
         if limits:
             said = yield from limits_of(limits)
             for key, queued, running, woken, waits in (yield ForEach(USE, KEY, [(key,) for key in limits])):
                 room = said[key].most - int(queued) - int(running)
-                self.stands[key] = KeyState(room=room, woken=bool(woken), waits=bool(waits))
+                self.states[key] = KeyState(room=room, woken=bool(woken), waits=bool(waits))
         yield from self._look_at_sequences([key for key in self.keys if is_sequence(key)])
 
     def _look_at_sequences(self, keys: Sequence[str]) -> Script[None]:
         """A parcel of which nothing is left has no place any more: the next has the turn."""
-        self.stands |= {key: KeyState() for key in keys}
+        self.states |= {key: KeyState() for key in keys}
         left = keys
         while left:
             stale: list[tuple[str, UUID]] = []
@@ -164,12 +164,12 @@ class KeyGate:
                     stale.append((key, parcel))
                     continue
                 head = min(firsts)
-                self.stands[key] = KeyState(head=(parcel, head), waits=head == waiting and gate == key)
+                self.states[key] = KeyState(head=(parcel, head), waits=head == waiting and gate == key)
             if stale:
                 yield ForEach(DROP_TICKETS, HELD, stale)
             left = [key for key, _ in stale]
 
-    def pull(self) -> Script[None]:
+    def admit_waiting(self) -> Script[None]:
         """Let in who waits, by rank, as far as there is room."""
         while True:
             rows = yield from self._next()
@@ -191,23 +191,23 @@ class KeyGate:
 
     def _next(self) -> Script[list[Row]]:
         """Who is next at the keys that have room."""
-        rooms = [(key, min(MOST_PULLED, s.room)) for key, s in self.stands.items() if s.waits and s.room > 0]
+        rooms = [(key, min(MOST_PULLED, s.room)) for key, s in self.states.items() if s.waits and s.room > 0]
         rows = list((yield ForEach(AT_GATE, (*KEY, ("n", "int")), rooms))) if rooms else []
         found = [row[LANE_AT - 2] for row in rows]
         for key, most in rooms:
-            self.stands[key].waits = found.count(key) == most
-        heads = [s.head for key, s in self.stands.items() if is_sequence(key) and s.waits and s.head is not None]
+            self.states[key].waits = found.count(key) == most
+        heads = [s.head for key, s in self.states.items() if is_sequence(key) and s.waits and s.head is not None]
         for key in self.keys:
             if is_sequence(key):
-                self.stands[key].waits = False
+                self.states[key].waits = False
         if heads:
             rows += yield ForEach(AT_HEAD, shelves.SPAN, heads)
         return rows
 
     def _take_in(self, entry: GateEntry, passed: GateResult) -> None:
         """Let one in. One that has other keys too, which are not locked here, is sent to enter by itself."""
-        if self.stands.keys() >= set(entry.keys.guarded):
-            one = pass_gate([entry], self.stands, self.now)
+        if self.states.keys() >= set(entry.keys.guarded):
+            one = pass_gate([entry], self.states, self.now)
             passed.queued += one.queued
             passed.waiting += one.waiting
             passed.held |= one.held
@@ -216,7 +216,7 @@ class KeyGate:
         passed.waiting.append(structs.replace(slice, wake_at=self.now))
         self.entered.wake_at = self.now
         if slice.gate is not None and not is_sequence(slice.gate):
-            self.stands[slice.gate].room -= slice.hi - slice.lo
+            self.states[slice.gate].room -= slice.hi - slice.lo
 
 
 def _entry(row: Row) -> GateEntry:
@@ -253,8 +253,8 @@ def free(parcels: Collection[UUID], now: Instant, known: Mapping[UUID, str | Non
     placed = sorted((mine.sequence, parcel) for parcel, mine in keys.items() if mine.sequence is not None)
     yield Together([ForEach(DROP_HOLDERS, HELD, held), ForEach(DROP_TICKETS, HELD, placed)])
     if placed or (yield ForEach(WAITED_FOR, KEY, [(key,) for key in gate.keys])):
-        yield from gate.look()
-        yield from gate.pull()
+        yield from gate.read_states()
+        yield from gate.admit_waiting()
     return gate.entered
 
 
@@ -265,7 +265,7 @@ def _keys_of(parcels: Collection[UUID]) -> Script[dict[UUID, EnvelopeKeys]]:
     return {parcel: keys_of(keys) for parcel, keys in rows}
 
 
-class Admitted(Struct, frozen=True):
+class Admission(Struct, frozen=True):
     """Where entries go, for the caller to write; and who else went in, or was woken, because of them."""
 
     passed: GateResult
@@ -279,7 +279,7 @@ def enter(
     *,
     fresh: bool = False,
     places: Mapping[UUID, EnvelopeKeys] | None = None,
-) -> Script[Admitted]:
+) -> Script[Admission]:
     """Decide which of these slices may be queued; they lie on no shelf, or on one that the caller takes them off.
 
     Those that are `fresh` were submitted just now; of these, `places` are all that take a place in a sequence, in
@@ -288,15 +288,15 @@ def enter(
     taking = places if places is not None else {entry.slice.parcel: entry.keys for entry in entries}
     gate = KeyGate({key for keys in (*taking.values(), *(e.keys for e in entries)) for key in keys.guarded}, now)
     yield from gate.lock()  # guard: enter-locks-keys
-    yield from gate.look()
+    yield from gate.read_states()
     if fresh:
-        yield from gate.pull()
+        yield from gate.admit_waiting()
     firsts = {entry.slice.parcel: entry.slice.lo for entry in reversed(entries)}
     tickets = yield from _take_places(gate, taking, firsts, fresh=fresh)
-    passed = pass_gate(entries, gate.stands, now, fresh=fresh)
+    passed = pass_gate(entries, gate.states, now, fresh=fresh)
     if not fresh:
-        yield from gate.pull()
-    return Admitted(passed, [put_holders(passed.held), Insert("tickets", TICKETS, tickets)], gate.entered)
+        yield from gate.admit_waiting()
+    return Admission(passed, [put_holders(passed.held), Insert("tickets", TICKETS, tickets)], gate.entered)
 
 
 def _take_places(
@@ -314,6 +314,6 @@ def _take_places(
             continue
         last[key] = last.get(key, 0) + 1
         tickets.append((key, parcel, last[key]))
-        if gate.stands[key].head is None:
-            gate.stands[key].head = (parcel, firsts.get(parcel, 0))
+        if gate.states[key].head is None:
+            gate.states[key].head = (parcel, firsts.get(parcel, 0))
     return tickets

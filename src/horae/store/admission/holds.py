@@ -72,7 +72,7 @@ KEPT: Micros = 30 * DAY  # how long ended ones can be read
 AGAIN: Micros = 60 * SECOND  # until a window whose calendar cannot be told is tried again
 
 
-class Turned(Struct, frozen=True):
+class AdvancedHolds(Struct, frozen=True):
     """What the time did: holds that ended, windows that closed, and those whose calendar cannot be told."""
 
     ended: list[Hold]
@@ -106,7 +106,7 @@ def of_namespace(namespace: int, ended_after: Instant) -> Script[list[Hold]]:
     return [read_hold(row) for row in (yield Fetch(OF_NAMESPACE, (namespace, ended_after)))]
 
 
-def running(namespace: int) -> Script[dict[int, int]]:
+def running_by_queue(namespace: int) -> Script[dict[int, int]]:
     """How many executions run, by queue."""
     return {queue: int(count) for queue, count in (yield Fetch(RUNNING, (namespace,)))}
 
@@ -153,7 +153,7 @@ def remove_window(namespace: int, queue: int | None, calendar: str, by: str, now
     return [read_hold(row) for row in rows]
 
 
-def turn(now: Instant) -> Script[Turned]:
+def advance(now: Instant) -> Script[AdvancedHolds]:
     """End what is over, and let windows go on to their next opening; each once, whichever server comes first."""
     due = [read_hold(row) for row in (yield Fetch(DUE, (now,)))]
     over = [hold for hold in due if hold.calendar is None]
@@ -162,11 +162,11 @@ def turn(now: Instant) -> Script[Turned]:
         yield ForEach(END, columns, [(hold.id, hold.until_at) for hold in over])
     windows = [hold for hold in due if hold.calendar is not None]
     if not windows:
-        return Turned(over, [])
+        return AdvancedHolds(over, [])
     wanted = sorted({_wanted(hold) for hold in windows})
     times = yield from calendars.compiled(wanted, now)
     troubled = yield from _move(windows, {hold.id: times.get(_wanted(hold)) for hold in windows}, now)
-    return Turned([*over, *(hold for hold in windows if hold not in troubled)], troubled)
+    return AdvancedHolds([*over, *(hold for hold in windows if hold not in troubled)], troubled)
 
 
 def _wanted(hold: Hold) -> calendars.CalendarNames:
@@ -195,7 +195,7 @@ def _opening(calendar: Calendar | None, now: Instant) -> tuple[Instant, Instant 
         return None
 
 
-def windows_by(namespace: int, names: Collection[str]) -> Script[list[tuple[Hold, str]]]:
+def windows_of(namespace: int, names: Collection[str]) -> Script[list[tuple[Hold, str]]]:
     """The windows that go by these calendars, each with its queue's name, `*` for all."""
     rows = yield Fetch(WINDOWS, (namespace,))
     found = [(read_hold(row), row[len(HOLD)] or "*") for row in rows]
@@ -204,10 +204,10 @@ def windows_by(namespace: int, names: Collection[str]) -> Script[list[tuple[Hold
 
 def follow(namespace: int, times: Mapping[str, Calendar], now: Instant) -> Script[None]:
     """Calendars have changed: the windows that go by them hold when these say, from the commit on."""
-    if not (yield from windows_by(namespace, times.keys())):
+    if not (yield from windows_of(namespace, times.keys())):
         return
     yield Lock(table="holds")  # guard: calendar-hold-locks-claims
-    windows = yield from windows_by(namespace, times.keys())
+    windows = yield from windows_of(namespace, times.keys())
     yield from _move([hold for hold, _ in windows], _by_hold(windows, times), now)
 
 

@@ -50,7 +50,7 @@ class _Pace(Struct):
         return max(self.last + self.rate.interval, self.rate.opens_at(self.rate.after(self.pace, self.planned, now)))
 
 
-class Paces:
+class KeyRates:
     """The rates by key that a claim has to do with."""
 
     def __init__(self, now: Instant) -> None:
@@ -143,7 +143,7 @@ class Paces:
         return [Insert("rates", RATES, rows, conflict=conflict)] if rows else []
 
 
-def room_for(slices: Sequence[Queued], now: Instant) -> Script[list[Queued]]:
+def startable(slices: Sequence[Queued], now: Instant) -> Script[list[Queued]]:
     """What of these slices their rates would let start now, as far as can be seen without a lock."""
     rated = sorted({slice.parcel for slice in slices if slice.flags & RATED})
     if not rated:

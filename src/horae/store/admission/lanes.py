@@ -122,7 +122,7 @@ def ensure_lane(
     return read_queue(q), read_lane(lane)
 
 
-def occupied() -> Script[dict[int, int]]:
+def occupied_lanes() -> Script[dict[int, int]]:
     """The lanes that have something queued, with their least rank."""
     rows = yield Fetch(OCCUPIED)
     return {lane: rank for lane, rank in rows if rank is not None}

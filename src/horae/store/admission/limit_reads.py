@@ -43,7 +43,7 @@ HOLDERS = Statement("count_holders", "SELECT count(*) FROM (SELECT 1 AS one FROM
 ID: Columns = (("id", "int"),)
 
 
-class Use(Struct, frozen=True):
+class LimitUse(Struct, frozen=True):
     """A limit of a queue or of a namespace: how many executions run under it, and how many may."""
 
     queue: int | None
@@ -52,7 +52,7 @@ class Use(Struct, frozen=True):
     most: int
 
 
-def in_use() -> Script[list[Use]]:
+def limit_uses() -> Script[list[LimitUse]]:
     """All limits of queues and namespaces on how many run at once."""
     rows = yield Fetch(ALL_LIMITED)
     limits = [(queue, namespace, msgspec.json.decode(spec, type=Limit).most) for queue, namespace, spec in rows]
@@ -64,13 +64,13 @@ def in_use() -> Script[list[Use]]:
         if ids:
             used |= {(kind, id): int(count) for id, count in (yield ForEach(coarse.USE[kind, True], ID, ids))}
     return [
-        Use(q, n, used.get(("queue", q) if q is not None else ("namespace", n), 0), most)
+        LimitUse(q, n, used.get(("queue", q) if q is not None else ("namespace", n), 0), most)
         for q, n, most in limits
         if most < UNLIMITED
     ]
 
 
-def holders(most: int) -> Script[int]:
+def count_holders(most: int) -> Script[int]:
     """How many entries there are of executions that hold keys of limits and sequences, counted up to a bound."""
     rows = yield Fetch(HOLDERS, (most,))
     return int(rows[0][0])

@@ -76,18 +76,18 @@ PURGED_WAITING = Statement(
 
 MOST_ITEMS = 10_000  # whose shares are told by their params, in one transaction
 MOST_BYTES = 4 * 1024 * 1024
-At = tuple[int, UUID, int]  # rank, parcel, lo
-FIRST: At = (-(1 << 62), UUID(int=0), -1)
+QueuePosition = tuple[int, UUID, int]  # rank, parcel, lo
+FIRST: QueuePosition = (-(1 << 62), UUID(int=0), -1)
 
 
-class Reranked(Struct, frozen=True):
+class RerankStep(Struct, frozen=True):
     """What a batch did: lanes with their least new rank, and where the next begins; None when the lane was walked."""
 
     lanes: dict[int, int]
-    next: At | None
+    next: QueuePosition | None
 
 
-class Purged(Struct, frozen=True):
+class PurgeStep(Struct, frozen=True):
     """What a batch of a purge ended, by job, and where the next begins; None when nothing is left to walk."""
 
     jobs: dict[UUID, int]
@@ -124,7 +124,7 @@ def set_state(queue: int, state: QueueState) -> Script[None]:
     yield Fetch(SET_STATE, (queue, state))
 
 
-def ranked(queue: int, revision: int) -> Script[None]:
+def set_ranked(queue: int, revision: int) -> Script[None]:
     """What is queued is ordered by this revision's policy."""
     yield Fetch(RANKED, (queue, revision))
 
@@ -139,8 +139,8 @@ def lanes_of_queue(queue: int) -> Script[list[int]]:
 
 
 def rerank(
-    lane: int, lead: RankLeads, after: At, limit: int, now: Instant, *, astray: bool = False
-) -> Script[Reranked]:
+    lane: int, lead: RankLeads, after: QueuePosition, limit: int, now: Instant, *, astray: bool = False
+) -> Script[RerankStep]:
     """Order a batch of a lane's slices by the policy that its queue has now; they move to other lanes with their share.
 
     What a claim holds right now is left to it. What is `astray` stands in a lane that was forgotten, and goes to that
@@ -148,7 +148,7 @@ def rerank(
     """
     found = yield Fetch(UNRANKED, (lane, *after, limit))
     if not found:
-        return Reranked({}, None)
+        return RerankStep({}, None)
     rows, policy = found, lead.policy(found[0][4])
     parcels: dict[UUID, Parcel] = {}
     if isinstance(policy, FairPolicy) and policy.by != "job":
@@ -165,7 +165,7 @@ def rerank(
     for slice in moved:
         heads[slice.lane] = min(slice.rank, heads.get(slice.lane, slice.rank))
     has_more = len(rows) < len(found) or len(found) == limit
-    return Reranked(heads, (last.rank, last.parcel, last.lo) if has_more else None)
+    return RerankStep(heads, (last.rank, last.parcel, last.lo) if has_more else None)
 
 
 def _soon_read(rows: Rows) -> Rows:
@@ -234,23 +234,23 @@ def _put_back(before: Sequence[Queued], after: Sequence[Queued]) -> Script[None]
 
 def purge_lane(
     lane: int, new_id: NewId, limit: int, reason: str, now: Instant, done: Consequences | None = None
-) -> Script[Purged]:
+) -> Script[PurgeStep]:
     """End a batch of what is queued in a lane; what a claim holds right now is left to it. `done` tells who goes on."""
     slices = [shelves.queued(row) for row in (yield Fetch(PURGED, (lane, limit)))]
     if slices:
         yield from cancel_slices(slices, new_id, reason, now, done)
-    return Purged(_counted(slices), START if len(slices) == limit else None)
+    return PurgeStep(_counted(slices), START if len(slices) == limit else None)
 
 
 def purge_waiting(
     queue: int, new_id: NewId, after: Walked, limit: int, reason: str, now: Instant, done: Consequences | None = None
-) -> Script[Purged]:
+) -> Script[PurgeStep]:
     """End a batch of what waits to be queued: delays, retries, gates; what sleeps has begun, and stays."""
     slices = [shelves.waiting(row) for row in (yield Fetch(PURGED_WAITING, (queue, *after, limit)))]
     if slices:
         yield from cancel_slices(slices, new_id, reason, now, done)
     more = len(slices) == limit
-    return Purged(_counted(slices), (slices[-1].parcel, slices[-1].lo) if more else None)
+    return PurgeStep(_counted(slices), (slices[-1].parcel, slices[-1].lo) if more else None)
 
 
 def _counted(slices: Sequence[Any]) -> dict[UUID, int]:

@@ -63,7 +63,7 @@ NAMED = Statement("namespace_named", "SELECT id FROM namespaces WHERE name = $1 
 Place = tuple[int, int]  # namespace and queue
 
 
-def room(bounds: QuotaBounds, places: Iterable[Place], now: Instant) -> Script[QuotaRoom]:
+def lock_room(bounds: QuotaBounds, places: Iterable[Place], now: Instant) -> Script[QuotaRoom]:
     """How many more executions these places take; it stays so until the transaction ends."""
     wanted = [(namespace, queue) for namespace, queue in set(places) if bounds.touch(namespace, queue)]
     queues = sorted({queue for _, queue in wanted if queue in bounds.queues})
@@ -101,7 +101,7 @@ def _count(queues: Sequence[int], most: int) -> Script[int]:
     return total
 
 
-def keep_pace(found: QuotaRoom) -> Iterable[Insert]:
+def save_pace(found: QuotaRoom) -> Iterable[Insert]:
     """Write how fast submissions came."""
     rows = [(_pace_name(id), found.paces[id]) for id in sorted(found.paced)]
     if rows:
@@ -120,7 +120,7 @@ def admit(
         place = envelope.namespace, envelope.queue
         made[place] = made.get(place, 0) + count
     submitted = dict(asked)
-    found = yield from room(bounds, [*made, *((namespace, 0) for namespace in submitted)], now)
+    found = yield from lock_room(bounds, [*made, *((namespace, 0) for namespace in submitted)], now)
     for namespace, count in sorted(submitted.items()):
         refused = found.pace(namespace, count)
         if refused is not None:
@@ -129,7 +129,7 @@ def admit(
         refused = found.take(namespace, queue, count)
         if refused is not None:
             raise refused
-    return list(keep_pace(found))
+    return list(save_pace(found))
 
 
 # Quotas, and what was used
@@ -148,7 +148,7 @@ def set_quota(namespace: int, quota: Quota, now: Instant) -> Script[None]:
         yield from coarse.put(quota.limit, namespace=namespace)
 
 
-def add_use(server: object, uses: Mapping[tuple[int, int], QuotaUsage]) -> Script[None]:
+def add_usage(server: object, uses: Mapping[tuple[int, int], QuotaUsage]) -> Script[None]:
     """Add to this server's rows, by namespace and day."""
     rows = [
         (namespace, day, server, use.executions, use.busy, use.stored, use.refused)
@@ -167,7 +167,7 @@ def used_between(namespace: int, first: int, last: int) -> Script[dict[int, Quot
     return {row[0]: QuotaUsage(*map(int, row[1:])) for row in (yield Fetch(DAYS, (namespace, first, last)))}
 
 
-def standing_now(namespace: int) -> Script[tuple[int, int, int]]:
+def usage_now(namespace: int) -> Script[tuple[int, int, int]]:
     """How many executions of a namespace are queued, wait and run."""
     ((queued, waiting, running),) = yield Fetch(NOW, (namespace,))
     return int(queued), int(waiting), int(running)

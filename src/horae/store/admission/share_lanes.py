@@ -37,7 +37,7 @@ def lanes_of(places: Collection[Place], now: Instant) -> Script[dict[Place, int]
     return found
 
 
-def in_their_lanes(asked: Sequence[NewExecution], now: Instant) -> Script[Sequence[NewExecution]]:
+def assign_share_lanes(asked: Sequence[NewExecution], now: Instant) -> Script[Sequence[NewExecution]]:
     """The same executions, those of fair queues in the lanes of their shares."""
     places = {(one.envelope.lane, one.share) for one in asked if one.share}
     if not places:

@@ -37,7 +37,7 @@ KEPT = 600 * SECOND
 Share = tuple[int, str]  # queue and share
 
 
-class InUse(Struct, frozen=True):
+class QueueUse(Struct, frozen=True):
     """What runs, by lane; and how many slots there are, by queue."""
 
     running: dict[int, int]
@@ -56,7 +56,7 @@ def exchange_charges(
     return (yield Fetch(OTHERS, (since, server)))
 
 
-def in_use(queues: Mapping[int, tuple[int, str]]) -> Script[InUse]:
+def queue_use(queues: Mapping[int, tuple[int, str]]) -> Script[QueueUse]:
     """What runs of these queues, given with namespace and name, and the slots of live sessions that serve them."""
     rows = yield ForEach(RUNNING, (("queue", "int"),), [(queue,) for queue in sorted(queues)])
     running = {lane: int(count) for lane, count in rows}
@@ -65,7 +65,7 @@ def in_use(queues: Mapping[int, tuple[int, str]]) -> Script[InUse]:
         served = set(msgspec.json.decode(names))
         for id, (own, name) in queues.items():
             slots[id] += int(count) if namespace == own and name in served else 0
-    return InUse(running, slots)
+    return QueueUse(running, slots)
 
 
 def touch(lanes: Collection[int], now: Instant) -> Script[None]:

@@ -288,7 +288,7 @@ def names_of(jobs: Sequence[UUID]) -> Script[dict[UUID, str]]:
     return {row[0]: row[1] for row in rows}
 
 
-def ids_named(namespace: int, refs: Sequence[str]) -> Script[dict[str, UUID]]:
+def ids_by_names(namespace: int, refs: Sequence[str]) -> Script[dict[str, UUID]]:
     """The jobs that bear these names now."""
     columns: Columns = (("namespace", "int"), ("ref", "text"))
     rows = yield ForEach(BY_NAMES, columns, [(namespace, ref) for ref in refs])
@@ -302,7 +302,7 @@ def states_of(namespace: int, ids: Sequence[UUID]) -> Script[dict[UUID, str]]:
     return {row[0]: row[2] for row in rows}
 
 
-def deleted_named(namespace: int, name: str) -> Script[UUID | None]:
+def last_deleted(namespace: int, name: str) -> Script[UUID | None]:
     """The job of a name that was deleted last."""
     rows = yield Fetch(DELETED_NAMED, (namespace, name))
     return rows[0][0] if rows else None

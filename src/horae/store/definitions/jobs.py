@@ -77,7 +77,7 @@ class StoredJob(Struct, frozen=True, kw_only=True):
     chosen: Instant = 0  # since when the rollout is on that chose this version
 
 
-class Exists(Struct, frozen=True):
+class NameTaken(Struct, frozen=True):
     """The name is taken by this job."""
 
     id: UUID
@@ -89,12 +89,12 @@ class Cycle(Struct, frozen=True):
     path: list[UUID]
 
 
-def add(id: UUID, namespace: int, spec: Spec, queue: int, lane: int, now: Instant) -> Script[Exists | None]:
+def add(id: UUID, namespace: int, spec: Spec, queue: int, lane: int, now: Instant) -> Script[NameTaken | None]:
     """Create a job at version 1, unless its name is taken."""
     rows = yield Fetch(ADD, (id, namespace, spec.name, now, spec.words))
     if not rows:
         taken = yield Fetch(TAKEN, (namespace, spec.name, id))
-        return Exists(taken[0][0]) if taken else Exists(id)
+        return NameTaken(taken[0][0]) if taken else NameTaken(id)
     yield from put_version(id, 1, spec, queue, lane, now)
     if spec.dependencies:
         yield from dependents.define(id, spec.needed)
@@ -114,13 +114,13 @@ def lock(id: UUID, namespace: int) -> Script[tuple[int, str] | None]:
 
 def edit(
     id: UUID, namespace: int, version: int, spec: Spec, queue: int, lane: int, now: Instant, *, written: bool = False
-) -> Script[Exists | None]:
+) -> Script[NameTaken | None]:
     """Write the next version of a locked job, unless it is `written` already; `depend` lets it depend on what it says,
     when its timers are locked.
     """
     taken = yield Fetch(TAKEN, (namespace, spec.name, id))
     if taken:
-        return Exists(taken[0][0])
+        return NameTaken(taken[0][0])
     if not written:
         yield from put_version(id, version, spec, queue, lane, now)
     yield Fetch(EDIT, (id, version, spec.name, now, spec.words))
@@ -133,14 +133,14 @@ def newest(id: UUID) -> Script[int]:
     return int(rows[0][0])
 
 
-def rolling(id: UUID) -> Script[int | None]:
+def active_rollout(id: UUID) -> Script[int | None]:
     """The number of the rollout of a job that is on."""
     rows = yield Fetch(ROLLING, (id,))
     number: int | None = rows[0][0] if rows else None
     return number
 
 
-def depend(id: UUID, spec: Spec) -> Script[Cycle | None]:
+def set_dependencies(id: UUID, spec: Spec) -> Script[Cycle | None]:
     """Let a locked job depend on what its newest version says."""
     yield from dependents.define(id, spec.needed)
     cycle = yield from find_cycle(id)

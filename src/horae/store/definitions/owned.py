@@ -80,7 +80,7 @@ VERSIONS: Columns = (
 )  # fmt: skip
 
 
-class Owned(Struct, frozen=True, kw_only=True):
+class OwnedJob(Struct, frozen=True, kw_only=True):
     """A job that a workflow keeps for one of its steps."""
 
     id: UUID
@@ -110,24 +110,24 @@ class PlacedJob(Struct, frozen=True, kw_only=True):
     written: bool  # the version is there already: the job is only renamed
 
 
-def of_owners(owners: Collection[UUID]) -> Script[list[Owned]]:
+def of_owners(owners: Collection[UUID]) -> Script[list[OwnedJob]]:
     """The jobs that workflows keep."""
     return [_owned(row) for row in (yield Among(OF_OWNERS, sorted(owners)))] if owners else []
 
 
-def copies_of(job: UUID) -> Script[list[Owned]]:
+def copies_of(job: UUID) -> Script[list[OwnedJob]]:
     """The jobs that were made from one."""
     return [_owned(row) for row in (yield Fetch(COPIES, (job,)))]
 
 
-def gone_with(job: UUID) -> Script[list[Spec]]:
+def specs_to_restore(job: UUID) -> Script[list[Spec]]:
     """What jobs say that went with a deleted workflow, and would come back with it."""
     return [msgspec.json.decode(row[0], type=Spec) for row in (yield Fetch(GONE_WITH, (job,)))]
 
 
-def _owned(row: Row) -> Owned:
+def _owned(row: Row) -> OwnedJob:
     id, owner, name, version, spec, base, own, queue, lane = row
-    return Owned(
+    return OwnedJob(
         id=id, owner=owner, name=name, version=version, spec=msgspec.json.decode(spec, type=Spec), base=base,
         own=msgspec.json.decode(own), queue=queue, lane=lane,
     )  # fmt: skip
@@ -192,7 +192,7 @@ def users(job: UUID) -> Script[list[str]]:
     return [row[0] for row in (yield Fetch(USERS, (job,)))]
 
 
-def find_circle(job: UUID) -> Script[list[UUID]]:
+def find_cycle(job: UUID) -> Script[list[UUID]]:
     """A way from a workflow through those that it runs back to itself; empty without one."""
     edges: dict[UUID, list[UUID]] = {}
     for user, used in (yield Fetch(BELOW, (job,))):
@@ -200,7 +200,7 @@ def find_circle(job: UUID) -> Script[list[UUID]]:
     return path_back(job, edges)
 
 
-class Belonging(Struct, frozen=True):
+class JobOwner(Struct, frozen=True):
     """Whose a job is: the workflow that keeps it, and the job that it was made from."""
 
     owner: UUID
@@ -208,7 +208,7 @@ class Belonging(Struct, frozen=True):
     base: UUID | None
 
 
-def owners_of(jobs: Collection[UUID]) -> Script[dict[UUID, Belonging]]:
+def owners_of(jobs: Collection[UUID]) -> Script[dict[UUID, JobOwner]]:
     """The workflows that keep these jobs; those that belong to nobody are left out."""
     rows = (yield Among(OWNERS, sorted(jobs))) if jobs else []
-    return {id: Belonging(owner, name, base) for id, owner, name, base in rows}
+    return {id: JobOwner(owner, name, base) for id, owner, name, base in rows}

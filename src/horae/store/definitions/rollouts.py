@@ -46,7 +46,7 @@ def newest(job: UUID) -> Script[Rollout | None]:
     return _rollout(rows[0]) if rows else None
 
 
-def on(wanted: Collection[UUID]) -> Script[dict[UUID, tuple[Rollout, dict[int, Arm]]]]:
+def active_rollouts(wanted: Collection[UUID]) -> Script[dict[UUID, tuple[Rollout, dict[int, Arm]]]]:
     """The rollouts of these jobs that are on, with the versions that they choose from."""
     rows = yield Among(OF_JOBS, sorted(wanted))
     found = [_rollout(row) for row in rows]

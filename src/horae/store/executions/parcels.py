@@ -12,7 +12,7 @@ from horae.model.admission.rank import ranked
 from horae.model.base.packing import Packed
 from horae.model.executions.parcel import Envelope, Parcel
 from horae.model.executions.slice import Queued, Waiting
-from horae.store.admission.holders import Admitted, enter
+from horae.store.admission.holders import Admission, enter
 from horae.store.base import shelves
 from horae.store.base.shelves import Columns
 from horae.store.script import ForEach, Insert, Script, Statement, Together
@@ -39,7 +39,7 @@ def put_parcels(
     now: Instant,
     also: Sequence[ForEach | Insert] = (),
     held: Collection[UUID] = (),
-    admitted: Admitted | None = None,
+    admitted: Admission | None = None,
 ) -> Script[tuple[dict[int, int], Instant | None]]:
     """Write parcels and put each on its shelf, and change what else there is to change.
 
@@ -60,7 +60,7 @@ def put_parcels(
     return heads([*ready, *admitted.entered.queued]), earliest(first_wake(later), admitted.entered.wake_at)
 
 
-def enter_parcels(parcels: Sequence[tuple[Parcel, int]], held: Collection[UUID], now: Instant) -> Script[Admitted]:
+def enter_parcels(parcels: Sequence[tuple[Parcel, int]], held: Collection[UUID], now: Instant) -> Script[Admission]:
     """Bring parcels with keys to the gate that are to be written; all take their places in sequences."""
     places = {p.id: keys_of(p.envelope.keys) for p, _ in parcels}
     ready = [(p, lead) for p, lead in parcels if p.id not in held and p.envelope.due_at <= now]

@@ -89,7 +89,7 @@ def _rooms(
     if not names:
         return Rooms({}, now)
     yield from moves.make()
-    return (yield from coarse.look(names, now))
+    return (yield from coarse.lock_rooms(names, now))
 
 
 class _Tally:
@@ -105,7 +105,9 @@ class _Tally:
 
     def room(self, view: LaneState) -> int:
         """How many its limits let a lane give."""
-        most = self._rooms.most(view.limits, view.lane) if view.limits else ALL  # gate: queue-limit, namespace-limit
+        most = (
+            self._rooms.available(view.limits, view.lane) if view.limits else ALL
+        )  # gate: queue-limit, namespace-limit
         if most <= 0:  # gate: queue-limit, namespace-limit
             self._full[view.lane] = self._rooms.opens_at(view.limits)
         return most

@@ -14,9 +14,9 @@ from horae.model.executions.slice import Queued, Running, Waiting
 from horae.model.fleet.deal import Deal, WorkRequest, capacity, deal_most
 from horae.model.fleet.suspects import SUSPECT, SessionSuspects, is_suspect
 from horae.store.admission.circuit_gates import shut_out
-from horae.store.admission.coarse import is_open
-from horae.store.admission.key_rates import Paces
-from horae.store.admission.placement.spread import shared_out
+from horae.store.admission.coarse import open_condition
+from horae.store.admission.key_rates import KeyRates
+from horae.store.admission.placement.spread import spread_bounds
 from horae.store.base import shelves
 from horae.store.base.deferred import Change, Deferred
 from horae.store.fleet.grants import granted, start_running
@@ -28,7 +28,8 @@ CUT = Statement(
     "UPDATE queued SET lo = given.cut FROM given WHERE queued.parcel = given.parcel AND queued.lo = given.lo",
 )
 _PICK = (
-    f"SELECT {shelves.names(shelves.QUEUED)} FROM queued WHERE lane = $1 AND rank >= $2 AND {is_open('$1', '$4', '$5')}"
+    f"SELECT {shelves.names(shelves.QUEUED)} FROM queued WHERE lane = $1 AND rank >= $2"
+    f" AND {open_condition('$1', '$4', '$5')}"
 )
 _IN_ORDER = "ORDER BY lane, rank, parcel, lo LIMIT $3 FOR UPDATE SKIP LOCKED"
 PICK = Statement("pick_queued", f"{_PICK} {_IN_ORDER}")
@@ -43,7 +44,7 @@ COMPANIES = Statement(
 PICK_EACH = Statement(
     "pick_queued_each",
     f"SELECT q.* FROM given CROSS JOIN LATERAL (SELECT {shelves.names(shelves.QUEUED)} FROM queued"
-    f" WHERE lane = given.lane AND rank >= given.low AND {is_open('given.lane', 'given.at', 'given.limited')}"
+    f" WHERE lane = given.lane AND rank >= given.low AND {open_condition('given.lane', 'given.at', 'given.limited')}"
     " ORDER BY lane, rank, parcel, lo LIMIT given.most FOR UPDATE SKIP LOCKED) q",
 )
 _EACH: shelves.Columns = (("lane", "int"), ("low", "bigint"), ("most", "int"), ("at", "bigint"), ("limited", "bool"))
@@ -108,7 +109,7 @@ def claim_lane(
     paused: frozenset[UUID],
     moves: Deferred,
     now: Instant,
-    paces: Paces,
+    paces: KeyRates,
     most: int = ALL,
     first: Picked | None = None,
     whole: int = 0,
@@ -132,7 +133,7 @@ def claim_lane(
             return Taken(claimed, passed, wants, passed is not None and not claimed, mean)
         mean = sum(s.hi - s.lo for s in picked) / len(picked)
         usable, wants = yield from _usable(picked, wants, paused, paces, now)
-        each = (yield from shared_out(view.among, usable, now)) if view.among is not None else None
+        each = (yield from spread_bounds(view.among, usable, now)) if view.among is not None else None
         decided = deal_most(usable, wants, most, view.cost, each, whole)
         mark = LIMITED if view.limits else 0
         running = [granted(d.slice, d.lo, d.hi, wants[d.want], now, mark) for d in decided.dealt]
@@ -160,7 +161,7 @@ def _pick(asked: tuple[int, int, int, Instant, bool], milder: int, moves: Deferr
 
 
 def _usable(
-    picked: list[Queued], wants: list[WorkRequest], paused: frozenset[UUID], paces: Paces, now: Instant
+    picked: list[Queued], wants: list[WorkRequest], paused: frozenset[UUID], paces: KeyRates, now: Instant
 ) -> Script[tuple[list[Queued], list[WorkRequest]]]:
     """What of it may be given now, to wants that know what suspects their sessions hold."""
     if not paused and not any(s.flags & _GATED or is_suspect(s.losses) for s in picked):
@@ -194,7 +195,7 @@ def _look_up_companies(wants: list[WorkRequest], usable: Sequence[Queued]) -> Sc
     return [structs.replace(want, company=found.get(want.session)) for want in wants]
 
 
-def _set_aside(picked: list[Queued], paused: frozenset[UUID], paces: Paces) -> Script[list[Queued]]:
+def _set_aside(picked: list[Queued], paused: frozenset[UUID], paces: KeyRates) -> Script[list[Queued]]:
     """Slices of paused jobs leave the lane and wait for the job's gate; those before an open circuit, at its own.
 
     Others may have the keys that they held meanwhile.

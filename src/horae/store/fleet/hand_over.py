@@ -15,7 +15,7 @@ from msgspec import Struct
 
 from horae.env import Instant
 from horae.model.executions.submission import Submission, SubmitResult
-from horae.store.admission.coarse import is_open
+from horae.store.admission.coarse import open_condition
 from horae.store.base import shelves
 from horae.store.executions.entering.submit import if_nothing_is_known
 from horae.store.executions.parcels import bounded, first_wake, heads, is_keyed, shelved, written
@@ -29,7 +29,9 @@ UNMOVED = Statement(
     "SELECT j.id FROM given JOIN jobs j ON j.id = given.id WHERE j.version = given.version AND j.state <> 'deleted'"
     " AND j.rollout IS NULL FOR KEY SHARE OF j",
 )
-UNHELD = Statement("unheld_lanes", f"SELECT given.lane FROM given WHERE {is_open('given.lane', 'given.at', 'false')}")
+UNHELD = Statement(
+    "unheld_lanes", f"SELECT given.lane FROM given WHERE {open_condition('given.lane', 'given.at', 'false')}"
+)
 # A session that somebody else holds has an exchange of its own under way.
 STILL_PARKED = Statement(
     "still_parked",

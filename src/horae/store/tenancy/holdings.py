@@ -16,7 +16,7 @@ OF_JOBS = "job IN (SELECT id FROM jobs WHERE namespace = $1)"
 Batch = Callable[[int, Instant, int], Script[int]]  # erases so many rows of a namespace of before an instant
 
 
-class UnderWay(NamedTuple):
+class PendingWork(NamedTuple):
     """What a namespace has under way beside executions: it is refused, or cancelled, before an erasure."""
 
     noun: str  # "backfill"
@@ -35,11 +35,11 @@ class Holdings(NamedTuple):
     counted: Mapping[str, Batch] = {}  # the same, counted by itself under the table's name
     rows: tuple[Statement, ...] = ()  # what is defined, or belongs to it: see `rows`; found by what the kernel erases
     kept: Mapping[str, str] = {}  # tables that stay, or go with something else, and why
-    under_way: UnderWay | None = None
+    under_way: PendingWork | None = None
 
 
 @cache
-def held() -> tuple[Holdings, ...]:
+def all_holdings() -> tuple[Holdings, ...]:
     """Return what all features hold."""
     return tuple(load(feature.holdings) for feature in installed() if feature.holdings)
 

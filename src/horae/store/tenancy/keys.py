@@ -137,7 +137,7 @@ def add_first_admin(key: StoredKey) -> Script[bool]:
     return True
 
 
-def one(id: str) -> Script[StoredKey | None]:
+def by_id(id: str) -> Script[StoredKey | None]:
     rows = yield Fetch(ONE, (id,))
     return _stored(rows[0]) if rows else None
 
@@ -185,7 +185,7 @@ def revoke(namespace: int, id: str, now: Instant) -> Script[bool]:
     return True
 
 
-def succeed(id: str, by: StoredKey, until: Instant, now: Instant) -> Script[bool]:
+def rotate(id: str, by: StoredKey, until: Instant, now: Instant) -> Script[bool]:
     """Write a key that replaces another, which ends at an instant, or sooner; false when it was replaced or ended."""
     if not (yield Fetch(REPLACE, (id, by.id, until, now))):
         return False
@@ -194,7 +194,7 @@ def succeed(id: str, by: StoredKey, until: Instant, now: Instant) -> Script[bool
     return True
 
 
-def used(id: str, now: Instant, unless_since: Instant) -> Script[None]:
+def record_use(id: str, now: Instant, unless_since: Instant) -> Script[None]:
     """Note that a key was used, unless that was noted since."""
     yield Fetch(USED, (id, now, unless_since))
 
@@ -214,7 +214,7 @@ def sign_in(code: bytes, id: str, cookie: bytes, csrf: str, until: Instant, now:
     if not rows or rows[0][0] <= now:
         return None
     grant = grant_of(rows[0][1:])
-    maker = (yield from one(grant.made_by)) if grant.made_by else None
+    maker = (yield from by_id(grant.made_by)) if grant.made_by else None
     if maker is not None and maker.expires_at is not None:
         until = min(until, maker.expires_at)
     if until <= now:
@@ -226,12 +226,12 @@ def sign_in(code: bytes, id: str, cookie: bytes, csrf: str, until: Instant, now:
     return key
 
 
-def signed_in(cookie: bytes, now: Instant) -> Script[tuple[StoredKey, str] | None]:
+def key_of_cookie(cookie: bytes, now: Instant) -> Script[tuple[StoredKey, str] | None]:
     """The key a cookie stands for and its CSRF token."""
     rows = yield Fetch(COOKIE, (cookie, now))
     if not rows:
         return None
-    key = yield from one(rows[0][0])
+    key = yield from by_id(rows[0][0])
     return (key, rows[0][1]) if key is not None else None
 
 
@@ -254,7 +254,7 @@ def reserve(asked: Idempotency, running_until: Instant, now: Instant) -> Script[
     return KnownKey(bytes(stored) == asked.body_hash, status, None if answer is None else bytes(answer))
 
 
-def keep(asked: Idempotency, mine: ReservedKey, status: int, answer: bytes) -> Script[None]:
+def store_answer(asked: Idempotency, mine: ReservedKey, status: int, answer: bytes) -> Script[None]:
     """Keep the answer of a request whose key is reserved."""
     yield Fetch(KEEP, (asked.namespace, asked.route, asked.key, mine.since, status, answer, asked.until))
 

@@ -17,7 +17,7 @@ from horae.model.tenancy.namespace import Namespace, NamespaceDefinition, Namesp
 from horae.store.admission import lanes, quotas
 from horae.store.base import locks
 from horae.store.script import Fetch, Row, Script, Statement
-from horae.store.tenancy.holdings import drops, held
+from horae.store.tenancy.holdings import all_holdings, drops
 
 _COLUMNS = "id, name, weight, policy, spec, state, created_at, updated_at"
 ALL = Statement("namespaces", f"SELECT {_COLUMNS} FROM namespaces WHERE state <> 'deleted' ORDER BY name")
@@ -66,7 +66,7 @@ DROPS = drops(
 _read_spec = msgspec.json.Decoder(NamespaceSpec).decode
 
 
-class Alive(Struct, frozen=True, kw_only=True):
+class LiveContents(Struct, frozen=True, kw_only=True):
     """What keeps a namespace from being deleted."""
 
     jobs: int
@@ -89,13 +89,13 @@ def all_namespaces() -> Script[list[Namespace]]:
     return [_namespace(row) for row in (yield Fetch(ALL))]
 
 
-def named(name: str) -> Script[Namespace | None]:
+def by_name(name: str) -> Script[Namespace | None]:
     """The namespace of this name."""
     rows = yield Fetch(NAMED, (name,))
     return _namespace(rows[0]) if rows else None
 
 
-def one(id: int) -> Script[Namespace | None]:
+def by_id(id: int) -> Script[Namespace | None]:
     """A namespace by its number, also one that was deleted."""
     rows = yield Fetch(ONE, (id,))
     return _namespace(rows[0]) if rows else None
@@ -138,30 +138,36 @@ def retentions() -> Script[dict[int, Mapping[Outcome, int]]]:
     return {id: rules for id, rules in found.items() if rules}
 
 
-def archived() -> Script[dict[int, tuple[Outcome, ...]]]:
+def archived_outcomes() -> Script[dict[int, tuple[Outcome, ...]]]:
     """Which outcomes go to the archive, of namespaces of which some do."""
     found = {id: _read_spec(spec).archive for id, spec in (yield Fetch(ARCHIVED))}
     return {id: outcomes for id, outcomes in found.items() if outcomes}
 
 
-def alive(id: int) -> Script[Alive]:
+def live_contents(id: int) -> Script[LiveContents]:
     """What lives in a namespace."""
     ((jobs, workers),) = yield Fetch(LIVE, (id,))
-    return Alive(jobs=jobs, executions=sum((yield from quotas.standing_now(id))), workers=workers)
+    return LiveContents(jobs=jobs, executions=sum((yield from quotas.usage_now(id))), workers=workers)
 
 
-def delete(id: int, now: Instant) -> Script[Alive | None]:
+def delete(id: int, now: Instant) -> Script[LiveContents | None]:
     """End a namespace with its keys and all that is defined in it, unless something lives there; tells what does.
 
     What has ended stays for as long as it would have been kept; nobody can read it.
     """
     yield from locks.take(locks.of_namespace(id))
-    found = yield from alive(id)
+    found = yield from live_contents(id)
     if found:
         return found
-    for statement in (END, REVOKE, END_HOLDS, END_CALENDARS, *(one for holdings in held() for one in holdings.ends)):
+    for statement in (
+        END,
+        REVOKE,
+        END_HOLDS,
+        END_CALENDARS,
+        *(one for holdings in all_holdings() for one in holdings.ends),
+    ):
         yield Fetch(statement, (id, now))
     yield Fetch(LIMITS, (id, namespace_limit(id)))
-    for statement in (*DROPS, *(one for holdings in held() for one in holdings.drops)):
+    for statement in (*DROPS, *(one for holdings in all_holdings() for one in holdings.drops)):
         yield Fetch(statement, (id,))
     return None

@@ -46,7 +46,7 @@ HOOKS = Statement(
 PAGE_OF_ALL = 500
 
 
-class Sealed(Struct, frozen=True, kw_only=True):
+class SealedSecret(Struct, frozen=True, kw_only=True):
     """A secret as it is stored."""
 
     name: str
@@ -56,22 +56,22 @@ class Sealed(Struct, frozen=True, kw_only=True):
     sealed: bytes
 
 
-def _sealed(row: Row) -> Sealed:
-    return Sealed(name=row[0], version=row[1], created_at=row[2], updated_at=row[3], sealed=bytes(row[4]))
+def _sealed(row: Row) -> SealedSecret:
+    return SealedSecret(name=row[0], version=row[1], created_at=row[2], updated_at=row[3], sealed=bytes(row[4]))
 
 
-def some(namespace: int, names: Sequence[str]) -> Script[dict[str, Sealed]]:
+def by_names(namespace: int, names: Sequence[str]) -> Script[dict[str, SealedSecret]]:
     """Secrets by their names; those that are not there are left out."""
     columns: Columns = (("namespace", "int"), ("name", "text"))
     return {row[0]: _sealed(row) for row in (yield ForEach(SOME, columns, [(namespace, name) for name in names]))}
 
 
-def page(namespace: int, after: str, limit: int) -> Script[list[Sealed]]:
+def page(namespace: int, after: str, limit: int) -> Script[list[SealedSecret]]:
     """Secrets in the order of their names."""
     return [_sealed(row) for row in (yield Fetch(PAGE, (namespace, after, limit)))]
 
 
-def put(namespace: int, name: str, sealed: bytes, now: Instant) -> Script[Sealed]:
+def put(namespace: int, name: str, sealed: bytes, now: Instant) -> Script[SealedSecret]:
     """Give a secret a value; the one before is gone."""
     return _sealed((yield Fetch(SET, (namespace, name, sealed, now)))[0])
 

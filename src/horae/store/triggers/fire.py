@@ -13,7 +13,7 @@ from horae.env import SECOND, Instant
 from horae.model.admission.quota import UNBOUNDED, QuotaBounds
 from horae.model.base.ids import parcel_of
 from horae.model.executions.parcel import Parcel
-from horae.store.admission.share_lanes import in_their_lanes
+from horae.store.admission.share_lanes import assign_share_lanes
 from horae.store.base.shelves import Columns
 from horae.store.executions.parcels import put_parcels
 from horae.store.script import ForEach, Insert, Script, Statement
@@ -95,7 +95,7 @@ def fire(
     open_times = yield from open_times_of(due)
     decided = decide_all(due, busy, turn_of, open_times, lead, now, troubles, new_id)
     decided, sifted = yield from screen_fires(decided, bounds, new_id, now)
-    terms = yield from in_their_lanes([one for d in decided for one in d.wanted], now)
+    terms = yield from assign_share_lanes([one for d in decided for one in d.wanted], now)
     executions, parcels = pack_fires(decided, terms, new_id, now)
     gated = {parcel.id for parcel, _ in parcels if turns.is_gated(parcel)} if keys else set()
     free = [(parcel, ahead) for parcel, ahead in parcels if parcel.id not in gated] if gated else parcels

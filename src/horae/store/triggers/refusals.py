@@ -124,7 +124,7 @@ def screen(
 
 def _take_room(found: Screening, bounds: QuotaBounds, now: Instant) -> Script[None]:
     left = [(i, one.envelope) for i, one in enumerate(found.asked) if i not in found.refused]
-    room = yield from quotas.room(bounds, [(e.namespace, e.queue) for _, e in left], now)
+    room = yield from quotas.lock_room(bounds, [(e.namespace, e.queue) for _, e in left], now)
     for i, envelope in left:
         refused = room.take(envelope.namespace, envelope.queue, 1)
         if refused is not None:

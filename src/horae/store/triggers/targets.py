@@ -82,7 +82,7 @@ def with_choices(found: dict[UUID, Target]) -> Script[dict[UUID, Target]]:
     rolling = [target.job for target in found.values() if target.rolling is not None]
     if not rolling:
         return found
-    for job, (rollout, arms) in (yield from rollouts.on(rolling)).items():
+    for job, (rollout, arms) in (yield from rollouts.active_rollouts(rolling)).items():
         target = found[job]
         versions = {
             version: structs.replace(

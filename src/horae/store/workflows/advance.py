@@ -129,11 +129,11 @@ class Board:
             self.moves.add(course.changes(self.now))
             self.moves.add(flow_waits.ends(course))
             if course.stops:
-                self.done.look(self.now)
+                self.done.check_by(self.now)
             else:
                 waits = (row.wake_at for row in course.rows.values() if row.state == "waiting")
                 for at in (course.held.until, *waits):
-                    self.done.look(at)
+                    self.done.check_by(at)
         for begun in self._begun:
             self.moves.add(changes_of(begun, self.now, self.done))
             if self._kin is not None:

@@ -128,7 +128,7 @@ def _open(
             opened.executions.append(held.flow.execution)
             if slice.flags & (CHILD | RATED) or limited:
                 opening.append(structs.replace(held, state=OPENING, wake_at=now))
-                opened.started.look(now)
+                opened.started.check_by(now)
                 continue
             board.courses[held.flow.execution] = new_course(held, _workflow(spec))
     yield from with_secrets(board.courses.values())
@@ -205,7 +205,7 @@ def _pins(specs: Mapping[Version, bytes]) -> Script[tuple[dict[Version, dict[str
 
 def _choices(rolling: Sequence[UUID], current: Mapping[UUID, int]) -> Script[Choices]:
     """What the rollouts of these jobs choose from."""
-    found = yield from rollouts.on(rolling)
+    found = yield from rollouts.active_rollouts(rolling)
     return {
         job: VersionChoice(rollout=rollout, current=current[job], arms={version: Pin(job, version) for version in arms})
         for job, (rollout, arms) in found.items()

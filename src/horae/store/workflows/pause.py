@@ -66,7 +66,7 @@ def pause(execution: UUID, new_id: NewId, now: Instant, done: Consequences) -> S
     if keyed:
         entered = yield from holders.free(keyed, now)
         done.queue(entered.queued)
-        done.wake(entered.wake_at)
+        done.wake_by(entered.wake_at)
     return True
 
 
@@ -144,4 +144,4 @@ def _let_go(flows: Collection[UUID], now: Instant, done: Consequences) -> Script
     yield shelves.put_waiting(
         [structs.replace(s, reason="delay", gate=None, wake_at=at) for s, at in zip(held, due, strict=True)]
     )
-    done.wake(min(due))
+    done.wake_by(min(due))

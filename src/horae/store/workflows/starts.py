@@ -22,7 +22,7 @@ from horae.model.executions.submission import NewExecution
 from horae.model.expressions.meter import ITEM_STEPS, MOST_STEPS, Meter, refuse_blamed, shared
 from horae.model.fleet.protocol import Failure
 from horae.model.workflows.decisions.flow import Ended, Pin, Start
-from horae.store.admission.share_lanes import in_their_lanes
+from horae.store.admission.share_lanes import assign_share_lanes
 from horae.store.base import shelves
 from horae.store.base.deferred import Change
 from horae.store.executions.entering.placing import place
@@ -103,7 +103,7 @@ def changes_of(begun: Begun, now: Instant, done: Consequences) -> list[Change]:
     else:
         for lane, rank in heads(ready).items():
             done.queue_lane(lane, rank)
-    done.wake(first_wake(later))
+    done.wake_by(first_wake(later))
     done.parcels += [parcel for parcel, _ in begun.parcels]
     return [
         written(begun.parcels),
@@ -226,7 +226,7 @@ def _fan_out(
     begun: Begun,
 ) -> Script[None]:
     """Lay the children of a foreach in as few parcels as can be."""
-    asked = yield from in_their_lanes(asked, now)
+    asked = yield from assign_share_lanes(asked, now)
     if start.places is not None or len(asked) == len(start.items):
         _, parcels = place(asked, {}, new_id, now)
     else:
@@ -252,7 +252,7 @@ def _lay(
     """Lay single children; those of one workflow that run the same share a parcel."""
     if not single:
         return
-    asked = yield from in_their_lanes([one for _, _, one in single], now)
+    asked = yield from assign_share_lanes([one for _, _, one in single], now)
     receipts, parcels = place(asked, {}, new_id, now)
     begun.parcels += parcels
     for (course, start, _), (receipt, *_) in zip(single, receipts, strict=True):

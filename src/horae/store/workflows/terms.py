@@ -16,7 +16,7 @@ from horae.model.admission.policy import PRIORITY, Policy, ShortestPolicy, decod
 from horae.model.admission.rank import RankLeads
 from horae.model.definitions.job import Spec
 from horae.model.workflows.decisions.flow import Pin
-from horae.store.admission.coarse import is_open
+from horae.store.admission.coarse import open_condition
 from horae.store.base.shelves import Columns
 from horae.store.definitions import rollouts
 from horae.store.fleet.expected_durations import expected_of
@@ -26,7 +26,7 @@ from horae.store.triggers.targets import Lead, Target
 # Of a job `j`, one of its versions `v` and its queue `q`, at an instant that is given.
 COLUMNS = (
     "j.id, j.namespace, (SELECT n.name FROM namespaces n WHERE n.id = j.namespace), j.name, j.state, v.version, v.spec,"
-    f" v.queue, v.lane, j.rollout, q.policy, {is_open('v.lane', 'given.at', 'false')}"
+    f" v.queue, v.lane, j.rollout, q.policy, {open_condition('v.lane', 'given.at', 'false')}"
 )
 ROLLOUT = 9  # its place among them
 PINNED = Statement(
@@ -57,7 +57,7 @@ class Terms:
             return
         rows = yield ForEach(PINNED, PIN, missing)
         rolling = {row[0] for row in rows if row[ROLLOUT] is not None}
-        found = (yield from rollouts.on(rolling)) if rolling else {}
+        found = (yield from rollouts.active_rollouts(rolling)) if rolling else {}
         since = {(job, version): rollout.since for job, (rollout, arms) in found.items() for version in arms}
         for row in rows:
             self._take(row, since)

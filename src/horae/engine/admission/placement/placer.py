@@ -10,7 +10,7 @@ from horae.model.admission.placement.placement import Requirements, settle_for
 from horae.model.base.duration import DAY
 from horae.store.admission.lanes import Lane
 from horae.store.admission.placement import affinity, relax
-from horae.store.admission.placement.relax import Relaxed
+from horae.store.admission.placement.relax import LaneMoves
 from horae.store.contract import Store
 
 LOOK = 1.0  # seconds between looks without a hint
@@ -79,13 +79,13 @@ class Placer:
         since = await self._store.read(lambda: relax.longest_wait(lane.id))
         return LOOK if since is None else max(SOON, (since + waited - now) / SECOND)
 
-    async def _move(self, lane: Lane, needs: frozenset[str], since: Instant) -> Relaxed:
+    async def _move(self, lane: Lane, needs: frozenset[str], since: Instant) -> LaneMoves:
         """Move the executions queued since an instant to the lane with these needs, and send a hint."""
         moved = await self._store.write(lambda: relax.relax(lane.id, since, needs, BATCH, self._env.now()))
         await self._publish(moved)
         return moved
 
-    async def _publish(self, moved: Relaxed) -> None:
+    async def _publish(self, moved: LaneMoves) -> None:
         if not moved.lanes.keys() <= self._directory.lanes.keys():
             await self._directory.load()
         self._hints.send(Hint(lanes=moved.lanes, amounts=moved.amounts))

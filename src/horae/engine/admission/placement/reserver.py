@@ -13,7 +13,7 @@ from horae.model.admission.placement.reservation import REST, SessionLoad, choos
 from horae.model.admission.reading.placement import SLOTS
 from horae.store.admission.lanes import Lane
 from horae.store.admission.placement import reserve
-from horae.store.admission.placement.reserve import Passed
+from horae.store.admission.placement.reserve import LaneReservations
 from horae.store.contract import Store
 from horae.store.fleet import sessions
 
@@ -35,13 +35,13 @@ class Reserver:
         lanes = {lane.id: lane for lane in known if lane.queue not in self._directory.held}
         if not lanes and not self._directory.lane_needs.reserved:
             return LOOK
-        passed = await self._store.read(lambda: reserve.passed(lanes))
+        passed = await self._store.read(lambda: reserve.read_reservations(lanes))
         if await self._change(lanes, passed):
-            passed = await self._store.read(lambda: reserve.passed(lanes))
+            passed = await self._store.read(lambda: reserve.read_reservations(lanes))
         self._directory.reserve({one.session: one.lane for one in passed.reservations if one.binds})
         return LOOK
 
-    async def _change(self, lanes: dict[int, Lane], passed: Passed) -> bool:
+    async def _change(self, lanes: dict[int, Lane], passed: LaneReservations) -> bool:
         """End and create reservations; return whether anything changed."""
         now, known = self._env.now(), passed.reservations
         live = await self._live(lanes.values())

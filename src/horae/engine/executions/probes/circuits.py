@@ -11,7 +11,7 @@ async def circuit(sources: Sources, case: ExecutionCase) -> list[Blocker]:
     key = keys_of(case.place.keys).circuit
     if key is None:
         return []
-    standing = await sources.store.read(lambda: circuit_reads.one_of_job((case.job.id, key)))
+    standing = await sources.store.read(lambda: circuit_reads.status_of((case.job.id, key)))
     if case.execution.id in standing.probes and case.execution.reason != "circuit":
         return []
     if standing.is_shut:
@@ -26,7 +26,7 @@ async def circuit_of_job(sources: Sources, case: Case) -> list[Blocker]:
     """A job's own circuit; of those of its keys, that some are shut keeps nothing else from starting."""
     if case.job.spec.circuit is None or case.job.spec.circuit.key is not None:
         return []
-    standing = await sources.store.read(lambda: circuit_reads.one_of_job((case.job.id, "")))
+    standing = await sources.store.read(lambda: circuit_reads.status_of((case.job.id, "")))
     return [_shut(standing, case)] if standing.is_shut else []
 
 

@@ -192,7 +192,7 @@ class AlertDelivery:
         return None, False, _covered(remark, secrets)
 
     async def _letter(self, notice: Notice) -> Letter:
-        found = await self._store.read(lambda: namespaces.one(notice.namespace))
+        found = await self._store.read(lambda: namespaces.by_id(notice.namespace))
         name = found.name if found is not None else ""
         at: Instant = self._env.now()
         body = notice.content.encode()

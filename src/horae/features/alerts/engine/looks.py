@@ -35,7 +35,7 @@ from horae.model.base.ids import execution_id, parcel_of
 from horae.model.base.instant import format_instant
 from horae.model.executions.streak import Streak
 from horae.store.admission import circuit_reads
-from horae.store.admission.lanes import occupied
+from horae.store.admission.lanes import occupied_lanes
 from horae.store.contract import Store
 from horae.store.script import ScriptFactory
 
@@ -213,7 +213,7 @@ class Look:
         return f"the fire of {format_instant(late[job])} is {span(self._now - late[job])} late"
 
     async def queue_age(self, stored: StoredRule, rule: QueueAge) -> Found:
-        lanes = await self._once("lanes", occupied)
+        lanes = await self._once("lanes", occupied_lanes)
         oldest = await self._once("oldest", lambda: facts.oldest_queued(sorted(lanes)))
         return [
             Finding(subject=name, message=f"what is next has been queued for {span(self._now - at)}")

@@ -68,7 +68,7 @@ class Archiver:
 
     async def step(self) -> Wait:
         """Archive the next parcels of each namespace with an archive."""
-        wanted = await self._store.read(namespaces.archived)
+        wanted = await self._store.read(namespaces.archived_outcomes)
         now = self._env.now()
         if not wanted:
             await self._nothing_wrong()

@@ -10,7 +10,7 @@ from horae.features.backfills.model.values import Backfill, BackfillState, Count
 from horae.store.base.shelves import Columns, names
 from horae.store.expiry.expiry import Ages
 from horae.store.script import Fetch, Insert, Row, Script, Statement
-from horae.store.tenancy.holdings import Holdings, UnderWay, records
+from horae.store.tenancy.holdings import Holdings, PendingWork, records
 
 COLUMNS: Columns = (
     ("id", "uuid"), ("namespace", "int"), ("job", "uuid"), ("trigger_name", "text"), ("from_at", "bigint"),
@@ -191,7 +191,7 @@ HOLDINGS = Holdings(
         ),
         records("backfills", "id", "namespace = $1 AND created_at < $2 AND state NOT IN ('running', 'paused')"),
     ),
-    under_way=UnderWay(
+    under_way=PendingWork(
         "backfill",
         Statement(
             "namespace_backfills",

@@ -27,7 +27,7 @@ from horae.model.triggers.decisions.decide import cover
 from horae.model.triggers.decisions.params import fill_fire_params, fire_scope
 from horae.model.triggers.decisions.values import previous_fire
 from horae.model.triggers.ledger import LedgerRow, TriggerVersion
-from horae.store.admission.share_lanes import in_their_lanes
+from horae.store.admission.share_lanes import assign_share_lanes
 from horae.store.base.live import live_among
 from horae.store.base.shelves import Columns, names
 from horae.store.executions.entering.placing import place
@@ -243,7 +243,7 @@ def _make(
     backfill: Backfill, chosen: Chosen, wanted: Sequence[NewExecution], new_id: Callable[[], UUID], now: Instant
 ) -> Script[_Made]:
     """Executions for the next fires, the ledger's rows of them, and what the backfill remembers."""
-    placed, parcels = place((yield from in_their_lanes(wanted, now)), {}, new_id, now)
+    placed, parcels = place((yield from assign_share_lanes(wanted, now)), {}, new_id, now)
     executions = [mine[0].execution_id for mine in placed]
     lanes, wake_at = yield from put_parcels(parcels, now)
     gone, come = rewrite(chosen.picks, executions, backfill.id, now)

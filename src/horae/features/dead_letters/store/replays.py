@@ -15,7 +15,7 @@ from horae.model.admission.rate import Rate
 from horae.store.base.shelves import Columns, json_or_none, names
 from horae.store.expiry.expiry import Ages
 from horae.store.script import Fetch, Insert, Row, Script, Statement
-from horae.store.tenancy.holdings import Holdings, UnderWay, records
+from horae.store.tenancy.holdings import Holdings, PendingWork, records
 
 COLUMNS: Columns = (
     ("id", "uuid"), ("namespace", "int"), ("letters", "text"), ("rate", "text"), ("params", "text"), ("state", "text"),
@@ -144,7 +144,7 @@ def _cancel(id: UUID, namespace: int, now: Instant) -> Script[object]:
 
 HOLDINGS = Holdings(
     records=(records("replays", "id", "namespace = $1 AND created_at < $2 AND completed_at IS NOT NULL"),),
-    under_way=UnderWay(
+    under_way=PendingWork(
         "replay",
         Statement(
             "namespace_replays",

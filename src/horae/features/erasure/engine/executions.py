@@ -71,12 +71,12 @@ class Erasures:
     def _is_meant(self, found: Found, which: ErasureSelection) -> bool | None:
         """Whether an execution is meant; None when its params would tell, and cannot be opened."""
         execution = found.execution
-        if not which.names(execution.extra):
+        if not which.matches_key(execution.extra):
             return False
         if not which.params:
             return True
         try:
-            return which.fits(self._seals.open_params(execution.job, execution.params))
+            return which.matches_params(self._seals.open_params(execution.job, execution.params))
         except HoraeError:
             return None
 
@@ -108,7 +108,9 @@ class Erasures:
         if not which.params:
             return True
         try:
-            return isinstance(view.params, Raw) and which.fits(self._seals.open_params(view.job_id, view.params))
+            return isinstance(view.params, Raw) and which.matches_params(
+                self._seals.open_params(view.job_id, view.params)
+            )
         except HoraeError:
             unread.append(view.execution_id)
             return False

@@ -9,14 +9,14 @@ from horae.features.erasure.store import namespace_end
 from horae.model.base.ids import first_id_at, index_of, parcel_of
 from horae.store.contract import Store
 from horae.store.executions.leaving.cancel_job import START, Batch
-from horae.store.tenancy.holdings import UnderWay, held
+from horae.store.tenancy.holdings import PendingWork, all_holdings
 from horae.store.triggers.dependencies.starts import Consequences
 
 BATCH = 500
-WHY = "the namespace is being erased"
+REASON = "the namespace is being erased"
 
 
-class NamespaceEnds:
+class NamespaceCanceller:
     """Cancels what waits and is queued, and asks workers to stop what runs."""
 
     def __init__(self, store: Store, outcomes: Outcomes) -> None:
@@ -26,9 +26,9 @@ class NamespaceEnds:
         """How many executions of before an instant have not ended."""
         return await self._store.read(lambda: namespace_end.live(namespace, first_id_at(before)))
 
-    async def under_way(self, namespace: int, before: Instant) -> list[tuple[UnderWay, list[UUID]]]:
+    async def under_way(self, namespace: int, before: Instant) -> list[tuple[PendingWork, list[UUID]]]:
         """Return what has not ended of backfills, replays and whatever else makes executions."""
-        kinds = [holdings.under_way for holdings in held() if holdings.under_way is not None]
+        kinds = [holdings.under_way for holdings in all_holdings() if holdings.under_way is not None]
         return [
             (kind, await self._store.read(lambda: namespace_end.under_way(kind, namespace, before)))  # noqa: B023
             for kind in kinds
@@ -39,21 +39,21 @@ class NamespaceEnds:
         low = first_id_at(before)
         for execution in await self._store.read(lambda: namespace_end.workflows(namespace, low, BATCH)):
             if goes_on():
-                await self._store.cancel(parcel_of(execution), index_of(execution), WHY)
+                await self._store.cancel(parcel_of(execution), index_of(execution), REASON)
         for shelf in namespace_end.PENDING:
             batch = Batch(0, START)
             while batch.next is not None and goes_on():
                 batch = await self._some(shelf, namespace, batch.next, low)
         for session in await self._store.read(lambda: namespace_end.sessions(namespace, low)):
             await self._store.change(
-                lambda now: namespace_end.ask_session(session, namespace, low, WHY, now)  # noqa: B023
+                lambda now: namespace_end.ask_session(session, namespace, low, REASON, now)  # noqa: B023
             )
             self._outcomes.asked(session)
 
     async def _some(self, shelf: str, namespace: int, after: tuple[UUID, int], low: UUID) -> Batch:
         done, new_id = Consequences(), self._store.env.new_id
         batch = await self._store.change(
-            lambda now: namespace_end.cancel_pending(shelf, namespace, new_id, after, low, BATCH, WHY, now, done)
+            lambda now: namespace_end.cancel_pending(shelf, namespace, new_id, after, low, BATCH, REASON, now, done)
         )
         self._store.started(done)
         return batch

@@ -18,7 +18,7 @@ from horae.engine.tenancy.namespaces import Namespaces
 from horae.env import Env, Instant
 from horae.errors import BadInput, Conflict, Forbidden
 from horae.features.archive.engine.reader import ArchiveReader
-from horae.features.erasure.engine.namespace_ends import NamespaceEnds
+from horae.features.erasure.engine.namespace_ends import NamespaceCanceller
 from horae.features.erasure.model import EraseNamespace, NamespaceErasureView
 from horae.features.erasure.store import namespace_data, namespace_rows
 from horae.features.erasure.store.ended import erase_ended
@@ -29,7 +29,7 @@ from horae.model.tenancy.principal import Principal
 from horae.store.contract import Store
 from horae.store.expiry.expiry import START
 from horae.store.script import Script
-from horae.store.tenancy.holdings import Batch, held
+from horae.store.tenancy.holdings import Batch, all_holdings
 
 SPAN = 10.0  # seconds that one part takes
 BATCH = 500  # rows of a table in one transaction
@@ -46,7 +46,7 @@ class NamespaceErasures:
         namespaces: Namespaces,
         jobs: Jobs,
         keys: ApiKeys,
-        ends: NamespaceEnds,
+        ends: NamespaceCanceller,
         archive: ArchiveReader,
     ) -> None:
         self._env, self._store, self._namespaces, self._jobs = env, store, namespaces, jobs
@@ -122,7 +122,7 @@ class NamespaceErasures:
             part.counts.update(executions=done.executions, files=done.files)
             place = done.next
         is_all = place is None and await self._erase_archive(found, before, part)
-        for table, erase in (one for holdings in held() for one in holdings.counted.items()):
+        for table, erase in (one for holdings in all_holdings() for one in holdings.counted.items()):
             is_all &= await part.repeat(table, partial(_erased, erase, found.id, before))
         is_all &= await part.repeat("records", partial(namespace_data.erase_records, found.id, before, BATCH))
         name: str | None = ""

@@ -27,7 +27,7 @@ _ID: tuple[tuple[str, ColumnType], ...] = (("id", "uuid"),)
 _LITTER: tuple[tuple[str, ColumnType], ...] = (("location", "text"), ("at", "bigint"))
 
 
-class Erased(Struct, frozen=True):
+class ErasedBatch(Struct, frozen=True):
     """What one batch erased, and where the next begins; None at the end."""
 
     executions: int
@@ -35,16 +35,16 @@ class Erased(Struct, frozen=True):
     next: UUID | None
 
 
-def erase_ended(namespace: int, after: UUID, before: UUID, limit: int) -> ScriptFactory[Erased]:
+def erase_ended(namespace: int, after: UUID, before: UUID, limit: int) -> ScriptFactory[ErasedBatch]:
     """Forget what has ended of a namespace between two parcels, so many slices at most."""
 
-    def script() -> Script[Erased]:
+    def script() -> Script[ErasedBatch]:
         page = OF_FIRST if namespace == 1 else OF_TENANT
         rows = yield Fetch(page, (namespace, after, before, limit))
         following = rows[-1][0] if len(rows) == limit else None
         free = yield ForEach(FREE, _ID, sorted(set(rows)))
         if not free:
-            return Erased(0, 0, following)
+            return ErasedBatch(0, 0, following)
         gone = [(id,) for id, _ in free]
         files = yield ForEach(FILES, _ID, gone)
         if files:
@@ -53,6 +53,6 @@ def erase_ended(namespace: int, after: UUID, before: UUID, limit: int) -> Script
             yield ForEach(NO_FILES, _ID, gone)
         for statement in FORGET:
             yield ForEach(statement, _ID, gone)
-        return Erased(sum(n for _, n in free), len(files), following)
+        return ErasedBatch(sum(n for _, n in free), len(files), following)
 
     return script

@@ -10,7 +10,7 @@ from horae.env import Instant
 from horae.model.admission.limits import BY_KEY, job_of
 from horae.model.base.ids import first_id_at
 from horae.store.script import ColumnType, Fetch, ForEach, Script, Statement
-from horae.store.tenancy.holdings import OF_JOBS, held, records, rows
+from horae.store.tenancy.holdings import OF_JOBS, all_holdings, records, rows
 
 BEFORE = (
     records("idempotency", "namespace, route, key", "namespace = $1 AND created_at < $2"),
@@ -43,7 +43,7 @@ _NAME: tuple[tuple[str, ColumnType], ...] = (("name", "text"),)
 def erase_records(namespace: int, before: Instant, most: int) -> Script[tuple[int, bool]]:
     """Forget what else names somebody: how many rows of it, and whether there may be more."""
     counted, more = 0, False
-    dated = (*BEFORE, *(one for holdings in held() for one in holdings.records))
+    dated = (*BEFORE, *(one for holdings in all_holdings() for one in holdings.records))
     looks: list[tuple[Statement, tuple[Any, ...]]] = [(statement, (namespace, before, most)) for statement in dated]
     looks += [(statement, (namespace, first_id_at(before), most)) for statement in STANDING]
     for statement, params in (*looks, (AFFINITIES, (namespace, most))):

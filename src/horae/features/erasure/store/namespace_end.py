@@ -8,7 +8,7 @@ from horae.store.base import shelves
 from horae.store.executions.leaving.cancel_job import Batch, Place, ask_to_stop, cancel_batch
 from horae.store.fleet.exchange import lock_sessions
 from horae.store.script import Fetch, Script, Statement
-from horae.store.tenancy.holdings import UnderWay
+from horae.store.tenancy.holdings import PendingWork
 from horae.store.triggers.dependencies.starts import Consequences, NewId
 
 _BATCH = "WHERE namespace = $1 AND (parcel, lo) > ($2, $3) AND parcel < $4"
@@ -49,7 +49,7 @@ def live(namespace: int, before: UUID) -> Script[int]:
     return int(count)
 
 
-def under_way(kind: UnderWay, namespace: int, before: Instant) -> Script[list[UUID]]:
+def under_way(kind: PendingWork, namespace: int, before: Instant) -> Script[list[UUID]]:
     """What goes on making executions, of one kind."""
     return [row[0] for row in (yield Fetch(kind.open, (namespace, before)))]
 

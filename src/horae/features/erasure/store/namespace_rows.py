@@ -12,8 +12,8 @@ from horae.store.base import locks
 from horae.store.script import Fetch, Script, Statement
 from horae.store.tables import BESIDE, PARTITIONED, SHELVES
 from horae.store.tenancy import namespaces
-from horae.store.tenancy.holdings import OF_JOBS, held, rows
-from horae.store.tenancy.namespaces import DROPS, Alive
+from horae.store.tenancy.holdings import OF_JOBS, all_holdings, rows
+from horae.store.tenancy.namespaces import DROPS, LiveContents
 
 CLOSE = Statement("close_namespace", "UPDATE namespaces SET state = 'erasing', updated_at = $2 WHERE id = $1")
 PLAIN = Statement(
@@ -85,7 +85,7 @@ def _tables(statements: Iterable[Statement]) -> set[str]:
 def known_tables() -> set[str]:
     """All tables of which it is said what becomes of them."""
     tables = {*KEPT, *PARTITIONED, *SHELVES, *BESIDE, *_tables((*DROPS, *ROWS, *BEFORE, *STANDING, AFFINITIES))}
-    for holdings in held():
+    for holdings in all_holdings():
         tables |= {*holdings.counted, *holdings.kept}
         tables |= _tables((*holdings.drops, *holdings.records, *holdings.rows))
     return tables
@@ -112,7 +112,7 @@ def erase_rows(id: int, most: int) -> Script[tuple[int, bool]]:
     One table after the other: what others are found by goes when these are gone.
     """
     counted = 0
-    for statement in (*(one for holdings in held() for one in holdings.rows), *ROWS):
+    for statement in (*(one for holdings in all_holdings() for one in holdings.rows), *ROWS):
         gone = len((yield Fetch(statement, (id, most))))
         counted += gone
         if gone == most:
@@ -120,7 +120,7 @@ def erase_rows(id: int, most: int) -> Script[tuple[int, bool]]:
     return counted, False
 
 
-def end(id: int, now: Instant) -> Script[Alive | None]:
+def end(id: int, now: Instant) -> Script[LiveContents | None]:
     """End a namespace of which everything is erased; tells what lives there after all."""
     alive = yield from namespaces.delete(id, now)
     if alive is None:

@@ -18,7 +18,7 @@ from horae.model.triggers.calendars.compiled import Calendar
 from horae.model.triggers.decisions.external import Event, Watch
 from horae.model.triggers.events.decide import OUTRUN, Listening, Verdict, decide_event
 from horae.model.triggers.events.params import fill_params
-from horae.store.admission.share_lanes import in_their_lanes
+from horae.store.admission.share_lanes import assign_share_lanes
 from horae.store.base.live import live_among
 from horae.store.base.shelves import Columns
 from horae.store.executions.entering.placing import place
@@ -240,7 +240,7 @@ def write_fires(
     """
     decided, sifted = yield from _sift(decided, room, new_id, now)
     fired = [(d, d.wanted) for d in decided if d.wanted is not None]
-    asked = yield from in_their_lanes([wanted for _, wanted in fired], now)
+    asked = yield from assign_share_lanes([wanted for _, wanted in fired], now)
     placed, parcels = place(asked, {}, new_id, now)
     free = [(parcel, ahead) for parcel, ahead in parcels if not turns.is_gated(parcel)]
     done = Consequences()

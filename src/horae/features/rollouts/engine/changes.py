@@ -26,7 +26,7 @@ def start(
         return None
     candidate = None
     if draft is not None:
-        if (yield from jobs.rolling(job.id)) is not None:
+        if (yield from jobs.active_rollout(job.id)) is not None:
             raise rolling(job)
         queue, lane = yield from lanes.ensure_lane(job.namespace, draft.spec.queue, draft.spec.lane_needs, "", now)
         candidate = (yield from jobs.newest(job.id)) + 1

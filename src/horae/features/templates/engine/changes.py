@@ -9,7 +9,7 @@ from horae.env import Instant
 from horae.features.templates.model.values import Body, JobTemplate
 from horae.features.templates.store import templates
 from horae.store.base import locks
-from horae.store.definitions import made
+from horae.store.definitions import job_templates
 from horae.store.definitions.jobs import StoredJob
 from horae.store.script import Script
 from horae.store.triggers.dependencies.starts import Consequences
@@ -50,7 +50,7 @@ def change(
 def delete(before: JobTemplate, now: Instant) -> Script[list[str]]:
     """Delete a template without jobs; otherwise return the names of its jobs. Raises Moved."""
     yield from locks.take(locks.of_dependencies(before.namespace))
-    if (yield from made.present(before.id)) != before.version:
+    if (yield from job_templates.present(before.id)) != before.version:
         raise Moved
     users = yield from templates.users(before.id)
     if not users:
@@ -59,7 +59,7 @@ def delete(before: JobTemplate, now: Instant) -> Script[list[str]]:
 
 
 def _check(before: JobTemplate, seen: Seen) -> Script[None]:
-    if (yield from made.present(before.id)) != before.version:
+    if (yield from job_templates.present(before.id)) != before.version:
         raise Moved
     users = yield from templates.users(before.id)
     if {(one.job.id, one.job.version) for one in users} != set(seen):

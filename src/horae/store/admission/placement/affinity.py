@@ -7,7 +7,7 @@ from horae.model.admission.keys import keys_of
 from horae.model.admission.placement.placement import directed
 from horae.model.base.duration import DAY
 from horae.model.executions.slice import Running
-from horae.store.admission.placement.relax import Relaxed, move, sibling
+from horae.store.admission.placement.relax import LaneMoves, move, sibling_lane
 from horae.store.base.shelves import Columns
 from horae.store.script import Fetch, ForEach, Insert, Script, Statement
 
@@ -31,18 +31,18 @@ KEY: Columns = (("job", "uuid"), ("key", "text"))
 COLUMNS: Columns = (*KEY, ("worker", "text"), ("until", "bigint"))
 
 
-def direct(lane: int, needs: frozenset[str], limit: int, now: Instant) -> Script[Relaxed]:
+def direct(lane: int, needs: frozenset[str], limit: int, now: Instant) -> Script[LaneMoves]:
     """Send what stands in a lane to where its keys were last, or anywhere; what somebody holds right now stays."""
     rows = yield Fetch(UNDIRECTED, (lane, limit))
     if not rows:
-        return Relaxed(0, {}, {})
+        return LaneMoves(0, {}, {})
     wanted = sorted({(row[4], key) for row in rows if (key := keys_of(row[5]).affinity) is not None})
     known = yield ForEach(HAD_LAST, KEY, wanted)
     last = {(job, key): worker for job, key, worker in known}
     workers = [last.get((row[4], keys_of(row[5]).affinity)) for row in rows]
     lanes: dict[str | None, int] = {}
     for worker in sorted(set(workers), key=lambda worker: worker or ""):  # two that make the same ones do not cross
-        lanes[worker] = yield from sibling(lane, directed(needs, worker), now)
+        lanes[worker] = yield from sibling_lane(lane, directed(needs, worker), now)
     found = [(*row[:4], lanes[worker]) for row, worker in zip(rows, workers, strict=True)]
     return (yield from move(found))
 

@@ -27,7 +27,7 @@ from horae.model.executions.slice import Queued
 from horae.model.fleet.session import Session
 from horae.store.admission import coarse
 from horae.store.admission.circuit_gates import SEEN_SHUT, shut_out
-from horae.store.admission.key_rates import room_for
+from horae.store.admission.key_rates import startable
 from horae.store.base import shelves
 from horae.store.fleet.exchange import lock_sessions
 from horae.store.fleet.sessions import HELD, live_sessions
@@ -138,12 +138,12 @@ def _startable(
     priority = {(slice.parcel, slice.lo): level for slice, level in waiting}
     slices = [slice for slice, _ in sorted(waiting, key=lambda one: (-one[1], one[0].rank))]
     shut = {(one.parcel, one.lo) for one in (yield from shut_out(slices, SEEN_SHUT))}
-    slices = yield from room_for([slice for slice in slices if (slice.parcel, slice.lo) not in shut], now)
-    rooms = yield from coarse.peek({queue_limit(slice.queue) for slice in slices}, now)
+    slices = yield from startable([slice for slice in slices if (slice.parcel, slice.lo) not in shut], now)
+    rooms = yield from coarse.read_rooms({queue_limit(slice.queue) for slice in slices}, now)
     found: list[Waiter] = []
     for slice in slices:
         limits = (queue_limit(slice.queue),)
-        count = min(slice.hi - slice.lo, rooms.most(limits, slice.lane) + queues[slice.queue])
+        count = min(slice.hi - slice.lo, rooms.available(limits, slice.lane) + queues[slice.queue])
         if count > 0:
             rooms.take(limits, count)
             found.append(

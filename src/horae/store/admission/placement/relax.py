@@ -45,7 +45,7 @@ OF_WORKERS = f"%:{AFFINE_WEIGHT}:worker=%"
 FRESH = 3600 * SECOND  # how exactly it is known when a lane was used
 
 
-class Relaxed(Struct, frozen=True):
+class LaneMoves(Struct, frozen=True):
     """What went to other lanes: how many rows, and for each lane its least new rank and how many executions."""
 
     rows: int
@@ -53,7 +53,7 @@ class Relaxed(Struct, frozen=True):
     amounts: dict[int, int]
 
 
-def sibling(lane: int, needs: frozenset[str], now: Instant) -> Script[int]:
+def sibling_lane(lane: int, needs: frozenset[str], now: Instant) -> Script[int]:
     """Find or make the lane that differs from this one in its needs alone; it is there until the transaction ends."""
     text = msgspec.json.encode(sorted(needs)).decode()
     is_of_worker = any(one.weight == AFFINE_WEIGHT for one in read_needs(needs).prefers)
@@ -73,19 +73,19 @@ def forget_lanes(before: Instant) -> Script[None]:
     yield Fetch(FORGET, (before, OF_WORKERS))
 
 
-def relax(lane: int, since: Instant, needs: frozenset[str], limit: int, now: Instant) -> Script[Relaxed]:
+def relax(lane: int, since: Instant, needs: frozenset[str], limit: int, now: Instant) -> Script[LaneMoves]:
     """Move what is queued in a lane since this instant or longer to the one with these needs.
 
     What somebody holds right now stays.
     """
     rows = yield Fetch(WAITED, (lane, since, limit))
     if not rows:
-        return Relaxed(0, {}, {})
-    wider = yield from sibling(lane, needs, now)
+        return LaneMoves(0, {}, {})
+    wider = yield from sibling_lane(lane, needs, now)
     return (yield from move([(parcel, lo, hi, rank, wider) for parcel, lo, hi, rank in rows]))
 
 
-def move(found: list[tuple[UUID, int, int, int, int]]) -> Script[Relaxed]:
+def move(found: list[tuple[UUID, int, int, int, int]]) -> Script[LaneMoves]:
     """Move slices (parcel, lo, hi, rank) each to a lane; the caller holds their locks."""
     lanes: dict[int, int] = {}
     amounts: dict[int, int] = {}
@@ -94,7 +94,7 @@ def move(found: list[tuple[UUID, int, int, int, int]]) -> Script[Relaxed]:
         amounts[lane] = amounts.get(lane, 0) + hi - lo
     if found:
         yield ForEach(TO_LANE, MOVES, [(parcel, lo, lane) for parcel, lo, _, _, lane in found])
-    return Relaxed(len(found), lanes, amounts)
+    return LaneMoves(len(found), lanes, amounts)
 
 
 def longest_wait(lane: int) -> Script[Instant | None]:

@@ -22,14 +22,14 @@ GIVE_UP = Statement(
 COLUMNS: Columns = (("lane", "int"), ("session", "uuid"), ("since", "bigint"), ("until", "bigint"))
 
 
-class Passed(Struct, frozen=True):
+class LaneReservations(Struct, frozen=True):
     """What is reserved, and the first of each lane that was asked about."""
 
     reservations: list[Reservation]
     heads: dict[int, LaneHead]
 
 
-def passed(lanes: Iterable[int]) -> Script[Passed]:
+def read_reservations(lanes: Iterable[int]) -> Script[LaneReservations]:
     """What is reserved, and what stands first in these lanes."""
     rows = yield Fetch(ALL)
     heads: dict[int, LaneHead] = {}
@@ -37,7 +37,7 @@ def passed(lanes: Iterable[int]) -> Script[Passed]:
         first = yield Fetch(HEAD, (lane,))
         if first:
             heads[lane] = LaneHead(first[0][0])
-    return Passed([Reservation(lane=r[0], session=r[1], since=r[2], until=r[3]) for r in rows], heads)
+    return LaneReservations([Reservation(lane=r[0], session=r[1], since=r[2], until=r[3]) for r in rows], heads)
 
 
 def change(

@@ -22,7 +22,7 @@ HOLDERS = Statement(
 )
 
 
-def shared_out(among: WorkerGroup, usable: Sequence[Queued], now: Instant) -> Script[dict[UUID, int] | None]:
+def spread_bounds(among: WorkerGroup, usable: Sequence[Queued], now: Instant) -> Script[dict[UUID, int] | None]:
     """How many of these each live worker may get; None when they have waited so long that anybody may.
 
     Nobody waits for anybody here: two servers that share out at once may both count what the other is about to give.

@@ -274,7 +274,7 @@ def settle(
     opened = windows.write(list(met.windows.values()), now)
     if met.windows:
         yield Together(opened.changes)
-        done.wake(opened.wake_at)
+        done.wake_by(opened.wake_at)
     if met.replaced:  # all in order: those that begin to wait are locked too
         yield from lock_around({e.envelope.job for e in asked if e.meets or e.patience is not None})
     for id in sorted(met.replaced.values()):

@@ -80,7 +80,7 @@ def pass_on(ended: Sequence[FinishedSlice], new_id: NewId, now: Instant, done: C
     if keyed:
         entered = yield from holders.free(keyed, now)
         done.queue(entered.queued)
-        done.wake(entered.wake_at)
+        done.wake_by(entered.wake_at)
     over = [EndedItems(f.slice.parcel, f.slice.lo, f.slice.hi, f.slice.job, f.state) for f in ended]
     if over:
         yield from arrive(over, new_id, now, done)

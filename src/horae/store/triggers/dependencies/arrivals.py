@@ -199,7 +199,7 @@ def settle(
             releases.append(join)
         elif verdict == "skip" and join.wake_at != now:
             skips.append(structs.replace(join, wake_at=now))
-            done.look(now)
+            done.check_by(now)
     changed = yield from start(starts, new_id, now, done)
     changed += yield from release(releases, now, done)
     yield from joins.save([*changed, *skips])

@@ -156,7 +156,7 @@ def _end_waiting(endings: Sequence[_Ending], now: Instant, checked: CheckedJoins
         execution_id = ending.join.execution
         if execution_id in held:
             changed.append(structs.replace(ending.join, wake_at=now + AGAIN))
-            checked.started.look(now + AGAIN)
+            checked.started.check_by(now + AGAIN)
             continue
         state = "skipped" if execution_id in rows and ending.error.type == "DependencyFailed" else "ended"
         changed.append(structs.replace(ending.join, state=state, wake_at=None))

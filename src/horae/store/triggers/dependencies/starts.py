@@ -17,7 +17,7 @@ from horae.model.executions.parcel import Parcel
 from horae.model.executions.slice import Queued, Waiting, gaps, part
 from horae.model.executions.submission import NewExecution, deadline_after
 from horae.model.triggers.dependency import Join, Parts
-from horae.store.admission.share_lanes import in_their_lanes
+from horae.store.admission.share_lanes import assign_share_lanes
 from horae.store.base import shelves
 from horae.store.executions.entering.placing import place
 from horae.store.executions.parcels import put_parcels
@@ -83,11 +83,11 @@ class Consequences(Struct):
     def queue_lane(self, lane: int, rank: int) -> None:
         self.lanes[lane] = min(rank, self.lanes.get(lane, rank))
 
-    def look(self, at: Instant | None) -> None:
+    def check_by(self, at: Instant | None) -> None:
         if at is not None:
             self.look_at = at if self.look_at is None else min(at, self.look_at)
 
-    def wake(self, at: Instant | None) -> None:
+    def wake_by(self, at: Instant | None) -> None:
         if at is not None:
             self.wake_at = at if self.wake_at is None else min(at, self.wake_at)
 
@@ -130,11 +130,11 @@ def start(wanted: Sequence[DependentStart], new_id: NewId, now: Instant, done: C
 def _put(
     starts: Sequence[DependentStart], asked: Sequence[NewExecution], new_id: NewId, now: Instant, done: Consequences
 ) -> Script[list[UUID]]:
-    placed, parcels = place((yield from in_their_lanes(asked, now)), {}, new_id, now)
+    placed, parcels = place((yield from assign_share_lanes(asked, now)), {}, new_id, now)
     made = [receipts[0].execution_id for receipts in placed]
     fires = dependency_fires.fired(((s.dependent, s.join, e) for s, e in zip(starts, made, strict=True)), now)
     lanes, wake_at = yield from put_parcels(parcels, now, [fires])
-    done.wake(wake_at)
+    done.wake_by(wake_at)
     for lane, rank in lanes.items():
         done.queue_lane(lane, rank)
     done.parcels += [parcel for parcel, _ in parcels]
@@ -179,12 +179,12 @@ def release(joins: Sequence[Join], now: Instant, done: Consequences) -> Script[l
         lane, due_at, priority, deadline, _ = row[len(shelves.WAITING) :]
         if due_at > now:
             later.append(structs.replace(waiting, reason="delay", wake_at=due_at, gate=None))
-            done.wake(due_at)
+            done.wake_by(due_at)
         else:
             rank = lead.rank(waiting.queue, due_at, priority, deadline, waiting.job)
             if waiting.flags & KEYED:
                 later.append(on_the_way(waiting, rank, now))
-                done.wake(now)
+                done.wake_by(now)
             else:
                 queued.append(to_queue(waiting, lane, rank, now))
     if queued:
@@ -200,7 +200,7 @@ def _released(joins: Sequence[Join], taken: Collection[UUID], now: Instant, done
     held = yield from still_waiting(gone)
     again = now + AGAIN
     if held:
-        done.look(again)
+        done.check_by(again)
     return [
         structs.replace(join, wake_at=again)
         if join.execution in held

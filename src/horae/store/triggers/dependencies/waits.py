@@ -46,7 +46,7 @@ def begin(waits: Sequence[Wait], new_id: NewId, now: Instant, done: Consequences
     yield from _fill(found, taken, {key: parts for key, (_, parts) in known.items()}, parts)
     yield from joins.add_parts([(key, parts[key, upstream]) for key, upstream in sorted(parts)], now)
     yield from dependents.save_counts(found.values())
-    done.look(min(wait.deadline for wait in waits))
+    done.check_by(min(wait.deadline for wait in waits))
     gone = [join for join in taken.values() if join.dependent not in found]
     yield from joins.save((yield from release(gone, now, done)))
     yield from settle(found, [key for key in taken if key[0] in found], new_id, now, done)  # guard: fire-settles-waits

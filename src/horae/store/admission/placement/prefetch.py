@@ -21,20 +21,20 @@ UNSTARTED = Statement(
 )
 
 
-class First(Struct, frozen=True):
+class LaneFront(Struct, frozen=True):
     """What stands first in a lane, down to a rank: the least rank, and how many executions there are."""
 
     rank: int
     count: int
 
 
-def first_in(lanes: Sequence[tuple[int, int]]) -> Script[dict[int, First]]:
+def fronts_of(lanes: Sequence[tuple[int, int]]) -> Script[dict[int, LaneFront]]:
     """What stands in these lanes at these ranks or before."""
     rows = yield ForEach(FIRST_IN, (("lane", "int"), ("rank", "bigint")), sorted(lanes))
-    found: dict[int, First] = {}
+    found: dict[int, LaneFront] = {}
     for lane, rank, count in rows:
-        known = found.get(lane, First(rank, 0))
-        found[lane] = First(min(rank, known.rank), known.count + count)
+        known = found.get(lane, LaneFront(rank, 0))
+        found[lane] = LaneFront(min(rank, known.rank), known.count + count)
     return found
 
 
