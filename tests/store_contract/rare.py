@@ -16,7 +16,7 @@ from horae.features.users.store import users as people
 from horae.store import checkup, epochs, seed
 from horae.store.admission import adoption, circuit_reads, holds, queues
 from horae.store.base import sealing
-from horae.store.definitions import job_reads
+from horae.store.definitions import job_reads, job_templates
 from horae.store.definitions import rollouts as rollouts_on
 from horae.store.executions.leaving import cancel_job
 from horae.store.executions.reads import (
