@@ -24,7 +24,7 @@ from horae.server.reading import bodies
 from horae.server.routes.executions import submission_body
 from horae.store.definitions.jobs import StoredJob
 from horae.store.executions.entering.placing import place
-from horae.store.fleet.exchange import Head, Reply
+from horae.store.fleet.exchange import IncomingExchange, Reply
 from horae.worker.code.tracing import AttemptTracer
 from horae.worker.plan import plan_for
 from horae.worker.processes.spawner import Spawner
@@ -161,9 +161,9 @@ class Life:
         with self._timed("commit alone"):
             await self._store.answer_empty([(self._session.id, LAST_CHANNEL, self._heartbeats)])
 
-    def _head(self, exchange: Exchange) -> Head:
+    def _head(self, exchange: Exchange) -> IncomingExchange:
         lanes = frozenset({self._stored.lane})
-        return Head(session=self._session.id, exchange=exchange, lanes=lanes, patient=False)
+        return IncomingExchange(session=self._session.id, exchange=exchange, lanes=lanes, patient=False)
 
     def _next(self) -> Exchange:
         exchange = self._session.next_exchange()

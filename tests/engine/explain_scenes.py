@@ -226,7 +226,7 @@ async def queue_of_nobody(stage: Stage) -> Played:
 
 async def no_key(stage: Stage) -> Played:
     """A key that this server does not have has sealed something here."""
-    await stage.node.store.write(lambda: sealing.note("another", stage.world.now()))
+    await stage.node.store.write(lambda: sealing.record_key("another", stage.world.now()))
     await stage.job(env={"TOKEN": "secret://env/TOKEN"})
     await stage.worker(secrets=True)
     await stage.look()

@@ -345,7 +345,7 @@ async def test_a_place_that_is_full_is_left_alone_for_longer_each_time_and_told(
         while len(tries) < 7:
             assert (await node.part(ArchivePart).archiver.step()) > 0
             clock.advance(int(archiving.LOOK) * SECOND)
-        problem, at = await node.store.read(lambda: housekeeping.trouble_of("archive"))
+        problem, at = await node.store.read(lambda: housekeeping.problem_of("archive"))
     waits = [round(later - earlier) for earlier, later in pairwise(tries)]
     assert waits == [30, 60, 120, 240, 480, 600]
     assert await live(node) == old
@@ -359,7 +359,7 @@ async def test_a_place_that_is_full_is_left_alone_for_longer_each_time_and_told(
     await round_of(node)
     assert await archived(node) == old
     assert not node.part(ArchivePart).archiver.is_failing
-    assert await node.store.read(lambda: housekeeping.trouble_of("archive")) is None
+    assert await node.store.read(lambda: housekeeping.problem_of("archive")) is None
 
 
 async def test_a_file_that_was_cleared_away_meanwhile_takes_nothing_with_it(
@@ -510,7 +510,7 @@ async def test_who_lost_the_duty_has_no_troubles(node: ServerNode, clock: Virtua
 
     await node.part(ArchivePart).archiver.step()
     assert not node.part(ArchivePart).archiver.is_failing
-    assert await node.store.read(lambda: housekeeping.trouble_of("archive")) is not None  # that is for the other to say
+    assert await node.store.read(lambda: housekeeping.problem_of("archive")) is not None  # that is for the other to say
 
 
 async def test_where_nothing_is_archived_any_more_nothing_fails(node: ServerNode, clock: VirtualClock, monkeypatch):
@@ -519,7 +519,7 @@ async def test_where_nothing_is_archived_any_more_nothing_fails(node: ServerNode
 
     await node.part(ArchivePart).archiver.step()
     assert not node.part(ArchivePart).archiver.is_failing
-    assert await node.store.read(lambda: housekeeping.trouble_of("archive")) is None
+    assert await node.store.read(lambda: housekeeping.problem_of("archive")) is None
 
 
 async def test_what_somebody_forgets_while_it_is_read_is_no_trouble(
@@ -538,5 +538,5 @@ async def test_what_somebody_forgets_while_it_is_read_is_no_trouble(
     monkeypatch.setattr(node.part(ArchivePart).archiver._place, "write", late, raising=False)
     await round_of(node)
     assert not node.part(ArchivePart).archiver.is_failing
-    assert await node.store.read(lambda: housekeeping.trouble_of("archive")) is None
+    assert await node.store.read(lambda: housekeeping.problem_of("archive")) is None
     assert files(tmp_path) == []

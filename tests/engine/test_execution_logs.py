@@ -9,8 +9,8 @@ from msgspec import structs
 from horae.errors import BadInput
 from horae.features.logs.engine import logs as execution_logs
 from horae.features.logs.engine import windows as log_windows
-from horae.features.logs.engine.logs import ExecutionLogs, Wanted
-from horae.features.logs.engine.windows import Span
+from horae.features.logs.engine.logs import ExecutionLogs, LineSelection
+from horae.features.logs.engine.windows import LineRange
 from horae.model.definitions.retry import RetryPolicy
 from horae.model.fleet.protocol import LogLines
 from tests.engine.objects import executions_of
@@ -62,9 +62,9 @@ async def test_lines_are_followed_tailed_and_numbered_through(world, logs, toget
     assert [(line.number, line.attempt, line.seq) for line in tail.items] == [(6, 1, 5), (7, 2, 0), (8, 2, 1)]
     assert texts(await logs.read(NAMESPACE, id, cursor=tail.next_cursor)) == []
 
-    assert texts(await logs.read(NAMESPACE, id, Wanted(attempt=1), tail=1)) == ["f"]
-    assert texts(await logs.read(NAMESPACE, id, Wanted(attempt=1))) == ["a", "b", "c", "d", "e", "f"]
-    assert texts(await logs.read(NAMESPACE, id, Wanted(attempt=2))) == ["g", "h"]
+    assert texts(await logs.read(NAMESPACE, id, LineSelection(attempt=1), tail=1)) == ["f"]
+    assert texts(await logs.read(NAMESPACE, id, LineSelection(attempt=1))) == ["a", "b", "c", "d", "e", "f"]
+    assert texts(await logs.read(NAMESPACE, id, LineSelection(attempt=2))) == ["g", "h"]
     assert numbers(await logs.read(NAMESPACE, id, after=4, limit=3)) == [5, 6, 7]
     assert numbers(await logs.read(NAMESPACE, id, after=6)) == [7, 8]
     assert numbers(await logs.read(NAMESPACE, id, after=99)) == []
@@ -101,31 +101,31 @@ async def test_a_search_looks_at_so_many_lines_and_says_where_to_go_on(world, lo
     for seq, text in enumerate(said):
         await worker.exchange(logs=[lines(slice, 0, seq, text)])
 
-    page = await logs.read(NAMESPACE, id, Wanted(grep="TIMEOUT*ms"))
+    page = await logs.read(NAMESPACE, id, LineSelection(grep="TIMEOUT*ms"))
     assert (numbers(page), page.more, page.to) == ([2], True, 4)
-    page = await logs.read(NAMESPACE, id, Wanted(grep="TIMEOUT*ms"), cursor=page.next_cursor)
+    page = await logs.read(NAMESPACE, id, LineSelection(grep="TIMEOUT*ms"), cursor=page.next_cursor)
     assert (numbers(page), page.more) == ([5], False)
-    back = await logs.read(NAMESPACE, id, Wanted(grep="begin"), before=6)
+    back = await logs.read(NAMESPACE, id, LineSelection(grep="begin"), before=6)
     assert (numbers(back), back.more, back.from_) == ([], True, 2)
-    assert numbers(await logs.read(NAMESPACE, id, Wanted(grep="begin"), before=back.from_)) == [1]
-    worse = await logs.read(NAMESPACE, id, Wanted(level="warning"))
+    assert numbers(await logs.read(NAMESPACE, id, LineSelection(grep="begin"), before=back.from_)) == [1]
+    worse = await logs.read(NAMESPACE, id, LineSelection(level="warning"))
     assert [(line.number, line.level) for line in worse.items] == [(2, "error"), (4, "warning")]
-    assert [piece async for piece in await logs.text(NAMESPACE, id, Wanted(level="error"))] == [
+    assert [piece async for piece in await logs.text(NAMESPACE, id, LineSelection(level="error"))] == [
         b"ERROR Timeout after 12 ms\n", b"ERROR end\n",
     ]  # fmt: skip
-    assert numbers(await logs.read(NAMESPACE, id, Wanted(grep=r"re:(?i)timeout .*\d+ ?ms$"), after=1)) == [2, 5]
-    assert numbers(await logs.read(NAMESPACE, id, Wanted(grep="re:^timeout", level="info"))) == []  # looked at 4
+    assert numbers(await logs.read(NAMESPACE, id, LineSelection(grep=r"re:(?i)timeout .*\d+ ?ms$"), after=1)) == [2, 5]
+    assert numbers(await logs.read(NAMESPACE, id, LineSelection(grep="re:^timeout", level="info"))) == []  # looked at 4
     monkeypatch.setattr(log_windows, "MOST_BYTES_SEARCHED", 20)
-    page = await logs.read(NAMESPACE, id, Wanted(grep="re:^timeout"))
+    page = await logs.read(NAMESPACE, id, LineSelection(grep="re:^timeout"))
     assert (numbers(page), page.more, page.to) == ([], True, 2)
-    for bad in (Wanted(grep="re:(?=a)"), Wanted(grep="**"), Wanted(attempt=2**40)):
+    for bad in (LineSelection(grep="re:(?=a)"), LineSelection(grep="**"), LineSelection(attempt=2**40)):
         with pytest.raises(BadInput):
             await logs.read(NAMESPACE, id, bad)
 
 
 @pytest.mark.parametrize("bytes", [1, 1000, 2300])
 async def test_pages_of_long_lines_are_short_and_leave_nothing_out(world, logs, bytes, monkeypatch):
-    monkeypatch.setattr(execution_logs, "Span", partial(Span, bytes=bytes))
+    monkeypatch.setattr(execution_logs, "Span", partial(LineRange, bytes=bytes))
     monkeypatch.setattr(execution_logs, "BYTES_TOGETHER", bytes)
     monkeypatch.setattr(log_windows, "READ_TOGETHER", 100)
     (receipt,) = await world.submit(await world.job())
@@ -176,8 +176,8 @@ async def test_a_line_without_an_end_is_shown_until_it_has_one(world, logs):
     page = await logs.read(NAMESPACE, id, tail=1)
     assert (texts(page), page.lines, [(line.number, line.text) for line in page.open]) == (["b"], 2, [(3, "9%")])
     assert await world.rows("SELECT seq, count FROM logs ORDER BY seq") == [(0, 2), (2, 0)]
-    assert [line.text for line in (await logs.read(NAMESPACE, id, Wanted(grep="a"))).open] == []
-    assert [line.text for line in (await logs.read(NAMESPACE, id, Wanted(attempt=2))).open] == []
+    assert [line.text for line in (await logs.read(NAMESPACE, id, LineSelection(grep="a"))).open] == []
+    assert [line.text for line in (await logs.read(NAMESPACE, id, LineSelection(attempt=2))).open] == []
     assert [piece async for piece in await logs.text(NAMESPACE, id)] == [b"a\nb\n", b"9%\n"]
 
     await worker.exchange(logs=[lines(slice, 0, 0, "a", "b", open=bar("0%")), lines(slice, 0, 1, open=bar("0%"))])

@@ -68,7 +68,7 @@ async def test_an_execution_whose_start_was_lost_gets_a_greater_token(node: Serv
 
     assert (again.parcel, again.lo, again.attempt) == (lost.parcel, lost.lo, lost.attempt)
     assert again.token > lost.token
-    assert after.epoch == again.token >> 32 == (await node.store.standing()).epoch
+    assert after.epoch == again.token >> 32 == (await node.store.identity()).epoch
     (repeated,) = await claim(node, after.session_id)
     assert repeated.token == again.token
 

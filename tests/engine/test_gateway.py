@@ -15,8 +15,8 @@ from horae.features.statistics.part import StatisticsPart
 from horae.model.fleet.protocol import MAX_EXCHANGE, Answer, Exchange, LogLines, Outcome, Register
 from horae.model.fleet.submit import ChildSubmit, Submit
 from horae.store.contract import Store
-from horae.store.executions.leaving.effects import Effects, Ended
-from horae.store.fleet.claim import Claimed
+from horae.store.executions.leaving.effects import Effects, FinishedItems
+from horae.store.fleet.claim import ClaimResult
 from horae.store.sqlite.memory import MemoryDriver
 from tests.store_contract.world import World
 
@@ -70,7 +70,7 @@ async def test_what_a_session_has_parked_is_served_by_its_own_exchange(node, mon
     """One whose session is always locked by its own reports would wait for ever for a claim of its own."""
 
     async def in_vain(*claim):
-        return Claimed([], {})
+        return ClaimResult([], {})
 
     monkeypatch.setattr(node.store, "claim_for_parked", in_vain)
     world = World(node.store.driver, node.env)
@@ -131,7 +131,7 @@ async def test_a_claim_that_passed_over_a_busy_session_looks_again_when_it_is_fr
     await pass_time(node, 0.1)
 
     async def passed_over(*_):
-        return Claimed([], {})
+        return ClaimResult([], {})
 
     with monkeypatch.context() as patch:
         patch.setattr(node.store, "claim_for_parked", passed_over)
@@ -157,7 +157,7 @@ async def test_no_more_sessions_are_locked_than_there_are_executions_to_give(nod
 
     async def counted(parked, *rest):
         locked.append(len(parked))
-        return Claimed([], {}) if len(locked) in busy else await claim_for_parked(parked, *rest)
+        return ClaimResult([], {}) if len(locked) in busy else await claim_for_parked(parked, *rest)
 
     monkeypatch.setattr(node.store, "claim_for_parked", counted)
     monkeypatch.setattr(node.fleet.lot, "takers", lambda amounts: [])  # as if another server accepted them
@@ -196,7 +196,7 @@ async def test_what_is_submitted_goes_to_who_waits_without_a_claim(node, monkeyp
 
 
 async def test_counts_that_could_not_be_written_go_with_the_next(node, monkeypatch):
-    ended = Ended(node.env.new_id(), 0, 2, node.env.new_id(), 1, "success", 5)
+    ended = FinishedItems(node.env.new_id(), 0, 2, node.env.new_id(), 1, "success", 5)
     node.base.topics.settled(Effects(ended=[ended]))
 
     async def down(*_):
@@ -348,7 +348,7 @@ async def test_nothing_is_claimed_for_who_wants_none_of_what_there_is(node, monk
 
     async def watched(*args):
         claims.append(args)
-        return Claimed([], {})
+        return ClaimResult([], {})
 
     monkeypatch.setattr(node.store, "claim_for_parked", watched)
     poll = send(node, session, channel=0, n=2, prefetch={job.id: 0}, wait=HEARTBEAT)

@@ -391,7 +391,7 @@ async def test_what_a_restored_job_has_to_do_is_not_ended_by_its_deletion(jobs, 
     await jobs.restore(NAMESPACE, str(job.id))
 
     late = cancel_job.cancel_more("queued", job.id, world.env.new_id, cancel_job.START, 100, "", world.now())
-    assert await world.store.write(lambda: late) == cancel_job.Batch(0, None)
+    assert await world.store.write(lambda: late) == cancel_job.CancelBatch(0, None)
     assert await deletions_of(world.store).finish(job.id)
     assert len(await world.on("queued")) == 2
 

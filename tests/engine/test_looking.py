@@ -9,7 +9,7 @@ from horae.engine.executions.promoter import OTHERS, Promoter
 from horae.engine.settings import EngineSettings
 from horae.env import SECOND, virtual_env
 from horae.store.contract import Store
-from horae.store.executions.promote import Promoted
+from horae.store.executions.promote import PromotionResult
 from horae.store.sqlite.memory import MemoryDriver
 from horae.store.triggers.fire import FireResult
 from tests.engine.objects import scheduler_of
@@ -43,7 +43,7 @@ def answering(value):
 
 async def test_what_another_server_promotes_is_not_asked_for_in_a_hot_loop(store, hints, directory, monkeypatch):
     promoter = Promoter(store.env, store, directory, hints, EngineSettings(), ClockWatch(store.env, store, hints))
-    monkeypatch.setattr(store, "promote_due", answering(Promoted({}, 0, [])))
+    monkeypatch.setattr(store, "promote_due", answering(PromotionResult({}, 0, [])))
     monkeypatch.setattr(store, "next_wake", answering(store.env.now() - 1))
 
     assert await promoter.step() == OTHERS

@@ -18,7 +18,7 @@ from horae.model.fleet.protocol import PROTOCOL, Exchange, Register
 from horae.model.fleet.submit import Submit
 from horae.model.tenancy.principal import DEFAULT_NAMESPACE as NAMESPACE
 from horae.store.contract import Store
-from horae.store.executions.state_changes import Ended
+from horae.store.executions.state_changes import FinishedItems
 
 MS = SECOND // 1000
 
@@ -131,7 +131,7 @@ async def test_lanes_are_believed_to_hold_what_was_seen_there_or_in_another_of_t
         job = (await directory.job(NAMESPACE, "job")).job.id
         directory.granted(known, [running(job, known)])
         directory.estimates.learn_sizes({known: 8.0}, directory.lanes)
-        directory.expectations.learn([Ended(UUID(int=3), 0, 1, job, NAMESPACE, "success", 20 * MS)])
+        directory.expectations.learn([FinishedItems(UUID(int=3), 0, 1, job, NAMESPACE, "success", 20 * MS)])
 
         views = {view.lane: view for view in directory.views()}
 

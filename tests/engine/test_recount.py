@@ -36,7 +36,7 @@ class Server:
 
     async def beat(self) -> None:
         mine = ServerProcess(id=self.id, url="", host="h", pid=1, version="1", parts=())
-        await self.world.store.write(lambda: sessions.server_seen(mine, self.world.now()))
+        await self.world.store.write(lambda: sessions.record_server(mine, self.world.now()))
 
     async def end(self, job, n: int, how=success) -> None:
         """Have workers end executions, and hear of it."""

@@ -62,13 +62,13 @@ async def test_the_first_key_seals_and_all_open(store):
     again = both.reseal(sealed, b"c")
     assert both.is_current(again)
     assert (await sealer(store, NEW)).open(again, b"c") == b"x"
-    assert len(await store.read(sealing.known)) == 2
+    assert len(await store.read(sealing.known_keys)) == 2
 
 
 @pytest.mark.parametrize("given", ["", NEW])
 async def test_a_missing_or_wrong_key_is_told_and_seals_nothing(store, given):
     sealed = (await sealer(store, OLD)).seal(b"x", b"c")
-    known = await store.read(sealing.known)
+    known = await store.read(sealing.known_keys)
 
     wrong = await sealer(store, given)
 
@@ -76,7 +76,7 @@ async def test_a_missing_or_wrong_key_is_told_and_seals_nothing(store, given):
         wrong.seal(b"y", b"c")
     with pytest.raises(MasterKeyMissing, match="Give it that key, too"):
         wrong.open(sealed, b"c")
-    assert await store.read(sealing.known) == known
+    assert await store.read(sealing.known_keys) == known
 
 
 async def test_without_any_key_it_says_how_to_give_one(store):

@@ -16,7 +16,7 @@ from horae.model.executions.tally import DAY, HOUR, JOB_SPANS, JobTally, Outcome
 from horae.model.triggers.decisions.rules import Rules
 from horae.model.triggers.decisions.values import Cron, Interval
 from horae.store.executions.leaving.effects import Effects
-from horae.store.executions.state_changes import Ended
+from horae.store.executions.state_changes import FinishedItems
 from tests.store_contract.world import NAMESPACE, World, add_trigger
 
 
@@ -107,7 +107,7 @@ async def test_a_workflow_that_failed_counts_once_in_its_namespace(world: World)
     flow, job, now = await world.job("flow"), await world.job(), world.now()
     kept = Statistics(world.env, world.store, world.env.new_id(), Topics(world.store))
     for one, steps in ((job, True), (job, True), (flow, False)):
-        ended = Ended(world.env.new_id(), 0, 1, one.id, NAMESPACE, "failed", 0, step=steps)
+        ended = FinishedItems(world.env.new_id(), 0, 1, one.id, NAMESPACE, "failed", 0, step=steps)
         kept.add(Effects(ended=[ended]))
     await kept.close()
     spans = await world.store.read(lambda: statistics_reads.of_namespace(NAMESPACE, HOUR, 0, now + SECOND, HOUR))

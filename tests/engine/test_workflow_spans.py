@@ -9,19 +9,19 @@ import pytest
 
 from horae.errors import StoreUnavailable
 from horae.features.tracing.engine import workflow_spans
-from horae.features.tracing.engine.workflow_spans import FlowSpans
-from horae.store.executions.state_changes import Ended
+from horae.features.tracing.engine.workflow_spans import WorkflowSpans
+from horae.store.executions.state_changes import FinishedItems
 
-A, B, C = (cast("Ended", SimpleNamespace(parcel=UUID(int=n), flow="flow")) for n in (1, 2, 3))
+A, B, C = (cast("FinishedItems", SimpleNamespace(parcel=UUID(int=n), flow="flow")) for n in (1, 2, 3))
 
 
 class Fakes:
     """A store of parcels and the definitions beside them; something ends while it is asked."""
 
     def __init__(self) -> None:
-        self.meanwhile: list[Ended] = []
+        self.meanwhile: list[FinishedItems] = []
         self.away = False
-        self.spans = FlowSpans(cast("Any", self), cast("Any", self), cast("Any", None))
+        self.spans = WorkflowSpans(cast("Any", self), cast("Any", self), cast("Any", None))
         self.told: list[tuple[UUID, UUID]] = []
         self.spans._tell = lambda ended, parcel, names: self.told.append((ended.parcel, parcel.id))  # type: ignore[method-assign]
 

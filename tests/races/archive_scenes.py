@@ -7,7 +7,7 @@ from horae.features.archive.store.archives import ANY, LAST, Archive
 from horae.features.artifacts.store import artifacts
 from horae.features.erasure.store import executions as erasure
 from horae.model.base.ids import instant_of
-from horae.store.expiry.expiry import Over
+from horae.store.expiry.expiry import EndedParcel
 from tests.races.scenes import cast, holding, scene
 from tests.races.stage import Move, Scene
 from tests.store_contract.world import NAMESPACE, World, success
@@ -15,10 +15,10 @@ from tests.store_contract.world import NAMESPACE, World, success
 LATER = 60_000_000
 
 
-async def over(world: World) -> list[Over]:
+async def over(world: World) -> list[EndedParcel]:
     """What has ended in two parcels, and may be archived."""
     c = await cast(world)
-    parcels: list[Over] = []
+    parcels: list[EndedParcel] = []
     for name in ("a", "b"):
         parcel, w, slice = await holding(c, 2, name)
         await w.report(success(slice))
@@ -26,7 +26,7 @@ async def over(world: World) -> list[Over]:
     return parcels
 
 
-async def put(world: World, parcels: list[Over]) -> tuple[Archive, Move]:
+async def put(world: World, parcels: list[EndedParcel]) -> tuple[Archive, Move]:
     """A file that was written, and the move that names it."""
     id, at = world.env.new_id(), instant_of(parcels[0][0])
     made = Archive(

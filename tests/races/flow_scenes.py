@@ -200,7 +200,7 @@ async def _(world: World) -> Scene:
     execution = await begin(world, await workflow(world, step("a", inner), name="outer"))
     c = Cast(world, inner)
     opening = Move("open", lambda: flow_begin.open_some(c.views, 9, frozenset(), c.new_id, c.now))
-    due = Move("look", lambda: flow_due.look(9, c.new_id, c.now))
+    due = Move("look", lambda: flow_due.advance_due(9, c.new_id, c.now))
     cancel = Move("cancel", lambda: flow_cancel.cancel(execution, "no", c.new_id, c.now, Consequences()))
 
     async def check(world: World, *_: Any) -> None:
@@ -237,7 +237,7 @@ async def _(world: World) -> Scene:
     w = await world.worker()
     (slice,) = await w.claim(1)
     c = Cast(world, job)
-    due = Move("look", lambda: flow_due.look(9, c.new_id, c.now))
+    due = Move("look", lambda: flow_due.advance_due(9, c.new_id, c.now))
 
     async def check(world: World, *_: Any) -> None:
         assert await finish(world) == [], "a step of a workflow that is over its time ran"
@@ -252,7 +252,7 @@ async def _(world: World) -> Scene:
     flow = await workflow(world, step("nap", wait=Sleep(span=1)), step("b", job, after=("nap",)))
     execution = await begin(world, flow)
     c = Cast(world, job)
-    due = Move("look", lambda: flow_due.look(9, c.new_id, c.now))
+    due = Move("look", lambda: flow_due.advance_due(9, c.new_id, c.now))
 
     async def check(world: World, *_: Any) -> None:
         assert await finish(world) == ["b"], "a sleep did not end once"

@@ -82,7 +82,7 @@ class Cast:
         number = w.numbers[channel] + 1 if n is None else n
         head = w.head(Exchange(channel=channel, n=number, **up), self.lanes, patient=patient)
 
-        def told(done: exchange.Exchanged) -> Told:
+        def told(done: exchange.ExchangeResult) -> Told:
             (reply,) = done.replies
             if reply.decision != "answer":
                 return []
@@ -315,7 +315,7 @@ async def _(world: World) -> Scene:
     def batch(channel: int, *workers: Worker) -> Move:
         heads = [w.head(Exchange(channel=channel, n=1, free=1), c.lanes) for w in workers]
 
-        def told(done: exchange.Exchanged) -> Told:
+        def told(done: exchange.ExchangeResult) -> Told:
             return [
                 ((head.session, channel, 1), None if reply.known else reply.granted)
                 for head, reply in zip(heads, done.replies, strict=True)
@@ -336,7 +336,7 @@ async def _(world: World) -> Scene:
     w = await world.worker()
     head, parked = w.head(Exchange(channel=0, n=1, free=1), c.lanes), w.parked(1, c.lanes, channel=1)
 
-    def told(done: exchange.Exchanged) -> Told:
+    def told(done: exchange.ExchangeResult) -> Told:
         beside = [s for s in done.claimed.running if s.channel == 1]
         return [((w.session, 0, 1), done.replies[0].granted), *([((w.session, 1, 1), beside)] if beside else [])]
 
@@ -662,7 +662,7 @@ async def _(world: World) -> Scene:
         assert state == ("closed" if ended else "live"), "a session of an old epoch lives on in the new one"
 
     register = Move("register", lambda: sessions.register(id, NAMESPACE, presence, now))
-    return Scene(left=[register], right=[Move("grow", lambda: epochs.grow(now))], check=check)
+    return Scene(left=[register], right=[Move("grow", lambda: epochs.begin_epoch(now))], check=check)
 
 
 @scene("ask_drain / claim")
@@ -685,7 +685,7 @@ async def _(world: World) -> Scene:
     parcel, w, slice = await holding(c, 1)
     other = await world.worker("other")
     body = StepBody(parcel=parcel, item=0, attempt=slice.attempt, name="paid")
-    known = Move("steps", lambda: steps.known(parcel, 0, NAMESPACE))
+    known = Move("steps", lambda: steps.known_steps(parcel, 0, NAMESPACE))
 
     async def check(world: World, left: list[Any], right: list[Any]) -> None:
         kept = bool(await world.rows("SELECT name FROM steps"))

@@ -122,7 +122,7 @@ async def test_the_copy_of_a_file_sends_no_worker_to_the_original(urls: Any, rea
         other = ServerProcess(
             id=real_env.new_id(), url="http://original:1", host="h", pid=1, version="1", parts=("gateway",)
         )  # fmt: skip
-        await node.store.write(lambda: sessions.server_seen(other, real_env.now()))
+        await node.store.write(lambda: sessions.record_server(other, real_env.now()))
         await node.fleet.presence.step()
         shared = not url.startswith("sqlite")
         assert node.fleet.answers.servers == (["http://original:1"] if shared else [])

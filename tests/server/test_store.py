@@ -59,6 +59,6 @@ async def test_it_is_for_administrators(worker: Api):
 async def test_what_cannot_be_archived_is_told(api: Api, node: ServerNode):
     now = node.env.now()
     await node.store.write(lambda: housekeeping.take_duty(DUTY, node.id, now, now + 1))
-    await node.store.write(lambda: housekeeping.tell_duty(DUTY, "the disk is full", now))
+    await node.store.write(lambda: housekeeping.report_duty(DUTY, "the disk is full", now))
     told = (await api.get("/api/v1/store")).json()["archive"]
     assert told == {"problem": "the disk is full", "since": format_instant(now)}

@@ -9,7 +9,7 @@ import pytest
 from horae.engine.server_node import ServerNode
 from horae.env import SECOND, Env, VirtualClock
 from horae.errors import BadInput
-from horae.features.tracing.engine.otel import open_sink, wanted
+from horae.features.tracing.engine.otel import is_enabled, open_sink
 from horae.features.tracing.engine.spans import Tracing
 from horae.features.tracing.part import TracingPart
 from horae.model.base.trace import read_trace
@@ -244,11 +244,11 @@ async def test_the_sampler_of_opentelemetry_decides(monkeypatch: pytest.MonkeyPa
 
 def test_spans_are_told_when_a_place_is_known_and_nobody_forbids_it(monkeypatch: pytest.MonkeyPatch):
     place = {"OTEL_EXPORTER_OTLP_ENDPOINT": "http://collector:4318"}
-    assert wanted("", place)
-    assert wanted("http://collector:4318", {})
-    assert not wanted("", {})
-    assert not wanted("http://collector:4318", {"OTEL_SDK_DISABLED": "true"})
-    assert not wanted("", {**place, "OTEL_TRACES_EXPORTER": "none"})
+    assert is_enabled("", place)
+    assert is_enabled("http://collector:4318", {})
+    assert not is_enabled("", {})
+    assert not is_enabled("http://collector:4318", {"OTEL_SDK_DISABLED": "true"})
+    assert not is_enabled("", {**place, "OTEL_TRACES_EXPORTER": "none"})
     monkeypatch.setitem(sys.modules, "opentelemetry.sdk.trace", None)
     assert open_sink("", "horae", place) is None
     with pytest.raises(BadInput, match="SDK is missing") as refused:

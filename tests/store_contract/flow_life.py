@@ -78,7 +78,7 @@ async def wait_for_others(world: World) -> None:
     waits = (step("paid", wait=EventWait(name="payment")), step("ok", wait=Approval(remind=SECOND, timeout=2 * SECOND)))
     await begin(world, await workflow(world, *waits, name="waits-for-others", queue="steps"))
     paid = [(world.env.new_id(), "payment", {"payload": 1})]
-    await world.store.change(lambda now: flow_waits.lay_down(NAMESPACE, paid, now))
+    await world.store.change(lambda now: flow_waits.record_events(NAMESPACE, paid, now))
     await look(world)
     for _ in range(2):
         world.clock.advance(SECOND)

@@ -62,9 +62,9 @@ async def begin(world: World, job: TestJob, params: Mapping[str, Any] | None = N
     return execution
 
 
-async def look(world: World) -> flow_due.Looked:
+async def look(world: World) -> flow_due.DueResult:
     """Look at what is due, and stop what is to be stopped, as a server does."""
-    looked = await world.store.change(lambda now: flow_due.look(100, world.env.new_id, now))
+    looked = await world.store.change(lambda now: flow_due.advance_due(100, world.env.new_id, now))
     for execution in looked.stops:
         await stop(world, execution)
     return looked
@@ -86,7 +86,7 @@ async def stop(world: World, execution: UUID) -> None:
         await world.store.change(lambda now: flow_cancel.ask_session(session, what.parcels, what.reason, now))  # noqa: B023
     assert await world.store.read(lambda: flow_cancel.left_of(what.parcels)) == []
     await world.store.change(
-        lambda now: flow_cancel.stopped(execution, what.stops, world.env.new_id, now, Consequences())
+        lambda now: flow_cancel.finish_stops(execution, what.stops, world.env.new_id, now, Consequences())
     )
 
 

@@ -245,8 +245,8 @@ async def leave_behind(worker: Any, slice: Any) -> None:
     await store.write(lambda: artifacts.announce("x/1", now))
     for _ in range(2):
         await store.write(lambda: artifacts.keep(worker.session, *place, file, now))
-    await store.read(lambda: artifacts.of(*place, "", 10))
-    await store.read(lambda: artifacts.one(*place, "a"))
+    await store.read(lambda: artifacts.artifacts_of(*place, "", 10))
+    await store.read(lambda: artifacts.artifact_of(*place, "a"))
     await store.write(lambda: artifacts.forget(artifacts.START, 10, now))
     await store.read(lambda: artifacts.litter(now, 10))
     await store.write(lambda: artifacts.cleared(["x/1"]))
@@ -258,7 +258,7 @@ async def look(world: World, job: Any, worker: Any) -> None:
     (slice, *_) = await worker.holds()
     for ask in (
         store.next_fire_at(), store.next_wake(), store.occupied(), store.paused_jobs(), store.watched(),
-        store.gates_left_open(), store.standing(), store.directory(), store.troubled_triggers(),
+        store.gates_left_open(), store.identity(), store.directory(), store.troubled_triggers(),
         store.stamped(worker.session, 0, 1), store.requests_of([worker.session]), store.parcels([slice.parcel]),
         store.definitions([(job.id, 1)]), store.job(job.id, NAMESPACE), store.job_named(NAMESPACE, "job"),
         store.session(worker.session), store.some_sessions([worker.session]),
@@ -267,7 +267,7 @@ async def look(world: World, job: Any, worker: Any) -> None:
         await ask
     await store.read(lambda: backstop.long_running(backstop.FIRST, now, 10))
     await store.read(lambda: sessions.servers(now))
-    await store.read(lambda: steps.known(slice.parcel, slice.lo, NAMESPACE))
+    await store.read(lambda: steps.known_steps(slice.parcel, slice.lo, NAMESPACE))
     await store.read(lambda: sessions.count_of_key("key", 10))
     await store.read(lambda: execution_reads.by_id(execution_id(slice.parcel, slice.lo), NAMESPACE))
     await store.read(lambda: keys.by_id("k"))
@@ -277,7 +277,7 @@ async def clean(world: World) -> None:
     """What a server writes every few seconds."""
     now, server = world.now(), world.env.new_id()
     seen = ServerProcess(id=server, url="http://a", host="a", pid=1, version="1", parts=("api",))
-    await world.store.write(lambda: sessions.server_seen(seen, now))
+    await world.store.write(lambda: sessions.record_server(seen, now))
     counts = {(server, n): OutcomeCounts(success=1) for n in range(2)}
     await world.store.write(lambda: statistics.add(server, counts))
     for span in (3600, 86_400):

@@ -35,7 +35,7 @@ async def standing(url: str, session: UUID) -> tuple[int, str]:
     await driver.migrate()
     store = Store(driver, system_env())
     found = await store.session(session)
-    epoch = (await store.standing()).epoch
+    epoch = (await store.identity()).epoch
     await driver.close()
     assert found is not None
     return epoch, found.state

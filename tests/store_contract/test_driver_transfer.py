@@ -233,7 +233,7 @@ async def test_a_store_whose_servers_run_is_left_alone(
     async with opened(migrated_url, env) as driver:
         await backup.backup(driver, tmp_path / "b", env)
         serving = ServerProcess(id=env.new_id(), url=url, host="vm", pid=7, version="1", parts=("scheduler",))
-        await driver.write(lambda: sessions.server_seen(serving, env.now()))
+        await driver.write(lambda: sessions.record_server(serving, env.now()))
         before = await sums(driver)
 
     if command == "restore":

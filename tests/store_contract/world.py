@@ -34,7 +34,7 @@ from horae.store.contract import Store
 from horae.store.definitions import jobs
 from horae.store.driver import Driver, one
 from horae.store.executions.reads import audit
-from horae.store.fleet.exchange import Arising, Head, Parked, Reply
+from horae.store.fleet.exchange import Arising, IncomingExchange, Reply, WaitingExchange
 from horae.store.schema import whole as schema
 from horae.store.script import Fetch, Rows, Script, Statement
 from horae.store.triggers import audit_fires, triggers
@@ -163,7 +163,7 @@ class World:
         return answer
 
     async def hand_over(
-        self, job: TestJob, n: int, *takers: Parked, paused: frozenset[UUID] = frozenset(), **more: Any
+        self, job: TestJob, n: int, *takers: WaitingExchange, paused: frozenset[UUID] = frozenset(), **more: Any
     ) -> submission.SubmitResult:
         """Submit in one request while these exchanges wait."""
         wanted = submission.Submission(executions=self.wanted(job, n, **more))
@@ -268,8 +268,8 @@ class Worker:
         self.session = session
         self.numbers: dict[int, int] = defaultdict(int)  # the last one answered, by channel
 
-    def head(self, up: Exchange, lanes: frozenset[int], *, patient: bool = False) -> Head:
-        return Head(session=self.session, exchange=up, lanes=lanes, patient=patient)
+    def head(self, up: Exchange, lanes: frozenset[int], *, patient: bool = False) -> IncomingExchange:
+        return IncomingExchange(session=self.session, exchange=up, lanes=lanes, patient=patient)
 
     async def exchange(
         self,
@@ -311,10 +311,14 @@ class Worker:
     async def report(self, *outcomes: Outcome, **more: Any) -> Reply:
         return await self.exchange(outcomes=list(outcomes), **more)
 
-    def parked(self, k: int, lanes: frozenset[int], *, channel: int = 0, n: int | None = None, **more: Any) -> Parked:
+    def parked(
+        self, k: int, lanes: frozenset[int], *, channel: int = 0, n: int | None = None, **more: Any
+    ) -> WaitingExchange:
         """An exchange of this session that waits for work."""
         number = self.numbers[channel] + 1 if n is None else n
-        return Parked(want=WorkRequest(session=self.session, channel=channel, n=number, free=k, **more), lanes=lanes)
+        return WaitingExchange(
+            want=WorkRequest(session=self.session, channel=channel, n=number, free=k, **more), lanes=lanes
+        )
 
     async def lose(self) -> None:
         """The session is given up by whoever watched it."""

@@ -30,13 +30,13 @@ from horae.store.executions.entering import submit as submits
 from horae.store.executions.leaving import cancel as cancels
 from horae.store.executions.leaving import timeouts
 from horae.store.executions.leaving.effects import Effects, free_keys
-from horae.store.executions.leaving.report import Asked, requests_of
+from horae.store.executions.leaving.report import StopRequest, requests_of
 from horae.store.executions.parcels import read_parcels
 from horae.store.fleet import exchange as exchanges
 from horae.store.fleet import hand_over
 from horae.store.fleet import rescue as rescues
 from horae.store.fleet import sessions as presences
-from horae.store.fleet.claim import Claimed
+from horae.store.fleet.claim import ClaimResult
 from horae.store.script import Script, ScriptFactory
 from horae.store.timing import Timings, timed
 from horae.store.triggers import due
@@ -45,7 +45,7 @@ from horae.store.triggers.delays import NO_DELAYS, Delays
 from horae.store.triggers.dependencies import due_joins, joins
 from horae.store.triggers.dependencies.starts import Consequences
 from horae.store.triggers.targets import Lead
-from horae.store.workflows.locks import Kin
+from horae.store.workflows.locks import ChildCache
 
 T = TypeVar("T")
 Paused = frozenset[UUID]
@@ -61,8 +61,8 @@ class Store:
         self.env = env
         self.bounds: QuotaBounds = UNBOUNDED  # room under quotas, as last read by this server
         self.timings = Timings()
-        self._kin = Kin()
-        self.made: Topic[Sequence[Parcel]] = Topic("made")  # executions were stored for the first time
+        self._kin = ChildCache()
+        self.created: Topic[Sequence[Parcel]] = Topic("made")  # executions were stored for the first time
         self.started: Topic[Consequences] = Topic("started")  # a cancellation let other executions go on
 
     @timed
@@ -99,7 +99,7 @@ class Store:
     async def submit(
         self,
         submissions: Sequence[Submission],
-        takers: Sequence[exchanges.Parked] = (),
+        takers: Sequence[exchanges.WaitingExchange] = (),
         paused: Paused = frozenset(),
         bounds: QuotaBounds | None = None,
     ) -> SubmitResult:
@@ -113,11 +113,15 @@ class Store:
         written.
         """
         done = await self._submit(submissions, takers, paused, self.bounds if bounds is None else bounds)
-        self.made([*done.parcels, *done.windows] if done.windows else done.parcels)
+        self.created([*done.parcels, *done.windows] if done.windows else done.parcels)
         return done
 
     async def _submit(
-        self, submissions: Sequence[Submission], takers: Sequence[exchanges.Parked], paused: Paused, bounds: QuotaBounds
+        self,
+        submissions: Sequence[Submission],
+        takers: Sequence[exchanges.WaitingExchange],
+        paused: Paused,
+        bounds: QuotaBounds,
     ) -> SubmitResult:
         now = self.env.now()
         bounded = bool(bounds) and any(
@@ -136,14 +140,14 @@ class Store:
     @timed
     async def exchange(
         self,
-        heads: Sequence[exchanges.Head],
+        heads: Sequence[exchanges.IncomingExchange],
         views: Sequence[LaneState],
         paused: Paused,
         policies: Mapping[tuple[UUID, int], RetryPolicy],
         rng: Random | None = None,
         arising: exchanges.Arising | None = None,
-        parked: Sequence[exchanges.Parked] = (),
-    ) -> exchanges.Exchanged:
+        parked: Sequence[exchanges.WaitingExchange] = (),
+    ) -> exchanges.ExchangeResult:
         """Settle outcomes, and claim for exchanges whose number is next.
 
         A report moves only items in running slices of its session and attempt. No item is given to two sessions. Each
@@ -161,7 +165,7 @@ class Store:
         )
 
     @timed
-    async def look(self, heads: Sequence[exchanges.Head]) -> list[exchanges.Reply]:
+    async def look(self, heads: Sequence[exchanges.IncomingExchange]) -> list[exchanges.Reply]:
         """Return the answers to exchanges that report nothing and find no work, as `exchange` would decide them.
 
         Nothing is locked or written. All exchanges that only go on waiting share one read.
@@ -170,8 +174,8 @@ class Store:
 
     @timed
     async def claim_for_parked(
-        self, parked: Sequence[exchanges.Parked], views: Sequence[LaneState], paused: Paused
-    ) -> Claimed:
+        self, parked: Sequence[exchanges.WaitingExchange], views: Sequence[LaneState], paused: Paused
+    ) -> ClaimResult:
         """Claim once for all parked exchanges; take the numbers of those that get something."""
         now = self.env.now()
         return await self.driver.write(lambda: exchanges.claim_for_parked(parked, views, paused, now))
@@ -179,7 +183,7 @@ class Store:
     @timed
     async def answer_empty(
         self, numbers: Sequence[tuple[UUID, int, int]]
-    ) -> dict[tuple[UUID, int], tuple[exchanges.Emptied, bool]]:
+    ) -> dict[tuple[UUID, int], tuple[exchanges.EmptyVerdict, bool]]:
         """Take the numbers of exchanges that end without work, unless a claim took them first.
 
         This is the heartbeat of their sessions.
@@ -191,17 +195,17 @@ class Store:
         """Return the running slices that answer an exchange, however often it is repeated."""
         return await self.driver.read(lambda: exchanges.stamped(session, channel, n))
 
-    async def requests_of(self, sessions: Sequence[UUID]) -> dict[UUID, list[Asked]]:
+    async def requests_of(self, sessions: Sequence[UUID]) -> dict[UUID, list[StopRequest]]:
         """Return the requests to each session's items: (parcel, item, attempt, kind)."""
         return await self.driver.read(lambda: requests_of(sessions))
 
     @timed
-    async def promote_due(self, low: Instant, limit: int, rank: promote.Ranker) -> promote.Promoted:
+    async def promote_due(self, low: Instant, limit: int, rank: promote.Ranker) -> promote.PromotionResult:
         """Queue due waiting slices, earliest first. No slice is promoted twice."""
         now = self.env.now()
         return await self.driver.write(lambda: promote.promote_due(low, now, limit, rank))
 
-    async def open_gate(self, job: UUID, limit: int, rank: promote.Ranker) -> promote.Promoted:
+    async def open_gate(self, job: UUID, limit: int, rank: promote.Ranker) -> promote.PromotionResult:
         """Queue slices that waited for their job to be resumed."""
         now = self.env.now()
         return await self.driver.write(lambda: promote.open_gate(job, limit, rank, now))
@@ -267,7 +271,7 @@ class Store:
         return await self.driver.write(lambda: rescues.close(session, now))
 
     @timed
-    async def cancel(self, parcel: UUID, item: int, reason: str) -> tuple[cancels.Cancelled, UUID | None]:
+    async def cancel(self, parcel: UUID, item: int, reason: str) -> tuple[cancels.CancelVerdict, UUID | None]:
         """Cancel an item, or ask its worker to stop it. An item that has ended stays as it ended.
 
         An item that moves between shelves is tried again, first at once, then at intervals. Raises Busy when every try
@@ -310,9 +314,9 @@ class Store:
         """Ask a worker to finish and leave."""
         return await self.driver.write(lambda: presences.ask_drain(session_id))
 
-    async def standing(self) -> epochs.Standing:
+    async def identity(self) -> epochs.StoreIdentity:
         """Return the store's epoch, which grows with every restore and failover, and its installation."""
-        return await self.driver.read(epochs.standing)
+        return await self.driver.read(epochs.identity)
 
     async def end_old_epochs(self, epoch: int) -> list[UUID]:
         """End sessions of earlier epochs."""
@@ -367,7 +371,7 @@ class Store:
         now = self.env.now()
         bounds = self.bounds
         done = await self.driver.write(lambda: fires.fire(limit, lead, self.env.new_id, now, low, holds, bounds))
-        self.made(done.parcels)
+        self.created(done.parcels)
         return done
 
     async def next_fire_at(self, low: due.Mark = due.FIRST) -> Instant | None:

@@ -41,7 +41,7 @@ _FORGET_PLACE = Statement("forget_place", "DELETE FROM store WHERE key = 'place'
 _FORGET_SERVERS = Statement("forget_servers", "DELETE FROM servers")
 
 
-def grow(now: Instant, above: int = 0) -> Script[int]:
+def begin_epoch(now: Instant, above: int = 0) -> Script[int]:
     """Begin an epoch greater than the store's, `above` and the current second; end all older sessions.
 
     The executions of these sessions are not charged with a loss.
@@ -51,29 +51,29 @@ def grow(now: Instant, above: int = 0) -> Script[int]:
     return epoch
 
 
-class Standing(Struct, frozen=True):
+class StoreIdentity(Struct, frozen=True):
     """A store's epoch and installation."""
 
     epoch: int
     installation: Installation
 
 
-def standing() -> Script[Standing]:
+def identity() -> Script[StoreIdentity]:
     """Return the store's epoch and installation."""
     known: dict[str, str] = dict((yield Fetch(_STANDING)))
     former = frozenset(
         UUID(installation_id) for installation_id in known.get("former_installations", "").split(",") if installation_id
     )
-    return Standing(int(known["epoch"]), Installation(UUID(known["installation"]), former))
+    return StoreIdentity(int(known["epoch"]), Installation(UUID(known["installation"]), former))
 
 
-def renew(new_id: Callable[[], UUID], now: Instant, replaced: Standing | None = None) -> Script[int]:
+def renew(new_id: Callable[[], UUID], now: Instant, replaced: StoreIdentity | None = None) -> Script[int]:
     """Make a restored or copied store an installation of its own; return its new epoch.
 
     Its installation differs from that of the copied store and from that of the replaced store. The servers that it
     lists serve the original. They are removed, because workers must not be sent there.
     """
-    before = yield from standing()
+    before = yield from identity()
     former = before.installation.former | {before.installation.id}
     if replaced is not None:
         former |= replaced.installation.former | {replaced.installation.id}
@@ -81,10 +81,10 @@ def renew(new_id: Callable[[], UUID], now: Instant, replaced: Standing | None = 
     yield Fetch(_FORGET_SERVERS)
     yield Fetch(_SET, ("installation", str(new_id())))
     yield Fetch(_SET, ("former_installations", ",".join(sorted(map(str, former)))))
-    return (yield from grow(now, 0 if replaced is None else replaced.epoch))
+    return (yield from begin_epoch(now, 0 if replaced is None else replaced.epoch))
 
 
-def on_place(timeline: str, database: str, new_id: Callable[[], UUID], now: Instant, above: int = 0) -> Script[int]:
+def check_place(timeline: str, database: str, new_id: Callable[[], UUID], now: Instant, above: int = 0) -> Script[int]:
     """Record PostgreSQL's timeline, cluster and database; begin an epoch when they have changed.
 
     Return the store's epoch. A new epoch is greater than `above`, the last epoch that the caller saw, because a
@@ -99,6 +99,6 @@ def on_place(timeline: str, database: str, new_id: Callable[[], UUID], now: Inst
         return int((yield Fetch(_EPOCH))[0][0])
     if known:
         was_here = known[0][0].partition(" ")[2] == f"{database} {known[0][1]}"
-        yield from grow(now, above) if was_here else renew(new_id, now)
+        yield from begin_epoch(now, above) if was_here else renew(new_id, now)
     yield Fetch(_SET_PLACE, (place,))
     return int((yield Fetch(_EPOCH))[0][0])

@@ -17,7 +17,7 @@ from horae.store.script import Op, Rows, Script, ScriptFactory
 T = TypeVar("T")
 
 
-class Within:
+class NestedDriver:
     """A driver that runs its scripts as parts of a larger script."""
 
     def __init__(self, driver: Driver) -> None:
@@ -44,7 +44,7 @@ class _Part(Generic[T]):
         return (yield from self._script)
 
 
-def together(outer: Store, env: Env, work: Callable[[Store], Coroutine[Any, Any, T]]) -> ScriptFactory[T]:
+def in_one_transaction(outer: Store, env: Env, work: Callable[[Store], Coroutine[Any, Any, T]]) -> ScriptFactory[T]:
     """Return a script that runs code that uses a store; the code may await nothing else.
 
     It runs in the caller's context. Raises Busy when a part failed but the code went on.
@@ -52,7 +52,7 @@ def together(outer: Store, env: Env, work: Callable[[Store], Coroutine[Any, Any,
     context = copy_context()
 
     def script() -> Script[T]:
-        driver = Within(outer.driver)
+        driver = NestedDriver(outer.driver)
         running = context.run(work, Store(cast(Driver, driver), env))
         rows: Rows | None = None
         try:

@@ -33,10 +33,10 @@ async def test_a_content_is_named_for_who_holds_the_execution_and_is_litter_othe
     assert await keep(w, file("a", "x/1", attempt=2)) is None
     assert await keep(w, file("b", "x/1"))
     assert await keep(w, file("a", "x/2"))
-    found = await world.store.read(lambda: artifacts.of(parcel, 0, "", 10))
+    found = await world.store.read(lambda: artifacts.artifacts_of(parcel, 0, "", 10))
     assert [artifact.name for artifact in found] == ["a", "b"]
     assert found[1] == file("b", "x/1")
-    assert await world.store.read(lambda: artifacts.of(parcel, 1, "", 10)) == []
+    assert await world.store.read(lambda: artifacts.artifacts_of(parcel, 1, "", 10)) == []
     assert await litter(world) == ["x/3"]
     await w.report(released(slice))
     assert await keep(w, file("c", "x/3")) is None
@@ -52,7 +52,7 @@ async def test_a_name_that_is_used_again_leaves_its_first_content_as_litter(worl
             lambda at=location: artifacts.keep(w.session, parcel, 0, file("a", at), world.now())
         )  # fmt: skip
 
-    assert (await world.store.read(lambda: artifacts.one(parcel, 0, "a"))).location == "x/2"
+    assert (await world.store.read(lambda: artifacts.artifact_of(parcel, 0, "a"))).location == "x/2"
     assert await litter(world) == ["x/1"]
     await world.store.write(lambda: artifacts.cleared(["x/1"]))
     assert await litter(world) == []
@@ -90,5 +90,5 @@ async def test_what_a_forgotten_execution_left_behind_becomes_litter(world: Worl
 
     assert rounds == 2
     assert await litter(world) == [f"a/{gone}", f"b/{gone}"]
-    assert await world.store.read(lambda: artifacts.one(known, 0, "a")) is not None
-    assert await world.store.read(lambda: artifacts.one(gone, 0, "a")) is None
+    assert await world.store.read(lambda: artifacts.artifact_of(known, 0, "a")) is not None
+    assert await world.store.read(lambda: artifacts.artifact_of(gone, 0, "a")) is None

@@ -21,7 +21,7 @@ from tests.store_contract.world import World, failed, rank, success
 
 
 async def graph(world: World, execution) -> GraphView:
-    found = await world.store.read(lambda: flow_reads.whole(execution))
+    found = await world.store.read(lambda: flow_reads.read_workflow(execution))
     return show_graph(
         found.plan, found.held.flow, found.steps, found.names, found.held.began_at, None, "running", world.now(),
         found.waits, found.starts,

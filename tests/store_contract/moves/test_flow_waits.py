@@ -211,8 +211,8 @@ async def test_approvals_of_all_workflows_are_listed_by_how_long_they_wait(world
     world.clock.advance(SECOND)
     second = await begin(world, asks)
 
-    async def asked(after: flow_by_hand.Place, limit: int) -> list[flow_by_hand.Asked]:
-        return await world.store.read(lambda: flow_by_hand.asked(NAMESPACE, after, limit))
+    async def asked(after: flow_by_hand.Place, limit: int) -> list[flow_by_hand.PendingApproval]:
+        return await world.store.read(lambda: flow_by_hand.pending_approvals(NAMESPACE, after, limit))
 
     some = await asked((-1, UUID(int=0), 0, ""), 3)
     rest = await asked(some[-1].place, 3)

@@ -18,7 +18,7 @@ from horae.store.admission import coarse
 from horae.store.executions.promote import LONG_AGO
 from horae.store.triggers.dependencies.starts import Consequences
 from horae.store.workflows.pause import pause, resume
-from horae.store.workflows.reads import whole
+from horae.store.workflows.reads import read_workflow
 from tests.store_contract.flow_world import (
     begin,
     child,
@@ -448,7 +448,7 @@ async def test_the_graph_tells_of_steps_and_of_what_was_waited_for(world: World)
         world.clock.advance(SECOND)
         await worker.report(*map(success, await worker.claim(9)))
 
-    found = await world.store.read(lambda: whole(execution))
+    found = await world.store.read(lambda: read_workflow(execution))
     assert found is not None
     shown = show_graph(
         found.plan, found.held.flow, found.steps, found.names, found.held.began_at, None, "running", world.now()
@@ -535,7 +535,7 @@ async def test_the_graph_of_a_wide_foreach_is_read_by_a_few_statements(world: Wo
     execution = await begin(world, await workflow(world, step("a", job, foreach=Foreach(items=list(range(3000))))))
     before = Counter(world.driver.statements)
 
-    found = await world.store.read(lambda: whole(execution))
+    found = await world.store.read(lambda: read_workflow(execution))
     assert found is not None
     assert (Counter(world.driver.statements) - before).total() <= 4
     shown = show_graph(

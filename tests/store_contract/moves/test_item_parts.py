@@ -14,7 +14,7 @@ from horae.model.executions.execution import Extra
 from horae.model.fleet.protocol import Failure, Outcome
 from horae.store.executions.reads import execution_lists as lists
 from horae.store.executions.reads import item_parts
-from horae.store.executions.reads.execution_lists import END, ExecutionFilter, Found, Place
+from horae.store.executions.reads.execution_lists import END, ExecutionFilter, FoundExecution, Place
 from tests.store_contract.world import NAMESPACE, TestJob, World
 
 MIB = 1 << 20
@@ -33,7 +33,7 @@ async def submit(world: World, job: TestJob, params: Sequence[bytes]) -> list[UU
 
 async def read(
     world: World, before: Place = END, limit: int = 1000, whole: bool = False
-) -> tuple[list[Found], Place | None]:
+) -> tuple[list[FoundExecution], Place | None]:
     return await world.store.read(lambda: lists.read(lists.page(NAMESPACE, ALL, before, limit), NAMESPACE, whole=whole))
 
 

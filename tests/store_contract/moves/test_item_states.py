@@ -5,7 +5,7 @@ from itertools import pairwise
 from hypothesis import given
 from hypothesis import strategies as st
 
-from horae.store.executions.item_states import EXPIRED, pieces
+from horae.store.executions.item_states import EXPIRED, split_by_state
 from tests.model.making import cuts
 
 
@@ -15,7 +15,7 @@ def test_pieces_cover_a_range_and_say_what_its_slices_say(ranges, data):
     lo = data.draw(st.integers(0, 23))
     hi = data.draw(st.integers(lo + 1, 24))
 
-    told = list(pieces(lo, hi, slices))
+    told = list(split_by_state(lo, hi, slices))
 
     states = {item: state for a, b, state in slices for item in range(a, b)}
     assert [item for a, b, _ in told for item in range(a, b)] == list(range(lo, hi))

@@ -13,7 +13,7 @@ from tests.store_contract.world import NAMESPACE, World, failed, success
 async def seen(world: World):
     """A server that is there."""
     server = ServerProcess(id=world.env.new_id(), url="", host="h", pid=1, version="1", parts=())
-    await world.store.write(lambda: sessions.server_seen(server, world.now()))
+    await world.store.write(lambda: sessions.record_server(server, world.now()))
     return server.id
 
 
@@ -61,7 +61,7 @@ async def test_only_the_window_is_recounted(world: World):
     world.clock.advance(3600 * SECOND)
     job = await ended(world, 3, failed)
     await world.store.write(
-        lambda: sessions.server_seen(
+        lambda: sessions.record_server(
             ServerProcess(id=server, url="", host="h", pid=1, version="1", parts=()), world.now()
         )
     )

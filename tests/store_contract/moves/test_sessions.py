@@ -13,7 +13,7 @@ async def test_a_worker_presents_itself(world: World):
     session = await world.store.register(NAMESPACE, presence)
 
     assert await world.store.session(session.id) == session
-    assert (session.state, session.epoch, session.concurrency) == ("live", (await world.store.standing()).epoch, 7)
+    assert (session.state, session.epoch, session.concurrency) == ("live", (await world.store.identity()).epoch, 7)
     assert {"gpu", "gpu=a100", "kind:http", "worker=w-1", "host=box"} <= session.capabilities
     assert session.last_seen == session.created_at == world.now()
     assert await world.store.session(world.env.new_id()) is None
@@ -70,9 +70,9 @@ async def test_a_closed_session_is_not_live(world: World):
 async def test_a_session_belongs_to_the_epoch_that_the_store_is_in(world: World):
     presence = Register(protocol=1, worker="w")
     before = await world.store.register(NAMESPACE, presence)
-    begun = await world.store.write(lambda: epochs.grow(world.now()))
+    begun = await world.store.write(lambda: epochs.begin_epoch(world.now()))
     after = await world.store.register(NAMESPACE, presence)
 
-    assert before.epoch < begun == (await world.store.standing()).epoch == after.epoch
+    assert before.epoch < begun == (await world.store.identity()).epoch == after.epoch
     assert (await world.store.session(before.id)).state == "closed"
     assert await world.store.session(after.id) == after

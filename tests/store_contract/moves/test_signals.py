@@ -28,7 +28,7 @@ class Case:
         now = self.world.now()
         return await self.world.store.write(lambda: signals.wait(self.worker.session, body, now))
 
-    async def send(self, name: str = "go", payload: bytes = b"1", id: int | None = None) -> signals.Sent:
+    async def send(self, name: str = "go", payload: bytes = b"1", id: int | None = None) -> signals.SignalResult:
         signal = Signal(id=self.world.env.new_id() if id is None else UUID(int=id), name=name, payload=payload)
         now = self.world.now()
         return await self.world.store.write(lambda: signals.send(self.parcel, 0, signal, now))
@@ -47,7 +47,7 @@ class Case:
         (self.slice,) = await self.worker.claim(1)
 
     async def known(self) -> dict[str, bytes]:
-        found = await self.world.store.read(lambda: steps.known(self.parcel, 0, NAMESPACE))
+        found = await self.world.store.read(lambda: steps.known_steps(self.parcel, 0, NAMESPACE))
         return {name: bytes(result) for name, result in found.steps.items()}
 
 
@@ -66,10 +66,10 @@ async def test_an_execution_that_waits_holds_no_worker_reads_as_running_and_is_w
     (waits,) = await world.on("waiting")
     assert (waits.reason, waits.wake_at, waits.failures, await case.worker.holds()) == ("signal", None, 0, [])
     assert await world.states(case.parcel) == ["running"]
-    assert await case.send("other") == signals.Sent("kept")
+    assert await case.send("other") == signals.SignalResult("kept")
     assert (await world.on("waiting"))[0].wake_at is None
 
-    assert await case.send(payload=b'{"by":"ada"}') == signals.Sent("delivered", world.now())
+    assert await case.send(payload=b'{"by":"ada"}') == signals.SignalResult("delivered", world.now())
     await case.resume()
     assert (await case.known())["@wait:go"] == b'{"payload":{"by":"ada"}}'
     assert bytes((await case.wait()).result) == b'{"payload":{"by":"ada"}}'
@@ -78,7 +78,7 @@ async def test_an_execution_that_waits_holds_no_worker_reads_as_running_and_is_w
 
 async def test_a_signal_that_comes_before_the_wait_is_kept_and_taken_once_in_order(case):
     for payload in (b"1", b"2"):
-        assert await case.send(payload=payload) == signals.Sent("kept")
+        assert await case.send(payload=payload) == signals.SignalResult("kept")
 
     assert bytes((await case.wait("@wait:go")).result) == b'{"payload":1}'
     assert bytes((await case.wait("@wait:go")).result) == b'{"payload":1}', "a repeated call answers alike"
@@ -88,7 +88,7 @@ async def test_a_signal_that_comes_before_the_wait_is_kept_and_taken_once_in_ord
 
 async def test_a_signal_that_comes_while_the_execution_is_being_suspended_wakes_it(case, world):
     await case.wait()
-    assert await case.send() == signals.Sent("delivered", None)
+    assert await case.send() == signals.SignalResult("delivered", None)
     await case.suspend("@wait:go")
 
     assert (await world.on("waiting"))[0].wake_at == world.now()
@@ -120,12 +120,12 @@ async def test_a_wait_ends_at_its_deadline_which_the_first_call_decides(case, wo
     assert await case.wait(timeout=MINUTE) == Awaited(deadline=deadline)
     await case.suspend("@wait:go", wake_at=deadline)
     world.clock.advance(MINUTE // 2)
-    assert await case.send("other") == signals.Sent("kept")
+    assert await case.send("other") == signals.SignalResult("kept")
 
     world.clock.advance(MINUTE // 2)
     await case.resume()
     assert bytes((await case.wait(timeout=MINUTE)).result) == b'{"timedOut":true}'
-    assert await case.send() == signals.Sent("kept"), "nothing waits for it any more"
+    assert await case.send() == signals.SignalResult("kept"), "nothing waits for it any more"
     assert bytes((await case.wait()).result) == b'{"timedOut":true}'
 
 
@@ -152,9 +152,11 @@ async def test_the_same_signal_is_delivered_once(case):
 async def test_what_has_ended_takes_no_signal_and_what_is_not_there_neither(case, world):
     await case.worker.report(success(case.slice))
 
-    assert await case.send() == signals.Sent("final")
+    assert await case.send() == signals.SignalResult("final")
     signal = Signal(id=world.env.new_id(), name="go")
-    assert await world.store.write(lambda: signals.send(world.env.new_id(), 0, signal, 0)) == signals.Sent("unknown")
+    assert await world.store.write(lambda: signals.send(world.env.new_id(), 0, signal, 0)) == signals.SignalResult(
+        "unknown"
+    )
 
 
 async def test_signals_are_kept_for_what_is_queued_or_waits_to_be_tried_again(world):
@@ -263,7 +265,7 @@ async def test_what_is_known_comes_in_parts_when_it_is_much(case, world, monkeyp
     after: str | None = ""
     parts = 0
     while after is not None:
-        page = await world.store.read(lambda after=after: steps.known(case.parcel, 0, NAMESPACE, after or ""))
+        page = await world.store.read(lambda after=after: steps.known_steps(case.parcel, 0, NAMESPACE, after or ""))
         found |= {name: bytes(result) for name, result in page.steps.items()}
         after, parts = page.next, parts + 1
     assert found == results

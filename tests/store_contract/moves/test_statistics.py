@@ -8,7 +8,7 @@ from horae.model.definitions.retry import RetryPolicy
 from horae.model.executions.tally import DAY, HOUR, MINUTE, JobTally, NamespaceTally, OutcomeCounts, begin_of
 from horae.store.executions.reads import live_reads
 from horae.store.executions.reads.live_reads import QueueLoad
-from horae.store.executions.state_changes import Retried, Waited
+from horae.store.executions.state_changes import QueueWait, RetriedAttempts
 from horae.store.expiry.expiry import Ages
 from tests.store_contract.world import NAMESPACE, World, began, failed, progress, success
 
@@ -90,17 +90,17 @@ async def test_what_reports_and_rescues_tell_is_enough_for_statistics(world: Wor
     slices = await worker.claim(4)
     await worker.exchange(started=[began(slice, world.now(), slice.lo, slice.lo + 1) for slice in slices])
     (slice, *_) = slices
-    assert worker.effects.waited == [Waited(job.id, NAMESPACE, 2 * SECOND, 1)]
+    assert worker.effects.waited == [QueueWait(job.id, NAMESPACE, 2 * SECOND, 1)]
     world.clock.advance(SECOND)
 
     await worker.report(success(slice, 0, 2), failed(slice, 2, 3), policies=job.policy)
     assert [one.waited for one in worker.effects.ended] == [None, 2 * SECOND], "but for whose start was told before"
     assert {span for one in worker.effects.ended for span in one.spans} <= {0, SECOND}
-    assert worker.effects.repeats == [Retried(job.id, NAMESPACE, 1)]
+    assert worker.effects.repeats == [RetriedAttempts(job.id, NAMESPACE, 1)]
     await worker.lose()
     rescued = await world.store.rescue(worker.session, 10)
     assert rescued is not None
-    assert rescued.repeats == [Retried(job.id, NAMESPACE, 1, "lost")]
+    assert rescued.repeats == [RetriedAttempts(job.id, NAMESPACE, 1, "lost")]
 
 
 async def test_what_has_not_ended_is_counted_by_namespace_and_queue(world: World):

@@ -74,7 +74,7 @@ async def test_servers_that_were_not_seen_for_long_are_forgotten(world: World):
     gone, there = world.env.new_id(), world.env.new_id()
     for server in (gone, there):
         seen = ServerProcess(id=server, url="http://a", host="a", pid=1, version="1", parts=("api",))
-        await world.store.write(lambda seen=seen: sessions.server_seen(seen, world.now()))
+        await world.store.write(lambda seen=seen: sessions.record_server(seen, world.now()))
         world.clock.advance(HOUR)
     await world.store.write(lambda: housekeeping.forget_expired(world.now(), world.now() - HOUR))
 
@@ -216,7 +216,7 @@ async def test_a_step_is_remembered_once_and_only_for_who_holds_it(world: World)
     assert (await remember(w, 1, b"3")).refused
     kept = await remember(w, 2, b"4")
     assert (kept.known, bytes(kept.result)) == (True, b"1")
-    known = await world.store.read(lambda: steps.known(parcel, 0, NAMESPACE))
+    known = await world.store.read(lambda: steps.known_steps(parcel, 0, NAMESPACE))
     assert {name: bytes(result) for name, result in known.steps.items()} == {"pay": b"1"}
     await w.lose()
     assert (await remember(w, 2, b"5")).refused

@@ -85,7 +85,7 @@ class Quotas:
                 self._use(ended.namespace, day).busy += ended.busy
         for namespace, stored in effects.stored.items():
             self._use(namespace, day).stored += stored
-        self.count_accepted(effects.made)
+        self.count_accepted(effects.created)
 
     def count_refused(self, namespace: int, count: int) -> None:
         """Count executions that a quota refused."""

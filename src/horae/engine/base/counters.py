@@ -12,7 +12,7 @@ from horae.model.executions.slice import Running
 from horae.model.executions.submission import RepeatedRequest, SubmitResult
 from horae.model.fleet.protocol import Outcome, Range
 from horae.store.executions.leaving.effects import Effects
-from horae.store.fleet.claim import Claimed
+from horae.store.fleet.claim import ClaimResult
 
 # Seconds: of executions, which take microseconds or days; of waits; of how late a fire is.
 RUNS = (0.001, 0.005, 0.01, 0.05, 0.1, 0.5, 1.0, 5.0, 10.0, 30.0, 60.0, 300.0, 900.0, 3600.0, 14_400.0, 86_400.0)
@@ -38,7 +38,7 @@ class Counters:
         self.answer_bytes = 0
         self.accepted = self.known = 0  # executions submitted, and those of them that a key stood for
 
-    def claimed(self, claimed: Claimed) -> None:
+    def claimed(self, claimed: ClaimResult) -> None:
         """A claim brought this; one that looked at no lane was none."""
         if claimed.running:
             self.claims += 1

@@ -27,7 +27,7 @@ class EpochWatch:
 
     async def step(self) -> Wait:
         """Look whether the store entered a new epoch; end what is left of sessions of earlier ones."""
-        standing = await self._store.standing()
+        standing = await self._store.identity()
         epoch, self.installation = standing.epoch, standing.installation
         if epoch != self.current:
             ended = await self._store.end_old_epochs(epoch)

@@ -12,7 +12,7 @@ from horae.engine.topics import QueueSample, Topics
 from horae.env import SECOND, Env
 from horae.store.contract import Store
 from horae.store.executions.reads import housekeeping, live_reads
-from horae.store.executions.reads.live_reads import Live
+from horae.store.executions.reads.live_reads import LiveCounts
 
 EVERY = 30.0  # seconds between counts for the statistics
 TERM = 75 * SECOND  # for which one server is the one that counts
@@ -27,18 +27,18 @@ class Gauges:
 
     def __init__(self, env: Env, store: Store, node: UUID, topics: Topics) -> None:
         self._env, self._store, self._node, self._topics = env, store, node, topics
-        self._known: dict[int, Live] = {}
+        self._known: dict[int, LiveCounts] = {}
         self._until = 0.0
         self._counting = asyncio.Lock()
         self.alarm = Alarm()
 
-    async def of(self, namespace: int) -> Live:
+    async def of(self, namespace: int) -> LiveCounts:
         """What of a namespace has not ended, as it was a moment ago."""
         if self._env.clock.monotonic() >= self._until:
             async with self._counting:
                 if self._env.clock.monotonic() >= self._until:
                     await self._count()
-        return self._known.get(namespace) or Live()
+        return self._known.get(namespace) or LiveCounts()
 
     async def _count(self) -> None:
         begun = self._env.clock.monotonic()

@@ -41,7 +41,7 @@ class Presence:
             id=self._node, url=self.url, host=socket.gethostname(), pid=os.getpid(), version=__version__,
             parts=(*sorted(self._roles), *((KEYLESS,) if self._directory.keyless else ())),
         )  # fmt: skip
-        await self._store.write(lambda: sessions.server_seen(mine, now))
+        await self._store.write(lambda: sessions.record_server(mine, now))
         # One process owns a file: another server that it names is gone, or serves the original of this copy.
         seen = await self.servers() if self._store.driver.is_shared else [mine]
         self.addresses = sorted({server.url for server in seen if server.url and "gateway" in server.parts})
@@ -54,4 +54,4 @@ class Presence:
 
     async def leave(self) -> None:
         """This server goes; workers are told of it no more."""
-        await self._store.write(lambda: sessions.server_gone(self._node))
+        await self._store.write(lambda: sessions.remove_server(self._node))

@@ -52,7 +52,7 @@ class Sealer:
 
         Who only looks has it not `noting` that a key is used, and is told by what it asks.
         """
-        known = await self._store.read(sealing.known)
+        known = await self._store.read(sealing.known_keys)
         try:
             keys = self._read(known)
         except BadInput as error:
@@ -65,7 +65,7 @@ class Sealer:
         if noting and self._refusal is not None and (known or keys):
             log.error("secrets cannot be sealed", error=str(self._refusal))
         if noting and self._refusal is None and keys[0].name not in known:
-            await self._store.write(lambda: sealing.note(keys[0].name, self._env.now()))
+            await self._store.write(lambda: sealing.record_key(keys[0].name, self._env.now()))
 
     @property
     def refusal(self) -> MasterKeyMissing | None:

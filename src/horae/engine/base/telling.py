@@ -11,7 +11,7 @@ from horae.model.base.ids import execution_id
 from horae.model.base.trace import trace_id_of
 from horae.model.executions.parcel import Parcel, extras_of
 from horae.model.executions.slice import Running
-from horae.store.executions.state_changes import Ended
+from horae.store.executions.state_changes import FinishedItems
 
 Known = Callable[[UUID], Parcel | None]  # parcels that are still at hand
 Defined = Callable[[Version], CachedDefinition | None]  # and definitions
@@ -30,7 +30,7 @@ def granted(
             log.debug("attempt granted", job=job, attempt=slice.attempt, session=str(slice.session), **told)
 
 
-def ended(all: Sequence[Ended], known: Known, definition: Defined) -> None:
+def ended(all: Sequence[FinishedItems], known: Known, definition: Defined) -> None:
     """These are over; a job that is not at hand is told by its id."""
     for one in all:
         parcel = known(one.parcel)

@@ -20,7 +20,7 @@ from horae.model.definitions.reading.diff import differences
 from horae.model.definitions.reading.order import order_of_calendars, order_of_jobs, order_of_templates
 from horae.model.definitions.reading.write import render_definition
 from horae.store.contract import Store
-from horae.store.nested_transaction import together
+from horae.store.nested_transaction import in_one_transaction
 from horae.store.script import Script
 
 _NO_TEMPLATES = "The feature templates is switched off on this server."
@@ -110,7 +110,7 @@ class DocumentApplier:
 
         try:
             async with self._turns[namespace]:
-                await self._store.write_between(together(self._store, self._env, all_of_it))
+                await self._store.write_between(in_one_transaction(self._store, self._env, all_of_it))
         except _OnlyLooked:
             return AppliedListView(items=_as_given(documents, done), dry_run=True)
         for act in later:

@@ -278,7 +278,7 @@ def delete(
             first = cancel_job.cancel_pending(shelf, job.id, new_id, begin, FIRST_BATCH, DELETED, now, done)
             cancelled += (yield from first).items
     if ending == "pending" and not (yield from cancel_job.is_pending(job.id)):  # guard: delete-sees-pending
-        yield from cancel_job.settle(job.id, ending)
+        yield from cancel_job.settle_deletion(job.id, ending)
     return cancelled
 
 

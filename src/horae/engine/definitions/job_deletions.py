@@ -10,7 +10,7 @@ from horae.env import Instant
 from horae.model.base.ids import index_of, parcel_of
 from horae.store.contract import Store
 from horae.store.executions.leaving import cancel_job
-from horae.store.executions.leaving.cancel_job import START, Batch, Place
+from horae.store.executions.leaving.cancel_job import START, CancelBatch, Place
 from horae.store.script import Script
 from horae.store.triggers.dependencies.starts import Consequences
 
@@ -45,7 +45,7 @@ class JobDeletions:
             await self._walk(job, partial(cancel_job.cancel_asleep, job, self._store.env.new_id))
         if ending == "all" and await self._is_pending(job):  # handed back before its session was asked, or woken
             return False
-        await self._store.write(lambda: cancel_job.settle(job, ending))
+        await self._store.write(lambda: cancel_job.settle_deletion(job, ending))
         return True
 
     async def _cancel_pending(self, job: UUID) -> bool:
@@ -56,9 +56,11 @@ class JobDeletions:
     async def _is_pending(self, job: UUID) -> bool:
         return await self._store.read(lambda: cancel_job.is_pending(job))
 
-    async def _walk(self, job: UUID, cancel: Callable[[Place, int, str, Instant, Consequences], Script[Batch]]) -> None:
+    async def _walk(
+        self, job: UUID, cancel: Callable[[Place, int, str, Instant, Consequences], Script[CancelBatch]]
+    ) -> None:
         """Cancel batch after batch; what goes on by it is told at once."""
-        batch = Batch(0, START)
+        batch = CancelBatch(0, START)
         while batch.next is not None:
             after, done = batch.next, Consequences()
             batch = await self._store.change(lambda now: cancel(after, BATCH, DELETED, now, done))  # noqa: B023

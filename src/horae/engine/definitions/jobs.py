@@ -312,7 +312,7 @@ class Jobs(JobLists):
             refuse_owned(before.job, "deleted")
             if before.job.state == "deleted":
                 if ending is not None:
-                    await self._store.write(lambda: cancel_job.ask(before.job.id, ending))  # noqa: B023
+                    await self._store.write(lambda: cancel_job.add_ending(before.job.id, ending))  # noqa: B023
                 return before.job.id
             await self._fire_due()
             done = Consequences()

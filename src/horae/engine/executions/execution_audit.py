@@ -19,7 +19,7 @@ class ExecutionsAudit(Struct, frozen=True, kw_only=True, rename="camel"):
     shelves: Mapping[str, audit.Amount]
     kinds: Mapping[str, int]
     findings: list[audit.Finding]
-    repaired: audit.Repaired | None = None
+    repaired: audit.RepairResult | None = None
 
 
 class ExecutionAuditor:

@@ -48,7 +48,7 @@ class Executions:
         outcomes: Outcomes,
         *,
         retention: Micros,
-        waits: Callable[[Sequence[reads.Found]], Awaitable[dict[UUID, str]]],
+        waits: Callable[[Sequence[reads.FoundExecution]], Awaitable[dict[UUID, str]]],
         held: Callable[[int, int, str], str | None],
         traced: bool,
     ) -> None:
@@ -60,7 +60,7 @@ class Executions:
         self._outcomes = outcomes
         self._waits, self._held = waits, held
         self._traced = traced
-        self._found: Lookup[reads.Ref, reads.Found] = Lookup(
+        self._found: Lookup[reads.Ref, reads.FoundExecution] = Lookup(
             lambda refs: self._store.look_up(lambda: reads.by_ids(refs))
         )
 
@@ -135,7 +135,7 @@ class Executions:
         return Page(items=await self.views(namespace, found), next_cursor=following and make_cursor(following))
 
     async def views(
-        self, namespace: int, found: Sequence[reads.Found], *, brief: bool = True
+        self, namespace: int, found: Sequence[reads.FoundExecution], *, brief: bool = True
     ) -> "list_of[ExecutionView]":
         """Executions as they are shown, each with a hint where something keeps it from running."""
         queued = any(f.execution.state == QUEUED for f in found)
@@ -143,7 +143,7 @@ class Executions:
         depending = any(f.execution.state == WAITING and f.execution.reason == "dependency" for f in found)
         waits = await self._waits(found) if depending else {}
 
-        def hint(f: reads.Found) -> str | None:
+        def hint(f: reads.FoundExecution) -> str | None:
             if f.execution.state in PENDING and f.job_state == "paused":
                 return f"The job is paused; resume it with `horae jobs resume {f.job_name}`."
             if f.execution.state == WAITING and f.execution.id in waits:
@@ -164,7 +164,7 @@ class Executions:
             for f in found
         ]
 
-    async def find(self, namespace: int, ref: str | UUID) -> reads.Found:
+    async def find(self, namespace: int, ref: str | UUID) -> reads.FoundExecution:
         """One execution as it is stored. Raises NotFound, or Gone when its id is older than what is kept."""
         id = execution_ref(ref)
         found = await self._found.get((namespace, id))

@@ -10,7 +10,7 @@ from uuid import UUID
 from horae.engine.service import Alarm, Wait
 from horae.env import SECOND, Env, Micros
 from horae.store.contract import Store
-from horae.store.executions.state_changes import Ended
+from horae.store.executions.state_changes import FinishedItems
 from horae.store.fleet.expected_durations import LOOK_BACK, MINUTE, expected_since
 
 UNKNOWN: Micros = SECOND  # what a job is taken for that never ran
@@ -39,7 +39,7 @@ class Expectations:
     def knows(self, job: UUID) -> bool:
         return job in self._known
 
-    def learn(self, ended: Iterable[Ended]) -> None:
+    def learn(self, ended: Iterable[FinishedItems]) -> None:
         """Executions have ended; those that were cancelled or skipped tell nothing."""
         for one in ended:
             if one.state not in ("success", "failed"):

@@ -28,7 +28,7 @@ from horae.model.executions.hint import WORKFLOW
 from horae.model.fleet.session import Session
 from horae.store.contract import Store
 from horae.store.executions.reads import execution_reads, explain_reads
-from horae.store.executions.reads.execution_reads import Found
+from horae.store.executions.reads.execution_reads import FoundExecution
 
 MOST_WORKERS = 2_000
 MOST_EXECUTIONS = 3  # of a job that are explained with it
@@ -84,7 +84,7 @@ class Explainer:
             executions=[await self._explained(found, sessions) for found in pending.values()],
         )
 
-    async def _explained(self, found: Found, sessions: Sequence[Session]) -> ExplanationView:
+    async def _explained(self, found: FoundExecution, sessions: Sequence[Session]) -> ExplanationView:
         execution = found.execution
         blockers, start = await self._held(found, sessions)
         return ExplanationView(
@@ -101,7 +101,7 @@ class Explainer:
             completed_at=shown_time(execution.completed_at),
         )
 
-    async def _held(self, found: Found, sessions: Sequence[Session]) -> tuple[list[Blocker], Estimate | None]:
+    async def _held(self, found: FoundExecution, sessions: Sequence[Session]) -> tuple[list[Blocker], Estimate | None]:
         """What holds an execution that has not begun, and when it probably begins."""
         if found.execution.state in FINAL or _runs(found.execution):
             return [], None
@@ -114,11 +114,11 @@ class Explainer:
             return blockers, None
         return blockers, await self._estimate(case, blockers)
 
-    async def _case(self, found: Found, sessions: Sequence[Session]) -> ExecutionCase:
+    async def _case(self, found: FoundExecution, sessions: Sequence[Session]) -> ExecutionCase:
         execution = found.execution
         stored = await find_job(self._store, execution.namespace, execution.job)
         parcel, item = parcel_of(execution.id), index_of(execution.id)
-        place = await self._store.read(lambda: explain_reads.place_of(parcel, item))
+        place = await self._store.read(lambda: explain_reads.position_of(parcel, item))
         return ExecutionCase(
             now=self._env.now(), namespace=execution.namespace, job=stored.job, queue=execution.queue,
             queue_name=found.queue_name or stored.job.spec.queue, needs=frozenset(found.needs), sessions=sessions,

@@ -9,7 +9,7 @@ from horae.engine.service import Alarm, Wait
 from horae.engine.settings import EngineSettings
 from horae.env import SECOND, Env, Instant
 from horae.store.contract import Store
-from horae.store.executions.promote import LONG_AGO, Promoted
+from horae.store.executions.promote import LONG_AGO, PromotionResult
 
 SAFETY = 1.0  # seconds between looks that rely on no hint
 OTHERS = 0.05  # seconds before what other servers hold is looked at again
@@ -80,7 +80,7 @@ class Promoter:
         """Queue all that waited for a job to be resumed."""
         total = 0
         while True:
-            promoted: Promoted = await self._store.open_gate(job, self._batch, self._directory.rank)
+            promoted: PromotionResult = await self._store.open_gate(job, self._batch, self._directory.rank)
             self._hints.send(Hint(lanes=promoted.lanes))
             total += promoted.rows
             if promoted.rows < self._batch:

@@ -46,7 +46,7 @@ class Reruns:
         if execution.state not in FINAL:
             remedy = "Wait for its end, or cancel it first: horae executions cancel."
             raise Conflict(f"Execution {execution.id} has not ended.", remedy)
-        known = await self._store.read(lambda: flow_reads.whole(execution.id))
+        known = await self._store.read(lambda: flow_reads.read_workflow(execution.id))
         version = 0
         if known is None:
             if wish.since or wish.breakpoints or wish.latest:

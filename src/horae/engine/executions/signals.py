@@ -51,14 +51,16 @@ class SignalSender:
         self._hints.send(Hint(wake_at=sent.wake_at))
         return SignalView(execution_id=execution, name=name, delivered=sent.verdict == "delivered")
 
-    def _deliver(self, execution: UUID, signal: Signal, done: Consequences, now: Instant) -> Script[signals.Sent]:
+    def _deliver(
+        self, execution: UUID, signal: Signal, done: Consequences, now: Instant
+    ) -> Script[signals.SignalResult]:
         """To a step of a workflow, or to the execution itself."""
         sent = yield from flow_by_hand.send(execution, signal, self._env.new_id, now, done)
         if sent is not None:
             return sent
         return (yield from signals.send(parcel_of(execution), index_of(execution), signal, now))
 
-    async def deliver(self, execution: UUID, signal: Signal) -> signals.Sent:
+    async def deliver(self, execution: UUID, signal: Signal) -> signals.SignalResult:
         """An execution that is on its way from one state to another is tried again."""
         for tried in range(TRIES + PAUSES):
             if tried >= TRIES:
@@ -66,7 +68,7 @@ class SignalSender:
             done = Consequences()
             sent = await self._store.change(partial(self._deliver, execution, signal, done))
             self._store.started(done)
-            self._store.made(done.parcels)
+            self._store.created(done.parcels)
             if sent.verdict not in ("moving", "unknown"):
                 return sent
         raise Busy("The execution was on its way from one state to another whenever it was to be told.")

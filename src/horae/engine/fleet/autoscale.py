@@ -36,7 +36,7 @@ class Autoscale:
         queue = await self._queue(namespace, name)
         now = self._env.now()
         lanes = [lane.id for lane in self._directory.lanes.values() if lane.queue == queue]
-        stands = await self._store.read(lambda: autoscale.standing(queue, lanes, now))
+        stands = await self._store.read(lambda: autoscale.queue_activity(queue, lanes, now))
         sessions = [s for s in await self._store.sessions(namespace, now, MOST_WORKERS) if _serves(s, name)]
         signals = self._signals(queue, stands, sessions)
         desired = desired_workers(signals, target_wait / SECOND, slots)
@@ -51,7 +51,7 @@ class Autoscale:
                     return queue.id
         raise NotFound(f'No queue "{name}".', "List queues with `horae queues list` or GET /api/v1/queues.")
 
-    def _signals(self, queue: int, stands: autoscale.Standing, sessions: list[Session]) -> ScalingSignals:
+    def _signals(self, queue: int, stands: autoscale.QueueActivity, sessions: list[Session]) -> ScalingSignals:
         now = self._env.now()
         ended = sum(count for count, _ in stands.ended.values())
         busy = sum(micros for _, micros in stands.ended.values())
@@ -78,14 +78,14 @@ def _serves(session: Session, queue: str) -> bool:
     return session.state == "live" and queue in session.queues
 
 
-def _service_rate(stands: autoscale.Standing, now: float) -> float:
+def _service_rate(stands: autoscale.QueueActivity, now: float) -> float:
     """Executions that ended per second, in this minute and the one before."""
     minute = int(now // MINUTE)
     ended = sum(count for at, (count, _) in stands.ended.items() if at >= minute - 1)
     return ended / (MINUTE + now % MINUTE)
 
 
-def _duration(ended: int, busy: int, stands: autoscale.Standing) -> float | None:
+def _duration(ended: int, busy: int, stands: autoscale.QueueActivity) -> float | None:
     """Seconds that an execution takes: as those that ended did, or at least as long as those that run have run."""
     so_far = stands.run_so_far / stands.running / SECOND if stands.running else 0.0
     if not ended:

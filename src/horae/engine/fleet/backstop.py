@@ -64,7 +64,7 @@ def _late(row: backstop.LongRunning, allowed: AttemptTimeouts, before: Instant) 
     """
     if not allowed.is_bounded:
         return None
-    heard_at = row.heard_at if row.hi - row.lo == 1 else before
+    heard_at = row.progress_at if row.hi - row.lo == 1 else before
     held = AttemptTimes(due_at=row.due_at, granted_at=row.granted_at, started_at=row.started_at, heard_at=heard_at)
     late = overdue(held, allowed, before)
-    return None if late == "start" and row.not_to_begin else late
+    return None if late == "start" and row.start_timed_out else late

@@ -46,10 +46,10 @@ from horae.model.fleet.protocol import Exchange, Range, Register, Registered, Re
 from horae.model.fleet.submit import ChildSubmit, Submit
 from horae.store.contract import Store
 from horae.store.executions.durable import steps
-from horae.store.executions.leaving.report import Asked
+from horae.store.executions.leaving.report import StopRequest
 from horae.store.executions.log_lines import ATTEMPTS_KEPT, pack_all
 from horae.store.fleet import sessions
-from horae.store.fleet.exchange import Head, Reply, is_quiet, want_of
+from horae.store.fleet.exchange import IncomingExchange, Reply, is_quiet, want_of
 
 CROWD = 32  # parked exchanges from which on waits end together: one transaction for many heartbeats
 TOGETHER = 0.1  # seconds
@@ -87,9 +87,9 @@ class Gateway:
         self._sessions, self._lot, self._hand_backs, self._answers = sessions, lot, hand_backs, answers
         self.memory = DurableSteps(env, store, sessions)
         self._asked: set[UUID] = set()  # sessions with requests to be told at once
-        self._batcher: Batcher[Head, Reply] = Batcher(self._commit, most=64, in_flight=2, key=_session_of)
-        self._looks: Batcher[Head, Reply] = Batcher(all_fail(store.look), most=MOST_READ)
-        self._requests: Lookup[UUID, list[Asked]] = Lookup(store.requests_of, most=MOST_READ)
+        self._batcher: Batcher[IncomingExchange, Reply] = Batcher(self._commit, most=64, in_flight=2, key=_session_of)
+        self._looks: Batcher[IncomingExchange, Reply] = Batcher(all_fail(store.look), most=MOST_READ)
+        self._requests: Lookup[UUID, list[StopRequest]] = Lookup(store.requests_of, most=MOST_READ)
         self._most_log = settings.log_limit * ATTEMPTS_KEPT
         hints.listen(self._on_hint)
 
@@ -130,7 +130,7 @@ class Gateway:
             raise
         patient = up.wait > 0 and not self._lot.closed and session not in self._asked
         lanes = self._sessions.lanes(known)
-        head = Head(
+        head = IncomingExchange(
             session=session, exchange=up, lanes=lanes, taste=known.taste, patient=patient,
             pieces=pack_all(up.logs) if up.logs else (), most_log=self._most_log,
         )  # fmt: skip
@@ -166,7 +166,7 @@ class Gateway:
         marked = [structs.replace(one, sensitive=True) if one.parcel in found else one for one in up.outcomes]
         return structs.replace(up, outcomes=marked)
 
-    async def _decide(self, head: Head) -> Reply:
+    async def _decide(self, head: IncomingExchange) -> Reply:
         """One that says nothing and finds nothing goes on waiting without a lock or a write."""
         wants_in_vain = not self._lot.has_work(want_of(head, 1), head.lanes)
         return await (self._looks if wants_in_vain and is_quiet(head) else self._batcher).do(head)
@@ -176,7 +176,7 @@ class Gateway:
         self._hand_backs.forget(session)
         self._asked.discard(session)
 
-    async def _commit(self, heads: Sequence[Head]) -> Sequence[Reply]:
+    async def _commit(self, heads: Sequence[IncomingExchange]) -> Sequence[Reply]:
         """One transaction for the exchanges that met."""
         marks = self._directory.marks()
         parked = self._lot.of({head.session for head in heads})
@@ -186,7 +186,7 @@ class Gateway:
             heads, views, self._directory.paused, self._directory.policies, arising=self._directory.arising,
             parked=parked,
         )  # fmt: skip
-        self._answers.parcels.keep(done.effects.made)  # steps that followed are most likely given out at once
+        self._answers.parcels.keep(done.effects.created)  # steps that followed are most likely given out at once
         self._lot.serve(done.claimed.running, {one.place for one in parked})
         self._lot.committed()
         left = self._lot.learn(done.claimed, marks)
@@ -194,7 +194,7 @@ class Gateway:
         self._outcomes.settled(done.effects, left | done.effects.requeued)
         return done.replies
 
-    async def _park(self, known: CachedSession, head: Head, reply: Reply) -> bytes:
+    async def _park(self, known: CachedSession, head: IncomingExchange, reply: Reply) -> bytes:
         """Wait for work; the answer may come from a claim, from a request, or be empty."""
         up, session = head.exchange, head.session
         wait = min(up.wait, self._settings.heartbeat) * self._share_of_wait(known)
@@ -302,7 +302,7 @@ class Gateway:
         await self.memory.stop()
 
 
-def _session_of(head: Head) -> UUID:
+def _session_of(head: IncomingExchange) -> UUID:
     return head.session
 
 

@@ -22,7 +22,7 @@ from horae.model.executions.slice import Running
 from horae.model.fleet.deal import WorkRequest, capacity
 from horae.store.contract import Store
 from horae.store.fleet import exchange
-from horae.store.fleet.claim import Claimed
+from horae.store.fleet.claim import ClaimResult
 
 LanesOf = Callable[[UUID], frozenset[int]]
 TasteOf = Callable[[UUID], QueuePreferences | None]
@@ -79,7 +79,7 @@ class ParkingLot:
         finally:
             self._places.remove(place)
 
-    def of(self, sessions: Iterable[UUID]) -> list[exchange.Parked]:
+    def of(self, sessions: Iterable[UUID]) -> list[exchange.WaitingExchange]:
         """What waits of these sessions, and can take something."""
         places = (place for session in sessions for place in self._places.of(session) if not place.done.done())
         return [self._as_it_stands(place) for place in places if place.parked.want.free or place.parked.want.prefetch]
@@ -210,9 +210,9 @@ class ParkingLot:
             return not self._passed_over
         return bool(done.running) or any(low is None for low in done.lanes.values())
 
-    def _as_it_stands(self, place: ParkingSpot) -> exchange.Parked:
+    def _as_it_stands(self, place: ParkingSpot) -> exchange.WaitingExchange:
         want = place.parked.want
-        return exchange.Parked(want=want, lanes=place.lanes, taste=self._taste_of(want.session))
+        return exchange.WaitingExchange(want=want, lanes=place.lanes, taste=self._taste_of(want.session))
 
     def serve(self, running: Sequence[Running], only: Container[tuple[UUID, int]] | None = None) -> None:
         """Answer those for whom something was claimed; `only` these, where others have an answer of their own."""
@@ -227,29 +227,30 @@ class ParkingLot:
                 found.done.set_result(ParkingResult("granted", granted))
                 self._places.remove(found)
 
-    def takers(self, amounts: Mapping[int, int]) -> list[exchange.Parked]:
+    def takers(self, amounts: Mapping[int, int]) -> list[exchange.WaitingExchange]:
         """Who waits for so many executions that are about to go into these lanes; one exchange of a session."""
         if self.closed or not self._places:
             return []
         most = min(MOST_AT_ONCE, sum(amounts.values()))
-        found: dict[UUID, exchange.Parked] = {}
+        found: dict[UUID, exchange.WaitingExchange] = {}
         for place in self._places.idle(self._directory.version, amounts.keys()):
             if len(found) >= most:
                 break
             want = place.parked.want
             found.setdefault(
-                want.session, exchange.Parked(want=want, lanes=self._directory.lane_needs.plain_lanes(place.lanes))
+                want.session,
+                exchange.WaitingExchange(want=want, lanes=self._directory.lane_needs.plain_lanes(place.lanes)),
             )
         return list(found.values())
 
     def handed_over(self, running: Sequence[Running]) -> None:
         """What was accepted went to exchanges that wait here: answer them."""
         if running:
-            self.learn(Claimed(list(running), {}), {})
+            self.learn(ClaimResult(list(running), {}), {})
             self.serve(running)
             self.committed()
 
-    def learn(self, claimed: Claimed, marks: dict[int, int]) -> dict[int, int]:
+    def learn(self, claimed: ClaimResult, marks: dict[int, int]) -> dict[int, int]:
         """Learn from a claim what lanes hold and how large their slices are; returns what to hint again."""
         self.counters.claimed(claimed)
         granted: dict[int, list[Running]] = {}

@@ -16,7 +16,7 @@ from horae.model.admission.reading.placement import SLOTS
 from horae.model.base.duration import DAY
 from horae.model.fleet.session import Session, labels_of
 from horae.store.contract import Store
-from horae.store.fleet.sessions import Brief, held_by_lane, in_brief
+from horae.store.fleet.sessions import SessionSummary, held_by_lane, session_summaries
 
 Status = Literal["live", "late", "draining", "lost"]
 REMEMBERED = DAY  # how long a lost worker is listed
@@ -88,7 +88,7 @@ class Workers:
         A list ends where it would have more than `MOST_TOLD` characters.
         """
         briefs = _newest(await self._sessions(namespace))
-        total, told = 0, dict[UUID, Brief]()
+        total, told = 0, dict[UUID, SessionSummary]()
         for brief in briefs:
             total += brief.size
             if told and total > MOST_TOLD:
@@ -111,8 +111,8 @@ class Workers:
 
     async def counts(self) -> WorkerCountsByNamespace:
         """How many workers of each namespace are how."""
-        after, sessions = self._env.now() - REMEMBERED, dict[int, list[Brief]]()
-        for session in await self._store.read(lambda: in_brief(0, after, MOST_COUNTED)):
+        after, sessions = self._env.now() - REMEMBERED, dict[int, list[SessionSummary]]()
+        for session in await self._store.read(lambda: session_summaries(0, after, MOST_COUNTED)):
             if session.state != "closed":
                 sessions.setdefault(session.namespace, []).append(session)
         by_status: Counter[tuple[int, Status]] = Counter()
@@ -139,9 +139,9 @@ class Workers:
         self._outcomes.asked(session.id)
         return (await self._shown([await self._store.session(session.id) or session]))[0]
 
-    async def _sessions(self, namespace: int) -> Sequence[Brief]:
+    async def _sessions(self, namespace: int) -> Sequence[SessionSummary]:
         after = self._env.now() - REMEMBERED
-        sessions = await self._store.read(lambda: in_brief(namespace, after, MOST))
+        sessions = await self._store.read(lambda: session_summaries(namespace, after, MOST))
         return [session for session in sessions if session.state != "closed"]
 
     async def _find(self, namespace: int, ref: str) -> Session:
@@ -164,7 +164,7 @@ class Workers:
             last_seen=session.last_seen, status=self._status(session),
         )  # fmt: skip
 
-    def _status(self, session: Session | Brief) -> Status:
+    def _status(self, session: Session | SessionSummary) -> Status:
         if session.state == "live":
             return "late" if self._env.now() - session.last_seen > self._late_after else "live"
         return "draining" if session.state == "draining" else "lost"
@@ -181,7 +181,7 @@ def used(slots: int, held: Mapping[int, int], costs: Mapping[int, Cost]) -> dict
     return {**taken, SLOTS: min(slots, taken[SLOTS])}
 
 
-def _newest(sessions: Iterable[Brief]) -> list[Brief]:
+def _newest(sessions: Iterable[SessionSummary]) -> list[SessionSummary]:
     """A worker that came back hides the sessions it lost before."""
     seen: set[str] = set()
     newest = []

@@ -39,7 +39,7 @@ class MasterKeyCheck:
 
     async def step(self) -> Wait:
         """Look once; a server that has every key that was ever used here looks no further."""
-        known = await self._store.read(sealing.known)
+        known = await self._store.read(sealing.known_keys)
         missing = known - self._sealer.names
         keyless = bool(missing) and (not self._sealer.can_seal or (await self._secrets.look())[1] > 0)
         if keyless and not self._directory.keyless:

@@ -44,7 +44,7 @@ class SealedKinds:
         for kind in self._kinds:
             good, bad = await kind.look()
             opened, unopened = opened + good, unopened + bad
-        known = await self._store.read(sealing.known)
+        known = await self._store.read(sealing.known_keys)
         refusal = self._sealer.refusal
         return SealedView(
             opened=opened, unopened=unopened, can_seal=refusal is None,

@@ -101,7 +101,7 @@ class Dependencies:
             notes=[GONE.format(up.name) for up in upstreams if up.state == "deleted"],
         )
 
-    async def waits(self, found: Sequence[execution_reads.Found]) -> dict[UUID, str]:
+    async def waits(self, found: Sequence[execution_reads.FoundExecution]) -> dict[UUID, str]:
         """What executions that wait for dependencies wait for, in words."""
         wanted = [(f.execution.job, f.execution.id) for f in found if f.execution.reason == "dependency"]
         if not wanted:

@@ -23,10 +23,10 @@ from horae.store.contract import Store
 from horae.store.script import Script
 from horae.store.triggers.dependencies.starts import Consequences
 from horae.store.workflows import by_hand as flow_by_hand
-from horae.store.workflows.by_hand import Asked, Place, Told
+from horae.store.workflows.by_hand import ManualResult, PendingApproval, Place
 
 FIRST: Place = (-1, UUID(int=0), 0, "")
-Move = Callable[[Instant, Consequences], Script[Told]]
+Move = Callable[[Instant, Consequences], Script[ManualResult]]
 
 
 class StepsByHand:
@@ -41,7 +41,7 @@ class StepsByHand:
         """What waits for somebody's word, the longest first."""
         check_limit(limit)
         after = FIRST if cursor is None else read_cursor(cursor, tuple[Instant, UUID, int, str])
-        found = await self._store.read(lambda: flow_by_hand.asked(namespace, after, limit + 1))
+        found = await self._store.read(lambda: flow_by_hand.pending_approvals(namespace, after, limit + 1))
         following = make_cursor(found[limit - 1].place) if len(found) > limit else None
         return Page(items=[_shown(one) for one in found[:limit]], next_cursor=following)
 
@@ -84,10 +84,10 @@ class StepsByHand:
         told = await self._store.change(lambda now: move(now, done))
         _refuse(execution, told)
         self._store.started(done)
-        self._store.made(done.parcels)
+        self._store.created(done.parcels)
 
 
-def _refuse(execution: UUID, told: Told) -> None:
+def _refuse(execution: UUID, told: ManualResult) -> None:
     """Say why nothing was decided."""
     names = ", ".join(told.steps)
     if told.verdict == "unknown":
@@ -113,7 +113,7 @@ def _refuse(execution: UUID, told: Told) -> None:
         raise NotFound(f'The workflow has no step "{names}".', remedy)
 
 
-def _shown(one: Asked) -> ApprovalView:
+def _shown(one: PendingApproval) -> ApprovalView:
     timeout = one.approval.timeout
     return ApprovalView(
         execution_id=one.execution, job_id=one.job, job_name=one.job_name, step=one.step, message=one.approval.message,

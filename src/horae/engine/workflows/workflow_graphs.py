@@ -23,7 +23,7 @@ class WorkflowGraphs:
     async def graph(self, namespace: int, ref: str | UUID) -> GraphView:
         """The steps of an execution, how they stand and what they waited for. Raises NotFound, Gone, or Conflict."""
         execution = (await self._executions.find(namespace, ref)).execution
-        found = await self._store.read(lambda: flow_reads.whole(execution.id))
+        found = await self._store.read(lambda: flow_reads.read_workflow(execution.id))
         if found is None:
             raise _no_workflow(execution.id, execution.state in FINAL)
         return show_graph(
@@ -46,7 +46,7 @@ class WorkflowGraphs:
         if not await self._store.change(lambda now: move(execution.id, self._env.new_id, now, done)):
             raise _no_workflow(execution.id, execution.state in FINAL)
         self._store.started(done)
-        self._store.made(done.parcels)
+        self._store.created(done.parcels)
         return await self._executions.get(namespace, execution.id)
 
 

@@ -110,10 +110,10 @@ class WorkflowOpener:
         if opened.executions:
             self._topics.opened(None)
         self._store.started(opened.started)
-        self._store.made(opened.started.parcels)
+        self._store.created(opened.started.parcels)
         return bool(claimed.running or left.keys() - claimed.full.keys())
 
-    async def _trace(self, begun: Sequence[flow_begin.Begun]) -> None:
+    async def _trace(self, begun: Sequence[flow_begin.BegunWorkflow]) -> None:
         """Tell of workflows that left the queue."""
         assert self._tracer is not None
         known = await self._directory.definitions.get(sorted({one.version for one in begun}))
@@ -181,28 +181,28 @@ class WorkflowAdvancer:
             stuck |= not await self._stop(execution)
         return AGAIN if stuck else 0.0
 
-    async def _look(self) -> flow_due.Looked:
+    async def _look(self) -> flow_due.DueResult:
         """All that is due together; if that cannot be done, one by one, so that one keeps no other from going on."""
         try:
-            return await self._store.change(lambda now: flow_due.look(BATCH, self._env.new_id, now))
+            return await self._store.change(lambda now: flow_due.advance_due(BATCH, self._env.new_id, now))
         except HoraeError:
             raise
         except Exception:
             log.exception("workflows could not be looked at together")
         for execution in await self._store.read(lambda: flow_due.due(BATCH, self._env.now())):
             try:
-                move = partial(flow_due.look, BATCH, self._env.new_id, only=execution)
+                move = partial(flow_due.advance_due, BATCH, self._env.new_id, only=execution)
                 self._tell((await self._store.change(move)).started)
             except HoraeError:
                 raise
             except Exception:
                 log.exception("a workflow could not be looked at", execution=str(execution))
         await self._env.clock.sleep(SAFETY)
-        return flow_due.Looked()
+        return flow_due.DueResult()
 
     def _tell(self, started: Consequences) -> None:
         self._store.started(started)
-        self._store.made(started.parcels)
+        self._store.created(started.parcels)
 
     async def _stop(self, execution: UUID) -> bool:
         """Cancel what a workflow's steps run; false when some of it could not be caught, and is looked for again."""
@@ -218,7 +218,9 @@ class WorkflowAdvancer:
         except Busy:
             return False
         done = Consequences()
-        await self._store.change(lambda now: flow_cancel.stopped(execution, what.stops, self._env.new_id, now, done))
+        await self._store.change(
+            lambda now: flow_cancel.finish_stops(execution, what.stops, self._env.new_id, now, done)
+        )
         self._tell(done)
         return True
 

@@ -60,9 +60,9 @@ async def upload(call: ApiCall, query: HeldItem) -> Response:
 )  # fmt: skip
 async def list_artifacts(call: ApiCall, query: ArtifactList) -> Response:
     """List the files that an execution left behind, by name."""
-    id, limit = call.id(), query.limit
-    found = await call.node.part(ArtifactsPart).artifacts.list(call.namespace, id, query.cursor or "", limit + 1)
-    items = [show_artifact(id, artifact) for artifact in found[:limit]]
+    execution, limit = call.id(), query.limit
+    found = await call.node.part(ArtifactsPart).artifacts.list(call.namespace, execution, query.cursor or "", limit + 1)
+    items = [show_artifact(execution, artifact) for artifact in found[:limit]]
     return ok(Page(items=items, next_cursor=items[-1].name if len(found) > limit else None))
 
 
@@ -76,10 +76,10 @@ async def read(call: ApiCall) -> Response:
     return StreamedFile(pieces, artifact.size, _kind(artifact.type), _headers(artifact))
 
 
-def _kind(type: str) -> bytes:
+def _kind(media_type: str) -> bytes:
     """Its own type, but no script's: the page's policy lets scripts of this server run, and a job's is not one."""
-    is_script = any(word in type.lower() for word in _SCRIPTS)
-    return b"text/plain; charset=utf-8" if is_script else type.encode()
+    is_script = any(word in media_type.lower() for word in _SCRIPTS)
+    return b"text/plain; charset=utf-8" if is_script else media_type.encode()
 
 
 def _headers(artifact: Artifact) -> tuple[Header, ...]:

@@ -5,7 +5,7 @@ from typing import Annotated
 from msgspec import Meta
 
 from horae.errors import Gone, NotFound
-from horae.features.logs.engine.logs import Wanted
+from horae.features.logs.engine.logs import LineSelection
 from horae.features.logs.part import LogsPart
 from horae.model.executions.execution_view import LogPage
 from horae.model.executions.output.log_level import Level
@@ -72,5 +72,5 @@ async def download_log(call: ApiCall, query: LogText) -> Response:
     return StreamedText(text, b"text/plain; charset=utf-8", headers=(UNCACHED, name))
 
 
-def _wanted(query: LogLinesOf) -> Wanted:
-    return Wanted(attempt=query.attempt, grep=query.grep, level=query.level)
+def _wanted(query: LogLinesOf) -> LineSelection:
+    return LineSelection(attempt=query.attempt, grep=query.grep, level=query.level)

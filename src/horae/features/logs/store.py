@@ -54,7 +54,7 @@ class Piece(Struct, frozen=True):
     lines: bytes
 
 
-class Extent(Struct, frozen=True):
+class LogExtent(Struct, frozen=True):
     """How much there is: lines written, the bytes that count, what workers left out, and what has no end yet."""
 
     lines: int = 0
@@ -64,22 +64,22 @@ class Extent(Struct, frozen=True):
     open: Piece | None = None  # of the newest attempt
 
 
-def extent(id: UUID) -> Script[Extent]:
+def extent(execution: UUID) -> Script[LogExtent]:
     """How many lines an execution has, and how many it lacks."""
-    place = parcel_of(id), index_of(id)
+    place = parcel_of(execution), index_of(execution)
     rows = yield Fetch(NEWEST, (*place, ANY_ATTEMPT))
     if not rows:
-        return Extent()
+        return LogExtent()
     attempt, seq, count, base, upto = rows[0]
     ((lines, size),) = yield Fetch(CUT, place)
     found = [] if count else (yield Fetch(OPEN, (*place, attempt, seq)))
-    open = Piece(attempt, seq, 0, base, bytes(found[0][0])) if found else None
-    return Extent(base + seq + count, upto, int(lines or 0), int(size or 0), open)
+    unended = Piece(attempt, seq, 0, base, bytes(found[0][0])) if found else None
+    return LogExtent(base + seq + count, upto, int(lines or 0), int(size or 0), unended)
 
 
-def place_of(id: UUID, number: int) -> Script[Place]:
+def place_of(execution: UUID, number: int) -> Script[Place]:
     """Where the line of a number is, or would be; numbers count from 1 through all attempts."""
-    parcel, item, wanted = parcel_of(id), index_of(id), number - 1
+    parcel, item, wanted = parcel_of(execution), index_of(execution), number - 1
     low, high, found = 0, ANY_ATTEMPT, (0, max(0, wanted))
     while low <= high:
         middle = high if high == ANY_ATTEMPT else (low + high) // 2  # most have one attempt
@@ -95,9 +95,9 @@ def place_of(id: UUID, number: int) -> Script[Place]:
     return found
 
 
-def after(id: UUID, attempt: int | None, place: Place, most: int) -> Script[list[Piece]]:
+def after(execution: UUID, attempt: int | None, place: Place, most: int) -> Script[list[Piece]]:
     """Up to so many pieces in order, the first of which holds `place` or what comes next; of one attempt, or of all."""
-    parcel, item, newest = parcel_of(id), index_of(id), ANY_ATTEMPT if attempt is None else attempt
+    parcel, item, newest = parcel_of(execution), index_of(execution), ANY_ATTEMPT if attempt is None else attempt
     attempt, first = place
     for seq, count in (yield Fetch(BEGIN, (parcel, item, *place))):
         first = seq if seq + count > first else first
@@ -105,11 +105,11 @@ def after(id: UUID, attempt: int | None, place: Place, most: int) -> Script[list
     return [_piece(row) for row in rows]
 
 
-def before(id: UUID, attempt: int | None, place: Place | None, most: int) -> Script[list[Piece]]:
+def before(execution: UUID, attempt: int | None, place: Place | None, most: int) -> Script[list[Piece]]:
     """Up to so many pieces that begin before a place, or the last of all, in order; of one attempt, or of all."""
     low, high = (0, ANY_ATTEMPT) if attempt is None else (attempt, attempt)
     end = (high, ANY_SEQ) if place is None else min(place, (high, ANY_SEQ))
-    rows = yield Fetch(LAST, (parcel_of(id), index_of(id), low, *end, most))
+    rows = yield Fetch(LAST, (parcel_of(execution), index_of(execution), low, *end, most))
     return [_piece(row) for row in reversed(rows)]
 
 

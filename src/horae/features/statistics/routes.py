@@ -16,7 +16,7 @@ from horae.server.route import API, get
 from horae.server.scopes import by_job, closed
 
 
-class Days(Query, frozen=True, kw_only=True):
+class DaysQuery(Query, frozen=True, kw_only=True):
     """Which days, of which time zone: at most 400."""
 
     since: Annotated[Text, Meta(description="The first day, as 2026-11-15, or the day of an instant.")] | None = field(
@@ -40,7 +40,7 @@ async def statistics(call: ApiCall, query: TimeWindow) -> Response:
 
 
 @get(f"{JOB}/days", "jobs.days", DaysView, access=VIEW, scope=by_job, refuses=(NotFound, BadInput))
-async def days(call: ApiCall, query: Days) -> Response:
+async def days(call: ApiCall, query: DaysQuery) -> Response:
     """How a job's executions ended on each day, and how many fires are to come; by default a year back, two weeks on.
 
     Days of UTC stand for those of the time zone where they are more than 100 days ago.

@@ -6,7 +6,7 @@ from horae.engine.parts.part import ServerPart
 from horae.engine.server_node import ServerNode
 from horae.engine.service import Service
 from horae.features.tracing.engine.spans import Tracing
-from horae.features.tracing.engine.workflow_spans import FlowSpans
+from horae.features.tracing.engine.workflow_spans import WorkflowSpans
 from horae.model.executions.tracer import SpanSink
 from horae.store.executions.leaving.effects import Effects
 
@@ -16,9 +16,9 @@ class TracingPart(ServerPart):
 
     def __init__(self, node: ServerNode) -> None:
         self.tracing = node.tracer if isinstance(node.tracer, Tracing) else None
-        self.flows: FlowSpans | None = None
+        self.flows: WorkflowSpans | None = None
         if self.tracing is not None:
-            self.flows = FlowSpans(node.store, node.base.directory.definitions, self.tracing)
+            self.flows = WorkflowSpans(node.store, node.base.directory.definitions, self.tracing)
             node.base.topics.settled.subscribe("tracing", self._settled)
 
     @property

@@ -85,7 +85,7 @@ class Tracer(Protocol):
         """End the span of a request."""
         ...
 
-    def granted(self, slice: Running, parcel: Parcel, job: str) -> list[Extra]:
+    def granted(self, running: Running, parcel: Parcel, job: str) -> list[Extra]:
         """Record how long items were queued; return each item's extra with its trace."""
         ...
 

@@ -10,11 +10,11 @@ PREFIX = "master_key:"
 KNOWN = Statement("known_master_keys", f"SELECT key FROM store WHERE key >= '{PREFIX}' AND key < 'master_key;'")
 
 
-def known() -> Script[frozenset[str]]:
+def known_keys() -> Script[frozenset[str]]:
     """Return the names of the master keys in use."""
     return frozenset([row[0].removeprefix(PREFIX) for row in (yield Fetch(KNOWN))])
 
 
-def note(name: str, now: Instant) -> Script[None]:
+def record_key(name: str, now: Instant) -> Script[None]:
     """Record the first use of a master key."""
     yield Insert("store", (("key", "text"), ("value", "text")), [(PREFIX + name, str(now))], "ON CONFLICT DO NOTHING")

@@ -36,7 +36,7 @@ class Header(Struct, kw_only=True, tag="horae-backup"):
     made_at: Instant
 
 
-class Page(Struct, tag="page"):
+class TablePage(Struct, tag="page"):
     """Rows of one table, ids as 16 bytes."""
 
     table: str
@@ -44,13 +44,13 @@ class Page(Struct, tag="page"):
     rows: list[list[Any]]
 
 
-class End(Struct, tag="end"):
+class Footer(Struct, tag="end"):
     """The last frame, with the expected sums of all tables."""
 
-    sums: dict[str, transfer.Sum]
+    sums: dict[str, transfer.TableSum]
 
 
-Frame = Header | Page | End
+Frame = Header | TablePage | Footer
 
 
 async def backup(driver: Driver, path: Path, env: Env) -> None:
@@ -88,7 +88,7 @@ async def restore(path: Path, url: str, env: Env, *, replace: bool = False) -> i
         await driver.close()
 
 
-async def _replaced(url: str, env: Env) -> epochs.Standing | None:
+async def _replaced(url: str, env: Env) -> epochs.StoreIdentity | None:
     """Return the epoch and installation of the store that is replaced; None if it is missing or cannot be read."""
     if url.startswith("sqlite:///") and not Path(url.removeprefix("sqlite:///")).exists():
         return None
@@ -100,7 +100,7 @@ async def _replaced(url: str, env: Env) -> epochs.Standing | None:
         return None
     try:
         await driver.migrate()
-        return await driver.read(epochs.standing)
+        return await driver.read(epochs.identity)
     except HoraeError:
         return None
     finally:
@@ -132,7 +132,7 @@ def _magic(path: Path) -> bytes:
     raise BadInput(f"{path} is not a backup of Horae.", "Name a file made by 'horae db backup'.", field="file")
 
 
-async def _restore_file(path: Path, url: str, env: Env, replaced: epochs.Standing | None, replace: bool) -> int:
+async def _restore_file(path: Path, url: str, env: Env, replaced: epochs.StoreIdentity | None, replace: bool) -> int:
     if not url.startswith("sqlite:///"):
         raise BadInput(
             f"{path} is a SQLite store.", f"Move it: horae db migrate --from sqlite:///{path} --to {url}", field="file"
@@ -161,14 +161,14 @@ async def _write(driver: Driver, path: Path, env: Env) -> None:
 
         async def put(table: Table, rows: Rows) -> None:
             values = [[v.bytes if isinstance(v, UUID) else v for v in row] for row in rows]
-            _frame(file, Page(str(table.name), [str(column.name) for column in table.columns], values))
+            _frame(file, TablePage(str(table.name), [str(column.name) for column in table.columns], values))
 
         async with driver.snapshot() as read:
             sums = await transfer.each_table(read, put)
-        _frame(file, End(sums))
+        _frame(file, Footer(sums))
 
 
-async def _read(path: Path, driver: Driver, env: Env, replaced: epochs.Standing | None, replace: bool) -> int:
+async def _read(path: Path, driver: Driver, env: Env, replaced: epochs.StoreIdentity | None, replace: bool) -> int:
     await transfer.refuse_served(driver, env.now())
     if not replace:
         await transfer.refuse_occupied(driver, REPLACE)
@@ -177,7 +177,7 @@ async def _read(path: Path, driver: Driver, env: Env, replaced: epochs.Standing 
     def script() -> Script[int]:
         yield from transfer.clear()
         for frame in _frames(path):
-            if isinstance(frame, Page):
+            if isinstance(frame, TablePage):
                 table = schema.metadata.tables[frame.table]
                 yield Insert(table.name, transfer.kinds(table), [_row(table, row) for row in frame.rows])
         yield from transfer.settle_identities()
@@ -192,7 +192,7 @@ def _checked(path: Path) -> transfer.Sums:
 
     Raises BadInput for a damaged file, and for a file of another schema version.
     """
-    found = {str(table.name): transfer.Sum() for table in schema.metadata.sorted_tables}
+    found = {str(table.name): transfer.TableSum() for table in schema.metadata.sorted_tables}
     stated: transfer.Sums = {}
     try:
         for frame in _frames(path):
@@ -200,9 +200,9 @@ def _checked(path: Path) -> transfer.Sums:
                 raise BadInput(
                     f"{path} holds store version {frame.schema}.", "Restore it with that Horae, then upgrade."
                 )
-            if isinstance(frame, Page):
+            if isinstance(frame, TablePage):
                 found[frame.table].add([tuple(row) for row in frame.rows])
-            elif isinstance(frame, End):
+            elif isinstance(frame, Footer):
                 stated = frame.sums
     except (EOFError, OSError, zlib.error, msgspec.DecodeError, KeyError) as error:
         raise BadInput(f"The backup is damaged ({error}).", "Use another backup.", field="file") from error

@@ -31,7 +31,7 @@ _KINDS: dict[str, ColumnType] = {
 Put = Callable[[Table, Rows], Awaitable[None]]
 
 
-class Sum(Struct):
+class TableSum(Struct):
     """The number of rows of a table, and a checksum that does not depend on their order."""
 
     rows: int = 0
@@ -44,7 +44,7 @@ class Sum(Struct):
             self.checksum = (self.checksum + int.from_bytes(digest, "big")) & 0xFFFF_FFFF_FFFF_FFFF
 
 
-Sums = dict[str, Sum]
+Sums = dict[str, TableSum]
 
 
 async def migrate(source_url: str, target_url: str, env: Env) -> Sums:
@@ -83,7 +83,7 @@ async def each_table(read: Read, put: Put) -> Sums:
     """Read every table page by page and pass each page to `put`; return the sums."""
     sums: Sums = {}
     for table in schema.metadata.sorted_tables:
-        total = sums[str(table.name)] = Sum()
+        total = sums[str(table.name)] = TableSum()
         async for rows in pages(read, table):
             total.add(rows)
             await put(table, rows)
@@ -104,7 +104,7 @@ def sums_of() -> Script[Sums]:
     """Return the sums of all tables as seen by this transaction."""
     sums: Sums = {}
     for table in schema.metadata.sorted_tables:
-        total, paging = Sum(), _Paging(table)
+        total, paging = TableSum(), _Paging(table)
         rows = yield Fetch(paging.first)
         while rows:
             total.add(rows)

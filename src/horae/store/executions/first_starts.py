@@ -25,23 +25,23 @@ FIRST = Statement(
 SUSPENDED = frozenset({"sleep", "signal", "children"})
 
 
-def remembered(starts: Iterable[FirstStart]) -> Insert:
+def insert_starts(starts: Iterable[FirstStart]) -> Insert:
     """What is to be written of executions that are suspended; the first start counts."""
     rows = [(parcel, item, BEGAN, attempt, b"null", at) for parcel, item, attempt, at in starts]
     return Insert("steps", STEPS, rows, conflict="ON CONFLICT DO NOTHING")
 
 
-def of(executions: Iterable[Execution]) -> Script[Mapping[UUID, Instant]]:
+def read(executions: Iterable[Execution]) -> Script[Mapping[UUID, Instant]]:
     """The first starts of those that may have been suspended, by execution."""
     asked = [e.id for e in executions if e.reason in SUSPENDED or (e.attempt > 1 and e.started_at is not None)]
     if not asked:
         return {}
-    given = {(parcel_of(id), index_of(id)): id for id in asked}
+    given = {(parcel_of(execution), index_of(execution)): execution for execution in asked}
     rows = yield ForEach(FIRST, shelves.ITEM, list(given))
     return {given[parcel, item]: at for parcel, item, at in rows if at is not None}
 
 
-def since(execution: Execution, starts: Mapping[UUID, Instant]) -> Execution:
+def with_start(execution: Execution, starts: Mapping[UUID, Instant]) -> Execution:
     """An execution that began then, if that is known."""
     at = starts.get(execution.id)
     return execution if at is None else structs.replace(execution, started_at=at)

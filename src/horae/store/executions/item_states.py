@@ -26,19 +26,19 @@ STANDING = Statement(
 )
 
 Range = tuple[UUID, int, int]  # parcel, lo, hi
-Piece = tuple[int, int, str]  # lo, hi, state
+StateRange = tuple[int, int, str]  # lo, hi, state
 
 
-def standing(ranges: Sequence[Range]) -> Script[list[list[Piece]]]:
+def item_states(ranges: Sequence[Range]) -> Script[list[list[StateRange]]]:
     """How each range stands, piece by piece in order."""
     rows = yield ForEach(STANDING, RANGE, sorted(set(ranges)))
-    slices: dict[UUID, set[Piece]] = {}
+    slices: dict[UUID, set[StateRange]] = {}
     for parcel, lo, hi, state, reason in rows:
         slices.setdefault(parcel, set()).add((lo, hi, status_of(state, reason)))
-    return [list(pieces(lo, hi, slices.get(parcel, ()))) for parcel, lo, hi in ranges]
+    return [list(split_by_state(lo, hi, slices.get(parcel, ()))) for parcel, lo, hi in ranges]
 
 
-def pieces(lo: int, hi: int, slices: Iterable[Piece]) -> Iterator[Piece]:
+def split_by_state(lo: int, hi: int, slices: Iterable[StateRange]) -> Iterator[StateRange]:
     """A range cut where its items' states differ; what no slice covers has expired."""
     within = [(max(lo, a), min(hi, b), state) for a, b, state in slices if a < hi and b > lo]
     holes = [(a, b, EXPIRED) for a, b in gaps(lo, hi, [(a, b) for a, b, _ in within])]

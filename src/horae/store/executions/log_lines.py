@@ -10,11 +10,11 @@ from horae.model.executions.output.log_chunk import pack_lines, size_of
 from horae.model.fleet.protocol import LOG_LIMIT, LogLines
 from horae.store.base import shelves
 from horae.store.executions.leaving.effects import Effects
-from horae.store.executions.state_changes import Moved
+from horae.store.executions.state_changes import MovedItems
 from horae.store.script import ForEach, Script, Statement
 
 if TYPE_CHECKING:
-    from horae.store.fleet.exchange import Head
+    from horae.store.fleet.exchange import IncomingExchange
 
 ATTEMPTS_KEPT = 8  # as many times as one attempt may write is kept of an execution
 MOST = LOG_LIMIT * ATTEMPTS_KEPT  # bytes of the lines of one execution, unless the server says otherwise
@@ -64,12 +64,12 @@ WRITER: shelves.Columns = (("parcel", "uuid"), ("item", "int"), ("attempt", "int
 Place = tuple[UUID, int]  # parcel, item
 
 
-class Holds(Protocol):
+class HeldItems(Protocol):
     """Whether an item is held at an attempt, and what to tell of it."""
 
     def __call__(self, parcel: UUID, item: int, attempt: int) -> bool: ...
 
-    def moved(self, parcel: UUID, item: int) -> Moved: ...
+    def moved(self, parcel: UUID, item: int) -> MovedItems: ...
 
 
 def pack_all(logs: Sequence[LogLines]) -> list[bytes]:
@@ -77,7 +77,7 @@ def pack_all(logs: Sequence[LogLines]) -> list[bytes]:
     return [pack_lines(log.lines) for log in logs]
 
 
-def keep_lines(head: "Head", holds: Holds, effects: Effects) -> Script[None]:
+def keep_lines(head: "IncomingExchange", holds: HeldItems, effects: Effects) -> Script[None]:
     """Keep log lines of items this session holds; known lines are ignored, and those beyond the bound left out."""
     logs = head.exchange.logs
     told: dict[Place, list[tuple[LogLines, bytes]]] = {}
@@ -89,10 +89,10 @@ def keep_lines(head: "Head", holds: Holds, effects: Effects) -> Script[None]:
         yield from _keep(first, head.most_log)
         effects.logged += [holds.moved(*place) for place in first]
         told = {place: pieces for place, pieces in told.items() if pieces}
-    open = {(log.parcel, log.item): log for log in logs if log.open and holds(log.parcel, log.item, log.attempt)}
-    if open:
-        yield ForEach(SHOW, OPEN, [_open_row(log, head.most_log) for log in open.values()])
-        effects.logged += [holds.moved(*place) for place, log in open.items() if not log.lines]
+    unended = {(log.parcel, log.item): log for log in logs if log.open and holds(log.parcel, log.item, log.attempt)}
+    if unended:
+        yield ForEach(SHOW, OPEN, [_open_row(log, head.most_log) for log in unended.values()])
+        effects.logged += [holds.moved(*place) for place, log in unended.items() if not log.lines]
 
 
 def _keep(told: Mapping[Place, tuple[LogLines, bytes]], most: int) -> Script[None]:

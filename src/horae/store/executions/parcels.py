@@ -27,7 +27,7 @@ PARCELS: shelves.Columns = (
     ("delivery", "smallint"), ("n", "int"), ("ends", "bytea"), ("items", "bytea"), ("extras", "bytea"),
     ("submitted_at", "bigint"),
 )  # fmt: skip
-PARCEL_HEADS = Statement(
+READ_PARCELS = Statement(
     "parcels",
     f"SELECT {shelves.names(PARCELS, 'p.')} FROM given JOIN parcels p ON p.id = given.id",
     at_once=True,
@@ -47,17 +47,17 @@ def put_parcels(
     Returns the lanes that got something and the next timer.
     """
     if admitted is None:
-        ready, later = shelved(parcels, now, held)
+        ready, later = assign_shelves(parcels, now, held)
         shelf = [shelves.put_queued(ready), shelves.put_waiting(later)]
-        yield Together([written(parcels), *shelf, *bounded(parcels), *also])
-        return heads(ready), first_wake(later)
+        yield Together([insert_parcels(parcels), *shelf, *insert_timeouts(parcels), *also])
+        return least_ranks(ready), first_wake(later)
     passed = admitted.passed
     gone = {s.parcel for s in (*passed.queued, *passed.waiting)}
-    ready, later = shelved([one for one in parcels if one[0].id not in gone], now, held)
+    ready, later = assign_shelves([one for one in parcels if one[0].id not in gone], now, held)
     ready, later = [*ready, *passed.queued], [*later, *passed.waiting]
     shelf = [shelves.put_queued(ready), shelves.put_waiting(later)]
-    yield Together([written(parcels), *shelf, *bounded(parcels), *admitted.changes, *also])
-    return heads([*ready, *admitted.entered.queued]), earliest(first_wake(later), admitted.entered.wake_at)
+    yield Together([insert_parcels(parcels), *shelf, *insert_timeouts(parcels), *admitted.changes, *also])
+    return least_ranks([*ready, *admitted.entered.queued]), earliest(first_wake(later), admitted.entered.wake_at)
 
 
 def enter_parcels(parcels: Sequence[tuple[Parcel, int]], held: Collection[UUID], now: Instant) -> Script[Admission]:
@@ -68,12 +68,12 @@ def enter_parcels(parcels: Sequence[tuple[Parcel, int]], held: Collection[UUID],
     return (yield from enter(entries, now, fresh=True, places=places))
 
 
-def written(parcels: Sequence[tuple[Parcel, int]]) -> Insert:
+def insert_parcels(parcels: Sequence[tuple[Parcel, int]]) -> Insert:
     """Parcels as rows."""
     return Insert("parcels", PARCELS, [_parcel_row(p) for p, _ in parcels])
 
 
-def shelved(
+def assign_shelves(
     parcels: Sequence[tuple[Parcel, int]], now: Instant, held: Collection[UUID] = ()
 ) -> tuple[list[Queued], list[Waiting]]:
     """What goes to the queue at once, and what waits: for its time, or for what its job depends on."""
@@ -107,11 +107,11 @@ def earliest(*instants: Instant | None) -> Instant | None:
     return min((at for at in instants if at is not None), default=None)
 
 
-def heads(ready: Iterable[Queued]) -> dict[int, int]:
+def least_ranks(ready: Iterable[Queued]) -> dict[int, int]:
     """The lanes that got something, and the least rank that went in."""
     lanes: dict[int, int] = {}
-    for slice in ready:
-        lanes[slice.lane] = min(slice.rank, lanes.get(slice.lane, slice.rank))
+    for queued in ready:
+        lanes[queued.lane] = min(queued.rank, lanes.get(queued.lane, queued.rank))
     return lanes
 
 
@@ -156,7 +156,7 @@ def _held(p: Parcel) -> Waiting:
 
 def read_parcels(ids: Sequence[UUID]) -> Script[list[Parcel]]:
     """Parcels by id; they never change, so they may be cached."""
-    rows = yield ForEach(PARCEL_HEADS, (("id", "uuid"),), [(id,) for id in ids])
+    rows = yield ForEach(READ_PARCELS, (("id", "uuid"),), [(parcel_id,) for parcel_id in ids])
     return [
         Parcel(
             id=r[0],
@@ -172,10 +172,10 @@ def read_parcels(ids: Sequence[UUID]) -> Script[list[Parcel]]:
     ]  # fmt: skip
 
 
-def bounded(parcels: Sequence[tuple[Parcel, int]]) -> list[Insert]:
+def insert_timeouts(parcels: Sequence[tuple[Parcel, int]]) -> list[Insert]:
     """What to write beside new parcels: nothing, unless their jobs bound the queue's time or the whole."""
     patient = [
         (p.id, structs.replace(p.envelope.bounds, due_at=p.envelope.due_at)) for p, _ in parcels if p.envelope.bounds
     ]
-    rows = [(id, one.first_look, one.due_at, one.queue, one.total) for id, one in patient]
+    rows = [(parcel_id, one.first_look, one.due_at, one.queue, one.total) for parcel_id, one in patient]
     return [Insert("timeouts", BOUNDS, rows)] if rows else []

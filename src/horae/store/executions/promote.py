@@ -36,7 +36,7 @@ Ranker = Callable[[int, Instant, int, Instant | None, UUID], int]  # (queue, due
 LONG_AGO = -(1 << 62)
 
 
-class Promoted(Struct, frozen=True):
+class PromotionResult(Struct, frozen=True):
     """What went to the queue: lanes with their least new rank, how many rows, and which executions."""
 
     lanes: dict[int, int]
@@ -45,13 +45,13 @@ class Promoted(Struct, frozen=True):
     wake_at: Instant | None = None  # of what was woken to go on
 
 
-def promote_due(low: Instant, now: Instant, limit: int, rank: Ranker) -> Script[Promoted]:
+def promote_due(low: Instant, now: Instant, limit: int, rank: Ranker) -> Script[PromotionResult]:
     """Queue what is due, earliest first; `low` is the server's mark below which nothing is left."""
     rows = yield Fetch(DUE, (low, now, limit))
     return (yield from _promote(rows, rank, now))
 
 
-def open_gate(job: UUID, limit: int, rank: Ranker, now: Instant) -> Script[Promoted]:
+def open_gate(job: UUID, limit: int, rank: Ranker, now: Instant) -> Script[PromotionResult]:
     """Queue what waited for a job to be resumed."""
     rows = yield Fetch(AT_GATE, (job_gate(job), limit))
     return (yield from _promote(rows, rank, now))
@@ -70,15 +70,22 @@ def next_wake() -> Script[Instant | None]:
     return value
 
 
-def _promote(rows: Rows, rank: Ranker, now: Instant) -> Script[Promoted]:
+def _promote(rows: Rows, rank: Ranker, now: Instant) -> Script[PromotionResult]:
     """Neighbours of equal fate are joined on the way, so fragments heal."""
     if not rows:
-        return Promoted({}, 0, [])
+        return PromotionResult({}, 0, [])
     waiting = [shelves.waiting(row) for row in rows]
     came = []
-    for slice, row in zip(waiting, rows, strict=True):
+    for waiting_slice, row in zip(waiting, rows, strict=True):
         lane, due_at, priority, deadline, keys = row[len(shelves.WAITING) :]
-        came.append(GateEntry(slice, keys_of(keys), lane, rank(slice.queue, due_at, priority, deadline, slice.job)))
+        came.append(
+            GateEntry(
+                waiting_slice,
+                keys_of(keys),
+                lane,
+                rank(waiting_slice.queue, due_at, priority, deadline, waiting_slice.job),
+            )
+        )
     queued = [to_queue(e.slice, e.lane, e.rank, now) for e in came if not e.slice.flags & KEYED]
     keyed = [entry for entry in came if entry.slice.flags & KEYED]
     if keyed:
@@ -86,25 +93,25 @@ def _promote(rows: Rows, rank: Ranker, now: Instant) -> Script[Promoted]:
     queued = merge(queued)
     yield shelves.take("waiting", waiting)
     yield shelves.put_queued(queued)
-    return Promoted(least_ranks(queued), len(rows), queued)
+    return PromotionResult(least_ranks(queued), len(rows), queued)
 
 
 def _enter(
     keyed: Sequence[GateEntry], queued: list[Queued], now: Instant, came: Sequence[GateEntry]
-) -> Script[Promoted]:
+) -> Script[PromotionResult]:
     """What has keys is queued as far as they have room; the rest waits at their gates."""
     admitted = yield from enter(sorted(keyed, key=lambda e: (e.rank, e.slice.parcel, e.slice.lo)), now)
     queued = merge([*queued, *admitted.passed.queued])
     yield shelves.take("waiting", [entry.slice for entry in came])
     yield Together([shelves.put_queued(queued), shelves.put_waiting(admitted.passed.waiting), *admitted.changes])
     queued += admitted.entered.queued
-    return Promoted(least_ranks(queued), len(came), queued, admitted.entered.wake_at)
+    return PromotionResult(least_ranks(queued), len(came), queued, admitted.entered.wake_at)
 
 
 def least_ranks(slices: Sequence[Queued]) -> dict[int, int]:
     lanes: dict[int, int] = {}
-    for slice in slices:
-        lanes[slice.lane] = min(slice.rank, lanes.get(slice.lane, slice.rank))
+    for queued in slices:
+        lanes[queued.lane] = min(queued.rank, lanes.get(queued.lane, queued.rank))
     return lanes
 
 

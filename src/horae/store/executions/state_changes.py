@@ -9,7 +9,7 @@ from horae.model.admission.keys import CHILD
 from horae.model.fleet.protocol import Failure
 
 
-class FlowEnd(Struct, frozen=True):
+class WorkflowEnd(Struct, frozen=True):
     """How a workflow ran, which no worker did."""
 
     attempt: int
@@ -18,7 +18,7 @@ class FlowEnd(Struct, frozen=True):
     error: Failure | None = None
 
 
-class Ended(Struct, frozen=True):
+class FinishedItems(Struct, frozen=True):
     """Items that reached a final state: for events and statistics."""
 
     parcel: UUID
@@ -31,13 +31,13 @@ class Ended(Struct, frozen=True):
     lane: int = 0  # where it was claimed from, if it was
     spans: tuple[Micros, ...] = ()  # how long some of them took, which stand for all
     waited: Micros | None = None  # in the queue, unless their start was told before
-    flow: FlowEnd | None = None  # if it is a workflow that had begun
+    flow: WorkflowEnd | None = None  # if it is a workflow that had begun
     attempt: int = 0  # the last, if there was one
     step: bool = False  # of a workflow, whose failure stands for theirs
     at: Instant = 0  # when they ended, as history says
 
 
-class Moved(Struct, frozen=True):
+class MovedItems(Struct, frozen=True):
     """Items that went on to another shelf, or of which something new is known."""
 
     parcel: UUID
@@ -48,7 +48,7 @@ class Moved(Struct, frozen=True):
     state: str
 
 
-class Retried(Struct, frozen=True):
+class RetriedAttempts(Struct, frozen=True):
     """Attempts that did not end their executions: for statistics."""
 
     job: UUID
@@ -57,7 +57,7 @@ class Retried(Struct, frozen=True):
     what: str = "retried"  # or lost
 
 
-class Waited(Struct, frozen=True):
+class QueueWait(Struct, frozen=True):
     """How long items stood in the queue that have begun."""
 
     job: UUID
@@ -66,7 +66,7 @@ class Waited(Struct, frozen=True):
     count: int
 
 
-class Stepped(Struct, frozen=True):
+class StepChange(Struct, frozen=True):
     """A step of a workflow that stands otherwise than before."""
 
     execution: UUID  # of the workflow

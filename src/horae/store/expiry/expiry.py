@@ -83,7 +83,7 @@ _BETWEEN = in_default(
 )
 
 START = UUID(int=0)
-Over = tuple[UUID, Instant]  # a parcel, and the end of its last item
+EndedParcel = tuple[UUID, Instant]  # a parcel, and the end of its last item
 _PAGE_END = Statement(
     "expiry_page_end", "SELECT id FROM parcels WHERE id > $1 AND id < $2 ORDER BY id LIMIT 1 OFFSET $3"
 )
@@ -114,16 +114,16 @@ def walk(
     """
 
     def script() -> Script[tuple[UUID | None, int]]:
-        end, over = yield from look(after, before, retention, now, batch)
+        end, over = yield from past_retention(after, before, retention, now, batch)
         yield from forget([parcel for parcel, _ in over])
         return end, len(over)
 
     return script
 
 
-def look(
+def past_retention(
     after: UUID, before: Instant, retention: Retention, now: Instant, batch: int
-) -> Script[tuple[UUID | None, list[Over]]]:
+) -> Script[tuple[UUID | None, list[EndedParcel]]]:
     """Return the id to go on from, and parcels past their retention that nothing needs, among those after an id."""
     last = first_id_at(before)
     ends = yield Fetch(_PAGE_END, (after, last, batch - 1))
@@ -134,10 +134,10 @@ def look(
         ended = [row[1:] for row in group]
         if parcel < last and retention.is_over(ended, now):
             over.append((parcel, max(at for _, _, at in ended)))
-    return end, (yield from free(over))
+    return end, (yield from unneeded_among(over))
 
 
-def free(over: Sequence[Over]) -> Script[list[Over]]:
+def unneeded_among(over: Sequence[EndedParcel]) -> Script[list[EndedParcel]]:
     """Return those of these parcels that are not live, not needed, and without an item that ended since."""
     if not over:
         return []
@@ -168,7 +168,7 @@ def expire(before: Instant, batch: int) -> ScriptFactory[int]:
     return script
 
 
-def surely(before: Instant, longer: Sequence[Longer]) -> Instant:
+def earliest_cutoff(before: Instant, longer: Sequence[Longer]) -> Instant:
     """Return the instant before which no namespace retains an ended execution."""
     return min([before, *(since for _, _, since in longer)])
 

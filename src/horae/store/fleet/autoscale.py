@@ -27,7 +27,7 @@ MINUTE = 60_000_000
 MINUTES = 5  # of statistics that count
 
 
-class Standing(Struct, frozen=True, kw_only=True):
+class QueueActivity(Struct, frozen=True, kw_only=True):
     """What a queue holds, how long its running executions have run, and what ended by minute: how many, how long."""
 
     backlog: int
@@ -37,14 +37,14 @@ class Standing(Struct, frozen=True, kw_only=True):
     ended: dict[int, tuple[int, int]]
 
 
-def standing(queue: int, lanes: list[int], now: Instant) -> Script[Standing]:
+def queue_activity(queue: int, lanes: list[int], now: Instant) -> Script[QueueActivity]:
     """How a queue stands now."""
     heads = []
     for lane in lanes:
         heads += yield Fetch(QUEUED, (lane,))
     ((running, run_so_far),) = yield Fetch(RUNNING, (queue, now))
     rows = yield Fetch(ENDED, (queue, now // MINUTE - MINUTES))
-    return Standing(
+    return QueueActivity(
         backlog=sum(int(count) for count, _ in heads),
         oldest=min((at for _, at in heads if at is not None), default=None),
         running=int(running), run_so_far=int(run_so_far),

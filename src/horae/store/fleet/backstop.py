@@ -6,7 +6,7 @@ from msgspec import Struct
 
 from horae.env import Instant
 from horae.model.fleet.protocol import RequestKind
-from horae.store.executions.leaving.cancel import ask
+from horae.store.executions.leaving.cancel import request_stop
 from horae.store.script import Fetch, Script, Statement
 
 FIRST = (UUID(int=0), 0)
@@ -31,8 +31,8 @@ class LongRunning(Struct, frozen=True):
     session: UUID
     granted_at: Instant
     started_at: Instant | None
-    heard_at: Instant | None
-    not_to_begin: bool
+    progress_at: Instant | None
+    start_timed_out: bool
     due_at: Instant
     job: UUID
     version: int
@@ -48,5 +48,5 @@ def ask_to_end(row: LongRunning, kind: RequestKind, now: Instant) -> Script[bool
     """Ask the session to end these items; false when they have moved."""
     asked = False
     for item in range(row.lo, row.hi):
-        asked = (yield from ask(row.parcel, item, row.session, kind, "", now)) or asked
+        asked = (yield from request_stop(row.parcel, item, row.session, kind, "", now)) or asked
     return asked

@@ -19,13 +19,13 @@ from horae.store.admission import coarse
 from horae.store.admission.coarse import Rooms
 from horae.store.admission.placement.affinity import remember
 from horae.store.base.deferred import Deferred
-from horae.store.fleet.claim_lane import ALL, Taken, claim_lane, pick_each, whole_of
+from horae.store.fleet.claim_lane import ALL, LaneClaimResult, claim_lane, pick_each, uncut_limit
 from horae.store.script import Script
 
-NO_TASTES: Mapping[UUID, QueuePreferences | None] = {}
+NO_PREFERENCES: Mapping[UUID, QueuePreferences | None] = {}
 
 
-class Claimed(Struct, frozen=True):
+class ClaimResult(Struct, frozen=True):
     """What a claim did: the slices now running, and for each lane probed its next least rank (None: seen empty).
 
     What is left in the lanes of `suspects` waits for suspects that the asking sessions hold to end: there is nothing to
@@ -48,8 +48,8 @@ def claim(
     paused: frozenset[UUID],
     moves: Deferred,
     now: Instant,
-    tastes: Mapping[UUID, QueuePreferences | None] = NO_TASTES,
-) -> Script[Claimed]:
+    tastes: Mapping[UUID, QueuePreferences | None] = NO_PREFERENCES,
+) -> Script[ClaimResult]:
     """Take for all wants, each from the lanes that its session may take from; those with the same lanes together.
 
     The last moves are left to the caller, who makes them together with what follows from them.
@@ -57,7 +57,7 @@ def claim(
     groups: dict[tuple[frozenset[int], QueuePreferences | None], list[WorkRequest]] = {}
     for want in wants:
         groups.setdefault((eligible[want.session], tastes.get(want.session)), []).append(want)
-    done = Claimed([], {})
+    done = ClaimResult([], {})
     rooms = yield from _rooms(groups, lanes, moves, now)
     for (may, taste), group in groups.items():
         views = [view for view in lanes if view.lane in may]
@@ -65,7 +65,7 @@ def claim(
         if not is_plain(views, taste):
             take = _claim_by_plan(group, views, taste, paused, moves, now, rooms)
         more = yield from take
-        done = Claimed(
+        done = ClaimResult(
             done.running + more.running, done.lanes | more.lanes, done.suspects | more.suspects, done.full | more.full,
             means=done.means | more.means,
         )  # fmt: skip
@@ -112,7 +112,7 @@ class _Tally:
             self._full[view.lane] = self._rooms.opens_at(view.limits)
         return most
 
-    def add(self, view: LaneState, took: Taken) -> int:
+    def add(self, view: LaneState, took: LaneClaimResult) -> int:
         """Note what was taken from a lane; how many executions."""
         count = sum(running.hi - running.lo for running in took.running)
         if view.limits:  # gate: queue-limit, namespace-limit
@@ -125,8 +125,8 @@ class _Tally:
         return count
 
     @property
-    def done(self) -> Claimed:
-        return Claimed(self.running, self._lows, frozenset(self._suspects), self._full, means=self._means)
+    def done(self) -> ClaimResult:
+        return ClaimResult(self.running, self._lows, frozenset(self._suspects), self._full, means=self._means)
 
 
 def _claim_lanes(
@@ -136,7 +136,7 @@ def _claim_lanes(
     moves: Deferred,
     now: Instant,
     rooms: Rooms,
-) -> Script[Claimed]:
+) -> Script[ClaimResult]:
     """Take from these lanes, in their order, for wants that may all take from each of them."""
     tally = _Tally(rooms)
     left = list(wants)
@@ -166,7 +166,7 @@ def _claim_by_plan(
     moves: Deferred,
     now: Instant,
     rooms: Rooms,
-) -> Script[Claimed]:
+) -> Script[ClaimResult]:
     """Take from these lanes what the choice between them says; again when some held less than was believed."""
     tally = _Tally(rooms)
     left = list(wants)
@@ -184,7 +184,7 @@ def _claim_by_plan(
             if capacity(left, view.jobs, view.cost) <= 0 or (most := min(turn.most, tally.room(view))) <= 0:
                 del views[view.lane]
                 continue
-            first, whole = picked.get(view.lane), whole_of(turn)
+            first, whole = picked.get(view.lane), uncut_limit(turn)
             took = yield from claim_lane(left, view, paused, moves, now, rooms.paces, most, first, whole)
             count = tally.add(view, took)
             left = took.wants

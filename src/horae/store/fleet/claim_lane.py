@@ -34,7 +34,7 @@ _PICK = (
 _IN_ORDER = "ORDER BY lane, rank, parcel, lo LIMIT $3 FOR UPDATE SKIP LOCKED"
 PICK = Statement("pick_queued", f"{_PICK} {_IN_ORDER}")
 PICK_MILDER = Statement("pick_queued_milder", f"{_PICK} AND losses < $6 {_IN_ORDER}")
-COMPANIES = Statement(
+SESSION_SUSPECTS = Statement(
     "suspects_of_sessions",
     "SELECT s.id, s.concurrency, coalesce(sum(r.hi - r.lo), 0), coalesce(max(r.losses), 0) FROM given"
     " JOIN sessions s ON s.id = given.id"
@@ -52,14 +52,14 @@ ALL = 1 << 62  # executions: as many as are wanted
 _GATED = CIRCUIT | RATED
 
 
-class Picked(Struct, frozen=True):
+class PickedSlices(Struct, frozen=True):
     """Slices that were picked of a lane, and how many were asked for."""
 
     slices: list[Queued]
     limit: int
 
 
-class Taken(Struct, frozen=True):
+class LaneClaimResult(Struct, frozen=True):
     """What a claim took from one lane, what begins there now, and what is wanted still."""
 
     running: list[Running]
@@ -69,11 +69,11 @@ class Taken(Struct, frozen=True):
     mean: float = 1.0  # how many executions a slice had, of those that were seen
 
 
-def pick_each(turns: Sequence[LaneClaim], moves: Deferred, now: Instant) -> Script[dict[int, Picked]]:
+def pick_each(turns: Sequence[LaneClaim], moves: Deferred, now: Instant) -> Script[dict[int, PickedSlices]]:
     """Pick for all turns at once; a single one is left to its lane."""
     if len(turns) < 2:
         return {}
-    limits = {turn.view.lane: _limit(turn.most, turn.view.mean, whole_of(turn)) for turn in turns}
+    limits = {turn.view.lane: _limit(turn.most, turn.view.mean, uncut_limit(turn)) for turn in turns}
     yield from moves.make()
     views = [turn.view for turn in turns]
     given = [(view.lane, view.low, limits[view.lane], now, bool(view.limits)) for view in views]
@@ -82,14 +82,14 @@ def pick_each(turns: Sequence[LaneClaim], moves: Deferred, now: Instant) -> Scri
     for row in rows:
         queued = shelves.queued(row)
         found[queued.lane].append(queued)
-    return {lane: Picked(sorted(slices, key=_order), limits[lane]) for lane, slices in found.items()}
+    return {lane: PickedSlices(sorted(slices, key=_order), limits[lane]) for lane, slices in found.items()}
 
 
 def _order(item_slice: Queued) -> tuple[int, UUID, int]:
     return item_slice.rank, item_slice.parcel, item_slice.lo
 
 
-def whole_of(turn: LaneClaim) -> int:
+def uncut_limit(turn: LaneClaim) -> int:
     """Slices of no more executions than that are not cut where a share's turn ends."""
     return QUANTUM if turn.most >= QUANTUM and not turn.view.limits else 0
 
@@ -111,9 +111,9 @@ def claim_lane(
     now: Instant,
     paces: KeyRates,
     most: int = ALL,
-    first: Picked | None = None,
-    whole: int = 0,
-) -> Script[Taken]:
+    picked_before: PickedSlices | None = None,
+    uncut: int = 0,
+) -> Script[LaneClaimResult]:
     """Pick, deal and move from one lane until the room is filled or no more is found than was picked.
 
     `first` was picked before. Slices of no more items than `whole` are not cut to take no more than `most`.
@@ -124,17 +124,17 @@ def claim_lane(
     claimed: list[Running] = []
     low, mean, passed, milder = view.low, view.mean, None, 0
     while most > 0 and (room := min(most, capacity(wants, view.jobs, view.cost))) > 0:
-        if first is None:
-            limit = _limit(room, mean, whole)
+        if picked_before is None:
+            limit = _limit(room, mean, uncut)
             picked = yield from _pick((view.lane, low, limit, now, bool(view.limits)), milder, moves)
         else:
-            picked, limit, first = first.slices, first.limit, None
+            picked, limit, picked_before = picked_before.slices, picked_before.limit, None
         if not picked:
-            return Taken(claimed, passed, wants, passed is not None and not claimed, mean)
+            return LaneClaimResult(claimed, passed, wants, passed is not None and not claimed, mean)
         mean = sum(s.hi - s.lo for s in picked) / len(picked)
         usable, wants = yield from _usable(picked, wants, paused, paces, now)
         each = (yield from spread_bounds(view.among, usable, now)) if view.among is not None else None
-        decided = deal_most(usable, wants, most, view.cost, each, whole)
+        decided = deal_most(usable, wants, most, view.cost, each, uncut)
         mark = LIMITED if view.limits else 0
         running = [granted(d.slice, d.lo, d.hi, wants[d.want], now, mark) for d in decided.dealt]
         moves.add(_moves(decided, running))
@@ -146,11 +146,11 @@ def claim_lane(
             left = _without(usable, decided.whole)
             passed = left[0].rank if passed is None else passed
             if most <= 0 or not all(is_suspect(s.losses) for s in left):
-                return Taken(claimed, passed, wants, mean=mean)
+                return LaneClaimResult(claimed, passed, wants, mean=mean)
             milder = min(s.losses for s in left)
         elif len(picked) < limit:  # what others hold now, they hint again if they leave something
-            return Taken(claimed, passed, wants, passed is not None and not claimed, mean)
-    return Taken(claimed, low if passed is None else passed, wants, mean=mean)
+            return LaneClaimResult(claimed, passed, wants, passed is not None and not claimed, mean)
+    return LaneClaimResult(claimed, low if passed is None else passed, wants, mean=mean)
 
 
 def _pick(asked: tuple[int, int, int, Instant, bool], milder: int, moves: Deferred) -> Script[list[Queued]]:
@@ -187,7 +187,7 @@ def _look_up_companies(wants: list[WorkRequest], usable: Sequence[Queued]) -> Sc
     if not any(is_suspect(s.losses) for s in usable) or all(want.company is not None for want in wants):
         return wants
     ids = sorted({want.session for want in wants})
-    rows = yield ForEach(COMPANIES, (("id", "uuid"),), [(session_id,) for session_id in ids])
+    rows = yield ForEach(SESSION_SUSPECTS, (("id", "uuid"),), [(session_id,) for session_id in ids])
     found = {
         session_id: SessionSuspects(slots=slots, held=int(held), losses=losses)  # guard: claim-sees-suspects
         for session_id, slots, held, losses in rows

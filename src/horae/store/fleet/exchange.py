@@ -23,12 +23,12 @@ from horae.store.base.deferred import Deferred
 from horae.store.executions import log_lines
 from horae.store.executions.leaving import report
 from horae.store.executions.leaving.effects import Effects
-from horae.store.executions.parcels import heads as lowest
+from horae.store.executions.parcels import least_ranks as lowest
 from horae.store.fleet import grants
-from horae.store.fleet.claim import Claimed, claim
+from horae.store.fleet.claim import ClaimResult, claim
 from horae.store.script import Among, Fetch, ForEach, Rows, Script, Statement
 from horae.store.triggers.dependencies.starts import NewId
-from horae.store.workflows.locks import Kin
+from horae.store.workflows.locks import ChildCache
 
 LOCK_SESSIONS = Statement(
     "lock_sessions",
@@ -52,7 +52,7 @@ Decision = Literal["ended", "gap", "answer", "park"]
 Arising = Callable[[Mapping[int, int]], Sequence[LaneState]]  # of lanes and their least ranks
 
 
-class Head(Struct, frozen=True, kw_only=True):
+class IncomingExchange(Struct, frozen=True, kw_only=True):
     """One exchange as it reached the server, with the lanes its session may take from."""
 
     session: UUID
@@ -79,7 +79,7 @@ class Reply(Struct, frozen=True, kw_only=True):
     draining: bool = False
 
 
-class Parked(Struct, frozen=True, kw_only=True):
+class WaitingExchange(Struct, frozen=True, kw_only=True):
     """An exchange that waits for work."""
 
     want: WorkRequest
@@ -92,11 +92,11 @@ class Parked(Struct, frozen=True, kw_only=True):
         return self.want.session, self.want.channel
 
 
-class Exchanged(Struct, frozen=True):
+class ExchangeResult(Struct, frozen=True):
     """The replies in the order of the heads; what was claimed, also for those parked; and what the reports did."""
 
     replies: list[Reply]
-    claimed: Claimed
+    claimed: ClaimResult
     effects: Effects
 
 
@@ -123,7 +123,7 @@ def lock_sessions(ids: Sequence[UUID], statement: Statement = LOCK_SESSIONS) -> 
 
 
 def exchange(
-    heads: Sequence[Head],
+    heads: Sequence[IncomingExchange],
     lanes: Sequence[LaneState],
     paused: frozenset[UUID],
     policies: Mapping[tuple[UUID, int], RetryPolicy],
@@ -131,9 +131,9 @@ def exchange(
     rng: Random,
     new_id: NewId,
     arising: Arising | None = None,
-    parked: Sequence[Parked] = (),
-    kin: Kin | None = None,
-) -> Script[Exchanged]:
+    parked: Sequence[WaitingExchange] = (),
+    child_cache: ChildCache | None = None,
+) -> Script[ExchangeResult]:
     """Settle the outcomes of these exchanges, and claim for those whose number is next.
 
     `arising` tells of lanes in which there is something only now: steps that follow those that ended. What these
@@ -146,7 +146,7 @@ def exchange(
     for head in heard:
         _drain(head, sessions[head.session])
     moves = Deferred()
-    effects = yield from report.settle(heard, sessions, policies, moves, now, rng, new_id, kin)
+    effects = yield from report.settle(heard, sessions, policies, moves, now, rng, new_id, child_cache)
     asking = [head for head in heard if _asks(head, sessions[head.session])]
     heads_of = {(head.session, head.exchange.channel) for head in heads}
     waiting = [
@@ -158,10 +158,10 @@ def exchange(
     claimed = yield from _claim(asking, waiting, sessions, lanes, arising, paused, effects, moves, now)
     replies = [refused.get(i) or _reply(head, sessions[head.session], claimed, effects) for i, head in enumerate(heads)]
     yield from moves.make(*touched(sessions, now))
-    return Exchanged(replies, claimed, effects)
+    return ExchangeResult(replies, claimed, effects)
 
 
-def look(heads: Sequence[Head]) -> Script[list[Reply]]:
+def look(heads: Sequence[IncomingExchange]) -> Script[list[Reply]]:
     """What an exchange decides that says nothing, may wait, and whose lanes hold nothing: it changes nothing.
 
     No lock is needed. What a worker was answered is committed, so its next number is seen to be the next; and whatever
@@ -172,17 +172,17 @@ def look(heads: Sequence[Head]) -> Script[list[Reply]]:
     return [_refuse(head, sessions.get(head.session)) or _glance(head, sessions[head.session]) for head in heads]
 
 
-def is_quiet(head: Head) -> bool:
+def is_quiet(head: IncomingExchange) -> bool:
     """Whether an exchange says nothing, and may wait."""
-    return head.patient and not head.exchange.draining and not report.says_something(head)
+    return head.patient and not head.exchange.draining and not report.has_content(head)
 
 
-def _glance(head: Head, row: SessionRow) -> Reply:
+def _glance(head: IncomingExchange, row: SessionRow) -> Reply:
     known = head.exchange.n <= seen_on(row.seen, head.exchange.channel)
     return Reply(decision="answer" if known else "park", known=known, draining=row.state == "draining")
 
 
-def _refuse(head: Head, row: SessionRow | None) -> Reply | None:
+def _refuse(head: IncomingExchange, row: SessionRow | None) -> Reply | None:
     """The answer to an exchange that may change nothing, decided before anything has changed."""
     if row is None or not row.live:  # guard: exchange-of-live-session
         return Reply(decision="ended")
@@ -190,12 +190,12 @@ def _refuse(head: Head, row: SessionRow | None) -> Reply | None:
     return Reply(decision="gap", seen=seen) if head.exchange.n > seen + 1 else None  # guard: exchange-without-gap
 
 
-def _drain(head: Head, row: SessionRow) -> None:
+def _drain(head: IncomingExchange, row: SessionRow) -> None:
     if head.exchange.draining and row.state == "live":
         row.state, row.dirty = "draining", True
 
 
-def _asks(head: Head, row: SessionRow) -> bool:
+def _asks(head: IncomingExchange, row: SessionRow) -> bool:
     """Only the next number of a channel may claim, and only for a session that is not leaving."""
     up = head.exchange
     is_next = up.n == seen_on(row.seen, up.channel) + 1
@@ -207,7 +207,7 @@ def _asks(head: Head, row: SessionRow) -> bool:
     )
 
 
-def want_of(head: Head, concurrency: int) -> WorkRequest:
+def want_of(head: IncomingExchange, concurrency: int) -> WorkRequest:
     """What an exchange can take."""
     up = head.exchange
     load = 1 - min(1.0, up.free / max(1, concurrency))
@@ -217,8 +217,8 @@ def want_of(head: Head, concurrency: int) -> WorkRequest:
 
 
 def _claim(
-    heads: Sequence[Head],
-    parked: Sequence[Parked],
+    heads: Sequence[IncomingExchange],
+    parked: Sequence[WaitingExchange],
     sessions: Mapping[UUID, SessionRow],
     lanes: Sequence[LaneState],
     arising: Arising | None,
@@ -226,7 +226,7 @@ def _claim(
     effects: Effects,
     moves: Deferred,
     now: Instant,
-) -> Script[Claimed]:
+) -> Script[ClaimResult]:
     """Claim for heads that share lanes together; one number per channel is served once, those parked take theirs.
 
     Steps that have just come to be are given out at once where nothing else stands in line, or stand in line, too.
@@ -238,11 +238,15 @@ def _claim(
     tastes = {p.want.session: p.taste for p in parked} | {head.session: head.taste for head in heads}
     steps = effects.newborn
     arisen = arising(lowest(steps)) if steps and arising is not None else []
-    given = grants.newborn(steps, wants, eligible, tastes, lanes, arisen, effects.open, paused, now) if steps else None
+    given = (
+        grants.grant_new_steps(steps, wants, eligible, tastes, lanes, arisen, effects.open, paused, now)
+        if steps
+        else None
+    )
     if given is not None:
         running, left = given
         moves.add([grants.start_running(running), effects.queue(left)])
-        claimed = Claimed(running, {})
+        claimed = ClaimResult(running, {})
     else:
         if steps:
             moves.add([effects.queue(steps)])
@@ -266,7 +270,7 @@ def _number(
             row.seen, row.dirty = see(row.seen, granted.channel, granted.n), True  # guard: parked-takes-number
 
 
-def _reply(head: Head, row: SessionRow, claimed: Claimed, effects: Effects) -> Reply:
+def _reply(head: IncomingExchange, row: SessionRow, claimed: ClaimResult, effects: Effects) -> Reply:
     up = head.exchange
     ignored = effects.ignored.get((head.session, up.channel), [])
     if up.n <= seen_on(row.seen, up.channel):
@@ -286,8 +290,8 @@ def touched(sessions: Mapping[UUID, SessionRow], now: Instant) -> Iterator[ForEa
 
 
 def claim_for_parked(
-    parked: Sequence[Parked], lanes: Sequence[LaneState], paused: frozenset[UUID], now: Instant
-) -> Script[Claimed]:
+    parked: Sequence[WaitingExchange], lanes: Sequence[LaneState], paused: frozenset[UUID], now: Instant
+) -> Script[ClaimResult]:
     """Claim once for all waiting exchanges and deal the slices out; only those served have their number taken.
 
     Sessions somebody else holds right now are passed over: they have an exchange of their own under way.
@@ -317,25 +321,25 @@ STAMPED = Statement(
     " ORDER BY parcel, lo",
 )
 
-Emptied = Literal["empty", "taken", "ended"]
+EmptyVerdict = Literal["empty", "taken", "ended"]
 
 
 def answer_empty(
     numbers: Sequence[tuple[UUID, int, int]], now: Instant
-) -> Script[dict[tuple[UUID, int], tuple[Emptied, bool]]]:
+) -> Script[dict[tuple[UUID, int], tuple[EmptyVerdict, bool]]]:
     """Take the numbers (session, channel, n) of exchanges that end without work, unless a claim took them first.
 
     `taken` means that something may be stamped to answer with; the flag tells whether the session is draining.
     """
     sessions = yield from lock_sessions([session for session, _, _ in numbers])
-    emptied: dict[tuple[UUID, int], tuple[Emptied, bool]] = {}
+    emptied: dict[tuple[UUID, int], tuple[EmptyVerdict, bool]] = {}
     for session, channel, n in numbers:
         emptied[session, channel] = _empty(sessions.get(session), channel, n)
     yield from touched(sessions, now)
     return emptied
 
 
-def _empty(row: SessionRow | None, channel: int, n: int) -> tuple[Emptied, bool]:
+def _empty(row: SessionRow | None, channel: int, n: int) -> tuple[EmptyVerdict, bool]:
     if row is None or not row.live:  # guard: empty-of-live-session
         return "ended", False
     draining = row.state == "draining"

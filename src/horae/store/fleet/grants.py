@@ -34,7 +34,7 @@ def start_running(running: Iterable[Running]) -> Insert:
     return shelves.put_running(running)
 
 
-def dealt(
+def deal_unqueued(
     ready: Sequence[Queued],
     wants: Sequence[WorkRequest],
     eligible: Mapping[UUID, Container[int]],
@@ -61,7 +61,7 @@ def dealt(
     return running, left
 
 
-def newborn(
+def grant_new_steps(
     slices: Sequence[Queued],
     wants: Sequence[WorkRequest],
     eligible: Mapping[UUID, frozenset[int]],
@@ -89,7 +89,7 @@ def newborn(
     if not all(s.lane in plain and s.lane in opened and not s.flags & AFFINE for s in slices):
         return None
     ordered = sorted(slices, key=lambda s: (s.rank, s.parcel, s.lo))
-    return dealt(ordered, wants, eligible, paused, now)
+    return deal_unqueued(ordered, wants, eligible, paused, now)
 
 
 def with_steps(lanes: Sequence[LaneState], arising: Sequence[LaneState]) -> list[LaneState]:

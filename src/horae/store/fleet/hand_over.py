@@ -17,10 +17,17 @@ from horae.env import Instant
 from horae.model.executions.submission import Submission, SubmitResult
 from horae.store.admission.coarse import open_condition
 from horae.store.base import shelves
-from horae.store.executions.entering.submit import if_nothing_is_known
-from horae.store.executions.parcels import bounded, first_wake, heads, is_keyed, shelved, written
-from horae.store.fleet.exchange import Parked
-from horae.store.fleet.grants import dealt, start_running
+from horae.store.executions.entering.submit import draft_placement
+from horae.store.executions.parcels import (
+    assign_shelves,
+    first_wake,
+    insert_parcels,
+    insert_timeouts,
+    is_keyed,
+    least_ranks,
+)
+from horae.store.fleet.exchange import WaitingExchange
+from horae.store.fleet.grants import deal_unqueued, start_running
 from horae.store.script import ForEach, Provided, Statement
 
 # Held until the commit: a deletion waits for it and then finds what was accepted, or comes first and is seen here.
@@ -56,7 +63,7 @@ class Draft(Struct, frozen=True):
 
 def draft(
     submissions: Sequence[Submission],
-    takers: Sequence[Parked],
+    takers: Sequence[WaitingExchange],
     paused: Collection[UUID],
     new_id: Callable[[], UUID],
     now: Instant,
@@ -64,12 +71,12 @@ def draft(
     """Accept these requests and give what is due to the takers; None when something must be looked up first."""
     if any(s.idempotency or any(e.patience is not None for e in s.executions) for s in submissions):
         return None
-    placed = if_nothing_is_known(list(enumerate(submissions)), new_id, now)
+    placed = draft_placement(list(enumerate(submissions)), new_id, now)
     if placed is None or not placed.parcels or any(is_keyed(p) for p, _ in placed.parcels):
         return None
-    ready, later = shelved(placed.parcels, now)
+    ready, later = assign_shelves(placed.parcels, now)
     eligible = {taker.want.session: taker.lanes for taker in takers}
-    running, left = dealt(ready, [taker.want for taker in takers], eligible, paused, now)
+    running, left = deal_unqueued(ready, [taker.want for taker in takers], eligible, paused, now)
     versions = sorted({(p.envelope.job, p.envelope.version) for p, _ in placed.parcels})
     lanes = sorted({granted.lane for granted in running})
     taken = {granted.session: (granted.channel, granted.n) for granted in running}
@@ -81,18 +88,18 @@ def draft(
                 _before(taken),
             ],
             [
-                written(placed.parcels),
+                insert_parcels(placed.parcels),
                 shelves.put_queued(left),
                 shelves.put_waiting(later),
                 start_running(running),
-                *bounded(placed.parcels),
+                *insert_timeouts(placed.parcels),
                 _after(taken, now),
             ],
         ),
         SubmitResult(
             [placed.answers[i] for i in range(len(submissions))],
             [p for p, _ in placed.parcels],
-            heads(left),
+            least_ranks(left),
             first_wake(later),
             running,
         ),

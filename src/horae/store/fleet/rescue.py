@@ -14,9 +14,9 @@ from horae.store.base import shelves
 from horae.store.base.deferred import Deferred
 from horae.store.definitions.jobs import definitions
 from horae.store.executions.leaving import report
-from horae.store.executions.leaving.effects import Effects, put_fates
+from horae.store.executions.leaving.effects import Effects, put_settled
 from horae.store.executions.leaving.leave import follow_attempts
-from horae.store.executions.leaving.stop_requests import Cancels, cancel_asked, stops_of
+from horae.store.executions.leaving.stop_requests import Cancels, cancel_requested, stops_of
 from horae.store.fleet.exchange import lock_sessions
 from horae.store.script import Fetch, ForEach, Script, Statement, Together
 from horae.store.triggers.dependencies.starts import NewId
@@ -86,7 +86,7 @@ def rescue(
             effects.may_claim(lost)
         if r[report.FEEDS_AT]:
             effects.feeding.add(lost.job)
-    fates = put_fates(settler.fates, row.worker, session, effects)
+    fates = put_settled(settler.fates, row.worker, session, effects)
     gone = ForEach(report.FORGET_REQUESTS, report.RANGE, [(s.parcel, s.lo, s.hi) for s in held])
     yield Together([shelves.take("running", held), *fates, gone])  # guard: rescue-forgets-requests
     moves = Deferred()
@@ -104,7 +104,7 @@ def _said(versions: set[tuple[UUID, int]]) -> Script[dict[tuple[UUID, int], int 
 def _give_up(settler: Settler, lost: Running, delivery: int, loss: Loss, cancels: Cancels, charge: bool) -> None:
     """What was to be cancelled has ended; what may run once is lost whether or not a loss is charged."""
     nothing = lost_outcome(lost)
-    for lo, hi in cancel_asked(settler, lost, lost.lo, lost.hi, nothing, cancels):
+    for lo, hi in cancel_requested(settler, lost, lost.lo, lost.hi, nothing, cancels):
         if charge or delivery == AT_MOST_ONCE:  # guard: lost-runs-once
             settler.lose(part(lost, lo, hi), delivery, loss)
         else:

@@ -79,7 +79,7 @@ SERVERS = Statement(
 SERVER_GONE = Statement("server_gone", "DELETE FROM servers WHERE id = $1")
 
 
-class Brief(Struct, frozen=True):
+class SessionSummary(Struct, frozen=True):
     """A session without its presence, which may be long."""
 
     id: UUID
@@ -137,10 +137,10 @@ def sessions(namespace: int, ended_after: Instant, limit: int) -> Script[list[Se
     return [_session(row) for row in rows]
 
 
-def in_brief(namespace: int, ended_after: Instant, limit: int) -> Script[list[Brief]]:
+def session_summaries(namespace: int, ended_after: Instant, limit: int) -> Script[list[SessionSummary]]:
     """Return sessions that are there, and those that ended lately, newest first; namespace 0 means all."""
     rows = yield Fetch(BRIEF, (namespace, ended_after, limit))
-    return [Brief(*row) for row in rows]
+    return [SessionSummary(*row) for row in rows]
 
 
 def held_by_lane(ids: Iterable[UUID]) -> Script[dict[UUID, dict[int, int]]]:
@@ -180,7 +180,7 @@ def end_old_epochs(current: int, now: Instant) -> Script[list[UUID]]:
     return [row[0] for row in rows]
 
 
-def server_seen(server: ServerProcess, now: Instant) -> Script[None]:
+def record_server(server: ServerProcess, now: Instant) -> Script[None]:
     """Note that a server runs."""
     parts = ",".join(server.parts)
     yield Fetch(SERVER, (server.id, server.url, server.host, server.pid, server.version, parts, now))
@@ -198,5 +198,5 @@ def servers(seen_after: Instant) -> Script[list[ServerProcess]]:
     ]  # fmt: skip
 
 
-def server_gone(server_id: UUID) -> Script[None]:
+def remove_server(server_id: UUID) -> Script[None]:
     yield Fetch(SERVER_GONE, (server_id,))

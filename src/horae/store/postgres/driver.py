@@ -194,7 +194,7 @@ class PostgresDriver:
 
     async def _on_place(self, connection: asyncpg.Connection, place: DatabasePlace) -> None:
         async with connection.transaction():
-            script = epochs.on_place(
+            script = epochs.check_place(
                 place.timeline, f"{place.system} {place.database}", self._env.new_id, self._env.now(), self._epoch
             )
             epoch = await run_async(script, partial(execute, connection))
@@ -211,7 +211,7 @@ class PostgresDriver:
         tables: dict[str, bool] = dict(await self.read(one(TABLES)))
         with translated():
             gone = await self._partitions.expire(tables, before, longer)
-        sure = expiry.surely(before, longer)
+        sure = expiry.earliest_cutoff(before, longer)
         return gone or await self.write(expiry.expire(sure, batch), hot=False)
 
     async def expire_fires(self, low: Instant, before: Instant, batch: int = 1000) -> int:

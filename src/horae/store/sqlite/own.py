@@ -72,7 +72,7 @@ class OwnDriver(ABC):
         """Do nothing: SQLite has no partitions."""
 
     async def expire(self, before: Instant, batch: int = 1000, longer: Sequence[Longer] = ()) -> int:
-        return await self.write(expiry.expire(expiry.surely(before, longer), batch), hot=False)
+        return await self.write(expiry.expire(expiry.earliest_cutoff(before, longer), batch), hot=False)
 
     async def expire_fires(self, low: Instant, before: Instant, batch: int = 1000) -> int:
         return await self.write(fire_expiry.expire_fires(low, before, batch), hot=False)

@@ -54,12 +54,12 @@ class Screening(Struct):
 
     asked: list[NewExecution] = []
     refused: dict[int, Refusal] = {}
-    met: deduplicate.Met = field(default_factory=deduplicate.Met)
+    met: deduplicate.DeduplicationResult = field(default_factory=deduplicate.DeduplicationResult)
     delayed: list[Trouble] = []  # timers to decide later
 
     def changes(self, executions: Sequence[UUID]) -> Iterator[ForEach]:
         """Yield the changes to the rows of unique keys; `executions` are the created ones, in order."""
-        if not self.met.names:
+        if not self.met.assignments:
             return
         kept = [i for i in range(len(self.asked)) if i not in self.refused]
         made = dict(zip(kept, executions, strict=True))
@@ -86,7 +86,7 @@ class Screening(Struct):
 
     def settle(self, new_id: NewId, now: Instant) -> Script[None]:
         """End executions that others have replaced."""
-        if self.met.acts:
+        if self.met.has_changes:
             yield from deduplicate.settle(self.met, self.asked, new_id, now, Consequences())
 
 
@@ -113,8 +113,8 @@ def screen(
                 found.asked[i] = structs.replace(wanted[i], meets=unique_key(spec, wanted[i].item, rule))
             except HoraeError as error:
                 found.refused[i] = Refusal("skipped-unique", error.detail)
-    found.met = yield from deduplicate.meet(found.asked, {}, new_id, now)
-    for i, answer in found.met.elsewhere.items():
+    found.met = yield from deduplicate.deduplicate(found.asked, {}, new_id, now)
+    for i, answer in found.met.answered.items():
         holder = f"execution {answer.execution_id}" if isinstance(answer, Receipt) else "another of the same instant"
         found.refused.setdefault(i, Refusal("skipped-unique", f"its key stood for {holder}"))
     if bounds:

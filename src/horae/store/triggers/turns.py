@@ -22,8 +22,8 @@ from horae.model.executions.slice import Waiting, part
 from horae.model.executions.submission import NewExecution
 from horae.model.triggers.decisions.rules import Rules
 from horae.store.base import shelves
-from horae.store.executions.parcels import bounded, read_parcels, written
-from horae.store.executions.promote import Promoted, Ranker, least_ranks, to_queue
+from horae.store.executions.parcels import insert_parcels, insert_timeouts, read_parcels
+from horae.store.executions.promote import PromotionResult, Ranker, least_ranks, to_queue
 from horae.store.script import Fetch, ForEach, Insert, Row, Script, Statement, Together
 from horae.store.triggers.dependencies import waits
 from horae.store.triggers.dependencies.arrivals import EndedItems
@@ -162,7 +162,7 @@ def settle(parcels: Iterable[Parcel], replacing: Collection[str], now: Instant) 
     yield ForEach(DROP, _KEY, [(key,) for key, *_ in taken])
     waiting = shelves.put_waiting([_waiting(parcel) for parcel in gated])
     fresh = [(parcel, 0) for parcel in gated]
-    yield Together([written(fresh), waiting, Insert("holders", _HOLDERS, taken), *bounded(fresh)])
+    yield Together([insert_parcels(fresh), waiting, Insert("holders", _HOLDERS, taken), *insert_timeouts(fresh)])
     return ended
 
 
@@ -215,18 +215,18 @@ def _name_in(key: str) -> str:
     return key.split(":", 2)[2]
 
 
-def pass_on(key: str, rank: Ranker, new_id: NewId, now: Instant) -> Script[Promoted]:
+def pass_on(key: str, rank: Ranker, new_id: NewId, now: Instant) -> Script[PromotionResult]:
     """Give a key whose holder has ended to the execution that is due first; leave a key alone that another server
     passes on.
     """
     if not (yield Fetch(HOLDER, (key,))) and (yield Fetch(HELD, (key,))):
-        return Promoted({}, 0, [])
+        return PromotionResult({}, 0, [])
     if (yield ForEach(BUSY, _KEY, [(key,)])):  # guard: turn-is-taken
-        return Promoted({}, 0, [])
+        return PromotionResult({}, 0, [])
     rows = yield ForEach(AT_GATE, _KEY, [(key,)])
     yield ForEach(DROP, _KEY, [(key,)])
     if not rows:
-        return Promoted({}, 0, [])
+        return PromotionResult({}, 0, [])
     row = min(rows, key=lambda row: (row[len(shelves.WAITING) + 1], row[0], row[1]))
     first = shelves.waiting(row)
     one = part(first, first.lo, first.lo + 1)
@@ -237,7 +237,7 @@ def pass_on(key: str, rank: Ranker, new_id: NewId, now: Instant) -> Script[Promo
     return (yield from _begin(one, row, rank, new_id, now))
 
 
-def _begin(one: Waiting, row: Row, rank: Ranker, new_id: NewId, now: Instant) -> Script[Promoted]:
+def _begin(one: Waiting, row: Row, rank: Ranker, new_id: NewId, now: Instant) -> Script[PromotionResult]:
     """Start an execution whose turn has come: it waits for its due time or for its dependencies, or is queued.
 
     An execution fired by an event does not wait for dependencies: it has no data interval to which they could belong.
@@ -252,23 +252,23 @@ def _begin(one: Waiting, row: Row, rank: Ranker, new_id: NewId, now: Instant) ->
             return (yield from _depend(one, extra, deadline, new_id, now))
     if due_at > now:
         yield shelves.put_waiting([structs.replace(one, reason="delay", wake_at=due_at, gate=None)])
-        return Promoted({}, 1, [])
+        return PromotionResult({}, 1, [])
     if is_keyed(one.flags):
         yield shelves.put_waiting([on_the_way(one, rank(one.queue, due_at, priority, latest, one.job), now)])
-        return Promoted({}, 1, [], now)
+        return PromotionResult({}, 1, [], now)
     queued = [to_queue(one, lane, rank(one.queue, due_at, priority, latest, one.job), now)]
     yield shelves.put_queued(queued)
-    return Promoted(least_ranks(queued), 1, queued)
+    return PromotionResult(least_ranks(queued), 1, queued)
 
 
-def _depend(one: Waiting, extra: Extra, deadline: Instant, new_id: NewId, now: Instant) -> Script[Promoted]:
+def _depend(one: Waiting, extra: Extra, deadline: Instant, new_id: NewId, now: Instant) -> Script[PromotionResult]:
     yield shelves.put_waiting([structs.replace(one, reason="dependency", gate=f"dependencies:{one.job}")])
     wait = waits.Wait(
         dependent=one.job, execution=execution_id(one.parcel, one.lo), interval=extra.interval,
         deadline=deadline, own=True,
     )  # fmt: skip
     lanes, _ = yield from waits.begin([wait], new_id, now, Consequences())
-    return Promoted(lanes, 1, [])
+    return PromotionResult(lanes, 1, [])
 
 
 def forget(after: str, limit: int) -> Script[str]:

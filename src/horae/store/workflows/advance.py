@@ -23,16 +23,16 @@ from horae.model.workflows.decisions.plan import Plan
 from horae.store.base import shelves
 from horae.store.base.deferred import Change, Deferred
 from horae.store.executions.leaving import dead_letters
-from horae.store.executions.state_changes import Stepped
+from horae.store.executions.state_changes import StepChange
 from horae.store.script import ForEach, Script, Statement
 from horae.store.triggers.dependencies.starts import Consequences, NewId
 from horae.store.workflows import locks as flow_locks
 from horae.store.workflows import results as flow_results
 from horae.store.workflows import rows as flow_rows
 from horae.store.workflows import waits as flow_waits
-from horae.store.workflows.starts import Begun, begin_steps, changes_of
-from horae.store.workflows.terms import Terms
-from horae.store.workflows.workflow_run import Course, plans_of, with_secrets
+from horae.store.workflows.starts import NewChildren, begin_steps, changes_of
+from horae.store.workflows.terms import StepTerms
+from horae.store.workflows.workflow_run import WorkflowRun, plans_of, with_secrets
 
 # Nobody else moves what waits for its children: whoever does holds the lock of the workflow.
 PARENTS = Statement(
@@ -41,26 +41,33 @@ PARENTS = Statement(
     " AND w.lo = given.item WHERE w.reason = 'children'",
 )
 
-News = dict[UUID, list[Ended]]  # by workflow
+EndedSteps = dict[UUID, list[Ended]]  # by workflow
 
 
-class Board:
+class WorkflowBatch:
     """The workflows that one transaction advances. Their roots are locked, or nobody else knows of them yet."""
 
     def __init__(
-        self, moves: Deferred, new_id: NewId, now: Instant, done: Consequences, kin: flow_locks.Kin | None = None
+        self,
+        moves: Deferred,
+        new_id: NewId,
+        now: Instant,
+        done: Consequences,
+        child_cache: flow_locks.ChildCache | None = None,
     ) -> None:
-        self.moves, self.new_id, self.now, self.done, self._kin = moves, new_id, now, done, kin
-        self.courses: dict[UUID, Course] = {}
+        self.moves, self.new_id, self.now, self.done, self._child_cache = moves, new_id, now, done, child_cache
+        self.runs: dict[UUID, WorkflowRun] = {}
         self.finished: list[FinishedSlice] = []  # parents that have ended
-        self.terms = Terms()
-        self._begun: list[Begun] = []
+        self.terms = StepTerms()
+        self._begun: list[NewChildren] = []
 
-    def hear(self, finished: Sequence[FinishedSlice]) -> Script[News]:
+    def read_ended(self, finished: Sequence[FinishedSlice]) -> Script[EndedSteps]:
         """Lock the workflows whose steps have ended, and learn what is known of them."""
-        told = yield from flow_locks.lock_of_children({f.slice.parcel for f in finished}, self._kin)
+        told = yield from flow_locks.lock_of_children({f.slice.parcel for f in finished}, self._child_cache)
         plans = yield from plans_of((child.digest, child.job, child.version) for child in told.values())
-        lying = [f for f in finished if flow_results.some_elsewhere(f) and _is_single(told.get(f.slice.parcel), plans)]
+        lying = [
+            f for f in finished if flow_results.may_be_stored_apart(f) and _is_single(told.get(f.slice.parcel), plans)
+        ]
         large = (yield from self._large(lying)) if lying else {}
         news: dict[UUID, list[Ended]] = {}
         digests = {child.flow: child.digest for child in told.values()}
@@ -68,11 +75,11 @@ class Board:
             child = told.get(f.slice.parcel)
             if child is not None:
                 news.setdefault(child.flow, []).extend(_ended(f, child.extras, plans[child.digest], large))
-        unknown = {flow: plans[digests[flow]] for flow in news if flow not in self.courses}
+        unknown = {flow: plans[digests[flow]] for flow in news if flow not in self.runs}
         if unknown:
             yield from self._learn({flow: {one.step for one in news[flow]} for flow in unknown}, unknown)
-            yield from with_secrets(self.courses.values())
-        return {flow: _gathered(ended) for flow, ended in news.items() if flow in self.courses}
+            yield from with_secrets(self.runs.values())
+        return {flow: _gathered(ended) for flow, ended in news.items() if flow in self.runs}
 
     def _learn(self, ended: Mapping[UUID, set[str]], plans: Mapping[UUID, Plan]) -> Script[None]:
         """Read how workflows stand, with the steps that ended and those that follow them, which may start now."""
@@ -87,11 +94,11 @@ class Board:
                 asked.add(runs)
                 wanted.append((*place, name, i == 0, starts, self.now))
         rows = yield ForEach(flow_rows.WITH_STEPS, flow_rows.FIRST, wanted)
-        places: dict[tuple[UUID, int], Course] = {}
+        places: dict[tuple[UUID, int], WorkflowRun] = {}
         for row in rows:
             if row[flow_rows.FLOW_AT] is not None:
                 held = flow_rows.read_flow(row[flow_rows.FLOW_AT : flow_rows.TERMS_AT])
-                places[held.place] = self.courses[held.flow.execution] = Course(held, plans[held.flow.execution])
+                places[held.place] = self.runs[held.flow.execution] = WorkflowRun(held, plans[held.flow.execution])
         for row in rows:
             course = places.get((row[0], row[1]))
             if course is not None:
@@ -101,90 +108,93 @@ class Board:
     def _large(self, finished: Sequence[FinishedSlice]) -> Script[dict[tuple[UUID, int], bytes]]:
         """Results that do not lie with their execution: whatever follows may speak of them."""
         yield from self.moves.make()
-        return (yield from flow_results.large(dict(place for f in finished for place in flow_results.elsewhere(f))))
+        return (
+            yield from flow_results.large(dict(place for f in finished for place in flow_results.items_stored_apart(f)))
+        )
 
     def load(self, executions: Iterable[UUID]) -> Script[None]:
         """Learn how workflows stand that are locked."""
-        held = yield from flow_rows.flows_of([id for id in executions if id not in self.courses])
+        held = yield from flow_rows.flows_of([execution for execution in executions if execution not in self.runs])
         plans = yield from plans_of((one.digest, one.flow.job, one.flow.version) for one in held.values())
-        self.courses |= {id: Course(one, plans[one.digest]) for id, one in held.items()}
-        yield from with_secrets(self.courses.values())
+        self.runs |= {execution: WorkflowRun(one, plans[one.digest]) for execution, one in held.items()}
+        yield from with_secrets(self.runs.values())
 
-    def settle(self, news: News) -> Script[None]:
+    def settle(self, news: EndedSteps) -> Script[None]:
         """Decide what follows, and what follows from that, until nothing more does; then all of it is to be written."""
         while True:
             for flow, ended in news.items():
-                course = self.courses[flow]
+                course = self.runs[flow]
                 if not course.is_over:  # guard: workflow-not-over
-                    deciding = decide.after(course.plan, course.flow, course.held.about, ended, self.now)
+                    deciding = decide.after(course.plan, course.flow, course.stored.about, ended, self.now)
                     yield from course.decide(deciding, self.moves, self.now, ended)
             news = yield from self._go_on()
             if not news:
                 break
-        for course in self.courses.values():
-            mine, namespace = course.flow, course.held.namespace
+        for course in self.runs.values():
+            mine, namespace = course.flow, course.stored.namespace
             self.done.stepped += [
-                Stepped(mine.execution, mine.job, namespace, step, state) for step, state in course.stepped.items()
+                StepChange(mine.execution, mine.job, namespace, step, state)
+                for step, state in course.new_states.items()
             ]
             self.moves.add(course.changes(self.now))
-            self.moves.add(flow_waits.ends(course))
+            self.moves.add(flow_waits.drop_ended(course))
             if course.stops:
                 self.done.check_by(self.now)
             else:
                 waits = (row.wake_at for row in course.rows.values() if row.state == "waiting")
-                for at in (course.held.until, *waits):
+                for at in (course.stored.until, *waits):
                     self.done.check_by(at)
         for begun in self._begun:
             self.moves.add(changes_of(begun, self.now, self.done))
-            if self._kin is not None:
-                self._remember(begun, self._kin)
+            if self._child_cache is not None:
+                self._remember(begun, self._child_cache)
         self.done.open |= self.terms.open
 
-    def _remember(self, begun: Begun, kin: flow_locks.Kin) -> None:
+    def _remember(self, begun: NewChildren, kin: flow_locks.ChildCache) -> None:
         """Whose steps were made: their ends are most likely told to this server."""
         for parcel, _ in begun.parcels:
-            course = self.courses.get(parcel.envelope.parent or parcel.id)
+            course = self.runs.get(parcel.envelope.parent or parcel.id)
             if course is not None:
-                mine, digest = course.flow, course.held.digest
+                mine, digest = course.flow, course.stored.digest
                 kin.add(
                     flow_locks.Child(
                         parcel.id, parcel.extras, mine.execution, digest, mine.job, mine.version, mine.root
                     )
                 )
 
-    def _go_on(self) -> Script[News]:
+    def _go_on(self) -> Script[EndedSteps]:
         """Start what is to start and end what has ended; what they bring to other workflows, or back to their own."""
-        news: News = {}
-        begun = yield from begin_steps(self.courses.values(), self.terms, self.new_id, self.now)
+        news: EndedSteps = {}
+        begun = yield from begin_steps(self.runs.values(), self.terms, self.new_id, self.now)
         self._begun.append(begun)
         for course, ended in begun.refused:
             news.setdefault(course.flow.execution, []).append(ended)
-        for course in self.courses.values():
+        for course in self.runs.values():
             if course.awaits:
                 awaits, course.awaits = course.awaits, []
                 over_already = yield from flow_waits.begin(course, awaits, self.moves, self.now)
                 if over_already:
                     news.setdefault(course.flow.execution, []).extend(over_already)
-        over = {id: course.end for id, course in self.courses.items() if course.end is not None}
+        over = {execution: course.end for execution, course in self.runs.items() if course.end is not None}
         if over:
-            for course in self.courses.values():
+            for course in self.runs.values():
                 course.end = None
             finished = yield from self._end(over)
             self.finished += finished
             above = [f for f in finished if f.slice.flags & CHILD]
             if above:
-                for flow, ended_above in (yield from self.hear(above)).items():
+                for flow, ended_above in (yield from self.read_ended(above)).items():
                     news.setdefault(flow, []).extend(ended_above)
         return news
 
     def _end(self, over: dict[UUID, End]) -> Script[list[FinishedSlice]]:
         """Put parents on history."""
-        given = sorted((parcel_of(id), index_of(id)) for id in over)
+        given = sorted((parcel_of(execution), index_of(execution)) for execution in over)
         finished: list[FinishedSlice] = []
         for row in (yield ForEach(PARENTS, shelves.ITEM, given)):
-            slice = shelves.waiting(row)
-            id = execution_id(slice.parcel, slice.lo)
-            end, course = over[id], self.courses[id]
+            parent = shelves.waiting(row)
+            execution = execution_id(parent.parcel, parent.lo)
+            end, course = over[execution], self.runs[execution]
             state, error, result = end.state, end.error, None
             if end.result is not None and len(end.result) > MAX_RESULT:
                 state, error = "failed", TOO_LARGE
@@ -192,11 +202,11 @@ class Board:
                 large = len(end.result) > MAX_INLINE_RESULT
                 result = pack([b"" if large else end.result])
                 if large:
-                    self.moves.add([shelves.put_blobs([(slice.parcel, slice.lo, end.result)])])
+                    self.moves.add([shelves.put_blobs([(parent.parcel, parent.lo, end.result)])])
             finished.append(
                 FinishedSlice(
-                    slice=slice, state=state, reason=end.reason, queued_at=course.held.queued_at,
-                    started_at=course.held.began_at, completed_at=self.now, results=result, error=error,
+                    slice=parent, state=state, reason=end.reason, queued_at=course.stored.queued_at,
+                    started_at=course.stored.began_at, completed_at=self.now, results=result, error=error,
                 )
             )  # fmt: skip
         self.moves.add(_ends(finished))
@@ -206,8 +216,8 @@ class Board:
     def _letters(self, finished: Sequence[FinishedSlice]) -> list[Change]:
         """Open the dead letters again that workflows which were cancelled ran again for."""
         cancelled = [execution_id(f.slice.parcel, f.slice.lo) for f in finished if f.state == "cancelled"]
-        letters = [(self.courses[id].held.extra.retry_of, id) for id in cancelled]
-        opened = [(letter, id) for letter, id in letters if letter is not None]
+        letters = [(self.runs[execution].stored.extra.retry_of, execution) for execution in cancelled]
+        opened = [(letter, execution) for letter, execution in letters if letter is not None]
         return [dead_letters.reopened(opened)] if opened else []
 
 
@@ -221,14 +231,14 @@ def follow(
     new_id: NewId,
     now: Instant,
     done: Consequences,
-    kin: flow_locks.Kin | None = None,
+    child_cache: flow_locks.ChildCache | None = None,
 ) -> Script[list[FinishedSlice]]:
     """Go on with the workflows whose steps have ended; the parents that ended by it, all the way up.
 
     What is to be written is left with the other changes; what was started is told by `done`.
     """
-    board = Board(moves, new_id, now, done, kin)
-    news = yield from board.hear(finished)
+    board = WorkflowBatch(moves, new_id, now, done, child_cache)
+    news = yield from board.read_ended(finished)
     if news:
         yield from board.settle(news)
     return board.finished

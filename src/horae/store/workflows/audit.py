@@ -14,7 +14,7 @@ from horae.store.base import shelves
 from horae.store.executions.reads.audit import Finding
 from horae.store.script import Fetch, ForEach, Script, Statement
 from horae.store.workflows import rows as flow_rows
-from horae.store.workflows.rows import OPENING, Held
+from horae.store.workflows.rows import OPENING, StoredWorkflow
 from horae.store.workflows.workflow_run import plans_of
 
 PAGE = 200  # workflows
@@ -62,7 +62,7 @@ def _page(executions: Sequence[UUID]) -> Script[list[Finding]]:
     steps = yield from flow_rows.some_steps(flow_rows.EVERY_STEP, places)
     there = set((yield ForEach(PARENTS, shelves.ITEM, sorted(places))))
     running = {row.execution for rows in steps.values() for row, _ in rows if row.state == "running" and not row.total}
-    children = sorted((parcel_of(id), index_of(id)) for id in running if id is not None)
+    children = sorted((parcel_of(execution), index_of(execution)) for execution in running if execution is not None)
     live = set((yield ForEach(LIVE, shelves.ITEM, children))) if children else set()
     findings: list[Finding] = []
     for one in held.values():
@@ -74,12 +74,12 @@ def _page(executions: Sequence[UUID]) -> Script[list[Finding]]:
     return findings
 
 
-def _finding(held: Held, detail: str) -> Finding:
+def _finding(held: StoredWorkflow, detail: str) -> Finding:
     parcel, item = held.place
     return Finding(kind="adrift", shelf="waiting", parcel=parcel, lo=item, hi=item + 1, detail=detail)
 
 
-def _wrong(held: Held, plan: Plan, rows: Sequence[StepRow], live: set[tuple[UUID, int]]) -> Iterator[str]:
+def _wrong(held: StoredWorkflow, plan: Plan, rows: Sequence[StepRow], live: set[tuple[UUID, int]]) -> Iterator[str]:
     """What does not follow from how the steps stand."""
     flow = held.flow
     if held.state == OPENING:
@@ -94,7 +94,9 @@ def _wrong(held: Held, plan: Plan, rows: Sequence[StepRow], live: set[tuple[UUID
     stands = {row.step: row for row in rows}
     for row in mine:
         yield from _wrong_step(plan, row, stands, live)
-    doubled = [id for id, count in Counter(row.execution for row in rows if row.execution).items() if count > 1]
+    doubled = [
+        execution for execution, count in Counter(row.execution for row in rows if row.execution).items() if count > 1
+    ]
     if doubled:
         yield f"{doubled[0]} is the execution of two steps"
 

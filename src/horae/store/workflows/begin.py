@@ -31,14 +31,14 @@ from horae.store.base.deferred import Deferred
 from horae.store.definitions import rollouts
 from horae.store.definitions.jobs import definitions
 from horae.store.executions.parcels import read_parcels
-from horae.store.fleet.claim import Claimed, claim
+from horae.store.fleet.claim import ClaimResult, claim
 from horae.store.script import Among, ForEach, Script, Statement
 from horae.store.triggers.dependencies.starts import Consequences, NewId
 from horae.store.workflows import cancel as flow_cancel
 from horae.store.workflows import rerun as flow_rerun
-from horae.store.workflows.advance import Board
-from horae.store.workflows.rows import OPENING, Held, pins_of, put_flows
-from horae.store.workflows.workflow_run import Course, digest_of, plan_by, with_secrets
+from horae.store.workflows.advance import WorkflowBatch
+from horae.store.workflows.rows import OPENING, StoredWorkflow, pins_of, put_flows
+from horae.store.workflows.workflow_run import WorkflowRun, digest_of, plan_by, with_secrets
 
 NOBODY = UUID(int=0)  # the session of what no worker holds
 GATE = "children"  # where parents wait
@@ -50,7 +50,7 @@ Version = tuple[UUID, int]
 Choices = Mapping[UUID, VersionChoice[Pin]]  # of jobs whose rollouts are on
 
 
-class Begun(Struct, frozen=True):
+class BegunWorkflow(Struct, frozen=True):
     """A workflow that left the queue, as those who trace it know it."""
 
     slice: Running
@@ -60,16 +60,16 @@ class Begun(Struct, frozen=True):
     version: Version
 
 
-Within = Callable[[Extra, UUID, int], str]  # the trace that the steps of an attempt are in
+TraceOf = Callable[[Extra, UUID, int], str]  # the trace that the steps of an attempt are in
 
 
-class Opened(Struct):
+class OpenedWorkflows(Struct):
     """Workflows that left the queue: what the claim did, and what followed."""
 
-    claimed: Claimed
+    claimed: ClaimResult
     started: Consequences = field(default_factory=Consequences)
     executions: list[UUID] = []
-    begun: list[Begun] = []
+    begun: list[BegunWorkflow] = []
 
 
 def open_some(
@@ -78,8 +78,8 @@ def open_some(
     paused: frozenset[UUID],
     new_id: NewId,
     now: Instant,
-    within: Within | None = None,
-) -> Script[Opened]:
+    within: TraceOf | None = None,
+) -> Script[OpenedWorkflows]:
     """Take workflows off these lanes, lowest rank first, and begin them.
 
     `within` tells the trace that their steps are in, if anybody tells of traces.
@@ -89,7 +89,7 @@ def open_some(
     lanes = frozenset(view.lane for view in views)
     claimed = yield from claim([want], {NOBODY: lanes}, views, paused, moves, now)
     yield from moves.make()
-    opened = Opened(claimed)
+    opened = OpenedWorkflows(claimed)
     if claimed.running:
         limited = any(view.limits for view in views)
         yield from _open(claimed.running, opened, new_id, now, within, limited=limited)
@@ -97,69 +97,78 @@ def open_some(
 
 
 def _open(
-    running: Sequence[Running], opened: Opened, new_id: NewId, now: Instant, within: Within | None, *, limited: bool
+    running: Sequence[Running],
+    opened: OpenedWorkflows,
+    new_id: NewId,
+    now: Instant,
+    within: TraceOf | None,
+    *,
+    limited: bool,
 ) -> Script[None]:
     """Let parents wait for their children, each by itself, and begin them; those from `limited` lanes a moment later.
 
     One that ends as it begins lets others have its keys, and tells who depends on it: those locks come before what a
     claim takes of limits and rates.
     """
-    parcels = {p.id: p for p in (yield from read_parcels(sorted({slice.parcel for slice in running})))}
+    parcels = {p.id: p for p in (yield from read_parcels(sorted({claimed.parcel for claimed in running})))}
     specs = yield from _specs({(p.envelope.job, p.envelope.version) for p in parcels.values()})
     pins, choices = yield from _pins(specs)
     roots = yield from _roots(parcels.values())
-    board = Board(Deferred(), new_id, now, opened.started)
+    board = WorkflowBatch(Deferred(), new_id, now, opened.started)
     waiting: list[Waiting] = []
-    opening: list[Held] = []
-    for slice in running:
-        parcel = parcels[slice.parcel]
+    opening: list[StoredWorkflow] = []
+    for claimed in running:
+        parcel = parcels[claimed.parcel]
         version = parcel.envelope.job, parcel.envelope.version
-        for item in range(slice.lo, slice.hi):
-            held, spec = _held(parcel, item, slice, specs[version], pins[version], choices, roots, now), specs[version]
+        for item in range(claimed.lo, claimed.hi):
+            held, spec = (
+                _held(parcel, item, claimed, specs[version], pins[version], choices, roots, now),
+                specs[version],
+            )
             rerun = held.extra.rerun
             before = None if rerun is None or rerun.latest else (yield from flow_rerun.before(rerun))
             if before is not None:
                 spec, runs = yield from _as_it_was(before)
-                then = _held(parcel, item, slice, spec, runs, {}, roots, now)
+                then = _held(parcel, item, claimed, spec, runs, {}, roots, now)
                 held = structs.replace(then, flow=structs.replace(then.flow, version=before.flow.version))
             if within is not None:
-                held = _traced(held, slice, parcel, opened, extra_of(parcel.extras, item), within)
-            waiting.append(_waits(slice, item))
+                held = _traced(held, claimed, parcel, opened, extra_of(parcel.extras, item), within)
+            waiting.append(_waits(claimed, item))
             opened.executions.append(held.flow.execution)
-            if slice.flags & (CHILD | RATED) or limited:
+            if claimed.flags & (CHILD | RATED) or limited:
                 opening.append(structs.replace(held, state=OPENING, wake_at=now))
                 opened.started.check_by(now)
                 continue
-            board.courses[held.flow.execution] = new_course(held, _workflow(spec))
-    yield from with_secrets(board.courses.values())
+            board.runs[held.flow.execution] = new_run(held, _workflow(spec))
+    yield from with_secrets(board.runs.values())
     yield shelves.take("running", running)
     board.moves.add([shelves.put_waiting(waiting)])
     if opening:
         board.moves.add([put_flows(opening)])
-    for course in board.courses.values():
+    for course in board.runs.values():
         yield from begin(course, board.moves, now)
     yield from board.moves.make()  # what ends at once is found where it waits
     yield from flow_cancel.settle(board, {}, new_id, now, opened.started)
 
 
-def begin(course: Course, moves: Deferred, now: Instant) -> Script[None]:
+def begin(course: WorkflowRun, moves: Deferred, now: Instant) -> Script[None]:
     """The first steps of a workflow start; of a rerun, those that do not stay done."""
-    rerun = course.held.extra.rerun
+    rerun = course.stored.extra.rerun
     if rerun is not None:
         yield from flow_rerun.begin(course, rerun, moves, now)
         return
-    yield from course.decide(decide.begin(course.plan, course.flow, course.held.about, now), moves, now)
+    yield from course.decide(decide.begin(course.plan, course.flow, course.stored.about, now), moves, now)
 
 
-def _as_it_was(before: Held) -> Script[tuple[bytes, dict[str, Pin]]]:
+def _as_it_was(before: StoredWorkflow) -> Script[tuple[bytes, dict[str, Pin]]]:
     """The definition that a workflow ran by, and the versions of jobs that its steps ran."""
     version = before.flow.job, before.flow.version
     return (yield from _specs([version]))[version], (yield from pins_of(before.place))
 
 
-def new_course(held: Held, workflow: Workflow) -> Course:
+def new_run(held: StoredWorkflow, workflow: Workflow) -> WorkflowRun:
     """A workflow of which nothing is written yet."""
-    return Course(held, plan_by(held.digest, workflow), is_new=True)
+    return WorkflowRun(held, plan_by(held.digest, workflow), is_new=True)
 
 
 def _specs(versions: Iterable[Version]) -> Script[dict[Version, bytes]]:
@@ -227,24 +236,26 @@ def _chosen(
 def _roots(parcels: Iterable[Parcel]) -> Script[dict[UUID, UUID]]:
     """The roots of the workflows that these are steps of."""
     above = {p.envelope.parent for p in parcels if p.envelope.parent is not None}
-    rows = (yield ForEach(ROOTS, (("execution", "uuid"),), [(id,) for id in sorted(above)])) if above else []
+    rows = (
+        (yield ForEach(ROOTS, (("execution", "uuid"),), [(parent_id,) for parent_id in sorted(above)])) if above else []
+    )
     return dict(rows)
 
 
 def _held(
     parcel: Parcel,
     item: int,
-    slice: Running,
+    running: Running,
     stored: bytes,
     pins: Mapping[str, Pin],
     choices: Choices,
     roots: Mapping[UUID, UUID],
     now: Instant,
-) -> Held:
+) -> StoredWorkflow:
     """A workflow that is to begin."""
     e, spec = parcel.envelope, _read(stored)
     execution = execution_id(parcel.id, item)
-    parent = e.parent if slice.flags & CHILD else None
+    parent = e.parent if running.flags & CHILD else None
     bounds = [at for at in (_after(now, spec.timeout), _after(e.due_at, spec.retry.within)) if at is not None]
     until = min(bounds, default=None)
     root = execution if parent is None else roots[parent]
@@ -252,18 +263,20 @@ def _held(
     runs = _chosen(pins, choices, spec, parcel.items.one(item), extra, execution)
     flow = Flow(execution=execution, root=root, job=e.job, version=e.version, pins=runs)
     params = {**spec.params, **(msgspec.json.decode(parcel.items.one(item)) or {})}
-    return Held(
+    return StoredWorkflow(
         flow=flow, parent=parent, namespace=e.namespace, digest=_digest(stored), params=msgspec.json.encode(params),
         extra=_inherited(extra), priority=e.priority, deadline=e.deadline, due_at=e.due_at,
-        queued_at=slice.queued_at, began_at=now, until=until, state=flow.state, stops=frozenset(), wake_at=until,
+        queued_at=running.queued_at, began_at=now, until=until, state=flow.state, stops=frozenset(), wake_at=until,
     )  # fmt: skip
 
 
-def _traced(held: Held, slice: Running, parcel: Parcel, opened: Opened, own: Extra, within: Within) -> Held:
+def _traced(
+    held: StoredWorkflow, running: Running, parcel: Parcel, opened: OpenedWorkflows, own: Extra, within: TraceOf
+) -> StoredWorkflow:
     """The same with a trace for its steps."""
     e, execution = parcel.envelope, held.flow.execution
-    opened.begun.append(Begun(slice, own, execution, (e.due_at, parcel.submitted_at), (e.job, e.version)))
-    trace = within(own, execution, slice.attempt)
+    opened.begun.append(BegunWorkflow(running, own, execution, (e.due_at, parcel.submitted_at), (e.job, e.version)))
+    trace = within(own, execution, running.attempt)
     return structs.replace(held, extra=structs.replace(held.extra, trace=trace))
 
 

@@ -14,27 +14,29 @@ from horae.model.workflows.decisions.waits import approvals_before, may_answer
 from horae.model.workflows.waits import Approval
 from horae.store.base.deferred import Deferred
 from horae.store.executions.durable.awaits import COUNT, SENT, SIGNALS
-from horae.store.executions.durable.signals import Sent
+from horae.store.executions.durable.signals import SignalResult
 from horae.store.script import Fetch, Insert, Script, Statement
 from horae.store.triggers.dependencies.starts import Consequences, NewId
 from horae.store.workflows import locks as flow_locks
 from horae.store.workflows import rows as flow_rows
 from horae.store.workflows import waits as flow_waits
-from horae.store.workflows.advance import Board
+from horae.store.workflows.advance import WorkflowBatch
 from horae.store.workflows.cancel import settle
-from horae.store.workflows.workflow_run import Course
+from horae.store.workflows.workflow_run import WorkflowRun
 
 Verdict = Literal["done", "ended", "unknown", "final", "idle", "early", "nothing", "several", "forbidden"]
 
 
-class Told(Struct, frozen=True):
+class ManualResult(Struct, frozen=True):
     """What became of it: the step that it was about, or those it may have been about."""
 
     verdict: Verdict
     steps: Sequence[str] = ()
 
 
-def send(execution: UUID, signal: Signal, new_id: NewId, now: Instant, done: Consequences) -> Script[Sent | None]:
+def send(
+    execution: UUID, signal: Signal, new_id: NewId, now: Instant, done: Consequences
+) -> Script[SignalResult | None]:
     """Deliver a signal to the step of a workflow that waits for it, or keep it; None when it is no workflow under way.
 
     The same signal, by its id, is delivered once.
@@ -42,94 +44,96 @@ def send(execution: UUID, signal: Signal, new_id: NewId, now: Instant, done: Con
     board = yield from _board(execution, new_id, now, done)
     if board is None:
         return None
-    course = board.courses[execution]
+    course = board.runs[execution]
     if course.is_over:
-        return Sent("final")
-    place = course.held.place
+        return SignalResult("final")
+    place = course.stored.place
     known = yield Fetch(SENT, (*place, signal.id))
     if known:
-        return Sent("kept" if known[0][0] is None else "delivered")
+        return SignalResult("kept" if known[0][0] is None else "delivered")
     waits = yield from flow_waits.waits_of(place)
     step = next((s for s, kind, name, _ in waits if kind in ("signal", "callback") and name == signal.name), None)
-    ((all, gone),) = yield Fetch(COUNT, place)
-    if step is None and all - gone >= MOST_KEPT:
-        return Sent("full")
-    yield Insert("signals", SIGNALS, [(*place, signal.id, signal.name, signal.payload, all, step, now)])
+    ((total, gone),) = yield Fetch(COUNT, place)
+    if step is None and total - gone >= MOST_KEPT:
+        return SignalResult("full")
+    yield Insert("signals", SIGNALS, [(*place, signal.id, signal.name, signal.payload, total, step, now)])
     if step is None:
-        return Sent("kept")
+        return SignalResult("kept")
     yield from settle(board, {execution: [Ended(step=step, result=signal.payload)]}, new_id, now, done)
-    return Sent("delivered")
+    return SignalResult("delivered")
 
 
 def answer(
     execution: UUID, step: str | None, role: str, make: Callable[[str], Ended], new_id: NewId, now: Instant,
     done: Consequences,
-) -> Script[Told]:  # fmt: skip
+) -> Script[ManualResult]:  # fmt: skip
     """Say yes or no to a step that waits for it; without a name, to the only one that does."""
     board = yield from _board(execution, new_id, now, done)
-    if board is None or board.courses[execution].is_over:
-        return Told("ended" if board is not None else "unknown")
-    waits = yield from flow_waits.waits_of(board.courses[execution].held.place)
-    open = {name: wait for name, _, _, wait in waits if isinstance(wait, Approval)}
-    chosen = list(open) if step is None else [step] if step in open else []
+    if board is None or board.runs[execution].is_over:
+        return ManualResult("ended" if board is not None else "unknown")
+    waits = yield from flow_waits.waits_of(board.runs[execution].stored.place)
+    approvals = {name: wait for name, _, _, wait in waits if isinstance(wait, Approval)}
+    chosen = list(approvals) if step is None else [step] if step in approvals else []
     if len(chosen) > 1:
-        return Told("several", sorted(open))
+        return ManualResult("several", sorted(approvals))
     if not chosen:
-        return (yield from _not_asked(board.courses[execution], step))
+        return (yield from _not_asked(board.runs[execution], step))
     (name,) = chosen
-    if not may_answer(open[name], role):
-        return Told("forbidden", open[name].roles)
+    if not may_answer(approvals[name], role):
+        return ManualResult("forbidden", approvals[name].roles)
     yield from settle(board, {execution: [make(name)]}, new_id, now, done)
-    return Told("done", [name])
+    return ManualResult("done", [name])
 
 
-def _not_asked(course: Course, step: str | None) -> Script[Told]:
+def _not_asked(course: WorkflowRun, step: str | None) -> Script[ManualResult]:
     """Why nobody can answer a step, or any."""
     if step is None:
-        return Told("idle")
-    rows = yield from flow_rows.steps_of([(*course.held.place, step, False)])
+        return ManualResult("idle")
+    rows = yield from flow_rows.steps_of([(*course.stored.place, step, False)])
     if not rows:
-        return Told("idle" if step in course.plan.nodes else "nothing", [step])
-    return Told("final" if all(row.is_final for row, _ in rows.values()) else "idle", [step])
+        return ManualResult("idle" if step in course.plan.nodes else "nothing", [step])
+    return ManualResult("final" if all(row.is_final for row, _ in rows.values()) else "idle", [step])
 
 
-def decide(execution: UUID, ended: Ended, role: str, new_id: NewId, now: Instant, done: Consequences) -> Script[Told]:
+def decide(
+    execution: UUID, ended: Ended, role: str, new_id: NewId, now: Instant, done: Consequences
+) -> Script[ManualResult]:
     """Take a step as done, or leave it out, whatever it is doing: what it runs is cancelled.
 
     An approval is passed by so only by who may give it, also if the step comes after it.
     """
     board = yield from _board(execution, new_id, now, done)
-    if board is None or board.courses[execution].is_over:
-        return Told("ended" if board is not None else "unknown")
-    course = board.courses[execution]
-    rows = yield from flow_rows.steps_of([(*course.held.place, ended.step, False)])
+    if board is None or board.runs[execution].is_over:
+        return ManualResult("ended" if board is not None else "unknown")
+    course = board.runs[execution]
+    rows = yield from flow_rows.steps_of([(*course.stored.place, ended.step, False)])
     if not rows:
-        return Told("early" if ended.step in course.plan.nodes else "nothing", [ended.step])
+        return ManualResult("early" if ended.step in course.plan.nodes else "nothing", [ended.step])
     course.learn(rows.values())
     if course.rows[ended.step].state in FINAL:
-        return Told("final", [ended.step])
+        return ManualResult("final", [ended.step])
     barred = yield from _barred(course, ended.step, role)
     if barred:
-        return Told("forbidden", barred)
+        return ManualResult("forbidden", barred)
     yield from settle(board, {execution: [ended]}, new_id, now, done)
-    return Told("done", [ended.step])
+    return ManualResult("done", [ended.step])
 
 
-def _barred(course: Course, step: str, role: str) -> Script[Sequence[str]]:
+def _barred(course: WorkflowRun, step: str, role: str) -> Script[Sequence[str]]:
     """The roles that are asked for before a step by an approval that is open and not for this role; none otherwise."""
     asked = {name: wait for name, wait in approvals_before(course.plan, step).items() if not may_answer(wait, role)}
     if not asked:
         return ()
-    rows = yield from flow_rows.steps_of([(*course.held.place, name, False) for name in sorted(asked)])
+    rows = yield from flow_rows.steps_of([(*course.stored.place, name, False) for name in sorted(asked)])
     ended = {row.step for row, _ in rows.values() if row.is_final}
     return next((wait.roles for name, wait in sorted(asked.items()) if name not in ended), ())
 
 
-def _board(execution: UUID, new_id: NewId, now: Instant, done: Consequences) -> Script[Board | None]:
+def _board(execution: UUID, new_id: NewId, now: Instant, done: Consequences) -> Script[WorkflowBatch | None]:
     """A workflow under way, locked and known."""
     if execution not in (yield from flow_locks.lock([execution])):
         return None
-    board = Board(Deferred(), new_id, now, done)
+    board = WorkflowBatch(Deferred(), new_id, now, done)
     yield from board.load([execution])
     return board
 
@@ -144,7 +148,7 @@ OPEN = Statement(
 Place = tuple[Instant, UUID, int, str]
 
 
-class Asked(Struct, frozen=True):
+class PendingApproval(Struct, frozen=True):
     """A step that waits for a word."""
 
     place: Place
@@ -162,10 +166,12 @@ class Asked(Struct, frozen=True):
         return self.place[3]
 
 
-def asked(namespace: int, after: Place, limit: int) -> Script[list[Asked]]:
+def pending_approvals(namespace: int, after: Place, limit: int) -> Script[list[PendingApproval]]:
     """Those after a place."""
     rows = yield Fetch(OPEN, (namespace, *after, limit))
     return [
-        Asked((row[0], row[1], row[2], row[3]), row[5], row[6], row[7], msgspec.json.decode(row[4], type=Approval))
+        PendingApproval(
+            (row[0], row[1], row[2], row[3]), row[5], row[6], row[7], msgspec.json.decode(row[4], type=Approval)
+        )
         for row in rows
     ]

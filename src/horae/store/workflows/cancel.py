@@ -18,13 +18,13 @@ from horae.model.workflows.decisions.flow import End, Ended
 from horae.store.base import shelves
 from horae.store.base.deferred import Deferred
 from horae.store.executions.leaving.cancel_job import ask_to_stop
-from horae.store.executions.leaving.leave import as_cancelled, as_ended, leave, pass_on
+from horae.store.executions.leaving.leave import advance_waiting, as_cancelled, as_ended, leave
 from horae.store.fleet.exchange import lock_sessions
 from horae.store.script import Fetch, ForEach, Script, Statement
 from horae.store.triggers.dependencies.starts import Consequences, NewId
 from horae.store.workflows import locks as flow_locks
 from horae.store.workflows import rows as flow_rows
-from horae.store.workflows.advance import Board
+from horae.store.workflows.advance import WorkflowBatch
 from horae.store.workflows.rows import ALL
 
 PARCEL: shelves.Columns = (("parcel", "uuid"),)
@@ -62,37 +62,37 @@ RUNNING = Statement(
     "SELECT r.parcel, r.lo, r.hi, r.attempt FROM given JOIN running r ON r.parcel = given.parcel WHERE r.session = $2",
 )
 
-Asked = Literal["cancelled", "asked", "moving"]
+CancelVerdict = Literal["cancelled", "asked", "moving"]
 
 
-def cancel(execution: UUID, reason: str, new_id: NewId, now: Instant, done: Consequences) -> Script[Asked]:
+def cancel(execution: UUID, reason: str, new_id: NewId, now: Instant, done: Consequences) -> Script[CancelVerdict]:
     """Cancel a workflow under way: `cancelled` when nothing of it ran, `moving` when it has just ended."""
     if execution not in (yield from flow_locks.lock([execution])):
         return "moving"
     moves = Deferred()
-    board = Board(moves, new_id, now, done)
+    board = WorkflowBatch(moves, new_id, now, done)
     yield from board.load([execution])
-    course = board.courses[execution]
+    course = board.runs[execution]
     if course.is_over:
         return "moving"
     if course.is_opening:
         course.end, course.is_over = End(state="cancelled", reason=reason), True
     else:
         going_on = structs.replace(course.flow, paused=False)  # what is undone, or comes last, is not to be paused
-        deciding = decide.cancel(course.plan, going_on, course.held.about, reason, now)
+        deciding = decide.cancel(course.plan, going_on, course.stored.about, reason, now)
         yield from course.decide(deciding, moves, now)
     yield from settle(board, {}, new_id, now, done)
     return "cancelled" if board.finished else "asked"
 
 
 def settle(
-    board: Board, news: dict[UUID, list[Ended]], new_id: NewId, now: Instant, done: Consequences
+    board: WorkflowBatch, news: dict[UUID, list[Ended]], new_id: NewId, now: Instant, done: Consequences
 ) -> Script[None]:
     """Let a board come to its end, write it, and tell who waits for workflows that ended."""
     yield from board.settle(news)
     yield from board.moves.make()
     done.ended += [as_ended(f) for f in board.finished]
-    yield from pass_on(board.finished, new_id, now, done)
+    yield from advance_waiting(board.finished, new_id, now, done)
 
 
 class ToStop(Struct, frozen=True):
@@ -131,51 +131,53 @@ def cancel_pending(
 ) -> Script[dict[UUID, int]]:
     """Put what of these parcels waits or is queued on history: how many of which jobs."""
     read = shelves.waiting if shelf == "waiting" else shelves.queued
-    rows = yield ForEach(PENDING[shelf], PARCEL, [(id,) for id in sorted(parcels)])
+    rows = yield ForEach(PENDING[shelf], PARCEL, [(parcel,) for parcel in sorted(parcels)])
     slices: list[Waiting | Queued] = [read(row) for row in rows]
     if not slices:
         return {}
-    yield from leave(slices, [as_cancelled(slice, reason, now) for slice in slices], new_id, now, done)
+    yield from leave(slices, [as_cancelled(item_slice, reason, now) for item_slice in slices], new_id, now, done)
     counts: dict[UUID, int] = {}
-    for slice in slices:
-        counts[slice.job] = counts.get(slice.job, 0) + slice.hi - slice.lo
+    for item_slice in slices:
+        counts[item_slice.job] = counts.get(item_slice.job, 0) + item_slice.hi - item_slice.lo
     return counts
 
 
 def left_of(parcels: Collection[UUID]) -> Script[list[UUID]]:
     """Those of these parcels of which something still waits or is queued."""
-    return [row[0] for row in (yield ForEach(LEFT, PARCEL, [(id,) for id in sorted(parcels)]))]
+    return [row[0] for row in (yield ForEach(LEFT, PARCEL, [(parcel,) for parcel in sorted(parcels)]))]
 
 
 def flows_in(parcels: Collection[UUID]) -> Script[list[UUID]]:
     """The workflows under way that are items of these parcels."""
-    rows = yield ForEach(FLOWS, PARCEL, [(id,) for id in sorted(parcels)])
+    rows = yield ForEach(FLOWS, PARCEL, [(parcel,) for parcel in sorted(parcels)])
     return [execution_id(parcel, item) for parcel, lo, hi in rows for item in range(lo, hi)]
 
 
 def sessions_of(parcels: Collection[UUID]) -> Script[list[UUID]]:
     """The sessions that run something of these parcels."""
-    return sorted({row[0] for row in (yield ForEach(SESSIONS, PARCEL, [(id,) for id in sorted(parcels)]))})
+    return sorted({row[0] for row in (yield ForEach(SESSIONS, PARCEL, [(parcel,) for parcel in sorted(parcels)]))})
 
 
 def ask_session(session: UUID, parcels: Collection[UUID], reason: str, now: Instant) -> Script[int]:
     """Ask a session to stop what it runs of these parcels; its lock keeps what it holds from moving meanwhile."""
     yield from lock_sessions([session])
-    rows = yield ForEach(RUNNING, PARCEL, [(id,) for id in sorted(parcels)], (session,))
+    rows = yield ForEach(RUNNING, PARCEL, [(parcel,) for parcel in sorted(parcels)], (session,))
     return (yield from ask_to_stop(session, rows, reason, now))
 
 
-def stopped(execution: UUID, stops: Collection[str], new_id: NewId, now: Instant, done: Consequences) -> Script[None]:
+def finish_stops(
+    execution: UUID, stops: Collection[str], new_id: NewId, now: Instant, done: Consequences
+) -> Script[None]:
     """All that was to be stopped has ended, or was asked to: steps that waited without a child end here."""
     if execution not in (yield from flow_locks.lock([execution])):
         return
-    board = Board(Deferred(), new_id, now, done)
+    board = WorkflowBatch(Deferred(), new_id, now, done)
     yield from board.load([execution])
-    course = board.courses[execution]
+    course = board.runs[execution]
     if not course.stops <= set(stops):
         return
     course.stops.clear()
-    steps = (yield from flow_rows.some_steps(flow_rows.OPEN_STEPS, [course.held.place]))[course.held.place]
+    steps = (yield from flow_rows.some_steps(flow_rows.OPEN_STEPS, [course.stored.place]))[course.stored.place]
     course.learn(steps)
     waits = [row for row, _ in steps if row.execution is None and (ALL in stops or row.step in stops)]
     yield from settle(board, {execution: [_given_up(row.step) for row in waits]}, new_id, now, done)

@@ -18,10 +18,10 @@ from horae.store.triggers.dependencies.starts import Consequences, NewId
 from horae.store.workflows import locks as flow_locks
 from horae.store.workflows import rows as flow_rows
 from horae.store.workflows import waits as flow_waits
-from horae.store.workflows.advance import Board, News
+from horae.store.workflows.advance import EndedSteps, WorkflowBatch
 from horae.store.workflows.begin import begin
 from horae.store.workflows.cancel import settle
-from horae.store.workflows.workflow_run import Course
+from horae.store.workflows.workflow_run import WorkflowRun
 
 DUE = Statement("flows_due", "SELECT execution FROM flows WHERE wake_at <= $1 ORDER BY wake_at LIMIT $2")
 STEPS_DUE = Statement(
@@ -41,7 +41,7 @@ NEXT = Statement(
 UNDER_WAY = Statement("any_workflow", "SELECT 1 FROM waiting WHERE gate = 'children' LIMIT 1")
 
 
-class Looked(Struct):
+class DueResult(Struct):
     """What was due, and what followed; `stops` are workflows of which something is to be stopped."""
 
     count: int = 0
@@ -49,7 +49,7 @@ class Looked(Struct):
     stops: list[UUID] = []
 
 
-def look(limit: int, new_id: NewId, now: Instant, only: UUID | None = None) -> Script[Looked]:
+def advance_due(limit: int, new_id: NewId, now: Instant, only: UUID | None = None) -> Script[DueResult]:
     """Look at what is due: begin what was opened, fail what is over its time, and end waits whose time has come.
 
     With `only`, at one workflow.
@@ -58,22 +58,22 @@ def look(limit: int, new_id: NewId, now: Instant, only: UUID | None = None) -> S
     steps: dict[UUID, list[str]] = {}
     for execution, step in (yield Fetch(STEPS_DUE, (now, limit))):
         steps.setdefault(execution, []).append(step)
-    heard = set((yield from flow_waits.with_news(limit)))
-    looked = Looked(count=len(flows) + len(steps) + len(heard))
-    due = sorted(id for id in {*flows, *steps, *heard} if only in (None, id))
+    heard = set((yield from flow_waits.with_events(limit)))
+    looked = DueResult(count=len(flows) + len(steps) + len(heard))
+    due = sorted(execution for execution in {*flows, *steps, *heard} if only in (None, execution))
     if not due:
         return looked
     there = yield from flow_locks.lock(due)
-    board = Board(Deferred(), new_id, now, looked.started)
+    board = WorkflowBatch(Deferred(), new_id, now, looked.started)
     yield from board.load(there)
-    news: News = {}
+    news: EndedSteps = {}
     for execution in due:
-        course = board.courses.get(execution)
+        course = board.runs.get(execution)
         if course is None:
             continue
         ended = [] if course.is_over else (yield from _look(board, course, steps.get(execution, ()), now))
         if execution in heard:
-            told = yield from flow_waits.hear(course, board.moves)
+            told = yield from flow_waits.ended_by_events(course, board.moves)
             ended += [one for one in told if one.step not in {other.step for other in ended}]
         if ended:
             news[execution] = ended
@@ -83,32 +83,32 @@ def look(limit: int, new_id: NewId, now: Instant, only: UUID | None = None) -> S
     return looked
 
 
-def _look(board: Board, course: Course, steps: Sequence[str], now: Instant) -> Script[list[Ended]]:
+def _look(board: WorkflowBatch, course: WorkflowRun, steps: Sequence[str], now: Instant) -> Script[list[Ended]]:
     """What is to be done about one workflow; the waits of its steps that are over."""
     if course.is_opening:
         yield from _begin(board, course, now)
         return []
-    until = course.held.until
+    until = course.stored.until
     if until is not None and until <= now and course.flow.verdict == "success" and course.flow.phase == "main":
-        failing = decide.fail(course.plan, course.flow, course.held.about, _late(course), "timeout", now)
+        failing = decide.fail(course.plan, course.flow, course.stored.about, _late(course), "timeout", now)
         yield from course.decide(failing, board.moves, now)
         return []
     if not steps:
         return []
-    place = course.held.place
+    place = course.stored.place
     rows = yield from flow_rows.steps_of([(*place, step, False) for step in sorted(steps)])
     course.learn(rows.values())
     return [_over(course, row, now) for row, _ in rows.values() if row.wake_at is not None and row.wake_at <= now]
 
 
-def _over(course: Course, row: StepRow, now: Instant) -> Ended:
+def _over(course: WorkflowRun, row: StepRow, now: Instant) -> Ended:
     wait = course.plan.nodes[row.step].step.wait
     return Ended(step=row.step) if wait is None or isinstance(wait, Sleep) else late(row.step, wait)
 
 
-def _begin(board: Board, course: Course, now: Instant) -> Script[None]:
+def _begin(board: WorkflowBatch, course: WorkflowRun, now: Instant) -> Script[None]:
     """A workflow begins that was only opened; if it is a step of one that is paused, so is this."""
-    parent = course.held.parent
+    parent = course.stored.parent
     above = (yield from flow_rows.flows_of([parent])) if parent is not None else {}
     paused = parent in above and above[parent].flow.paused
     course.flow = structs.replace(course.flow, paused=paused or course.flow.paused)
@@ -116,8 +116,8 @@ def _begin(board: Board, course: Course, now: Instant) -> Script[None]:
     yield from begin(course, board.moves, now)
 
 
-def _late(course: Course) -> Failure:
-    until = format_instant(course.held.until or 0)
+def _late(course: WorkflowRun) -> Failure:
+    until = format_instant(course.stored.until or 0)
     return Failure(type="TimedOut", message=f"The workflow was not done at {until}.", kind="timeout", permanent=True)
 
 
@@ -125,7 +125,7 @@ def due(limit: int, now: Instant) -> Script[list[UUID]]:
     """The workflows that are due; nothing is locked."""
     flows = [row[0] for row in (yield Fetch(DUE, (now, limit)))]
     steps = [row[0] for row in (yield Fetch(STEPS_DUE, (now, limit)))]
-    heard = yield from flow_waits.with_news(limit)
+    heard = yield from flow_waits.with_events(limit)
     return sorted({*flows, *steps, *heard})
 
 

@@ -31,7 +31,7 @@ ROOTS = Statement(
 )
 
 
-MOST_KIN = 10_000
+MOST_CACHED = 10_000
 
 
 class Child(Struct, frozen=True):
@@ -46,7 +46,7 @@ class Child(Struct, frozen=True):
     root: UUID
 
 
-class Kin:
+class ChildCache:
     """Parcels of children that this server has made of late, and whose they are: that never changes.
 
     A parcel of a transaction that was undone after all is here, too; nobody will ever ask for it.
@@ -60,14 +60,16 @@ class Kin:
 
     def add(self, child: Child) -> None:
         self._known[child.parcel] = child
-        if len(self._known) > MOST_KIN:
+        if len(self._known) > MOST_CACHED:
             del self._known[next(iter(self._known))]
 
 
-def lock_of_children(parcels: Collection[UUID], kin: Kin | None = None) -> Script[dict[UUID, Child]]:
+def lock_of_children(parcels: Collection[UUID], cache: ChildCache | None = None) -> Script[dict[UUID, Child]]:
     """Lock the workflows whose steps these parcels are, by parcel; what is known of them need not be looked up."""
-    known = {id: child for id in parcels if (child := kin.get(id)) is not None} if kin is not None else {}
-    given = [(id,) for id in sorted(parcels) if id not in known]
+    known = (
+        {parcel: child for parcel in parcels if (child := cache.get(parcel)) is not None} if cache is not None else {}
+    )
+    given = [(parcel,) for parcel in sorted(parcels) if parcel not in known]
     alone = len(given) == 1 and not known
     rows = (yield ForEach(OF_CHILD if alone else OF_CHILDREN, (("parcel", "uuid"),), given)) if given else []
     found = known | {row[0]: Child(*row) for row in rows}
@@ -78,7 +80,7 @@ def lock_of_children(parcels: Collection[UUID], kin: Kin | None = None) -> Scrip
 
 def lock(executions: Collection[UUID]) -> Script[set[UUID]]:
     """Lock workflows; those that there are."""
-    given = sorted((parcel_of(id), index_of(id)) for id in executions)
+    given = sorted((parcel_of(execution), index_of(execution)) for execution in executions)
     rows = yield ForEach(OF_FLOW if len(given) == 1 else OF_FLOWS, ITEM, given)
     if len(given) > 1:
         yield Among(ROOTS, sorted({row[1] for row in rows}))

@@ -22,10 +22,10 @@ from horae.store.script import Fetch, ForEach, Script, Statement
 from horae.store.triggers.dependencies.starts import Consequences, NewId
 from horae.store.workflows import locks as flow_locks
 from horae.store.workflows import rows as flow_rows
-from horae.store.workflows.advance import Board
+from horae.store.workflows.advance import WorkflowBatch
 from horae.store.workflows.cancel import FANNED, PARCEL, settle
 from horae.store.workflows.starts import gate_of, paused
-from horae.store.workflows.workflow_run import Course
+from horae.store.workflows.workflow_run import WorkflowRun
 
 TREE = Statement(
     "flows_of_tree",
@@ -57,12 +57,12 @@ def pause(execution: UUID, new_id: NewId, now: Instant, done: Consequences) -> S
     if board is None:
         return False
     held: list[Waiting] = []
-    for course in board.courses.values():
+    for course in board.runs.values():
         course.flow = structs.replace(course.flow, paused=True)
         held += yield from _hold_back(course)
     yield shelves.put_waiting(held)
     yield from settle(board, {}, new_id, now, done)
-    keyed = {slice.parcel for slice in held if slice.flags & KEYED}
+    keyed = {waiting.parcel for waiting in held if waiting.flags & KEYED}
     if keyed:
         entered = yield from holders.free(keyed, now)
         done.queue(entered.queued)
@@ -75,7 +75,7 @@ def resume(execution: UUID, new_id: NewId, now: Instant, done: Consequences) -> 
     board = yield from _tree(execution, new_id, now, done)
     if board is None:
         return False
-    places = {course.held.place: course for course in board.courses.values()}
+    places = {course.stored.place: course for course in board.runs.values()}
     for place, steps in (yield from flow_rows.some_steps(flow_rows.HELD_STEPS, list(places))).items():
         course = places[place]
         if course.is_opening:
@@ -83,22 +83,22 @@ def resume(execution: UUID, new_id: NewId, now: Instant, done: Consequences) -> 
             continue
         course.learn(steps)
         held = [row for row, _ in steps]
-        deciding = decide.resume(course.plan, course.flow, course.held.about, held, now)
+        deciding = decide.resume(course.plan, course.flow, course.stored.about, held, now)
         yield from course.decide(deciding, board.moves, now)
-    yield from _let_go(board.courses, now, done)
+    yield from _let_go(board.runs, now, done)
     yield from settle(board, {}, new_id, now, done)
     return True
 
 
-def _tree(execution: UUID, new_id: NewId, now: Instant, done: Consequences) -> Script[Board | None]:
+def _tree(execution: UUID, new_id: NewId, now: Instant, done: Consequences) -> Script[WorkflowBatch | None]:
     """A workflow and all below it that have not ended, locked."""
     if execution not in (yield from flow_locks.lock([execution])):
         return None
-    board = Board(Deferred(), new_id, now, done)
+    board = WorkflowBatch(Deferred(), new_id, now, done)
     yield from board.load([execution])
-    if board.courses[execution].is_over:
+    if board.runs[execution].is_over:
         return None
-    rows = yield Fetch(TREE, board.courses[execution].held.place)
+    rows = yield Fetch(TREE, board.runs[execution].stored.place)
     yield from board.load(_below(execution, dict(rows)))
     return board
 
@@ -108,21 +108,21 @@ def _below(execution: UUID, parents: dict[UUID, UUID | None]) -> list[UUID]:
     found = {execution}
     grows = True
     while grows:
-        more = {id for id, parent in parents.items() if parent in found} - found
+        more = {execution for execution, parent in parents.items() if parent in found} - found
         found |= more
         grows = bool(more)
     return sorted(found - {execution})
 
 
-def _hold_back(course: Course) -> Script[list[Waiting]]:
+def _hold_back(course: WorkflowRun) -> Script[list[Waiting]]:
     """Take what a workflow's steps have queued off its shelf; how it is to wait."""
-    place = course.held.place
+    place = course.stored.place
     steps = (yield from flow_rows.some_steps(flow_rows.OPEN_STEPS, [place]))[place]
     parcels = {parcel_of(row.execution) for row, _ in steps if row.execution is not None}
     if any(row.total for row, _ in steps):
         fans = {row.step for row, _ in steps if row.total}
         parcels |= {child for step, child in (yield Fetch(FANNED, place)) if step in fans}
-    given = [(id,) for id in sorted(parcels)]
+    given = [(parcel,) for parcel in sorted(parcels)]
     queued = [shelves.queued(row) for row in (yield ForEach(QUEUED, PARCEL, given))]
     waiting = [shelves.waiting(row) for row in (yield ForEach(WAITING, PARCEL, given))]
     if queued:
@@ -130,12 +130,12 @@ def _hold_back(course: Course) -> Script[list[Waiting]]:
     if waiting:
         yield shelves.take("waiting", waiting)
     gate = gate_of(course.flow.execution)
-    return [paused(slice, gate) for slice in (*queued, *waiting)]
+    return [paused(unstarted, gate) for unstarted in (*queued, *waiting)]
 
 
 def _let_go(flows: Collection[UUID], now: Instant, done: Consequences) -> Script[None]:
     """What was held back waits for its time again, which has mostly come."""
-    rows = yield ForEach(AT_GATE, (("gate", "text"),), [(gate_of(id),) for id in sorted(flows)])
+    rows = yield ForEach(AT_GATE, (("gate", "text"),), [(gate_of(execution),) for execution in sorted(flows)])
     if not rows:
         return
     held = [shelves.waiting(row) for row in rows]

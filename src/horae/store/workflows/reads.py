@@ -21,17 +21,17 @@ from horae.store.executions.first_starts import BEGAN
 from horae.store.script import Among, Fetch, ForEach, Script, Statement
 from horae.store.workflows import rows as flow_rows
 from horae.store.workflows import waits as flow_waits
-from horae.store.workflows.rows import Held, Pinned, Place
+from horae.store.workflows.rows import Pinned, Place, StoredWorkflow
 from horae.store.workflows.workflow_run import digest_of, plan_by, plans_of
 
 VERSIONS = Statement("present_versions", "SELECT id, version FROM jobs WHERE id = ANY($1)")
 NAMES = Statement("names_of_jobs", "SELECT id, name FROM jobs WHERE id = ANY($1)")
 
 
-class Whole(Struct, frozen=True):
+class WorkflowDetails(Struct, frozen=True):
     """A workflow with its graph, its steps, and the names of the jobs that they run."""
 
-    held: Held
+    held: StoredWorkflow
     plan: Plan
     steps: list[Pinned]
     names: dict[UUID, str]
@@ -41,7 +41,7 @@ class Whole(Struct, frozen=True):
 
 def present_plan(job: UUID) -> Script[Plan | None]:
     """The graph of a workflow's present version; None when it is none any more."""
-    versions = [(id, version) for id, version in (yield Among(VERSIONS, [job]))]
+    versions = [(job_id, version) for job_id, version in (yield Among(VERSIONS, [job]))]
     for spec in (yield from definitions(versions)).values():
         task = msgspec.json.decode(spec, type=Spec).task
         if isinstance(task, Workflow):
@@ -49,7 +49,7 @@ def present_plan(job: UUID) -> Script[Plan | None]:
     return None
 
 
-def whole(execution: UUID) -> Script[Whole | None]:
+def read_workflow(execution: UUID) -> Script[WorkflowDetails | None]:
     """All of a workflow; None when the execution is none, or has not begun."""
     held = (yield from flow_rows.flows_of([execution])).get(execution)
     if held is None:
@@ -60,19 +60,21 @@ def whole(execution: UUID) -> Script[Whole | None]:
     names: dict[UUID, str] = dict((yield Among(NAMES, sorted(jobs))))
     waits = yield from _waits(held, steps)
     starts = yield from starts_of(execution, held.place, (row for row, _ in steps))
-    return Whole(held, plans[held.digest], steps, names, waits, starts)
+    return WorkflowDetails(held, plans[held.digest], steps, names, waits, starts)
 
 
 def failed_steps(executions: Collection[UUID]) -> Script[dict[UUID, list[StepRow]]]:
     """Return the steps that failed, by their workflow; executions that are no workflows have none."""
-    rows = yield ForEach(flow_rows.FAILED_STEPS, ITEM, sorted((parcel_of(id), index_of(id)) for id in executions))
+    rows = yield ForEach(
+        flow_rows.FAILED_STEPS, ITEM, sorted((parcel_of(job_id), index_of(job_id)) for job_id in executions)
+    )
     found: dict[UUID, list[StepRow]] = {}
     for row in rows:
         found.setdefault(execution_id(row[0], row[1]), []).append(flow_rows.read_step(row)[0])
     return found
 
 
-def _waits(held: Held, steps: Iterable[Pinned]) -> Script[dict[str, Wait]]:
+def _waits(held: StoredWorkflow, steps: Iterable[Pinned]) -> Script[dict[str, Wait]]:
     if not any(row.state == "waiting" for row, _ in steps):
         return {}
     return {step: wait for step, _, _, wait in (yield from flow_waits.waits_of(held.place))}
@@ -119,7 +121,7 @@ def starts_of(execution: UUID, place: Place, rows: Iterable[StepRow]) -> Script[
         for step, at in (yield Fetch(OF_FANS, place)):
             starts = [one for one in (at, found.get(step)) if one is not None]
             found[step] = min(starts, default=None)
-    asked = {(parcel_of(id), index_of(id)): step for step, id in children.items() if id is not None}
+    asked = {(parcel_of(job_id), index_of(job_id)): step for step, job_id in children.items() if job_id is not None}
     if not asked:
         return found
     for parcel, item, first, lo, started_at, completed_at, timings in (yield ForEach(OF_CHILDREN, ITEM, list(asked))):

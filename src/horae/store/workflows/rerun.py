@@ -18,8 +18,8 @@ from horae.store.base.deferred import Deferred
 from horae.store.script import ForEach, Script, Statement
 from horae.store.workflows import results as flow_results
 from horae.store.workflows import rows as flow_rows
-from horae.store.workflows.rows import EVERY_STEP, Held
-from horae.store.workflows.workflow_run import Course, plans_of
+from horae.store.workflows.rows import EVERY_STEP, StoredWorkflow
+from horae.store.workflows.workflow_run import WorkflowRun, plans_of
 
 ENDED = Statement(
     "items_to_take_over",
@@ -29,14 +29,14 @@ ENDED = Statement(
 GIVEN = Statement("params_of_children", "SELECT p.id, p.ends, p.items FROM given JOIN parcels p ON p.id = given.parcel")
 
 
-def before(rerun: Rerun) -> Script[Held | None]:
+def before(rerun: Rerun) -> Script[StoredWorkflow | None]:
     """The workflow that a rerun is of; None when nothing is known of it any more."""
     return (yield from flow_rows.flows_of([rerun.of])).get(rerun.of)
 
 
-def begin(course: Course, rerun: Rerun, moves: Deferred, now: Instant) -> Script[None]:
+def begin(course: WorkflowRun, rerun: Rerun, moves: Deferred, now: Instant) -> Script[None]:
     """Begin with nothing running, take over what is done, and go on from there."""
-    about, is_paused = course.held.about, course.flow.paused
+    about, is_paused = course.stored.about, course.flow.paused
     flow = structs.replace(course.flow, paused=True, breakpoints=frozenset(rerun.breakpoints))
     yield from course.decide(decide.begin(course.plan, flow, about, now), moves, now)
     for ended in (yield from _taken_over(rerun, course.plan)):
@@ -47,7 +47,7 @@ def begin(course: Course, rerun: Rerun, moves: Deferred, now: Instant) -> Script
     yield from course.decide(decide.resume(course.plan, course.flow, about, held, now), moves, now)
 
 
-class Taken(Struct, frozen=True):
+class Takeover(Struct, frozen=True):
     """What a rerun takes over of a step that did not succeed."""
 
     places: frozenset[int] = frozenset()  # of a foreach: the items that succeeded,
@@ -55,17 +55,17 @@ class Taken(Struct, frozen=True):
     within: Mapping[int, Rerun] = {}  # workflows within that did not succeed, by their place: they go on, too
 
 
-NOTHING_TAKEN = Taken()
+NOTHING_TAKEN = Takeover()
 NO_ID = UUID(int=0)
 
 
-def taken_of(course: Course, start: Start, runs: type) -> Script[Taken]:
+def takeover_of(course: WorkflowRun, start: Start, runs: type) -> Script[Takeover]:
     """Find what a step did in the workflow that this one is a rerun of: items that succeeded, workflows that did not.
 
     The list of a foreach must be the same. If the workflow's params or its definition may be others now, so must be
     those of the items.
     """
-    rerun = course.held.extra.rerun
+    rerun = course.stored.extra.rerun
     node = course.plan.nodes.get(start.step)  # an undoing has none
     if rerun is None or not rerun.since or node is None or node.step.loop is not None:
         return NOTHING_TAKEN
@@ -76,9 +76,9 @@ def taken_of(course: Course, start: Start, runs: type) -> Script[Taken]:
     row = rows.get(start.step)
     if row is None or start.step not in kept_steps(course.plan, rows, rerun.since).in_part:
         return NOTHING_TAKEN
-    is_same = not rerun.latest and known.params == course.held.params
+    is_same = not rerun.latest and known.params == course.stored.params
     if not start.foreach:
-        return Taken(within=(yield from _gone_on(course, start, {0: row.execution}, rerun, is_same=is_same)))
+        return Takeover(within=(yield from _gone_on(course, start, {0: row.execution}, rerun, is_same=is_same)))
     if row.total != len(start.items):
         return NOTHING_TAKEN
     children = yield from flow_results.children_of(known.place, start.step)
@@ -86,12 +86,12 @@ def taken_of(course: Course, start: Start, runs: type) -> Script[Taken]:
 
 
 def _items(
-    course: Course, start: Start, children: list[tuple[UUID, int]], rerun: Rerun, *, is_same: bool, nested: bool
-) -> Script[Taken]:
+    course: WorkflowRun, start: Start, children: list[tuple[UUID, int]], rerun: Rerun, *, is_same: bool, nested: bool
+) -> Script[Takeover]:
     """What is taken over of the items of a foreach."""
     places: set[int] = set()
     failed: dict[int, UUID] = {}  # the newest of each: a rerun of a rerun has those of both
-    rows = yield ForEach(ENDED, flow_results.CHILD, [(id,) for id, _ in children])
+    rows = yield ForEach(ENDED, flow_results.CHILD, [(execution,) for execution, _ in children])
     for parcel, extras, ends, items, lo, hi, state in rows:
         given = Packed(ends, items)
         for item, at in enumerate(flow_results.places_of(extras, lo, hi), lo):
@@ -103,32 +103,40 @@ def _items(
                 places.add(at)
     if len(places) == len(start.items):
         return NOTHING_TAKEN
-    left: dict[int, UUID | None] = {at: id for at, id in failed.items() if at not in places} if nested else {}
+    left: dict[int, UUID | None] = (
+        {at: execution for at, execution in failed.items() if at not in places} if nested else {}
+    )
     within = yield from _gone_on(course, start, left, rerun, is_same=is_same)
-    return Taken(frozenset(places), children if places else [], within)
+    return Takeover(frozenset(places), children if places else [], within)
 
 
 def _gone_on(
-    course: Course, start: Start, children: Mapping[int, UUID | None], rerun: Rerun, *, is_same: bool
+    course: WorkflowRun, start: Start, children: Mapping[int, UUID | None], rerun: Rerun, *, is_same: bool
 ) -> Script[dict[int, Rerun]]:
     """The workflows among these children of the job that the step runs, with the same params: reruns from what failed.
 
     They go by the same definitions as the rerun that they are part of.
     """
-    ids = [id for id in children.values() if id is not None]
+    ids = [execution for execution in children.values() if execution is not None]
     if not ids:
         return {}
     flows, pin = (yield from flow_rows.flows_of(ids)), course.pins.get(start.step)
-    alike = {id for id, held in flows.items() if pin is not None and held.flow.job == pin.job}
+    alike = {execution for execution, held in flows.items() if pin is not None and held.flow.job == pin.job}
     if alike and not is_same:
         rows = yield ForEach(GIVEN, flow_results.CHILD, [(parcel,) for parcel in sorted(set(map(parcel_of, alike)))])
         given = {parcel: Packed(ends, items) for parcel, ends, items in rows}
         alike = {
-            id
-            for at, id in children.items()
-            if id in alike and parcel_of(id) in given and given[parcel_of(id)].one(index_of(id)) == start.items[at]
+            execution
+            for at, execution in children.items()
+            if execution in alike
+            and parcel_of(execution) in given
+            and given[parcel_of(execution)].one(index_of(execution)) == start.items[at]
         }
-    return {at: Rerun(of=id, since=FAILED, latest=rerun.latest) for at, id in children.items() if id in alike}
+    return {
+        at: Rerun(of=execution, since=FAILED, latest=rerun.latest)
+        for at, execution in children.items()
+        if execution in alike
+    }
 
 
 def _taken_over(rerun: Rerun, plan: Plan) -> Script[Sequence[Ended]]:
@@ -143,7 +151,7 @@ def _taken_over(rerun: Rerun, plan: Plan) -> Script[Sequence[Ended]]:
     found = yield from flow_rows.steps_of([(*known.place, name, True) for name in kept])
     rows = {row.step: row for row, _ in found.values()}
     theirs = (yield from plans_of([(known.digest, known.flow.job, known.flow.version)]))[known.digest]
-    lying = [row for row in rows.values() if flow_results.lies_elsewhere(row, theirs)]
+    lying = [row for row in rows.values() if flow_results.is_stored_apart(row, theirs)]
     if lying:
         rows |= yield from flow_results.read(known.place, lying, theirs)
     return copies(kept, rows, rerun)

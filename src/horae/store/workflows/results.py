@@ -48,7 +48,7 @@ ENDED = Statement(
 )
 
 
-def lies_elsewhere(row: StepRow, plan: Plan) -> bool:
+def is_stored_apart(row: StepRow, plan: Plan) -> bool:
     """Whether a step's result may be found with what it ran: always that of a foreach, which may have just ended."""
     if row.result is not None or row.execution is None:
         return False
@@ -61,12 +61,12 @@ def is_foreach(row: StepRow, plan: Plan) -> bool:
     return bool(row.total) and node is not None and node.step.foreach is not None
 
 
-def some_elsewhere(finished: FinishedSlice) -> bool:
+def may_be_stored_apart(finished: FinishedSlice) -> bool:
     """Whether results of a slice may lie elsewhere than with it."""
     return finished.results is not None and (not finished.results.blob or REFERENCE in finished.results.blob)
 
 
-def elsewhere(finished: FinishedSlice) -> Iterator[tuple[Place, bytes]]:
+def items_stored_apart(finished: FinishedSlice) -> Iterator[tuple[Place, bytes]]:
     """The items of a slice whose results do not lie with them, with what lies there instead."""
     s, results = finished.slice, finished.results
     assert results is not None

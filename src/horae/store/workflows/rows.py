@@ -105,7 +105,7 @@ _read_marks = msgspec.json.Decoder(Marks).decode
 _UNMARKED = msgspec.json.encode(Marks()).decode()
 
 
-class Held(Struct, frozen=True, kw_only=True):
+class StoredWorkflow(Struct, frozen=True, kw_only=True):
     """A workflow as it is stored: how it stands, and what about it never changes."""
 
     flow: Flow
@@ -139,7 +139,7 @@ class Held(Struct, frozen=True, kw_only=True):
         )  # fmt: skip
 
 
-def read_flow(row: Row) -> Held:
+def read_flow(row: Row) -> StoredWorkflow:
     (
         _, _, execution, root, parent, namespace, job, version, digest, params, extra, priority, deadline, due_at,
         queued_at, began_at, until, state, phase, verdict, left, begun, ended, stopped, paused, cause, reason, error,
@@ -151,7 +151,7 @@ def read_flow(row: Row) -> Held:
         ended=ended, stopped=bool(stopped), paused=bool(paused), breakpoints=frozenset(said.breakpoints),
         undo=said.undo, cause=cause, error=None if error is None else _read_failure(error), reason=reason,
     )  # fmt: skip
-    return Held(
+    return StoredWorkflow(
         flow=flow, parent=parent, namespace=namespace, digest=digest, params=params, extra=_read_extra(extra),
         priority=priority, deadline=deadline, due_at=due_at, queued_at=queued_at, began_at=began_at, until=until,
         state=state, stops=frozenset(_read_stops(stops)), wake_at=wake_at,
@@ -173,7 +173,7 @@ def read_step(row: Row) -> tuple[StepRow, Pin | None]:
     return stands, None if job is None else Pin(job, version)
 
 
-def _once(held: Held) -> tuple[Any, ...]:
+def _once(held: StoredWorkflow) -> tuple[Any, ...]:
     flow = held.flow
     return (
         *held.place, flow.execution, flow.root, held.parent, held.namespace, flow.job, flow.version, held.digest,
@@ -182,7 +182,7 @@ def _once(held: Held) -> tuple[Any, ...]:
     )  # fmt: skip
 
 
-def _stands(held: Held) -> tuple[Any, ...]:
+def _stands(held: StoredWorkflow) -> tuple[Any, ...]:
     flow = held.flow
     marked = flow.breakpoints or flow.undo
     marks = _text(Marks(tuple(sorted(flow.breakpoints)), flow.undo)) if marked else _UNMARKED
@@ -196,7 +196,7 @@ def _text(value: object) -> str:
     return msgspec.json.encode(value).decode()
 
 
-def put_flows(flows: Iterable[Held]) -> Insert:
+def put_flows(flows: Iterable[StoredWorkflow]) -> Insert:
     """New workflows, with their pins."""
     columns: Columns = (*FLOWS, ("pins", "text"))
     return Insert("flows", columns, [(*_once(held), *_stands(held), _text(held.flow.pins)) for held in flows])
@@ -208,7 +208,7 @@ def pins_of(place: "Place") -> Script[dict[str, Pin]]:
     return _read_pins(rows[0][0])
 
 
-def set_flows(flows: Iterable[Held]) -> ForEach:
+def set_flows(flows: Iterable[StoredWorkflow]) -> ForEach:
     """Workflows as they stand now."""
     return ForEach(SET_FLOWS, (*ITEM, *STANDS), [(*held.place, *_stands(held)) for held in flows])
 
@@ -241,9 +241,11 @@ def set_steps(steps: Iterable[tuple[Place, StepRow, bool]]) -> ForEach:
     return ForEach(SET_STEPS, SET_COLUMNS, [(*place, row.step, *_stepping(row), known) for place, row, known in steps])
 
 
-def flows_of(executions: Collection[UUID]) -> Script[dict[UUID, Held]]:
+def flows_of(executions: Collection[UUID]) -> Script[dict[UUID, StoredWorkflow]]:
     """Workflows by their execution."""
-    rows = yield ForEach(OF_FLOWS, ITEM, sorted((parcel_of(id), index_of(id)) for id in executions))
+    rows = yield ForEach(
+        OF_FLOWS, ITEM, sorted((parcel_of(execution), index_of(execution)) for execution in executions)
+    )
     found = map(read_flow, rows)
     return {held.flow.execution: held for held in found}
 

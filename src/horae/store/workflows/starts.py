@@ -26,36 +26,36 @@ from horae.store.admission.share_lanes import assign_share_lanes
 from horae.store.base import shelves
 from horae.store.base.deferred import Change
 from horae.store.executions.entering.placing import place
-from horae.store.executions.parcels import bounded, first_wake, heads, shelved, written
+from horae.store.executions.parcels import assign_shelves, first_wake, insert_parcels, insert_timeouts, least_ranks
 from horae.store.script import Insert, Script
 from horae.store.triggers.dependencies.starts import Consequences, NewId
 from horae.store.triggers.targets import Lead, Target, execution_of
-from horae.store.workflows.rerun import NOTHING_TAKEN, Taken, taken_of
+from horae.store.workflows.rerun import NOTHING_TAKEN, Takeover, takeover_of
 from horae.store.workflows.rows import STEP
-from horae.store.workflows.terms import Terms
-from horae.store.workflows.workflow_run import Course
+from horae.store.workflows.terms import StepTerms
+from horae.store.workflows.workflow_run import WorkflowRun
 
 FANNED: shelves.Columns = (*STEP, ("child", "uuid"), ("count", "int"), ("taken", "bool"))
 
 
-class Begun(Struct):
+class NewChildren(Struct):
     """Children that were made, and which steps could not begin."""
 
     parcels: list[tuple[Parcel, int]] = []
     paused: set[UUID] = set()  # workflows whose children wait until they are resumed
     fanned: list[tuple[UUID, int, str, UUID, int, bool]] = []
-    refused: list[tuple[Course, Ended]] = []
+    refused: list[tuple[WorkflowRun, Ended]] = []
 
 
-def begin_steps(courses: Collection[Course], terms: Terms, new_id: NewId, now: Instant) -> Script[Begun]:
+def begin_steps(courses: Collection[WorkflowRun], terms: StepTerms, new_id: NewId, now: Instant) -> Script[NewChildren]:
     """Make the children of all steps that are to start; what is to be written of them is left to the caller."""
     wanted = [(course, start) for course in courses for start in course.starts]
-    begun = Begun()
+    begun = NewChildren()
     if not wanted:
         return begun
     yield from terms.look_up({pin for course, start in wanted if (pin := course.pins.get(start.step))}, now)
     lead = yield from terms.lead(now)
-    single: list[tuple[Course, Start, NewExecution]] = []
+    single: list[tuple[WorkflowRun, Start, NewExecution]] = []
     for course, whole in wanted:
         taken = yield from _taken(course, whole, terms.targets)
         start = _without(taken, course, whole, begun) if taken.places else whole
@@ -76,40 +76,40 @@ def begin_steps(courses: Collection[Course], terms: Terms, new_id: NewId, now: I
     return begun
 
 
-def _taken(course: Course, start: Start, targets: Mapping[Pin, Target]) -> Script[Taken]:
+def _taken(course: WorkflowRun, start: Start, targets: Mapping[Pin, Target]) -> Script[Takeover]:
     """What a rerun takes over of a step that starts."""
     pin = course.pins.get(start.step)
     target = None if pin is None else targets.get(pin)
-    return NOTHING_TAKEN if target is None else (yield from taken_of(course, start, type(target.spec.task)))
+    return NOTHING_TAKEN if target is None else (yield from takeover_of(course, start, type(target.spec.task)))
 
 
-def _without(taken: Taken, course: Course, start: Start, begun: Begun) -> Start:
+def _without(taken: Takeover, course: WorkflowRun, start: Start, begun: NewChildren) -> Start:
     """A foreach without the items that a rerun takes over: their results are read where they lie."""
-    course.takes_over(start.step, len(taken.places))
-    begun.fanned += [(*course.held.place, start.step, parcel, count, True) for parcel, count in taken.parcels]
+    course.take_over(start.step, len(taken.places))
+    begun.fanned += [(*course.stored.place, start.step, parcel, count, True) for parcel, count in taken.parcels]
     places = [at for at in range(len(start.items)) if at not in taken.places]
     return structs.replace(start, items=[start.items[at] for at in places], places=places)
 
 
-def changes_of(begun: Begun, now: Instant, done: Consequences) -> list[Change]:
+def changes_of(begun: NewChildren, now: Instant, done: Consequences) -> list[Change]:
     """What is to be written for children that begin; `done` tells where they stand."""
     if not begun.parcels:
         return []
-    ready, later = shelved(begun.parcels, now)
+    ready, later = assign_shelves(begun.parcels, now)
     if begun.paused:
         ready, later = _held_back(ready, later, begun)
     if done.keeps_newborn:
         done.newborn += ready
     else:
-        for lane, rank in heads(ready).items():
+        for lane, rank in least_ranks(ready).items():
             done.queue_lane(lane, rank)
     done.wake_by(first_wake(later))
     done.parcels += [parcel for parcel, _ in begun.parcels]
     return [
-        written(begun.parcels),
+        insert_parcels(begun.parcels),
         *([] if done.keeps_newborn else [shelves.put_queued(ready)]),
         shelves.put_waiting(later),
-        *bounded(begun.parcels),
+        *insert_timeouts(begun.parcels),
         Insert("flow_parcels", FANNED, begun.fanned),
     ]
 
@@ -120,7 +120,7 @@ def gate_of(flow: UUID) -> str:
 
 
 def _held_back(
-    ready: Sequence[Queued], later: Sequence[Waiting], begun: Begun
+    ready: Sequence[Queued], later: Sequence[Waiting], begun: NewChildren
 ) -> tuple[list[Queued], list[Waiting]]:  # fmt: skip
     """Runs of loops that are paused: they are made, and wait as if the pause had come after them."""
     gates = {
@@ -128,9 +128,11 @@ def _held_back(
         for parcel, _ in begun.parcels
         if (parent := parcel.envelope.parent) is not None and parent in begun.paused
     }
-    held = [paused(slice, gates[slice.parcel]) for slice in (*ready, *later) if slice.parcel in gates]
-    others = [slice for slice in later if slice.parcel not in gates]
-    return [slice for slice in ready if slice.parcel not in gates], [*others, *held]
+    held = [
+        paused(item_slice, gates[item_slice.parcel]) for item_slice in (*ready, *later) if item_slice.parcel in gates
+    ]
+    others = [item_slice for item_slice in later if item_slice.parcel not in gates]
+    return [item_slice for item_slice in ready if item_slice.parcel not in gates], [*others, *held]
 
 
 def paused(s: Slice, gate: str) -> Waiting:
@@ -141,7 +143,7 @@ def paused(s: Slice, gate: str) -> Waiting:
     )  # fmt: skip
 
 
-def _target(course: Course, start: Start, targets: Mapping[Pin, Target]) -> Target:
+def _target(course: WorkflowRun, start: Start, targets: Mapping[Pin, Target]) -> Target:
     """What a step runs. Raises BadInput when that is gone."""
     pin = course.pins.get(start.step)
     target = None if pin is None else targets.get(pin)
@@ -165,10 +167,10 @@ def _refused(start: Start, error: Exception) -> Ended:
 
 
 def _asked(
-    course: Course, start: Start, target: Target, lead: Lead, now: Instant, within: Mapping[int, Rerun]
+    course: WorkflowRun, start: Start, target: Target, lead: Lead, now: Instant, within: Mapping[int, Rerun]
 ) -> list[NewExecution]:
     """The executions of a step: one, or one that stands for all items, or where they differ one for each."""
-    held = course.held
+    held = course.stored
     extra = structs.replace(held.extra, step=start.step, rerun=None, retry_of=None)
     fits = checker_of(target.spec, "params")
     for item in start.items:
@@ -200,7 +202,7 @@ def _differ(target: Target, lead: Lead) -> bool:
     return circuit or by_param or spec.affinity is not None or any("${" in text for text in templates)
 
 
-def _envelope(course: Course, start: Start, one: NewExecution) -> Envelope:
+def _envelope(course: WorkflowRun, start: Start, one: NewExecution) -> Envelope:
     """Where a child belongs: to its parent, and under the limit that a foreach has of its own."""
     envelope = one.envelope
     keys = structs.replace(keys_of(envelope.keys), child=True)
@@ -213,17 +215,17 @@ def _envelope(course: Course, start: Start, one: NewExecution) -> Envelope:
         fan = fan_key(course.flow.execution, start.step, start.concurrency)
         keys = structs.replace(keys, limits=tuple(sorted((*keys.limits, fan))))
     return structs.replace(
-        envelope, keys=encode_keys(keys), parent=course.flow.execution, deadline=course.held.deadline
+        envelope, keys=encode_keys(keys), parent=course.flow.execution, deadline=course.stored.deadline
     )
 
 
 def _fan_out(
-    course: Course,
+    course: WorkflowRun,
     start: Start,
     asked: Sequence[NewExecution],
     new_id: NewId,
     now: Instant,
-    begun: Begun,
+    begun: NewChildren,
 ) -> Script[None]:
     """Lay the children of a foreach in as few parcels as can be."""
     asked = yield from assign_share_lanes(asked, now)
@@ -232,8 +234,8 @@ def _fan_out(
     else:
         parcels = list(_lots(start.items, asked[0], new_id, now))
     begun.parcels += parcels
-    begun.fanned += [(*course.held.place, start.step, parcel.id, len(parcel), False) for parcel, _ in parcels]
-    course.began(start.step, parcels[0][0].id)
+    begun.fanned += [(*course.stored.place, start.step, parcel.id, len(parcel), False) for parcel, _ in parcels]
+    course.set_child(start.step, parcels[0][0].id)
 
 
 def _lots(items: Sequence[bytes], like: NewExecution, new_id: NewId, now: Instant) -> Iterator[tuple[Parcel, int]]:
@@ -247,7 +249,7 @@ def _lots(items: Sequence[bytes], like: NewExecution, new_id: NewId, now: Instan
 
 
 def _lay(
-    single: Sequence[tuple[Course, Start, NewExecution]], new_id: NewId, now: Instant, begun: Begun
+    single: Sequence[tuple[WorkflowRun, Start, NewExecution]], new_id: NewId, now: Instant, begun: NewChildren
 ) -> Script[None]:
     """Lay single children; those of one workflow that run the same share a parcel."""
     if not single:
@@ -256,4 +258,4 @@ def _lay(
     receipts, parcels = place(asked, {}, new_id, now)
     begun.parcels += parcels
     for (course, start, _), (receipt, *_) in zip(single, receipts, strict=True):
-        course.began(start.step, receipt.execution_id)
+        course.set_child(start.step, receipt.execution_id)

@@ -37,7 +37,7 @@ PINNED = Statement(
 PIN: Columns = (("job", "uuid"), ("version", "int"), ("at", "bigint"))
 
 
-class Terms:
+class StepTerms:
     """What is known inside one transaction."""
 
     def __init__(self) -> None:

@@ -17,10 +17,10 @@ from horae.model.workflows.waits import Approval, Sleep, Wait
 from horae.store.base.deferred import Change, Deferred
 from horae.store.base.shelves import ITEM, Columns
 from horae.store.executions.durable.awaits import TAKE, kept_of
-from horae.store.executions.state_changes import Stepped
+from horae.store.executions.state_changes import StepChange
 from horae.store.script import Fetch, ForEach, Insert, Script, Statement
 from horae.store.triggers.dependencies.starts import Consequences
-from horae.store.workflows.workflow_run import Course
+from horae.store.workflows.workflow_run import WorkflowRun
 
 STEP: Columns = (*ITEM, ("step", "text"))
 WAITS: Columns = (
@@ -68,9 +68,9 @@ REMINDED = Statement(
 _read_wait = msgspec.json.Decoder(Wait).decode
 
 
-def begin(course: Course, awaits: Sequence[Await], moves: Deferred, now: Instant) -> Script[list[Ended]]:
+def begin(course: WorkflowRun, awaits: Sequence[Await], moves: Deferred, now: Instant) -> Script[list[Ended]]:
     """Steps begin to wait; those for which a signal has come already have ended."""
-    place, rows, ended = course.held.place, [], list[Ended]()
+    place, rows, ended = course.stored.place, [], list[Ended]()
     for one in awaits:
         if isinstance(one.wait, Sleep):
             continue
@@ -81,23 +81,23 @@ def begin(course: Course, awaits: Sequence[Await], moves: Deferred, now: Instant
             ended.append(Ended(step=one.step, result=kept[0].payload))
             continue
         wait = msgspec.json.encode(one.wait).decode()
-        rows.append((*place, one.step, course.held.namespace, kind, name, wait, one.remind_at, now))
+        rows.append((*place, one.step, course.stored.namespace, kind, name, wait, one.remind_at, now))
     if rows:
         moves.add([Insert("flow_waits", WAITS, rows)])
     return ended
 
 
-def ends(course: Course) -> list[Change]:
+def drop_ended(course: WorkflowRun) -> list[Change]:
     """What the waits that are over leave to be written."""
     over = [
-        (*course.held.place, step)
-        for step, state in course.stepped.items()
+        (*course.stored.place, step)
+        for step, state in course.new_states.items()
         if state in FINAL and step in course.plan.nodes and _leaves_a_row(course, step)
     ]
     return [ForEach(DROP, STEP, over), ForEach(DROP_NEWS, STEP, over)] if over else []
 
 
-def _leaves_a_row(course: Course, step: str) -> bool:
+def _leaves_a_row(course: WorkflowRun, step: str) -> bool:
     wait = course.plan.nodes[step].step.wait
     return wait is not None and not isinstance(wait, Sleep)
 
@@ -108,33 +108,33 @@ def waits_of(place: tuple[UUID, int]) -> Script[list[tuple[str, str, str, Wait]]
     return [(step, kind, name, _read_wait(wait)) for step, kind, name, wait in rows]
 
 
-def lay_down(
+def record_events(
     namespace: int, events: Iterable[tuple[UUID, str, dict[str, Any]]], now: Instant
 ) -> Script[bool]:  # fmt: skip
     """Events have come: lay each beside the steps that listen to its name. Whether there are any."""
     named: dict[str, list[tuple[UUID, dict[str, Any]]]] = {}
-    for id, name, told in events:
-        named.setdefault(name, []).append((id, told))
+    for event, name, told in events:
+        named.setdefault(name, []).append((event, told))
     given = [(namespace, name) for name in sorted(named)]
     found = yield ForEach(LISTENING, (("namespace", "int"), ("name", "text")), given)
     rows = [
-        (parcel, item, step, id, msgspec.json.encode(told), now)
+        (parcel, item, step, event, msgspec.json.encode(told), now)
         for parcel, item, step, name in found
-        for id, told in named[name]
+        for event, told in named[name]
     ]
     if rows:
         yield Insert("flow_news", NEWS, rows, conflict="ON CONFLICT DO NOTHING")
     return bool(rows)
 
 
-def with_news(limit: int) -> Script[list[UUID]]:
+def with_events(limit: int) -> Script[list[UUID]]:
     """Workflows beside whose steps something lies."""
     return [row[0] for row in (yield Fetch(FLOWS_WITH_NEWS, (limit,)))]
 
 
-def hear(course: Course, moves: Deferred) -> Script[list[Ended]]:
+def ended_by_events(course: WorkflowRun, moves: Deferred) -> Script[list[Ended]]:
     """The waits of a workflow that events have ended; those that nobody waited for are forgotten."""
-    place = course.held.place
+    place = course.stored.place
     rows = sorted((yield Fetch(NEWS_OF, place)), key=lambda row: row[:2])
     ended: dict[str, Ended] = {}
     for _, _, step, told in rows:
@@ -142,7 +142,7 @@ def hear(course: Course, moves: Deferred) -> Script[list[Ended]]:
         if node is None or step in ended:
             continue
         event = msgspec.json.decode(told)
-        if (yield from course.ask(passes(node, course.held.about, event), moves)):
+        if (yield from course.ask(passes(node, course.stored.about, event), moves)):
             ended[step] = Ended(step=step, result=told)
     yield ForEach(DROP_NEWS, STEP, sorted({(*place, row[2]) for row in rows}))
     return list(ended.values())
@@ -156,6 +156,6 @@ def remind(limit: int, now: Instant, done: Consequences) -> Script[None]:
         approval = _read_wait(wait)
         span = approval.remind if isinstance(approval, Approval) else None
         again.append((parcel, item, step, None if span is None else now + span))
-        done.stepped.append(Stepped(execution, job, namespace, step, "waiting"))
+        done.stepped.append(StepChange(execution, job, namespace, step, "waiting"))
     if again:
         yield ForEach(REMINDED, (*STEP, ("remind_at", "bigint")), sorted(again))

@@ -38,7 +38,7 @@ from horae.store.definitions.jobs import definitions
 from horae.store.script import Fetch, ForEach, Insert, Script, Statement
 from horae.store.workflows import results as flow_results
 from horae.store.workflows import rows as flow_rows
-from horae.store.workflows.rows import ALL, ENDED, OPENING, Held
+from horae.store.workflows.rows import ALL, ENDED, OPENING, StoredWorkflow
 
 T = TypeVar("T")
 MOST_PLANS = 1_000
@@ -94,20 +94,20 @@ def keep_secret(fresh: str) -> Script[bytes]:
     return (yield from secret())
 
 
-def with_secrets(courses: Iterable["Course"]) -> Script[None]:
+def with_secrets(courses: Iterable["WorkflowRun"]) -> Script[None]:
     """Workflows whose steps wait for calls know their URLs."""
-    calling = [course for course in courses if course.plan.callbacks and not course.held.secret]
+    calling = [course for course in courses if course.plan.callbacks and not course.stored.secret]
     if calling:
         known = yield from secret()
         for course in calling:
-            course.held = structs.replace(course.held, secret=known)
+            course.stored = structs.replace(course.stored, secret=known)
 
 
-class Course:
+class WorkflowRun:
     """A workflow as it stands now."""
 
-    def __init__(self, held: Held, plan: Plan, *, is_new: bool = False) -> None:
-        self.held, self.plan = held, plan
+    def __init__(self, held: StoredWorkflow, plan: Plan, *, is_new: bool = False) -> None:
+        self.stored, self.plan = held, plan
         self.place = held.place  # which never changes
         self.flow: Flow = held.flow
         self.rows: dict[str, StepRow] = {}
@@ -115,7 +115,7 @@ class Course:
         self.stops: set[str] = set(held.stops)
         self.starts: list[Start] = []
         self.awaits: list[Await] = []
-        self.stepped: dict[str, str] = {}  # steps whose state changed, for people who watch
+        self.new_states: dict[str, str] = {}  # steps whose state changed, for people who watch
         self.end: End | None = None
         self.is_over = held.state == ENDED
         self.is_opening = held.state == OPENING  # it is to begin, and has no steps yet
@@ -147,7 +147,7 @@ class Course:
                     self._known.add(name)
         rows = {name: self.rows[name] for name in ask.rows | ask.results if name in self.rows}
         asked = [row for name, row in rows.items() if name in ask.results]
-        lying = [row for row in asked if flow_results.lies_elsewhere(row, self.plan)]
+        lying = [row for row in asked if flow_results.is_stored_apart(row, self.plan)]
         if lying:
             yield from moves.make()
             rows |= yield from flow_results.read(self.place, lying, self.plan)
@@ -186,7 +186,7 @@ class Course:
 
     def _fail(self, failure: Failure, news: Sequence[Ended], moves: Deferred, now: Instant) -> Script[None]:
         """Fail as a whole, and hear the news as what begins nothing more; if even that cannot be decided, end."""
-        about = self.held.about
+        about = self.stored.about
         try:
             failing = yield from self.ask(decide.fail(self.plan, self.flow, about, failure, "fault", now), moves)
             yield from self._take(failing, moves, now)
@@ -233,28 +233,28 @@ class Course:
         if fresh or ends or known is None or row.result is not known.result:
             self._known.add(name)
         if known is None or row.state != known.state:
-            self.stepped[name] = row.state
+            self.new_states[name] = row.state
         self.rows[name] = row
         self.pins.setdefault(name, self.flow.pins.get(name))
         self._changed.add(name)
         if fresh:
             self._fresh.add(name)
 
-    def began(self, step: str, execution: UUID) -> None:
+    def set_child(self, step: str, execution: UUID) -> None:
         """The first child of a step has this id."""
         self._put(step, structs.replace(self.rows[step], execution=execution), fresh=step in self._fresh)
 
-    def takes_over(self, step: str, count: int) -> None:
+    def take_over(self, step: str, count: int) -> None:
         """So many items of a foreach are taken over by this rerun."""
         row = structs.replace(self.rows[step], ok=count, taken=count)
         self._put(step, row, fresh=step in self._fresh)
 
-    def stands(self, now: Instant) -> Held:
+    def present_row(self, now: Instant) -> StoredWorkflow:
         """As it is to be written."""
         in_time = self.flow.phase == "main" and self.flow.verdict == "success"
-        wake_at = now if self.stops or self.is_opening else self.held.until if in_time else None
+        wake_at = now if self.stops or self.is_opening else self.stored.until if in_time else None
         return structs.replace(
-            self.held,
+            self.stored,
             flow=self.flow,
             state=ENDED if self.is_over else OPENING if self.is_opening else self.flow.state,
             stops=frozenset(self.stops),
@@ -273,8 +273,8 @@ class Course:
             changes.append(flow_rows.set_steps(changed))
         if now and self._is_new:
             self._is_new = False
-            changes.append(flow_rows.put_flows([self.stands(now)]))
-        elif now and (stands := self.stands(now)) != self.held:
+            changes.append(flow_rows.put_flows([self.present_row(now)]))
+        elif now and (stands := self.present_row(now)) != self.stored:
             changes.append(flow_rows.set_flows([stands]))
         return changes
 

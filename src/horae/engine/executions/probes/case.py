@@ -12,7 +12,7 @@ from horae.model.definitions.job import Job
 from horae.model.executions.execution import Execution
 from horae.model.fleet.session import Session
 from horae.store.contract import Store
-from horae.store.executions.reads.explain_reads import Place
+from horae.store.executions.reads.explain_reads import ExecutionPosition
 
 
 class Sources(Struct, frozen=True):
@@ -48,7 +48,7 @@ class ExecutionCase(Case, frozen=True, kw_only=True):
     """An execution that is asked about, and where it stands."""
 
     execution: Execution
-    place: Place
+    place: ExecutionPosition
 
     @property
     def is_queued(self) -> bool:

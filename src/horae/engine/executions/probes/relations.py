@@ -86,7 +86,7 @@ def _state(state: str) -> str:
 
 async def children(sources: Sources, case: ExecutionCase) -> list[Blocker]:
     """What a workflow waits for: those of its steps that have begun, or are held."""
-    found = await sources.store.read(lambda: flow_reads.whole(case.execution.id))
+    found = await sources.store.read(lambda: flow_reads.read_workflow(case.execution.id))
     if found is None:
         message = "It waits for what it has started; it has begun, and holds no worker meanwhile."
         return [closed("sleep", message, kind="children")]

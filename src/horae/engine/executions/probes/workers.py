@@ -93,11 +93,11 @@ async def ahead(sources: Sources, case: ExecutionCase) -> list[Blocker]:
     return [closed("ahead", message, ahead=found.count, exact=found.whole, queue=case.queue_name)]
 
 
-async def ahead_of(sources: Sources, case: ExecutionCase) -> explain_reads.Ahead:
+async def ahead_of(sources: Sources, case: ExecutionCase) -> explain_reads.QueueAhead:
     """What stands before it by rank, in those lanes of its queue, or of its share, from which the same workers take."""
     rank = case.place.rank
     if rank is None:
-        return explain_reads.Ahead({})
+        return explain_reads.QueueAhead({})
     id, fitting = case.execution.id, case.fitting()
     known = sources.directory.lanes
     mine, queue = known.get(case.place.lane), sources.directory.queues.get(case.queue)
@@ -110,7 +110,7 @@ async def ahead_of(sources: Sources, case: ExecutionCase) -> explain_reads.Ahead
         and any(fits(sources.directory.lane_needs.terms[lane.id], session.capabilities) for session in fitting)
     ]
     wanted = {case.place.lane, *lanes}
-    found = await sources.store.read(lambda: explain_reads.ahead_of(wanted, rank, parcel_of(id), case.place.lo))
+    found = await sources.store.read(lambda: explain_reads.queue_ahead(wanted, rank, parcel_of(id), case.place.lo))
     own = index_of(id) - case.place.lo  # items of its own slice that come first
     if own:
         found.jobs[case.job.id] = found.jobs.get(case.job.id, 0) + own

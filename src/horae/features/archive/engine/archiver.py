@@ -63,7 +63,7 @@ class Archiver:
 
     async def trouble(self) -> TroubleView | None:
         """Return the reason why nothing can be archived, or None."""
-        found = await self._store.read(lambda: housekeeping.trouble_of(DUTY))
+        found = await self._store.read(lambda: housekeeping.problem_of(DUTY))
         return None if found is None else TroubleView(problem=found[0], since=format_instant(found[1]))
 
     async def step(self) -> Wait:
@@ -91,7 +91,7 @@ class Archiver:
         """Archive the expired executions of the next parcels."""
         after = self._walked.get(namespace, expiry.START)
         before = now - retention.shortest_of(namespace)
-        place, over = await self._store.read(lambda: expiry.look(after, before, retention, now, PAGE))
+        place, over = await self._store.read(lambda: expiry.past_retention(after, before, retention, now, PAGE))
         if over and not await self._archive(namespace, outcomes, over):
             self._walk_at[namespace] = self._env.clock.monotonic() + LOOK
             return
@@ -100,14 +100,14 @@ class Archiver:
             await self._readable({namespace})
             self._walk_at[namespace] = self._env.clock.monotonic() + WALK
 
-    async def _archive(self, namespace: int, outcomes: tuple[Outcome, ...], over: list[expiry.Over]) -> bool:
+    async def _archive(self, namespace: int, outcomes: tuple[Outcome, ...], over: list[expiry.EndedParcel]) -> bool:
         """Write these parcels to files and delete them; return whether all of it succeeded."""
         ended = await self._store.read(lambda: archives.items([parcel for parcel, _ in over]))
         ids: dict[UUID, list[UUID]] = {parcel: [] for parcel, _ in over}
         for parcel, lo, hi, state in ended:
             if state in outcomes:
                 ids[parcel] += [execution_id(parcel, item) for item in range(lo, hi)]
-        batch: list[expiry.Over] = []
+        batch: list[expiry.EndedParcel] = []
         chosen: list[UUID] = []
         for one in over:
             if chosen and len(chosen) + len(ids[one[0]]) > MOST:
@@ -118,7 +118,7 @@ class Archiver:
             chosen += ids[one[0]]
         return await self._put(namespace, batch, chosen)
 
-    async def _put(self, namespace: int, over: list[expiry.Over], ids: list[UUID]) -> bool:
+    async def _put(self, namespace: int, over: list[expiry.EndedParcel], ids: list[UUID]) -> bool:
         """Write a file and then delete its executions; return whether that succeeded."""
         if not ids:
             return await self._store.write(lambda: archives.put(None, {}, over))
@@ -146,12 +146,12 @@ class Archiver:
             log.info("the archive can be written again", place=self._place.url)
         self._unread.discard(namespace)
         if not self._unread:
-            await self._store.write(lambda: housekeeping.tell_duty(DUTY, None, now))
+            await self._store.write(lambda: housekeeping.report_duty(DUTY, None, now))
         return done
 
-    async def _went(self, over: list[expiry.Over]) -> bool:
+    async def _went(self, over: list[expiry.EndedParcel]) -> bool:
         """Return whether some of these parcels were deleted or changed while they were read."""
-        return len(await self._store.read(lambda: expiry.free(over))) < len(over)
+        return len(await self._store.read(lambda: expiry.unneeded_among(over))) < len(over)
 
     async def _readable(self, namespaces: set[int]) -> None:
         """Mark namespaces as free of unreadable executions."""
@@ -165,7 +165,7 @@ class Archiver:
         self._troubles = 0
         self._unread.clear()
         if self._told:
-            await self._store.write(lambda: housekeeping.tell_duty(DUTY, None, self._env.now()))
+            await self._store.write(lambda: housekeeping.report_duty(DUTY, None, self._env.now()))
             self._told = False
 
     async def _troubled(self, namespace: int, writing: Writing, error: Exception) -> None:
@@ -180,4 +180,4 @@ class Archiver:
             self._again_at = self._env.clock.monotonic() + min(LOOK * 2 ** (self._troubles - 1), WALK)
             problem = f"{self._place.url} cannot be written to: {type(error).__name__}: {error}"
         log.error("the archive cannot be written", problem=problem, failures=self._troubles)
-        await self._store.write(lambda: housekeeping.tell_duty(DUTY, problem[:500], self._env.now()))
+        await self._store.write(lambda: housekeeping.report_duty(DUTY, problem[:500], self._env.now()))

@@ -7,7 +7,7 @@ from msgspec import Struct
 
 from horae.env import Instant
 from horae.model.tenancy.namespace import Outcome
-from horae.store.expiry.expiry import Over, forget, free
+from horae.store.expiry.expiry import EndedParcel, forget, unneeded_among
 from horae.store.script import ColumnType, Fetch, ForEach, Insert, Row, Script, Statement
 from horae.store.tenancy.holdings import Holdings, drops
 
@@ -121,10 +121,10 @@ def spoil(namespace: int) -> Script[None]:
     yield Fetch(SPOIL, (namespace,))
 
 
-def put(archive: Archive | None, jobs: Jobs, over: Sequence[Over]) -> Script[bool]:
+def put(archive: Archive | None, jobs: Jobs, over: Sequence[EndedParcel]) -> Script[bool]:
     """Add the row of a file, if there is one, and delete its executions; do nothing if any of them changed since."""
     yield ForEach(LOCK, (("id", "uuid"),), [(parcel,) for parcel, _ in over])
-    if len((yield from free(over))) < len(over):
+    if len((yield from unneeded_among(over))) < len(over):
         return False
     if archive is not None:
         if not (yield Fetch(IS_SOUND, (archive.location, archive.namespace))):

@@ -75,15 +75,17 @@ class Artifacts:
         self, namespace: int, execution: str | UUID, after: str = "", limit: int = MOST_ARTIFACTS
     ) -> list[Artifact]:
         """What an execution left behind, by name."""
-        id = (await self._executions.find(namespace, execution)).execution.id
-        return await self._store.read(lambda: artifacts.of(parcel_of(id), index_of(id), after, limit))
+        resolved = (await self._executions.find(namespace, execution)).execution.id
+        return await self._store.read(
+            lambda: artifacts.artifacts_of(parcel_of(resolved), index_of(resolved), after, limit)
+        )
 
     async def get(self, namespace: int, execution: str | UUID, name: str) -> tuple[Artifact, AsyncIterator[bytes]]:
         """An artifact, and its content piece by piece."""
-        id = (await self._executions.find(namespace, execution)).execution.id
-        artifact = await self._store.read(lambda: artifacts.one(parcel_of(id), index_of(id), name))
+        resolved = (await self._executions.find(namespace, execution)).execution.id
+        artifact = await self._store.read(lambda: artifacts.artifact_of(parcel_of(resolved), index_of(resolved), name))
         if artifact is None:
-            remedy = f"GET /api/v1/executions/{id}/artifacts lists what there is."
+            remedy = f"GET /api/v1/executions/{resolved}/artifacts lists what there is."
             raise NotFound(f"This execution has no artifact {name[:60]!r}.", remedy)
         return artifact, await self._begin(artifact)
 
@@ -105,9 +107,9 @@ class Artifacts:
 
     def _location(self, namespace: int, upload: Upload) -> str:
         """A path that no other upload has; of the name it keeps what every place can hold."""
-        id = execution_id(upload.parcel, upload.item)
+        execution = execution_id(upload.parcel, upload.item)
         plain = _ODD.sub("_", upload.name.rpartition("/")[2])[-MOST_PLAIN:]
-        return f"{namespace}/{id}/{self._env.new_id()}/{plain}"
+        return f"{namespace}/{execution}/{self._env.new_id()}/{plain}"
 
 
 class _Content:

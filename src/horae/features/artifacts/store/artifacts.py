@@ -102,12 +102,12 @@ def _copy(parcel: UUID, item: int, content: bytes | None) -> Script[None]:
     yield shelves.put_blobs([(parcel, item, content)])
 
 
-def of(parcel: UUID, item: int, after: str, limit: int) -> Script[list[Artifact]]:
+def artifacts_of(parcel: UUID, item: int, after: str, limit: int) -> Script[list[Artifact]]:
     """The artifacts of an execution by name, from behind one on."""
     return [_artifact(row) for row in (yield Fetch(LIST, (parcel, item, after, limit)))]
 
 
-def one(parcel: UUID, item: int, name: str) -> Script[Artifact | None]:
+def artifact_of(parcel: UUID, item: int, name: str) -> Script[Artifact | None]:
     """The artifact of a name, if there is one."""
     rows = yield Fetch(ONE, (parcel, item, name))
     return _artifact(rows[0]) if rows else None

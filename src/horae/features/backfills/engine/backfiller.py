@@ -49,7 +49,7 @@ class Backfiller:
         env, lead, bounds, now = self._env, self._directory.lead, self._store.bounds, self._env.now()
         worked = await self._store.write(lambda: work(id, lead, env.new_id, now, bounds=bounds))
         if worked is not None and worked.parcels:
-            self._store.made(worked.parcels)
+            self._store.created(worked.parcels)
             now = env.now()
             self.started += sum(map(len, worked.parcels))
             events = [created(parcel, now) for parcel in worked.parcels[:20]]

@@ -26,7 +26,7 @@ from horae.store.contract import Store
 from horae.store.executions.leaving import dead_letters as moves
 from horae.store.executions.reads import execution_lists as lists
 from horae.store.executions.reads import execution_reads as reads
-from horae.store.executions.reads.execution_lists import Mark, Place
+from horae.store.executions.reads.execution_lists import DeadLetterMark, Place
 from horae.store.workflows import reads as flow_reads
 from horae.store.workflows import rows as flow_rows
 
@@ -146,7 +146,7 @@ class DeadLetters:
 
     # How it is done
 
-    async def _letter(self, namespace: int, ref: str | UUID) -> reads.Found:
+    async def _letter(self, namespace: int, ref: str | UUID) -> reads.FoundExecution:
         id = execution_ref(ref)
         found = await self._store.read(lambda: reads.by_id(id, namespace))
         if found is None:
@@ -171,15 +171,15 @@ class DeadLetters:
     async def _failed_steps(self, ids: Sequence[UUID]) -> "dict[UUID, list_of[StepRow]]":
         return await self._store.read(lambda: flow_reads.failed_steps(ids))
 
-    async def _shown(self, namespace: int, found: reads.Found) -> DeadLetterView:
+    async def _shown(self, namespace: int, found: reads.FoundExecution) -> DeadLetterView:
         (view,) = await self._executions.views(namespace, [found], brief=False)
         steps = await self._failed_steps([view.execution_id])
         return _letter(view, await self._mark_of(view.execution_id), steps.get(view.execution_id))
 
-    async def _mark_of(self, id: UUID) -> Mark | None:
+    async def _mark_of(self, id: UUID) -> DeadLetterMark | None:
         return (await self._marks([id])).get(id)
 
-    async def _marks(self, ids: Sequence[UUID]) -> dict[UUID, Mark]:
+    async def _marks(self, ids: Sequence[UUID]) -> dict[UUID, DeadLetterMark]:
         spans = [(parcel_of(id), index_of(id), index_of(id) + 1) for id in ids]
         found = await self._store.read(lambda: lists.marks(spans))
         return {execution_id(parcel, item): mark for (parcel, item), mark in found.items()}
@@ -235,7 +235,7 @@ class DeadLetters:
             notes=notes,
         )
 
-    async def _refuse_deleted(self, namespace: int, found: reads.Found) -> None:
+    async def _refuse_deleted(self, namespace: int, found: reads.FoundExecution) -> None:
         job = (await find_job(self._store, namespace, found.execution.job)).job
         if job.state == "deleted":
             raise Conflict(f'Job "{job.name}" is deleted.', f"Bring it back first: `horae jobs restore {job.id}`.")
@@ -245,7 +245,7 @@ def _start(letters: Letters, cursor: str | None) -> Place:
     return place_of(letters.until) if cursor is None else start(None, cursor)
 
 
-def _is_retried(mark: Mark | None) -> bool:
+def _is_retried(mark: DeadLetterMark | None) -> bool:
     return mark is not None and mark.kind == moves.RETRIED
 
 
@@ -264,7 +264,7 @@ class Act(Protocol):
     async def __call__(self, batch: Sequence[Execution]) -> tuple[list_of[UUID], list_of[str]]: ...
 
 
-def _letter(view: ExecutionView, mark: Mark | None, rows: Sequence[StepRow] | None) -> DeadLetterView:
+def _letter(view: ExecutionView, mark: DeadLetterMark | None, rows: Sequence[StepRow] | None) -> DeadLetterView:
     steps = [
         FailedStepView(step=row.step, execution_id=row.execution, error=show_error(row.error, brief=True))
         for row in (rows or ())[:MOST_STEPS]

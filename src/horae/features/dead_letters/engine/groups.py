@@ -65,7 +65,7 @@ async def show(
     return DeadLetterGroups(items=told, from_=format_instant(begin), to=format_instant(until), complete=True)
 
 
-def _told(group: Group, newest: reads.Found, since: Instant, until: Instant) -> DeadLetterGroup:
+def _told(group: Group, newest: reads.FoundExecution, since: Instant, until: Instant) -> DeadLetterGroup:
     e = newest.execution
     return DeadLetterGroup(
         job_id=e.job,

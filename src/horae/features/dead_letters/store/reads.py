@@ -14,9 +14,9 @@ from horae.store.executions.reads.execution_lists import (
     LONG_HEAD,
     ExecutionFilter,
     Place,
-    ended,
+    contains_text,
+    ended_condition,
     error_type,
-    says_text,
 )
 from horae.store.script import Fetch, ForEach, Script, Statement
 
@@ -58,7 +58,7 @@ def _window(marked: str | None, by_job: bool, since: bool, head: int, size: int)
         "": f"hi - lo - (SELECT count(*) {beside})",
     }.get(marked, f"(SELECT count(*) {beside} AND m.kind = '{marked}')")
     own = "CASE WHEN namespace = $3 THEN TRUE ELSE FALSE END" if by_job else "namespace = $3"
-    where = ["(parcel, lo) < ($1, $2)", own, ended("failed")]
+    where = ["(parcel, lo) < ($1, $2)", own, ended_condition("failed")]
     where += ["parcel >= $4"] if since else []
     where += [f"job = ${4 + since}"] if by_job else []
     return Statement(
@@ -90,7 +90,7 @@ def _passes(letters: Letters, wanted: ExecutionFilter, queue: int | None) -> boo
         and (queue is None or letters.queue == queue)
         and (wanted.reason is None or letters.reason == wanted.reason)
         and (wanted.error_type is None or letters.error_type == wanted.error_type)
-        and says_text(letters.error_head, wanted.text)
+        and contains_text(letters.error_head, wanted.text)
     )
 
 

@@ -24,7 +24,7 @@ from horae.store.contract import Store
 from horae.store.executions.reads import child_lists
 from horae.store.executions.reads import execution_lists as lists
 from horae.store.executions.reads.execution_lists import END, ExecutionFilter
-from horae.store.executions.reads.execution_reads import Found
+from horae.store.executions.reads.execution_reads import FoundExecution
 
 MOST_NAMED = 100  # of those that were not erased
 CHILDREN = 500  # that are read together
@@ -68,7 +68,7 @@ class Erasures:
             next_cursor=None if following is None else make_cursor(following),
         )  # fmt: skip
 
-    def _is_meant(self, found: Found, which: ErasureSelection) -> bool | None:
+    def _is_meant(self, found: FoundExecution, which: ErasureSelection) -> bool | None:
         """Whether an execution is meant; None when its params would tell, and cannot be opened."""
         execution = found.execution
         if not which.matches_key(execution.extra):
@@ -115,7 +115,7 @@ class Erasures:
             unread.append(view.execution_id)
             return False
 
-    async def _with_children(self, namespace: int, found: Sequence[Found]) -> tuple[set[UUID], list[UUID]]:
+    async def _with_children(self, namespace: int, found: Sequence[FoundExecution]) -> tuple[set[UUID], list[UUID]]:
         """Erase these and all below them; which, and what has not ended yet."""
         erased, live, below = set[UUID](), list[UUID](), list(found)
         while below:
@@ -128,9 +128,9 @@ class Erasures:
                 live.append(one.id)
         return erased, live
 
-    async def _children(self, namespace: int, parent: UUID) -> list[Found]:
+    async def _children(self, namespace: int, parent: UUID) -> list[FoundExecution]:
         wanted, place = ExecutionFilter(parent=parent), END
-        found: list[Found] = []
+        found: list[FoundExecution] = []
         while True:
             some, following = await self._store.read(
                 lambda: lists.read(child_lists.page(namespace, wanted, place, CHILDREN), namespace)  # noqa: B023

@@ -8,7 +8,7 @@ from horae.env import Instant
 from horae.features.erasure.store import namespace_end
 from horae.model.base.ids import first_id_at, index_of, parcel_of
 from horae.store.contract import Store
-from horae.store.executions.leaving.cancel_job import START, Batch
+from horae.store.executions.leaving.cancel_job import START, CancelBatch
 from horae.store.tenancy.holdings import PendingWork, all_holdings
 from horae.store.triggers.dependencies.starts import Consequences
 
@@ -41,7 +41,7 @@ class NamespaceCanceller:
             if goes_on():
                 await self._store.cancel(parcel_of(execution), index_of(execution), REASON)
         for shelf in namespace_end.PENDING:
-            batch = Batch(0, START)
+            batch = CancelBatch(0, START)
             while batch.next is not None and goes_on():
                 batch = await self._some(shelf, namespace, batch.next, low)
         for session in await self._store.read(lambda: namespace_end.sessions(namespace, low)):
@@ -50,7 +50,7 @@ class NamespaceCanceller:
             )
             self._outcomes.asked(session)
 
-    async def _some(self, shelf: str, namespace: int, after: tuple[UUID, int], low: UUID) -> Batch:
+    async def _some(self, shelf: str, namespace: int, after: tuple[UUID, int], low: UUID) -> CancelBatch:
         done, new_id = Consequences(), self._store.env.new_id
         batch = await self._store.change(
             lambda now: namespace_end.cancel_pending(shelf, namespace, new_id, after, low, BATCH, REASON, now, done)

@@ -5,7 +5,7 @@ from uuid import UUID
 from horae.env import Instant
 from horae.model.base.ids import execution_id
 from horae.store.base import shelves
-from horae.store.executions.leaving.cancel_job import Batch, Place, ask_to_stop, cancel_batch
+from horae.store.executions.leaving.cancel_job import CancelBatch, Place, ask_to_stop, cancel_batch
 from horae.store.fleet.exchange import lock_sessions
 from horae.store.script import Fetch, Script, Statement
 from horae.store.tenancy.holdings import PendingWork
@@ -57,7 +57,7 @@ def under_way(kind: PendingWork, namespace: int, before: Instant) -> Script[list
 def cancel_pending(
     shelf: str, namespace: int, new_id: NewId, after: Place, before: UUID, limit: int, reason: str, now: Instant,
     done: Consequences,
-) -> Script[Batch]:  # fmt: skip
+) -> Script[CancelBatch]:  # fmt: skip
     """Put a batch of what waits or is queued on history; what a claim holds right now is left to it."""
     rows = yield Fetch(PENDING[shelf], (namespace, *after, before, limit))
     return (yield from cancel_batch(shelf, rows, limit, new_id, reason, now, done))

@@ -142,7 +142,7 @@ class EventIntake:
             done = await self._quotas.retry_while_full((namespace, 0), len(given), take)
         except OverQuota:
             done = await take(patient=False)
-        self._store.made(done.parcels)
+        self._store.created(done.parcels)
         now = env.now()
         told = [created(parcel, now) for parcel in done.parcels[:20]]
         self._hints.send(Hint(lanes=done.lanes, wake_at=done.wake_at, events=told))

@@ -35,7 +35,7 @@ from horae.store.script import Again, ForEach, Insert, Script, Statement
 from horae.store.triggers.refusals import ALL_ROOM, Room
 from horae.store.triggers.targets import COLUMNS, JOINED, Lead
 from horae.store.triggers.triggers import COUNT, TIMER
-from horae.store.workflows.waits import lay_down
+from horae.store.workflows.waits import record_events
 
 EVENTS: Columns = (
     ("id", "uuid"), ("namespace", "int"), ("within", "text"), ("key", "text"), ("name", "text"), ("type", "text"),
@@ -141,7 +141,7 @@ def _tell_workflows(namespace: int, new: Sequence[tuple[UUID, NewEvent]], now: I
     if not new:
         return False
     told = ((id, event.name, event_scope(event, event.id or str(id), now)) for id, event in new)
-    return (yield from lay_down(namespace, told, now))
+    return (yield from record_events(namespace, told, now))
 
 
 def _unheard() -> Script[bool]:

@@ -8,7 +8,7 @@ from msgspec import Meta, Struct
 
 from horae.errors import BadInput
 from horae.features.logs import store as log_reads
-from horae.features.logs.engine.windows import START, Filter, Line, Span, backward, forward, open_lines
+from horae.features.logs.engine.windows import START, Line, LineFilter, LineRange, backward, forward, open_lines
 from horae.features.logs.store import Place
 from horae.model.base.cursor import check_limit, make_cursor, read_cursor
 from horae.model.base.instant import format_instant
@@ -18,7 +18,7 @@ from horae.model.executions.output.log_level import LEVELS, Level, level_of, lev
 from horae.model.expressions.patterns import search_for
 from horae.store.contract import Store
 from horae.store.executions import log_lines
-from horae.store.executions.reads.execution_reads import Found
+from horae.store.executions.reads.execution_reads import FoundExecution
 
 MOST_LINES = 10_000  # in one page
 TOGETHER, BYTES_TOGETHER = 5_000, 1024 * 1024  # lines of a text that are made at a time
@@ -28,10 +28,10 @@ Count = Annotated[int, Meta(ge=0, lt=2**31)]
 class Finder(Protocol):
     """Who knows executions."""
 
-    async def find(self, namespace: int, ref: str | UUID) -> Found: ...
+    async def find(self, namespace: int, ref: str | UUID) -> FoundExecution: ...
 
 
-class Wanted(Struct, frozen=True, kw_only=True):
+class LineSelection(Struct, frozen=True, kw_only=True):
     """Which lines: of an attempt, with a text in them, at least of a level."""
 
     attempt: int | None = None
@@ -39,7 +39,7 @@ class Wanted(Struct, frozen=True, kw_only=True):
     level: Level | None = None
 
     @property
-    def filter(self) -> Filter | None:
+    def filter(self) -> LineFilter | None:
         """Whether a line is wanted; None when all are."""
         if self.attempt is not None and not 0 <= self.attempt < 2**31:
             raise BadInput(f"attempt cannot be {self.attempt}.", "Attempts count from 1.", field="attempt")
@@ -54,7 +54,7 @@ class Wanted(Struct, frozen=True, kw_only=True):
         )
 
 
-ALL = Wanted()
+ALL = LineSelection()
 
 
 class ExecutionLogs:
@@ -68,7 +68,7 @@ class ExecutionLogs:
         self,
         namespace: int,
         execution: str | UUID,
-        wanted: Wanted = ALL,
+        wanted: LineSelection = ALL,
         *,
         cursor: str | None = None,
         tail: int | None = None,
@@ -88,11 +88,11 @@ class ExecutionLogs:
         if sum(given is not None for given in (cursor, after, before)) > 1:
             remedy = "Use one of cursor, after and before."
             raise BadInput("A page cannot begin at several places.", remedy, field="cursor")
-        filter = wanted.filter
+        line_filter = wanted.filter
         e = (await self._executions.find(namespace, execution)).execution
         is_tail = tail is not None and cursor is None and after is None and before is None
         most = tail if is_tail and tail is not None else limit
-        span = Span(id=e.id, attempt=wanted.attempt, filter=filter, limit=most)
+        span = LineRange(id=e.id, attempt=wanted.attempt, filter=line_filter, limit=most)
         if before is not None:
             window = await backward(self._store, span, await self._place(e, before), (e.attempt, 0))
         elif is_tail:
@@ -110,38 +110,40 @@ class ExecutionLogs:
             from_=window.first,
             to=window.last,
             truncated=self._cut(extent),
-            open=list(map(_view, open_lines(extent.open, wanted.attempt, filter))),
+            open=list(map(_view, open_lines(extent.open, wanted.attempt, line_filter))),
         )
 
     async def text(
         self,
         namespace: int,
         execution: str | UUID,
-        wanted: Wanted = ALL,
+        wanted: LineSelection = ALL,
         *,
         times: bool = False,
     ) -> AsyncIterator[bytes]:
         """All lines as one text, piece by piece; each with its time before it if so asked."""
-        filter = wanted.filter
+        line_filter = wanted.filter
         e = (await self._executions.find(namespace, execution)).execution
-        return self._pieces(e, wanted, filter, times)
+        return self._pieces(e, wanted, line_filter, times)
 
-    async def _pieces(self, e: Execution, wanted: Wanted, filter: Filter | None, times: bool) -> AsyncIterator[bytes]:
+    async def _pieces(
+        self, e: Execution, wanted: LineSelection, line_filter: LineFilter | None, times: bool
+    ) -> AsyncIterator[bytes]:
         place, more = START, True
-        span = Span(id=e.id, attempt=wanted.attempt, filter=filter, limit=TOGETHER, bytes=BYTES_TOGETHER)
+        span = LineRange(id=e.id, attempt=wanted.attempt, filter=line_filter, limit=TOGETHER, bytes=BYTES_TOGETHER)
         while more:
             window = await forward(self._store, span, place)
             place, more = window.following, window.more
             if window.lines:
                 yield _text(window.lines, times)
         extent = await self._store.read(lambda: log_reads.extent(e.id))
-        if open := open_lines(extent.open, wanted.attempt, filter):
-            yield _text(open, times)
+        if unended := open_lines(extent.open, wanted.attempt, line_filter):
+            yield _text(unended, times)
         cut = self._cut(extent)
         if cut is not None and cut.ends:
             yield f"{cut.notice}\n".encode()
 
-    def _cut(self, extent: log_reads.Extent) -> CutView | None:
+    def _cut(self, extent: log_reads.LogExtent) -> CutView | None:
         """What is not there of a log, in words; a worker that leaves lines out says so where they would be, too."""
         said: list[str] = []
         if extent.left_lines:

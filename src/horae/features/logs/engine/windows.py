@@ -21,20 +21,20 @@ READ_TOGETHER = 4 * 1024 * 1024  # bytes of pieces, packed
 LONG = 128 * 1024  # bytes of a piece whose unpacking takes so long that others wait for the loop
 START: Place = (0, 0)
 Line = tuple[int, int, int, Instant, str, str]  # number, attempt, seq, at, stream, text
-Filter = Callable[[str, str], bool]  # of stream and text
+LineFilter = Callable[[str, str], bool]  # of stream and text
 
 
-class Span(Struct, frozen=True, kw_only=True):
+class LineRange(Struct, frozen=True, kw_only=True):
     """Which lines are wanted of an execution's: of an attempt, that pass a filter; how many, and how long together."""
 
     id: UUID
     attempt: int | None = None
-    filter: Filter | None = None
+    filter: LineFilter | None = None
     limit: int
     bytes: int = MOST_BYTES
 
 
-class Part(Struct):
+class SearchedPiece(Struct):
     """The wanted lines of a piece; the numbers of the first and last that were looked at, and how long all were."""
 
     lines: list[Line]
@@ -43,7 +43,7 @@ class Part(Struct):
     size: int
 
 
-class Window(Struct):
+class LogWindow(Struct):
     """Lines that were found, the places they lie between, and whether there are more beyond."""
 
     lines: list[Line]
@@ -56,7 +56,7 @@ class Window(Struct):
     searched: int = 0
     is_full: bool = False
 
-    def fit(self, lines: Sequence[Line], span: Span) -> int:
+    def fit(self, lines: Sequence[Line], span: LineRange) -> int:
         """How many of these, in the order they come, can be added; one always can."""
         room, fitting = span.limit - len(self.lines), 0
         for line in islice(lines, room):
@@ -67,20 +67,20 @@ class Window(Struct):
             fitting += 1
         return fitting
 
-    def note(self, part: Part) -> None:
+    def note(self, part: SearchedPiece) -> None:
         """A part was looked at."""
         self.looked += part.last - part.first + 1
         self.searched += part.size
 
-    def is_enough(self, span: Span) -> bool:
+    def is_enough(self, span: LineRange) -> bool:
         """Whether it is full, or so much was looked at that others are to have their turn."""
         is_full = self.is_full or len(self.lines) >= span.limit
         return is_full or self.looked >= MOST_SEARCHED or self.searched >= MOST_BYTES_SEARCHED
 
 
-async def forward(store: Store, span: Span, place: Place) -> Window:
+async def forward(store: Store, span: LineRange, place: Place) -> LogWindow:
     """Lines from a place on."""
-    found, many = Window([], following=max(place, (span.attempt or 0, 0)), more=True), FEW
+    found, many = LogWindow([], following=max(place, (span.attempt or 0, 0)), more=True), FEW
     while not found.is_enough(span):
         start = found.following
         pieces = await store.read(partial(log_reads.after, span.id, span.attempt, start, many))
@@ -105,9 +105,9 @@ async def forward(store: Store, span: Span, place: Place) -> Window:
     return found
 
 
-async def backward(store: Store, span: Span, place: Place | None, newest: Place) -> Window:
+async def backward(store: Store, span: LineRange, place: Place | None, newest: Place) -> LogWindow:
     """The last lines before a place, or the last of all; `newest` is what follows when there are none."""
-    found, many, end = Window([], following=place or newest, more=True), FEW, place
+    found, many, end = LogWindow([], following=place or newest, more=True), FEW, place
     while not found.is_enough(span):
         pieces = await store.read(partial(log_reads.before, span.id, span.attempt, end, many))
         for piece in reversed(pieces):
@@ -138,7 +138,7 @@ def _together(pieces: Sequence[Piece]) -> int:
     return max(1, min(MANY, READ_TOGETHER // max(1, largest)))
 
 
-def open_lines(piece: Piece | None, attempt: int | None, filter: Filter | None) -> list[Line]:
+def open_lines(piece: Piece | None, attempt: int | None, line_filter: LineFilter | None) -> list[Line]:
     """The wanted ones of the lines that have no end yet."""
     if piece is None or attempt not in (None, piece.attempt):
         return []
@@ -147,21 +147,23 @@ def open_lines(piece: Piece | None, attempt: int | None, filter: Filter | None) 
     return [
         (piece.base + seq + 1, piece.attempt, seq, at, stream, text)
         for seq, at, stream, text in rows
-        if filter is None or filter(stream, text)
+        if line_filter is None or line_filter(stream, text)
     ]
 
 
-async def _part(piece: Piece, filter: Filter | None, low: Place = START, high: Place | None = None) -> Part:
+async def _part(
+    piece: Piece, line_filter: LineFilter | None, low: Place = START, high: Place | None = None
+) -> SearchedPiece:
     """The wanted lines of a piece within bounds.
 
     A search takes a thread of its own: it is long, and others wait for the loop.
     """
-    if filter is None and len(piece.lines) < LONG:
+    if line_filter is None and len(piece.lines) < LONG:
         return _select(piece, None, low, high)
-    return await asyncio.to_thread(_select, piece, filter, low, high)
+    return await asyncio.to_thread(_select, piece, line_filter, low, high)
 
 
-def _select(piece: Piece, filter: Filter | None, low: Place, high: Place | None) -> Part:
+def _select(piece: Piece, line_filter: LineFilter | None, low: Place, high: Place | None) -> SearchedPiece:
     columns = unpack_lines(piece.lines)
     begin = max(0, low[1] - piece.seq) if piece.attempt == low[0] else 0
     end = piece.count
@@ -173,6 +175,6 @@ def _select(piece: Piece, filter: Filter | None, low: Place, high: Place | None)
     lines = [
         (n, piece.attempt, n - piece.base - 1, at, stream, text)
         for n, at, stream, text in islice(rows, begin, end)
-        if filter is None or filter(stream, text)
+        if line_filter is None or line_filter(stream, text)
     ]
-    return Part(lines, number + begin, number + end - 1, sum(map(len, columns.texts)))
+    return SearchedPiece(lines, number + begin, number + end - 1, sum(map(len, columns.texts)))

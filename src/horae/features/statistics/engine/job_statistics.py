@@ -18,7 +18,7 @@ from horae.features.statistics.model.view import (
     JobTotalsView,
 )
 from horae.features.statistics.store import reads as statistics_reads
-from horae.features.statistics.store.reads import Recent
+from horae.features.statistics.store.reads import RecentExecution
 from horae.model.base.days import a_day, begin_of_day, day_at, days_between
 from horae.model.base.instant import format_instant
 from horae.model.base.view import in_seconds
@@ -144,7 +144,7 @@ def _mean(tally: JobTally) -> float | None:
     return tally.durations.sum / total if total else None
 
 
-def _in_list(tally: JobTally, recent: Sequence[Recent]) -> JobStatisticsView:
+def _in_list(tally: JobTally, recent: Sequence[RecentExecution]) -> JobStatisticsView:
     p50, p95 = tally.durations.percentiles((0.5, 0.95))
     return JobStatisticsView(
         recent=[

@@ -8,7 +8,7 @@ from horae.engine.triggers.fire_forecasts import STEP, FireForecasts
 from horae.env import SECOND, Env, Instant
 from horae.errors import BadInput
 from horae.features.statistics.model.overview_view import (
-    ComingView,
+    ComingFiresView,
     FleetView,
     LiveView,
     OverviewView,
@@ -36,7 +36,7 @@ from horae.model.executions.tally import (
 )
 from horae.store.contract import Store
 from horae.store.executions.reads import live_reads
-from horae.store.executions.reads.live_reads import Live, Longest
+from horae.store.executions.reads.live_reads import LiveCounts, LongestExecution
 
 FURTHEST = 31 * DAY * SECOND
 MOST_QUEUES = 50
@@ -74,7 +74,7 @@ class Overview:
             running=[_running(one) for one in longest], timeline=await self._timeline(namespace, now),
         )  # fmt: skip
 
-    def _queues(self, namespace: int, live: Live, now: Instant) -> list[QueueLoadView]:
+    def _queues(self, namespace: int, live: LiveCounts, now: Instant) -> list[QueueLoadView]:
         """The fullest first; those where nothing stands by name."""
         shown = [
             QueueLoadView(
@@ -106,7 +106,7 @@ class Overview:
         return TimelineView(
             step=STEP,
             past=[_past(at, past.get(at)) for at in range(first, last + 1, STEP * SECOND)],
-            coming=[ComingView(at=format_instant(at), fires=fires, more=more) for at, fires, more in ahead.spans],
+            coming=[ComingFiresView(at=format_instant(at), fires=fires, more=more) for at, fires, more in ahead.spans],
         )
 
 
@@ -145,7 +145,7 @@ def _past(at: Instant, tally: OutcomeCounts | None) -> PastView:
     )  # fmt: skip
 
 
-def _running(one: Longest) -> RunningView:
+def _running(one: LongestExecution) -> RunningView:
     return RunningView(
         execution_id=one.id, job_id=one.job, job_name=one.job_name, started_at=format_instant(one.started_at),
         progress=one.percent, message=one.message or None, worker_id=one.worker,

@@ -8,7 +8,7 @@ from horae.engine.service import Alarm, Wait
 from horae.engine.topics import Topics
 from horae.env import SECOND, Env, Instant
 from horae.features.statistics.store import recounting
-from horae.features.statistics.store.recounting import MINUTE, Lost
+from horae.features.statistics.store.recounting import MINUTE, LostServer
 from horae.store.contract import Store
 
 LOOK = 10.0
@@ -49,7 +49,7 @@ class Recounter:
                 await self._recount(lost, until)
         return LOOK
 
-    async def _recount(self, lost: Lost, until: Instant) -> None:
+    async def _recount(self, lost: LostServer, until: Instant) -> None:
         since = _minute_after(lost.last_seen - BEFORE) - MINUTE
         writer = self._env.new_id()
         found = await self._store.read(lambda: recounting.ended_within(since, until))

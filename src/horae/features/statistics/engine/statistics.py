@@ -17,7 +17,7 @@ from horae.features.statistics.store import statistics
 from horae.model.executions.tally import JOB_SPANS, NAMESPACE_SPANS, JobTally, NamespaceTally, OutcomeCounts
 from horae.store.contract import Store
 from horae.store.executions.leaving.effects import Effects
-from horae.store.executions.state_changes import Ended
+from horae.store.executions.state_changes import FinishedItems
 from horae.store.script import Script
 
 FLUSH = 5.0
@@ -58,7 +58,7 @@ class Statistics:
             self._of_namespace(waited.namespace, minute).waits.add(waited.micros, waited.count)
             self._of_job(waited.job, waited.namespace, minute).waits.add(waited.micros, waited.count)
 
-    def _ended(self, ended: Ended, minute: int) -> None:
+    def _ended(self, ended: FinishedItems, minute: int) -> None:
         count, state = ended.hi - ended.lo, ended.state
         job = self._of_job(ended.job, ended.namespace, minute)
         if state == "success":
@@ -133,7 +133,7 @@ class Statistics:
 
     async def _write(self) -> None:
         """Write the minutes and what they changed of wider spans, as far as one transaction takes it."""
-        minutes, wide, jobs = self._minutes, self._namespace_spans.some(), self._job_spans.some()
+        minutes, wide, jobs = self._minutes, self._namespace_spans.next_batch(), self._job_spans.next_batch()
 
         def script() -> Script[None]:
             if minutes:
@@ -179,6 +179,6 @@ class Statistics:
                 OutcomeCounts.join(self._of_namespace(owners[job], minute), happened)
 
 
-def _minute_of(ended: Ended, now: Instant) -> int:
+def _minute_of(ended: FinishedItems, now: Instant) -> int:
     """The minute in which history says that something ended, which no worker's clock puts far away."""
     return max(now - FARTHEST, min(ended.at or now, now)) // MINUTE

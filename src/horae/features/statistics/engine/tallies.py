@@ -22,7 +22,7 @@ AT_ONCE = 5_000  # rows of a flush
 Of = TypeVar("Of", bound=Hashable)
 Tally = TypeVar("Tally", bound=OutcomeCounts)
 Key = tuple[Of, int, Instant]
-Some = tuple[UUID, list[tuple[Key[Of], Tally]]]
+TallyBatch = tuple[UUID, list[tuple[Key[Of], Tally]]]
 
 
 class Tallies(Generic[Of, Tally]):
@@ -60,23 +60,23 @@ class Tallies(Generic[Of, Tally]):
         for _ in range(0, AT_ONCE, IN_ONE):
             if not self._unwritten:
                 break
-            some = self.some()
+            some = self.next_batch()
             await store.write(lambda: self.put(some))  # noqa: B023
             self.wrote(some)
         self._forget(now)
 
-    def some(self) -> "Some[Of, Tally]":
+    def next_batch(self) -> "TallyBatch[Of, Tally]":
         """What was changed first, of one writer, as much as a transaction takes."""
         keys = list(islice(self._unwritten, IN_ONE))
         writer = self._known[keys[0]][0] if keys else self._writer
         return writer, [(key, known) for key in keys for whose, known in [self._known[key]] if whose == writer]
 
-    def put(self, some: "Some[Of, Tally]") -> Script[None]:
+    def put(self, some: "TallyBatch[Of, Tally]") -> Script[None]:
         """Write rows as they stand now."""
         if some[1]:
             yield from self._put(*some)
 
-    def wrote(self, some: "Some[Of, Tally]") -> None:
+    def wrote(self, some: "TallyBatch[Of, Tally]") -> None:
         """These are written."""
         for key, _ in some[1]:
             self._unwritten.pop(key, None)

@@ -78,7 +78,7 @@ class PastView(View, frozen=True, kw_only=True):
     skipped: int = 0
 
 
-class ComingView(View, frozen=True, kw_only=True):
+class ComingFiresView(View, frozen=True, kw_only=True):
     """Fires to come within one step of the timeline; `more` when there may be more than were counted."""
 
     at: Time
@@ -91,7 +91,7 @@ class TimelineView(View, frozen=True, kw_only=True):
 
     step: int
     past: list[PastView]
-    coming: list[ComingView]
+    coming: list[ComingFiresView]
 
 
 class OverviewView(View, frozen=True, kw_only=True):

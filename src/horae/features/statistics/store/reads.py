@@ -59,7 +59,7 @@ ENDED_COUNTS = {
 T = TypeVar("T", bound=OutcomeCounts)
 
 
-class Recent(Struct, frozen=True):
+class RecentExecution(Struct, frozen=True):
     """An execution that has ended."""
 
     id: UUID
@@ -135,9 +135,9 @@ def of_jobs(jobs: Sequence[UUID], since: Instant) -> Script[dict[UUID, JobTally]
     return found
 
 
-def recent_of(jobs: Sequence[UUID]) -> Script[dict[UUID, list[Recent]]]:
+def recent_of(jobs: Sequence[UUID]) -> Script[dict[UUID, list[RecentExecution]]]:
     """The newest executions that have ended of each of these jobs, newest last."""
-    found: dict[UUID, list[Recent]] = {job: [] for job in jobs}
+    found: dict[UUID, list[RecentExecution]] = {job: [] for job in jobs}
     rows = yield ForEach(RECENT, (("job", "uuid"),), [(job,) for job in found])
     newest_first = sorted(rows, key=lambda row: (row[1], row[2]), reverse=True)
     for job, parcel, lo, hi, state, first, last, timings in newest_first:
@@ -145,7 +145,7 @@ def recent_of(jobs: Sequence[UUID]) -> Script[dict[UUID, list[Recent]]]:
         for item in range(hi - 1, max(lo, hi - room) - 1, -1):
             start, end = timing_of(timings, item - lo, first, last)
             took = None if start is None else max(0, end - start)
-            found[job].append(Recent(execution_id(parcel, item), state, took, end))
+            found[job].append(RecentExecution(execution_id(parcel, item), state, took, end))
     for recent in found.values():
         recent.reverse()
     return found

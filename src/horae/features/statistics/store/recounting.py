@@ -53,16 +53,16 @@ KNOWN = Statement(
 )
 
 
-class Lost(Struct, frozen=True):
+class LostServer(Struct, frozen=True):
     """A server that is gone without a word."""
 
     id: UUID
     last_seen: Instant
 
 
-def lost_servers(me: UUID, silent_since: Instant) -> Script[list[Lost]]:
+def lost_servers(me: UUID, silent_since: Instant) -> Script[list[LostServer]]:
     """Servers other than this one that were not seen since an instant."""
-    return [Lost(*row) for row in (yield Fetch(LOST, (me, silent_since)))]
+    return [LostServer(*row) for row in (yield Fetch(LOST, (me, silent_since)))]
 
 
 def ended_within(since: Instant, until: Instant) -> Script[dict[Minute, JobTally]]:
@@ -76,7 +76,7 @@ def ended_within(since: Instant, until: Instant) -> Script[dict[Minute, JobTally
 
 
 def settle(
-    lost: Lost, found: Mapping[Minute, JobTally], since: Instant, until: Instant, writer: UUID
+    lost: LostServer, found: Mapping[Minute, JobTally], since: Instant, until: Instant, writer: UUID
 ) -> Script[dict[UUID, OutcomeCounts] | None]:
     """Write what is missing of a window, and forget the server; tell it by job, or None when somebody else has done it.
 

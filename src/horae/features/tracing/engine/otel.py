@@ -29,7 +29,7 @@ def open_sink(endpoint: str, service: str, environ: Mapping[str, str]) -> "OtelS
 
     The variables may be meant for others: without the SDK they only get a line in the log.
     """
-    if not wanted(endpoint, environ):
+    if not is_enabled(endpoint, environ):
         return None
     try:
         return OtelSink(endpoint, environ.get("OTEL_SERVICE_NAME") or service)
@@ -43,7 +43,7 @@ def open_sink(endpoint: str, service: str, environ: Mapping[str, str]) -> "OtelS
         return None
 
 
-def wanted(endpoint: str, environ: Mapping[str, str]) -> bool:
+def is_enabled(endpoint: str, environ: Mapping[str, str]) -> bool:
     """Whether spans are to be told."""
     if environ.get("OTEL_SDK_DISABLED", "").lower() == "true" or environ.get("OTEL_TRACES_EXPORTER") == "none":
         return False
@@ -74,7 +74,7 @@ class OtelSink:
         resource = Resource.create({"service.name": service, "service.version": __version__})
         self._scope = InstrumentationScope("horae", __version__)
         self._yes = Decision.RECORD_AND_SAMPLE
-        self._exporter = readable.Counting(exporter)
+        self._exporter = readable.CountingExporter(exporter)
         self._processor = BatchSpanProcessor(self._exporter)
         self._readable, self._context = readable.readable, readable.context
         self._room = int(os.environ.get("OTEL_BSP_MAX_QUEUE_SIZE") or ROOM)

@@ -55,7 +55,7 @@ def _exception(error: Failure, at: int) -> Event:
     return Event("exception", told, at)
 
 
-class Counting(SpanExporter):
+class CountingExporter(SpanExporter):
     """An exporter that says how many spans it is through with, and of how many of them nobody heard."""
 
     def __init__(self, exporter: SpanExporter) -> None:

@@ -14,7 +14,7 @@ from horae.model.executions.slice import Running
 from horae.model.executions.tracer import Made, SpanSink, SubmitSpan, TraceSpan
 from horae.model.fleet.protocol import Failure
 from horae.model.fleet.submit import Submit
-from horae.store.executions.state_changes import FlowEnd
+from horae.store.executions.state_changes import WorkflowEnd
 
 
 class Tracing:
@@ -23,9 +23,9 @@ class Tracing:
     def __init__(self, env: Env, sink: SpanSink) -> None:
         self._env, self.sink = env, sink
 
-    def root(self, id: UUID) -> TraceContext:
+    def root(self, execution: UUID) -> TraceContext:
         """The trace of what nobody else began one for."""
-        root = root_of(id)
+        root = root_of(execution)
         return root if self.sink.samples(root.trace_id) else structs.replace(root, sampled=False)
 
     def submitting(self, requests: Sequence[Submit]) -> SubmitSpan | None:
@@ -60,15 +60,15 @@ class Tracing:
             )
         )  # fmt: skip
 
-    def granted(self, slice: Running, parcel: Parcel, job: str) -> list[Extra]:
+    def granted(self, running: Running, parcel: Parcel, job: str) -> list[Extra]:
         """A worker gets these: what belongs to its items, each with its trace; and how long they stood in the queue."""
         extras = []
-        for item, extra in enumerate(extras_of(parcel.extras, slice.lo, slice.hi), slice.lo):
+        for item, extra in enumerate(extras_of(parcel.extras, running.lo, running.hi), running.lo):
             execution = execution_id(parcel.id, item)
             made = parcel.envelope.due_at, parcel.submitted_at
-            context = self.context(extra, execution, job, made, first=slice.attempt == 1)
+            context = self.context(extra, execution, job, made, first=running.attempt == 1)
             extras.append(extra if extra.trace else structs.replace(extra, trace=context.header))
-            self.waited(context, execution, slice.attempt, job, slice.queued_at, slice.granted_at)
+            self.waited(context, execution, running.attempt, job, running.queued_at, running.granted_at)
         return extras
 
     def context(self, extra: Extra, execution: UUID, job: str, made: Made, *, first: bool) -> TraceContext:
@@ -112,7 +112,7 @@ class Tracing:
             structs.replace(own, span_id=span_of("attempt", execution, attempt)).header if own.sampled else own.header
         )
 
-    def flowed(self, context: TraceContext, execution: UUID, job: str, outcome: str, flow: FlowEnd) -> None:
+    def workflow_ended(self, context: TraceContext, execution: UUID, job: str, outcome: str, flow: WorkflowEnd) -> None:
         """A workflow is over, which began in this context."""
         if not context.sampled:
             return

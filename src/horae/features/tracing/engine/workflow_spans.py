@@ -10,24 +10,24 @@ from horae.features.tracing.engine.spans import Tracing
 from horae.model.base.ids import execution_id
 from horae.model.executions.parcel import Parcel, extra_of
 from horae.store.contract import Store
-from horae.store.executions.state_changes import Ended
+from horae.store.executions.state_changes import FinishedItems
 
 BATCH = 256
 MOST = 10_000  # that wait to be told; of more, the oldest are not
 SAFETY = 60.0
 
 
-class FlowSpans:
+class WorkflowSpans:
     """Tells of workflows that ended. A service, so that nobody waits for the look at what they belong to."""
 
     name = "flow-spans"
 
     def __init__(self, store: Store, definitions: DefinitionCache, tracing: Tracing) -> None:
         self._store, self._definitions, self._tracing = store, definitions, tracing
-        self._ended: deque[Ended] = deque(maxlen=MOST)
+        self._ended: deque[FinishedItems] = deque(maxlen=MOST)
         self.alarm = Alarm()
 
-    def add(self, ended: Iterable[Ended]) -> None:
+    def add(self, ended: Iterable[FinishedItems]) -> None:
         """Some of these may be workflows."""
         flows = [one for one in ended if one.flow is not None]
         if flows:
@@ -45,7 +45,7 @@ class FlowSpans:
             raise
         return 0.0 if self._ended else SAFETY
 
-    async def _tell_all(self, batch: Sequence[Ended]) -> None:
+    async def _tell_all(self, batch: Sequence[FinishedItems]) -> None:
         if batch:
             parcels = {one.id: one for one in await self._store.parcels(sorted({one.parcel for one in batch}))}
             versions = {(one.envelope.job, one.envelope.version) for one in parcels.values()}
@@ -54,11 +54,11 @@ class FlowSpans:
             for one in batch:
                 self._tell(one, parcels.get(one.parcel), names)
 
-    def _tell(self, ended: Ended, parcel: Parcel | None, names: dict[tuple[UUID, int], str]) -> None:
+    def _tell(self, ended: FinishedItems, parcel: Parcel | None, names: dict[tuple[UUID, int], str]) -> None:
         if parcel is None or ended.flow is None:
             return
         job = names.get((parcel.envelope.job, parcel.envelope.version), "")
         made = parcel.envelope.due_at, parcel.submitted_at
         execution = execution_id(ended.parcel, ended.lo)
         context = self._tracing.context(extra_of(parcel.extras, ended.lo), execution, job, made, first=False)
-        self._tracing.flowed(context, execution, job, ended.state, ended.flow)
+        self._tracing.workflow_ended(context, execution, job, ended.state, ended.flow)

@@ -24,7 +24,7 @@ from horae.model.executions.parcel import Envelope, Parcel
 from horae.model.executions.submission import NewExecution, NewItems, Receipt, UniqueKey
 from horae.store.base import shelves
 from horae.store.executions.deduplication import windows
-from horae.store.executions.deduplication.windows import Window
+from horae.store.executions.deduplication.windows import OpenWindow
 from horae.store.executions.leaving import cancel
 from horae.store.script import Again, ForEach, Insert, Row, Script, Statement, Together
 from horae.store.triggers.dependencies.dependents import lock_around
@@ -66,7 +66,7 @@ MET = Statement(
 )
 
 
-class Named(Struct, frozen=True):
+class KeyAssignment(Struct, frozen=True):
     """What a key stands for from now on: an execution, or that of one asked for by its index."""
 
     by: int | UUID
@@ -76,28 +76,28 @@ class Named(Struct, frozen=True):
     count: int = 1
 
 
-class Met(Struct):
+class DeduplicationResult(Struct):
     """What becomes of submissions that share something, by their index; the others are placed as always."""
 
     answers: dict[int, Receipt] = {}
     same: dict[int, int] = {}  # answered with the execution of another that is placed now
-    windows: dict[UUID, Window] = {}
+    windows: dict[UUID, OpenWindow] = {}
     replaced: dict[int, UUID] = {}  # executions whose place was taken, by who took it
-    names: dict[RowKey, Named] = {}
-    fresh: set[RowKey] = set()  # rows that were made just now
+    assignments: dict[RowKey, KeyAssignment] = {}
+    new_rows: set[RowKey] = set()  # rows that were made just now
 
     @property
-    def acts(self) -> bool:
+    def has_changes(self) -> bool:
         """Whether something else is to be written than what is placed."""
         return bool(self.windows or self.replaced)
 
     @property
-    def made(self) -> Iterator[tuple[Envelope, int]]:
+    def created(self) -> Iterator[tuple[Envelope, int]]:
         """Executions that are made here: those of new windows."""
-        return ((w.leads.envelope, 1) for w in self.windows.values() if w.is_new and w.leads is not None)
+        return ((w.source.envelope, 1) for w in self.windows.values() if w.is_new and w.source is not None)
 
     @property
-    def elsewhere(self) -> Mapping[int, Receipt | int]:
+    def answered(self) -> Mapping[int, Receipt | int]:
         """Those that are not placed, and what they are answered with."""
         return {**self.same, **self.answers}
 
@@ -109,20 +109,20 @@ class Met(Struct):
 
     def refuse(self, index: int) -> None:
         """One that is not made after all: its keys stay with whom they had, and it takes nobody's place."""
-        self.replaced = {i: id for i, id in self.replaced.items() if self.final(i) != index}
+        self.replaced = {i: execution for i, execution in self.replaced.items() if self.final(i) != index}
         self.answers.setdefault(index, Receipt(NOBODY))
 
     def changes(self, asked: Sequence[NewItems], made: Callable[[int], UUID]) -> Iterator[ForEach]:
         """The keys' rows as they are to stand; those that nobody has use for go. `made` tells executions by index."""
         rows: list[tuple[object, ...]] = []
-        for key in sorted(self.names):
-            named = self.names[key]
+        for key in sorted(self.assignments):
+            named = self.assignments[key]
             execution = named.by if isinstance(named.by, UUID) else self._placed(key, named.by, asked, made)
             if execution is not None:
                 rows.append((*key, execution, named.opened_at, named.until, named.span, named.count))
         yield ForEach(NAME, ROW, rows)
         used = {row[:3] for row in rows}
-        yield ForEach(DROP, KEY, sorted(key for key in self.fresh if key not in used))
+        yield ForEach(DROP, KEY, sorted(key for key in self.new_rows if key not in used))
 
     def _placed(self, key: RowKey, index: int, asked: Sequence[NewItems], made: Callable[[int], UUID]) -> UUID | None:
         """The execution that a key stands for, unless one with another key took its place."""
@@ -132,9 +132,11 @@ class Met(Struct):
         return made(last)
 
 
-def meet(asked: Sequence[NewItems], known: Mapping[UniqueKey, UUID], new_id: NewId, now: Instant) -> Script[Met]:
+def deduplicate(
+    asked: Sequence[NewItems], known: Mapping[UniqueKey, UUID], new_id: NewId, now: Instant
+) -> Script[DeduplicationResult]:
     """Decide what becomes of submissions whose jobs say that they share something, in their order."""
-    met = Met()
+    met = DeduplicationResult()
     meeting = [(i, e) for i, e in _winners(asked, known) if e.meets]
     keys = sorted({_row_key(e, one) for _, e in meeting for one in e.meets})
     if not keys:
@@ -142,17 +144,19 @@ def meet(asked: Sequence[NewItems], known: Mapping[UniqueKey, UUID], new_id: New
     blank = [(*key, NOBODY, now, None, None, 0) for key in keys]
     unless = "ON CONFLICT DO NOTHING"
     rows = yield Insert("meetings", ROW, blank, conflict=unless, returning="job, kind, key")  # guard: meeting-once
-    met.fresh = {(row[0], row[1], row[2]) for row in rows}
-    losers = [key for key in keys if key not in met.fresh]
+    met.new_rows = {(row[0], row[1], row[2]) for row in rows}
+    losers = [key for key in keys if key not in met.new_rows]
     held = (yield ForEach(LOCK, KEY, losers)) if losers else []
     if len(held) < len(losers):  # forgotten meanwhile: it may be ours now
         raise Again
     there = {(row[0], row[1], row[2]): row for row in held}
-    open_ = yield from windows.found([(row[3], row[1], row[4], row[6]) for row in held if row[1] in windows.REASONS])
-    stands = yield from stands_of([row for row in held if row[1] not in windows.REASONS])
-    table = _Table(met, there, open_, stands, new_id, now)
+    open_ = yield from windows.lock_open(
+        [(row[3], row[1], row[4], row[6]) for row in held if row[1] in windows.REASONS]
+    )
+    stands = yield from holders_of([row for row in held if row[1] not in windows.REASONS])
+    table = _Decider(met, there, open_, stands, new_id, now)
     for i, e in meeting:
-        table.seat(i, e)
+        table.decide(i, e)
     return met
 
 
@@ -171,7 +175,7 @@ def _row_key(e: NewItems, one: DeduplicationKey) -> RowKey:
     return e.envelope.job, one.kind, one.key
 
 
-def stands_of(rows: Sequence[Row]) -> Script[dict[UUID, KeyHolder]]:
+def holders_of(rows: Sequence[Row]) -> Script[dict[UUID, KeyHolder]]:
     """How the executions of these keys stand; those on no shelf have expired."""
     if not rows:
         return {}
@@ -180,20 +184,22 @@ def stands_of(rows: Sequence[Row]) -> Script[dict[UUID, KeyHolder]]:
     told = yield ForEach(MET, shelves.ITEM, given)
     by_place = {(parcel, item): said for parcel, item, *said in told}
     found = {}
-    for id, end in until.items():
-        state, reason, attempt, completed_at = by_place.get((parcel_of(id), index_of(id)), ("expired", "", 0, None))
-        found[id] = KeyHolder(state=state, reason=reason, attempt=attempt, until=end, completed_at=completed_at)
+    for execution, end in until.items():
+        state, reason, attempt, completed_at = by_place.get(
+            (parcel_of(execution), index_of(execution)), ("expired", "", 0, None)
+        )
+        found[execution] = KeyHolder(state=state, reason=reason, attempt=attempt, until=end, completed_at=completed_at)
     return found
 
 
-class _Table:
+class _Decider:
     """Where submissions of one transaction meet, one after the other."""
 
     def __init__(
         self,
-        met: Met,
+        met: DeduplicationResult,
         there: Mapping[RowKey, Row],
-        open_: dict[UUID, Window],
+        open_: dict[UUID, OpenWindow],
         stands: Mapping[UUID, KeyHolder],
         new_id: NewId,
         now: Instant,
@@ -201,7 +207,7 @@ class _Table:
         self._met, self._there, self._stands, self._new_id, self._now = met, there, stands, new_id, now
         self._open = {key: open_[row[3]] for key, row in there.items() if row[3] in open_}
 
-    def seat(self, i: int, e: NewExecution) -> None:
+    def decide(self, i: int, e: NewExecution) -> None:
         """Decide one."""
         for one in e.meets:
             key = _row_key(e, one)
@@ -225,12 +231,12 @@ class _Table:
         if known is not None and has_cached_result(rule, known[1], self._now):
             self._met.answers[i] = Receipt(known[0], state=known[1].state, cached=True)
             return True
-        if key not in self._met.names and not (known is not None and known[1].is_live):
-            self._met.names[key] = Named(i, self._now, span=rule.ttl)
+        if key not in self._met.assignments and not (known is not None and known[1].is_live):
+            self._met.assignments[key] = KeyAssignment(i, self._now, span=rule.ttl)
         return False
 
     def _unique(self, i: int, key: RowKey, rule: Unique) -> bool:
-        mine = self._met.names.get(key)
+        mine = self._met.assignments.get(key)
         if mine is not None and isinstance(mine.by, int):
             if rule.keep == "first":
                 self._met.same[i] = mine.by
@@ -243,19 +249,21 @@ class _Table:
                 return True
             if verdict == "replace":
                 self._met.replaced[i] = known[0]
-        self._met.names[key] = Named(i, self._now, until=None if rule.span is None else self._now + rule.span)
+        self._met.assignments[key] = KeyAssignment(
+            i, self._now, until=None if rule.span is None else self._now + rule.span
+        )
         return False
 
     def _window(self, i: int, e: NewExecution, key: RowKey, one: DeduplicationKey) -> bool:
         assert not isinstance(one.rule, Unique | Cache)
         window = self._open.get(key)
-        if window is not None and window.takes(e, one.rule):
+        if window is not None and window.has_room(e, one.rule):
             place = window.join(e, one.rule, self._now)
         else:
-            window, place = windows.opened(e, one.rule, self._new_id, self._now), 0
+            window, place = windows.new_window(e, one.rule, self._new_id, self._now), 0
             self._open[key] = window
         self._met.windows[window.parcel] = window
-        self._met.names[key] = Named(window.parcel, window.opened_at, count=window.count)
+        self._met.assignments[key] = KeyAssignment(window.parcel, window.opened_at, count=window.count)
         batched = one.kind == "batch"
         self._met.answers[i] = Receipt(
             window.parcel, state="waiting", deduplicated=place > 0 and not batched, batched=batched,
@@ -265,7 +273,7 @@ class _Table:
 
 
 def settle(
-    met: Met, asked: Sequence[NewItems], new_id: NewId, now: Instant, done: Consequences
+    met: DeduplicationResult, asked: Sequence[NewItems], new_id: NewId, now: Instant, done: Consequences
 ) -> Script[list[Parcel]]:
     """Write the windows, whose parcels come back, and end executions whose place was taken.
 
@@ -277,8 +285,8 @@ def settle(
         done.wake_by(opened.wake_at)
     if met.replaced:  # all in order: those that begin to wait are locked too
         yield from lock_around({e.envelope.job for e in asked if e.meets or e.patience is not None})
-    for id in sorted(met.replaced.values()):
-        verdict, _ = yield from cancel.cancel(parcel_of(id), index_of(id), REPLACED, now, new_id)
+    for execution in sorted(met.replaced.values()):
+        verdict, _ = yield from cancel.cancel(parcel_of(execution), index_of(execution), REPLACED, now, new_id)
         if verdict != "cancelled":  # guard: replaced-was-cancelled
             raise Again
     return opened.parcels

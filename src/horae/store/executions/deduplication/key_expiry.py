@@ -5,7 +5,7 @@ from uuid import UUID
 from horae.env import Instant
 from horae.model.executions.deduplication import Cache, KeyHolder, has_cached_result
 from horae.store.executions.deduplication import windows
-from horae.store.executions.deduplication.deduplicate import DROP, KEY, RowKey, stands_of
+from horae.store.executions.deduplication.deduplicate import DROP, KEY, RowKey, holders_of
 from horae.store.script import Fetch, ForEach, Row, Script, Statement
 
 FORGET_RESULTS = Statement("forget_results", "DELETE FROM meetings WHERE job = $1 AND kind = 'cache' RETURNING 1")
@@ -39,7 +39,7 @@ def forget(after: RowKey, limit: int, now: Instant) -> Script[RowKey]:
     What of these is in somebody's hands is left: a submission may be about to give it to another execution.
     """
     rows = yield Fetch(AFTER, (*after, limit))
-    stands = yield from stands_of(rows)
+    stands = yield from holders_of(rows)
     yield ForEach(DROP, KEY, [row[:3] for row in rows if not _holds(row, stands[row[3]], now)])
     return (rows[-1][0], rows[-1][1], rows[-1][2]) if len(rows) == limit else START
 

@@ -18,7 +18,7 @@ from horae.model.executions.parcel import Parcel, encode_extras, make_parcel
 from horae.model.executions.slice import Waiting
 from horae.model.executions.submission import NewExecution
 from horae.store.base import shelves
-from horae.store.executions.parcels import bounded, written
+from horae.store.executions.parcels import insert_parcels, insert_timeouts
 from horae.store.script import ForEach, Insert, Script, Statement
 from horae.store.triggers.dependencies.starts import NewId
 
@@ -53,7 +53,7 @@ _REPLACED: shelves.Columns = (
 )  # fmt: skip
 
 
-class Window(Struct, kw_only=True):
+class OpenWindow(Struct, kw_only=True):
     """A window that is open, as it stands after what has joined it in this transaction."""
 
     parcel: UUID
@@ -65,53 +65,53 @@ class Window(Struct, kw_only=True):
     flags: int = 0
     wake_at: Instant = 0
     is_new: bool = False
-    leads: NewExecution | None = None  # whose envelope, extras and, unless it is a batch, params it has now
+    source: NewExecution | None = None  # whose envelope, extras and, unless it is a batch, params it has now
     items: list[bytes] = []  # that joined
 
     @property
     def params(self) -> bytes:
         """The params of a new one."""
-        assert self.leads is not None
-        return extend_batch(start_batch(self.items[0]), self.items[1:]) if self.kind == "batch" else self.leads.item
+        assert self.source is not None
+        return extend_batch(start_batch(self.items[0]), self.items[1:]) if self.kind == "batch" else self.source.item
 
     def join(self, one: NewExecution, rule: Debounce | Batch, now: Instant) -> int:
         """Take one more in; its place among those that joined."""
         place, self.count = self.count, self.count + 1
         if isinstance(rule, Batch):
-            self.leads = self.leads or one
+            self.source = self.source or one
             self.items.append(one.item)
             more = len(one.item) + 1
             self.size, self.width = self.size + more, self.width + more
             self.wake_at = now if self.count >= rule.size else self.opened_at + rule.wait
         else:
-            if rule.keep == "latest" or (self.leads is None and self.is_new):
-                self.leads = one
+            if rule.keep == "latest" or (self.source is None and self.is_new):
+                self.source = one
             self.wake_at = rule.wakes(self.opened_at, now)
         return place
 
-    def takes(self, one: NewExecution, rule: Debounce | Batch) -> bool:
+    def has_room(self, one: NewExecution, rule: Debounce | Batch) -> bool:
         """Whether it has room for one more."""
         return not isinstance(rule, Batch) or fits(rule, self.count, self.size, one.item)
 
 
-def opened(one: NewExecution, rule: Debounce | Batch, new_id: NewId, now: Instant) -> Window:
+def new_window(one: NewExecution, rule: Debounce | Batch, new_id: NewId, now: Instant) -> OpenWindow:
     """A window with its first submission."""
     kind: Kind = "batch" if isinstance(rule, Batch) else "debounce"
-    window = Window(
+    window = OpenWindow(
         parcel=parcel_id(new_id()), kind=kind, opened_at=now, count=0, size=len(start_batch(b"")), width=0, is_new=True
     )
     window.join(one, rule, now)
     return window
 
 
-def found(rows: Sequence[tuple[UUID, Kind, Instant, int]]) -> Script[dict[UUID, Window]]:
+def lock_open(rows: Sequence[tuple[UUID, Kind, Instant, int]]) -> Script[dict[UUID, OpenWindow]]:
     """Those of these windows (parcel, kind, opened_at, count) that are open; they stay so until the commit."""
     if not rows:
         return {}
     told = {row[0]: row for row in rows}
     held = yield ForEach(OPEN, _PLACE, sorted((parcel, kind) for parcel, kind, _, _ in rows))
     return {
-        parcel: Window(
+        parcel: OpenWindow(
             parcel=parcel, kind=told[parcel][1], opened_at=told[parcel][2], count=told[parcel][3], size=size,
             width=width, flags=flags,
         )
@@ -119,7 +119,7 @@ def found(rows: Sequence[tuple[UUID, Kind, Instant, int]]) -> Script[dict[UUID, 
     }  # fmt: skip
 
 
-class Written(Struct, frozen=True):
+class WindowChanges(Struct, frozen=True):
     """What is to be changed for windows, the parcels of new ones, and when the first begins."""
 
     changes: list[ForEach | Insert]
@@ -127,23 +127,23 @@ class Written(Struct, frozen=True):
     wake_at: Instant | None
 
 
-def write(windows: Sequence[Window], now: Instant) -> Written:
+def write(windows: Sequence[OpenWindow], now: Instant) -> WindowChanges:
     """The changes by which windows come to stand as they do."""
     new = [(window, _parcel(window, now)) for window in windows if window.is_new]
     old = [window for window in windows if not window.is_new]
     fresh = [(parcel, 0) for _, parcel in new]
-    changes = [written(fresh), shelves.put_waiting([_waits(*one) for one in new]), *bounded(fresh)]
+    changes = [insert_parcels(fresh), shelves.put_waiting([_waits(*one) for one in new]), *insert_timeouts(fresh)]
     wake_at = min((window.wake_at for window in windows), default=None)
-    return Written([*changes, *_changes(old)], [parcel for _, parcel in new], wake_at)
+    return WindowChanges([*changes, *_changes(old)], [parcel for _, parcel in new], wake_at)
 
 
-def _parcel(window: Window, now: Instant) -> Parcel:
-    assert window.leads is not None
-    envelope = structs.replace(window.leads.envelope, due_at=now)
-    return make_parcel(window.parcel, envelope, (window.params,), (window.leads.extra,), now)
+def _parcel(window: OpenWindow, now: Instant) -> Parcel:
+    assert window.source is not None
+    envelope = structs.replace(window.source.envelope, due_at=now)
+    return make_parcel(window.parcel, envelope, (window.params,), (window.source.extra,), now)
 
 
-def _waits(window: Window, p: Parcel) -> Waiting:
+def _waits(window: OpenWindow, p: Parcel) -> Waiting:
     e = p.envelope
     return Waiting(
         parcel=p.id, lo=0, hi=1, job=e.job, queue=e.queue, namespace=e.namespace, width=p.width,
@@ -151,12 +151,12 @@ def _waits(window: Window, p: Parcel) -> Waiting:
     )  # fmt: skip
 
 
-def _changes(old: Sequence[Window]) -> Iterator[ForEach]:
+def _changes(old: Sequence[OpenWindow]) -> Iterator[ForEach]:
     moved: list[tuple[Any, ...]] = []
     replaced: list[tuple[Any, ...]] = []
     appended: list[tuple[Any, ...]] = []
     for window in old:
-        lead = window.leads
+        lead = window.source
         if window.kind == "batch":
             appended.append((window.parcel, b"".join(b"," + item for item in window.items) + b"]}"))
         elif lead is not None:

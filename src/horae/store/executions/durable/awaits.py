@@ -57,7 +57,8 @@ def of_item(parcel: UUID, item: int) -> Script[list[tuple[str, WaitingStep]]]:
     rows = yield Fetch(OF_ITEM, (parcel, item))
     ordered = sorted(rows, key=lambda row: row[:2])
     return [
-        (name, WaitingStep(step=step, filter=filter, deadline=deadline)) for _, step, filter, deadline, name in ordered
+        (name, WaitingStep(step=step, filter=condition, deadline=deadline))
+        for _, step, condition, deadline, name in ordered
     ]
 
 

@@ -33,13 +33,13 @@ WAKE = Statement(
     " AND (wake_at IS NULL OR wake_at > $3) RETURNING lo",
 )
 
-Sending = Literal["delivered", "kept", "final", "full", "moving", "unknown"]
+SignalVerdict = Literal["delivered", "kept", "final", "full", "moving", "unknown"]
 
 
-class Sent(Struct, frozen=True):
+class SignalResult(Struct, frozen=True):
     """What became of a signal; `wake_at` when it has woken its execution."""
 
-    verdict: Sending
+    verdict: SignalVerdict
     wake_at: Instant | None = None
 
 
@@ -56,8 +56,8 @@ def wait(session: UUID, body: Await, now: Instant) -> Script[Awaited | None]:
     known = yield Fetch(STEP, (*place, body.step))
     if known:
         return Awaited(result=Raw(known[0][0]))
-    open = {wait.step: wait for _, wait in (yield from awaits.of_item(*place))}
-    begun = open.get(body.step)
+    open_waits = {wait.step: wait for _, wait in (yield from awaits.of_item(*place))}
+    begun = open_waits.get(body.step)
     kept = yield from kept_of(*place, body.signal)
     signal = first_signal_for(body.filter, kept)
     if signal is not None:
@@ -78,36 +78,36 @@ def _end(body: Await, result: bytes, now: Instant) -> Script[Awaited]:
     return Awaited(result=Raw(result))
 
 
-def send(parcel: UUID, item: int, signal: Signal, now: Instant) -> Script[Sent]:
+def send(parcel: UUID, item: int, signal: Signal, now: Instant) -> Script[SignalResult]:
     """Deliver a signal to the step that waits for it, or keep it; `moving` asks the caller to try again.
 
     The same signal, by its id, is delivered once. An execution that has ended takes none.
     """
     where = yield from _hold(parcel, item)
     if where == "final" or where == "moving" or where == "unknown":
-        return Sent(where)
+        return SignalResult(where)
     known = yield Fetch(SENT, (parcel, item, signal.id))
     if known:
-        return Sent("kept" if known[0][0] is None else "delivered")
+        return SignalResult("kept" if known[0][0] is None else "delivered")
     waits = [wait for name, wait in (yield from awaits.of_item(parcel, item)) if name == signal.name]
     chosen = first_wait_for(waits, signal)
-    ((all, gone),) = yield Fetch(COUNT, (parcel, item))
-    if chosen is None and all - gone >= MOST_KEPT:
-        return Sent("full")
-    row = (parcel, item, signal.id, signal.name, signal.payload, all, None if chosen is None else chosen.step, now)
+    ((total, gone),) = yield Fetch(COUNT, (parcel, item))
+    if chosen is None and total - gone >= MOST_KEPT:
+        return SignalResult("full")
+    row = (parcel, item, signal.id, signal.name, signal.payload, total, None if chosen is None else chosen.step, now)
     yield Insert("signals", SIGNALS, [row])
     if chosen is None:
-        return Sent("kept")
+        return SignalResult("kept")
     kept = steps.put(parcel, item, chosen.step, 0, signal_result(signal), now)
     yield Together([kept, awaits.drop(parcel, item, chosen.step)])
     woken = (yield Fetch(WAKE, (parcel, item, now))) if where == "waiting" else []
-    return Sent("delivered", now if woken else None)
+    return SignalResult("delivered", now if woken else None)
 
 
-Place = Literal["waiting", "queued", "running", "final", "moving", "unknown"]
+Location = Literal["waiting", "queued", "running", "final", "moving", "unknown"]
 
 
-def _hold(parcel: UUID, item: int) -> Script[Place]:
+def _hold(parcel: UUID, item: int) -> Script[Location]:
     """Keep an execution where it is, and tell where that is; whoever moves it right now is not waited for."""
     for shelf, find in (("waiting", ON_WAITING), ("queued", ON_QUEUED)):
         if (yield Fetch(find, (parcel, item))):  # guard: signal-holds-execution

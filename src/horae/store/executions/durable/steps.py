@@ -95,10 +95,10 @@ def recall(session: UUID, parcel: UUID, item: int, namespace: int, after: str = 
     """Return the finished steps of an item, as `known` does; None when the session does not hold the item."""
     if not (yield from is_held(session, parcel, item)):
         return None
-    return (yield from known(parcel, item, namespace, after))
+    return (yield from known_steps(parcel, item, namespace, after))
 
 
-def known(parcel: UUID, item: int, namespace: int, after: str = "") -> Script[KnownSteps]:
+def known_steps(parcel: UUID, item: int, namespace: int, after: str = "") -> Script[KnownSteps]:
     """The steps that an execution has finished, by name, from behind a name on: as many as one answer takes."""
     rows = yield Fetch(KNOWN, (parcel, item, namespace, after, MOST_KNOWN, MOST_BYTES))
     steps = {name: Raw(result) for name, result in rows}

@@ -10,7 +10,7 @@ from horae.model.base.ids import execution_id, parcel_id
 from horae.model.executions.parcel import Envelope, Parcel, loads, make_parcel
 from horae.model.executions.submission import NewExecution, NewItems, Receipt, UniqueKey
 
-NOBODY: Mapping[int, Receipt | int] = {}
+NO_ANSWERS: Mapping[int, Receipt | int] = {}
 
 
 def place(
@@ -18,7 +18,7 @@ def place(
     known: Mapping[UniqueKey, UUID],
     new_id: Callable[[], UUID],
     now: Instant,
-    elsewhere: Mapping[int, Receipt | int] = NOBODY,
+    answered: Mapping[int, Receipt | int] = NO_ANSWERS,
 ) -> tuple[list[list[Receipt]], list[tuple[Parcel, int]]]:
     """Give winners their place in a parcel, losers what their key stands for; the receipts of each, in order.
 
@@ -31,7 +31,7 @@ def place(
             continue
         if e.unique is not None:
             first[e.unique] = i
-        if i in elsewhere:
+        if i in answered:
             continue
         groups.setdefault((e.envelope, e.rank_lead, e.patience is None), []).append(i)
     receipts: dict[int, list[Receipt]] = {}
@@ -46,8 +46,8 @@ def place(
         filled = list(_fill(envelope, [executions[i] for i in members], new_id, now))
         parcels += [(parcel, lead) for parcel in filled]
         receipts |= zip(members, _receipts([_items(executions[i]) for i in members], filled, now), strict=True)
-    for i in elsewhere:
-        receipts[i] = [_answer(i, elsewhere, receipts)]
+    for i in answered:
+        receipts[i] = [_answer(i, answered, receipts)]
     for i, e in enumerate(executions):
         if i not in receipts and e.unique is not None:
             held = known.get(e.unique) or receipts[first[e.unique]][0].execution_id

@@ -30,9 +30,9 @@ from horae.model.executions.submission import (
 from horae.store.admission import quotas
 from horae.store.executions.deduplication import deduplicate
 from horae.store.executions.entering.idempotency import known_requests, remember
-from horae.store.executions.entering.placing import NOBODY, place
-from horae.store.executions.entering.unique_keys import name_keys, take_keys
-from horae.store.executions.item_states import Piece, pieces, standing
+from horae.store.executions.entering.placing import NO_ANSWERS, place
+from horae.store.executions.entering.unique_keys import assign_keys, take_keys
+from horae.store.executions.item_states import StateRange, item_states, split_by_state
 from horae.store.executions.parcels import enter_parcels, put_parcels
 from horae.store.script import ForEach, Insert, Script, Statement
 from horae.store.triggers.dependencies import waits
@@ -60,27 +60,27 @@ def submit(
     """Accept these requests; each is answered, none half. Raises OverQuota when there is no room for them."""
     answers: dict[int, SubmissionAnswer] = {}
     everything = list(enumerate(submissions))
-    drafted = if_nothing_is_known(everything, new_id, now)
+    drafted = draft_placement(everything, new_id, now)
     if any(s.idempotency for s in submissions):
         answers = yield from known_requests(submissions, drafted.answers if drafted else {}, now)
     fresh = [(i, s) for i, s in everything if i not in answers]
     asked = [e for _, s in fresh for e in s.executions]
     yield from _check_jobs(asked)
-    met = deduplicate.Met()
+    met = deduplicate.DeduplicationResult()
     changes: list[ForEach | Insert]
     if drafted is not None and len(fresh) == len(everything):
         placed, changes = drafted, []
     else:
         known = yield from take_keys(asked, now)
-        met = yield from deduplicate.meet(asked, known, new_id, now)
+        met = yield from deduplicate.deduplicate(asked, known, new_id, now)
         placed = _placed(fresh, known, new_id, now, met)
         changes = [
-            *name_keys(asked, placed.receipts, known),
+            *assign_keys(asked, placed.receipts, known),
             *remember((s, placed.answers[i]) for i, s in fresh),
             *met.changes(asked, lambda i: placed.receipts[i][0].execution_id),
         ]
     if bounds:
-        made = [*((p.envelope, len(p)) for p, _ in placed.parcels), *met.made]
+        made = [*((p.envelope, len(p)) for p, _ in placed.parcels), *met.created]
         changes += yield from quotas.admit(bounds, _submitted(asked), made, now)
     waiting = list(_waits(asked, placed.receipts, placed.parcels)) if any(e.patience is not None for e in asked) else []
     held = {parcel_of(wait.execution) for wait in waiting}
@@ -88,24 +88,24 @@ def submit(
     admitted = (yield from enter_parcels(keyed, held, now)) if keyed else None
     lanes, wake_at = yield from put_parcels(placed.parcels, now, changes, held, admitted)
     done = Consequences(lanes=lanes, wake_at=wake_at)
-    opened = (yield from deduplicate.settle(met, asked, new_id, now, done)) if met.acts else []
+    opened = (yield from deduplicate.settle(met, asked, new_id, now, done)) if met.has_changes else []
     if waiting:
         yield from waits.begin(waiting, new_id, now, done)
     apart = _pieces(admitted.passed) if admitted is not None else {}
-    stands = {} if met.acts or waiting else apart
-    answers = yield from as_they_stand({**answers, **placed.answers}, held | apart.keys(), stands)
+    stands = {} if met.has_changes or waiting else apart
+    answers = yield from update_receipts({**answers, **placed.answers}, held | apart.keys(), stands)
     told = [answers[i] for i in range(len(submissions))]
     return SubmitResult(told, [p for p, _ in placed.parcels], done.lanes, done.next, windows=opened)
 
 
-def _pieces(passed: GateResult) -> dict[UUID, list[Piece]]:
+def _pieces(passed: GateResult) -> dict[UUID, list[StateRange]]:
     """How the items of parcels stand of which some wait at the gate of their keys."""
-    waiting = {slice.parcel for slice in passed.waiting}
-    found: dict[UUID, list[Piece]] = {parcel: [] for parcel in waiting}
+    waiting = {item_slice.parcel for item_slice in passed.waiting}
+    found: dict[UUID, list[StateRange]] = {parcel: [] for parcel in waiting}
     for state, slices in (("queued", passed.queued), ("waiting", passed.waiting)):
-        for slice in slices:
-            if slice.parcel in waiting:
-                found[slice.parcel].append((slice.lo, slice.hi, state))
+        for item_slice in slices:
+            if item_slice.parcel in waiting:
+                found[item_slice.parcel].append((item_slice.lo, item_slice.hi, state))
     return found
 
 
@@ -133,7 +133,7 @@ def _waits(
                 )  # fmt: skip
 
 
-class Placed(Struct, frozen=True):
+class PlacedRequests(Struct, frozen=True):
     """Where executions come to lie, and what their requests are answered."""
 
     receipts: list[list[Receipt]]
@@ -141,9 +141,9 @@ class Placed(Struct, frozen=True):
     answers: dict[int, list[Receipt]]
 
 
-def if_nothing_is_known(
+def draft_placement(
     submissions: Sequence[tuple[int, Submission]], new_id: Callable[[], UUID], now: Instant
-) -> Placed | None:
+) -> PlacedRequests | None:
     """What everything would be answered if nothing was asked before: mostly so, and then written with the keys."""
     if any(e.unique or e.meets for _, s in submissions for e in s.executions):
         return None
@@ -155,13 +155,13 @@ def _placed(
     known: dict[UniqueKey, UUID],
     new_id: Callable[[], UUID],
     now: Instant,
-    met: deduplicate.Met | None = None,
-) -> Placed:
-    elsewhere = met.elsewhere if met is not None else NOBODY
+    met: deduplicate.DeduplicationResult | None = None,
+) -> PlacedRequests:
+    elsewhere = met.answered if met is not None else NO_ANSWERS
     receipts, parcels = place([e for _, s in submissions for e in s.executions], known, new_id, now, elsewhere)
     each = iter(receipts)
     answers = {i: [receipt for _ in s.executions for receipt in next(each)] for i, s in submissions}
-    return Placed(receipts, parcels, answers)
+    return PlacedRequests(receipts, parcels, answers)
 
 
 def _check_jobs(executions: Iterable[NewItems]) -> Script[None]:
@@ -183,11 +183,13 @@ def _stands(version: int, rolling: int | None, current: tuple[int, int | None] |
     return rolling is not None or version == current[0]
 
 
-NOTHING: Mapping[UUID, Sequence[Piece]] = {}
+NOTHING: Mapping[UUID, Sequence[StateRange]] = {}
 
 
-def as_they_stand(
-    answers: dict[int, SubmissionAnswer], held: Collection[UUID] = (), known: Mapping[UUID, Sequence[Piece]] = NOTHING
+def update_receipts(
+    answers: dict[int, SubmissionAnswer],
+    held: Collection[UUID] = (),
+    known: Mapping[UUID, Sequence[StateRange]] = NOTHING,
 ) -> Script[dict[int, SubmissionAnswer]]:
     """What was accepted before may have gone on since: such receipts say how their executions stand now.
 
@@ -199,8 +201,10 @@ def as_they_stand(
         return answers
     ranges = [(parcel_of(r.execution_id), index_of(r.execution_id), index_of(r.execution_id) + r.count) for r in old]
     unknown = [one for one in ranges if one[0] not in known]
-    read = iter((yield from standing(unknown)) if unknown else ())
-    found = iter([list(pieces(lo, hi, known[id])) if id in known else next(read) for id, lo, hi in ranges])
+    read = iter((yield from item_states(unknown)) if unknown else ())
+    found = iter(
+        [list(split_by_state(lo, hi, known[parcel])) if parcel in known else next(read) for parcel, lo, hi in ranges]
+    )
 
     def restated(answer: SubmissionAnswer) -> list[Receipt]:
         told = ((r, next(found)) if _is_old(r, answer, held) else (r, None) for r in _receipts_of(answer))
@@ -227,7 +231,7 @@ def _is_old(receipt: Receipt, answer: object, held: Collection[UUID]) -> bool:
     return bool(held) and parcel_of(receipt.execution_id) in held
 
 
-def _in_pieces(receipt: Receipt, stands: Sequence[Piece]) -> list[Receipt]:
+def _in_pieces(receipt: Receipt, stands: Sequence[StateRange]) -> list[Receipt]:
     """A lot is told in pieces where its executions stand apart."""
     parcel = parcel_of(receipt.execution_id)
     return [

@@ -53,7 +53,7 @@ def take_keys(executions: Sequence[NewItems], now: Instant) -> Script[dict[Uniqu
     return {(row[0], row[1], row[2]): row[3] for row in held}
 
 
-def name_keys(
+def assign_keys(
     asked: Sequence[NewItems], placed: Sequence[Sequence[Receipt]], known: Collection[UniqueKey]
 ) -> Iterator[ForEach]:
     """Write into each key taken, not `known` before, which execution it stands for."""

@@ -36,12 +36,12 @@ ON_RUNNING = Statement(
 )
 ON_HISTORY = Statement("item_history", "SELECT state FROM history WHERE parcel = $1 AND lo <= $2 AND hi > $2")
 
-Cancelled = Literal["cancelled", "asked", "final", "moving", "unknown"]
+CancelVerdict = Literal["cancelled", "asked", "final", "moving", "unknown"]
 
 
 def cancel(
     parcel: UUID, item: int, reason: str, now: Instant, new_id: NewId, done: Consequences | None = None
-) -> Script[tuple[Cancelled, UUID | None]]:
+) -> Script[tuple[CancelVerdict, UUID | None]]:
     """Try to cancel one item; `moving` asks the caller to try again in a new transaction.
 
     `asked` comes with the session that was asked. Jobs that depend on its job hear of it, and who waited for its keys
@@ -51,9 +51,9 @@ def cancel(
     for shelf, find in (("waiting", ON_WAITING), ("queued", ON_QUEUED)):
         rows = yield Fetch(find, (parcel, item))
         if rows:
-            slice = shelves.waiting(rows[0]) if shelf == "waiting" else shelves.queued(rows[0])
-            ended = as_cancelled(part(slice, item, item + 1), reason, now)
-            yield from leave([slice], [ended], new_id, now, done)
+            found = shelves.waiting(rows[0]) if shelf == "waiting" else shelves.queued(rows[0])
+            ended = as_cancelled(part(found, item, item + 1), reason, now)
+            yield from leave([found], [ended], new_id, now, done)
             return "cancelled", None
     rows = yield Fetch(ON_RUNNING, (parcel, item))
     if rows:
@@ -70,13 +70,15 @@ def cancel(
 EXISTS = Statement("item_exists", "SELECT 1 FROM parcels WHERE id = $1 AND n > $2")
 
 
-def _ask(parcel: UUID, item: int, session: UUID, reason: str, now: Instant) -> Script[tuple[Cancelled, UUID | None]]:
+def _ask(
+    parcel: UUID, item: int, session: UUID, reason: str, now: Instant
+) -> Script[tuple[CancelVerdict, UUID | None]]:
     """What runs is asked to stop; one that has just moved is looked for again."""
-    asked = yield from ask(parcel, item, session, "cancel", reason, now)
+    asked = yield from request_stop(parcel, item, session, "cancel", reason, now)
     return ("asked", session) if asked else ("moving", None)
 
 
-def ask(parcel: UUID, item: int, session: UUID, kind: RequestKind, reason: str, now: Instant) -> Script[bool]:
+def request_stop(parcel: UUID, item: int, session: UUID, kind: RequestKind, reason: str, now: Instant) -> Script[bool]:
     """Leave a request for a running item: lock its session, look again, write it down. False when it has moved."""
     yield from lock_sessions([session])  # guard: cancel-locks-session
     rows = yield Fetch(ON_RUNNING, (parcel, item))

@@ -69,7 +69,7 @@ Place = tuple[UUID, int]
 START: Place = (UUID(int=0), -1)
 
 
-class Batch(Struct, frozen=True):
+class CancelBatch(Struct, frozen=True):
     """What one batch cancelled, and where the next begins; None when this shelf has been walked."""
 
     items: int
@@ -85,7 +85,7 @@ def cancel_pending(
     reason: str,
     now: Instant,
     done: Consequences | None = None,
-) -> Script[Batch]:
+) -> Script[CancelBatch]:
     """Put a batch of a job's waiting or queued slices on history; what a claim holds right now is left to it.
 
     Jobs that depend on it hear of what ended: `done` tells what was started.
@@ -96,15 +96,15 @@ def cancel_pending(
 
 def cancel_batch(
     shelf: str, rows: Rows, limit: int, new_id: NewId, reason: str, now: Instant, done: Consequences | None
-) -> Script[Batch]:
+) -> Script[CancelBatch]:
     """End rows of a shelf that were found, and are held; fewer than the limit are the last."""
     if not rows:
-        return Batch(0, None)
+        return CancelBatch(0, None)
     read = shelves.waiting if shelf == "waiting" else shelves.queued
     slices: list[Waiting | Queued] = [read(row) for row in rows]
     yield from cancel_slices(slices, new_id, reason, now, done)
     last = slices[-1]
-    return Batch(sum(s.hi - s.lo for s in slices), (last.parcel, last.lo) if len(rows) == limit else None)
+    return CancelBatch(sum(s.hi - s.lo for s in slices), (last.parcel, last.lo) if len(rows) == limit else None)
 
 
 def cancel_slices(
@@ -124,19 +124,19 @@ def cancel_more(
     reason: str,
     now: Instant,
     done: Consequences | None = None,
-) -> Script[Batch]:
+) -> Script[CancelBatch]:
     """The next batch of a deletion, unless the job has come back meanwhile."""
     if not (yield Fetch(STILL_ENDING, (job,))):
-        return Batch(0, None)
+        return CancelBatch(0, None)
     return (yield from cancel_pending(shelf, job, new_id, after, limit, reason, now, done))
 
 
 def cancel_asleep(
     job: UUID, new_id: NewId, after: Place, limit: int, reason: str, now: Instant, done: Consequences | None = None
-) -> Script[Batch]:
+) -> Script[CancelBatch]:
     """The next batch of what a deletion is to stop and no worker holds, unless the job has come back meanwhile."""
     if not (yield Fetch(STILL_STOPPING, (job,))):
-        return Batch(0, None)
+        return CancelBatch(0, None)
     rows = yield Fetch(ASLEEP, (job, *after, limit))
     return (yield from cancel_batch("waiting", rows, limit, new_id, reason, now, done))
 
@@ -158,12 +158,12 @@ def ending_of(job: UUID) -> Script[Ending | None]:
     return rows[0][0] if rows else None
 
 
-def ask(job: UUID, ending: Ending) -> Script[None]:
+def add_ending(job: UUID, ending: Ending) -> Script[None]:
     """Let a job that is deleted already end this too."""
     yield Fetch(ASK, (job, ending))
 
 
-def settle(job: UUID, ended: Ending) -> Script[None]:
+def settle_deletion(job: UUID, ended: Ending) -> Script[None]:
     """A deletion has ended this, and unless it was asked for more meanwhile nothing is left to do."""
     yield Fetch(SETTLE, (job, ended))
 

@@ -33,7 +33,9 @@ UNMARK = Statement(
 
 def reopened(letters: Iterable[tuple[UUID, UUID]]) -> ForEach:
     """Open letters again: the new execution beside each was cancelled."""
-    return ForEach(UNMARK, (*ITEM, ("execution", "uuid")), [(parcel_of(id), index_of(id), new) for id, new in letters])
+    return ForEach(
+        UNMARK, (*ITEM, ("execution", "uuid")), [(parcel_of(letter), index_of(letter), new) for letter, new in letters]
+    )
 
 
 def reopen(finished: Iterable[FinishedSlice]) -> Script[None]:
@@ -43,7 +45,7 @@ def reopen(finished: Iterable[FinishedSlice]) -> Script[None]:
         return
     rows = yield ForEach(EXTRAS, (("parcel", "uuid"),), [(parcel,) for parcel in sorted({s.parcel for s in given_up})])
     extras: dict[UUID, bytes | None] = dict(rows)
-    items = [(slice.parcel, item) for slice in given_up for item in range(slice.lo, slice.hi)]
+    items = [(cancelled.parcel, item) for cancelled in given_up for item in range(cancelled.lo, cancelled.hi)]
     letters = [(extra_of(extras.get(parcel), item).retry_of, execution_id(parcel, item)) for parcel, item in items]
     yield reopened(sorted((letter, new) for letter, new in letters if letter is not None))
 
@@ -52,6 +54,6 @@ def mark(kind: str, letters: Sequence[tuple[UUID, UUID | None]], now: Instant) -
     """Say what was done with failed executions; a retried one names its new execution. The first retry stays."""
     # Marks are taken in one order by everybody.
     letters = sorted(letters, key=lambda letter: letter[0])  # guard: dead-letters-in-order
-    rows = [(parcel_of(id), index_of(id), kind, new, now) for id, new in letters]
+    rows = [(parcel_of(letter), index_of(letter), kind, new, now) for letter, new in letters]
     if rows:
         yield Insert("marks", COLUMNS, rows, conflict=_UNLESS_RETRIED)

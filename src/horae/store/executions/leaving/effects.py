@@ -21,7 +21,14 @@ from horae.model.fleet.protocol import Range
 from horae.store.admission import holders
 from horae.store.base import shelves
 from horae.store.executions import first_starts
-from horae.store.executions.state_changes import Ended, Moved, Retried, Stepped, Waited, is_step
+from horae.store.executions.state_changes import (
+    FinishedItems,
+    MovedItems,
+    QueueWait,
+    RetriedAttempts,
+    StepChange,
+    is_step,
+)
 from horae.store.script import Insert, Script
 from horae.store.triggers.dependencies.arrivals import EndedItems, arrive
 from horae.store.triggers.dependencies.starts import Consequences, NewId
@@ -33,26 +40,26 @@ class Effects(Struct):
     """What a batch of reports did, beside what the sessions are told."""
 
     ignored: dict[Stamp, list[Range]] = {}
-    ended: list[Ended] = []
+    ended: list[FinishedItems] = []
     retried: int = 0
     failures: dict[str, int] = {}  # attempts that failed or were lost, by the class of their failure
-    repeats: list[Retried] = []  # the same by job, and what was lost with its worker
-    waited: list[Waited] = []  # of what has begun, and goes on
+    repeats: list[RetriedAttempts] = []  # the same by job, and what was lost with its worker
+    waited: list[QueueWait] = []  # of what has begun, and goes on
     wakes: list[Instant] = []
     requeued: dict[int, int] = {}  # lane -> least rank of what may be claimed there again
-    logged: list[Moved] = []
-    moved: list[Moved] = []  # what went on without ending
+    logged: list[MovedItems] = []
+    moved: list[MovedItems] = []  # what went on without ending
     feeding: set[UUID] = set()  # jobs of these slices on which others depend
     freed: set[UUID] = set()  # parcels of which items no longer hold their keys
     keys: dict[UUID, str | None] = {}  # those of parcels, where they were read with something else
-    started: list[Moved] = []  # executions of those others
+    started: list[MovedItems] = []  # executions of those others
     returned: list[Queued] = []  # what went back to the queue as it was
     attempted: list[ParcelAttempts] = []  # what circuits are judged by
     trials: list[RolloutAttempts] = []  # what rollouts are judged by
-    made: list[Parcel] = []  # those of them that are new
+    created: list[Parcel] = []  # those of them that are new
     children: list[FinishedSlice] = []  # steps of workflows that have ended, and have not been told of
     given_up: list[FinishedSlice] = []  # what ran a dead letter again, and was cancelled
-    stepped: list[Stepped] = []  # steps of workflows that went on
+    stepped: list[StepChange] = []  # steps of workflows that went on
     newborn: list[Queued] = []  # steps that follow from those that ended, and stand in no queue yet
     open: set[int] = set()  # lanes of such steps that neither a hold nor a limit is about
     stored: dict[int, int] = {}  # namespace -> bytes of results
@@ -60,48 +67,50 @@ class Effects(Struct):
     def queue(self, slices: Iterable[Queued]) -> Insert:
         """Put slices into the queue, where they may be claimed."""
         slices = list(slices)
-        for slice in slices:
-            self.may_claim(slice)
+        for queued in slices:
+            self.may_claim(queued)
         return shelves.put_queued(slices)
 
-    def may_claim(self, slice: Queued | Running) -> None:
+    def may_claim(self, item_slice: Queued | Running) -> None:
         """Something can be claimed where this slice lies, or came from."""
-        self.requeued[slice.lane] = min(slice.rank, self.requeued.get(slice.lane, slice.rank))
+        self.requeued[item_slice.lane] = min(item_slice.rank, self.requeued.get(item_slice.lane, item_slice.rank))
 
 
 def free_keys(effects: Effects, now: Instant) -> Script[None]:
     """What has ended, or waits to be tried again, may be what others wait for under the same keys."""
     entered = yield from holders.free(effects.freed, now, effects.keys)
-    for slice in entered.queued:
-        effects.may_claim(slice)
-    effects.started += [_moved(slice, "queued") for slice in entered.queued]
+    for item_slice in entered.queued:
+        effects.may_claim(item_slice)
+    effects.started += [_moved(item_slice, "queued") for item_slice in entered.queued]
     if entered.wake_at is not None:
         effects.wakes.append(entered.wake_at)
 
 
-def tell_dependents(effects: Effects, new_id: NewId, now: Instant) -> Script[None]:
+def advance_dependents(effects: Effects, new_id: NewId, now: Instant) -> Script[None]:
     """What has ended may be what other jobs wait for."""
     over = [EndedItems(e.parcel, e.lo, e.hi, e.job, e.state) for e in effects.ended if e.job in effects.feeding]
     if not over:
         return
     done = Consequences()
     yield from arrive(over, new_id, now, done)
-    take_in(effects, done)
+    merge_started(effects, done)
 
 
-def take_in(effects: Effects, done: Consequences) -> None:
+def merge_started(effects: Effects, done: Consequences) -> None:
     """What followed for dependents goes with the rest."""
     for lane, rank in done.lanes.items():
         effects.requeued[lane] = min(rank, effects.requeued.get(lane, rank))
     effects.wakes += [at for at in (done.wake_at, done.look_at) if at is not None]
-    effects.started += [Moved(p.id, 0, len(p), p.envelope.job, p.envelope.namespace, "queued") for p in done.parcels]
-    effects.started += [_moved(slice, "queued") for slice in done.released]
-    effects.made += done.parcels
+    effects.started += [
+        MovedItems(p.id, 0, len(p), p.envelope.job, p.envelope.namespace, "queued") for p in done.parcels
+    ]
+    effects.started += [_moved(item_slice, "queued") for item_slice in done.released]
+    effects.created += done.parcels
     effects.ended += done.ended
     effects.stepped += done.stepped
 
 
-def put_fates(fates: Settlement, worker: str, session: UUID, effects: Effects) -> Iterator[Insert]:
+def put_settled(fates: Settlement, worker: str, session: UUID, effects: Effects) -> Iterator[Insert]:
     """Put settled items where they go."""
     effects.attempted += _attempted(fates)
     effects.trials += _trials(fates)
@@ -134,7 +143,7 @@ def put_fates(fates: Settlement, worker: str, session: UUID, effects: Effects) -
     if fates.blobs:
         yield shelves.put_blobs(fates.blobs)
     if fates.begun:
-        yield first_starts.remembered(fates.begun)
+        yield first_starts.insert_starts(fates.begun)
 
 
 def _count_failures(tried: Iterable[FailedAttempt], effects: Effects) -> None:
@@ -180,36 +189,36 @@ def _spans(finished: FinishedSlice) -> tuple[Micros, ...]:
     )
 
 
-def _repeats(fates: Settlement) -> Iterator[Retried]:
+def _repeats(fates: Settlement) -> Iterator[RetriedAttempts]:
     """What is tried again, and what was lost with its worker."""
     for w in fates.waiting:
         if w.reason == "retry":
-            yield Retried(w.job, w.namespace, w.hi - w.lo)
+            yield RetriedAttempts(w.job, w.namespace, w.hi - w.lo)
     lost = [tried for tried in fates.tried if tried.outcome == "lost"]
     if lost:
-        slices: dict[UUID, Slice] = {slice.parcel: slice for slice in [*fates.waiting, *fates.queued]}
+        slices: dict[UUID, Slice] = {item_slice.parcel: item_slice for item_slice in [*fates.waiting, *fates.queued]}
         slices |= {f.slice.parcel: f.slice for f in fates.finished}
         for tried in lost:
-            slice = slices[tried.parcel]
-            yield Retried(slice.job, slice.namespace, tried.hi - tried.lo, "lost")
+            item_slice = slices[tried.parcel]
+            yield RetriedAttempts(item_slice.job, item_slice.namespace, tried.hi - tried.lo, "lost")
 
 
-def _moved(slice: Slice, state: str) -> Moved:
-    return Moved(slice.parcel, slice.lo, slice.hi, slice.job, slice.namespace, state)
+def _moved(item_slice: Slice, state: str) -> MovedItems:
+    return MovedItems(item_slice.parcel, item_slice.lo, item_slice.hi, item_slice.job, item_slice.namespace, state)
 
 
-def _ended(finished: FinishedSlice) -> Ended:
+def _ended(finished: FinishedSlice) -> FinishedItems:
     s = finished.slice
     began = finished.started_at
     busy, spans = time_worked(began, finished.completed_at, finished.timings)
     if not isinstance(s, Running):
-        return Ended(
+        return FinishedItems(
             s.parcel, s.lo, s.hi, s.job, s.namespace, finished.state, busy, 0, spans, attempt=s.attempt,
             step=is_step(s.flags),
             at=finished.completed_at,
         )  # fmt: skip
     waited = None if began is None or s.started_at is not None else max(0, began - s.queued_at)
-    return Ended(
+    return FinishedItems(
         s.parcel, s.lo, s.hi, s.job, s.namespace, finished.state, busy, s.lane, spans, waited, None, s.attempt,
         is_step(s.flags),
         finished.completed_at,

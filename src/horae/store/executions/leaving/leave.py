@@ -16,13 +16,13 @@ from horae.store.admission import holders
 from horae.store.base import shelves
 from horae.store.base.deferred import Change, Deferred
 from horae.store.executions.leaving import dead_letters
-from horae.store.executions.leaving.effects import Effects, free_keys, take_in, tell_dependents
-from horae.store.executions.state_changes import Ended, FlowEnd, is_step
+from horae.store.executions.leaving.effects import Effects, advance_dependents, free_keys, merge_started
+from horae.store.executions.state_changes import FinishedItems, WorkflowEnd, is_step
 from horae.store.script import Script, Together
 from horae.store.triggers.dependencies.arrivals import EndedItems, arrive
 from horae.store.triggers.dependencies.starts import Consequences, NewId
 from horae.store.workflows.advance import follow
-from horae.store.workflows.locks import Kin
+from horae.store.workflows.locks import ChildCache
 
 
 def leave(
@@ -54,7 +54,7 @@ def leave(
         parents = yield from follow(steps, moves, new_id, now, done)
         yield from moves.make()
         done.ended += [as_ended(f) for f in parents]
-    yield from pass_on([*ended, *parents], new_id, now, done)
+    yield from advance_waiting([*ended, *parents], new_id, now, done)
     yield from dead_letters.reopen(ended)
 
 
@@ -74,7 +74,7 @@ def _rest(held: Iterable[Waiting | Queued], ended: Iterable[FinishedSlice]) -> l
     ]
 
 
-def pass_on(ended: Sequence[FinishedSlice], new_id: NewId, now: Instant, done: Consequences) -> Script[None]:
+def advance_waiting(ended: Sequence[FinishedSlice], new_id: NewId, now: Instant, done: Consequences) -> Script[None]:
     """Tell who waits for the keys of executions that ended, and the jobs that depend on theirs."""
     keyed = {f.slice.parcel for f in ended if f.slice.flags & KEYED}
     if keyed:
@@ -91,7 +91,7 @@ def follow_attempts(
     moves: Deferred,
     new_id: NewId,
     now: Instant,
-    kin: Kin | None = None,
+    child_cache: ChildCache | None = None,
     *,
     keeps_newborn: bool = False,
 ) -> Script[None]:
@@ -101,44 +101,44 @@ def follow_attempts(
     queue, or are left to a caller that `keeps_newborn`.
     """
     if effects.children:
-        yield from _follow_steps(effects, moves, new_id, now, kin, keeps_newborn=keeps_newborn)
+        yield from _follow_steps(effects, moves, new_id, now, child_cache, keeps_newborn=keeps_newborn)
     if effects.freed:
         yield from moves.make()
         yield from free_keys(effects, now)  # guard: end-frees-keys
     if effects.feeding:
         yield from moves.make()
-        yield from tell_dependents(effects, new_id, now)
+        yield from advance_dependents(effects, new_id, now)
     if effects.given_up:
         yield from dead_letters.reopen(effects.given_up)
 
 
 def _follow_steps(
-    effects: Effects, moves: Deferred, new_id: NewId, now: Instant, kin: Kin | None, *, keeps_newborn: bool
+    effects: Effects, moves: Deferred, new_id: NewId, now: Instant, kin: ChildCache | None, *, keeps_newborn: bool
 ) -> Script[None]:
     steps, effects.children = effects.children, []
     done = Consequences(keeps_newborn=keeps_newborn)
     parents = yield from follow(steps, moves, new_id, now, done, kin)
     effects.newborn += done.newborn
     effects.open |= done.open
-    take_in(effects, done)
+    merge_started(effects, done)
     effects.ended += [as_ended(f) for f in parents]
     effects.freed |= {f.slice.parcel for f in parents if f.slice.flags & KEYED}
     effects.feeding |= {f.slice.job for f in parents}
 
 
-def as_ended(finished: FinishedSlice) -> Ended:
+def as_ended(finished: FinishedSlice) -> FinishedItems:
     """A workflow that has ended, for events and statistics: no worker was busy with it."""
     s, began_at, ended_at = finished.slice, finished.started_at, finished.completed_at
     _, spans = time_worked(began_at, ended_at, None)
-    flow = None if began_at is None else FlowEnd(s.attempt, began_at, ended_at, finished.error)
-    return Ended(
+    flow = None if began_at is None else WorkflowEnd(s.attempt, began_at, ended_at, finished.error)
+    return FinishedItems(
         s.parcel, s.lo, s.hi, s.job, s.namespace, finished.state, 0, spans=spans, flow=flow, attempt=s.attempt,
         step=is_step(s.flags),
         at=ended_at,
     )  # fmt: skip
 
 
-def as_cancelled(slice: Waiting | Queued, reason: str, now: Instant) -> FinishedSlice:
+def as_cancelled(unstarted: Waiting | Queued, reason: str, now: Instant) -> FinishedSlice:
     """A slice that ends before anybody ran it."""
-    queued_at = slice.queued_at if isinstance(slice, Queued) else None
-    return FinishedSlice(slice=slice, state="cancelled", reason=reason, queued_at=queued_at, completed_at=now)
+    queued_at = unstarted.queued_at if isinstance(unstarted, Queued) else None
+    return FinishedSlice(slice=unstarted, state="cancelled", reason=reason, queued_at=queued_at, completed_at=now)

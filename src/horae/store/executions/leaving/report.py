@@ -24,17 +24,17 @@ from horae.model.fleet.suspects import is_suspect
 from horae.store.base import shelves
 from horae.store.base.deferred import Change, Deferred
 from horae.store.executions.durable import awaits
-from horae.store.executions.leaving.effects import Effects, put_fates
+from horae.store.executions.leaving.effects import Effects, put_settled
 from horae.store.executions.leaving.leave import follow_attempts
-from horae.store.executions.leaving.stop_requests import NO_STOPS, Cancels, cancel_asked, stops_of
+from horae.store.executions.leaving.stop_requests import NO_STOPS, Cancels, cancel_requested, stops_of
 from horae.store.executions.log_lines import keep_lines
-from horae.store.executions.state_changes import Moved, Waited
+from horae.store.executions.state_changes import MovedItems, QueueWait
 from horae.store.script import ForEach, Insert, Script, Statement, Together
 from horae.store.triggers.dependencies.starts import NewId
-from horae.store.workflows.locks import Kin
+from horae.store.workflows.locks import ChildCache
 
 if TYPE_CHECKING:
-    from horae.store.fleet.exchange import Head, SessionRow
+    from horae.store.fleet.exchange import IncomingExchange, SessionRow
 
 # Told with the slice where any job depends on another, so that ends on which nothing depends cost no statement more.
 FEEDS = "EXISTS (SELECT 1 FROM dependencies d WHERE d.upstream = r.job) AS feeds"
@@ -100,14 +100,14 @@ NOT_DURABLE = Failure(
 
 
 def settle(
-    heads: Sequence["Head"],
+    heads: Sequence["IncomingExchange"],
     sessions: Mapping[UUID, "SessionRow"],
     policies: Mapping[tuple[UUID, int], RetryPolicy],
     moves: Deferred,
     now: Instant,
     rng: Random,
     new_id: NewId,
-    kin: Kin | None = None,
+    child_cache: ChildCache | None = None,
 ) -> Script[Effects]:
     """Settle the outcomes and notes of these exchanges; their sessions are locked and live.
 
@@ -115,7 +115,7 @@ def settle(
     follow in workflows.
     """
     effects = Effects()
-    told = [head for head in heads if says_something(head)]
+    told = [head for head in heads if has_content(head)]
     if not told:
         return effects
     held = yield from _held(told, effects, depended=any(row.depended for row in sessions.values()))
@@ -130,17 +130,17 @@ def settle(
             row = sessions[head.session]
             row.dirty = True
             yield from _settle_one(head, row, mine, policies, effects, moves, now, rng)
-    yield from follow_attempts(effects, moves, new_id, now, kin, keeps_newborn=True)
+    yield from follow_attempts(effects, moves, new_id, now, child_cache, keeps_newborn=True)
     return effects
 
 
-def says_something(head: "Head") -> bool:
+def has_content(head: "IncomingExchange") -> bool:
     """Whether an exchange brings anything to be written down."""
     up = head.exchange
     return bool(up.outcomes or up.started or up.progress or up.logs)
 
 
-def _spans(head: "Head") -> Iterable[ItemRange]:
+def _spans(head: "IncomingExchange") -> Iterable[ItemRange]:
     up = head.exchange
     yield from (ItemRange(o.parcel, o.lo, o.hi, o.attempt) for o in up.outcomes)
     yield from (ItemRange(s.parcel, s.lo, s.hi, s.attempt) for s in up.started)
@@ -151,22 +151,22 @@ def _spans(head: "Head") -> Iterable[ItemRange]:
 Held = dict[tuple[UUID, int], Running]
 
 
-def _held(heads: Sequence["Head"], effects: Effects, *, depended: bool) -> Script[dict[UUID, Held]]:
+def _held(heads: Sequence["IncomingExchange"], effects: Effects, *, depended: bool) -> Script[dict[UUID, Held]]:
     """The running slices that these exchanges speak of, by session and key; and on whose jobs others depend."""
     named = {(head.session, s.parcel, s.lo, s.hi, s.attempt) for head in heads for s in _spans(head)}
     rows = yield ForEach(HELD_FEEDING if depended else HELD, HELD_BY, sorted(named))
     held: dict[UUID, Held] = {}
     for row in rows:
-        slice = shelves.running(row)
-        held.setdefault(slice.session, {})[slice.parcel, slice.lo] = slice  # guard: held-by-session
+        running = shelves.running(row)
+        held.setdefault(running.session, {})[running.parcel, running.lo] = running  # guard: held-by-session
         if depended and row[FEEDS_AT]:
-            effects.feeding.add(slice.job)
-        if slice.flags & KEYED:
-            effects.keys[slice.parcel] = row[-1]
+            effects.feeding.add(running.job)
+        if running.flags & KEYED:
+            effects.keys[running.parcel] = row[-1]
     return held
 
 
-def _start(head: "Head", held: Held, effects: Effects, moves: Deferred, now: Instant) -> Script[None]:
+def _start(head: "IncomingExchange", held: Held, effects: Effects, moves: Deferred, now: Instant) -> Script[None]:
     """Items that began to run become slices of their own, with their start."""
     started = head.exchange.started
     fresh = [s for s in held.values() if s.started_at is None]
@@ -174,11 +174,11 @@ def _start(head: "Head", held: Held, effects: Effects, moves: Deferred, now: Ins
     if not matched.touched:
         return
     begun = [
-        structs.replace(part(slice, lo, hi), started_at=max(slice.granted_at, min(started[i].at, now)))
-        for slice, i, lo, hi in matched.hits
+        structs.replace(part(running, lo, hi), started_at=max(running.granted_at, min(started[i].at, now)))
+        for running, i, lo, hi in matched.hits
     ]
     effects.waited += [
-        Waited(s.job, s.namespace, max(0, (s.started_at or now) - s.queued_at), s.hi - s.lo) for s in begun
+        QueueWait(s.job, s.namespace, max(0, (s.started_at or now) - s.queued_at), s.hi - s.lo) for s in begun
     ]
     yield from _replace(held, matched.touched, [*begun, *matched.left], moves)
 
@@ -193,12 +193,12 @@ def _replace(
         yield Together([shelves.put_running(by), *rest])
     else:
         moves.add(rest)
-    for slice in touched:
-        del held[slice.parcel, slice.lo]
+    for running in touched:
+        del held[running.parcel, running.lo]
     held.update({(s.parcel, s.lo): s for s in by})
 
 
-def _note(head: "Head", held: Held, effects: Effects, now: Instant) -> Script[None]:
+def _note(head: "IncomingExchange", held: Held, effects: Effects, now: Instant) -> Script[None]:
     """Keep progress of items this session holds."""
     up = head.exchange
     holds = _Holds(held)
@@ -217,20 +217,20 @@ class _Holds:
 
     def __init__(self, held: Held) -> None:
         self._slices: dict[UUID, list[Running]] = {}
-        for slice in held.values():
-            self._slices.setdefault(slice.parcel, []).append(slice)
+        for running in held.values():
+            self._slices.setdefault(running.parcel, []).append(running)
 
     def __call__(self, parcel: UUID, item: int, attempt: int) -> bool:
         held = self._slices.get(parcel, ())
         return any(s.lo <= item < s.hi and s.attempt == attempt for s in held)  # guard: notes-of-attempt
 
-    def moved(self, parcel: UUID, item: int) -> Moved:
-        slice = self._slices[parcel][0]
-        return Moved(parcel, item, item + 1, slice.job, slice.namespace, "running")
+    def moved(self, parcel: UUID, item: int) -> MovedItems:
+        running = self._slices[parcel][0]
+        return MovedItems(parcel, item, item + 1, running.job, running.namespace, "running")
 
 
 def _settle_one(
-    head: "Head",
+    head: "IncomingExchange",
     row: "SessionRow",
     held: Held,
     policies: Mapping[tuple[UUID, int], RetryPolicy],
@@ -246,30 +246,32 @@ def _settle_one(
     effects.ignored[head.session, head.exchange.channel] = ignored
     if not matched.hits:
         return
-    ruled = {slice.parcel for slice, i, _, _ in matched.hits if _needs_rules(slice, outcomes[i])}
-    suspended = {slice.parcel for slice, i, _, _ in matched.hits if outcomes[i].outcome == "suspended"}
+    ruled = {running.parcel for running, i, _, _ in matched.hits if _needs_rules(running, outcomes[i])}
+    suspended = {running.parcel for running, i, _, _ in matched.hits if outcomes[i].outcome == "suspended"}
     rules = (yield from _rules(ruled, suspended, policies)) if ruled else {}
     stopped = any(outcomes[i].outcome != "success" for _, i, _, _ in matched.hits)
     stops = (yield from stops_of(head.session)) if stopped else NO_STOPS
-    waiting = [(slice.parcel, item) for slice, i, lo, hi in matched.hits if outcomes[i].waits for item in range(lo, hi)]
+    waiting = [
+        (running.parcel, item) for running, i, lo, hi in matched.hits if outcomes[i].waits for item in range(lo, hi)
+    ]
     awaited = (yield from awaits.open_of(waiting)) if waiting else NOTHING
     settler = Settler(row.worker, now, rng, stops.preempted, awaited)
-    for slice, i, lo, hi in matched.hits:
-        if is_suspect(slice.losses) or slice.flags & LIMITED:  # there may be room for another one now
-            effects.may_claim(slice)
-        _decide(settler, slice, lo, hi, outcomes[i], rules.get(slice.parcel), stops.cancels)
-    gone = [(slice.parcel, lo, hi) for slice, _, lo, hi in matched.hits]
+    for running, i, lo, hi in matched.hits:
+        if is_suspect(running.losses) or running.flags & LIMITED:  # there may be room for another one now
+            effects.may_claim(running)
+        _decide(settler, running, lo, hi, outcomes[i], rules.get(running.parcel), stops.cancels)
+    gone = [(running.parcel, lo, hi) for running, _, lo, hi in matched.hits]
     yield from _replace(
         held, matched.touched, matched.left, moves,
         [
-            *put_fates(settler.fates, row.worker, head.session, effects),
+            *put_settled(settler.fates, row.worker, head.session, effects),
             ForEach(FORGET_REQUESTS, RANGE, gone),  # guard: report-forgets-requests
         ],
     )  # fmt: skip
 
 
-def _needs_rules(slice: Running, outcome: Outcome) -> bool:
-    return outcome.outcome in ("failed", "suspended") or (outcome.outcome == "released" and has_begun(slice, outcome))
+def _needs_rules(running: Running, outcome: Outcome) -> bool:
+    return outcome.outcome in ("failed", "suspended") or (outcome.outcome == "released" and has_begun(running, outcome))
 
 
 def _rules(
@@ -288,9 +290,13 @@ def _rules(
     }
     counted = sorted(parcel for parcel, rule in rules.items() if rule.retry.budgets.own)
     tried: dict[UUID, list[CountedFailures]] = {}
-    for parcel, *failed in (yield ForEach(SPENT, (("parcel", "uuid"),), [(id,) for id in counted])) if counted else []:
+    for parcel, *failed in (
+        (yield ForEach(SPENT, (("parcel", "uuid"),), [(parcel_id,) for parcel_id in counted])) if counted else []
+    ):
         tried.setdefault(parcel, []).append(tuple(failed))
-    return rules | {id: structs.replace(rules[id], tried=tuple(failed)) for id, failed in tried.items()}
+    return rules | {
+        parcel_id: structs.replace(rules[parcel_id], tried=tuple(failed)) for parcel_id, failed in tried.items()
+    }
 
 
 def is_durable(spec: str) -> bool:
@@ -305,7 +311,7 @@ def policy_of(spec: str) -> RetryPolicy:
 
 def _decide(
     settler: Settler,
-    slice: Running,
+    running: Running,
     lo: int,
     hi: int,
     outcome: Outcome,
@@ -314,41 +320,41 @@ def _decide(
 ) -> None:
     """One reported range: each kind of outcome has its own fate, and what was to be cancelled does not go on."""
     if outcome.outcome == "success":
-        settler.succeed(slice, lo, hi, outcome)
+        settler.succeed(running, lo, hi, outcome)
         return
-    for a, b in cancel_asked(settler, slice, lo, hi, outcome, cancels):
+    for a, b in cancel_requested(settler, running, lo, hi, outcome, cancels):
         if outcome.outcome == "cancelled":
-            settler.cancel(slice, a, b, outcome)
+            settler.cancel(running, a, b, outcome)
         else:
-            _go_on(settler, slice, a, b, outcome, rules or FailurePolicy(retry=RetryPolicy(), delivery=0))
+            _go_on(settler, running, a, b, outcome, rules or FailurePolicy(retry=RetryPolicy(), delivery=0))
 
 
-def _go_on(settler: Settler, slice: Running, lo: int, hi: int, outcome: Outcome, rules: FailurePolicy) -> None:
+def _go_on(settler: Settler, running: Running, lo: int, hi: int, outcome: Outcome, rules: FailurePolicy) -> None:
     """Items whose attempt ended without an end. What may run once and has begun is not handed back, nor resumed."""
     once = rules.delivery == AT_MOST_ONCE
     if outcome.outcome == "failed":
-        settler.fail(slice, lo, hi, outcome, rules)
+        settler.fail(running, lo, hi, outcome, rules)
     elif outcome.outcome == "suspended" and not once and not rules.durable:
-        settler.give_up(slice, lo, hi, outcome, NOT_DURABLE, "permanent")
+        settler.give_up(running, lo, hi, outcome, NOT_DURABLE, "permanent")
     elif outcome.outcome == "suspended" and not once:
-        settler.suspend(slice, lo, hi, outcome)
-    elif once and (outcome.outcome == "suspended" or has_begun(slice, outcome)):  # guard: begun-runs-once
-        settler.give_up(slice, lo, hi, outcome, HANDED_BACK, "delivery")
+        settler.suspend(running, lo, hi, outcome)
+    elif once and (outcome.outcome == "suspended" or has_begun(running, outcome)):  # guard: begun-runs-once
+        settler.give_up(running, lo, hi, outcome, HANDED_BACK, "delivery")
     else:
-        settler.release(slice, lo, hi, outcome)
+        settler.release(running, lo, hi, outcome)
 
 
 REQUESTS_OF = Statement(
     "requests_of",
     "SELECT r.session, r.parcel, r.item, r.attempt, r.kind FROM given JOIN requests r ON r.session = given.id",
 )
-Asked = tuple[UUID, int, int, str]  # parcel, item, attempt, kind
+StopRequest = tuple[UUID, int, int, str]  # parcel, item, attempt, kind
 
 
-def requests_of(sessions: Iterable[UUID]) -> Script[dict[UUID, list[Asked]]]:
+def requests_of(sessions: Iterable[UUID]) -> Script[dict[UUID, list[StopRequest]]]:
     """What is asked of the items that each of these sessions holds."""
-    found: dict[UUID, list[Asked]] = {id: [] for id in sessions}
-    rows = yield ForEach(REQUESTS_OF, (("id", "uuid"),), [(id,) for id in found])
+    found: dict[UUID, list[StopRequest]] = {session_id: [] for session_id in sessions}
+    rows = yield ForEach(REQUESTS_OF, (("id", "uuid"),), [(session_id,) for session_id in found])
     for session, *asked in rows:
         found[session].append(tuple(asked))
-    return {id: sorted(asked) for id, asked in found.items()}
+    return {session_id: sorted(asked) for session_id, asked in found.items()}

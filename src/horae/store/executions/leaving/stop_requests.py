@@ -19,28 +19,28 @@ STOPS = Statement(
 Cancels = Mapping[tuple[UUID, int], str]  # item of a parcel -> the reason that was given
 
 
-class Stops(Struct, frozen=True):
+class StopRequests(Struct, frozen=True):
     """What a session was asked to stop: for good, each with the reason that was given, and for others' sake."""
 
     cancels: Cancels
     preempted: frozenset[tuple[UUID, int]]
 
 
-NO_STOPS = Stops({}, frozenset())
+NO_STOPS = StopRequests({}, frozenset())
 
 
-def stops_of(session: UUID) -> Script[Stops]:
+def stops_of(session: UUID) -> Script[StopRequests]:
     """Which items a locked session was asked to stop, and why."""
     rows = yield ForEach(STOPS, (("session", "uuid"),), [(session,)])
     cancels = {(parcel, item): reason for parcel, item, reason, kind in rows if kind == "cancel"}
-    return Stops(cancels, frozenset((parcel, item) for parcel, item, _, kind in rows if kind == "preempt"))
+    return StopRequests(cancels, frozenset((parcel, item) for parcel, item, _, kind in rows if kind == "preempt"))
 
 
-def cancel_asked(
-    settler: Settler, slice: Running, lo: int, hi: int, outcome: Outcome, cancels: Cancels
+def cancel_requested(
+    settler: Settler, running: Running, lo: int, hi: int, outcome: Outcome, cancels: Cancels
 ) -> list[tuple[int, int]]:
     """Cancel what somebody asked for among the items of a range, each with its reason; tell the ranges between."""
-    asked = [item for item in range(lo, hi) if (slice.parcel, item) in cancels] if cancels else []  # guard: cancelled
+    asked = [item for item in range(lo, hi) if (running.parcel, item) in cancels] if cancels else []  # guard: cancelled
     for item in asked:
-        settler.cancel(slice, item, item + 1, outcome, cancels[slice.parcel, item])
+        settler.cancel(running, item, item + 1, outcome, cancels[running.parcel, item])
     return gaps(lo, hi, [(item, item + 1) for item in asked])

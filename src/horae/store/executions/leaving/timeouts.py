@@ -14,10 +14,10 @@ from horae.model.executions.settle import FinishedSlice
 from horae.model.executions.slice import Queued, Slice, Waiting
 from horae.model.fleet.protocol import Failure
 from horae.store.base import shelves
-from horae.store.executions.leaving.effects import Effects, take_in
+from horae.store.executions.leaving.effects import Effects, merge_started
 from horae.store.executions.leaving.leave import leave
 from horae.store.executions.parcels import BOUNDS
-from horae.store.executions.state_changes import Ended, is_step
+from horae.store.executions.state_changes import FinishedItems, is_step
 from horae.store.script import Fetch, ForEach, Row, Script, Statement
 from horae.store.triggers.dependencies.starts import Consequences, NewId
 
@@ -75,11 +75,11 @@ def end_overdue(limit: int, new_id: NewId, now: Instant) -> Script[tuple[int, Ef
         ended += over
         if again is not None:
             later.append((row[0], again))
-    looked = {id for id, _ in later}
+    looked = {parcel for parcel, _ in later}
     places = {(f.slice.parcel, f.slice.lo) for f in ended}
     done = Consequences()
     yield from leave(
-        [slice for slices in held.values() for slice in slices if (slice.parcel, slice.lo) in places],
+        [s for slices in held.values() for s in slices if (s.parcel, s.lo) in places],
         ended, new_id, now, done,
         ForEach(AHEAD, (("parcel", "uuid"), ("at", "bigint")), later),
         ForEach(DROP, PARCEL, [one for one in given if one[0] not in looked]),
@@ -96,23 +96,23 @@ def _look(
     patience: ParcelTimeouts, held: Sequence[Waiting | Queued], standing: tuple[int, int], now: Instant
 ) -> tuple[list[FinishedSlice], Instant | None]:
     """What of a parcel ends, and when to look at it again; soon, if somebody else holds a part of it right now."""
-    over = [slice for slice in held if patience.is_over(slice, now)]
-    left = [slice for slice in held if slice not in over]
+    over = [item_slice for item_slice in held if patience.is_over(item_slice, now)]
+    left = [item_slice for item_slice in held if item_slice not in over]
     waited, runs = standing
     again = patience.next_look(left, runs > 0, now)
-    if sum(slice.hi - slice.lo for slice in held) < waited:  # guard: overdue-held-elsewhere
+    if sum(item_slice.hi - item_slice.lo for item_slice in held) < waited:  # guard: overdue-held-elsewhere
         again = now + SOON if again is None else min(again, now + SOON)
     if not over:
         return [], again
     failure = patience.why(now)
     reason = TIMEOUTS[failure.type]
-    return [_finished(slice, failure, reason, now) for slice in over], again
+    return [_finished(item_slice, failure, reason, now) for item_slice in over], again
 
 
-def _finished(slice: Slice, failure: Failure, reason: str, now: Instant) -> FinishedSlice:
-    queued_at = slice.queued_at if isinstance(slice, Queued) else None
+def _finished(item_slice: Slice, failure: Failure, reason: str, now: Instant) -> FinishedSlice:
+    queued_at = item_slice.queued_at if isinstance(item_slice, Queued) else None
     return FinishedSlice(
-        slice=slice, state="failed", reason=reason, queued_at=queued_at, completed_at=now, error=failure
+        slice=item_slice, state="failed", reason=reason, queued_at=queued_at, completed_at=now, error=failure
     )
 
 
@@ -120,9 +120,10 @@ def _effects(ended: Sequence[FinishedSlice], done: Consequences, now: Instant) -
     slices = [f.slice for f in ended]
     effects = Effects()
     effects.ended += [
-        Ended(s.parcel, s.lo, s.hi, s.job, s.namespace, "failed", 0, step=is_step(s.flags), at=now) for s in slices
+        FinishedItems(s.parcel, s.lo, s.hi, s.job, s.namespace, "failed", 0, step=is_step(s.flags), at=now)
+        for s in slices
     ]
-    take_in(effects, done)
+    merge_started(effects, done)
     return effects
 
 

@@ -101,7 +101,7 @@ class AuditReport(Struct):
     kinds: Counter[str] = field(default_factory=Counter)
     findings: list[Finding] = []
 
-    def count(self, row: "Lying") -> None:
+    def count(self, row: "ShelfRow") -> None:
         amount = self.shelves.setdefault(row.shelf, Amount())
         amount.slices += 1
         amount.items += row.hi - row.lo
@@ -121,7 +121,7 @@ class AuditReport(Struct):
         self.findings += other.findings[: MOST - len(self.findings)]
 
 
-class Lying(Struct, frozen=True):
+class ShelfRow(Struct, frozen=True):
     """A row of the audit: items of a parcel on a shelf. What `at` and `note` say depends on the shelf."""
 
     shelf: Shelf
@@ -165,13 +165,13 @@ def audit_page(
     return report, end
 
 
-def _by_parcel(rows: Sequence[Row]) -> Iterator[tuple[UUID, list[Lying]]]:
-    lying = sorted((Lying(*row) for row in rows), key=lambda row: (row.parcel, row.lo))
+def _by_parcel(rows: Sequence[Row]) -> Iterator[tuple[UUID, list[ShelfRow]]]:
+    lying = sorted((ShelfRow(*row) for row in rows), key=lambda row: (row.parcel, row.lo))
     for parcel, group in groupby(lying, key=lambda row: row.parcel):
         yield parcel, list(group)
 
 
-def check_parcel(parcel: UUID, lying: Sequence[Lying], now: Instant, patience: Micros | None) -> Iterator[Finding]:
+def check_parcel(parcel: UUID, lying: Sequence[ShelfRow], now: Instant, patience: Micros | None) -> Iterator[Finding]:
     """What is wrong with one parcel's slices."""
     slices = [row for row in lying if row.shelf not in ("parcels", "attempts")]
     sizes = [row.hi for row in lying if row.shelf == "parcels"]
@@ -184,12 +184,12 @@ def check_parcel(parcel: UUID, lying: Sequence[Lying], now: Instant, patience: M
     yield from _check_attempts([row for row in lying if row.shelf == "attempts"], slices)
 
 
-def _check_cover(parcel: UUID, n: int, slices: Sequence[Lying]) -> Iterator[Finding]:
+def _check_cover(parcel: UUID, n: int, slices: Sequence[ShelfRow]) -> Iterator[Finding]:
     """Each item 0..n-1 lies in exactly one slice."""
     for row in slices:
         if not 0 <= row.lo < row.hi <= n:
             yield row.finding("outside", f"its parcel has {n} items")
-    reached: Lying | None = None
+    reached: ShelfRow | None = None
     for row in slices:
         if reached is not None and row.lo < reached.hi:
             yield row.finding("doubled", f"{_items(row.lo, min(row.hi, reached.hi))} on {reached.shelf} too")
@@ -203,7 +203,7 @@ def _items(lo: int, hi: int) -> str:
     return f"item {lo} lies" if hi - lo == 1 else f"items {lo} to {hi - 1} lie"
 
 
-def _check_owner(row: Lying, now: Instant, patience: Micros | None) -> Iterator[Finding]:
+def _check_owner(row: ShelfRow, now: Instant, patience: Micros | None) -> Iterator[Finding]:
     """Everything that is not final has an owner, a timer or a gate, and none that was forgotten."""
     late = patience is not None and row.at is not None and row.at < now - patience
     if row.shelf == "waiting" and row.at is None and not row.note:
@@ -218,7 +218,7 @@ def _check_owner(row: Lying, now: Instant, patience: Micros | None) -> Iterator[
         yield row.finding("overdue", "its session is silent and was not ended")
 
 
-def _check_attempts(tried: Sequence[Lying], slices: Sequence[Lying]) -> Iterator[Finding]:
+def _check_attempts(tried: Sequence[ShelfRow], slices: Sequence[ShelfRow]) -> Iterator[Finding]:
     """An attempt ends once, and none is recorded that was not given out."""
     for _, group in groupby(sorted(tried, key=lambda row: (row.attempt, row.lo)), key=lambda row: row.attempt):
         for a, b in pairwise(group):
@@ -229,7 +229,7 @@ def _check_attempts(tried: Sequence[Lying], slices: Sequence[Lying]) -> Iterator
             yield row.finding("retold", f"attempt {row.attempt} is recorded, but was not given out yet")
 
 
-class Repaired(Struct):
+class RepairResult(Struct):
     """What a repair did, in items: queued again, or ended because their job may run at most once."""
 
     requeued: int = 0
@@ -237,14 +237,14 @@ class Repaired(Struct):
     joins: int = 0  # jobs whose dependencies were looked at again, and what waited for nobody knows what
 
 
-def repair(findings: Iterable[Finding], now: Instant, rng: Random, new_id: NewId) -> Script[Repaired]:
+def repair(findings: Iterable[Finding], now: Instant, rng: Random, new_id: NewId) -> Script[RepairResult]:
     """Give an owner to what has none: it goes on as if its worker were lost, or its time had come.
 
     Every finding is looked at again under a lock. What lies on two shelves, or outside its parcel, is left to people.
     """
     found = list(findings)
     yield Lock(("repair",))  # guard: repair-locks
-    done = Repaired()
+    done = RepairResult()
     yield from housekeeping.adopt_orphans(now)
     for session in sorted({f.session for f in found if f.kind == "ownerless" and f.session is not None}):
         yield from _take_back(session, now, rng, new_id, done)
@@ -257,14 +257,14 @@ def repair(findings: Iterable[Finding], now: Instant, rng: Random, new_id: NewId
     return done
 
 
-def _take_back(session: UUID, now: Instant, rng: Random, new_id: NewId, done: Repaired) -> Script[None]:
+def _take_back(session: UUID, now: Instant, rng: Random, new_id: NewId, done: RepairResult) -> Script[None]:
     effects = yield from rescue.rescue(session, 1000, now, rng, new_id)
     if effects is not None:
         done.requeued += sum(m.hi - m.lo for m in effects.moved)
         done.ended += sum(e.hi - e.lo for e in effects.ended)
 
 
-def _restore(parcel: UUID, new_id: NewId, now: Instant, done: Repaired) -> Script[None]:
+def _restore(parcel: UUID, new_id: NewId, now: Instant, done: RepairResult) -> Script[None]:
     """Put items that lie on no shelf back, due now; those that may run at most once have ended."""
     rows = yield Fetch(ON_PAGE, (UUID(int=parcel.int - 1), parcel))
     lying = [row for _, group in _by_parcel(rows) for row in group]
@@ -293,15 +293,15 @@ def _restore(parcel: UUID, new_id: NewId, now: Instant, done: Repaired) -> Scrip
     ]
     if e.delivery == AT_MOST_ONCE:
         done.ended += sum(s.hi - s.lo for s in lost)
-        yield from leave([], [_ended(slice, now) for slice in lost], new_id, now, Consequences())
+        yield from leave([], [_ended(lost_slice, now) for lost_slice in lost], new_id, now, Consequences())
     else:
-        yield shelves.put_waiting([_due(slice, now) for slice in lost])
+        yield shelves.put_waiting([_due(lost_slice, now) for lost_slice in lost])
         done.requeued += sum(s.hi - s.lo for s in lost)
 
 
-def _ended(slice: Slice, now: Instant) -> FinishedSlice:
+def _ended(lost_slice: Slice, now: Instant) -> FinishedSlice:
     error = Failure(type="Lost", message="The store lost track of this execution; it may have run, and may not again.")
-    return FinishedSlice(slice=slice, state="failed", reason="delivery", completed_at=now, error=error)
+    return FinishedSlice(slice=lost_slice, state="failed", reason="delivery", completed_at=now, error=error)
 
 
 def _due(s: Slice, now: Instant) -> Waiting:

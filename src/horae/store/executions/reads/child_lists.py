@@ -8,11 +8,11 @@ from horae.store.executions.reads.execution_lists import (
     WINDOWS,
     Chosen,
     ExecutionFilter,
-    Listed,
+    ListedSlice,
     Place,
     listing,
     matching,
-    told_by,
+    slice_columns,
 )
 from horae.store.script import Among, Fetch, Script, Statement
 
@@ -29,7 +29,7 @@ OF_PARENT = Statement(
 def _slices(shelves: tuple[str, ...]) -> Statement:
     """Slices of some parcels before a place; between the least and the greatest of them, so that few days are read."""
     each = " UNION ALL ".join(
-        f"SELECT {told_by(shelf)} FROM {shelf}"
+        f"SELECT {slice_columns(shelf)} FROM {shelf}"
         " WHERE parcel = ANY($1) AND parcel >= $2 AND parcel <= $3 AND (parcel, lo) < ($3, $4)"
         for shelf in shelves
     )
@@ -44,7 +44,7 @@ def page(
     for _ in range(MOST_WINDOWS):
         last = before[0] if before[1] else UUID(int=before[0].int - 1)  # of which something may lie before the place
         rows = yield Fetch(OF_PARENT, (wanted.parent, wanted.low, last, namespace))
-        parcels = _some([(id, n) for id, n in rows])
+        parcels = _some([(parcel, n) for parcel, n in rows])
         slices = (yield from _listed(parcels, wanted.shelves, before)) if parcels else []
         some, stopped = yield from matching(slices, wanted, before, limit - len(chosen))
         chosen += some
@@ -58,19 +58,19 @@ def page(
     return chosen, before
 
 
-def _listed(parcels: list[UUID], shelves: tuple[str, ...], before: Place) -> Script[list[Listed]]:
+def _listed(parcels: list[UUID], shelves: tuple[str, ...], before: Place) -> Script[list[ListedSlice]]:
     first = before[1] if parcels[0] == before[0] else ALL
     rows = yield Among(_slices(shelves), parcels, (parcels[-1], parcels[0], first))
-    return [Listed(*row) for row in rows]
+    return [ListedSlice(*row) for row in rows]
 
 
 def _some(found: list[tuple[UUID, int]]) -> list[UUID]:
     """As many parcels as have about a window of items; there may be a slice to each item."""
     total = 0
     taken: list[UUID] = []
-    for id, n in found:
+    for parcel, n in found:
         if taken and total + n > WINDOWS[-1]:
             break
-        taken.append(id)
+        taken.append(parcel)
         total += n
     return taken

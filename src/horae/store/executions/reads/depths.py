@@ -33,7 +33,9 @@ def depths(namespace: int) -> Script[dict[int, int]]:
 
 def all_depths() -> Script[list[Depth]]:
     """All queues of all namespaces, also those that are empty."""
-    return [Depth(id, space, name, int(items), since) for id, space, name, items, since in (yield Fetch(ALL_DEPTHS))]
+    return [
+        Depth(queue, space, name, int(items), since) for queue, space, name, items, since in (yield Fetch(ALL_DEPTHS))
+    ]
 
 
 def names() -> Script[dict[int, str]]:

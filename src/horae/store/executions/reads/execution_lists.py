@@ -26,7 +26,13 @@ from horae.store.base.shelves import SPAN
 from horae.store.definitions.job_reads import ITEM, PROGRESS
 from horae.store.executions import first_starts
 from horae.store.executions.reads import item_parts
-from horae.store.executions.reads.execution_reads import HAS, SAYS, Found, needs_of, says
+from horae.store.executions.reads.execution_reads import (
+    SHELF_EXPRESSIONS,
+    SLICE_COLUMNS,
+    FoundExecution,
+    needs_of,
+    shelf_columns,
+)
 from horae.store.script import Fetch, ForEach, Script, Statement
 
 WINDOWS = (64, 256, 1024)  # literal, so that PostgreSQL plans for so few rows
@@ -62,14 +68,14 @@ class ExecutionFilter(Struct, frozen=True, kw_only=True):
     def shelves(self) -> tuple[str, ...]:
         """Where such executions can lie."""
         if self.states is None:
-            return tuple(HAS)
+            return tuple(SHELF_EXPRESSIONS)
         live = [shelf for shelf in ("waiting", "queued", "running") if shelf in self.states]
         if "running" in self.states and "waiting" not in live:
             live.append("waiting")
         return (*live, "history") if self.states - {"waiting", "queued", "running"} else tuple(live)
 
 
-class Mark(Struct, frozen=True):
+class DeadLetterMark(Struct, frozen=True):
     """What was done with a dead letter."""
 
     kind: str
@@ -77,7 +83,7 @@ class Mark(Struct, frozen=True):
     at: Instant
 
 
-class Listed(Struct, frozen=True):
+class ListedSlice(Struct, frozen=True):
     """A slice as a list reads it; its fields are the columns of the statement, in their order."""
 
     parcel: UUID
@@ -130,8 +136,8 @@ def error_type(head: str | None) -> str:
 
 
 _TYPE = re.compile(r'\{"type":"((?:[^"\\]|\\u[0-9a-f]{4}|\\[^u])*)')
-Chosen = tuple[Listed, int]  # a slice and one of its items
-_SAID = ", ".join(f"s.{name}" for name, _ in SAYS if name != "worker")
+Chosen = tuple[ListedSlice, int]  # a slice and one of its items
+_SAID = ", ".join(f"s.{name}" for name, _ in SLICE_COLUMNS if name != "worker")
 
 
 @cache
@@ -160,20 +166,20 @@ def listing(slices: str) -> str:
     )
 
 
-def _probe(table: str, alias: str, id: str) -> str:
+def _probe(table: str, alias: str, key: str) -> str:
     """Join what an id names, looked up one by one: PostgreSQL would rather read all of a table for a thousand."""
-    return f"JOIN LATERAL (SELECT * FROM {table} x WHERE x.id = {id} OFFSET 0) {alias} ON TRUE"
+    return f"JOIN LATERAL (SELECT * FROM {table} x WHERE x.id = {key} OFFSET 0) {alias} ON TRUE"
 
 
-def ended(state: str) -> str:
+def ended_condition(state: str) -> str:
     """The condition that finds what ended so by its index; SQLite wants to be told twice."""
     return f"state = '{state}' AND state <> 'success'"
 
 
-def told_by(shelf: str, head: int = HEAD) -> str:
+def slice_columns(shelf: str, head: int = HEAD) -> str:
     """The columns of a slice as a shelf has them."""
     error = f"substr(error, 1, {head})" if shelf == "history" else "NULL::text"
-    return f"parcel, job, queue, {says(shelf)}, {error} AS error_head, flags"
+    return f"parcel, job, queue, {shelf_columns(shelf)}, {error} AS error_head, flags"
 
 
 def _newest(shelf: str, by_job: bool, rare: str, since: bool, size: int, head: int, tenant: bool) -> str:
@@ -185,12 +191,12 @@ def _newest(shelf: str, by_job: bool, rare: str, since: bool, size: int, head: i
     indexed = own or (is_rare and not by_job)
     where += ["namespace = $3" if indexed else "CASE WHEN namespace = $3 THEN TRUE ELSE FALSE END"]
     where += ["namespace <> 1"] if own else []
-    where += [ended(rare)] if is_rare else []
+    where += [ended_condition(rare)] if is_rare else []
     where += [_BEGUN] if rare == "running" and shelf == "waiting" else []
     where += ["parcel >= $4"] if since else []
     where += [f"job = ${4 + since}"] if by_job else []
     return (
-        f"SELECT * FROM (SELECT {told_by(shelf, head)} FROM {shelf}"
+        f"SELECT * FROM (SELECT {slice_columns(shelf, head)} FROM {shelf}"
         f" WHERE {' AND '.join(where)} ORDER BY parcel DESC, lo DESC LIMIT {size}) AS {shelf}_slices"
     )
 
@@ -209,7 +215,7 @@ def page(
         statement = _window(wanted.shelves, by_job, rare, since, size, head, tenant)
         bounds = [bound for bound in (wanted.low, wanted.job) if bound not in (None, FIRST)]
         rows = yield Fetch(statement, (*before, namespace, *bounds))
-        slices = [Listed(*row) for row in rows]
+        slices = [ListedSlice(*row) for row in rows]
         some, stopped = yield from matching(slices, wanted, before, limit - len(chosen))
         chosen += some
         if len(chosen) == limit:
@@ -223,58 +229,58 @@ def page(
 
 
 def matching(
-    slices: Sequence[Listed], wanted: ExecutionFilter, before: Place, limit: int
+    slices: Sequence[ListedSlice], wanted: ExecutionFilter, before: Place, limit: int
 ) -> Script[tuple[list[Chosen], Place | None]]:
     """Return the items that a list shows, newest first; no more are looked at than it takes.
 
     The place is where to go on, when finding tags would take more than `MOST_TAGGED` bytes.
     """
-    passing = [slice for slice in slices if _passes(slice, wanted)]
+    passing = [listed for listed in slices if _passes(listed, wanted)]
     keep = yield from _marked(passing, wanted.mark)
     extras = (yield from extras_of(passing, MOST_TAGGED)) if wanted.tag is not None else None
     found: list[Chosen] = []
-    for number, slice in enumerate(passing):
-        if extras is not None and slice.parcel not in extras:
+    for number, listed in enumerate(passing):
+        if extras is not None and listed.parcel not in extras:
             return found, (passing[number - 1].parcel, passing[number - 1].lo)
-        hi = min(slice.hi, before[1]) if slice.parcel == before[0] else slice.hi
-        tagged = _tagged(slice, wanted.tag, extras)
-        items = ((slice, item) for item in range(hi - 1, slice.lo - 1, -1) if tagged(item) and keep(slice, item))
+        hi = min(listed.hi, before[1]) if listed.parcel == before[0] else listed.hi
+        tagged = _tagged(listed, wanted.tag, extras)
+        items = ((listed, item) for item in range(hi - 1, listed.lo - 1, -1) if tagged(item) and keep(listed, item))
         found += islice(items, limit - len(found))
         if len(found) == limit:
             break
     return found, None
 
 
-def extras_of(slices: Iterable[Listed], most: int) -> Script[dict[UUID, Extras]]:
+def extras_of(slices: Iterable[ListedSlice], most: int) -> Script[dict[UUID, Extras]]:
     """Return the extras of the first parcels of slices, as many as have so many bytes, and at least one's."""
     total, taken = 0, dict[UUID, int]()
-    for slice in slices:
-        if slice.parcel not in taken:
-            total += slice.extras or 0
+    for listed in slices:
+        if listed.parcel not in taken:
+            total += listed.extras or 0
             if taken and total > most:
                 break
-            taken[slice.parcel] = slice.extras or 0
-    rows = yield ForEach(EXTRAS, (("id", "uuid"),), [(id,) for id, size in taken.items() if size])
-    known = {id: bytes(encoded) for id, encoded in rows if encoded is not None}
-    return {id: Extras(known.get(id)) for id in taken}
+            taken[listed.parcel] = listed.extras or 0
+    rows = yield ForEach(EXTRAS, (("id", "uuid"),), [(parcel,) for parcel, size in taken.items() if size])
+    known = {parcel: bytes(encoded) for parcel, encoded in rows if encoded is not None}
+    return {parcel: Extras(known.get(parcel)) for parcel in taken}
 
 
-def _passes(slice: Listed, wanted: ExecutionFilter) -> bool:
+def _passes(listed: ListedSlice, wanted: ExecutionFilter) -> bool:
     checks: tuple[tuple[object, object], ...] = (
-        (wanted.job, slice.job),
-        (wanted.queue, slice.queue_name),
-        (wanted.parent, slice.parent),
-        (wanted.worker, slice.worker),
-        (wanted.error_type, slice.error_type),
-        (wanted.reason, slice.reason),
+        (wanted.job, listed.job),
+        (wanted.queue, listed.queue_name),
+        (wanted.parent, listed.parent),
+        (wanted.worker, listed.worker),
+        (wanted.error_type, listed.error_type),
+        (wanted.reason, listed.reason),
     )
-    if wanted.letters and slice.flags & CHILD:
+    if wanted.letters and listed.flags & CHILD:
         return False
-    fits = all(asked is None or asked == has for asked, has in checks) and says_text(slice.error_head, wanted.text)
-    return fits and (wanted.states is None or slice.status in wanted.states)
+    fits = all(asked is None or asked == has for asked, has in checks) and contains_text(listed.error_head, wanted.text)
+    return fits and (wanted.states is None or listed.status in wanted.states)
 
 
-def says_text(head: str | None, text: str | None) -> bool:
+def contains_text(head: str | None, text: str | None) -> bool:
     """Whether an error's beginning has a text in it, which is spelled as JSON spells it there."""
     if text is None:
         return True
@@ -283,12 +289,12 @@ def says_text(head: str | None, text: str | None) -> bool:
 
 
 def _tagged(
-    slice: Listed, tag: tuple[str, str | None] | None, extras: dict[UUID, Extras] | None
+    listed: ListedSlice, tag: tuple[str, str | None] | None, extras: dict[UUID, Extras] | None
 ) -> Callable[[int], bool]:
     if tag is None or extras is None:
         return lambda item: True
     name, value = tag
-    own = extras[slice.parcel]
+    own = extras[listed.parcel]
 
     def has(item: int) -> bool:
         tags = own[item].tags
@@ -305,19 +311,19 @@ MARKS = Statement(
 )
 
 
-def marks(spans: Iterable[tuple[UUID, int, int]]) -> Script[dict[tuple[UUID, int], Mark]]:
+def marks(spans: Iterable[tuple[UUID, int, int]]) -> Script[dict[tuple[UUID, int], DeadLetterMark]]:
     """The marks beside items lo..hi-1 of parcels."""
     rows = yield ForEach(MARKS, (*SPAN, ("hi", "int")), list(spans))
-    return {(parcel, item): Mark(kind, execution, at) for parcel, item, kind, execution, at in rows}
+    return {(parcel, item): DeadLetterMark(kind, execution, at) for parcel, item, kind, execution, at in rows}
 
 
-def _marked(slices: Sequence[Listed], kind: str | None) -> Script[Callable[[Listed, int], bool]]:
+def _marked(slices: Sequence[ListedSlice], kind: str | None) -> Script[Callable[[ListedSlice, int], bool]]:
     if kind is None or not slices:
-        return lambda slice, item: True
+        return lambda listed, item: True
     known = yield from marks((s.parcel, s.lo, s.hi) for s in slices)
 
-    def keep(slice: Listed, item: int) -> bool:
-        mark = known.get((slice.parcel, item))
+    def keep(listed: ListedSlice, item: int) -> bool:
+        mark = known.get((listed.parcel, item))
         return (mark.kind if mark else "") == kind
 
     return keep
@@ -325,14 +331,14 @@ def _marked(slices: Sequence[Listed], kind: str | None) -> Script[Callable[[List
 
 def read(
     page: Script[tuple[list[Chosen], Place | None]], namespace: int, *, whole: bool = False
-) -> Script[tuple[list[Found], Place | None]]:
+) -> Script[tuple[list[FoundExecution], Place | None]]:
     """Return the executions of a page with their params, results and errors, and where to go on.
 
     A page ends early, and goes on with the next, where it has `item_parts.MOST_BYTES`. Unless they are read as a
     `whole`, large params and results are left empty.
     """
     chosen, following = yield from page
-    extras = yield from extras_of((slice for slice, _ in chosen), item_parts.MOST_BYTES)
+    extras = yield from extras_of((listed for listed, _ in chosen), item_parts.MOST_BYTES)
     items = [item_parts.Item(s.parcel, s.lo, item, s.completed_at is not None) for s, item in chosen]
     sizes = yield from item_parts.measure(items, None if whole else MOST_SHOWN)
     told = sum(1 for one in items if one.parcel in extras)
@@ -343,17 +349,17 @@ def read(
     noted = yield ForEach(PROGRESS, ITEM, [(s.parcel, item) for s, item in chosen if s.session is not None])
     progress = {(parcel, item, attempt): (percent, message) for parcel, item, attempt, percent, message in noted}
     found = [
-        _execution(slice, item, namespace, sizes, parts, extras[slice.parcel], progress)
-        for (slice, _), item in zip(chosen, items, strict=True)
+        _execution(listed, item, namespace, sizes, parts, extras[listed.parcel], progress)
+        for (listed, _), item in zip(chosen, items, strict=True)
     ]
-    starts = yield from first_starts.of(one.execution for one in found)
-    return [structs.replace(one, execution=first_starts.since(one.execution, starts)) for one in found], following
+    starts = yield from first_starts.read(one.execution for one in found)
+    return [structs.replace(one, execution=first_starts.with_start(one.execution, starts)) for one in found], following
 
 
 def _execution(
-    s: Listed, which: item_parts.Item, namespace: int, sizes: item_parts.Sizes, parts: item_parts.Parts,
+    s: ListedSlice, which: item_parts.Item, namespace: int, sizes: item_parts.Sizes, parts: item_parts.Parts,
     extras: Extras, notes: dict[tuple[UUID, int, int], tuple[float, str]],
-) -> Found:  # fmt: skip
+) -> FoundExecution:  # fmt: skip
     item, ended, result = which.item, sizes.ended.get((s.parcel, s.lo)), parts.results[which]
     started, completed = timing_of(ended.timings if ended else None, item - s.lo, s.started_at, s.completed_at or 0)
     percent, message = notes.get((s.parcel, item, s.attempt), (None, ""))
@@ -367,7 +373,7 @@ def _execution(
         parent=s.parent, percent=percent, message=message,
         params=Raw(parts.params[which]) if s.parcel in sizes.items else Raw(b"null"), extra=extras[item],
     )  # fmt: skip
-    return Found(
+    return FoundExecution(
         execution=execution,
         job_name=s.job_name,
         job_state=s.job_state,

@@ -23,12 +23,12 @@ from horae.store.executions import first_starts
 from horae.store.script import Fetch, ForEach, Row, Script, Statement
 
 # What a slice says about its items, whatever shelf it lies on; types are named once for PostgreSQL's NULLs.
-SAYS: tuple[tuple[str, str], ...] = (
+SLICE_COLUMNS: tuple[tuple[str, str], ...] = (
     ("lo", "int"), ("hi", "int"), ("attempt", "int"), ("failures", "int"), ("losses", "int"), ("state", "text"),
     ("reason", "text"), ("wake_at", "bigint"), ("queued_at", "bigint"), ("started_at", "bigint"),
     ("completed_at", "bigint"), ("session", "uuid"), ("worker", "text"), ("exit_code", "int"),
 )  # fmt: skip
-HAS: dict[str, dict[str, str]] = {
+SHELF_EXPRESSIONS: dict[str, dict[str, str]] = {
     "waiting": {"state": "'waiting'", "reason": "reason", "wake_at": "wake_at"},
     "queued": {"state": "'queued'", "reason": "''", "queued_at": "queued_at"},
     "running": {
@@ -42,10 +42,10 @@ HAS: dict[str, dict[str, str]] = {
 _ALWAYS = ("lo", "hi", "attempt", "failures", "losses")
 
 
-def says(shelf: str) -> str:
+def shelf_columns(shelf: str) -> str:
     """The columns of SAYS as a shelf has them."""
-    has = {name: name for name in _ALWAYS} | HAS[shelf]
-    return ", ".join(f"{has.get(name, f'NULL::{kind}')} AS {name}" for name, kind in SAYS)
+    has = {name: name for name in _ALWAYS} | SHELF_EXPRESSIONS[shelf]
+    return ", ".join(f"{has.get(name, f'NULL::{kind}')} AS {name}" for name, kind in SLICE_COLUMNS)
 
 
 def _slice(shelf: str, alias: str) -> str:
@@ -109,7 +109,7 @@ ATTEMPTS = Statement(
 )
 
 
-class Found(Struct, frozen=True, kw_only=True):
+class FoundExecution(Struct, frozen=True, kw_only=True):
     """An execution with the names that go with it."""
 
     execution: Execution
@@ -122,29 +122,31 @@ class Found(Struct, frozen=True, kw_only=True):
 Ref = tuple[int, UUID]  # a namespace and an execution of it
 
 
-def by_ids(refs: Sequence[Ref]) -> Script[dict[Ref, Found]]:
+def by_ids(refs: Sequence[Ref]) -> Script[dict[Ref, FoundExecution]]:
     """Executions by id, at one instant; those that are not on any shelf of their namespace are left out."""
-    rows = yield ForEach(MANY, GIVEN, [(parcel_of(id), index_of(id), namespace) for namespace, id in refs])
+    rows = yield ForEach(
+        MANY, GIVEN, [(parcel_of(execution), index_of(execution), namespace) for namespace, execution in refs]
+    )
     found = [_found(row) for row in rows if row[18] is not None]
-    starts = yield from first_starts.of(one.execution for one in found)
+    starts = yield from first_starts.read(one.execution for one in found)
     if starts:
-        found = [structs.replace(one, execution=first_starts.since(one.execution, starts)) for one in found]
+        found = [structs.replace(one, execution=first_starts.with_start(one.execution, starts)) for one in found]
     return {(one.execution.namespace, one.execution.id): one for one in found}
 
 
 def sizes(ids: Sequence[UUID]) -> Script[dict[UUID, int]]:
     """Return how many bytes of params and results `by_ids` reads for executions."""
-    rows = yield ForEach(SIZES, GIVEN[:2], [(parcel_of(id), index_of(id)) for id in ids])
+    rows = yield ForEach(SIZES, GIVEN[:2], [(parcel_of(execution), index_of(execution)) for execution in ids])
     return {execution_id(parcel, item): int(size) for parcel, item, size in rows}
 
 
-def by_id(id: UUID, namespace: int) -> Script[Found | None]:
+def by_id(execution: UUID, namespace: int) -> Script[FoundExecution | None]:
     """One execution; None when it is not on any shelf of this namespace."""
-    found = yield from by_ids([(namespace, id)])
-    return found.get((namespace, id))
+    found = yield from by_ids([(namespace, execution)])
+    return found.get((namespace, execution))
 
 
-def _found(row: Row) -> Found:
+def _found(row: Row) -> FoundExecution:
     (parcel, item, job, version, namespace, queue, priority, due_at, parent, submitted_at, name, job_state, queue_name,
      needs, lo, attempt, failures, losses, state, reason, wake_at, queued_at, started_at, completed_at, session, worker,
      last_seen, exit_code, result_ends, results, timings, error, ends, items, extras, noted, percent, message,
@@ -161,7 +163,9 @@ def _found(row: Row) -> Found:
         params=Raw(Packed(ends, items).one(item)), extra=extra_of(extras, item),
         percent=percent if fresh else None, message=message if fresh and message else "",
     )  # fmt: skip
-    return Found(execution=execution, job_name=name, job_state=job_state, queue_name=queue_name, needs=needs_of(needs))
+    return FoundExecution(
+        execution=execution, job_name=name, job_state=job_state, queue_name=queue_name, needs=needs_of(needs)
+    )
 
 
 @lru_cache(4096)
@@ -185,7 +189,9 @@ def oldest() -> Script[tuple[UUID | None, Instant]]:
 def offers(namespace: int) -> Script[list[Offer]]:
     """What live workers can take."""
     rows = yield Fetch(OFFERS, (namespace,))
-    return [Offer(frozenset(msgspec.json.decode(q)), frozenset(msgspec.json.decode(c)), id) for q, c, id in rows]
+    return [
+        Offer(frozenset(msgspec.json.decode(q)), frozenset(msgspec.json.decode(c)), session) for q, c, session in rows
+    ]
 
 
 def ever_offered(namespace: int) -> Script[list[frozenset[str]]]:
@@ -194,9 +200,9 @@ def ever_offered(namespace: int) -> Script[list[frozenset[str]]]:
     return [frozenset(msgspec.json.decode(row[0])) for row in rows]
 
 
-def attempts(id: UUID) -> Script[list[UnsuccessfulAttempt]]:
+def attempts(execution: UUID) -> Script[list[UnsuccessfulAttempt]]:
     """The tries that did not succeed, in order."""
-    rows = yield Fetch(ATTEMPTS, (parcel_of(id), index_of(id)))
+    rows = yield Fetch(ATTEMPTS, (parcel_of(execution), index_of(execution)))
     return [
         UnsuccessfulAttempt(
             attempt=attempt, worker=worker, outcome=outcome, started_at=started_at, ended_at=ended_at,

@@ -59,7 +59,7 @@ OLDEST = Statement(
 )
 
 
-class Place(Struct, frozen=True, kw_only=True):
+class ExecutionPosition(Struct, frozen=True, kw_only=True):
     """Where an execution stands: at a gate, or in a lane with a rank."""
 
     lane: int
@@ -69,7 +69,7 @@ class Place(Struct, frozen=True, kw_only=True):
     lo: int = 0  # of its slice
 
 
-class Decision(Struct, frozen=True):
+class FireDecision(Struct, frozen=True):
     """What the ledger says of a fire: of which trigger, at which instant, what became of it and why."""
 
     trigger: str
@@ -78,7 +78,7 @@ class Decision(Struct, frozen=True):
     cause: str
 
 
-class Ahead(Struct, frozen=True):
+class QueueAhead(Struct, frozen=True):
     """How many executions stand before one, by job; not `whole` when there are more than were looked at."""
 
     jobs: dict[UUID, int]
@@ -89,16 +89,18 @@ class Ahead(Struct, frozen=True):
         return sum(self.jobs.values())
 
 
-def place_of(parcel: UUID, item: int) -> Script[Place]:
+def position_of(parcel: UUID, item: int) -> Script[ExecutionPosition]:
     """Where an execution stands now; what has gone meanwhile stands nowhere."""
     rows = yield Fetch(PLACE, (parcel, item))
     if not rows:
-        return Place(lane=0)
+        return ExecutionPosition(lane=0)
     lane, keys, gate, queued_lane, rank, lo = rows[0]
-    return Place(lane=lane if queued_lane is None else queued_lane, keys=keys, gate=gate, rank=rank, lo=lo or 0)
+    return ExecutionPosition(
+        lane=lane if queued_lane is None else queued_lane, keys=keys, gate=gate, rank=rank, lo=lo or 0
+    )
 
 
-def ahead_of(lanes: Collection[int], rank: int, parcel: UUID, lo: int) -> Script[Ahead]:
+def queue_ahead(lanes: Collection[int], rank: int, parcel: UUID, lo: int) -> Script[QueueAhead]:
     """What stands before a slice in these lanes, by rank."""
     jobs: dict[UUID, int] = {}
     left = MOST_ROWS
@@ -107,8 +109,8 @@ def ahead_of(lanes: Collection[int], rank: int, parcel: UUID, lo: int) -> Script
             jobs[job] = jobs.get(job, 0) + int(items)
             left -= rows
         if left <= 0:
-            return Ahead(jobs, whole=False)
-    return Ahead(jobs)
+            return QueueAhead(jobs, whole=False)
+    return QueueAhead(jobs)
 
 
 def held_by(sessions: Sequence[UUID]) -> Script[list[tuple[UUID, int, Instant]]]:
@@ -129,12 +131,12 @@ def holder_of(key: str) -> Script[UUID | None]:
     return execution_id(rows[0][0], rows[0][1]) if rows else None
 
 
-def last_decision(job: UUID, since: Instant) -> Script[Decision | None]:
+def last_decision(job: UUID, since: Instant) -> Script[FireDecision | None]:
     """The newest fire of a job's triggers that was decided since, of time or of an event."""
     found = []
     for statement in (LAST_DECISION, LAST_EVENT_DECISION):
         found += yield Fetch(statement, (job, since))
-    return max((Decision(*row) for row in found), key=lambda one: one.at, default=None)
+    return max((FireDecision(*row) for row in found), key=lambda one: one.at, default=None)
 
 
 def pending_of(job: UUID, limit: int) -> Script[list[tuple[UUID, int]]]:

@@ -88,12 +88,12 @@ def take_duty(name: str, holder: UUID, now: Instant, until: Instant) -> Script[i
     return rows[0][0] if rows else None
 
 
-def tell_duty(name: str, problem: str | None, now: Instant) -> Script[None]:
+def report_duty(name: str, problem: str | None, now: Instant) -> Script[None]:
     """Say why a duty cannot be done, or, with None, that it can."""
     yield Fetch(DONE, (name,)) if problem is None else Fetch(TROUBLED, (name, problem, now))
 
 
-def trouble_of(name: str) -> Script[tuple[str, Instant] | None]:
+def problem_of(name: str) -> Script[tuple[str, Instant] | None]:
     """Why a duty cannot be done, and since when; None while nothing is wrong."""
     rows = yield Fetch(TROUBLE, (name,))
     return (rows[0][0], rows[0][1]) if rows else None

@@ -34,9 +34,9 @@ ERRORS = Statement(
     "SELECT h.parcel, h.lo, h.error FROM given JOIN history h ON h.parcel = given.parcel AND h.lo = given.lo",
 )
 _RANGE: Columns = (("at", "int"), ("size", "int"))
-Slice = tuple[UUID, int]  # a parcel, and the first item of a slice of it
+SliceKey = tuple[UUID, int]  # a parcel, and the first item of a slice of it
 Span = tuple[int, int]  # where something begins, and how long it is
-Key = TypeVar("Key", UUID, Slice)
+Key = TypeVar("Key", UUID, SliceKey)
 
 
 class Item(NamedTuple):
@@ -48,7 +48,7 @@ class Item(NamedTuple):
     has_ended: bool
 
 
-class Ended(Struct, frozen=True):
+class SliceSizes(Struct, frozen=True):
     """What the history says of a slice, without its results and its error."""
 
     ends: bytes | None
@@ -61,7 +61,7 @@ class Sizes(Struct, frozen=True):
     """Where the params and results of items lie; those that have more than `most` bytes are not wanted."""
 
     items: dict[UUID, tuple[bytes, int]]
-    ended: dict[Slice, Ended]
+    ended: dict[SliceKey, SliceSizes]
     most: int | None
 
     def params(self, item: Item) -> Span | None:
@@ -95,17 +95,19 @@ class Parts(Struct, frozen=True):
 
     params: dict[Item, bytes]
     results: dict[Item, bytes | None]
-    errors: dict[Slice, str | None]
+    errors: dict[SliceKey, str | None]
 
 
 def measure(items: Sequence[Item], most: int | None) -> Script[Sizes]:
     """Return the sizes of params, results and errors, without reading them."""
-    rows = yield ForEach(ITEM_SIZES, (("id", "uuid"),), [(id,) for id in dict.fromkeys(one.parcel for one in items)])
+    rows = yield ForEach(
+        ITEM_SIZES, (("id", "uuid"),), [(parcel_id,) for parcel_id in dict.fromkeys(one.parcel for one in items)]
+    )
     ended = dict.fromkeys((one.parcel, one.lo) for one in items if one.has_ended)
     known = yield ForEach(RESULT_SIZES, SPAN, list(ended))
     return Sizes(
-        {id: (ends, size) for id, ends, size in rows},
-        {(parcel, lo): Ended(ends, size, timings, error or 0) for parcel, lo, ends, size, timings, error in known},
+        {parcel_id: (ends, size) for parcel_id, ends, size in rows},
+        {(parcel, lo): SliceSizes(ends, size, timings, error or 0) for parcel, lo, ends, size, timings, error in known},
         most,
     )
 
@@ -126,7 +128,7 @@ def read(items: Sequence[Item], sizes: Sizes) -> Script[Parts]:
     results = {item: span for item in items if (span := sizes.result(item))}
     runs = _runs([(item.parcel, *span) for item, span in params.items()])
     rows = yield ForEach(ITEMS, (("id", "uuid"), *_RANGE), runs)
-    blobs = _pieces((id, at, piece) for id, at, piece in rows)
+    blobs = _pieces((parcel_id, at, piece) for parcel_id, at, piece in rows)
     result_runs = _runs([((item.parcel, item.lo), *span) for item, span in results.items()])
     rows = yield ForEach(RESULTS, (*SPAN, *_RANGE), [(*key, at, size) for key, at, size in result_runs])
     ended = _pieces(((parcel, lo), at, piece) for parcel, lo, at, piece in rows)

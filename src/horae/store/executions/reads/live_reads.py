@@ -32,7 +32,7 @@ class QueueLoad(Struct):
     running: int = 0
 
 
-class Live(Struct):
+class LiveCounts(Struct):
     """What of a namespace has not ended."""
 
     queues: dict[int, QueueLoad] = {}
@@ -40,8 +40,8 @@ class Live(Struct):
     retrying: int = 0
     suspended: int = 0  # lies on waiting, and reads as running
 
-    def queue(self, id: int) -> QueueLoad:
-        return self.queues.setdefault(id, QueueLoad())
+    def queue(self, queue_id: int) -> QueueLoad:
+        return self.queues.setdefault(queue_id, QueueLoad())
 
     @property
     def queued(self) -> int:
@@ -52,7 +52,7 @@ class Live(Struct):
         return sum(queue.running for queue in self.queues.values()) + self.suspended
 
 
-class Longest(Struct, frozen=True):
+class LongestExecution(Struct, frozen=True):
     """An execution that a worker is busy with."""
 
     id: UUID
@@ -64,16 +64,16 @@ class Longest(Struct, frozen=True):
     worker: str | None
 
 
-def live() -> Script[dict[int, Live]]:
+def live() -> Script[dict[int, LiveCounts]]:
     """What has not ended, by namespace."""
-    found: dict[int, Live] = {}
+    found: dict[int, LiveCounts] = {}
     for namespace, queue, count, oldest in (yield Fetch(QUEUED)):
-        load = found.setdefault(namespace, Live()).queue(queue)
+        load = found.setdefault(namespace, LiveCounts()).queue(queue)
         load.queued, load.oldest = int(count), oldest
     for namespace, queue, count in (yield Fetch(RUNNING)):
-        found.setdefault(namespace, Live()).queue(queue).running = int(count)
+        found.setdefault(namespace, LiveCounts()).queue(queue).running = int(count)
     for namespace, reason, count in (yield Fetch(WAITING)):
-        of = found.setdefault(namespace, Live())
+        of = found.setdefault(namespace, LiveCounts())
         if reason in READS_AS_RUNNING:
             of.suspended += int(count)
         else:
@@ -82,7 +82,7 @@ def live() -> Script[dict[int, Live]]:
     return found
 
 
-def longest(namespace: int) -> Script[list[Longest]]:
+def longest(namespace: int) -> Script[list[LongestExecution]]:
     """The executions that workers are busy with for longest."""
     rows = yield Fetch(LONGEST, (namespace,))
-    return [Longest(execution_id(parcel, lo), *rest) for parcel, lo, *rest in rows]
+    return [LongestExecution(execution_id(parcel, lo), *rest) for parcel, lo, *rest in rows]

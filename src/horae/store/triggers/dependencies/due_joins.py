@@ -15,9 +15,9 @@ from horae.model.fleet.protocol import Failure
 from horae.model.triggers.dependency import Join, Parts, judge, why_late, why_skipped
 from horae.store.base import shelves
 from horae.store.executions.entering.placing import place
-from horae.store.executions.leaving.effects import Effects, take_in
+from horae.store.executions.leaving.effects import Effects, merge_started
 from horae.store.executions.parcels import put_ended
-from horae.store.executions.state_changes import Ended
+from horae.store.executions.state_changes import FinishedItems
 from horae.store.script import Among, ForEach, Script, Statement
 from horae.store.triggers.dependencies import dependency_fires, dependents, joins
 from horae.store.triggers.dependencies.arrivals import DEPENDENTS, EndedItems, arrive
@@ -93,9 +93,9 @@ def check_with_effects(limit: int, new_id: NewId, now: Instant) -> Script[tuple[
     """Check due joins, and return their number and the effects that the server announces and counts."""
     checked = yield from check_due_joins(limit, new_id, now)
     effects = Effects()
-    take_in(effects, checked.started)
+    merge_started(effects, checked.started)
     effects.ended += [
-        Ended(over.parcel, over.lo, over.hi, over.job, namespace, over.state, 0, at=now)
+        FinishedItems(over.parcel, over.lo, over.hi, over.job, namespace, over.state, 0, at=now)
         for over, namespace in checked.over
     ]
     effects.freed |= checked.freed

@@ -22,7 +22,7 @@ from horae.store.base import shelves
 from horae.store.executions.entering.placing import place
 from horae.store.executions.parcels import put_parcels
 from horae.store.executions.promote import to_queue
-from horae.store.executions.state_changes import Ended, Stepped
+from horae.store.executions.state_changes import FinishedItems, StepChange
 from horae.store.fleet.expected_durations import expected_of
 from horae.store.script import ForEach, Row, Script, Statement
 from horae.store.triggers.dependencies import dependency_fires
@@ -69,8 +69,8 @@ class Consequences(Struct):
     released: list[Queued] = []
     wake_at: Instant | None = None  # the earliest due time of waiting executions
     look_at: Instant | None = None  # the earliest time to check joins and workflows
-    ended: list[Ended] = []  # workflows that ended with their last step
-    stepped: list[Stepped] = []  # steps of workflows that changed their state
+    ended: list[FinishedItems] = []  # workflows that ended with their last step
+    stepped: list[StepChange] = []  # steps of workflows that changed their state
     keeps_newborn: bool = False  # whether steps that may run at once go to the caller instead of the queue
     newborn: list[Queued] = []
     open: set[int] = set()  # lanes without a hold or a limit, until the commit

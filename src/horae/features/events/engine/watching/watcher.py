@@ -163,7 +163,7 @@ class Watcher:
             for one in listed:  # one by one, until there is no room
                 await self._write(poll, [one])
             return
-        self._store.made(done.parcels)
+        self._store.created(done.parcels)
         now = self._env.now()
         events = [created(parcel, now) for parcel in done.parcels[:20]]
         self._hints.send(Hint(lanes=done.lanes, wake_at=done.wake_at, events=events))
