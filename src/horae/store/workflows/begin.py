@@ -97,18 +97,13 @@ def open_some(
 
 
 def _open(
-    running: Sequence[Running],
-    opened: OpenedWorkflows,
-    new_id: NewId,
-    now: Instant,
-    within: TraceOf | None,
-    *,
+    running: Sequence[Running], opened: OpenedWorkflows, new_id: NewId, now: Instant, within: TraceOf | None, *,
     limited: bool,
-) -> Script[None]:
-    """Let parents wait for their children, each by itself, and begin them; those from `limited` lanes a moment later.
+) -> Script[None]:  # fmt: skip
+    """Move workflows to `waiting`, one slice each, and begin them; workflows of `limited` lanes begin a moment later.
 
-    One that ends as it begins lets others have its keys, and tells who depends on it: those locks come before what a
-    claim takes of limits and rates.
+    A workflow may end as it begins. Then its keys are released and its dependents advance, which takes locks that
+    precede the locks of limits and rates that the claim has taken.
     """
     parcels = {p.id: p for p in (yield from read_parcels(sorted({claimed.parcel for claimed in running})))}
     specs = yield from _specs({(p.envelope.job, p.envelope.version) for p in parcels.values()})
@@ -121,10 +116,8 @@ def _open(
         parcel = parcels[claimed.parcel]
         version = parcel.envelope.job, parcel.envelope.version
         for item in range(claimed.lo, claimed.hi):
-            held, spec = (
-                _held(parcel, item, claimed, specs[version], pins[version], choices, roots, now),
-                specs[version],
-            )
+            spec = specs[version]
+            held = _held(parcel, item, claimed, spec, pins[version], choices, roots, now)
             rerun = held.extra.rerun
             before = None if rerun is None or rerun.latest else (yield from flow_rerun.before(rerun))
             if before is not None:
