@@ -26,9 +26,9 @@ class JobOptions(TypedDict, total=False):
     retry: Mapping[str, Any] | Sequence[Span] | RetryFunction | None
     """How soon it is tried again, and after which failures."""
     timeout: Span | None
-    """How long one try may take."""
+    """How long one attempt may take."""
     timeouts: Mapping[str, Span] | None
-    """How long it may wait, run, be silent and take; `run` is `timeout`."""
+    """Bounds on its waiting, running, silent and total time; `run` is `timeout`."""
     pause_after: int | None
     """Failed executions in a row after which its triggers pause."""
     within: Span | None
@@ -42,9 +42,9 @@ class JobOptions(TypedDict, total=False):
     interruptible: bool | None
     """Whether spot workers may run it."""
     preemptible: bool | None
-    """Whether more urgent work may take its place."""
+    """Whether more urgent work may preempt it."""
     preempts: bool | None
-    """Whether it takes the place of preemptible work."""
+    """Whether it preempts preemptible work."""
     sensitive: bool | None
     """Whether its params and results are sealed in the store."""
     durable: bool | None
@@ -56,7 +56,7 @@ class JobOptions(TypedDict, total=False):
     slots: int | None
     """How many slots of its worker it takes."""
     resources: Mapping[str, int | str] | None
-    """What else it takes of its worker."""
+    """Amounts of other resources that it takes of its worker."""
     affinity: str | Mapping[str, Any] | None
     """Run where this key ran last, if that worker is free soon."""
     spread: bool | None
@@ -66,7 +66,7 @@ class JobOptions(TypedDict, total=False):
     dependency_timeout: Span | None
     """How long an execution waits for them."""
     on_dependency_timeout: Literal["fail", "skip", "run"] | None
-    """What becomes of an execution that waited so long."""
+    """What happens to an execution that waited this long."""
     tags: Mapping[str, str] | None
     """Labels to find it by."""
     secrets: Sequence[str] | None
@@ -84,13 +84,13 @@ class JobOptions(TypedDict, total=False):
     sequence: str | None
     """A key whose executions run one after another."""
     key_for: Span | None
-    """How long a submission's key stays taken."""
+    """How long the key of a submission stays taken."""
     unique: bool | Mapping[str, Any] | None
     """One execution for each key: a repeat is answered with the first."""
     debounce: Mapping[str, Any] | None
-    """Run when no submission has come for so long."""
+    """Run when no submission has arrived for this long."""
     cache: Mapping[str, Any] | None
-    """A result answers equal submissions for so long."""
+    """A result answers equal submissions for this long."""
     circuit: str | bool | Mapping[str, Any] | None
     """Stop it for a while when this share of its attempts fails."""
     isolation: Literal["thread", "process"] | None
@@ -113,9 +113,9 @@ class WorkflowOptions(TypedDict, total=False):
     retry: Mapping[str, Any] | Sequence[Span] | RetryFunction | None
     """How soon it is tried again, and after which failures."""
     timeout: Span | None
-    """How long one try may take."""
+    """How long one attempt may take."""
     timeouts: Mapping[str, Span] | None
-    """How long it may wait, run, be silent and take; `run` is `timeout`."""
+    """Bounds on its waiting, running, silent and total time; `run` is `timeout`."""
     pause_after: int | None
     """Failed executions in a row after which its triggers pause."""
     within: Span | None
@@ -137,7 +137,7 @@ class WorkflowOptions(TypedDict, total=False):
     dependency_timeout: Span | None
     """How long an execution waits for them."""
     on_dependency_timeout: Literal["fail", "skip", "run"] | None
-    """What becomes of an execution that waited so long."""
+    """What happens to an execution that waited this long."""
     tags: Mapping[str, str] | None
     """Labels to find it by."""
     secrets: Sequence[str] | None
@@ -155,15 +155,15 @@ class WorkflowOptions(TypedDict, total=False):
     sequence: str | None
     """A key whose executions run one after another."""
     key_for: Span | None
-    """How long a submission's key stays taken."""
+    """How long the key of a submission stays taken."""
     unique: bool | Mapping[str, Any] | None
     """One execution for each key: a repeat is answered with the first."""
     debounce: Mapping[str, Any] | None
-    """Run when no submission has come for so long."""
+    """Run when no submission has arrived for this long."""
     batch: Mapping[str, Any] | None
-    """One execution gets up to so many submissions."""
+    """One execution gets up to this many submissions."""
     cache: Mapping[str, Any] | None
-    """A result answers equal submissions for so long."""
+    """A result answers equal submissions for this long."""
     circuit: str | bool | Mapping[str, Any] | None
     """Stop it for a while when this share of its attempts fails."""
     on_error: Literal["fail", "finish", "ignore"] | None
@@ -196,9 +196,9 @@ class JobFields(TypedDict, total=False):
     retry: Mapping[str, Any] | Sequence[Span] | None
     """How soon it is tried again, and after which failures."""
     timeout: Span | None
-    """How long one try may take."""
+    """How long one attempt may take."""
     timeouts: Mapping[str, Span] | None
-    """How long it may wait, run, be silent and take; `run` is `timeout`."""
+    """Bounds on its waiting, running, silent and total time; `run` is `timeout`."""
     pause_after: int | None
     """Failed executions in a row after which its triggers pause."""
     within: Span | None
@@ -212,9 +212,9 @@ class JobFields(TypedDict, total=False):
     interruptible: bool | None
     """Whether spot workers may run it."""
     preemptible: bool | None
-    """Whether more urgent work may take its place."""
+    """Whether more urgent work may preempt it."""
     preempts: bool | None
-    """Whether it takes the place of preemptible work."""
+    """Whether it preempts preemptible work."""
     sensitive: bool | None
     """Whether its params and results are sealed in the store."""
     durable: bool | None
@@ -226,7 +226,7 @@ class JobFields(TypedDict, total=False):
     slots: int | None
     """How many slots of its worker it takes."""
     resources: Mapping[str, int | str] | None
-    """What else it takes of its worker."""
+    """Amounts of other resources that it takes of its worker."""
     affinity: str | Mapping[str, Any] | None
     """Run where this key ran last, if that worker is free soon."""
     spread: bool | None
@@ -236,7 +236,7 @@ class JobFields(TypedDict, total=False):
     dependency_timeout: Span | None
     """How long an execution waits for them."""
     on_dependency_timeout: Literal["fail", "skip", "run"] | None
-    """What becomes of an execution that waited so long."""
+    """What happens to an execution that waited this long."""
     tags: Mapping[str, str] | None
     """Labels to find it by."""
     env: Mapping[str, str] | None
@@ -256,15 +256,15 @@ class JobFields(TypedDict, total=False):
     sequence: str | None
     """A key whose executions run one after another."""
     key_for: Span | None
-    """How long a submission's key stays taken."""
+    """How long the key of a submission stays taken."""
     unique: bool | Mapping[str, Any] | None
     """One execution for each key: a repeat is answered with the first."""
     debounce: Mapping[str, Any] | None
-    """Run when no submission has come for so long."""
+    """Run when no submission has arrived for this long."""
     batch: Mapping[str, Any] | None
-    """One execution gets up to so many submissions."""
+    """One execution gets up to this many submissions."""
     cache: Mapping[str, Any] | None
-    """A result answers equal submissions for so long."""
+    """A result answers equal submissions for this long."""
     circuit: str | bool | Mapping[str, Any] | None
     """Stop it for a while when this share of its attempts fails."""
     template: str | None
@@ -300,15 +300,15 @@ class NamespaceFields(TypedDict, total=False):
     description: str | None
     """What it is for."""
     retention: Span | Mapping[str, Span] | None
-    """How long ended executions are kept, all or by outcome, where it is not as the servers say."""
+    """How long ended executions are kept, all or by outcome, if not as long as the servers' setting."""
     archive: bool | Sequence[str] | None
-    """What goes to the archive when it is not kept any more: true for all, or outcomes."""
+    """Executions that are archived when their retention ends: true for all, or outcomes."""
     defaults: Mapping[str, Any] | None
-    """What jobs take that do not say it themselves."""
+    """Values for fields that jobs do not set themselves."""
     weight: float | None
-    """How much of what servers do for all namespaces is for this one, against others."""
+    """Its share of the servers' work for all namespaces, against other namespaces."""
     queue_policy: str | Mapping[str, Any] | None
-    """The policy of queues that say nothing of one."""
+    """The policy of queues that set none."""
 
 
 class QuotaFields(TypedDict, total=False):
@@ -336,47 +336,47 @@ class SubmitOptions(TypedDict, total=False):
     """What is said of a submission."""
 
     delay: Span | None
-    """How much later it is to run."""
+    """How much later it runs."""
     at: datetime | str | None
-    """When it is to run."""
+    """When it runs."""
     key: str | None
-    """A key that makes it unique: while the key is taken, nothing new is made."""
+    """A key that makes it unique: while the key is taken, no new execution is created."""
     key_for: Span | None
-    """How long its key stays taken, instead of as long as the job says."""
+    """How long its key stays taken, instead of the job's own time."""
     priority: int | None
-    """From 0 (least urgent) to 9 (most urgent); the job's own otherwise."""
+    """From 0 (least urgent) to 9 (most urgent); the default is the job's own."""
     deadline: datetime | str | None
-    """When it should have ended; queues by deadline order by it."""
+    """When it should have ended; deadline queues order by it."""
     within: Span | None
-    """The deadline, as a span from when it is due."""
+    """The deadline, as a span after it is due."""
     tags: Mapping[str, str] | None
-    """Tags beside those of the job."""
+    """Tags besides the job's own."""
     interval: tuple[datetime | str, datetime | str] | None
-    """The data it is about; jobs that depend on this one inherit it."""
+    """The interval of its data; jobs that depend on this one inherit it."""
     propagate: bool | None
-    """Whether its end is told to jobs that depend on this one."""
+    """Whether its end starts jobs that depend on this one."""
     wait_for_dependencies: bool | None
-    """Whether it waits for what the job depends on."""
+    """Whether it waits for the job's dependencies."""
 
 
 class BulkOptions(TypedDict, total=False):
     """What is said of many executions of a job."""
 
     delay: Span | None
-    """How much later it is to run."""
+    """How much later it runs."""
     at: datetime | str | None
-    """When it is to run."""
+    """When it runs."""
     priority: int | None
-    """From 0 (least urgent) to 9 (most urgent); the job's own otherwise."""
+    """From 0 (least urgent) to 9 (most urgent); the default is the job's own."""
     deadline: datetime | str | None
-    """When it should have ended; queues by deadline order by it."""
+    """When it should have ended; deadline queues order by it."""
     within: Span | None
-    """The deadline, as a span from when it is due."""
+    """The deadline, as a span after it is due."""
     tags: Mapping[str, str] | None
-    """Tags beside those of the job."""
+    """Tags besides the job's own."""
     interval: tuple[datetime | str, datetime | str] | None
-    """The data it is about; jobs that depend on this one inherit it."""
+    """The interval of its data; jobs that depend on this one inherit it."""
     propagate: bool | None
-    """Whether its end is told to jobs that depend on this one."""
+    """Whether its end starts jobs that depend on this one."""
     wait_for_dependencies: bool | None
-    """Whether it waits for what the job depends on."""
+    """Whether it waits for the job's dependencies."""

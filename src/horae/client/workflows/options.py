@@ -48,9 +48,9 @@ class StepOptions(WaitOptions, total=False):
     retry: Mapping[str, Any] | Sequence[Span] | None
     """How soon it is tried again, and after which failures."""
     timeout: Span | None
-    """How long one try may take."""
+    """How long one attempt may take."""
     timeouts: Mapping[str, Span] | None
-    """How long it may wait, run, be silent and take; `run` is `timeout`."""
+    """Bounds on its waiting, running, silent and total time; `run` is `timeout`."""
     grace: Span | None
     """How long after SIGTERM it is killed."""
     queue: str | None
@@ -58,9 +58,9 @@ class StepOptions(WaitOptions, total=False):
     interruptible: bool | None
     """Whether spot workers may run it."""
     preemptible: bool | None
-    """Whether more urgent work may take its place."""
+    """Whether more urgent work may preempt it."""
     preempts: bool | None
-    """Whether it takes the place of preemptible work."""
+    """Whether it preempts preemptible work."""
     durable: bool | None
     """Whether its function may wait without a worker."""
     needs: Sequence[str] | Mapping[str, Any] | None
@@ -70,7 +70,7 @@ class StepOptions(WaitOptions, total=False):
     slots: int | None
     """How many slots of its worker it takes."""
     resources: Mapping[str, int | str] | None
-    """What else it takes of its worker."""
+    """Amounts of other resources that it takes of its worker."""
     affinity: str | Mapping[str, Any] | None
     """Run where this key ran last, if that worker is free soon."""
     spread: bool | None

@@ -1,4 +1,4 @@
-"""What an apply has done, as the API shows it."""
+"""The result of an apply, as the API shows it."""
 
 from typing import Annotated, Literal
 from uuid import UUID
@@ -12,19 +12,19 @@ Outcome = Literal["created", "changed", "unchanged"]
 
 
 class AppliedView(View, frozen=True, kw_only=True):
-    """What became of one document."""
+    """The result for one document."""
 
     kind: Literal["calendar", "template", "job"]
     name: str
     outcome: Outcome
     version: int
     job_id: UUID | None = None
-    changes: Annotated[list[Difference], Meta(description="What changed of a job that was there.")] = []
-    affected: Annotated[list[str], Meta(description="Jobs that changed because they are made from the template.")] = []
+    changes: Annotated[list[Difference], Meta(description="Changes of an existing job.")] = []
+    affected: Annotated[list[str], Meta(description="Jobs that changed because they use the template.")] = []
 
 
 class AppliedListView(View, frozen=True, kw_only=True):
-    """What became of all documents, calendars and templates first, jobs in the order in which they were applied."""
+    """The results for all documents: calendars and templates first, then jobs in order of application."""
 
     items: list[AppliedView]
     dry_run: bool = False

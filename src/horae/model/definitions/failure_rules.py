@@ -1,12 +1,12 @@
-"""What `retryOn` and `giveUpOn` say: which failures a rule means.
+"""The rules of `retryOn` and `giveUpOn`, which match failures.
 
     ConnectionError  requests.*  an error's class or one of its parents, with or without its module
     exit:75  exit:64-78          an exit code
-    http:503  http:5xx           a status that an HTTP request was answered with
-    message:*deadlock*           a text
+    http:503  http:5xx           the status of an HTTP response
+    message:*deadlock*           the error's message
 
-`*` and `?` stand for any characters. Regular expressions are not taken: servers judge what anybody may define, and some
-expressions take for ever.
+`*` and `?` match any characters. Regular expressions are not supported: servers evaluate the rules of all users, and
+some expressions take forever.
 """
 
 import re
@@ -24,13 +24,13 @@ _CLASS = re.compile(r"([1-5])xx", re.IGNORECASE)
 
 
 def matches(rules: tuple[str, ...], failure: Failure, exit_code: int | None) -> bool:
-    """Whether any of these rules means this failure."""
+    """Return whether any of these rules matches this failure."""
     return any(compile_rule(rule)(failure, exit_code) for rule in rules)
 
 
 @lru_cache(4096)
 def compile_rule(rule: str) -> Test:
-    """A rule as a test. Raises ValueError, with what is wrong, when it says nothing."""
+    """Compile a rule to a test. Raises ValueError, with the reason, for an invalid rule."""
     prefix, colon, rest = rule.partition(":")
     if not colon:
         return _named(rule)
@@ -52,7 +52,7 @@ def _named(rule: str) -> Test:
 
 
 def _names(failure: Failure) -> set[str]:
-    """Everything that the error is called: its type, its class and their parents, with and without modules."""
+    """Return all names of the error: its type, its class and their parents, with and without modules."""
     common = ("Timeout",) if failure.kind == "timeout" else ()
     return {failure.type, *common, *failure.names, *(name.rpartition(".")[2] for name in failure.names)}
 

@@ -1,4 +1,4 @@
-"""Kinds of a job's fields that have a reader of their own, and groups of fields that are read together."""
+"""Kinds of job fields with their own readers, and groups of fields that are read together."""
 
 import re
 from collections.abc import Iterator
@@ -30,11 +30,11 @@ _ENV = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,127}")
 
 @dataclass(frozen=True, eq=False)
 class JobField(Field):
-    """A field of a job, with what it means for steps, workflows and namespaces."""
+    """A field of a job, with its meaning for steps, workflows and namespaces."""
 
-    steps: Literal["own", "inherited", "never"] = "own"  # a step may say it, takes it from the job it names, or neither
+    steps: Literal["own", "inherited", "never"] = "own"  # whether a step sets it, or inherits it from its job
     no_workflow: str = ""  # why a workflow cannot have it
-    namespaced: bool = False  # whether a namespace may say it for its jobs
+    namespaced: bool = False  # whether a namespace may set a default for it
 
 
 def _read_failures(given: Document, prefix: str) -> dict[str, Any]:
@@ -53,7 +53,7 @@ def _write_failures(spec: Any) -> dict[str, Any]:
 
 
 def _read_json(value: Any, at: str, remedy: str) -> dict[str, Any]:
-    """Refuse what was not decoded from JSON, or is nested too deep: it cannot be encoded again."""
+    """Refuse a value that is not JSON or is nested too deeply: it could not be encoded again."""
     found = an_object(value, at, remedy)
     try:
         encoded = msgspec.json.encode(found)
@@ -77,7 +77,10 @@ def _read_schema(value: Any, at: str) -> dict[str, Any]:
 
 
 def _references(value: Any) -> Iterator[str]:
-    """Yield every $ref and its kin: a schema that can be read here needs no fetching anywhere."""
+    """Yield every $ref and similar reference.
+
+    A schema must not refer to other documents, which would have to be fetched.
+    """
     if isinstance(value, list):
         for member in value:
             yield from _references(member)
@@ -138,7 +141,7 @@ NEEDS = Custom(
 RESOURCES = Custom(read_resources, dict[str, int | str], "Mapping[str, int | str]", out=dict[str, int], option="pairs")
 ENV = Custom(_read_env, dict[str, str], "Mapping[str, str]", option="pairs")
 SECRETS = Custom(lambda value, at: read_secrets(value), list[str], "Sequence[str]", _plain_secrets, option="repeated")
-DEPENDENCIES = Group()  # read and written by reading/dependencies.py: the store knows ids, users know names
+DEPENDENCIES = Group()  # read and written by reading/dependencies.py: the store has ids, users write names
 DEPENDS_ON = Custom(as_given, list[str | dict[str, str]], "Sequence[Any]", list, option="repeated")
 MADE = Group()  # filled in by templates before the other fields are read
 VALUES = Custom(as_given, _OBJECT, "Mapping[str, Any]", option="pairs")

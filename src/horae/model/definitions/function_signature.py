@@ -1,8 +1,8 @@
 """A function's parameters: a compiled decoder for them, their JSON schema, and the call itself.
 
-Annotations mean what they mean to msgspec: dataclasses, Structs, enums, dates, unions. A parameter without one takes
-anything. A parameter named `ctx`, or annotated with the context's class, receives the context and is no parameter of
-the job.
+Annotations have the meaning that msgspec gives them: dataclasses, Structs, enums, dates, unions. A parameter without an
+annotation accepts anything. A parameter named `ctx`, or annotated with the context's class, receives the context and is
+not a parameter of the job.
 """
 
 import inspect
@@ -39,16 +39,16 @@ class Parameter(Struct, frozen=True):
 
 
 class Signature(Struct, frozen=True):
-    """What a function takes, apart from the context."""
+    """The parameters of a function, without the context."""
 
     function: str
     parameters: tuple[Parameter, ...]
     context: str | None = None  # the parameter that receives the context
-    rest: bool = False  # takes any further names as **kwargs
+    rest: bool = False  # accepts further names as **kwargs
 
     @property
     def schema(self) -> dict[str, Any]:
-        """A self-contained JSON schema of the params object."""
+        """Return a self-contained JSON schema of the params object."""
         schema = msgspec.json.schema(_struct(self, {}))
         definitions = schema.pop("$defs")
         top: dict[str, Any] = definitions.pop(schema["$ref"].rsplit("/", 1)[1])
@@ -56,10 +56,10 @@ class Signature(Struct, frozen=True):
         return {**top, "$defs": definitions} if definitions else top
 
     def binder(self, defaults: Mapping[str, Any] = {}) -> Bind:
-        """Compile the way from an item's JSON to the arguments of a call.
+        """Compile the conversion of an item's JSON to the arguments of a call.
 
-        `defaults` stand in for what an item leaves out, before the function's own. What does not fit is a BadParams
-        that says which.
+        `defaults` replace missing params, before the function's own defaults. The binder raises BadParams for params
+        that do not fit.
         """
         unknown = [] if self.rest else sorted(set(defaults) - {p.name for p in self.parameters})
         if unknown:
@@ -69,7 +69,7 @@ class Signature(Struct, frozen=True):
 
 
 def signature_of(function: Callable[..., Any]) -> Signature:
-    """Read a callable's parameters; what no JSON could fill is refused with what to change."""
+    """Read a callable's parameters. Refuses a parameter that JSON cannot fill, with a remedy."""
     name = getattr(function, "__qualname__", repr(function))
     found = inspect.signature(function)
     context, rest, parameters = None, False, []
@@ -96,7 +96,7 @@ def _parameter(name: str, function: Callable[..., Any], parameter: inspect.Param
 
 
 def _annotation(name: str, function: Callable[..., Any], parameter: inspect.Parameter) -> Any:
-    """What the annotation stands for; each is resolved by itself, so that the context's need not be importable."""
+    """Resolve one annotation. Each is resolved separately, so that the context's class need not be importable."""
     if parameter.annotation is parameter.empty:
         return Any
     holder = SimpleNamespace(__annotations__={parameter.name: parameter.annotation})
@@ -135,7 +135,7 @@ def _refused(function: str, reason: str, remedy: str) -> BadInput:
 
 
 def _struct(signature: Signature, defaults: Mapping[str, Any]) -> type[Struct]:
-    """A Struct whose fields are the parameters, in their order."""
+    """Make a Struct whose fields are the parameters, in order."""
     fields = [(p.name, p.type, _field(p, defaults)) for p in signature.parameters]
     return msgspec.defstruct("Params", fields, kw_only=True, forbid_unknown_fields=not signature.rest)
 
@@ -183,7 +183,7 @@ def _checked(decode: Callable[[bytes], Any], item: bytes) -> Any:
 
 
 def _decode_open(signature: Signature, defaults: Mapping[str, Any]) -> Callable[[bytes | Raw], Any]:
-    """For functions with **kwargs: the named parameters as a Struct, and the rest."""
+    """Make the decoder for a function with **kwargs: the named parameters as a Struct, and the rest."""
     names = {p.name for p in signature.parameters}
     known = {name: value for name, value in defaults.items() if name in names}
     struct = _struct(signature, known)
@@ -202,7 +202,7 @@ def _decode_open(signature: Signature, defaults: Mapping[str, Any]) -> Callable[
 
 
 def _arranged(signature: Signature, decode: Callable[[bytes | Raw], Any]) -> Bind:
-    """Choose how decoded params become arguments: all by position when that is possible, which is fastest."""
+    """Choose how decoded params become arguments: all by position if possible, which is fastest."""
     plain = signature.context is None and not signature.rest
     if plain and all(p.kind in _POSITIONAL for p in signature.parameters):
         nothing: dict[str, Any] = {}

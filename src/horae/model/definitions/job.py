@@ -1,4 +1,4 @@
-"""A job: a named, versioned definition of what runs, when and how."""
+"""A job: a named, versioned definition of a task, with its triggers, limits and failure handling."""
 
 from collections.abc import Iterator
 from typing import Literal
@@ -19,55 +19,55 @@ from horae.model.tenancy.secret_refs import SEALED, TAKES_SECRETS, references_in
 from horae.model.triggers.dependency import Condition
 from horae.model.workflows.decisions.values import Workflow
 
-STEADY = "steady:"  # offered by workers that are not labelled spot; no label can be spelled so
+STEADY = "steady:"  # capability of workers that are not labelled spot; no label has this form
 
 JobState = Literal["active", "paused", "deleted"]
 
 
 class Spec(SpecFields, frozen=True, kw_only=True):
-    """Everything a user says about a job; each edit makes a new version."""
+    """The definition of a job as users write it; each edit makes a new version."""
 
     @property
     def keys(self) -> str | None:
-        """The keys of an envelope that the job alone decides."""
+        """Return the envelope keys that follow from the job alone."""
         return encode_keys(keys_of_job(self.preempts, self.preemptible))
 
     @property
     def words(self) -> str:
-        """What it is looked for by."""
+        """Return the text by which it is searched."""
         return words_of(self.name, self.description, self.tags)
 
     @property
     def needed(self) -> dict[UUID, Condition]:
-        """What must become of the jobs it depends on."""
+        """Return the condition for each job that it depends on."""
         return {UUID(id): self.conditions.get(id, "success") for id in self.dependencies}
 
     @property
     def meets(self) -> bool:
-        """Whether its submissions share something."""
+        """Return whether submissions of the job can be joined or answered by earlier ones."""
         return any((self.unique, self.debounce, self.batch, self.cache))
 
     @property
     def limit(self) -> Limit:
-        """What it is limited to as a whole."""
+        """Return the limit of the job as a whole."""
         return Limit(concurrency=self.concurrency, rate=self.rate)
 
     @property
     def allowance(self) -> AttemptTimeouts:
-        """How long a worker may hold one of its executions."""
+        """Return how long a worker may hold one of its executions."""
         run = None if self.timeout is None else self.timeout + self.grace
         bounds = self.timeouts
         return AttemptTimeouts(start=bounds.start, run=run, heartbeat=bounds.heartbeat, total=self.retry.within)
 
     @property
     def bounds(self) -> ParcelTimeouts | None:
-        """How long its executions may wait in the queue, and take altogether."""
+        """Return how long its executions may wait in the queue, and take in all."""
         queue, total = self.timeouts.queue, self.retry.within
         return None if queue is None and total is None else ParcelTimeouts(queue=queue, total=total)
 
     @property
     def capabilities(self) -> tuple[str, ...]:
-        """What a worker must offer to be given this job: labels and, for functions, the function itself."""
+        """Return the capabilities that a worker needs: labels and, for functions, the function itself."""
         steady = () if self.interruptible else (STEADY,)
         discreet = (*((TAKES_SECRETS,) if self.references else ()), *((SEALED,) if self.sensitive else ()))
         if isinstance(self.task, PythonTask):
@@ -76,17 +76,17 @@ class Spec(SpecFields, frozen=True, kw_only=True):
             (CommandTask, "command"),
             (HttpTask, "http"),
             (Workflow, "workflow"),
-        )  # servers themselves offer the last
+        )  # workflows run in the servers
         kind = next(word for type, word in kinds if isinstance(self.task, type))
         return tuple(sorted({*self.needs, *steady, *discreet, f"kind:{kind}"}))
 
     @property
     def references(self) -> tuple[str, ...]:
-        """The secrets that its executions get, by what follows `secret://`."""
+        """Return the secrets that its executions receive, without `secret://`."""
         return references_in_all(self.secrets, self._texts())
 
     def _texts(self) -> Iterator[tuple[str, str]]:
-        """Every text into which secrets are filled, with its field."""
+        """Yield every text in which secrets are filled in, with its field."""
         for name, text in self.env.items():
             yield text, f"env.{name}"
         if isinstance(self.task, HttpTask):
@@ -97,12 +97,12 @@ class Spec(SpecFields, frozen=True, kw_only=True):
 
     @property
     def cost(self) -> Cost:
-        """What an execution takes of its worker."""
+        """Return the slots and resources that an execution takes of its worker."""
         return Cost(self.slots, tuple(sorted(self.resources.items())))
 
     @property
     def lane_needs(self) -> tuple[str, ...]:
-        """All that tells its lane from others of its queue: capabilities, costs, preferences."""
+        """Return the needs of its lane: capabilities, costs, preferences."""
         asked = spell(self.cost, self.prefers, self.affinity, self.name if self.spread else "")
         return tuple(sorted({*self.capabilities, *asked}))
 

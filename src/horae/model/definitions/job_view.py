@@ -23,8 +23,10 @@ class LastExecution(View, frozen=True, kw_only=True):
 
 
 class AutoPaused(View, frozen=True, kw_only=True):
-    """Why a job is paused by itself: its triggers, because so many executions failed in a row, up to this one; or all
-    of it, for a `reason`.
+    """The reason that a job, or its triggers, was paused automatically.
+
+    Its triggers pause when `failures` executions failed in a row, `executionId` last. The whole job pauses for a
+    `reason`.
     """
 
     at: Time
@@ -44,7 +46,7 @@ class _Head(View, frozen=True, kw_only=True):
     updated_at: Time
 
 
-if TYPE_CHECKING:  # what Python reads of the fields that are made of the table
+if TYPE_CHECKING:  # at run time the fields are derived from the table
 
     class JobDefinition(_Head, frozen=True, kw_only=True):
         queue: str
@@ -55,9 +57,9 @@ else:
 class JobView(JobDefinition, Versioned, frozen=True, kw_only=True):
     """A job and its definition.
 
-    `status` is the first that holds of: deleted; running (then `startedAt`, `progress` and `executionId` are those of
-    the newest running execution); queued (something is queued, or waits for anything but a delay: a retry, the job's
-    resumption); paused; scheduled (it has a next fire); idle.
+    `status` is the first that applies: deleted; running (then `startedAt`, `progress` and `executionId` are those of
+    the newest running execution); queued (an execution is queued, or waits for anything but a delay, a retry or the
+    job's resumption); paused; scheduled (it has a next fire); idle.
     """
 
     schedule_text: str | None = None
@@ -67,39 +69,37 @@ class JobView(JobDefinition, Versioned, frozen=True, kw_only=True):
     started_at: Time | None = None
     progress: float | None = None
     auto_paused: AutoPaused | None = None
-    owner: str | None = None  # the workflow that keeps it for one of its steps
-    base: str | None = None  # the job that such a one was made from
-    own: Annotated[dict[str, Any], Meta(description="What it says beyond its template.")] = {}
+    owner: str | None = None  # the workflow that owns it, for one of its steps
+    base: str | None = None  # the job from which an owned job was derived
+    own: Annotated[dict[str, Any], Meta(description="Fields that it sets in addition to its template.")] = {}
     notes: list[str] = []
 
 
 class JobVersionView(View, frozen=True, kw_only=True):
-    """One version of a job's definition, in the API's spelling."""
+    """One version of a job's definition."""
 
     job_id: UUID
     version: int
     current: bool
     created_at: Time
     definition: dict[str, Any]
-    share: Annotated[float | None, Meta(description="Percent of new executions, while a rollout shares them out.")] = (
-        None
-    )
+    share: Annotated[float | None, Meta(description="Percentage of new executions, during a rollout.")] = None
 
 
 class JobPlanView(View, frozen=True, kw_only=True):
-    """What a job would become by a dry run: its definition, in words when it fires, and what that changes."""
+    """The result of a dry run: the job's definition, its schedule in words, and the changes."""
 
     dry_run: Literal[True] = True
     name: str
-    version: Annotated[int, Meta(description="The version it would have; the present one if nothing changes.")]
+    version: Annotated[int, Meta(description="The version it would have; the current one if nothing changes.")]
     schedule_text: str | None = None
     definition: dict[str, Any]
-    changes: Annotated[list[Difference], Meta(description="What would change of a job that is there.")]
+    changes: Annotated[list[Difference], Meta(description="Changes of an existing job.")]
     notes: list[str]
 
 
 class JobDiffView(View, frozen=True, kw_only=True):
-    """What tells two versions of a job apart: the fields that differ, in the order of a definition's fields."""
+    """The differences between two versions of a job, in the order of a definition's fields."""
 
     job_id: UUID
     job: str

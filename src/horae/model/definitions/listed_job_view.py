@@ -1,4 +1,4 @@
-"""A job in a list, with what became of its executions if that is asked for and counted."""
+"""A job in a list, with optional statistics of its executions."""
 
 from typing import Annotated
 from uuid import UUID
@@ -12,7 +12,7 @@ Share = Annotated[float, Meta(description="From 0 to 1.")]
 
 
 class RecentView(View, frozen=True, kw_only=True):
-    """An execution that has ended."""
+    """A finished execution."""
 
     execution_id: UUID
     status: Status
@@ -21,7 +21,7 @@ class RecentView(View, frozen=True, kw_only=True):
 
 
 class JobStatisticsView(View, frozen=True, kw_only=True):
-    """A job in a list: its newest executions, newest last, and what became of those of the last seven days."""
+    """A job's newest executions, newest last, and statistics of the last seven days."""
 
     recent: list[RecentView]
     success_rate: Share | None
@@ -31,6 +31,6 @@ class JobStatisticsView(View, frozen=True, kw_only=True):
 
 
 class ListedJobView(JobView, frozen=True, kw_only=True):
-    """A job, with its statistics if they were asked for."""
+    """A job, with its statistics if requested."""
 
     statistics: JobStatisticsView | UnsetType = UNSET

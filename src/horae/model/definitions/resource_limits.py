@@ -1,4 +1,4 @@
-"""How much a command, or a function in a process of its own, may use of its worker's machine."""
+"""Resource limits of a command, or of a function in its own process, on its worker's machine."""
 
 from typing import Annotated, Any
 
@@ -19,7 +19,7 @@ _SIZE = Custom(read_amount, int | str, "int | str", out=int)
 
 
 class ResourceLimits(Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True):
-    """Limits of one execution; what is None is not limited here. Sizes are bytes."""
+    """Limits of one execution; None means no limit here. Sizes are bytes."""
 
     memory: Annotated[int | None, Field(_SIZE, "Memory of all its processes together.")] = None
     cpu: Annotated[
@@ -27,11 +27,11 @@ class ResourceLimits(Struct, frozen=True, kw_only=True, rename="camel", omit_def
     ] = None
     files: Annotated[int | None, Field(Integer(8, 1 << 20), "Files open at once in one process.")] = None
     processes: Annotated[int | None, Field(Integer(1, 1 << 22), "Processes at once.")] = None
-    output: Annotated[int | None, Field(_SIZE, "Bytes that it writes to its log, whether they are kept or not.")] = None
+    output: Annotated[int | None, Field(_SIZE, "Bytes that it writes to its log, stored or not.")] = None
     file_size: Annotated[int | None, Field(_SIZE, "The size of a file that it writes.")] = None
 
     def over(self, defaults: "ResourceLimits") -> "ResourceLimits":
-        """These, with defaults for what is not said."""
+        """Return these limits, with defaults for missing ones."""
         said = {name: value for name, value in structs.asdict(self).items() if value is not None}
         return structs.replace(defaults, **said)
 
@@ -47,5 +47,5 @@ CONFINES = Object(ResourceLimits, _LIMITS, check=_check_memory)
 
 
 def read_confines(value: Any, field: str) -> ResourceLimits:
-    """Read the limits of an execution; null stands for none."""
+    """Read the limits of an execution; null means none."""
     return FREE if value is None else CONFINES.read(value, field)

@@ -1,4 +1,4 @@
-"""What follows a failure: try again after a delay, or give up."""
+"""The decision after a failure: retry after a delay, or give up."""
 
 from collections.abc import Mapping
 from random import Random
@@ -12,7 +12,7 @@ from horae.model.fields.kinds import Integer
 from horae.model.fields.table import Field, Object
 from horae.model.fleet.protocol import Failure, FailureKind
 
-LOST = 2  # how often a job is tried again after its worker was lost, unless it says otherwise
+LOST = 2  # default number of retries after a lost worker
 
 Reason = Literal[
     "retries",
@@ -27,7 +27,7 @@ Reason = Literal[
     "heartbeatTimeout",
     "totalTimeout",
 ]
-# Of attempts that ran out of time, by the type of their error; anything else that a worker calls a timeout is a run's.
+# Timeouts by the type of their error. Any other timeout that a worker reports counts as a run timeout.
 TIMEOUTS: Mapping[str, Reason] = {
     "QueueTimeout": "queueTimeout",
     "StartTimeout": "startTimeout",
@@ -35,7 +35,7 @@ TIMEOUTS: Mapping[str, Reason] = {
     "HeartbeatTimeout": "heartbeatTimeout",
     "TotalTimeout": "totalTimeout",
 }
-LAST_TIMEOUTS = ("QueueTimeout", "TotalTimeout")  # of the whole execution: no try is left after them
+LAST_TIMEOUTS = ("QueueTimeout", "TotalTimeout")  # of the whole execution: no retry follows
 MOST_RETRIES = 1000
 MOST_LOST = 100
 _BUDGETS = (
@@ -43,13 +43,13 @@ _BUDGETS = (
 )
 _TRIES = Integer(0, MOST_RETRIES, _BUDGETS)
 KINDS: tuple[FailureKind, ...] = get_args(FailureKind)
-FailureCounts = Mapping[str, int]  # class of failure -> how often an execution failed by it before
+FailureCounts = Mapping[str, int]  # class of failure -> earlier failures of this class
 
 
 class Budgets(Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True):
-    """Further tries by the class of failure: the job's own error, a timeout, its worker lost, the platform's fault.
+    """Retries by class of failure: the job's own error, a timeout, a lost worker, a fault of the platform.
 
-    Classes without a budget of their own share `retries`; for a lost worker it is `LOST`.
+    Classes without their own budget share `retries`; the default for a lost worker is `LOST`.
     """
 
     error: Annotated[int | None, Field(_TRIES, "Further tries after the job's own error.", example=3)] = None
@@ -65,7 +65,7 @@ class Budgets(Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=T
 
     @property
     def own(self) -> tuple[FailureKind, ...]:
-        """The classes of failures, losses aside, that are counted each by itself."""
+        """Return the classes, except lost workers, that have their own budget."""
         return tuple(kind for kind in KINDS if kind != "lost" and self.of(kind) is not None)
 
 
@@ -73,10 +73,10 @@ BUDGETS = Object(Budgets, _BUDGETS, what="budgets")
 
 
 class RetryPolicy(Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True):
-    """How often and how soon failures are tried again, and which of them.
+    """The number and the delays of retries, and the failures to retry.
 
     `delays` lists the waits one by one (the last repeats); otherwise they grow from `delay` by `factor` up to `max`,
-    each lengthened or shortened by at most the share `jitter`.
+    each changed by at most the share `jitter`.
     """
 
     retries: int = 0
@@ -86,12 +86,12 @@ class RetryPolicy(Struct, frozen=True, kw_only=True, rename="camel", omit_defaul
     jitter: float = 0.1
     delays: tuple[Micros, ...] = ()
     budgets: Budgets = Budgets()
-    retry_on: tuple[str, ...] = ()  # of the job's own errors, only these are tried again; all, if none is named
-    give_up_on: tuple[str, ...] = ()  # failures that no retry will help
-    within: Micros | None = None  # how long all tries may take together, from when the execution was due
+    retry_on: tuple[str, ...] = ()  # the only errors of the job that are retried; empty: all
+    give_up_on: tuple[str, ...] = ()  # failures that are not retried
+    within: Micros | None = None  # the time for all attempts together, from the time the execution was due
 
     def wait(self, failures: int, rng: Random) -> Micros:
-        """The wait after the n-th failure (n from 1)."""
+        """Return the wait after the n-th failure (n from 1)."""
         if self.delays:
             base = self.delays[min(failures, len(self.delays)) - 1]
         else:
@@ -99,7 +99,10 @@ class RetryPolicy(Struct, frozen=True, kw_only=True, rename="camel", omit_defaul
         return int(base * (1 + self.jitter * rng.uniform(-1, 1)))
 
     def is_spent(self, failures: int, kind: FailureKind, spent: FailureCounts) -> bool:
-        """Whether this failure was one too many for its class; `failures` counts all of the execution, this one too."""
+        """Return whether this failure exceeds the budget of its class.
+
+        `failures` counts all failures of the execution, including this one.
+        """
         budget = self.budgets.of(kind)
         if budget is not None:
             return spent.get(kind, 0) + 1 > budget
@@ -107,18 +110,18 @@ class RetryPolicy(Struct, frozen=True, kw_only=True, rename="camel", omit_defaul
 
     @property
     def most_tries(self) -> int:
-        """The largest number of further tries that a job asks for."""
+        """Return the largest budget of retries."""
         return max(self.retries, *(self.budgets.of(kind) or 0 for kind in KINDS))
 
 
 class RetryAt(Struct, frozen=True):
-    """Try again at this instant."""
+    """A retry at this instant."""
 
     at: Instant
 
 
 class NoRetry(Struct, frozen=True):
-    """No further try: the execution ends as failed, among the dead letters, for this reason."""
+    """No retry: the execution fails and becomes a dead letter, for this reason."""
 
     reason: Reason
 
@@ -134,10 +137,10 @@ def after_failure(
     spent: FailureCounts | None = None,
     ends_at: Instant | None = None,
 ) -> RetryAt | NoRetry:
-    """Decide what follows an attempt that failed; `failures` counts this one. Lost workers are counted elsewhere.
+    """Decide what follows a failed attempt; `failures` counts this one. Lost workers are counted separately.
 
-    `spent` tells of the failures before, where classes of them are counted each by itself. What cannot begin again
-    before the execution must have ended, at `ends_at`, has ended now.
+    `spent` counts earlier failures of classes with their own budget. A retry that would start after the execution must
+    have ended, at `ends_at`, does not take place.
     """
     if failure.type in LAST_TIMEOUTS and failure.kind == "timeout":
         return NoRetry(TIMEOUTS[failure.type])
@@ -150,7 +153,7 @@ def after_failure(
 
 
 def _may_help(failure: Failure, policy: RetryPolicy, exit_code: int | None) -> bool:
-    """Whether the job lets this failure be tried again; `retryOn` is about its own errors alone."""
+    """Return whether the job's rules allow a retry of this failure; `retryOn` applies to its own errors only."""
     if policy.give_up_on and matches(policy.give_up_on, failure, exit_code):
         return False
     return failure.kind != "error" or not policy.retry_on or matches(policy.retry_on, failure, exit_code)

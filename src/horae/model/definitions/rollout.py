@@ -1,8 +1,8 @@
-"""Rollouts: new executions of a job are shared out among its versions, which are compared before one takes over.
+"""Rollouts: new executions of a job are split between its versions, which are compared before one takes over.
 
-A share is kept by a key where there is one: what is rendered from an execution's params and tags is hashed to a point
-between 0 and 1, and each version has a stretch of that line. A share that grows keeps what it had. Without a key, or
-where it cannot be filled in, a fresh id is the point, or the present version runs.
+With a key, the split is stable: the key, rendered from an execution's params and tags, is hashed to a point between 0
+and 1, and each version has a part of that range. A share that grows keeps its executions. Without a key, a fresh id is
+hashed instead. When the key cannot be filled in, the current version runs.
 """
 
 from collections.abc import Callable, Mapping
@@ -25,20 +25,23 @@ _POINTS = 2**64
 
 
 class RolloutPlan(Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True):
-    """How new executions are shared out: a weight for each version; and when that ends by itself."""
+    """The weight of each version for new executions, and the condition that aborts the rollout."""
 
     shares: dict[int, float]
-    by: str = ""  # a key as a template; equal keys keep to one version
-    abort_above: float | None = None  # percent of attempts of another version than the present one that fail
+    by: str = ""  # a key template; equal keys run the same version
+    abort_above: float | None = None  # percentage of failed attempts of a version other than the current one
     minimum: int = 20  # attempts of a version before it is judged
 
     def percents(self) -> dict[int, float]:
-        """What each version gets of new executions."""
+        """Return the percentage of new executions for each version."""
         total = sum(self.shares.values())
         return {version: round(100 * share / total, 2) for version, share in self.shares.items()}
 
     def version_at(self, point: float) -> int:
-        """The version whose stretch of the line from 0 to 1 a point lies in; the newest has the first."""
+        """Return the version for a point between 0 and 1.
+
+        Each version has a part of that range as large as its share; the newest version has the first part.
+        """
         order = sorted(self.shares, reverse=True)
         left = point * sum(self.shares.values())
         for version in order:
@@ -49,7 +52,7 @@ class RolloutPlan(Struct, frozen=True, kw_only=True, rename="camel", omit_defaul
 
 
 class Rollout(Struct, frozen=True, kw_only=True):
-    """A job's newest rollout. `number` grows with each change of it, `since` is when it began."""
+    """A job's newest rollout. `number` grows with each change; `since` is its start."""
 
     job: UUID
     number: int
@@ -58,18 +61,21 @@ class Rollout(Struct, frozen=True, kw_only=True):
     since: Instant
     changed_at: Instant
     cause: str = ""
-    by: str = ""  # who changed it last; empty when nobody did
+    by: str = ""  # the user who changed it last; empty when it changed by itself
 
 
 class VersionChoice(Struct, Generic[T], frozen=True, kw_only=True):
-    """What new executions of a job are chosen from: its `arms`, by version. `current` is its present version."""
+    """The versions from which new executions of a job choose: its `arms`, by version.
+
+    `current` is the current version.
+    """
 
     rollout: Rollout
     current: int
     arms: Mapping[int, T]
 
     def of(self, spec: Spec, item: bytes, tags: Mapping[str, str], new_id: Callable[[], UUID]) -> T | None:
-        """The arm of an execution; None when its key cannot be filled in: it runs the present version."""
+        """Return the arm of an execution: the current version's when its key cannot be filled in."""
         plan = self.rollout.plan
         try:
             key = fill(plan.by, scope_of(spec, item, tags), "by") if plan.by else str(new_id())
@@ -79,12 +85,12 @@ class VersionChoice(Struct, Generic[T], frozen=True, kw_only=True):
 
 
 def point_of(job: UUID, key: str) -> float:
-    """Where a key lies between 0 and 1: always the same for a job."""
+    """Return the point of a key between 0 and 1, always the same for a job."""
     return int.from_bytes(blake2b(key.encode(), digest_size=8, key=job.bytes).digest()) / _POINTS
 
 
 class RolloutAttempts(Struct, frozen=True):
-    """Items of a parcel that a rollout chose, and what an attempt of them came to; how long each took, if known."""
+    """Items of a parcel whose version a rollout chose, with the outcome of an attempt and the durations, if known."""
 
     parcel: UUID
     job: UUID

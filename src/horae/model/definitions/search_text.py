@@ -1,22 +1,22 @@
-"""What a job is looked for by, as one text: a list of very many is searched without a look at their definitions."""
+"""The search text of a job: lists of very many jobs are searched without reading their definitions."""
 
 from collections.abc import Mapping
 
-TAG = "\t"  # stands around each tag; no name, description or tag has one left
+TAG = "\t"  # encloses each tag; tabs in other texts are replaced
 
 
 def words_of(name: str, description: str, tags: Mapping[str, str]) -> str:
-    """A job's words: its name, description and tags in small letters, then its tags as they are."""
+    """Return a job's search text: its name, description and tags in lower case, then its tags unchanged."""
     spelled = [f"{name}={value}" for name, value in tags.items()]
     said = "\n".join((name, description, *spelled)).lower().replace(TAG, " ")
     return said + "".join(f"{TAG}{one}{TAG}" for one in spelled)
 
 
 def sought(text: str) -> str:
-    """What a search looks for among words."""
+    """Return the text to search for."""
     return text.lower().replace(TAG, " ")
 
 
 def sought_tag(name: str, value: str | None) -> str:
-    """What stands there for a tag, whatever its value, or with this one."""
+    """Return the text to search for a tag, with any value or with this one."""
     return f"{TAG}{name}={'' if value is None else value + TAG}"

@@ -1,4 +1,4 @@
-"""The table of a job: each of its fields, declared once."""
+"""The table of a job: all its fields, each declared once."""
 
 from typing import Annotated, Any, Literal, get_args
 
@@ -58,7 +58,7 @@ DELIVERIES: tuple[Delivery, ...] = get_args(Delivery)
 
 
 class SpecFields(Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True):
-    """The fields of a job: their only list. Attributes are as stored, and kinds spell them for the API."""
+    """The fields of a job: their only list. Attributes have the stored form; kinds convert them to the API form."""
 
     name: Annotated[
         str, JobField(Name(), "Its name, unique among jobs.", example="daily-report", steps="never", sdk=False, flag="")
@@ -139,14 +139,14 @@ class SpecFields(Struct, frozen=True, kw_only=True, rename="camel", omit_default
         ),
     ] = RetryPolicy()
     timeout: Annotated[
-        Micros | None, FAILURES, JobField(SPAN, "How long one try may take.", example="5m", namespaced=True)
+        Micros | None, FAILURES, JobField(SPAN, "How long one attempt may take.", example="5m", namespaced=True)
     ] = None
     timeouts: Annotated[
         Timeouts,
         FAILURES,
         JobField(
             TIMEOUTS,
-            "How long it may wait, run, be silent and take; `run` is `timeout`.",
+            "Bounds on its waiting, running, silent and total time; `run` is `timeout`.",
             example={"queue": "10m", "total": "1h"},
             merges=True,
             flag="",
@@ -186,13 +186,11 @@ class SpecFields(Struct, frozen=True, kw_only=True, rename="camel", omit_default
     queue: Annotated[str, JobField(Name(), "The queue that its executions wait in.", namespaced=True)] = "default"
     interruptible: Annotated[bool, JobField(Flag(), "Whether spot workers may run it.")] = True
     preemptible: Annotated[
-        bool, JobField(Flag(), "Whether more urgent work may take its place.", no_workflow=NO_WORKER)
+        bool, JobField(Flag(), "Whether more urgent work may preempt it.", no_workflow=NO_WORKER)
     ] = False
     preempts: Annotated[
         bool,
-        JobField(
-            Flag(off="preempts-nothing"), "Whether it takes the place of preemptible work.", no_workflow=NO_WORKER
-        ),
+        JobField(Flag(off="preempts-nothing"), "Whether it preempts preemptible work.", no_workflow=NO_WORKER),
     ] = False
     sensitive: Annotated[
         bool, JobField(Flag(), "Whether its params and results are sealed in the store.", steps="inherited")
@@ -226,7 +224,7 @@ class SpecFields(Struct, frozen=True, kw_only=True, rename="camel", omit_default
         dict[str, int],
         JobField(
             RESOURCES,
-            "What else it takes of its worker.",
+            "Amounts of other resources that it takes of its worker.",
             example={"memory": "2GiB", "gpu": 1},
             no_workflow=NO_WORKER,
             flag="resource",
@@ -256,14 +254,14 @@ class SpecFields(Struct, frozen=True, kw_only=True, rename="camel", omit_default
             flag="depends-on",
         ),
     ] = ()
-    conditions: dict[str, Condition] = {}  # of dependencies, unless it is success; Horae's own
+    conditions: dict[str, Condition] = {}  # of dependencies, unless success; internal
     dependency_timeout: Annotated[
         Micros,
         JobField(Duration(SECOND, 400 * DAY), "How long an execution waits for them.", steps="never", namespaced=True),
     ] = DAY
     on_dependency_timeout: Annotated[
         Late,
-        JobField(Choice(LATE), "What becomes of an execution that waited so long.", steps="never", namespaced=True),
+        JobField(Choice(LATE), "What happens to an execution that waited this long.", steps="never", namespaced=True),
     ] = "fail"
     tags: Annotated[
         dict[str, str],
@@ -306,7 +304,7 @@ class SpecFields(Struct, frozen=True, kw_only=True, rename="camel", omit_default
     key_for: Annotated[
         Micros,
         JobField(
-            Duration(SECOND, 400 * DAY), "How long a submission's key stays taken.", steps="never", namespaced=True
+            Duration(SECOND, 400 * DAY), "How long the key of a submission stays taken.", steps="never", namespaced=True
         ),
     ] = DAY
     unique: Annotated[
@@ -322,7 +320,7 @@ class SpecFields(Struct, frozen=True, kw_only=True, rename="camel", omit_default
         Debounce | None,
         JobField(
             DEBOUNCE,
-            "Run when no submission has come for so long.",
+            "Run when no submission has arrived for this long.",
             example={"key": "${params.page}", "wait": "5s", "max": "1m"},
             steps="never",
         ),
@@ -330,12 +328,12 @@ class SpecFields(Struct, frozen=True, kw_only=True, rename="camel", omit_default
     batch: Annotated[
         Batch | None,
         JobField(
-            BATCH, "One execution gets up to so many submissions.", example={"size": 100, "wait": "1s"}, steps="never"
+            BATCH, "One execution gets up to this many submissions.", example={"size": 100, "wait": "1s"}, steps="never"
         ),
     ] = None
     cache: Annotated[
         Cache | None,
-        JobField(CACHE, "A result answers equal submissions for so long.", example={"ttl": "1h"}, steps="never"),
+        JobField(CACHE, "A result answers equal submissions for this long.", example={"ttl": "1h"}, steps="never"),
     ] = None
     circuit: Annotated[
         Circuit | None,

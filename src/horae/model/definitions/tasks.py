@@ -1,4 +1,4 @@
-"""What a job runs: a command, a function, a request, or a workflow, as it is stored and sent to workers."""
+"""The task of a job: a command, a function, a request, or a workflow, as stored and sent to workers."""
 
 from typing import Any, Literal
 
@@ -11,7 +11,7 @@ Isolation = Literal["thread", "process"]
 
 
 class _Stored(Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True):
-    """A task as it is stored and sent to workers: camelCase, spans in microseconds."""
+    """The base of tasks as they are stored and sent to workers: camelCase, durations in microseconds."""
 
 
 class CommandTask(_Stored, frozen=True, kw_only=True, tag_field="kind", tag="command"):
@@ -21,7 +21,7 @@ class CommandTask(_Stored, frozen=True, kw_only=True, tag_field="kind", tag="com
     shell: str | None = None
     cwd: str | None = None
     limits: ResourceLimits = FREE
-    user: str | None = None  # that it runs as; None: the worker's own
+    user: str | None = None  # the system user; None: the worker's own
 
 
 class PythonTask(_Stored, frozen=True, kw_only=True, tag_field="kind", tag="python"):
@@ -29,7 +29,7 @@ class PythonTask(_Stored, frozen=True, kw_only=True, tag_field="kind", tag="pyth
 
     function: str
     isolation: Isolation | None = None  # None: threads, or a process when a sync function has a timeout or limits
-    limits: ResourceLimits = FREE  # of a process
+    limits: ResourceLimits = FREE  # in process isolation
 
 
 class HttpTask(_Stored, frozen=True, kw_only=True, tag_field="kind", tag="http"):
@@ -40,7 +40,7 @@ class HttpTask(_Stored, frozen=True, kw_only=True, tag_field="kind", tag="http")
     headers: dict[str, str] = {}
     body: Any = None  # None sends the params as JSON
     expect: tuple[str, ...] = ("2xx",)
-    redirects: int = 0  # that are followed; one more is an answer
+    redirects: int = 0  # number that is followed; the next one is the response
 
 
 Task = CommandTask | PythonTask | HttpTask | Workflow

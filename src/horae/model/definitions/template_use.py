@@ -1,4 +1,4 @@
-"""What a job was made from: a template, the values of its parameters, and what the job says instead."""
+"""The template of a job, the values of its parameters, and the job's own fields."""
 
 from typing import Any
 from uuid import UUID
@@ -7,7 +7,7 @@ from msgspec import Struct, field
 
 
 class TemplateUse(Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True):
-    """A template by its id and name; `own` are the fields of the job's definition that the template does not decide."""
+    """A template by id and name; `own` are the fields of the job's definition that the template does not set."""
 
     template: UUID
     name: str
@@ -16,6 +16,6 @@ class TemplateUse(Struct, frozen=True, kw_only=True, rename="camel", omit_defaul
 
 
 def source_of(name: str, made: TemplateUse) -> dict[str, Any]:
-    """What the user said about a job that was made from a template."""
+    """Return the definition that the user wrote for a job that uses a template."""
     values = {"with": made.values} if made.values else {}
     return {"name": name, "template": made.name, **values, **{k: v for k, v in made.own.items() if k != "name"}}

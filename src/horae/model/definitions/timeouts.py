@@ -1,6 +1,7 @@
-"""Timeouts: how long an execution may wait and take, and what is over its time.
+"""Timeouts: how long an execution may wait and run, and the detection of overdue ones.
 
-The run timeout is `timeout` of a job and that of all tries together `within` of its retry policy; the rest is here.
+The run timeout is the job's `timeout`, and the timeout of all attempts together is `within` of its retry policy; the
+others are here.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -13,9 +14,9 @@ from horae.model.base.duration import format_duration
 from horae.model.executions.slice import Queued, Slice, Waiting
 from horae.model.fleet.protocol import Failure, RequestKind
 
-AGAIN: Micros = 5 * SECOND  # after which what runs, or waits for others, is looked at again: it may come to the queue
+AGAIN: Micros = 5 * SECOND  # interval of checks on running or blocked items, which may enter the queue
 
-AttemptTimeout = Literal["start", "run", "heartbeat", "total"]  # timeouts of what a worker holds
+AttemptTimeout = Literal["start", "run", "heartbeat", "total"]  # timeouts of items that a worker holds
 REQUESTS: Mapping[AttemptTimeout, RequestKind] = {
     "start": "startTimeout",
     "run": "timeout",
@@ -25,18 +26,18 @@ REQUESTS: Mapping[AttemptTimeout, RequestKind] = {
 
 
 class Timeouts(Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True):
-    """What a job says of time beside how long a try may take."""
+    """The timeouts of a job other than `timeout` and `within`."""
 
-    queue: Micros | None = None  # in the queue, each time that it comes there
-    start: Micros | None = None  # with a worker that has not begun it
-    heartbeat: Micros | None = None  # between two signs of life while it runs
+    queue: Micros | None = None  # in the queue, each time that it enters
+    start: Micros | None = None  # held by a worker without starting
+    heartbeat: Micros | None = None  # between two heartbeats while it runs
 
 
 class AttemptTimeouts(Struct, frozen=True, kw_only=True):
-    """How long what a worker holds may take; None for as long as it likes."""
+    """How long a worker may hold an item; None means unlimited."""
 
     start: Micros | None = None
-    run: Micros | None = None  # its grace included
+    run: Micros | None = None  # including the grace
     heartbeat: Micros | None = None
     total: Micros | None = None
 
@@ -46,16 +47,19 @@ class AttemptTimeouts(Struct, frozen=True, kw_only=True):
 
 
 class AttemptTimes(Struct, frozen=True, kw_only=True):
-    """What the server knows of the time of something that a worker holds."""
+    """The times of an item that a worker holds, as the server knows them."""
 
     due_at: Instant
     granted_at: Instant
     started_at: Instant | None = None
-    heard_at: Instant | None = None  # when it last told of itself
+    heard_at: Instant | None = None  # time of its last heartbeat
 
 
 def overdue(held: AttemptTimes, allowed: AttemptTimeouts, now: Instant) -> AttemptTimeout | None:
-    """Which timeout has passed for something that a worker holds, the one that leaves least first."""
+    """Return the timeout that has passed for an item that a worker holds, or None.
+
+    When several have passed, the first of total, start, run and heartbeat is returned.
+    """
     since = held.granted_at if held.started_at is None else held.started_at
     ends: tuple[tuple[AttemptTimeout, Instant, Micros | None], ...] = (
         ("total", held.due_at, allowed.total),
@@ -67,7 +71,7 @@ def overdue(held: AttemptTimes, allowed: AttemptTimeouts, now: Instant) -> Attem
 
 
 class ParcelTimeouts(Struct, frozen=True, kw_only=True):
-    """How long the executions of a parcel may stand in the queue, and until when they may take altogether."""
+    """How long the executions of a parcel may stay in the queue, and the end of their total time."""
 
     queue: Micros | None = None
     total: Micros | None = None
@@ -79,11 +83,11 @@ class ParcelTimeouts(Struct, frozen=True, kw_only=True):
 
     @property
     def first_look(self) -> Instant:
-        """When the first of its executions may be over its time."""
+        """Return when the first of its executions may be overdue."""
         return self.due_at + min(span for span in (self.queue, self.total) if span is not None)
 
     def is_over(self, slice: Slice, now: Instant) -> bool:
-        """Whether a slice that no worker holds has waited for too long."""
+        """Return whether a slice that no worker holds has waited too long."""
         return self.is_spent(now) or (
             self.queue is not None and isinstance(slice, Queued) and slice.queued_at + self.queue <= now
         )
@@ -92,7 +96,7 @@ class ParcelTimeouts(Struct, frozen=True, kw_only=True):
         return self.ends_at is not None and self.ends_at <= now
 
     def why(self, now: Instant) -> Failure:
-        """What an execution fails with that is over its time now."""
+        """Return the failure of an execution that is overdue now."""
         if self.is_spent(now):
             said = f"it was not done {format_duration(self.total or 0)} after it was due, all attempts together"
             return Failure(type="TotalTimeout", message=said, kind="timeout")
@@ -100,7 +104,10 @@ class ParcelTimeouts(Struct, frozen=True, kw_only=True):
         return Failure(type="QueueTimeout", message=said, kind="timeout")
 
     def next_look(self, left: Sequence[Slice], runs: bool, now: Instant) -> Instant | None:
-        """When to look again at a parcel of which this is left, and maybe something runs; None when nothing is left."""
+        """Return when to check a parcel again; None when nothing is left.
+
+        `left` are its slices that no worker holds; `runs` says whether any item runs.
+        """
         if not left and not runs:
             return None
         times = list(self._looks(left, runs, now))
@@ -109,7 +116,10 @@ class ParcelTimeouts(Struct, frozen=True, kw_only=True):
         return min(times)
 
     def _looks(self, left: Iterable[Slice], runs: bool, now: Instant) -> Iterable[Instant]:
-        """When something may have stood in the queue for too long; for what comes back, soon after it."""
+        """Yield when each slice may have been in the queue for too long.
+
+        For running and blocked items, that is soon after they may enter the queue.
+        """
         if self.queue is None:
             return
         if runs:

@@ -1,7 +1,7 @@
-"""How many workers a queue wants, and how fast a fleet may grow and shrink.
+"""The number of workers that a queue needs, and the pace at which a fleet grows and shrinks.
 
-Everything here is pure. A queue's signals are what it holds, how fast it fills and empties, and who serves it; what is
-wanted follows from how long an execution may wait.
+All functions are pure. The signals of a queue are its executions, its arrival and service rates, and its workers. The
+desired size follows from the target wait.
 """
 
 from collections import deque
@@ -9,26 +9,26 @@ from math import ceil
 
 from msgspec import Struct
 
-HEADROOM = 0.8  # of its slots that a fleet uses at most when it just keeps up: fuller ones let queues grow
-DEFAULT_SLOTS = 10  # of a worker, when none is there to tell
+HEADROOM = 0.8  # largest share of slots in use in the long run: above it, queues grow
+DEFAULT_SLOTS = 10  # assumed slots of a worker while there is none
 
 
 class ScalingSignals(Struct, frozen=True, kw_only=True):
-    """How a queue stands. Times are in seconds, rates in executions per second."""
+    """The load of a queue. Times are in seconds, rates in executions per second."""
 
     backlog: int  # queued
     running: int
     oldest_age: float = 0.0  # how long the oldest of the backlog has been queued
     arrival_rate: float = 0.0
-    service_rate: float = 0.0  # that ended
-    duration: float | None = None  # that an execution takes, as far as is known
-    workers: int = 0  # that serve it, and do not drain
-    slots: int = 0  # of these, in all
-    busy: int = 0  # of these slots
+    service_rate: float = 0.0  # executions that end
+    duration: float | None = None  # of an execution, if known
+    workers: int = 0  # that serve the queue and are not draining
+    slots: int = 0  # of these workers
+    busy: int = 0  # slots in use
 
     @property
     def utilisation(self) -> float:
-        """The share of the slots that is in use, by whatever queue."""
+        """Return the share of the slots that is in use, by any queue."""
         return min(1.0, self.busy / self.slots) if self.slots else 0.0
 
     @property
@@ -37,10 +37,10 @@ class ScalingSignals(Struct, frozen=True, kw_only=True):
 
 
 def desired_slots(signals: ScalingSignals, target_wait: float) -> float:
-    """How many slots let what is queued, and what will come, start within the target wait.
+    """Return how many slots let all queued and arriving executions start within the target wait.
 
-    N slots of which some are busy begin N - busy executions at once and N x wait / duration more within the wait, when
-    each takes `duration`; as many must begin as are queued and will arrive. What keeps up in the long run has headroom.
+    N slots, of which some are busy, start N - busy executions at once and N x wait / duration more within the wait.
+    That must cover the backlog and the arrivals. In the long run, the slots also need headroom.
     """
     if signals.duration is None:
         return float(signals.backlog + signals.running)
@@ -50,7 +50,7 @@ def desired_slots(signals: ScalingSignals, target_wait: float) -> float:
 
 
 def desired_workers(signals: ScalingSignals, target_wait: float, slots_per_worker: int | None = None) -> int:
-    """How many workers that is; none when nothing is queued, runs or comes."""
+    """Return the number of workers for the desired slots; 0 when nothing is queued, running or arriving."""
     per_worker = slots_per_worker or signals.slots_per_worker
     wanted = desired_slots(signals, target_wait)
     if wanted <= 1e-6:
@@ -59,15 +59,15 @@ def desired_workers(signals: ScalingSignals, target_wait: float, slots_per_worke
 
 
 class BacklogSample(Struct, frozen=True):
-    """What a queue held at an instant (in seconds), and how many executions had ended by minute."""
+    """The executions that a queue holds at an instant (in seconds), and the number that ended in each minute."""
 
     at: float
-    held: int  # queued and running
+    held: int  # executions queued and running
     ended: dict[int, int]
 
 
 def arrivals(before: BacklogSample, now: BacklogSample) -> float:
-    """Executions that came between two samples: what is there more, and what has ended since."""
+    """Return how many executions arrived between two samples: the growth plus the executions that ended."""
     first = int(before.at // 60)
     ended = sum(count for minute, count in now.ended.items() if minute >= first)
     known = sum(count for minute, count in before.ended.items() if minute >= first)
@@ -75,14 +75,14 @@ def arrivals(before: BacklogSample, now: BacklogSample) -> float:
 
 
 class ArrivalMeter:
-    """Samples of one queue over a while: how fast it fills."""
+    """The arrival rate of one queue, from samples of the last minutes."""
 
     def __init__(self, keep: float = 120.0, least: float = 5.0) -> None:
         self._keep, self._least = keep, least  # seconds
         self._samples: deque[BacklogSample] = deque(maxlen=240)
 
     def rate(self, sample: BacklogSample) -> float | None:
-        """Arrivals per second since the oldest sample that is kept; None when there is none to compare with."""
+        """Return the arrivals per second since the oldest sample; None while there are too few samples."""
         while self._samples and self._samples[0].at < sample.at - self._keep:
             self._samples.popleft()
         oldest = self._samples[0] if self._samples else None
@@ -94,24 +94,24 @@ class ArrivalMeter:
 
 
 class ScalingBounds(Struct, frozen=True, kw_only=True):
-    """Within which a fleet is kept, and how fast it changes."""
+    """The bounds of a fleet's size, and the pace of its changes."""
 
     least: int = 0
     most: int = 10
     step: int = 4  # workers at a time, up or down
-    cooldown: float = 60.0  # seconds for which fewer must have been wanted before any leaves
+    cooldown: float = 60.0  # seconds for which fewer workers must have sufficed before the fleet shrinks
 
 
 class Scaler:
-    """Decides a fleet's size step by step: up as soon as more is wanted, down when that has lasted."""
+    """The size of a fleet over time: it grows at once, and shrinks when the need has been lower for a while."""
 
     def __init__(self, bounds: ScalingBounds) -> None:
         self._bounds = bounds
         self._wanted: deque[tuple[float, int]] = deque()
-        self._since: float | None = None  # when it looked first
+        self._since: float | None = None  # time of the first decision
 
     def size(self, now: float, current: int, desired: int) -> int:
-        """What the fleet's size should be now."""
+        """Return the size that the fleet should have now."""
         bounds = self._bounds
         bounded = max(bounds.least, min(bounds.most, desired))
         self._wanted.append((now, bounded))

@@ -1,4 +1,4 @@
-"""Dealing queued slices out to the sessions that want work."""
+"""Distribution of queued slices to the sessions that request work."""
 
 from collections.abc import Container, Mapping, Sequence
 from uuid import UUID
@@ -15,13 +15,13 @@ GRANT_BYTES = 400  # of JSON around a slice in an answer, at most
 
 
 class WorkRequest(Struct, frozen=True, kw_only=True):
-    """What one waiting exchange can take: idle slots and resources, and for jobs known to be short some more."""
+    """The capacity of one waiting exchange: idle slots and resources, and prefetch for jobs with short executions."""
 
     session: UUID
     channel: int
     n: int
     free: int
-    room: Mapping[str, int] = {}  # what is idle of resources that some executions take beside slots
+    room: Mapping[str, int] = {}  # idle amounts of resources other than slots
     prefetch: Mapping[UUID, int] = {}
     load: float = 0.0  # share of its slots in use; the least loaded is served first
     company: SessionSuspects | None = (
@@ -32,7 +32,7 @@ class WorkRequest(Struct, frozen=True, kw_only=True):
 
 
 class Assignment(Struct, frozen=True):
-    """Items lo..hi-1 of a queued slice go to the want with this index."""
+    """Items lo..hi-1 of a queued slice, given to the work request with this index."""
 
     want: int
     slice: Queued
@@ -41,7 +41,7 @@ class Assignment(Struct, frozen=True):
 
 
 class Deal(Struct, frozen=True):
-    """Who gets what, which slices were touched, where the rest of a cut slice now begins, and what is wanted still."""
+    """The assignments, the slices used up, the new starts of slices used in part, and the remaining capacity."""
 
     dealt: list[Assignment]
     whole: list[Queued]
@@ -50,7 +50,7 @@ class Deal(Struct, frozen=True):
 
 
 class _Room:
-    """How much a want can still take; `companies` holds the suspects of each session."""
+    """The remaining capacity of a work request; `companies` holds the suspects of each session."""
 
     def __init__(
         self,
@@ -61,7 +61,7 @@ class _Room:
     ) -> None:
         self.want = want
         self.cost = cost
-        self.most = most  # items of these slices for each session, whatever there is room for
+        self.most = most  # bound on the items of each session, or None
         self.room = want.room
         self.session = want.session
         self.free = want.free
@@ -71,7 +71,7 @@ class _Room:
         self.companies = companies
 
     def for_(self, slice: Queued) -> int:
-        """How many of a slice's items it can take."""
+        """Return how many of a slice's items it can take."""
         if self.full:  # gate: none
             return 0
         fits = self.cost.times(self.free, self.room) if self.cost else self.free  # gate: none
@@ -79,7 +79,7 @@ class _Room:
             fits = min(fits, self.most.get(self.session, 0))
         if is_suspect(slice.losses):  # gate: suspect
             slots = min(fits, self._room_for_suspects(slice.losses))
-        elif self.cost or self.most is not None:  # gate: none; nothing of what is placed with care is fetched ahead
+        elif self.cost or self.most is not None:  # gate: none; slices with a cost or spread are never prefetched
             slots = fits
         else:
             slots = fits + self.prefetch.get(slice.job, 0)
@@ -90,9 +90,9 @@ class _Room:
         return 0 if company is None else company.room(losses)
 
     def _fitting(self, slice: Queued) -> int:
-        """How many fit into the answer: one at least of the first slice. What does not fit closes it.
+        """Return how many items fit into the answer: at least one of its first slice.
 
-        Smaller items of a higher rank do not go past it.
+        When nothing fits, the answer is closed, so that smaller items of a worse rank do not overtake.
         """
         fitting = (MAX_EXCHANGE - self.size - GRANT_BYTES) // (slice.width + 1)
         if fitting > 0:
@@ -116,7 +116,7 @@ class _Room:
             self.prefetch[slice.job] -= k - from_free
 
     def left(self) -> WorkRequest:
-        """What is wanted still."""
+        """Return the work request with its remaining capacity."""
         company = self.companies.get(self.session)
         return structs.replace(
             self.want, free=self.free, room=self.room, prefetch=self.prefetch, company=company, size=self.size,
@@ -125,7 +125,7 @@ class _Room:
 
 
 def capacity(wants: Sequence[WorkRequest], jobs: Container[UUID] | None = None, cost: Cost = PLAIN) -> int:
-    """The most items these wants could take together, of these jobs or of any, at this cost each."""
+    """Return how many items of this cost the requests can take together, of these jobs or of any job."""
     room = 0
     for want in wants:
         room += _room_of(want, jobs, cost)
@@ -145,12 +145,12 @@ def _room_of(want: WorkRequest, jobs: Container[UUID] | None, cost: Cost) -> int
 def deal(
     slices: Sequence[Queued], wants: Sequence[WorkRequest], cost: Cost = PLAIN, most: Mapping[UUID, int] | None = None
 ) -> Deal:
-    """Deal slices in order, least loaded want first, in even shares; no item goes to two wants.
+    """Deal slices in order, least loaded request first, in even shares; no item goes to two requests.
 
-    A slice is taken from its front, so what is left of it is one slice that begins later. A session gets no
-    more suspects than it may hold. An answer grows to MAX_EXCHANGE bytes, or by one item if that
-    is larger. Each item takes its cost of the want's room; `most` bounds what sessions get of what is spread. Nothing
-    is fetched ahead past what finds no room and goes before it.
+    A slice is taken from its front, so its rest is one slice that begins later. A session gets no more suspects than it
+    may hold. An answer grows to MAX_EXCHANGE bytes, or by one item if that is larger. Each item takes its cost of the
+    request's room; `most` bounds the items of each session when they are spread. Nothing is prefetched past an item
+    that found no room and goes before it.
     """
     companies = {want.session: want.company for want in wants if want.company is not None}
     bounds = None if most is None else dict(most)
@@ -184,9 +184,9 @@ def deal_most(
     each: Mapping[UUID, int] | None = None,
     whole: int = 0,
 ) -> Deal:
-    """The same, of at most so many items: what is beyond stays where it is.
+    """Deal at most `most` items, as `deal` does; the others stay in the queue.
 
-    The last slice is not cut if it has no more items than `whole`: the rest of it would be cut again, and again.
+    The last slice is not cut if it has at most `whole` items: its rest would be cut again and again.
     """
     if sum(s.hi - s.lo for s in slices) <= most:
         return deal(slices, wants, cost, each)
@@ -206,7 +206,7 @@ def deal_most(
 def _deal_one(
     slice: Queued, order: Sequence[int], rooms: Sequence[_Room], shares: list[int], dealt: list[Assignment]
 ) -> int:
-    """Deal one slice; a first round keeps to even shares, a second fills up. Returns where the rest begins."""
+    """Deal one slice; a first round keeps even shares, a second fills up. Return where its rest begins."""
     lo = slice.lo
     for even in (True, False):
         for i in order:
@@ -220,6 +220,6 @@ def _deal_one(
                 dealt.append(Assignment(i, slice, lo, lo + k))
                 lo += k
     if lo < slice.hi:
-        for i in order:  # who took what fits, and no more, is full
+        for i in order:  # mark answers that have no room left as full
             rooms[i].for_(slice)
     return lo

@@ -1,7 +1,7 @@
-"""What workers and servers say to each other: the bodies of the session routes (docs/worker-protocol.md).
+"""The messages between workers and servers: the bodies of the session routes (docs/worker-protocol.md).
 
-Everything is JSON with camelCase names. Times are integer microseconds UTC by the server's clock; a worker measures
-its offset to `now` of the answers and corrects what it sends. No time a worker sends decides anything.
+Everything is JSON with camelCase names. Times are integer microseconds UTC by the server's clock; a worker measures its
+offset from `now` in the answers and corrects the times that it sends. No decision depends on a worker's time.
 """
 
 import re
@@ -28,42 +28,42 @@ MAX_ERROR_NAME, MAX_MESSAGE, MAX_TRACEBACK = 512, 16 * 1024, 64 * 1024  # charac
 MOST_ERROR_NAMES = 100
 MAX_SIGNAL_NAME = 200
 MOST_STEPS = 1024  # in one call
-MOST_QUEUES = 1000  # that a worker takes from
+MOST_QUEUES = 1000  # that a worker serves
 MOST_FUNCTIONS = 5000  # that a worker announces
 MOST_LABELS = 64  # and resources
-LOG_LIMIT = 16 * 1024 * 1024  # bytes of an attempt's log, where the server says nothing else
+LOG_LIMIT = 16 * 1024 * 1024  # bytes of an attempt's log, unless the server sets another limit
 
 ABSENT = Raw()  # no value: false, and left out on the wire
 
-Count = Annotated[int, Meta(ge=0, le=2**31 - 1)]  # what the store keeps in 32 bits
+Count = Annotated[int, Meta(ge=0, le=2**31 - 1)]  # stored in 32 bits
 Amount = Annotated[int, Meta(ge=0, le=2**53)]  # of a resource
-At = Annotated[Instant, Meta(ge=EARLIEST, lt=LATEST)]  # a time that a worker tells: the years 1970 to 2200
-Length = Annotated[Micros, Meta(ge=0, le=LONGEST)]  # a span that a worker asks for: up to a hundred years
+At = Annotated[Instant, Meta(ge=EARLIEST, lt=LATEST)]  # a time from a worker: the years 1970 to 2200
+Length = Annotated[Micros, Meta(ge=0, le=LONGEST)]  # a span from a worker: up to a hundred years
 
 Name = Annotated[str, Meta(min_length=1, max_length=128)]  # of a queue, a label or a resource
 
 OutcomeKind = Literal["success", "failed", "cancelled", "released", "suspended"]
 RequestKind = Literal["cancel", "timeout", "preempt", "startTimeout", "heartbeatTimeout", "totalTimeout"]
 FailureKind = Literal["error", "timeout", "lost", "platform"]
-ToldKind = Literal["error", "timeout", "platform"]  # only a server says that a worker is lost
+ToldKind = Literal["error", "timeout", "platform"]  # only a server decides that a worker is lost
 LogStream = Literal["stdout", "stderr", "log"]
 # The steps whose names begin with "@".
 OWN_STEPS = re.compile(r"@(checkpoint|sleep(#([2-9]|[1-9][0-9]+))?|wait:.+)", re.DOTALL)
 
 
 class Wire(Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True):
-    """A body on the wire."""
+    """The base of all bodies."""
 
 
 class Function(Wire, frozen=True, kw_only=True):
-    """A function the worker has loaded; `params` is the JSON schema of its parameters when the signature tells."""
+    """A function that the worker has loaded; `params` is the JSON schema of its parameters, if known."""
 
     name: Annotated[str, Meta(min_length=1, max_length=512)]
     params: Raw = ABSENT
 
 
 class Register(Wire, frozen=True, kw_only=True):
-    """POST /api/v1/sessions: a worker process presents itself."""
+    """POST /api/v1/sessions: a worker process registers."""
 
     protocol: Annotated[Count, Meta(description=f"The version of the worker protocol: {PROTOCOL}.")]
     worker: Annotated[str, Meta(min_length=1, max_length=200)]  # the worker's own name, shown as workerId
@@ -72,20 +72,20 @@ class Register(Wire, frozen=True, kw_only=True):
     version: Annotated[str, Meta(max_length=128)] = ""
     labels: Annotated[dict[Name, Annotated[str, Meta(max_length=256)]], Meta(max_length=MOST_LABELS)] = {}
     queues: Annotated[tuple[Name, ...], Meta(min_length=1, max_length=MOST_QUEUES)] = ("default",)
-    # Of queues, against one another; 1 unless given.
+    # Weights of queues against each other; 1 unless given.
     weights: Annotated[dict[Name, Annotated[float, Meta(gt=0, le=1000)]], Meta(max_length=MOST_QUEUES)] = {}
-    strict: bool = False  # its queues in their order: the next only when those before it have nothing
+    strict: bool = False  # serves its queues in order: the next only when the earlier ones are empty
     concurrency: Annotated[int, Meta(ge=1, le=100_000)] = 1  # its slots
-    # What it has of other things that executions take.
+    # Amounts of resources other than slots.
     resources: Annotated[dict[Name, Amount], Meta(max_length=MOST_LABELS)] = {}
-    # Of work it can run beside its functions.
+    # Kinds of tasks that it runs besides functions.
     kinds: Annotated[tuple[Annotated[str, Meta(max_length=64)], ...], Meta(max_length=16)] = ("command", "http")
     functions: Annotated[list[Function], Meta(max_length=MOST_FUNCTIONS)] = []
-    secrets: bool = False  # it takes secrets, and keeps their values out of everything it tells
+    secrets: bool = False  # it accepts secrets, and redacts their values in everything it reports
 
 
 class Registered(Wire, frozen=True, kw_only=True):
-    """The answer: the session's id and the rhythm the server expects."""
+    """The answer: the session's id and timing."""
 
     session_id: UUID
     namespace: str
@@ -94,34 +94,34 @@ class Registered(Wire, frozen=True, kw_only=True):
     servers: list[str] = []
     now: Instant
     epoch: int = 1
-    installation: UUID | None = None  # whose server answered: to be sent back with every later call
+    installation: UUID | None = None  # of the server; to be sent back with every later call
     log_limit: Amount = LOG_LIMIT  # bytes of text that an attempt may write to its log
 
 
 class Failure(Wire, frozen=True, kw_only=True):
-    """Why an attempt failed."""
+    """The cause of a failed attempt."""
 
     type: str
     message: str = ""
     traceback: str = ""
     permanent: bool = False  # no retry will help
-    retry_after: Length | None = None  # the job's own wish, instead of the policy's delay
-    kind: FailureKind = "error"  # whose fault it is: each has a budget of its own, see model/definitions/retry.py
-    names: tuple[str, ...] = ()  # of the error's class and its parents, with their modules
+    retry_after: Length | None = None  # set by the job, instead of the policy's delay
+    kind: FailureKind = "error"  # class of the failure, each with its own retry budget: model/definitions/retry.py
+    names: tuple[str, ...] = ()  # qualified names of the error's class and its parents
     status: Count | None = None  # of an HTTP answer
 
 
 class ToldFailure(Failure, frozen=True, kw_only=True):
-    """Why an attempt failed, as a worker tells it."""
+    """The cause of a failed attempt, as a worker reports it."""
 
     kind: ToldKind = "error"
 
 
 class Outcome(Wire, frozen=True, kw_only=True):
-    """What became of items lo..hi-1 of a slice the worker held.
+    """The result of items lo..hi-1 of a slice that the worker held.
 
-    `started_at` and `ended_at` hold one entry per item, or one for all; `results` one JSON value per item, or none
-    when all are null.
+    `started_at` and `ended_at` hold one entry per item, or one for all; `results` one JSON value per item, or none when
+    all are null.
     """
 
     parcel: UUID
@@ -135,12 +135,12 @@ class Outcome(Wire, frozen=True, kw_only=True):
     sensitive: bool = False  # the results are sealed before they are stored
     exit_code: Annotated[int, Meta(ge=-(2**31), le=2**31 - 1)] | None = None
     error: ToldFailure | None = None
-    wake_at: At | None = None  # suspended: when to look again
+    wake_at: At | None = None  # suspended: when to resume at the latest
     waits: list[str] = []  # suspended: the steps that wait for a signal
 
 
 class Started(Wire, frozen=True, kw_only=True):
-    """Items that began to run and have run for a second."""
+    """Items that have been running for a second."""
 
     parcel: UUID
     lo: Count
@@ -150,22 +150,22 @@ class Started(Wire, frozen=True, kw_only=True):
 
 
 class Progress(Wire, frozen=True, kw_only=True):
-    """How far a running item is, in percent, with a word about it."""
+    """The progress of a running item in percent, with a message."""
 
     parcel: UUID
     item: Count
     attempt: Count
-    percent: Annotated[float, Meta(ge=0, le=100)] | None = None  # none: only a sign of life
+    percent: Annotated[float, Meta(ge=0, le=100)] | None = None  # None: only a heartbeat
     message: str = ""  # cut at MAX_PROGRESS
 
 
 class LogLines(Wire, frozen=True, kw_only=True):
     """Consecutive log lines of one attempt; `seq` numbers the first, and a known number is ignored.
 
-    A line is (at, stream, text); streams are stdout, stderr and log. The lines of an attempt come in order: the next
-    ones, and its outcome, only when these were answered. `left_out` tells how many lines and bytes before them were
-    not sent because of the bound. `open` are lines behind them that have no end yet, as they stand now: they have no
-    number, and are there until the next lines come.
+    A line is (at, stream, text); streams are stdout, stderr and log. A worker sends the lines of an attempt in order:
+    the next lines, and the outcome, only after these were answered. `left_out` counts the lines and bytes before them
+    that were not sent because of the limit. `open` are unfinished lines after them; they have no number, and the next
+    message replaces them.
     """
 
     parcel: UUID
@@ -181,8 +181,8 @@ class Exchange(Wire, frozen=True, kw_only=True):
     """POST /api/v1/sessions/{id}/exchange: outcomes and free capacity up; slices and requests down.
 
     `n` counts 1, 2, ... on its channel. An unanswered exchange is repeated with the same n and body at any server.
-    `free` is the number of idle slots, `room` what is idle of other resources; `prefetch` allows that many items more
-    for a job whose executions are known to be short.
+    `free` is the number of idle slots, `room` the idle amounts of other resources; `prefetch` allows that many more
+    items of a job with short executions.
     """
 
     channel: Annotated[int, Meta(ge=0, le=CHANNELS - 1)]
@@ -190,7 +190,7 @@ class Exchange(Wire, frozen=True, kw_only=True):
     free: Count = 0
     room: dict[str, Amount] = {}
     prefetch: dict[UUID, Count] = {}
-    wait: Length = 0  # how long the server may hold the answer while there is nothing to do
+    wait: Length = 0  # how long the server may hold the answer while there is no work
     draining: bool = False
     outcomes: list[Outcome] = []
     started: list[Started] = []
@@ -199,7 +199,7 @@ class Exchange(Wire, frozen=True, kw_only=True):
 
 
 class Grant(Wire, frozen=True, kw_only=True):
-    """Items lo..hi-1 of a parcel, to be run now by this session under this attempt."""
+    """Items lo..hi-1 of a parcel, which this session runs now in this attempt."""
 
     parcel: UUID
     lo: int
@@ -208,19 +208,19 @@ class Grant(Wire, frozen=True, kw_only=True):
     version: int
     attempt: int
     token: int  # epoch x 2^32 + attempt: the fencing token for user code
-    token_text: str = ""  # the same in decimal digits: a double cannot hold the number
+    token_text: str = ""  # the token in decimal digits, because a double cannot hold it
     failures: int = 0
     due_at: Instant
     deadline: Instant | None = None
     priority: int = 4
     parent: UUID | None = None
     items: list[Raw]
-    problem: str = ""  # why the server cannot give the items: they are not begun
-    extras: Raw = ABSENT  # a list, one per item, of what belongs to items: trace, tags, fire instant, interval
+    problem: str = ""  # why the server cannot provide the items: the worker does not start them
+    extras: Raw = ABSENT  # one object per item: trace, tags, fire instant, interval
 
 
 class Request(Wire, frozen=True, kw_only=True):
-    """Something asked of a running item; it stays until the attempt ends, so it may be repeated."""
+    """A request to a running item, such as to cancel; it may be repeated until the attempt ends."""
 
     parcel: UUID
     item: Count
@@ -229,7 +229,7 @@ class Request(Wire, frozen=True, kw_only=True):
 
 
 class Range(Wire, frozen=True, kw_only=True):
-    """Items of a parcel at an attempt: those that this session no longer holds, or that it should hand back."""
+    """Items of a parcel at an attempt: no longer held by this session, or to be handed back."""
 
     parcel: UUID
     lo: Count
@@ -238,22 +238,22 @@ class Range(Wire, frozen=True, kw_only=True):
 
 
 class Answer(Wire, frozen=True, kw_only=True):
-    """The answer to an exchange: every running slice stamped (channel, n), and what else the worker should know."""
+    """The answer to an exchange: new grants, and requests to the worker. Each grant is recorded with (channel, n)."""
 
     slices: list[Grant] = []
     jobs: dict[str, Raw] = {}  # "jobId:version" -> the definition of each granted slice's job
-    secrets: dict[str, str] = {}  # name -> value, of those that the granted slices' jobs refer to
-    secret_problems: dict[str, str] = {}  # name -> why there is no value: what needs it does not start
+    secrets: dict[str, str] = {}  # name -> value, of the secrets that the granted slices' jobs refer to
+    secret_problems: dict[str, str] = {}  # name -> why there is no value: executions that need it do not start
     requests: list[Request] = []
-    hand_back: list[Range] = []  # what of these has not begun is to be released: something goes before it
+    hand_back: list[Range] = []  # items to release if they have not started: better ranked work waits
     ignored: list[Range] = []
     servers: list[str] = []
-    drain: bool = False  # somebody asked this worker to drain
+    drain: bool = False  # a user asked this worker to drain
     now: Instant
 
 
 class Step(Wire, frozen=True, kw_only=True):
-    """A step of a running item that has ended, and its result. A name stands for one step of the execution.
+    """A finished step of a running item, and its result. A name identifies one step of the execution.
 
     Names that begin with `@` are Horae's own: `@checkpoint` is not one step but the newest of many.
     """
@@ -266,27 +266,27 @@ class Step(Wire, frozen=True, kw_only=True):
 
 
 class Remember(Wire, frozen=True, kw_only=True):
-    """POST /api/v1/sessions/{id}/steps: remember the results of steps before the code goes on."""
+    """POST /api/v1/sessions/{id}/steps: store the results of steps before the code continues."""
 
     steps: Annotated[list[Step], Meta(min_length=1, max_length=MOST_STEPS)]
 
 
 class StepRemembered(Wire, frozen=True, kw_only=True):
-    """What became of one: kept as it was sent, or `known` by the result of an earlier call, which counts."""
+    """The answer for one step: stored as sent, or `known` with the result of an earlier call, which counts."""
 
     known: bool = False
-    result: Raw = ABSENT  # of one that was known
+    result: Raw = ABSENT  # of a known step
     refused: bool = False  # this session does not hold the item at that attempt
 
 
 class Remembered(Wire, frozen=True, kw_only=True):
-    """The answer, in the order of the steps."""
+    """The answers, in the order of the steps."""
 
     steps: list[StepRemembered]
 
 
 class KnownSteps(Wire, frozen=True, kw_only=True):
-    """GET /api/v1/sessions/{id}/steps: what is remembered of an item, by name; `next` is after what to ask again."""
+    """GET /api/v1/sessions/{id}/steps: the stored steps of an item by name; `next` is where the next page begins."""
 
     steps: dict[str, Raw]
     next: str | None = None
@@ -295,7 +295,7 @@ class KnownSteps(Wire, frozen=True, kw_only=True):
 class Await(Wire, frozen=True, kw_only=True):
     """POST /api/v1/sessions/{id}/awaits: a step of a running item waits for a signal.
 
-    The first call decides how long: a later one of the same step goes on with the same deadline.
+    The first call sets the deadline: a later call of the same step keeps it.
     """
 
     parcel: UUID
@@ -308,9 +308,9 @@ class Await(Wire, frozen=True, kw_only=True):
 
 
 class Awaited(Wire, frozen=True, kw_only=True):
-    """The answer: the step's result if the signal is there, or its time is over; else until when it waits.
+    """The answer: the step's result if the signal has arrived or the time is over, else the deadline.
 
-    A result is remembered like that of other steps: {"payload": ...}, or {"timedOut": true}.
+    A result is stored like that of other steps: {"payload": ...}, or {"timedOut": true}.
     """
 
     result: Raw = ABSENT

@@ -6,11 +6,11 @@ from msgspec import Struct
 
 from horae.env import Instant
 
-KEYLESS = "keyless"  # one of its parts: it has no master key for what is sealed in the store
+KEYLESS = "keyless"  # a part: the server lacks a master key for sealed values in the store
 
 
 class ServerProcess(Struct, frozen=True, kw_only=True):
-    """A process that serves the store; one without HTTP has no URL."""
+    """A process that serves the store; without HTTP it has no URL."""
 
     id: UUID
     url: str
@@ -23,5 +23,5 @@ class ServerProcess(Struct, frozen=True, kw_only=True):
 
     @property
     def place(self) -> str:
-        """Where to find it."""
+        """Return the URL, or the host and process."""
         return self.url or f"{self.host}, process {self.pid}"

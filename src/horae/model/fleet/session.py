@@ -1,4 +1,4 @@
-"""A session: a worker's registered, heartbeating, fenced presence."""
+"""A session: the registration of a worker, with heartbeats and fencing."""
 
 import struct
 from typing import Literal
@@ -13,7 +13,7 @@ from horae.model.fleet.protocol import CHANNELS, Register
 from horae.model.tenancy.secret_refs import SEALED, TAKES_SECRETS
 
 SessionState = Literal["live", "draining", "lost", "closed"]
-SPOT = "spot"  # the label of a worker that can be taken away at short notice
+SPOT = "spot"  # the label of a worker that can disappear at short notice
 LIVE: frozenset[str] = frozenset({"live", "draining"})
 
 _SEEN = struct.Struct(f"<{CHANNELS}q")
@@ -21,7 +21,7 @@ NOTHING_SEEN = _SEEN.pack(*[0] * CHANNELS)
 
 
 class Session(Struct, frozen=True, kw_only=True):
-    """What the store knows of a session; `seen` holds the last exchange number answered on each channel."""
+    """The stored state of a session."""
 
     id: UUID
     namespace: int
@@ -39,21 +39,21 @@ class Session(Struct, frozen=True, kw_only=True):
 
 
 def seen_on(seen: bytes, channel: int) -> int:
-    """The last exchange number decided on a channel."""
+    """Return the last exchange number decided on a channel."""
     return int(_SEEN.unpack(seen)[channel])
 
 
 def see(seen: bytes, channel: int, n: int) -> bytes:
-    """The same record with a channel moved to n."""
+    """Return the same record with a channel moved to n."""
     numbers = list(_SEEN.unpack(seen))
     numbers[channel] = n
     return _SEEN.pack(*numbers)
 
 
 def capabilities_of(presence: Register) -> frozenset[str]:
-    """What a worker offers: labels ("gpu=a100" and "gpu"), kinds of work, functions, its capacity and protocol.
+    """Return a worker's capabilities: labels ("gpu=a100" and "gpu"), kinds of work, functions, capacity and protocol.
 
-    It offers to stay unless it is spot. Its name and its machine's are labels too: jobs can be pinned to either.
+    A worker that is not spot has STEADY. Its name and its host are labels, too, so that jobs can be pinned to them.
     """
     carried = labels_of(presence)
     labels = {f"{name}={value}" for name, value in carried.items()} | set(carried)
@@ -66,6 +66,6 @@ def capabilities_of(presence: Register) -> frozenset[str]:
 
 
 def labels_of(presence: Register) -> dict[str, str]:
-    """A worker's labels, those that it has by itself included."""
+    """Return a worker's labels, with its name and host."""
     own = {"worker": presence.worker, "host": presence.host}
     return {**presence.labels, **{name: value for name, value in own.items() if value}}

@@ -1,4 +1,4 @@
-"""Submissions: the table of an execution that is asked for, as the engine and running jobs take it."""
+"""Submissions: the table of a requested execution, used by the engine and by running jobs."""
 
 from dataclasses import dataclass
 from typing import Annotated, Any
@@ -16,14 +16,14 @@ from horae.model.fleet.protocol import ABSENT, MOST_CHILDREN, At, Count, Length,
 
 @dataclass(frozen=True, eq=False)
 class SubmitField(Field):
-    """A field of a submission, with where else it may be said."""
+    """A field of a submission, with the other places where it may be given."""
 
-    shared: bool = True  # whether many executions may have it in common
-    called: bool = True  # whether a call of a job takes it beside the params
+    shared: bool = True  # whether a bulk submission may give it once for all executions
+    called: bool = True  # whether calling a job in the SDK accepts it beside the params
 
 
 class DataInterval(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """A data interval, from its start up to its end."""
+    """A data interval; the end is excluded."""
 
     start: Moment.given
     end: Moment.given
@@ -44,39 +44,39 @@ _INTERVAL = Custom(_read_interval, DataInterval, "tuple[datetime | str, datetime
 
 
 class Submit(Wire, frozen=True, kw_only=True):
-    """One execution asked for: by a route, by the SDK, or by a running job through its session."""
+    """One requested execution: from a route, the SDK, or a running job through its session."""
 
     job: Annotated[str, SubmitField(Text(128, least=1), "The job's name or id.", sdk=False, flag="")]
     params: Annotated[
-        Raw, SubmitField(_PARAMS, "Params over those of the job, name by name.", sdk=False, shared=False, flag="param")
+        Raw, SubmitField(_PARAMS, "Params; they override the job's own by name.", sdk=False, shared=False, flag="param")
     ] = ABSENT
-    delay: Annotated[Length | None, SubmitField(_SPAN, "How much later it is to run.", example="10m")] = None
-    at: Annotated[At | None, SubmitField(Moment(), "When it is to run.", example="2026-11-15T08:00:00Z")] = None
+    delay: Annotated[Length | None, SubmitField(_SPAN, "How much later it runs.", example="10m")] = None
+    at: Annotated[At | None, SubmitField(Moment(), "When it runs.", example="2026-11-15T08:00:00Z")] = None
     key: Annotated[
         str | None,
         SubmitField(
             Text(256, least=1),
-            "A key that makes it unique: while the key is taken, nothing new is made.",
+            "A key that makes it unique: while the key is taken, no new execution is created.",
             metavar="KEY",
             shared=False,
         ),
     ] = None
     key_for: Annotated[
         Length | None,
-        SubmitField(_SPAN, "How long its key stays taken, instead of as long as the job says.", shared=False),
+        SubmitField(_SPAN, "How long its key stays taken, instead of the job's own time.", shared=False),
     ] = None
     priority: Annotated[
         int | None,
-        SubmitField(Integer(0, 9), "From 0 (least urgent) to 9 (most urgent); the job's own otherwise."),
+        SubmitField(Integer(0, 9), "From 0 (least urgent) to 9 (most urgent); the default is the job's own."),
     ] = None
-    deadline: Annotated[
-        At | None, SubmitField(Moment(), "When it should have ended; queues by deadline order by it.")
-    ] = None
-    within: Annotated[
-        Length | None, SubmitField(_SPAN, "The deadline, as a span from when it is due.", example="2h")
-    ] = None
+    deadline: Annotated[At | None, SubmitField(Moment(), "When it should have ended; deadline queues order by it.")] = (
+        None
+    )
+    within: Annotated[Length | None, SubmitField(_SPAN, "The deadline, as a span after it is due.", example="2h")] = (
+        None
+    )
     tags: Annotated[
-        dict[str, str], SubmitField(_TAGS, "Tags beside those of the job.", example={"team": "data"}, flag="tag")
+        dict[str, str], SubmitField(_TAGS, "Tags besides the job's own.", example={"team": "data"}, flag="tag")
     ] = field(default_factory=dict)
     trace: str | None = None  # W3C's traceparent
     trace_state: str | None = None  # and its tracestate
@@ -84,7 +84,7 @@ class Submit(Wire, frozen=True, kw_only=True):
         tuple[At, At] | None,
         SubmitField(
             _INTERVAL,
-            "The data it is about; jobs that depend on this one inherit it.",
+            "The interval of its data; jobs that depend on this one inherit it.",
             example={"start": "2026-11-14T00:00:00Z", "end": "2026-11-15T00:00:00Z"},
             called=False,
             metavar="START/END",
@@ -92,13 +92,11 @@ class Submit(Wire, frozen=True, kw_only=True):
     ] = None
     propagate: Annotated[
         bool,
-        SubmitField(Flag(off="no-propagate"), "Whether its end is told to jobs that depend on this one.", called=False),
+        SubmitField(Flag(off="no-propagate"), "Whether its end starts jobs that depend on this one.", called=False),
     ] = True
     wait_for_dependencies: Annotated[
         bool,
-        SubmitField(
-            Flag(off="no-wait-for-dependencies"), "Whether it waits for what the job depends on.", called=False
-        ),
+        SubmitField(Flag(off="no-wait-for-dependencies"), "Whether it waits for the job's dependencies.", called=False),
     ] = False
 
 
@@ -106,9 +104,9 @@ SUBMISSION = Table(Submit, "A submission")
 
 
 class ChildSubmit(Wire, frozen=True, kw_only=True):
-    """POST /api/v1/sessions/{id}/executions: a running item submits others.
+    """POST /api/v1/sessions/{id}/executions: a running item submits executions.
 
-    `call` counts the submissions of this execution; a repeated call answers with the same executions.
+    `call` counts the submissions of this execution; a repeated call returns the same executions.
     """
 
     parcel: UUID

@@ -1,54 +1,54 @@
-"""Suspects: executions that were lost with their worker twice or more, and how many of them a session may hold.
+"""Suspects: executions that were lost with their worker at least twice, and the number that a session may hold.
 
-Nobody knows which of the executions that a worker held has killed it, or whether one has: most workers are killed from
-outside. So a first loss changes nothing. From the second on the suspects run in halves: a session takes as many as half
-its slots of those that were lost twice, a quarter of those that were lost three times, and so on. An execution that
-kills its workers is lost with half as many others each time, and in the end as the only suspect; its neighbours finish.
+The scheduler cannot know which of a lost worker's executions killed it, if any: most workers are killed from outside.
+So a first loss changes nothing. From the second on, suspects run in halves: a session takes up to half its slots of
+executions lost twice, a quarter of those lost three times, and so on. An execution that kills its workers is lost with
+half as many others each time, and finally as the only suspect, while its neighbours finish.
 """
 
 from msgspec import Struct, structs
 
 from horae.model.definitions.retry import LOST, NoRetry
 
-SUSPECT = 2  # losses from which on an execution is a suspect
+SUSPECT = 2  # losses that make an execution a suspect
 
 
 def is_suspect(losses: int) -> bool:
-    """Whether a session holds executions with these losses in halves."""
+    """Return whether an execution with these losses is a suspect."""
     return losses >= SUSPECT
 
 
 def most(losses: int, slots: int) -> int:
-    """How many suspects a session of so many slots may hold when one of them was lost so often."""
+    """Return how many suspects a session may hold when one of them was lost this often."""
     return max(1, slots >> (losses - 1))
 
 
 class SessionSuspects(Struct, frozen=True, kw_only=True):
-    """The suspects that a session holds: how many, and the most losses of one."""
+    """The suspects that a session holds: their number, and the most losses of any."""
 
     slots: int
     held: int = 0
     losses: int = 0
 
     def room(self, losses: int) -> int:
-        """How many more suspects it may hold that were lost so often."""
+        """Return how many more suspects with these losses it may hold."""
         return max(0, most(max(losses, self.losses), self.slots) - self.held)
 
     def joined(self, losses: int, count: int) -> "SessionSuspects":
-        """The same with so many more."""
+        """Return the suspects with `count` more."""
         return structs.replace(self, held=self.held + count, losses=max(losses, self.losses))
 
 
 class Loss(Struct, frozen=True, kw_only=True):
-    """How a worker was lost."""
+    """The circumstances of a lost worker."""
 
     slots: int = 1
-    alone: bool = True  # it held this execution and nothing else
-    tries: int | None = None  # how often the execution is tried again after losses, if its job says so
+    alone: bool = True  # the worker held only this execution
+    tries: int | None = None  # the job's own bound on tries after losses
 
 
 def tries(slots: int) -> int:
-    """How often an execution is tried again that was lost with workers of so many slots, beside others.
+    """Return how often an execution is tried again after losses of workers with this many slots and other executions.
 
     Each halving of the suspects is tried twice. At its last two losses it is the only suspect.
     """
@@ -56,10 +56,10 @@ def tries(slots: int) -> int:
 
 
 def after_loss(losses: int, alone: int, at_most_once: bool, loss: Loss) -> NoRetry | None:
-    """Decide what follows the loss of a worker; None means back to the queue. `losses` and `alone` count this one.
+    """Decide what follows the loss of a worker; None means back to the queue. `losses` and `alone` count this loss.
 
-    The loss of a worker that held nothing else is evidence, and three of them suffice. The loss of one that held more
-    is hardly any: a worker that is killed from outside again and again must not end what it happens to run.
+    The loss of a worker that held only this execution is evidence, and three of them suffice. The loss of a worker that
+    held more is weak evidence: workers that are killed from outside again and again must not end their executions.
     """
     if at_most_once:
         return NoRetry("delivery")

@@ -1,4 +1,4 @@
-"""What is recorded of a change: who did what to what, when, from where, and how it ended."""
+"""The record of a change in the audit log: actor, action, target, time, address and outcome."""
 
 from typing import Literal
 
@@ -10,20 +10,20 @@ Outcome = Literal["begun", "done", "refused", "failed", "denied"]
 
 
 class AuditEntry(Struct, frozen=True, kw_only=True):
-    """What is to be written."""
+    """An entry to be written to the audit log."""
 
     at: Instant
     namespace: int
     actor: str  # "key:ab12", "user:ada"
     actor_name: str
-    address: str  # from where
+    address: str  # network address of the client
     action: str  # a route's name: "jobs.edit"
     target: str  # the thing by its name: "jobs/etl"
     outcome: Outcome
     detail: str  # JSON
-    begun: int | None = None  # the link that says that this was begun
+    begun: int | None = None  # number of the entry that recorded the beginning
 
 
 def outcome_of(status: int) -> Outcome:
-    """Return what an answer's status says of what was asked."""
+    """Return the outcome for an HTTP status."""
     return "done" if status < 400 else "denied" if status == 403 else "refused" if status < 500 else "failed"

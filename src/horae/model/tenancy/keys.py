@@ -1,4 +1,4 @@
-"""Keys as they are stored, and what they allow."""
+"""Stored API keys, and the rights that they grant."""
 
 from msgspec import Struct
 
@@ -6,19 +6,19 @@ from horae.env import Instant
 
 
 class KeyGrant(Struct, frozen=True, kw_only=True):
-    """What a key, a sign-in code or an enrolment allows."""
+    """The rights of a key, a sign-in code or an enrolment."""
 
     namespace: int
     role: str
-    permissions: tuple[str, ...] = ()  # beyond what the role brings
+    permissions: tuple[str, ...] = ()  # in addition to the role's
     queues: tuple[str, ...] = ()
     jobs: tuple[str, ...] = ()
-    made_by: str | None = None  # the id of the key that made it
-    namespace_name: str = ""  # as read
+    made_by: str | None = None  # id of the key that created it
+    namespace_name: str = ""  # filled in on reading
 
 
 class StoredKey(Struct, frozen=True, kw_only=True):
-    """A key as it is stored: all but its secret."""
+    """A key without its secret."""
 
     id: str
     hash: bytes

@@ -1,4 +1,4 @@
-"""Master keys as people write them: base64 of 32 bytes each; the first seals, all of them open."""
+"""Master keys as users write them: base64 of 32 bytes each. The first one seals, all of them open."""
 
 import base64
 import binascii
@@ -16,7 +16,7 @@ _BETWEEN = re.compile(r"[,\s]+")
 
 
 class MasterKey(Struct, frozen=True):
-    """A key and the name that stands in front of whatever it seals; the name tells nothing of the key."""
+    """A key, and the id that is stored with the values that it seals; the id reveals nothing about the key."""
 
     id: bytes
     key: bytes
@@ -26,7 +26,7 @@ class MasterKey(Struct, frozen=True):
 
     @property
     def name(self) -> str:
-        """The id for people."""
+        """Return the id in hexadecimal."""
         return self.id.hex()
 
 
@@ -35,7 +35,7 @@ def master_key(key: bytes) -> MasterKey:
 
 
 def read_master_keys(text: str) -> tuple[MasterKey, ...]:
-    """Keys separated by commas, spaces or line breaks, each once. What is wrong is told without showing any of it."""
+    """Read keys separated by commas, spaces or line breaks, without duplicates. Errors reveal no part of a key."""
     parts = [part for part in _BETWEEN.split(text) if part]
     if len(parts) > MOST:
         raise BadInput(f"There are {len(parts)} master keys.", f"At most {MOST} are taken.", field="secret_key")

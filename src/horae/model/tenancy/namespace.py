@@ -1,4 +1,4 @@
-"""A namespace: a tenant. What it is called, how much it weighs beside others, and what holds for all that is in it."""
+"""A namespace (a tenant): its name, its weight against others, and the defaults of its jobs and queues."""
 
 from collections.abc import Iterable, Mapping
 from typing import Annotated, Any, Literal, get_args
@@ -16,18 +16,18 @@ from horae.model.fields.table import Field, Table
 from horae.model.fields.values import a_duration, an_object, refuse_unknown
 
 FOREVER: Micros = 10**17  # longer than anything is kept
-DEFAULT_NAMESPACE = "default"  # the one that every store begins with
+DEFAULT_NAMESPACE = "default"  # exists in every store
 NamespaceState = Literal["active", "erasing", "deleted"]
 Outcome = Literal["success", "failed", "cancelled", "skipped"]
 OUTCOMES: tuple[Outcome, ...] = get_args(Outcome)
 LONGEST = 4000 * DAY
 _EXAMPLE = 'Send an object such as {"description": "Billing", "retention": {"success": "7d"}}.'
 _RETENTION = 'Write "30d" for all, or {"success": "7d", "failed": "90d"}.'
-# What a namespace may say for jobs that do not say it themselves.
+# Fields of jobs for which a namespace may set defaults.
 DEFAULTS = JOB.where(lambda field: field.namespaced)
 _TRIES = frozenset({"retries", "retry"})
-_OF_WORKERS = _TRIES | {"timeout", "grace"}  # says nothing of a workflow, or something else
-# A default stands back where the job says the same in another way; how often and how soon it is tried go together.
+_OF_WORKERS = _TRIES | {"timeout", "grace"}  # has no meaning, or another one, for a workflow
+# A default does not apply when the job sets a field with the same meaning; `retries` and `retry` belong together.
 _INSTEAD = {"retries": ("retry",), "retry": ("retries",), "timeout": ("timeouts",)}
 
 
@@ -54,7 +54,7 @@ def _read_archive(value: Any, at: str) -> tuple[Outcome, ...]:
 
 
 def _read_defaults(value: Any, at: str) -> dict[str, Any]:
-    """Read what jobs take that say nothing of it; each is read as a job's own would be."""
+    """Read defaults for jobs; each is checked as a job's own field."""
     given = an_object(value, at, 'Write {"retries": 3, "timeout": "1h"}.')
     refuse_unknown(given, DEFAULTS, at, f"{at}.")
     said = {name: part for name, part in given.items() if part is not None}
@@ -67,7 +67,7 @@ def _read_defaults(value: Any, at: str) -> dict[str, Any]:
 
 
 class NamespaceSpec(Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True):
-    """What a user says about a namespace beside its name, its weight and its queues' policy."""
+    """The description, retention, archiving and job defaults of a namespace."""
 
     description: Annotated[str, Field(Text(4096), "What it is for.", example="Billing")] = ""
     retention: Annotated[
@@ -81,7 +81,7 @@ class NamespaceSpec(Struct, frozen=True, kw_only=True, rename="camel", omit_defa
                 out=dict[str, str],
                 option="repeated",
             ),
-            "How long ended executions are kept, all or by outcome, where it is not as the servers say.",
+            "How long ended executions are kept, all or by outcome, if not as long as the servers' setting.",
             example={"success": "7d", "failed": "90d"},
             metavar="SPAN",
         ),
@@ -90,7 +90,7 @@ class NamespaceSpec(Struct, frozen=True, kw_only=True, rename="camel", omit_defa
         tuple[Outcome, ...],
         Field(
             Custom(_read_archive, bool | list[str], "bool | Sequence[str]", list, out=list[str], option="repeated"),
-            "What goes to the archive when it is not kept any more: true for all, or outcomes.",
+            "Executions that are archived when their retention ends: true for all, or outcomes.",
             example=["failed"],
             metavar="OUTCOME",
         ),
@@ -99,7 +99,7 @@ class NamespaceSpec(Struct, frozen=True, kw_only=True, rename="camel", omit_defa
         dict[str, Any],
         Field(
             Custom(_read_defaults, dict[str, Any], "Mapping[str, Any]", option="pairs"),
-            "What jobs take that do not say it themselves.",
+            "Values for fields that jobs do not set themselves.",
             example={"retries": 3},
             flag="default",
         ),
@@ -107,15 +107,15 @@ class NamespaceSpec(Struct, frozen=True, kw_only=True, rename="camel", omit_defa
 
 
 class NamespaceDefinition(NamespaceSpec, frozen=True, kw_only=True):
-    """What a user says about a namespace beside its name."""
+    """The fields of a namespace's definition, besides its name."""
 
     weight: Annotated[
         float,
-        Field(Number(0.01, 1000), "How much of what servers do for all namespaces is for this one, against others."),
+        Field(Number(0.01, 1000), "Its share of the servers' work for all namespaces, against other namespaces."),
     ] = 1.0
     queue_policy: Annotated[
         Policy | None,
-        Field(POLICY, "The policy of queues that say nothing of one.", example="fair", metavar="KIND"),
+        Field(POLICY, "The policy of queues that set none.", example="fair", metavar="KIND"),
     ] = None
 
     @property
@@ -127,12 +127,12 @@ NAMESPACE = Table(NamespaceDefinition, "A namespace")
 
 
 class Namespace(Struct, frozen=True, kw_only=True):
-    """A namespace as it stands."""
+    """A stored namespace."""
 
     id: int
     name: str
-    weight: float = 1.0  # of what servers do for all namespaces, against that of others
-    policy: Policy | None = None  # of its queues that say nothing of one
+    weight: float = 1.0  # of the servers' work for all namespaces, against other namespaces
+    policy: Policy | None = None  # of queues that set none
     spec: NamespaceSpec = NamespaceSpec()
     state: NamespaceState = "active"
     created_at: Instant = 0
@@ -140,25 +140,25 @@ class Namespace(Struct, frozen=True, kw_only=True):
 
 
 def parse_namespace(body: Any) -> NamespaceDefinition:
-    """Read what is said about a namespace; null stands for what is left out. Raises BadInput."""
+    """Read a namespace's definition; null means left out. Raises BadInput."""
     given = an_object(body, "body", _EXAMPLE)
     NAMESPACE.refuse_unknown(given)
     return NamespaceDefinition(**NAMESPACE.read(given))
 
 
 def merge_namespace(before: Namespace, patch: Any) -> dict[str, Any]:
-    """What is said of a namespace with what a patch names; null takes a field back to its default."""
+    """Apply a patch to a namespace's definition; null resets a field to its default."""
     return {**show_namespace(before), **an_object(patch, "body", _EXAMPLE)}
 
 
 def show_namespace(namespace: Namespace) -> dict[str, Any]:
-    """A namespace as it could be written."""
+    """Write a namespace's definition in the form in which users write it."""
     said = {name: getattr(namespace.spec, name) for name in NamespaceSpec.__struct_fields__}
     return NAMESPACE.write(NamespaceDefinition(**said, weight=namespace.weight, queue_policy=namespace.policy))
 
 
 def with_defaults(body: Mapping[str, Any], defaults: Mapping[str, Any]) -> dict[str, Any]:
-    """A job's definition with what its namespace says where the job says nothing; tags are added to the job's own."""
+    """Add the namespace's defaults to a job's definition where the job sets nothing; tags are merged."""
     given = dict(body)
     for name, value in defaults.items():
         if name == "tags":
@@ -169,7 +169,7 @@ def with_defaults(body: Mapping[str, Any], defaults: Mapping[str, Any]) -> dict[
 
 
 def _says(given: Mapping[str, Any], name: str) -> bool:
-    """Whether a default means something for this job."""
+    """Return whether a default applies to this job."""
     if any(given.get(other) is not None for other in _INSTEAD.get(name, ())):
         return False
     if name in _TRIES and given.get("delivery") == "at-most-once":
@@ -184,18 +184,18 @@ def _tags(value: Any) -> dict[str, Any]:
 
 
 class Retention(Struct, frozen=True):
-    """How long ended executions are kept: everywhere, and where namespaces say otherwise."""
+    """How long ended executions are kept: in general, and by the rules of namespaces."""
 
     everywhere: Micros
     rules: Mapping[int, Mapping[Outcome, Micros]] = {}
 
     def leaving_out(self, namespaces: Iterable[int]) -> "Retention":
-        """The same, but what these namespaces hold is never over."""
+        """Return a retention that keeps everything in these namespaces."""
         forever = dict.fromkeys(OUTCOMES, FOREVER)
         return Retention(self.everywhere, {**self.rules, **dict.fromkeys(namespaces, forever)})
 
     def only(self, namespace: int) -> "Retention":
-        """The same for one namespace; what others hold is never over."""
+        """Return a retention that keeps everything outside this namespace."""
         return Retention(FOREVER, {namespace: {outcome: self.of(namespace, outcome) for outcome in OUTCOMES}})
 
     def of(self, namespace: int, outcome: Outcome) -> Micros:
@@ -207,15 +207,15 @@ class Retention(Struct, frozen=True):
 
     @property
     def is_plain(self) -> bool:
-        """Whether all is kept equally long."""
+        """Return whether everything is kept equally long."""
         return all(span == self.everywhere for span in self.spans)
 
     def shortest_of(self, namespace: int) -> Micros:
-        """What is older than this may be gone."""
+        """Return the age from which executions of a namespace may be gone."""
         return min(self.of(namespace, outcome) for outcome in OUTCOMES)
 
     def longer(self, now: Instant) -> list["Longer"]:
-        """What is kept for longer than everywhere else, and since when it ended."""
+        """Return the namespaces and outcomes that are kept longer than in general, with the oldest end to keep."""
         return [
             (namespace, outcome, max(now - span, 0))
             for namespace, rules in sorted(self.rules.items())
@@ -224,9 +224,9 @@ class Retention(Struct, frozen=True):
         ]
 
     def is_over(self, ends: Iterable["Ends"], now: Instant) -> bool:
-        """Whether executions that were made together are all kept long enough: they go together."""
+        """Return whether all executions of a group that is deleted together are past their retention."""
         return all(at < now - self.of(namespace, outcome) for namespace, outcome, at in ends)
 
 
 Longer = tuple[int, Outcome, Instant]
-Ends = tuple[int, Outcome, Instant]  # executions of a namespace that ended so, the last of them then
+Ends = tuple[int, Outcome, Instant]  # (namespace, outcome, time at which the last execution ended)

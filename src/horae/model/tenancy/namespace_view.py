@@ -11,7 +11,7 @@ class _Named(View, frozen=True, kw_only=True):
     name: str
 
 
-if TYPE_CHECKING:  # nothing in Python reads the fields that are made of the table
+if TYPE_CHECKING:  # at run time the fields are derived from the table
 
     class _Defined(_Named, frozen=True, kw_only=True):
         pass
@@ -20,7 +20,7 @@ else:
 
 
 class NamespaceView(_Defined, frozen=True, kw_only=True):
-    """A namespace: a tenant, and what holds for all that is in it."""
+    """A namespace (a tenant), and the defaults of its jobs and queues."""
 
     state: str = "active"
     created_at: Time

@@ -1,8 +1,8 @@
-"""Who asks: the role, the permissions and the scope that a credential has.
+"""The author of a request: the role, the permissions and the scope of a credential.
 
-Roles say what one may do: each of viewer, operator, editor and admin may do what those before it may; `worker` stands
-beside them and is for processes that execute. Permissions are granted one by one, because each is worth more than its
-role: who may define a command owns the workers' account. A scope narrows a credential to some queues and jobs.
+Roles are nested: viewer, operator, editor and admin each include the ones before. `worker` is separate, for processes
+that execute. Permissions are granted one by one, because each is more powerful than its role: a user who may define a
+command can act as the workers' account. A scope restricts a credential to some queues and jobs.
 """
 
 from collections.abc import Iterable, Sequence
@@ -20,21 +20,21 @@ Kind = Literal["key", "user", "local"]
 ROLES: tuple[Role, ...] = get_args(Role)
 PERMISSIONS: tuple[Permission, ...] = get_args(Permission)
 NESTED: tuple[Role, ...] = ("viewer", "operator", "editor", "admin")
-OF_ADMINS = frozenset({"commands", "sensitive"})  # an administrator could grant them to itself anyway
+OF_ADMINS = frozenset({"commands", "sensitive"})  # implied by admin, who could grant them to itself anyway
 
 DEFAULT_NAMESPACE = 1
 DEFAULT_NAME = "default"
 
 
 class RequestLimit(Struct, frozen=True, kw_only=True):
-    """How often somebody may ask, and by what that is counted: browsers count with the key that signed them in."""
+    """The rate of requests, and the id by which they are counted: a browser counts with the key that signed it in."""
 
     of: str
     rate: Rate
 
 
 class Principal(Struct, frozen=True, kw_only=True):
-    """Who a request comes from, as its credential says."""
+    """The author of a request, from its credential."""
 
     namespace: int
     namespace_name: str = DEFAULT_NAME
@@ -42,11 +42,11 @@ class Principal(Struct, frozen=True, kw_only=True):
     key: str  # the key's id, or "user:<name>"
     name: str
     kind: Kind = "key"
-    permissions: frozenset[str] = frozenset()  # in effect: those that the role brings included
-    queues: tuple[str, ...] = ()  # the only ones it is for; empty: all
-    jobs: tuple[str, ...] = ()  # patterns of the only jobs it is for; empty: all
+    permissions: frozenset[str] = frozenset()  # including the role's
+    queues: tuple[str, ...] = ()  # the scope; empty: all queues
+    jobs: tuple[str, ...] = ()  # the scope, as patterns; empty: all jobs
     allowance: RequestLimit | None = None
-    csrf: str | None = None  # set when a browser's cookie was the credential: writes must show it
+    csrf: str | None = None  # set when the credential is a browser's cookie: writes must repeat it
 
     @property
     def scoped(self) -> bool:
@@ -56,15 +56,15 @@ class Principal(Struct, frozen=True, kw_only=True):
         return permission in self.permissions
 
     def covers(self, job: str, queue: str) -> bool:
-        """Whether a job of a queue is within the scope."""
+        """Return whether a job of a queue is within the scope."""
         return (not self.queues or queue in self.queues) and self.covers_name(job)
 
     def covers_name(self, job: str) -> bool:
-        """Whether a job of this name is within the scope, in one of its queues."""
+        """Return whether a job of this name is within the scope, in any of its queues."""
         return not self.jobs or any(fnmatchcase(job, pattern) for pattern in self.jobs)
 
 
-# Who starts the server, on the machine that it runs on.
+# The user who starts the server, on the server's machine.
 LOCAL = Principal(
     namespace=DEFAULT_NAMESPACE, role="admin", key="", name="local", kind="local", permissions=frozenset(PERMISSIONS)
 )
@@ -73,7 +73,7 @@ LOCAL = Principal(
 def check_grant(
     by: Principal, namespace: int, role: str, permissions: Iterable[str], queues: Sequence[str], jobs: Sequence[str]
 ) -> None:
-    """Refuse to make a credential that makes no sense, or is worth more than its maker has."""
+    """Refuse a credential that is contradictory, or more powerful than its creator's."""
     granted = frozenset(permissions)
     if role == "worker" and (granted or jobs):
         remedy, field = "Workers are bound to queues: leave this out.", "permissions" if granted else "jobs"
@@ -88,7 +88,7 @@ def check_grant(
 
 
 def refuse_more(by: Principal, granted: Iterable[str]) -> None:
-    """Nobody gives, takes or copies what it does not have."""
+    """Refuse to grant, revoke or copy permissions that the principal does not have."""
     beyond = sorted(frozenset(granted) - by.permissions)
     if beyond:
         raise Forbidden(
@@ -98,17 +98,17 @@ def refuse_more(by: Principal, granted: Iterable[str]) -> None:
 
 
 def in_effect(role: str, granted: Iterable[str]) -> frozenset[str]:
-    """The permissions of a role with what was granted beyond it."""
+    """Return the permissions of a role together with the granted ones."""
     return frozenset(granted) | (OF_ADMINS if role == "admin" else frozenset())
 
 
 def at_least(role: Role) -> frozenset[str]:
-    """The roles that may do what this one may."""
+    """Return the roles that include this one."""
     if role == "worker":
         return frozenset({"worker", "admin"})
     return frozenset(NESTED[NESTED.index(role) :])
 
 
 def includes(role: str, named: str) -> bool:
-    """Whether somebody of a role may do what is for another, or the same one."""
+    """Return whether a role includes the named one."""
     return role == named or (role in NESTED and named in NESTED and NESTED.index(role) >= NESTED.index(named))

@@ -1,4 +1,4 @@
-"""Where a definition may refer to secrets, and where their values would be seen."""
+"""Checks of secret references in a definition: where they are allowed, and where their values would be exposed."""
 
 from horae.errors import BadInput
 from horae.model.definitions.job import Spec
@@ -14,7 +14,7 @@ _PARAMS = "A command reads it from env; a function with ctx.secret(NAME), when `
 
 
 def check_references(spec: Spec) -> None:
-    """Refuse references where they would not be filled in, or be seen."""
+    """Refuse references in places where they would not be filled in, or would be exposed."""
     if isinstance(spec.task, CommandTask):
         _refuse_seen(spec.task)
     if any(SCHEME in text for text, _ in texts_in(spec.params, "params")):

@@ -1,4 +1,4 @@
-"""What is sealed looks like this wherever it is read: an object with one text that nobody reads without the key."""
+"""The JSON form of sealed values: an object with one text, unreadable without the key."""
 
 import base64
 
@@ -19,12 +19,12 @@ def is_sealed(value: bytes | Raw) -> bool:
 
 
 def spell(sealed: bytes) -> bytes:
-    """Sealed bytes as JSON."""
+    """Encode sealed bytes as JSON."""
     return msgspec.json.encode(SealedText(base64.b64encode(sealed).decode()))
 
 
 def read(value: bytes | Raw) -> bytes:
-    """The sealed bytes of a JSON value. Raises ValueError for what only looks so."""
+    """Decode the sealed bytes of a JSON value. Raises ValueError when it is not one."""
     try:
         return base64.b64decode(msgspec.json.decode(value, type=SealedText).text, validate=True)
     except msgspec.MsgspecError as error:

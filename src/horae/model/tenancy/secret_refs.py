@@ -1,7 +1,7 @@
 """References to secrets in definitions: `secret://db-password`, `secret://env/NAME`, `secret://file/NAME`.
 
-A definition names secrets and never holds them. References are read from what the definition itself says, never from
-what its templates make of params: whoever may only submit executions reads no secret by naming it.
+A definition names secrets and never contains them. References are read from the definition's own text, never from the
+output of its templates: a user who may only submit executions cannot read a secret by naming it in params.
 """
 
 import re
@@ -13,33 +13,33 @@ from horae.errors import BadInput
 from horae.model.expressions.template import Compiled, Template, compile_tree, parts_of
 
 SCHEME = "secret://"
-WORKERS = ("env", "file")  # providers that workers ask themselves
+WORKERS = ("env", "file")  # providers that workers read themselves
 MOST_SECRETS = 64  # in one definition
 MOST_VALUE = 32 * 1024  # characters
-TAKES_SECRETS = "secrets:"  # offered by workers that take secrets and keep them out of what they tell
-SEALED = "sealed:"  # its params are sealed; every worker offers to take them, and servers open them
+TAKES_SECRETS = "secrets:"  # capability of workers that accept secrets and redact them in reports
+SEALED = "sealed:"  # need of jobs with sealed params; every worker has the capability, servers open them
 NAME = re.compile(r"[A-Za-z0-9_](?:[A-Za-z0-9._-]{0,126}[A-Za-z0-9_])?")
 _REFERENCE = re.compile(rf"{SCHEME}((?:(?:{'|'.join(WORKERS)})/)?{NAME.pattern})")
 _HOW = 'Write "secret://NAME", or "secret://env/NAME" and "secret://file/NAME" for what the worker has.'
 _NAMES = "Use 1 to 128 letters, digits, underscores and, between them, dots and dashes; env and file are taken."
 
-Values = Mapping[str, str]  # by what follows secret://
+Values = Mapping[str, str]  # by the part after secret://
 
 
 def check_secret_name(name: str) -> str:
-    """Refuse what cannot name a secret of the store."""
+    """Refuse a text that cannot name a secret of the store."""
     if not NAME.fullmatch(name) or name in WORKERS:
         raise BadInput(f"{name[:60]!r} cannot name a secret.", _NAMES, field="name")
     return name
 
 
 def is_stored(reference: str) -> bool:
-    """Whether a reference means a secret of the store; workers provide the others."""
+    """Return whether a reference means a secret of the store; workers provide the others."""
     return "/" not in reference
 
 
 def references_in(text: str, field: str) -> list[str]:
-    """The secrets that a text of a definition refers to. Refuses what looks like a reference and is none."""
+    """Return the secrets to which a text of a definition refers. Refuses an invalid reference."""
     if SCHEME not in text:
         return []
     literal = [part for part in parts_of(text, field) if isinstance(part, str)]
@@ -51,7 +51,7 @@ def references_in(text: str, field: str) -> list[str]:
 
 
 def references_in_all(named: Iterable[str], texts: Iterable[tuple[str, str]]) -> tuple[str, ...]:
-    """The secrets that a definition names, and those that its texts refer to, each once."""
+    """Return the secrets that a definition names and those to which its texts refer, without duplicates."""
     found = [name.removeprefix(SCHEME) for name in named]
     for text, field in texts:
         found += references_in(text, field)
@@ -59,7 +59,7 @@ def references_in_all(named: Iterable[str], texts: Iterable[tuple[str, str]]) ->
 
 
 def read_secrets(value: Any) -> tuple[str, ...]:
-    """The field `secrets`: names, with or without their scheme; kept with it."""
+    """Read the field `secrets`: names, with or without their scheme; stored with it."""
     if not isinstance(value, list | tuple) or not all(isinstance(name, str) for name in value):
         raise BadInput("secrets is not a list of names.", 'Write ["db-password"].', field="secrets")
     for name in value:
@@ -70,7 +70,7 @@ def read_secrets(value: Any) -> tuple[str, ...]:
 
 
 def texts_in(value: Any, field: str) -> Iterator[tuple[str, str]]:
-    """Every text within a JSON value, with its place."""
+    """Yield every text in a JSON value, with its path."""
     if isinstance(value, str):
         yield value, field
     elif isinstance(value, dict):
@@ -82,17 +82,20 @@ def texts_in(value: Any, field: str) -> Iterator[tuple[str, str]]:
 
 
 def filled(compiled: Compiled, values: Values) -> Compiled:
-    """A text with its references replaced by values. What its expressions give later is left as it is."""
+    """Replace the references in a text by values. The later output of its expressions is not searched."""
     return _replaced(compiled, lambda name, is_first: values[name])
 
 
 def filled_url(compiled: Compiled, values: Values) -> Compiled:
-    """The same for a URL: a value that is not its beginning is encoded, and cannot change which parts the URL has."""
+    """Replace the references in a URL.
+
+    Values are percent-encoded, except at the beginning, so that they cannot change the URL's structure.
+    """
     return _replaced(compiled, lambda name, is_first: values[name] if is_first else quote(values[name], safe=""))
 
 
 def filled_tree(value: Any, field: str, values: Values) -> Any:
-    """A JSON value compiled with its references replaced."""
+    """Compile a JSON value with its references replaced."""
     return compile_tree(value, field, fill=lambda compiled: filled(compiled, values))
 
 

@@ -1,10 +1,10 @@
-"""Secrets as the API shows them: everything but their values."""
+"""Secrets as the API shows them, without their values."""
 
 from horae.model.base.view import View
 
 
 class SecretView(View, frozen=True, kw_only=True):
-    """A secret; `version` counts the values it has had, `jobs` refer to it in their definition or for a webhook."""
+    """A secret; `version` counts its values, `jobs` refer to it in their definition or for a webhook."""
 
     name: str
     version: int
@@ -14,7 +14,7 @@ class SecretView(View, frozen=True, kw_only=True):
 
 
 class RotationView(View, frozen=True, kw_only=True):
-    """What a rotation did: how many secrets, webhooks and channels were sealed anew, and how many need not be."""
+    """The result of a rotation: the number of values sealed anew, and of values that were already current."""
 
     resealed: int
     current: int

@@ -1,4 +1,4 @@
-"""Users as requests and settings name them: their names, and the roles that groups of an identity provider have."""
+"""User names, and the roles of an identity provider's groups, in requests and settings."""
 
 import re
 
@@ -11,7 +11,7 @@ NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._@+-]{0,127}")
 
 
 class RoleMapping(Struct, frozen=True):
-    """What a group of the identity provider stands for."""
+    """The role that a group of the identity provider grants."""
 
     namespace: str
     role: str
@@ -19,7 +19,7 @@ class RoleMapping(Struct, frozen=True):
 
 
 def read_mapping(group: str, text: str) -> RoleMapping:
-    """`namespace:role` or `namespace:role+permission+...`, as a setting says it."""
+    """Read `namespace:role` or `namespace:role+permission+...` from a setting."""
     namespace, _, granted = text.partition(":")
     role, *permissions = granted.split("+")
     if not namespace or role not in NESTED or not set(permissions) <= set(PERMISSIONS):

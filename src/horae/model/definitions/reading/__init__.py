@@ -1,4 +1,4 @@
-"""A job's definition as the API spells it: read with every mistake named, written back, and changed by patches.
+"""The API form of a job's definition: read with precise errors, written back, and changed by patches.
 
-`parse_definition(render_definition(spec))` gives the same spec again.
+`parse_definition(render_definition(spec))` returns the same spec.
 """

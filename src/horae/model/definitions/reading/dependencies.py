@@ -1,4 +1,4 @@
-"""`dependencies`: other jobs, by name or id, each with the condition on which this one runs."""
+"""`dependencies`: other jobs, by name or id, each with the condition under which this job runs."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -12,7 +12,7 @@ _HOW = 'Name other jobs: ["extract"], or with a condition: [{"job": "extract", "
 
 
 def read_dependencies(value: Any, name: str) -> dict[str, Condition]:
-    """The jobs that a job depends on, as they are named, with their conditions."""
+    """Read the jobs that a job depends on, by name or id, with their conditions."""
     found: dict[str, Condition] = {}
     for i, one in enumerate(a_list(value, "dependencies", _HOW, MOST)):
         ref, condition = _read(one, f"dependencies[{i}]")
@@ -37,5 +37,5 @@ def _read(value: Any, field: str) -> tuple[str, Condition]:
 
 
 def render_dependency(name: str, id: str, conditions: Mapping[str, Condition]) -> str | dict[str, str]:
-    """A dependency as it is shown: the name alone when a success is what counts."""
+    """Write a dependency: just the name when the condition is success."""
     return {"job": name, "condition": conditions[id]} if id in conditions else name

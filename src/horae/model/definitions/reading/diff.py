@@ -1,4 +1,4 @@
-"""What tells two definitions apart, field by field, in the API's spelling."""
+"""The differences between two definitions, field by field, in API form."""
 
 from collections.abc import Iterator
 from typing import Any, Literal
@@ -10,7 +10,7 @@ Kind = Literal["added", "removed", "changed"]
 
 
 class Difference(Struct, frozen=True, rename="camel"):
-    """One field that differs; `before` and `after` are left out where there is nothing."""
+    """One field that differs; `before` or `after` is left out when the field is missing there."""
 
     path: str
     kind: Kind
@@ -19,7 +19,7 @@ class Difference(Struct, frozen=True, rename="camel"):
 
 
 def differences(before: dict[str, Any], after: dict[str, Any]) -> list[Difference]:
-    """All that differs, in the order of the fields. A field that is null is as one that is not there."""
+    """Return all differences, in the order of the fields. A null field equals a missing one."""
     return list(_objects("", before, after))
 
 
@@ -47,18 +47,18 @@ def _values(path: str, before: Any, after: Any) -> Iterator[Difference]:
 def _named(
     path: str, before: list[Any], after: list[Any], old: dict[str, Any], new: dict[str, Any]
 ) -> Iterator[Difference]:
-    """Triggers, steps and the like are told apart by their names, wherever in the list they stand."""
+    """Compare triggers, steps and the like by name, whatever their order in the list."""
     found = list(_objects(path, old, new))
     yield from found or [Difference(path, "changed", before=before, after=after)]
 
 
 def _text(value: Any) -> bytes:
-    """A value as it is written: true is not 1."""
+    """Encode a value to compare it; unlike in Python, true differs from 1."""
     return msgspec.json.encode(value, order="deterministic")
 
 
 def _by_name(values: Any) -> dict[str, Any] | None:
-    """The elements of a list by their names, if all have one of their own."""
+    """Return the elements of a list by name, if each has a unique one."""
     if not isinstance(values, list) or not all(isinstance(one, dict) and "name" in one for one in values):
         return None
     named = {str(one["name"]): one for one in values}

@@ -1,6 +1,6 @@
-"""The order in which definitions that name each other are applied: what others need comes first.
+"""The order in which definitions that refer to each other are applied: dependencies first.
 
-Definitions are taken as they were sent, before anybody judged them, so any part may be of any type.
+Definitions are used as they were sent, before validation, so any part may have any type.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -15,17 +15,17 @@ Document = dict[str, Any]
 
 
 def order_of_jobs(documents: Sequence[Document]) -> list[int]:
-    """Return the positions of jobs, each behind the jobs that it depends on or runs."""
+    """Return the positions of jobs, each after the jobs that it depends on or runs."""
     return _order(documents, needed_by, "jobs", "These jobs depend on each other in a circle")
 
 
 def order_of_calendars(documents: Sequence[Document]) -> list[int]:
-    """Return the positions of calendars, each behind those that it refers to."""
+    """Return the positions of calendars, each after the calendars that it refers to."""
     return _order(documents, references_in, "calendars", "These calendars refer to each other in a circle")
 
 
 def order_of_templates(documents: Sequence[Document]) -> list[int]:
-    """Return the positions of templates: none needs another one."""
+    """Return the positions of templates, which do not depend on each other."""
     return _order(documents, lambda _: set(), "templates", "")
 
 
@@ -37,7 +37,7 @@ def needed_by(document: Document) -> set[str]:
 
 
 def _run_by(part: Any) -> Iterator[str]:
-    """Yield the jobs that steps name, however deep they lie."""
+    """Yield the jobs that steps name, at any depth."""
     if isinstance(part, list):
         for one in part:
             yield from _run_by(one)
@@ -54,7 +54,7 @@ def _listed(value: Any) -> list[Any]:
 
 
 def _order(documents: Sequence[Document], needs: Callable[[Document], set[str]], kind: str, circle: str) -> list[int]:
-    """Sort by what they need of each other, and refuse two of one name: the second would undo the first."""
+    """Sort by dependencies, and refuse two of the same name: the second would undo the first."""
     numbers: dict[str, int] = {}
     for number, document in enumerate(documents):
         name = document.get("name")

@@ -1,4 +1,4 @@
-"""Jobs that a workflow keeps for its steps: defined inside it, or made from a job that a step names."""
+"""Jobs that a workflow owns for its steps: defined inside it, or derived from a job that a step names."""
 
 from collections.abc import Callable
 from typing import Any
@@ -11,12 +11,12 @@ from horae.model.definitions.reading.read import parse_definition
 from horae.model.definitions.reading.write import render_definition
 from horae.model.workflows.decisions.values import Call, Step, Workflow, undo_name
 
-# What a step does not take over from the job that it names: when that starts, and what its submissions share.
+# Fields that a step does not inherit from the job that it names, such as triggers and deduplication.
 _NOT_TAKEN_OVER = JOB.where(lambda field: field.steps == "never")
 
 
 def derive(name: str, call: Call, base: Spec | None, queue: str) -> Spec:
-    """The job of a step: what it says itself, over the job that it names, or in the workflow's queue."""
+    """Return the job of a step: its own fields, over the job that it names or in the workflow's queue."""
     if base is None:
         body: dict[str, Any] = {"queue": queue, **call.own}
     else:
@@ -27,7 +27,7 @@ def derive(name: str, call: Call, base: Spec | None, queue: str) -> Spec:
 
 
 def with_calls(workflow: Workflow, stored: Callable[[str, Call], dict[str, Any]]) -> Workflow:
-    """The same workflow with fields of its calls replaced, by the names under which they are kept."""
+    """Return the workflow with fields of its calls replaced; `stored` gets the name under which each call is stored."""
 
     def changed(step: Step) -> Step:
         if step.job or step.own:

@@ -15,10 +15,10 @@ _MERGED = frozenset(JOB.where(lambda field: field.merges))
 
 
 def merge_definition(current: dict[str, Any], patch: Any) -> dict[str, Any]:
-    """The definition with what the patch names; null takes a field back to its default.
+    """Apply a patch to a definition; null resets a field to its default.
 
-    Fields that merge do so key by key, as RFC 7396 says; every other field is one value and is replaced. A new task
-    takes the place of the old one, whatever its kind.
+    Fields that merge do so key by key, as RFC 7396 says; every other field is replaced as a whole. A new task replaces
+    the old one, whatever its kind.
     """
     given = with_run(an_object(patch, "body", 'Send what changes, such as {"timeout": "5m"}.'))
     if "name" in given and given["name"] is None:
@@ -36,7 +36,10 @@ def merge_definition(current: dict[str, Any], patch: Any) -> dict[str, Any]:
 
 
 def patched_form(spec: Spec, patch: Any) -> dict[str, Any]:
-    """What a patch is laid over: what the user said of a job from a template, unless it is to be without one."""
+    """Return the form to which a patch applies.
+
+    For a job that uses a template, that is the definition that the user wrote, unless the patch removes the template.
+    """
     rendered = render_definition(spec)
     if spec.made is None:
         return rendered

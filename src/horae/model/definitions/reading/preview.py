@@ -1,4 +1,4 @@
-"""When what somebody spells would fire: pure, so that a command can tell it without a server."""
+"""The future fires of a schedule: pure, so that a command can show them without a server."""
 
 from collections.abc import Callable
 from typing import Any
@@ -23,7 +23,7 @@ def show_preview(
     namespace: str = "default",
     by: Callable[[Rules], Calendar] | None = None,
 ) -> PreviewView:
-    """The first fires strictly after an instant of a trigger as the API spells it; `H` spreads by namespace.
+    """Return the first fires of a trigger, in API form, strictly after an instant; `H` spreads by namespace.
 
     `by` finds the calendars that rules name.
     """
@@ -33,7 +33,7 @@ def show_preview(
 
 
 def show_coming(when: When, after: Instant, count: int, by: Callable[[Rules], Calendar] | None = None) -> PreviewView:
-    """The same of a trigger that was read: an interval counts from its own anchor."""
+    """Return the first fires of a parsed trigger; an interval counts from its own anchor."""
     if not isinstance(when.trigger, Timed):
         remedy = f"Give {either([kind.field for kind in KINDS.values() if kind.is_timed])}."
         kind = kind_of(render_when(when)).name

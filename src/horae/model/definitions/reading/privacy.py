@@ -1,4 +1,4 @@
-"""`sensitive`: params and results are sealed in the store, and shown to few."""
+"""`sensitive`: params and results are sealed in the store, and shown to few users."""
 
 from collections.abc import Iterable
 
@@ -10,7 +10,7 @@ from horae.model.workflows.decisions.values import Workflow
 
 
 def check_sensitive(spec: Spec, whens: Iterable[When]) -> None:
-    """Refuse what the store itself would have to read, or keeps as it came."""
+    """Refuse features for which the store would have to read sealed values, or would store them unsealed."""
     if not spec.sensitive:
         return
     refusals = (

@@ -1,4 +1,4 @@
-"""From the decoded body of POST /api/v1/jobs to a spec, or to an error that says what is wrong and where."""
+"""The parser of job definitions: from the decoded body of POST /api/v1/jobs to a spec, or to a precise error."""
 
 from typing import Any
 from uuid import UUID
@@ -24,7 +24,7 @@ from horae.model.workflows.decisions.values import Workflow
 from horae.model.workflows.reading.workflow import check_owned, with_timeout
 
 TASKS = tuple(PARSERS)
-MOST_BYTES = 256 * 1024  # of a whole definition; it travels to workers with every first grant
+MOST_BYTES = 256 * 1024  # of a whole definition; it is sent to workers with every first grant
 _ONE_TASK = (
     'Say what runs: {"command": "python report.py"}, {"python": "digest"}, {"http": {"url": "https://..."}} or'
     ' {"workflow": {"steps": [...]}}.'
@@ -32,19 +32,19 @@ _ONE_TASK = (
 
 
 class Definition(Struct, frozen=True, kw_only=True):
-    """What a request says about a job; `dependencies` are names or ids as given, still to be resolved."""
+    """A parsed definition of a job; `dependencies` are names or ids as given, not yet resolved."""
 
     spec: Spec
     whens: tuple[When, ...] = ()  # the schedule's first
     dependencies: tuple[str, ...] = ()
-    conditions: dict[str, Condition] = {}  # of these, unless it is success
-    derived: tuple[UUID, int] | None = None  # the template, and the version of it, that it was made from just now
+    conditions: dict[str, Condition] = {}  # of dependencies, unless success
+    derived: tuple[UUID, int] | None = None  # the template and its version, when it was just rendered from one
 
 
 def parse_definition(body: Any, *, namespace_name: str, created_at: Instant) -> Definition:
-    """Read a job's definition or refuse it with BadInput; null stands for a field that is left out.
+    """Read a job's definition; null means left out. Raises BadInput.
 
-    `created_at` is when the job was made: intervals count from there.
+    `created_at` is when the job was created: intervals count from there.
     """
     with defining():
         return _definition(body, namespace_name, created_at)
@@ -74,9 +74,9 @@ def _definition(body: Any, namespace_name: str, created_at: Instant) -> Definiti
 
 
 def parse_whens(spec: Spec, *, key: str, created_at: Instant, past: bool = False) -> tuple[When, ...]:
-    """The triggers of a job: that of its schedule, and those it names. `key` is namespace/job, by which `H` spreads.
+    """Read the triggers of a job: its schedule's, and the named ones. `H` spreads by `key`, which is namespace/job.
 
-    With `past`, instants may have passed: what was accepted once is not refused now.
+    With `past`, instants may be over, because they were accepted earlier.
     """
 
     def made_at(value: Any) -> Instant:

@@ -1,4 +1,4 @@
-"""`retries` and `retry`: which failures are tried again, how often and how soon."""
+"""`retries` and `retry`: the failures to retry, the number of retries and their delays."""
 
 from typing import Any
 
@@ -23,7 +23,10 @@ _ACCEPTED = (
 
 
 def parse_retry(retries: Any, retry: Any) -> RetryPolicy:
-    """Read both fields. A fixed delay and a list have no jitter unless given; a list alone gives as many retries."""
+    """Read both fields.
+
+    A fixed delay and a list have no jitter unless given; a list alone sets the number of retries.
+    """
     given = {"delays": retry} if isinstance(retry, list) else an_object(retry or {}, "retry", _ACCEPTED)
     refuse_unknown(given, (*_GROWING, "jitter", "delays", "budgets", "retryOn", "giveUpOn"), "retry", "retry.")
     retry_on, give_up_on = _rules(given.get("retryOn"), "retryOn"), _rules(given.get("giveUpOn"), "giveUpOn")
@@ -36,7 +39,7 @@ def parse_retry(retries: Any, retry: Any) -> RetryPolicy:
 
 
 def _pace(given: dict[str, Any], retries: Any) -> RetryPolicy:
-    """How often and how soon."""
+    """Read the number of retries and their delays."""
     if given.get("delays") is not None:
         return _listed(given, retries)
     count = 0 if retries is None else _retries(retries)
@@ -46,7 +49,7 @@ def _pace(given: dict[str, Any], retries: Any) -> RetryPolicy:
 
 
 def _rules(value: Any, name: str) -> tuple[str, ...]:
-    """Rules about failures; a single one may stand without a list."""
+    """Read rules about failures, a list or a single one."""
     rules = a_list([value] if isinstance(value, str) else value or [], f"retry.{name}", ACCEPTED, MOST_RULES)
     for i, rule in enumerate(rules):
         field = f"retry.{name}[{i}]"
@@ -77,7 +80,7 @@ def _listed(given: dict[str, Any], retries: Any) -> RetryPolicy:
 
 
 def _growing(given: dict[str, Any], retries: int) -> RetryPolicy:
-    """A delay alone is fixed; a factor, or a bound, makes it grow."""
+    """Read a delay, which is fixed when alone and grows with a factor or a bound."""
     fixed = "delay" in given and "factor" not in given and "max" not in given
     delay = a_duration(given.get("delay", "1s"), "retry.delay", 0, LONGEST_DELAY)
     bound = a_duration(given["max"], "retry.max", 0, LONGEST_DELAY) if "max" in given else max(delay, _DEFAULT.max)
@@ -97,7 +100,7 @@ def _jitter(given: dict[str, Any], default: float) -> float:
 
 
 def render_retry(policy: RetryPolicy) -> Any:
-    """The `retry` field that reads as this policy."""
+    """Write the `retry` field of a policy."""
     rules = {
         "budgets": BUDGETS.write(policy.budgets),
         "retryOn": list(policy.retry_on),

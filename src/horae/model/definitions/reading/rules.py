@@ -1,4 +1,4 @@
-"""Rules across the fields of a job: what cannot be said together. Refusals come in this order."""
+"""Rules across the fields of a job: combinations that are refused, in this order."""
 
 from collections.abc import Callable
 
@@ -17,7 +17,7 @@ _APART = (
 
 
 def check_apart(spec: Spec) -> None:
-    """Refuse two fields that each decide what becomes of a submission."""
+    """Refuse two fields that each decide the fate of a submission."""
     for one, other in _APART:
         if getattr(spec, one) and getattr(spec, other):
             remedy = _IN_ORDER if one == "sequence" else _ONE_OF
@@ -25,12 +25,12 @@ def check_apart(spec: Spec) -> None:
 
 
 def check_keys(spec: Spec) -> None:
-    """Refuse limits that contradict one another or the sequence."""
+    """Refuse limits that contradict each other or the sequence."""
     check_limits(spec.limits, spec.sequence)
 
 
 def check_interruption(spec: Spec) -> None:
-    """Refuse a job that would have to begin again and must not, or to wait and cannot."""
+    """Refuse a job that would have to restart but must not, or to wait but cannot."""
     once = spec.delivery == "at-most-once"
     refusals = (
         (
@@ -64,7 +64,7 @@ def check_interruption(spec: Spec) -> None:
 
 
 def check_delivery(spec: Spec) -> None:
-    """Refuse retries of a job that is never tried again."""
+    """Refuse retries of a job that must not be retried."""
     if spec.delivery == "at-most-once" and spec.retry.most_tries:
         raise BadInput(
             f"An at-most-once job is never tried again, but retries is {spec.retry.most_tries}.",

@@ -1,4 +1,4 @@
-"""`schedule` and `triggers`: when a job fires and by which rules, each in one object or a cron text."""
+"""`schedule` and `triggers`: the triggers of a job and their rules, each as one object or a cron text."""
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -20,7 +20,7 @@ _TRIGGERS = 'Write a list such as [{"name": "nightly", "cron": "0 2 * * *"}, {"n
 
 
 def parse_when(value: Any, *, key: str, created_at: Instant, name: str = SCHEDULE) -> When:
-    """Read a `schedule`, or a trigger without its name: rules stand beside what tells its kind."""
+    """Read a `schedule`, or a trigger without its name: an object with the fields of its kind and its rules."""
     given = as_object(value)
     kind = _kind_of(given)
     _refuse_meaningless(given, kind)
@@ -33,7 +33,7 @@ def parse_when(value: Any, *, key: str, created_at: Instant, name: str = SCHEDUL
 
 
 def name_triggers(value: Any) -> list[dict[str, Any]]:
-    """A list of triggers in which each has a name of its own: its kind's, and a number, unless it was given one."""
+    """Give each trigger in a list a unique name: its own, or its kind with a number."""
     listed = a_list(value, "triggers", _TRIGGERS, MOST_TRIGGERS)
     given = [_object(one, f"triggers[{i}]") for i, one in enumerate(listed)]
     taken = {SCHEDULE, *(one["name"] for one in given if isinstance(one.get("name"), str))}
@@ -47,14 +47,14 @@ def name_triggers(value: Any) -> list[dict[str, Any]]:
 
 
 def parse_trigger(named: dict[str, Any], *, key: str, created_at: Instant) -> When:
-    """Read one of a job's `triggers`, which has a name."""
+    """Read a named trigger from a job's `triggers`."""
     bare = {field: part for field, part in named.items() if field != "name"}
     return parse_when(bare, key=key, created_at=created_at, name=named["name"])
 
 
 @contextmanager
 def speaking_of(field: str) -> Iterator[None]:
-    """What is wrong with a schedule is told of this field instead."""
+    """Report errors of a schedule under this field instead."""
     try:
         yield
     except BadInput as error:
@@ -102,7 +102,7 @@ def _rules(given: dict[str, Any], kind: TriggerKind, key: str) -> Rules:
 
 
 def _refuse_meaningless(value: dict[str, Any], kind: TriggerKind) -> None:
-    """Refuse rules that other kinds of triggers have and this one cannot."""
+    """Refuse rules that have no meaning for this kind of trigger."""
     if kind.is_timed:
         return
     for row in RULES.rows:
@@ -115,13 +115,13 @@ def _refuse_meaningless(value: dict[str, Any], kind: TriggerKind) -> None:
 
 
 def render_when(when: When) -> dict[str, Any]:
-    """The object that reads as this trigger, without its name; whether it is paused now is not part of it."""
+    """Write a trigger without its name and without its pause."""
     rules = _render_rules(when.rules, "skip" if isinstance(when.trigger, Timed) else "allow")
     return {**as_object(render_schedule(when.trigger)), **rules, **({"params": when.params} if when.params else {})}
 
 
 @lru_cache(1024)
 def _render_rules(rules: Rules, overlap: Overlap) -> dict[str, Any]:
-    """The rules that are not those of every trigger of a kind; `overlap` is this kind's."""
+    """Write the rules that differ from the defaults; `overlap` is the default of this kind."""
     shown = {rule: part for rule, part in RULES.written(rules).items() if part is not None and rule != "overlap"}
     return shown if rules.overlap == overlap else {**shown, "overlap": RULES.write(rules)["overlap"]}

@@ -1,4 +1,4 @@
-"""What a job runs: `command`, `python`, `http` or `workflow`, as a user writes it and as it is stored."""
+"""The task of a job: `command`, `python`, `http` or `workflow`, in API form and as stored."""
 
 import re
 import shlex
@@ -23,7 +23,7 @@ _HTTP = 'Write a URL, or {"url": "https://...", "method": "POST", "headers": {},
 _REDIRECTS = f"How many redirects are followed, each checked like the first: 0 to {MOST_REDIRECTS}."
 _FUNCTION = re.compile(r"[^\W\d][\w.:-]{0,254}")
 _USER = re.compile(r"[A-Za-z_][A-Za-z0-9_.-]{0,31}[$]?")
-# In no shell is a name with a dot, or a member in quotes, a variable: it was meant to be filled in.
+# No shell variable has a dot or a quoted member in its name, so the user meant an expression.
 _FILLED = re.compile(r"""\$\{\s*params\s*(?:\.\s*(\w+)|\[\s*["'](\w+)["']\s*\])""")
 _HEADER = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]{1,128}")
 _EXPECT = re.compile(r"[1-5](?:xx|\d\d)")
@@ -31,7 +31,11 @@ _URL = re.compile(r"(?:https?://[^\s/?#]+\S*)|(?:https?://.*|)\$\{.+|secret://\S
 
 
 def parse_command(value: Any) -> Task:
-    """A text is split as a shell would split it, but runs without one; a list is argv; {"shell": ...} is a shell."""
+    """Read a command.
+
+    A text is split like a shell would split it, but runs without a shell. A list is argv. {"shell": ...} is a shell
+    line.
+    """
     if isinstance(value, str):
         return CommandTask(argv=_split(a_text(value, "command", most=MOST_TEXT, least=1), "command"))
     if isinstance(value, list):
@@ -54,7 +58,7 @@ def parse_command(value: Any) -> Task:
 
 
 def _shell(value: Any) -> str:
-    """A shell line is never a template: what is filled into it would be read as its language."""
+    """Read a shell line. It is never a template: filled-in values would be parsed as shell code."""
     line = a_text(value, "command.shell", most=MOST_TEXT, least=1)
     filled = _FILLED.search(line)
     if filled is not None:
@@ -95,7 +99,7 @@ def _argv(words: Any, field: str) -> tuple[str, ...]:
 
 
 def _template(text: str, field: str) -> str:
-    """A text whose `${...}` expressions, if any, can be compiled."""
+    """Return a text after compiling its `${...}` expressions, to check them."""
     compile_template(text, field)
     return text
 
@@ -169,7 +173,7 @@ def _expect(value: Any) -> tuple[str, ...]:
 
 
 def render_task(task: Task, names: Mapping[str, str]) -> tuple[str, Any]:
-    """The field and the value that read as this task, as short as they can be; `names` are those of jobs, by id."""
+    """Return the field and the value of a task, in the shortest form; `names` are the names of jobs by id."""
     if isinstance(task, Workflow):
         return "workflow", render_workflow(task, names)
     if isinstance(task, CommandTask):

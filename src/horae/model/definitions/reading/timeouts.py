@@ -1,4 +1,4 @@
-"""`timeout` and `timeouts`: how long an execution may be queued, wait for its start, run, be silent, and take."""
+"""`timeout` and `timeouts`: bounds on the time in the queue, before the start, running, silent, and in all."""
 
 from collections.abc import Mapping
 from typing import Annotated, Any
@@ -26,23 +26,23 @@ BOUND = Custom(_read_bound, SpanText, "Span", format_duration, out=str)
 
 
 class TimeoutFields(Struct, frozen=True, kw_only=True):
-    """What `timeouts` says; `run` is kept as `timeout` of a job and `total` as a bound of its retries."""
+    """The fields of `timeouts`; `run` is stored as `timeout` of the job and `total` in its retry policy."""
 
     queue: Annotated[
         Micros | None,
-        Field(BOUND, "How long it may stand in the queue.", example="10m", flag="queue-timeout", metavar="SPAN"),
+        Field(BOUND, "How long it may wait in the queue.", example="10m", flag="queue-timeout", metavar="SPAN"),
     ] = None
     start: Annotated[
         Micros | None,
-        Field(BOUND, "How long a worker may hold it without beginning it.", flag="start-timeout", metavar="SPAN"),
+        Field(BOUND, "How long a worker may hold it without starting it.", flag="start-timeout", metavar="SPAN"),
     ] = None
-    run: Annotated[Micros | None, Field(BOUND, "How long a try may take.", flag="")] = None
+    run: Annotated[Micros | None, Field(BOUND, "How long an attempt may take.", flag="")] = None
     heartbeat: Annotated[
-        Micros | None, Field(BOUND, "How long a try may be silent.", flag="heartbeat-timeout", metavar="SPAN")
+        Micros | None, Field(BOUND, "How long an attempt may be silent.", flag="heartbeat-timeout", metavar="SPAN")
     ] = None
     total: Annotated[
         Micros | None,
-        Field(BOUND, "How long it may take, all tries together.", flag="total-timeout", metavar="SPAN"),
+        Field(BOUND, "How long it may take, all attempts together.", flag="total-timeout", metavar="SPAN"),
     ] = None
 
 
@@ -50,7 +50,7 @@ BOUNDS = Object(TimeoutFields, _ACCEPTED)
 
 
 def with_run(given: dict[str, Any]) -> dict[str, Any]:
-    """The same with `timeouts.run` where it is kept, as `timeout`; both at once must say the same."""
+    """Move `timeouts.run` to `timeout`, where it is stored; if both are given they must be equal."""
     timeouts = given.get("timeouts")
     if not isinstance(timeouts, dict) or "run" not in timeouts:
         return given
@@ -62,7 +62,7 @@ def with_run(given: dict[str, Any]) -> dict[str, Any]:
 
 
 def read_timeouts(given: Mapping[str, Any]) -> tuple[Micros | None, Timeouts, Micros | None]:
-    """How long a try may take, what else is bounded, and how long all tries may take together."""
+    """Return the run timeout, the other timeouts, and the bound on all attempts together."""
     bounds: TimeoutFields = BOUNDS.read(given.get("timeouts") or {}, "timeouts")
     run = None if given.get("timeout") is None else _read_bound(given["timeout"], "timeout")
     total = bounds.total
@@ -76,6 +76,6 @@ def read_timeouts(given: Mapping[str, Any]) -> tuple[Micros | None, Timeouts, Mi
 
 
 def render_timeouts(timeouts: Timeouts, total: Micros | None) -> dict[str, str]:
-    """The `timeouts` field that reads as these; `run` stands in `timeout`."""
+    """Write the `timeouts` field without `run`, which is in `timeout`."""
     bounds = TimeoutFields(queue=timeouts.queue, start=timeouts.start, heartbeat=timeouts.heartbeat, total=total)
     return BOUNDS.write(bounds)

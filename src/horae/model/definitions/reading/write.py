@@ -1,4 +1,4 @@
-"""A spec in the API's spelling."""
+"""The API form of a spec."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -9,7 +9,7 @@ from horae.model.definitions.reading.task import render_task
 
 
 def render_definition(spec: Spec, names: Mapping[str, str] | None = None) -> dict[str, Any]:
-    """Return every field but the absent tasks; `names` turns ids of dependencies into the names people know."""
+    """Write every field except absent tasks; `names` maps ids of dependencies to names."""
     known = names or {}
     made = {} if spec.made is None else {"template": spec.made.name, "with": spec.made.values}
     return JOB.write(
