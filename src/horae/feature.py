@@ -23,7 +23,7 @@ the documents and the commands. What a feature does goes by what is on: its part
 | `ended_counts` | How many executions ended in each hour: an `EndedCounts`. |
 | `audit` | Records changes, sign-ins and refusals: an `AuditTrail`. |
 | `users` | Signs users in with cookies of their own: `UserSessions`. |
-| `secrets` | Refuses to delete a secret that the feature refers to: a `KeepSecret`. |
+| `secrets` | Refuses to delete a secret that the feature refers to: a `RefuseDeletion`. |
 | `sealed` | Values that are sealed with the master key: a `SealedKind`. |
 | `check_place` | Refuses places that must not be watched: a `CheckPlace`. |
 
@@ -92,7 +92,7 @@ class Feature:
     open_sink: Target = ""  # (endpoint, service, environ) -> `Sink | None`
     audit: Target = ""  # (env, store, sealer) -> `AuditTrail`
     users: Target = ""  # (env, store, settings) -> `UserSessions`
-    secrets: Target = ""  # (store, namespace, name): `KeepSecret`
+    secrets: Target = ""  # (store, namespace, name): `RefuseDeletion`
     sealed: Target = ""  # (env, store, sealer, secrets) -> `SealedKind`
     check_place: Target = ""  # (settings) -> `CheckPlace`
 

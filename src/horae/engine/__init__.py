@@ -1,4 +1,5 @@
-"""Operations: submit, fire, promote, claim, report, rescue, sweep; one `Node` puts them together.
+"""Operations: submit, fire, promote, claim, report, rescue, sweep. A `ServerNode` is composed of them.
 
-Everything with a loop is a service with `step()`; only the runner loops and waits. `server` and `cli` import it.
+Everything that loops is a service with a method `step()`; only the runner loops and waits. `server` and `cli` import
+it.
 """

@@ -1,4 +1,4 @@
-"""Group commit: what concurrent callers ask for while a batch is under way is done together in the next one."""
+"""Group commit: requests that arrive while a batch runs are done together in the next batch."""
 
 import asyncio
 from collections import deque
@@ -14,14 +14,14 @@ SIZES = (1.0, 2.0, 5.0, 10.0, 20.0, 50.0, 100.0, 200.0, 500.0, 1000.0)
 
 
 class Batcher(Generic[T, R]):
-    """Latency at low load, throughput at high load: the first caller is served at once, the others meet.
+    """Serves the first caller at once and gathers concurrent callers: low latency, and high throughput under load.
 
-    `run` answers each of a batch in order; an answer may be an exception for that caller alone. When `run` itself
-    raises, the batch is repeated one by one, so that only the guilty one fails; but not when it may have been done
-    all the same (a commit whose answer was lost), for then it would be done twice.
+    `run` returns one answer per item, in order; an answer may be an exception for that caller alone. When `run` itself
+    raises, the items are repeated one by one, so that only the failing item fails. The exception is a batch that may
+    have been committed (the answer of its commit was lost): it is not repeated, because it would be done twice.
 
-    With several batches `in_flight`, those with the same `key` are never in two of them: they would wait for one
-    another in the store, where they meet nobody.
+    With several batches `in_flight`, items with the same `key` are never in two batches at a time: the second batch
+    would only wait for the first one's locks in the store.
     """
 
     def __init__(
@@ -36,18 +36,18 @@ class Batcher(Generic[T, R]):
     ) -> None:
         self._run, self._most, self._size, self._most_size = run, most, size, most_size
         self._key = key
-        self.sizes = Buckets(SIZES)  # of the batches so far
-        self._busy: set[Hashable] = set()  # keys of what is under way
+        self.sizes = Buckets(SIZES)  # sizes of the batches so far
+        self._busy: set[Hashable] = set()  # keys of the running batches
         self._pending: deque[tuple[T, asyncio.Future[R]]] = deque()
         self._in_flight = in_flight
-        self._active = 0  # flushes that will look at what is pending once more
+        self._active = 0  # flushes that will check the pending items once more
         self._flushes: set[asyncio.Task[None]] = set()
 
     def __len__(self) -> int:
         return len(self._pending)
 
     async def do(self, what: T) -> R:
-        """Have something done with the next batch."""
+        """Do an item with the next batch and return its answer."""
         done: asyncio.Future[R] = asyncio.get_running_loop().create_future()
         self._pending.append((what, done))
         if self._active < self._in_flight:
@@ -58,7 +58,7 @@ class Batcher(Generic[T, R]):
         return await done
 
     async def close(self) -> None:
-        """Finish what was asked for."""
+        """Finish all pending items."""
         while self._flushes:
             await asyncio.gather(*self._flushes, return_exceptions=True)
 
@@ -80,7 +80,7 @@ class Batcher(Generic[T, R]):
             self._active -= 1
 
     def _next(self) -> list[tuple[T, asyncio.Future[R]]]:
-        """What is done next, in the order in which it came; what waits for others of its key is passed over."""
+        """Take the next batch in the order of arrival. Items with the key of a running batch stay pending."""
         batch: list[tuple[T, asyncio.Future[R]]] = []
         passed: list[tuple[T, asyncio.Future[R]]] = []
         total = 0
@@ -114,14 +114,14 @@ class Batcher(Generic[T, R]):
             for _, done in batch:
                 _resolve(done, error)
             return
-        for one in batch:
-            await self._answer([one])
+        for pair in batch:
+            await self._answer([pair])
 
 
 def all_fail(
     read: Callable[[Sequence[T]], Awaitable[Sequence[R]]],
 ) -> Callable[[Sequence[T]], Awaitable[Sequence[R | BaseException]]]:
-    """A read that does not reach the store fails for the whole batch: none of it is guilty, each would wait in turn."""
+    """Make a read fail for its whole batch while the store is unreachable. Single repetitions would only wait again."""
 
     async def run(batch: Sequence[T]) -> Sequence[R | BaseException]:
         try:

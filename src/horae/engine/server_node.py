@@ -1,4 +1,4 @@
-"""A node: one server's engine, put together. Any number of them, all active, share one PostgreSQL."""
+"""A node: the complete engine of one server. Any number of nodes, all active, share one PostgreSQL."""
 
 from collections.abc import Collection
 from typing import TypeVar
@@ -34,10 +34,10 @@ log = structlog.get_logger("horae.engine")
 
 
 class ServerNode:
-    """Everything a server does beside HTTP; `start` begins its services, `stop` ends them cleanly.
+    """Everything that a server does apart from HTTP. `start` begins its services, `stop` ends them cleanly.
 
-    It is composed of parts, made in the order in which each needs those before it: first the kernel's, then those of
-    features. Callers come in by `submitter`, workers by `gateway`.
+    It is composed of parts, first the kernel's, then those of features; each part may use the earlier ones. Callers
+    enter by `submitter`, workers by `gateway`.
     """
 
     def __init__(
@@ -96,7 +96,7 @@ class ServerNode:
         connections: Connections = DEFAULT,
         tracer: Tracer | None = None,
     ) -> "ServerNode":
-        """Open the store at a URL, bring it up to date, and make a node on it."""
+        """Open the store at a URL, migrate it, and return a node on it."""
         driver = await open_store_driver(url, env, owner, connections)
         try:
             await driver.migrate()
@@ -107,21 +107,21 @@ class ServerNode:
             raise
 
     def part(self, kind: type[P]) -> P:
-        """Return the part of a feature that is on."""
+        """Return the part of an enabled feature."""
         found = self._parts[kind]
         assert isinstance(found, kind)
         return found
 
     def has(self, feature: str) -> bool:
-        """Whether a feature is on."""
-        return any(one.name == feature for one in self.features)
+        """Return whether a feature is enabled."""
+        return any(enabled.name == feature for enabled in self.features)
 
     def find(self, kind: type[P]) -> P | None:
-        """Return the part of this kind; None while its feature is off."""
+        """Return the part of this kind; None while its feature is disabled."""
         return next((part for part in self._parts.values() if isinstance(part, kind)), None)
 
     def require(self, kind: type[Q]) -> Q:
-        """Return the optional part of this kind. Raises NotFound while its feature is off."""
+        """Return the optional part of this kind. Raises NotFound while its feature is disabled."""
         found = self.find(kind)
         if found is None:
             raise switched_off(kind.feature)
@@ -137,7 +137,7 @@ class ServerNode:
         return [service for part in self._parts.values() for service in part.services(roles)]
 
     async def prepare(self) -> None:
-        """Learn what the store holds."""
+        """Read from the store what the parts need before they serve."""
         for part in self._parts.values():
             await part.prepare()
         await self.base.directory.step()
@@ -152,7 +152,7 @@ class ServerNode:
             self._runner.start(service)
 
     async def stop(self) -> None:
-        """Answer those that wait, finish what was accepted, and let go of the store."""
+        """Answer waiting requests, finish accepted work, and close the store."""
         self.base.events.close()
         await self.gateway.stop()
         await self.submitter.close()
@@ -172,15 +172,15 @@ class ServerNode:
             await part.close()
 
     async def report(self) -> StoreView:
-        """Return what the store says of itself, with what parts know of it."""
-        on = tuple(sorted(feature.name for feature in self.features))
-        report = structs.replace(await self.tenancy.store_report.look(), features=on)
+        """Return a report on the store, completed with the facts that parts add."""
+        enabled = tuple(sorted(feature.name for feature in self.features))
+        report = structs.replace(await self.tenancy.store_report.look(), features=enabled)
         for part in self._parts.values():
             report = await part.reported(report)
         return report
 
     async def warning(self, namespace: int, ref: str) -> str | None:
-        """Return a warning for a job that was just submitted, if it needs what no worker ever had."""
+        """Return a warning for a job that was just submitted, if no worker ever offered what it needs."""
         stored = self.base.directory.known(namespace, ref)
         return None if stored is None else await self.admission.worker_offers.warning(namespace, stored.job.spec)
 

@@ -14,13 +14,13 @@ log = structlog.get_logger("horae.engine")
 
 
 class Service(Protocol):
-    """Something that happens again and again."""
+    """A recurring activity of a server."""
 
     name: str
     alarm: "Alarm"
 
     async def step(self) -> Wait:
-        """Do one bounded piece of work."""
+        """Do one bounded piece of work and return the seconds until the next step."""
         ...
 
 
@@ -34,7 +34,7 @@ class Alarm:
         self._event.set()
 
     async def wait(self, clock: Clock, seconds: float) -> None:
-        """Wait until rung or until the time is over."""
+        """Wait until the alarm rings or the time is over."""
         if seconds <= 0:
             await clock.sleep(0)
         elif not self._event.is_set():
@@ -49,13 +49,13 @@ class Alarm:
 
 
 class Runner:
-    """Runs services until stopped; a failing step is logged and tried again, and stops nobody else."""
+    """Runs services until it is stopped. A failing step is logged and repeated; other services go on."""
 
     def __init__(self, env: Env, on_store: Callable[[bool], None]) -> None:
         self._env = env
         self._on_store = on_store
         self._cut_off: set[str] = set()  # services whose last step did not reach the store
-        self._since = 0.0  # when the first of them missed it
+        self._since = 0.0  # when the first of them failed
         self._tasks: list[asyncio.Task[None]] = []
 
     def start(self, service: Service) -> None:
@@ -86,7 +86,7 @@ class Runner:
         return wait
 
     def _lost(self, service: Service, error: StoreUnavailable) -> None:
-        """Tell it once: an outage may be long, and everybody meets it."""
+        """Log the outage once: it may be long, and every service notices it."""
         if not self._cut_off:
             self._since = self._env.clock.monotonic()
             log.warning("store unavailable", error=error.detail)
@@ -94,7 +94,7 @@ class Runner:
         self._on_store(False)
 
     def _went_well(self, service: Service) -> None:
-        """Not every step asks the store: it is back when everybody who missed it has reached it."""
+        """Log the end of an outage: when every service that failed has succeeded. Other steps may not use the store."""
         if service.name in self._cut_off:
             self._cut_off.remove(service.name)
             if not self._cut_off:

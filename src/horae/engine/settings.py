@@ -1,4 +1,4 @@
-"""What can be set about the engine; `config` fills it from flags, environment and file."""
+"""Settings of the engine. The package `config` reads them from flags, environment and file."""
 
 from msgspec import Struct
 
@@ -11,7 +11,7 @@ DAY: Micros = 86_400 * SECOND
 
 
 class OidcSettings(Struct, frozen=True, kw_only=True):
-    """An identity provider, and what its groups stand for."""
+    """An identity provider, and the roles of its groups."""
 
     issuer: str
     client_id: str
@@ -20,17 +20,17 @@ class OidcSettings(Struct, frozen=True, kw_only=True):
     name_claim: str = "preferred_username"
     groups_claim: str = "groups"
     roles: dict[str, RoleMapping]
-    redirect: str = ""  # where browsers come back to; empty: the server's own URL
-    allow: tuple[str, ...] = ()  # addresses beside public ones at which it may be
+    redirect: str = ""  # the URL to which browsers return; empty: the server's own URL
+    allow: tuple[str, ...] = ()  # addresses that the provider may have in addition to public ones
 
 
 class EngineSettings(Struct, frozen=True, kw_only=True):
-    """Times and bounds of one server."""
+    """Intervals, limits and options of one server."""
 
-    features: tuple[str, ...] = ()  # those that are switched off, as "-alerts"
-    verbose: bool = False  # every turn of an execution is logged
+    features: tuple[str, ...] = ()  # disabled features, such as "-alerts"
+    verbose: bool = False  # log every grant and every end of an execution
     session_timeout: Micros = 15 * SECOND
-    heartbeat: Micros = 5 * SECOND  # the longest a worker's poll is held
+    heartbeat: Micros = 5 * SECOND  # the longest time that a worker's exchange waits for work
     batch_requests: int = 1024  # submissions in one group commit
     batch_bytes: int = 4 * 1024 * 1024
     max_pending: int = 16_384  # submissions that may wait for a commit before new ones get a 503
@@ -39,20 +39,20 @@ class EngineSettings(Struct, frozen=True, kw_only=True):
     rescue_batch: int = 200
     retention: Micros = 30 * DAY  # of executions
     fire_retention: Micros = 30 * DAY
-    watch_roots: tuple[str, ...] = ()  # URLs of the places that may be watched
+    watch_roots: tuple[str, ...] = ()  # URLs of folders and buckets that may be watched
     artifacts: str = "artifacts"  # a folder, or the URL of a bucket
-    artifact_limit: int = 1 << 30  # bytes of one
-    master_keys: str = ""  # what secrets are sealed with
-    master_key_file: str = ""  # where they are read from instead
-    make_master_key: bool = False  # in that file, at the first start of a store: only one that no other server shares
+    artifact_limit: int = 1 << 30  # bytes of one artifact
+    master_keys: str = ""  # the keys that seal secrets
+    master_key_file: str = ""  # a file with these keys, instead
+    make_master_key: bool = False  # generate this file at the first start of a store that no other server shares
     log_limit: int = LOG_LIMIT  # bytes of one attempt's log
-    sign_in_idle: Micros = DAY  # how long somebody who signed in may be away
-    sign_in_life: Micros = 7 * DAY  # how long a sign-in lasts at most
+    sign_in_idle: Micros = DAY  # a user's sign-in ends after this time without a request
+    sign_in_life: Micros = 7 * DAY  # a user's sign-in ends after this time in any case
     oidc: OidcSettings | None = None
-    outbound_allow: tuple[str, ...] = ()  # what notices of alerts may reach beside public addresses
-    request_rate: Rate | None = None  # of each credential that has none of its own
-    sessions_per_key: int = 5_000  # of workers that are there
-    namespace_request_rate: Rate | None = None  # of each namespace, beside others
-    namespace_submit_rate: Rate | None = None  # of executions of each namespace, beside others
-    namespace_streams: int = 1000  # streams of events that a namespace may follow at a time
-    url: str = ""  # where other servers' workers reach this one
+    outbound_allow: tuple[str, ...] = ()  # addresses that outbound requests may reach in addition to public ones
+    request_rate: Rate | None = None  # of each credential without a rate of its own
+    sessions_per_key: int = 5_000  # live sessions of workers
+    namespace_request_rate: Rate | None = None  # of each namespace, while several use the server
+    namespace_submit_rate: Rate | None = None  # executions of each namespace, while several use the server
+    namespace_streams: int = 1000  # event streams of a namespace at a time
+    url: str = ""  # the address at which workers reach this server, also those of other servers

@@ -1,4 +1,4 @@
-"""What happens inside a server, as topics: the only way in which one part, or a feature, follows another."""
+"""Topics: notifications inside a server. They are the only way in which a part or a feature reacts to another one."""
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import NamedTuple
@@ -12,41 +12,41 @@ from horae.store.executions.leaving.effects import Effects
 
 
 class CancelledCount(NamedTuple):
-    """So many executions of a job were cancelled before they ran."""
+    """The number of executions of a job that were cancelled before they ran."""
 
     job: UUID
     executions: int
 
 
 class FiredParcels(NamedTuple):
-    """A batch of fires made these parcels."""
+    """The parcels that a batch of fires made."""
 
     parcels: Sequence[Parcel]
     at: Instant
 
 
 class QueueSample(NamedTuple):
-    """So many executions of each namespace were queued at an instant."""
+    """The number of queued executions of each namespace at an instant."""
 
     queued: Mapping[int, int]
     at: Instant
 
 
 class Topics:
-    """The topics of one server. `str` lists them with their subscribers, in the order in which these are told."""
+    """The topics of one server. `str` lists them with their subscribers, in the order of their calls."""
 
     def __init__(self, store: Store) -> None:
         self.made = store.created  # executions were stored for the first time
-        self.started = store.started  # a cancellation, a signal or a workflow let other executions go on
+        self.started = store.started  # a cancellation, a signal or a workflow let other executions continue
         self.settled: Topic[Effects] = Topic("settled")  # a report, a rescue or a timeout was committed
         self.cancelled: Topic[CancelledCount] = Topic("cancelled")
-        self.failed: Topic[Collection[UUID]] = Topic("failed")  # jobs that failed on a server that is gone
+        self.failed: Topic[Collection[UUID]] = Topic("failed")  # jobs with failures that an ended server reported
         self.fired: Topic[FiredParcels] = Topic("fired")
         self.sampled: Topic[QueueSample] = Topic("sampled")
         self.blocked: Topic[None] = Topic("blocked")  # something began to wait for an execution of the same key
         self.opened: Topic[None] = Topic("opened")  # workflows left the queue
-        self.held: Topic[Collection[int]] = Topic("held")  # these queues are held now
-        self.freed: Topic[Iterable[UUID]] = Topic("freed")  # items of these parcels gave their keys back
+        self.held: Topic[Collection[int]] = Topic("held")  # holds began on these queues
+        self.freed: Topic[Iterable[UUID]] = Topic("freed")  # items of these parcels released their keys
 
     def __str__(self) -> str:
         return "\n".join(str(topic) for topic in vars(self).values())

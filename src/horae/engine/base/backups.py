@@ -1,4 +1,4 @@
-"""Backups of a store that this process alone may open: made beside it while it goes on."""
+"""Backups of a store file that only this process may open. The copy is written beside the file while the store runs."""
 
 import asyncio
 import tempfile
@@ -13,32 +13,32 @@ MARK = ".backup-"
 
 
 class Backups:
-    """Copies the store as it is at one instant. Nobody else could: a SQLite file has one owner."""
+    """Copies a consistent snapshot of the store. No other process can do it: a SQLite file has one owner."""
 
     def __init__(self, env: Env, store: Store) -> None:
         self._env, self._store = env, store
         self._under_way = False
 
     async def take(self) -> BinaryIO:
-        """A copy to be read and closed; it has no name any more, so nothing of it stays behind.
+        """Return an open copy of the store. Its file is already unlinked, so the disk space is freed on close.
 
-        Raises Conflict for a store that others can copy, and Busy while a copy is being made.
+        Raises Conflict for a store that other programs can copy, and Busy while a copy is being made.
         """
         if self._under_way:
             raise Busy("A backup is being made.", retry_after=5)
         self._under_way = True
         try:
-            part = self._place()
+            path = self._new_path()
             try:
-                await self._store.driver.copy_file(part)
-                return await asyncio.to_thread(part.open, "rb")
+                await self._store.driver.copy_file(path)
+                return await asyncio.to_thread(path.open, "rb")
             finally:
-                part.unlink(missing_ok=True)
+                path.unlink(missing_ok=True)
         finally:
             self._under_way = False
 
-    def _place(self) -> Path:
-        """Where a copy is made: on the store's own disk. What a crash left there of an earlier one goes first."""
+    def _new_path(self) -> Path:
+        """Return a path for a copy on the store's own disk. Delete copies that a crash left there."""
         path = self._store.driver.path or Path(tempfile.gettempdir()) / "horae"
         for stale in path.parent.glob(f"{path.name}{MARK}*"):
             stale.unlink(missing_ok=True)

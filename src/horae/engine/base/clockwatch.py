@@ -1,8 +1,9 @@
-"""The clock's watch: server time follows the store's clock, and a clock that jumps is not trusted.
+"""The clock watch: server time follows the store's clock, and a clock that jumps is not trusted.
 
-Between two looks server time runs by a clock that nobody can set, so a step of the store's clock is met here alone. A
-jump forward of up to a day is an outage (the misfire policy decides). A larger one, or back by more than five minutes,
-stops firing, promoting, expiring and forgetting until the clock is back or somebody accepts it.
+Between two checks, server time advances by the monotonic clock, which no administrator can set. So only this module
+sees a step of the store's clock. A jump forward of up to a day counts as an outage (the misfire policy decides). A
+larger jump, or a jump back by more than five minutes, stops firing, promotion, expiry and deletion until the clock is
+back or an administrator accepts the new time.
 """
 
 import structlog
@@ -14,9 +15,9 @@ from horae.store.contract import Store
 
 FORWARD = 86_400 * SECOND
 BACK = 300 * SECOND
-TOLD = 10 * SECOND  # a smaller step is nobody's concern
-LOOK = 5.0
-SMOOTH = 50_000  # an offset within the round trip's noise is left alone
+LOGGED_STEP = 10 * SECOND  # smaller steps are not logged
+INTERVAL = 5.0  # seconds between two checks
+SMOOTH = 50_000  # microseconds: a smaller offset may be noise of the round trip and is not corrected
 log = structlog.get_logger("horae.engine")
 
 
@@ -34,7 +35,7 @@ class ClockWatch:
         hints.listen(self._on_hint)
 
     async def step(self) -> Wait:
-        """Measure the offset to the store's clock, and whether that clock jumped."""
+        """Measure the offset to the store's clock and decide whether that clock jumped."""
         before = self._env.clock.monotonic()
         store_now = await self._store.driver.server_time()
         after = self._env.clock.monotonic()
@@ -45,7 +46,7 @@ class ClockWatch:
         self._judge(store_now, middle)
         if self.trusted:
             self._follow(store_now, middle, after - middle)
-        return LOOK
+        return INTERVAL
 
     def _judge(self, store_now: Instant, at: float) -> None:
         trusted = -BACK <= self.jump <= FORWARD
@@ -53,19 +54,19 @@ class ClockWatch:
             self._base = (store_now, at)
         if trusted != self.trusted:
             log.error("clock jumped" if not trusted else "clock is back", seconds=self.jump / SECOND)
-        elif trusted and abs(self.jump) >= TOLD:
+        elif trusted and abs(self.jump) >= LOGGED_STEP:
             log.warning("clock was set", seconds=self.jump / SECOND)
         self.trusted = trusted
 
     def _follow(self, store_now: Instant, at: float, half_trip: float) -> None:
-        """Let the server's clock show the store's time. What a slow answer alone may explain is left alone."""
+        """Set the server's clock to the store's time. Ignore an offset that a slow answer alone may explain."""
         clock = self._env.clock
         drift = store_now + int((clock.monotonic() - at) * SECOND) - clock.now()
         if abs(drift) > max(SMOOTH, int(half_trip * SECOND)):
             clock.follow(drift)
 
     def accept(self) -> None:
-        """Take the present time for true, on all servers."""
+        """Accept the present time of the store as correct, on all servers."""
         self._hints.send(Hint(accept_clock=True))
 
     def _on_hint(self, hint: Hint) -> None:

@@ -1,6 +1,6 @@
-"""What this server counts as it goes: plain numbers, because only the event loop's thread counts them.
+"""Counters of this server. They are plain numbers without locks: only the event loop's thread changes them.
 
-A hot path pays for an addition or two. Whoever wants to know reads the numbers as they stand.
+A hot path pays for an addition or two. Readers, such as the metrics, take the present values.
 """
 
 from collections import Counter
@@ -14,7 +14,8 @@ from horae.model.fleet.protocol import Outcome, Range
 from horae.store.executions.leaving.effects import Effects
 from horae.store.fleet.claim import ClaimResult
 
-# Seconds: of executions, which take microseconds or days; of waits; of how late a fire is.
+# Upper bounds of histogram buckets, in seconds: durations of executions (microseconds to days), waits in the queue, and
+# lags of fires behind their nominal time. COUNTS are numbers of executions.
 RUNS = (0.001, 0.005, 0.01, 0.05, 0.1, 0.5, 1.0, 5.0, 10.0, 30.0, 60.0, 300.0, 900.0, 3600.0, 14_400.0, 86_400.0)
 WAITS = (0.001, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 300.0, 900.0, 3600.0)
 LAGS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 300.0, 3600.0)
@@ -22,7 +23,7 @@ COUNTS = (1.0, 2.0, 5.0, 10.0, 20.0, 50.0, 100.0, 200.0, 500.0, 1000.0, 2000.0, 
 
 
 class Counters:
-    """What became of executions, of claims and of exchanges at this server since it started."""
+    """The outcomes of executions, claims and exchanges on this server since it started."""
 
     def __init__(self) -> None:
         self.runs = {state: Buckets(RUNS, SECOND) for state in ("success", "failed", "cancelled")}
@@ -30,34 +31,34 @@ class Counters:
         self.waits = Buckets(WAITS, SECOND)
         self.lags = Buckets(LAGS, SECOND)
         self.failures: Counter[str] = Counter()  # attempts, by the class of their failure
-        self.dead: Counter[int] = Counter()  # executions that failed for good, by namespace
-        self.stale = 0  # executions in reports that were refused
+        self.dead: Counter[int] = Counter()  # executions that failed finally, by namespace
+        self.stale = 0  # executions in refused reports
         self.claims = self.claims_in_vain = 0
         self.repeated = 0  # attempts after the first
-        self.reported, self.granted = Buckets(COUNTS), Buckets(COUNTS)  # executions in an exchange, and its answer
+        self.reported, self.granted = Buckets(COUNTS), Buckets(COUNTS)  # executions per exchange, and per answer
         self.answer_bytes = 0
-        self.accepted = self.known = 0  # executions submitted, and those of them that a key stood for
+        self.accepted = self.known = 0  # executions submitted, and how many of them were answered by an earlier one
 
     def claimed(self, claimed: ClaimResult) -> None:
-        """A claim brought this; one that looked at no lane was none."""
+        """Count a claim and the executions it took. A claim that had no lane to look at is not counted."""
         if claimed.running:
             self.claims += 1
         elif claimed.lanes:
             self.claims_in_vain += 1
-        for slice in claimed.running:
-            count = slice.hi - slice.lo
-            self.waits.add(slice.granted_at - slice.queued_at, count)
-            if slice.attempt > 1:
+        for running in claimed.running:
+            count = running.hi - running.lo
+            self.waits.add(running.granted_at - running.queued_at, count)
+            if running.attempt > 1:
                 self.repeated += count
 
     def answered(self, granted: Sequence[Running], size: int) -> None:
-        """An exchange was answered with these, and so many bytes."""
+        """Count the answer of an exchange: its grants and its size in bytes."""
         self.answer_bytes += size
         if granted:
-            self.granted.add(sum(slice.hi - slice.lo for slice in granted))
+            self.granted.add(sum(running.hi - running.lo for running in granted))
 
     def submitted(self, done: SubmitResult) -> None:
-        """Requests were accepted together."""
+        """Count the requests of one group commit."""
         self.accepted += sum(map(len, done.parcels))
         for answer in done.answers:
             if isinstance(answer, list):
@@ -66,7 +67,7 @@ class Counters:
                 self.known += sum(receipt.count for receipt in answer.answer)
 
     def settled(self, effects: Effects) -> None:
-        """Reports, or rescues, did this."""
+        """Count the effects of reports or rescues."""
         for ended in effects.ended:
             count = ended.hi - ended.lo
             self.totals[ended.state] += count
@@ -80,10 +81,10 @@ class Counters:
             self.failures.update(effects.failures)
 
     def refused(self, reported: Sequence[Range | Outcome]) -> None:
-        """A worker reported these of attempts that were over, or after its session was."""
+        """Count outcomes that were reported after their attempt or their session had ended."""
         self.stale += sum(each.hi - each.lo for each in reported)
 
     def fired(self, fires: Iterable[tuple[Instant, int]], now: Instant) -> None:
-        """So many executions of each of these instants were made."""
+        """Count fired executions: pairs of a nominal time and the number of executions made for it."""
         for due_at, count in fires:
             self.lags.add(now - due_at, count)

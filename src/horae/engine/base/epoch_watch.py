@@ -1,4 +1,4 @@
-"""Epochs: after a restore or a failover of the store no old session, and no old token, is valid."""
+"""Epochs: after a restore or a failover of the store, no earlier session and no earlier token is valid."""
 
 import structlog
 
@@ -6,14 +6,14 @@ from horae.engine.service import Alarm, Wait
 from horae.model.base.installation import Installation
 from horae.store.contract import Store
 
-LOOK = 5.0
+INTERVAL = 5.0  # seconds between two checks
 log = structlog.get_logger("horae.engine")
 
 
 class EpochWatch:
-    """Watches the store's epoch to tell of a new one, and knows which installation it is.
+    """Watches the store's epoch, logs a new one, and remembers the installation's identity.
 
-    Nothing is fenced by `current`: a session takes its epoch from the store, and tokens take theirs from the session.
+    `current` fences nothing: a session takes its epoch from the store, and a token takes its epoch from the session.
     """
 
     name = "epochs"
@@ -21,12 +21,12 @@ class EpochWatch:
     def __init__(self, store: Store) -> None:
         self._store = store
         self.current = 0
-        self.installation: Installation | None = None  # as it was when it was looked up last
+        self.installation: Installation | None = None  # as of the last check
         self.alarm = Alarm()
         store.driver.epoch_met.subscribe(self.name, lambda _: self.alarm.ring())
 
     async def step(self) -> Wait:
-        """Look whether the store entered a new epoch; end what is left of sessions of earlier ones."""
+        """Check for a new epoch of the store, and end the remaining sessions of earlier epochs."""
         standing = await self._store.identity()
         epoch, self.installation = standing.epoch, standing.installation
         if epoch != self.current:
@@ -34,4 +34,4 @@ class EpochWatch:
             if self.current:
                 log.warning("the store entered a new epoch", epoch=epoch, sessions_ended=len(ended))
             self.current = epoch
-        return LOOK
+        return INTERVAL

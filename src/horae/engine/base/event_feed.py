@@ -1,4 +1,4 @@
-"""Events for listeners of this server, each within its namespace."""
+"""Events for listeners on this server. A listener gets the events of its own namespace."""
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -6,11 +6,11 @@ from contextlib import contextmanager
 from horae.engine.base.hints import Hint, Hints
 from horae.model.base.event import Event
 
-Listener = Callable[[Event | None], object]  # hears None when the server stops; must not wait
+Listener = Callable[[Event | None], object]  # is called with None when the server stops; must not block
 
 
 class EventFeed:
-    """Spreads events to this server's listeners."""
+    """Distributes events to this server's listeners."""
 
     def __init__(self, hints: Hints) -> None:
         self._listeners: dict[int, tuple[Listener, ...]] = {}  # by namespace
@@ -18,18 +18,18 @@ class EventFeed:
 
     @contextmanager
     def listening(self, namespace: int, listener: Listener) -> Iterator[None]:
-        """Have a listener told for as long as the block lasts."""
+        """Call a listener with every event of a namespace while the block runs."""
         self._listeners[namespace] = (*self._listeners.get(namespace, ()), listener)
         try:
             yield
         finally:
-            left = tuple(one for one in self._listeners[namespace] if one is not listener)
+            left = tuple(other for other in self._listeners[namespace] if other is not listener)
             self._listeners[namespace] = left
             if not left:
                 del self._listeners[namespace]
 
     def close(self) -> None:
-        """Tell all listeners that there is nothing more."""
+        """Tell all listeners that the feed has ended."""
         for listeners in list(self._listeners.values()):
             for listener in listeners:
                 listener(None)

@@ -1,6 +1,7 @@
-"""Params and results of sensitive jobs: sealed before they are stored, opened for workers and for who may see them.
+"""Params and results of sensitive jobs are sealed before they are stored.
 
-Params are sealed for their job, results for their parcel: what was moved to another place does not open.
+They are opened for workers and for users with the permission `sensitive`. Params are sealed for their job, results for
+their parcel: a sealed value that was moved elsewhere does not open.
 """
 
 from collections.abc import Sequence
@@ -25,7 +26,7 @@ log = structlog.get_logger("horae.engine")
 
 
 class ExecutionSealer:
-    """Seals and opens."""
+    """Seals and opens the params and results of executions."""
 
     def __init__(self, sealer: Sealer) -> None:
         self._sealer = sealer
@@ -34,20 +35,20 @@ class ExecutionSealer:
         return spell(self._sealer.seal(item, b"params" + job.bytes))
 
     def open_params(self, job: UUID, item: bytes | Raw) -> bytes:
-        """The params of a job; what is not sealed is as it is. Raises BadInput for what only looks sealed."""
+        """Return the params of an item, opened if they are sealed. Raises BadInput for a forged sealed value."""
         if not is_sealed(item):
             return bytes(item)
         return self._open(item, b"params" + job.bytes)
 
     def granted(self, job: UUID, items: Sequence[bytes]) -> tuple[list[bytes], str]:
-        """Params for a worker, or why they cannot be given."""
+        """Return params for a worker, with the reason if they cannot be opened."""
         try:
             return [self.open_params(job, item) for item in items], ""
         except HoraeError as error:
             return [b"{}"] * len(items), str(error)
 
     def seal_results(self, up: Exchange) -> Exchange:
-        """An exchange whose results of sensitive jobs are sealed."""
+        """Return an exchange with the results of sensitive jobs sealed."""
         if not any(outcome.sensitive and outcome.results for outcome in up.outcomes):
             return up
         return structs.replace(up, outcomes=[self._sealed(outcome) for outcome in up.outcomes])
@@ -61,17 +62,18 @@ class ExecutionSealer:
                 result if bytes(result) == b"null" else Raw(spell(self._sealer.seal(bytes(result), context)))
                 for result in outcome.results
             ]
-        except MasterKeyMissing as error:  # it has run: to refuse the report would run it again, and hold up the others
+        except MasterKeyMissing as error:
+            # The execution has run. A refused report would run it again and delay the other outcomes of the exchange.
             first, count = execution_id(outcome.parcel, outcome.lo), outcome.hi - outcome.lo
             log.error(
-                "a result could not be sealed, and is not kept", execution=str(first), executions=count,
+                "a result could not be sealed and is not stored", execution=str(first), executions=count,
                 attempt=outcome.attempt, error=str(error),
             )  # fmt: skip
             results = [UNKEPT] * len(outcome.results)
         return structs.replace(outcome, results=results)
 
     def shown(self, who: Principal, view: ExecutionView) -> ExecutionView:
-        """An execution as somebody may see it."""
+        """Return an execution as a principal may see it."""
         if not who.may("sensitive"):
             return hidden(view)
         params, result = view.params, view.result
@@ -83,7 +85,7 @@ class ExecutionSealer:
         return view
 
     def _seen(self, value: Raw, context: bytes) -> Raw | str:
-        """What is sealed, opened; a result that only looks so, which any job can return, hides nothing else."""
+        """Open a sealed value, or say why not. Any job can return a result that looks sealed, so this never raises."""
         try:
             return Raw(self._open(value, context))
         except HoraeError as error:
@@ -93,13 +95,13 @@ class ExecutionSealer:
         try:
             sealed = read(value)
         except ValueError:
-            remedy = "Send the params themselves: `$sealed` is how the store spells what it keeps."
-            raise BadInput("This was not sealed here.", remedy, field="params") from None
+            remedy = "Send the params themselves: `$sealed` is the form in which the store keeps sealed values."
+            raise BadInput("This value was not sealed by this installation.", remedy, field="params") from None
         return self._sealer.open(sealed, context)
 
 
 def hidden(view: ExecutionView) -> ExecutionView:
-    """An execution without what is sealed: for lists, and for answers that are kept."""
+    """Return an execution without its sealed values: for lists and for stored answers."""
     if isinstance(view.params, Raw) and is_sealed(view.params):
         view = structs.replace(view, params=HIDDEN, sensitive=True)
     if isinstance(view.result, Raw) and is_sealed(view.result):
@@ -108,5 +110,5 @@ def hidden(view: ExecutionView) -> ExecutionView:
 
 
 def hidden_page(page: Page[ExecutionView]) -> Page[ExecutionView]:
-    """The same of a list of them."""
+    """Return a page of executions without their sealed values."""
     return structs.replace(page, items=[hidden(view) for view in page.items])

@@ -1,7 +1,7 @@
-"""Gauges: how much waits, is queued and runs now, for people. Counting costs a pass over the shelves.
+"""Gauges: the numbers of executions that wait, are queued and run now, for users.
 
-Whoever asks has what was counted last, if that is not older than a moment, or than twenty times what it took. Once a
-minute one server of all counts, so that there is a line of how much was queued.
+Counting reads all shelves. So a count is reused for one second, or for twenty times as long as it took. One server of
+the installation also counts periodically, for the statistics of queue depth over time.
 """
 
 import asyncio
@@ -15,13 +15,13 @@ from horae.store.executions.reads import housekeeping, live_reads
 from horae.store.executions.reads.live_reads import LiveCounts
 
 EVERY = 30.0  # seconds between counts for the statistics
-TERM = 75 * SECOND  # for which one server is the one that counts
-FRESH = 1.0  # seconds for which a count serves whoever asks
-SHARE = 20  # of the time goes into counting, at most one part
+TERM = 75 * SECOND  # the time for which one server has the duty to count
+FRESH = 1.0  # seconds for which a count is reused at least
+SHARE = 20  # counting takes at most 1/20 of the time
 
 
 class Gauges:
-    """The present. A service: its step has the statistics know it."""
+    """Counts executions by state. As a service, it reports the queue depths to the statistics."""
 
     name = "gauges"
 
@@ -33,7 +33,7 @@ class Gauges:
         self.alarm = Alarm()
 
     async def of(self, namespace: int) -> LiveCounts:
-        """What of a namespace has not ended, as it was a moment ago."""
+        """Return recent counts of a namespace's executions that have not ended."""
         if self._env.clock.monotonic() >= self._until:
             async with self._counting:
                 if self._env.clock.monotonic() >= self._until:
@@ -47,10 +47,10 @@ class Gauges:
         self._until = now + max(FRESH, SHARE * (now - begun))
 
     async def step(self) -> Wait:
-        """Have the statistics know how much is queued, if that is for this server to do."""
+        """Report the queue depths to the statistics, if this server has the duty."""
         now = self._env.now()
         if await self._store.write(lambda: housekeeping.take_duty(self.name, self._node, now, now + TERM)):
             await self._count()
-            queued = {id: live.queued for id, live in self._known.items() if live.queued}
+            queued = {namespace: live.queued for namespace, live in self._known.items() if live.queued}
             self._topics.sampled(QueueSample(queued, now))
         return EVERY

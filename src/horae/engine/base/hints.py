@@ -1,7 +1,7 @@
-"""Hints: who should look again, here and on the other servers.
+"""Hints: messages that wake services on this and the other servers after a change.
 
-They are sent on the leading edge: the first after a quiet 100 ms goes at once, the rest are gathered. A lost hint costs
-time, never work: every service also looks by itself.
+They are sent on the leading edge: the first hint after 100 quiet milliseconds is sent at once, later ones are gathered
+into one message. A lost hint costs time, never work, because every service also checks periodically.
 """
 
 from collections.abc import Callable
@@ -16,24 +16,24 @@ from horae.model.base.event import Event, cut
 from horae.store.contract import Store
 
 QUIET = 0.1  # seconds
-MANY = 1 << 20  # executions: as many as nobody has counted
-MOST_EVENTS = 50  # in one hint; whoever missed some refetches
+MANY = 1 << 20  # executions: stands for an unknown amount
+MOST_EVENTS = 50  # in one hint; clients that missed some fetch the state anew
 MOST_BYTES = 7_500  # PostgreSQL refuses payloads of 8,000
 
 
 class Hint(Struct, omit_defaults=True, rename="camel"):
-    """What changed, in one message to all servers."""
+    """A set of changes, in one message to all servers."""
 
     sender: UUID | None = None
-    lanes: dict[int, int] = {}  # lane -> least rank that went in
-    amounts: dict[int, int] = {}  # lane -> how many executions went in; where it is missing, nobody knows
+    lanes: dict[int, int] = {}  # lane -> lowest rank that was added
+    amounts: dict[int, int] = {}  # lane -> number of executions added; a missing entry means unknown
     wake_at: Instant | None = None
     fire_at: Instant | None = None
     sessions: list[UUID] = []
     jobs: list[UUID] = []
     events: list[Event] = []
     accept_clock: bool = False
-    holds: bool = False  # something is held, or no longer
+    holds: bool = False  # a hold began or ended
     queues: bool = False  # a queue was defined or changed
     quotas: bool = False  # a namespace got another quota
 
@@ -43,7 +43,7 @@ class Hint(Struct, omit_defaults=True, rename="camel"):
 
 
 def add_amounts(amounts: dict[int, int], hint: Hint) -> None:
-    """Add what a hint tells of its lanes; what is unknown stays so, whatever is added."""
+    """Add the amounts of a hint's lanes. An unknown amount stays unknown after any addition."""
     for lane in hint.lanes:
         amounts[lane] = min(MANY, amounts.get(lane, 0) + hint.amounts.get(lane, MANY))
 
@@ -53,7 +53,7 @@ def earlier(a: Instant | None, b: Instant | None) -> Instant | None:
 
 
 class Hints:
-    """Tells listeners of this process at once, and other servers in gathered messages."""
+    """Delivers hints to listeners of this process at once, and to other servers in gathered messages."""
 
     name = "hints"
 
@@ -65,11 +65,11 @@ class Hints:
         self.alarm = Alarm()
 
     def listen(self, listener: Callable[[Hint], None]) -> None:
-        """Be told of every hint, from here and from elsewhere."""
+        """Call a listener with every hint, from this server and from others."""
         self._listeners.append(listener)
 
     def send(self, hint: Hint) -> None:
-        """Something changed."""
+        """Send a hint to this and all other servers."""
         if not hint:
             return
         self.send_locally(hint)
@@ -77,7 +77,7 @@ class Hints:
         self.alarm.ring()
 
     def send_locally(self, hint: Hint) -> None:
-        """Something changed that the other servers find out by themselves."""
+        """Send a hint to listeners of this server only. The others find the change by themselves."""
         for listener in self._listeners:
             listener(hint)
 
@@ -97,7 +97,7 @@ class Hints:
         pending.events = cut(pending.events + hint.events, MOST_EVENTS)
 
     async def connect(self) -> None:
-        """Listen to the other servers."""
+        """Begin to receive hints of other servers."""
         await self._store.driver.listen(self._receive)
 
     def _receive(self, payload: str) -> None:
@@ -106,7 +106,7 @@ class Hints:
             self.send_locally(hint)
 
     async def step(self) -> Wait:
-        """Send what was gathered, unless the last message was just now."""
+        """Send the gathered hints, unless the last message was sent less than 100 ms ago."""
         now = self._env.clock.monotonic()
         if not self._pending or not self._store.driver.is_shared:
             self._pending = Hint()
@@ -121,7 +121,7 @@ class Hints:
 
 
 def _fit(hint: Hint) -> str:
-    """Leave events out, then sessions, jobs and lanes, until the message fits; at last that events were left out."""
+    """Leave out events, then sessions, jobs and lanes until the message fits; finally the note of dropped events."""
     text = msgspec.json.encode(hint).decode()
     smaller: list[tuple[str, object]] = [("events", cut(hint.events, 0)), ("sessions", []), ("jobs", [])]
     for field, less in [*smaller, ("lanes", {}), ("events", [])]:

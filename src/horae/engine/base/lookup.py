@@ -1,7 +1,7 @@
-"""Reads that come together are one statement.
+"""Concurrent reads in one statement.
 
-What is asked for while a statement is under way is read by the next one. Each read begins after it was asked for, so it
-sees every change that was acknowledged before, by whatever server; nothing is remembered from one to the next.
+Keys that are requested while a statement runs are read by the next one. Each read begins after its request, so it sees
+every change that any server acknowledged before. Nothing is cached between statements.
 """
 
 import asyncio
@@ -11,21 +11,21 @@ from typing import Generic, TypeVar
 K = TypeVar("K", bound=Hashable)
 V = TypeVar("V")
 
-MOST = 32  # things in one statement: on SQLite it holds the event loop, about 2 ms with so many
-IN_FLIGHT = 2  # statements: a slow one keeps others waiting only behind a second slow one
+MOST = 32  # keys in one statement: on SQLite a statement blocks the event loop, about 2 ms for this many
+IN_FLIGHT = 2  # statements at a time: requests wait only while both are slow
 
 
 class Lookup(Generic[K, V]):
-    """Finds things by key; whoever asks for the same thing at the same time shares what is found."""
+    """Finds values by key. Concurrent requests for the same key share one answer."""
 
     def __init__(self, read: Callable[[Sequence[K]], Awaitable[Mapping[K, V]]], most: int = MOST) -> None:
         self._read, self._most = read, most
         self._asked: dict[K, list[asyncio.Future[V | None]]] = {}
         self._flushes: set[asyncio.Task[None]] = set()
-        self._begins = False  # a flush that has not looked yet: whoever comes before it does is read with it
+        self._begins = False  # a flush was created but has not taken its keys yet: later requests still join it
 
     async def get(self, key: K) -> V | None:
-        """What is stored under a key, as it is after this was called."""
+        """Return the value of a key, read after this call began."""
         found: asyncio.Future[V | None] = asyncio.get_running_loop().create_future()
         waiting = self._asked.get(key)
         if waiting is None:
@@ -44,7 +44,7 @@ class Lookup(Generic[K, V]):
 
     def _ended(self, flush: "asyncio.Task[None]") -> None:
         self._flushes.discard(flush)
-        if self._asked:  # since it last looked
+        if self._asked:  # requests arrived after the flush took its last keys
             self._start()
 
     async def _flush(self) -> None:
@@ -55,22 +55,22 @@ class Lookup(Generic[K, V]):
             try:
                 found = await self._read(keys)
             except BaseException as error:
-                _fail([one for _, some in waiting for one in some], error)
+                _fail([future for _, futures in waiting for future in futures], error)
                 if not isinstance(error, Exception):
                     raise
                 continue
-            for key, some in waiting:
+            for key, futures in waiting:
                 value = found.get(key)
-                for one in some:
-                    if not one.done():
-                        one.set_result(value)
+                for future in futures:
+                    if not future.done():
+                        future.set_result(value)
 
 
 def _fail(waiting: Sequence["asyncio.Future[V]"], error: BaseException) -> None:
-    for one in waiting:
-        if one.done():
+    for future in waiting:
+        if future.done():
             continue
         if isinstance(error, Exception):
-            one.set_exception(error)
+            future.set_exception(error)
         else:
-            one.cancel()
+            future.cancel()

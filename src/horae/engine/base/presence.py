@@ -1,4 +1,4 @@
-"""Presence: a server says that it is there, whatever parts it runs, and learns of the others to tell workers."""
+"""Presence: every server writes a heartbeat, whatever its roles, and reads the addresses of the others for workers."""
 
 import os
 import socket
@@ -14,7 +14,7 @@ from horae.store.fleet import sessions
 from horae.version import __version__
 
 BEAT = 5.0
-SILENT = 20 * SECOND  # a server not seen for so long is not offered to workers
+SILENT = 20 * SECOND  # a server without a heartbeat for this long is not offered to workers
 
 
 class Presence:
@@ -24,34 +24,34 @@ class Presence:
 
     def __init__(self, env: Env, store: Store, node: UUID, url: str, directory: LocalDirectory) -> None:
         self._env, self._store, self._node = env, store, node
-        self.url = url  # where workers reach this server
+        self.url = url  # the address at which workers reach this server
         self._roles: Collection[str] = ()
         self.addresses: list[str] = []  # of all servers that workers may use
         self._directory = directory
         self.alarm = Alarm()
 
     def begin(self, roles: Collection[str], url: str) -> None:
-        """Serve in these roles; `url` counts unless the settings name another address."""
+        """Serve in these roles; `url` is used unless the settings name another address."""
         self._roles, self.url = roles, self.url or url
 
     async def step(self) -> Wait:
-        """One beat."""
+        """Write this server's heartbeat and read those of the others."""
         now = self._env.now()
         mine = ServerProcess(
             id=self._node, url=self.url, host=socket.gethostname(), pid=os.getpid(), version=__version__,
             parts=(*sorted(self._roles), *((KEYLESS,) if self._directory.keyless else ())),
         )  # fmt: skip
         await self._store.write(lambda: sessions.record_server(mine, now))
-        # One process owns a file: another server that it names is gone, or serves the original of this copy.
+        # One process owns a SQLite file: another server in it has ended, or serves the original of this copy.
         seen = await self.servers() if self._store.driver.is_shared else [mine]
         self.addresses = sorted({server.url for server in seen if server.url and "gateway" in server.parts})
         return BEAT
 
     async def servers(self) -> list[ServerProcess]:
-        """Return the servers that were seen lately."""
+        """Return the servers with a recent heartbeat."""
         since = self._env.now() - SILENT
         return await self._store.read(lambda: sessions.servers(since))
 
     async def leave(self) -> None:
-        """This server goes; workers are told of it no more."""
+        """Delete this server's row, so that workers are no longer sent its address."""
         await self._store.write(lambda: sessions.remove_server(self._node))

@@ -1,4 +1,4 @@
-"""References people give: a job by name or id, an execution by id; and what to answer when there is none."""
+"""References in requests: a job by name or id, an execution by id; with the errors for unknown ones."""
 
 from collections.abc import Sequence
 from difflib import get_close_matches
@@ -17,7 +17,7 @@ from horae.store.definitions.jobs import StoredJob
 
 
 def as_id(ref: str | UUID) -> UUID | None:
-    """The id a text stands for, if it does."""
+    """Return a text as an id, or None if it is not an id."""
     if isinstance(ref, UUID):
         return ref
     try:
@@ -27,7 +27,7 @@ def as_id(ref: str | UUID) -> UUID | None:
 
 
 async def find_job(store: Store, namespace: int, ref: str | UUID) -> StoredJob:
-    """Return a job by name or id; deleted ones by id only. Raises NotFound with the nearest names, Forbidden."""
+    """Return a job by name or id; a deleted job by id only. Raises NotFound with the nearest names, and Forbidden."""
     check_name(str(ref))
     key = job_ref(ref)
     stored = await (store.job(key, namespace) if isinstance(key, UUID) else store.job_named(namespace, key))
@@ -37,17 +37,17 @@ async def find_job(store: Store, namespace: int, ref: str | UUID) -> StoredJob:
 
 
 def job_ref(ref: str | UUID) -> UUID | str:
-    """A job's id or name. Raises NotFound: what is neither names nothing."""
-    id = as_id(ref)
-    if id is not None:
-        return id
+    """Return a reference as a job's id or name. Raises NotFound when it can be neither."""
+    job_id = as_id(ref)
+    if job_id is not None:
+        return job_id
     if not NAME.fullmatch(str(ref)) and not OWNED.fullmatch(str(ref)):
         raise NotFound(f"{str(ref)[:60]!r} is neither a job's name nor an id.", _LIST, job=str(ref)[:128])
     return str(ref)
 
 
 async def no_such_job(store: Store, namespace: int, ref: str) -> NotFound:
-    """What to answer about a job that is not there."""
+    """Return the error for an unknown or deleted job."""
     shown = ref[:128]
     if as_id(ref):
         return NotFound(f"No job has the id {shown}.", _LIST, job=shown)
@@ -70,37 +70,41 @@ def in_quotes(names: Sequence[str]) -> str:
 
 
 def execution_ref(ref: str | UUID) -> UUID:
-    """An execution's id. Raises NotFound: what is no id names nothing."""
-    id = as_id(ref)
-    if id is None:
+    """Return a reference as an execution's id. Raises NotFound for anything else."""
+    parsed = as_id(ref)
+    if parsed is None:
         remedy = (
             "An execution id looks like 0195c1d2-7a3b-7c4d-8e5f-0123456789ab; list them with `horae executions list`."
         )
         raise NotFound(f'"{str(ref)[:60]}" is not an execution id.', remedy)
-    return id
+    return parsed
 
 
 def no_such_execution(
-    id: UUID, now: Instant, retention: Micros, oldest: UUID | None, begun: Instant
+    missing: UUID, now: Instant, retention: Micros, oldest: UUID | None, begun: Instant
 ) -> NotFound | Gone:
-    """Gone when its id was made in this store's time and before all that is kept; else it never was."""
-    made = instant_of(id)
-    kept = max(now - retention, instant_of(oldest) if oldest else 0)
-    if id.version == 7 and begun <= made < kept:
+    """Return the error for a missing execution.
+
+    It is Gone when the id was generated after the store began and before its retention; else it never existed.
+    """
+    created_at = instant_of(missing)
+    kept_since = max(now - retention, instant_of(oldest) if oldest else 0)
+    if missing.version == 7 and begun <= created_at < kept_since:
         remedy = "It is older than what is kept. If it was archived: `horae executions list --archive`."
-        return Gone(f"Execution {id} has expired.", remedy, executionId=str(id))
-    return NotFound(f"There is no execution {id}.", "List them with `horae executions list`.", executionId=str(id))
+        return Gone(f"Execution {missing} has expired.", remedy, executionId=str(missing))
+    remedy = "List them with `horae executions list`."
+    return NotFound(f"There is no execution {missing}.", remedy, executionId=str(missing))
 
 
 def time_bound(value: str | int | None, field: str) -> Instant | None:
-    """A `since` or `until`: RFC 3339 or an instant."""
+    """Return a `since` or `until` as an instant. Texts are in RFC 3339."""
     if value is None or isinstance(value, int):
         return None if value is None else max(0, min(value, LATEST))
     return parse_instant(value, field=field)
 
 
 def tag_ref(tag: str | None) -> tuple[str, str | None] | None:
-    """A tag filter: "name" or "name=value"."""
+    """Parse a tag filter: "name" or "name=value"."""
     if tag is None:
         return None
     name, equals, value = tag.partition("=")

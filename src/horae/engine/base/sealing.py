@@ -1,8 +1,8 @@
-"""Sealing: what must not be read from the database is encrypted with a master key that the database does not hold.
+"""Sealing: confidential values are encrypted with a master key that the database does not hold.
 
-A sealed value is `1 | key id (8) | salt (16) | nonce (12) | AES-256-GCM`. Every value has a data key of its own, made
-from the master key and its salt, so that no number of values wears a key out. The context (which table, which row) is
-authenticated with it: a value that was moved to another row does not open.
+A sealed value is `1 | key id (8) | salt (16) | nonce (12) | AES-256-GCM`. Every value has its own data key, derived
+from the master key and the salt, so that any number of values can be sealed safely. The context (table and row) is
+authenticated too: a value that was moved to another row does not open.
 """
 
 import hmac
@@ -35,10 +35,10 @@ log = structlog.get_logger("horae.engine")
 
 
 class Sealer:
-    """Seals with the first master key, and opens what any of them sealed.
+    """Seals values with the first master key, and opens values that any of the master keys sealed.
 
-    `prepare` reads the keys and compares them with those that the store was sealed with. Until then, and when they
-    cannot be right, it seals nothing: a value under a stray key would be lost with it.
+    `prepare` reads the keys and compares them with those that the store was sealed with. Until then, and when none of
+    them matches, nothing is sealed: a value under a wrong key would be lost with that key.
     """
 
     def __init__(self, env: Env, store: Store, keys: str = "", file: str = "", *, make: bool = False) -> None:
@@ -48,9 +48,9 @@ class Sealer:
         self._refusal: MasterKeyMissing | None = _no_key()
 
     async def prepare(self, *, noting: bool = True) -> None:
-        """Learn the master keys; a store's first start may make one. Wrong ones stop nothing else.
+        """Read the master keys; the first start of a store may generate one. Wrong keys do not stop the server.
 
-        Who only looks has it not `noting` that a key is used, and is told by what it asks.
+        With `noting` false, nothing is logged or stored: for commands that only read, which report problems themselves.
         """
         known = await self._store.read(sealing.known_keys)
         try:
@@ -69,21 +69,21 @@ class Sealer:
 
     @property
     def refusal(self) -> MasterKeyMissing | None:
-        """Why nothing is sealed, if so."""
+        """The reason why nothing can be sealed, if there is one."""
         return self._refusal
 
     @property
     def names(self) -> frozenset[str]:
-        """The names of the keys that this server has."""
+        """The names of this server's master keys."""
         return frozenset(key.name for key in self._keys.values())
 
     @property
     def can_seal(self) -> bool:
-        """Whether there is a key to trust."""
+        """True if there is a master key that fits the store."""
         return self._refusal is None
 
     def seal(self, plain: bytes, context: bytes) -> bytes:
-        """Encrypt a value for one place; raises MasterKeyMissing when there is no key to trust."""
+        """Encrypt a value for one context. Raises MasterKeyMissing when no master key fits the store."""
         if self._refusal is not None:
             raise MasterKeyMissing(self._refusal.detail, self._refusal.remedy)
         key = next(iter(self._keys.values()))
@@ -92,7 +92,7 @@ class Sealer:
         return head + salt + nonce + _cipher(key, salt).encrypt(nonce, plain, head + context)
 
     def open(self, sealed: bytes, context: bytes) -> bytes:
-        """Decrypt what was sealed for this place. Raises MasterKeyMissing when none of the keys opens it."""
+        """Decrypt a value that was sealed for this context. Raises MasterKeyMissing when no key opens it."""
         if len(sealed) < LEAST or sealed[:1] != FORMAT:
             raise _broken()
         head = sealed[:HEAD]
@@ -108,24 +108,24 @@ class Sealer:
             raise _broken() from None
 
     def sign(self, said: bytes) -> bytes:
-        """A signature by the key that seals now; empty when there is none to trust."""
+        """Sign a message with the first master key. The signature is empty when no key fits the store."""
         if self._refusal is not None:
             return b""
         return _signature(next(iter(self._keys.values())), said)
 
     def is_signed(self, said: bytes, signature: bytes) -> bool:
-        """Whether one of the keys signed this; without any key nobody can tell, and it is taken for signed."""
+        """Return whether one of the keys signed this message. Without any key it cannot be checked and passes."""
         if not self._keys:
             return True
         key = self._keys.get(signature[:ID])
         return key is not None and hmac.compare_digest(signature, _signature(key, said))
 
     def is_current(self, sealed: bytes) -> bool:
-        """Whether a value is sealed with the key that seals now."""
+        """Return whether a value is sealed with the first master key."""
         return bool(self._keys) and sealed[1:HEAD] == next(iter(self._keys))
 
     def reseal(self, sealed: bytes, context: bytes) -> bytes:
-        """The same value under the key that seals now."""
+        """Return a value sealed anew with the first master key."""
         return self.seal(self.open(sealed, context), context)
 
     def _read(self, known: frozenset[str]) -> tuple[MasterKey, ...]:
@@ -154,7 +154,7 @@ def _cipher(key: MasterKey, salt: bytes) -> "AESGCM":
 
 
 def _make_file(path: Path) -> None:
-    """A new key in a file that only its owner reads; one that is there meanwhile stays."""
+    """Write a new key to a file that only its owner can read. Keep a file that another process made meanwhile."""
     new = path.with_name(f"{path.name}.{os.getpid()}.new")
     try:
         new.unlink(missing_ok=True)
@@ -183,10 +183,10 @@ def _no_key() -> MasterKeyMissing:
 
 def _unknown(name: str, keys: dict[bytes, MasterKey]) -> MasterKeyMissing:
     given = ", ".join(key.name for key in keys.values()) or "none"
-    said = f"What is sealed here needs the master key {name}; this server was given {given}."
-    return MasterKeyMissing(said, "Give it that key, too: HORAE_SECRET_KEY=NEW,OLD, or both in the key file.")
+    detail = f"What is sealed here needs the master key {name}; this server was given {given}."
+    return MasterKeyMissing(detail, "Give it that key, too: HORAE_SECRET_KEY=NEW,OLD, or both in the key file.")
 
 
 def _broken() -> MasterKeyMissing:
-    said = "A sealed value cannot be opened: it is damaged, or belongs to another place."
-    return MasterKeyMissing(said, "Set it again; if it came from a backup, restore that as a whole.")
+    detail = "A sealed value cannot be opened: it is damaged, or belongs to another place."
+    return MasterKeyMissing(detail, "Set it again; if it came from a backup, restore that as a whole.")

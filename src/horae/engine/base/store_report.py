@@ -1,4 +1,4 @@
-"""A report on the store: what it is, which revision its tables have, the settings that matter, and what is sealed."""
+"""A report on the store: its product and version, the revision of its tables, important settings and sealed values."""
 
 from horae.engine.tenancy.sealed_kinds import SealedKinds
 from horae.env import Env
@@ -8,13 +8,13 @@ from horae.store.contract import Store
 
 
 class StoreReport:
-    """Asks the store about itself."""
+    """Reads the facts of the store."""
 
     def __init__(self, env: Env, store: Store, sealed: SealedKinds) -> None:
         self._env, self._store, self._sealed = env, store, sealed
 
     async def look(self) -> StoreView:
-        """Ask everything; nothing is changed."""
+        """Return the report. Nothing is changed."""
         facts = await examine(self._store.driver, self._env.now())
         return StoreView(
             kind=facts.dialect, version=facts.product, revision=facts.version, newest=facts.newest,

@@ -1,4 +1,4 @@
-"""A survey: what the store alone knows of all namespaces, for the metrics."""
+"""A survey of all namespaces for the metrics: numbers that only the store knows."""
 
 from collections import Counter
 from collections.abc import Mapping
@@ -13,16 +13,16 @@ from horae.store.contract import Store
 from horae.store.executions.reads import depths
 
 MOST_CIRCUITS = 10_000
-MOST_HOLDERS = 100_000  # that are counted
-Labels = tuple[str, ...]  # the names of a namespace and of what is in it
+MOST_HOLDERS = 100_000  # counted at most
+Labels = tuple[str, ...]  # the name of a namespace, then of an object in it
 Table = Counter[Labels]
 
 
 class Survey(Struct):
-    """The kernel's part of an installation at one moment."""
+    """The kernel's numbers of an installation at one moment."""
 
     namespaces: dict[int, str] = {}
-    troubled: int = 0  # triggers that cannot be decided
+    troubled: int = 0  # triggers whose next fire cannot be decided
     holders: int = 0
     queued: Table = field(default_factory=Counter)
     oldest: dict[Labels, float] = {}
@@ -35,7 +35,7 @@ class Survey(Struct):
 
 
 class Surveyor:
-    """Asks the store."""
+    """Reads a survey from the store."""
 
     def __init__(self, env: Env, store: Store, hold_watch: HoldWatch, workers: Workers) -> None:
         self._env, self._store, self._hold_watch, self._workers = env, store, hold_watch, workers
@@ -50,14 +50,14 @@ class Surveyor:
         return found
 
     async def _look_at_queues(self, found: Survey) -> Mapping[int, Labels]:
-        """Count what is queued and held; return the labels of queues. Queues of deleted namespaces are left out."""
+        """Count queued executions and held queues; return the labels of queues, without deleted namespaces."""
         now, queues = self._env.now(), dict[int, Labels]()
-        for one in await self._store.read(depths.all_depths):
-            if one.namespace in found.namespaces:
-                label = queues[one.queue] = found.namespaces[one.namespace], one.name
-                found.queued[label] = one.items
-                found.oldest[label] = 0.0 if one.since is None else max(0, now - one.since) / SECOND
-                if self._hold_watch.not_ended and self._hold_watch.hold_of_queue(one.namespace, one.queue):
+        for depth in await self._store.read(depths.all_depths):
+            if depth.namespace in found.namespaces:
+                label = queues[depth.queue] = found.namespaces[depth.namespace], depth.name
+                found.queued[label] = depth.items
+                found.oldest[label] = 0.0 if depth.since is None else max(0, now - depth.since) / SECOND
+                if self._hold_watch.not_ended and self._hold_watch.hold_of_queue(depth.namespace, depth.queue):
                     found.held[label] = 1
         return queues
 
@@ -70,10 +70,10 @@ class Surveyor:
 
     async def _look_at_circuits(self, found: Survey) -> None:
         shut = (await self._store.read(circuit_reads.shut))[:MOST_CIRCUITS]
-        jobs = await self._store.read(lambda: circuit_reads.owners({one.job for one in shut}))
-        for standing in shut:
-            namespace, name = jobs.get(standing.job, (0, ""))
-            found.circuits[found.namespaces.get(namespace, ""), name, standing.state] += 1
+        jobs = await self._store.read(lambda: circuit_reads.owners({circuit.job for circuit in shut}))
+        for circuit in shut:
+            namespace, name = jobs.get(circuit.job, (0, ""))
+            found.circuits[found.namespaces.get(namespace, ""), name, circuit.state] += 1
 
     async def _look_at_workers(self, found: Survey) -> None:
         found.workers.update({(name, "live"): 0 for name in found.namespaces.values()})

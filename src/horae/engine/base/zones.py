@@ -1,4 +1,4 @@
-"""Zones: with newer rules of the world's clocks, what is still to come is computed anew, in the background."""
+"""Time zones: with newer tzdata, the next fires of triggers are computed anew in the background."""
 
 from uuid import UUID
 
@@ -13,12 +13,12 @@ from horae.store.triggers import zone_rules
 
 log = structlog.get_logger("horae.engine")
 BATCH = 500  # timers in one transaction
-PAUSE = 0.02  # seconds between them
-AGAIN = 3600.0  # seconds until it is looked whether a server with older rules has computed something since
+PAUSE = 0.02  # seconds between two transactions
+AGAIN = 3600.0  # seconds between checks for timers that a server with older rules has computed since
 
 
 class ZoneRules:
-    """Brings timers to the newest rules that any server has; a server with older ones says so and leaves them."""
+    """Updates timers to the newest rules of any server. A server with older rules logs a warning and does nothing."""
 
     name = "zones"
 
@@ -30,7 +30,7 @@ class ZoneRules:
         self.alarm = Alarm()
 
     async def step(self) -> Wait:
-        """Look whether there is something to do, or do a page of it."""
+        """Check whether timers must be updated, or update one page of them."""
         if self._after is None and not await self._is_needed():
             return AGAIN
         after = self._after or zone_rules.FIRST
@@ -47,7 +47,7 @@ class ZoneRules:
         return AGAIN
 
     async def _is_needed(self) -> bool:
-        """Newer rules than the store has seen, or the last look found something that others had computed."""
+        """Return whether these rules are newer than the store's, or the last pass found timers that others computed."""
         known = await self._store.read(zone_rules.stored_version)
         again, self._changed = self._changed > 0, 0
         if known is not None and known > self._version:

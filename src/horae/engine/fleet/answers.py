@@ -7,7 +7,7 @@ from uuid import UUID
 import msgspec
 from msgspec import Raw
 
-from horae.engine.base import telling
+from horae.engine.base import execution_log as telling
 from horae.engine.base.execution_sealing import ExecutionSealer
 from horae.engine.base.presence import Presence
 from horae.engine.definitions.definition_cache import CachedDefinition, Version

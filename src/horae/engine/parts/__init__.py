@@ -1,1 +1,1 @@
-"""The parts of a server: each is whole when its constructor returns, and is given the parts that it uses."""
+"""The parts of a server. Each is complete when its constructor returns, and is given the parts that it uses."""

@@ -1,9 +1,9 @@
-"""The base of a server: the store, hints between servers, the directory of definitions, keys that seal, and time."""
+"""The base of a server: store, hints, directory of definitions, sealing, counters, topics and clock."""
 
 from collections.abc import Collection, Sequence
 from uuid import UUID
 
-from horae.engine.base import telling
+from horae.engine.base import execution_log as telling
 from horae.engine.base.clockwatch import ClockWatch
 from horae.engine.base.counters import Counters
 from horae.engine.base.epoch_watch import EpochWatch

@@ -1,4 +1,4 @@
-"""Definitions as people change them: jobs, triggers, calendars and dependencies."""
+"""Definitions as users change them: jobs, triggers, calendars and dependencies."""
 
 from horae.engine.definitions.announcer import Announcer, FireDue, Later, already_fired
 from horae.engine.definitions.document_applier import DefinitionWriters, DocumentApplier, NoTemplates, TemplateSource
@@ -18,7 +18,7 @@ from horae.store.contract import Store
 
 
 class DefinitionsPart(ServerPart):
-    """Reads and writes definitions, and tells schedulers of changes."""
+    """Reads and writes definitions, and announces changes to schedulers."""
 
     def __init__(
         self,

@@ -1,4 +1,4 @@
-"""Firing: triggers that are due, dependencies that are met, turns of overlapping executions, and the fires' history."""
+"""Firing: due triggers, completed joins, turns of executions that must not overlap, and the history of fires."""
 
 from collections.abc import Collection, Sequence
 
@@ -18,7 +18,7 @@ from horae.feature import load
 
 
 class FiringPart(ServerPart):
-    """Decides timers and joins, and shows what fired and what is coming."""
+    """Decides timers and joins, and shows past and coming fires."""
 
     def __init__(self, base: BasePart) -> None:
         env, store, directory, hints, settings = base.env, base.store, base.directory, base.hints, base.settings

@@ -1,4 +1,4 @@
-"""The fleet: sessions of workers, what each is told, and servers as workers see them."""
+"""The fleet: workers' sessions, the answers to their exchanges, and the servers that they can reach."""
 
 from collections.abc import Collection, Sequence
 
@@ -19,7 +19,7 @@ from horae.model.executions.tracer import Tracer
 
 
 class FleetPart(ServerPart):
-    """Sessions and their exchanges that wait, answers, rescues, and workers as people see them."""
+    """Sessions, waiting exchanges, answers, rescues, and views of workers for users."""
 
     def __init__(self, base: BasePart, tracer: Tracer | None) -> None:
         env, store, directory, hints = base.env, base.store, base.directory, base.hints

@@ -1,4 +1,4 @@
-"""Parts of features that the kernel's routes and workers ask for by these types: `node.find(ListsJobs)`."""
+"""Types by which the kernel's routes find the parts of features: `node.find(ListsJobs)`."""
 
 from abc import abstractmethod
 from collections.abc import AsyncIterable, Sequence
@@ -14,13 +14,13 @@ from horae.model.executions.output.artifact import Artifact
 
 
 class OptionalPart(ServerPart):
-    """A part that is missing while its feature is off."""
+    """A part that is missing while its feature is disabled."""
 
     feature: ClassVar[str]
 
 
 class ListsJobs(OptionalPart):
-    """Adds to jobs in a list what became of their executions."""
+    """Adds statistics of executions to the jobs in a list."""
 
     feature = "statistics"
 
@@ -30,7 +30,7 @@ class ListsJobs(OptionalPart):
 
 
 class Upload(Struct, frozen=True, kw_only=True):
-    """What a worker says of a file that it brings."""
+    """The description of a file that a worker uploads."""
 
     session: UUID
     parcel: UUID
@@ -41,10 +41,10 @@ class Upload(Struct, frozen=True, kw_only=True):
 
 
 class KeepsArtifacts(OptionalPart):
-    """Keeps the files of executions."""
+    """Stores the files of executions."""
 
     feature = "artifacts"
 
     @abstractmethod
     async def put(self, namespace: int, upload: Upload, pieces: AsyncIterable[bytes]) -> Artifact:
-        """Keep a content under its name, instead of an earlier one. It is safe, and told, when this returns."""
+        """Store a file under its name and replace an earlier one. On return it is durable and announced."""

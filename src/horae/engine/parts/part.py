@@ -1,15 +1,15 @@
-"""A part of a server: the moments at which a node calls it."""
+"""The base class of a server's parts: the methods that a node calls on each of them."""
 
 from collections.abc import Collection, Sequence
 
 from horae.engine.service import Service
 from horae.model.base.store_view import StoreView
 
-ROLES = frozenset({"api", "gateway", "scheduler"})  # that a server may take; all by default
+ROLES = frozenset({"api", "gateway", "scheduler"})  # the roles of a server; it has all by default
 
 
 class ServerPart:
-    """A group of objects that belong together. A node calls the methods below in their order."""
+    """A group of related objects. A node calls the methods below in this order."""
 
     async def prepare(self) -> None:
         """Read from the store what the part needs before it serves."""
@@ -19,17 +19,17 @@ class ServerPart:
         return ()
 
     async def reported(self, report: StoreView) -> StoreView:
-        """Return a report on the store with what this part knows of it."""
+        """Return a report on the store, completed with the facts that this part adds."""
         return report
 
     async def finish(self) -> None:
-        """Finish what was accepted; services still run."""
+        """Finish accepted work. Services still run."""
 
     async def stop(self) -> None:
-        """Stop what is under way beside the services, which have ended."""
+        """Stop other background work. Services have ended."""
 
     async def flush(self) -> None:
-        """Write what is only in memory. Raises StoreUnavailable."""
+        """Write data that is only in memory. Raises StoreUnavailable."""
 
     async def close(self) -> None:
-        """Let go of what is outside the store, which is closed."""
+        """Release resources outside the store. The store is closed."""

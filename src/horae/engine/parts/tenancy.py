@@ -1,4 +1,4 @@
-"""Tenancy: namespaces, keys, and how often each may ask."""
+"""Tenancy: namespaces, keys and rates of requests."""
 
 from horae.engine.base.backups import Backups
 from horae.engine.base.store_report import StoreReport
@@ -13,7 +13,7 @@ from horae.engine.tenancy.sealed_kinds import SealedKinds
 
 
 class TenancyPart(ServerPart):
-    """Namespaces with their keys; backups of all of them."""
+    """Namespaces with their keys, sealed values, and backups of the whole store."""
 
     def __init__(self, base: BasePart, audit: AuditTrail, users: UserSessions | None = None) -> None:
         env, store = base.env, base.store

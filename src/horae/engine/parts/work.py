@@ -1,4 +1,4 @@
-"""Work: executions on their way, and as people see and handle them."""
+"""Work: the services that move executions on, and the operations of users on executions."""
 
 from collections.abc import Collection, Sequence
 

@@ -1,4 +1,4 @@
-"""Workflows: begun, moved from step to step, and as people see and handle them."""
+"""Workflows: the services that start and advance them, and the operations of users on them."""
 
 from collections.abc import Collection, Sequence
 
@@ -15,7 +15,7 @@ from horae.model.executions.tracer import Tracer
 
 
 class WorkflowsPart(ServerPart):
-    """Opens workflows, looks at those that are due, and shows their graphs."""
+    """Starts workflows, advances those that are due, and shows their graphs."""
 
     def __init__(self, base: BasePart, work: WorkPart, tracer: Tracer | None) -> None:
         env, store, topics = base.env, base.store, base.topics

@@ -1,1 +1,1 @@
-"""Places for files: a folder of this machine or a bucket of an object store."""
+"""File storage: a folder of this machine or a bucket of an object store."""

@@ -1,6 +1,6 @@
-"""Object stores: S3 and everything that speaks like it, and Google Cloud Storage, by the package obstore.
+"""Object stores: S3 and compatible ones, Google Cloud Storage and Azure, by the package obstore.
 
-Credentials, region and endpoint come from the server's environment, as the stores' own tools read it.
+Credentials, region and endpoint are read from the server's environment, in the variables of the stores' own tools.
 """
 
 from collections.abc import AsyncIterable, AsyncIterator, Callable
@@ -9,7 +9,7 @@ from typing import Any
 
 from horae.errors import BadInput
 
-# Plain HTTP only where the endpoint says so, as on one's own machine.
+# Plain HTTP is used only if the endpoint's URL says so, for example on localhost.
 _CLIENT: Any = {"timeout": "30s", "connect_timeout": "5s", "allow_http": True}
 _RETRY: Any = {"max_retries": 3, "retry_timeout": timedelta(seconds=30)}
 
@@ -17,7 +17,7 @@ Open = Callable[[str], Any]
 
 
 class Bucket:
-    """An object store as the place of artifacts, opened when first needed: objects under the prefix of its URL."""
+    """A bucket of an object store, opened on first use. Files are objects under the prefix of its URL."""
 
     def __init__(self, url: str) -> None:
         self.url = url
@@ -53,7 +53,7 @@ class Bucket:
 
 
 def open_bucket(url: str) -> Any:
-    """A bucket's store. Raises BadInput without the package that knows how."""
+    """Return obstore's object for a bucket. Raises BadInput when the package is not installed."""
     try:
         from obstore.store import from_url
     except ImportError:

@@ -1,4 +1,4 @@
-"""Where contents lie: a folder of this machine, or a bucket of an object store."""
+"""The interface of file storage, and its choice by URL."""
 
 from collections.abc import AsyncIterable, AsyncIterator
 from pathlib import Path
@@ -13,25 +13,25 @@ SCHEMES = ("s3", "gs", "az")
 
 
 class FileStorage(Protocol):
-    """Keeps contents under locations, which are paths of safe parts below it."""
+    """Stores files under locations: relative paths of safe parts."""
 
-    url: str  # for people: where it is
+    url: str  # its address, shown to users
 
     async def write(self, location: str, pieces: AsyncIterable[bytes]) -> None:
-        """Keep a content; it is safe on disk when this returns. What raises meanwhile leaves nothing that is read."""
+        """Store a file; it is durable on return. After an exception no reader uses the partial file."""
         ...
 
     def read(self, location: str) -> AsyncIterator[bytes]:
-        """A content piece by piece. Raises FileNotFoundError."""
+        """Return a file's content in pieces. Raises FileNotFoundError."""
         ...
 
     async def remove(self, location: str) -> None:
-        """Forget a content, if it is there."""
+        """Delete a file, if it exists."""
         ...
 
 
 def open_storage(url: str) -> FileStorage:
-    """The place of a setting: a path, or s3://bucket/prefix and its like."""
+    """Open the storage that a setting names: a path, or a URL such as s3://bucket/prefix."""
     parts = urlsplit(url)
     if parts.scheme in SCHEMES and parts.netloc:
         return Bucket(url)

@@ -1,4 +1,4 @@
-"""A folder as the place of artifacts. Several servers need one that all of them see."""
+"""File storage in a folder. Several servers need a folder that all of them share."""
 
 import asyncio
 import os
@@ -12,7 +12,7 @@ PIECE = 256 * 1024
 
 
 class Folder:
-    """Each content is a file below it; folders that have become empty go."""
+    """Stores each file below a folder, and removes subfolders that became empty."""
 
     def __init__(self, root: Path) -> None:
         self._root = root.absolute()
@@ -46,7 +46,7 @@ class Folder:
         for folder in path.parents:
             if folder == self._root:
                 return
-            with suppress(OSError):  # it holds something else
+            with suppress(OSError):  # it is not empty
                 folder.rmdir()
 
 
@@ -57,7 +57,7 @@ def _write(descriptor: int, piece: bytes) -> None:
 
 
 def _sync(folder: Path) -> None:
-    """A file is found after a crash when its folder is on disk, too."""
+    """Write a folder to disk: a file survives a crash only if its folder's entry does."""
     descriptor = os.open(folder, os.O_RDONLY)
     try:
         os.fsync(descriptor)

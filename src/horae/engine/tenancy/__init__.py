@@ -1,1 +1,1 @@
-"""Namespaces, keys and secrets, and how much each tenant may ask of a server."""
+"""Namespaces, keys, secrets, and limits on the requests of each tenant."""

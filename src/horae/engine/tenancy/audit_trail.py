@@ -1,4 +1,4 @@
-"""The audit trail as the kernel writes to it; a feature keeps it."""
+"""The interface by which the kernel writes to the audit trail. A feature implements it."""
 
 from typing import Protocol
 
@@ -7,20 +7,20 @@ from horae.model.tenancy.principal import Principal
 
 
 class AuditTrail(Protocol):
-    """Records changes before they begin and when they have ended, sign-ins, and what was refused."""
+    """Records changes before they begin and after they end, sign-ins, and refusals."""
 
     async def append(self, entry: AuditEntry) -> int:
-        """Write an entry; return its place once it is stored."""
+        """Write an entry; return its number in the trail once it is stored."""
         ...
 
     async def note(self, who: Principal, address: str, action: str, target: str = "", detail: str = "{}") -> None:
-        """Write what somebody did who came without a credential, and has one now."""
+        """Record an action by which a caller without a credential got one, such as a sign-in."""
         ...
 
     async def deny(self, entry: AuditEntry) -> None:
-        """Write that a credential lacks a permission; repetitions only now and then."""
+        """Record that a credential lacks a permission. Repetitions are recorded only now and then."""
         ...
 
     async def fail(self, action: str, name: str, address: str, said: str) -> None:
-        """Write that a sign-in failed; repetitions only now and then."""
+        """Record that a sign-in failed. Repetitions are recorded only now and then."""
         ...

@@ -1,8 +1,8 @@
-"""Fair access: while several namespaces use a server, none of them crowds the others out.
+"""Fair access: while several namespaces use a server, no namespace can starve the others.
 
-Each namespace then has a bounded number of requests in work, and the next ones wait for their turn; its requests and
-submissions are bounded by a rate. A namespace that has the server to itself is not bounded at all. Each server counts
-its own.
+During that time each namespace has a limited number of running requests, and further ones wait for their turn. Its
+requests and submissions are also limited by a rate. A namespace that uses a server alone has no limits. Each server
+counts for itself.
 """
 
 import asyncio
@@ -17,8 +17,8 @@ from horae.env import SECOND, Env, Instant
 from horae.errors import OverQuota, TooOften
 from horae.model.admission.rate import NEVER, Rate
 
-AT_ONCE = 4  # requests of a namespace in work at a time, times its weight
-CALM = 1.0  # seconds without a request after which a namespace does not compete any more
+AT_ONCE = 4  # running requests of a namespace, times its weight
+CALM = 1.0  # seconds without a request after which a namespace no longer competes
 MOST_PACES = 10_000  # namespaces whose paces are remembered
 
 T = TypeVar("T")
@@ -26,20 +26,20 @@ _HOLDS_TURN: ContextVar[bool] = ContextVar("holds_turn", default=False)
 
 
 class Compute(Protocol):
-    """Does long pure work where it keeps nobody waiting."""
+    """Runs a long pure computation outside the event loop."""
 
     async def __call__(self, work: Callable[[], T]) -> T: ...
 
 
 class NamespaceRates:
-    """How fast each namespace goes beside others, by a rate."""
+    """Counts the requests of each namespace against a rate."""
 
     def __init__(self, rate: Rate | None) -> None:
         self.rate = rate
         self._paces: dict[int, Instant] = {}
 
     def wait(self, namespace: int, count: int, now: Instant) -> int:
-        """Count requests, or return the seconds to wait. A large request is let in and paid for afterwards."""
+        """Count requests, or return the seconds to wait. A large request is admitted and delays the following ones."""
         if self.rate is None:
             return 0
         pace = self._paces.pop(namespace, NEVER)
@@ -48,7 +48,7 @@ class NamespaceRates:
             return max(1, -(-(self.rate.opens_at(pace) - now) // SECOND))
         self._paces[namespace] = self.rate.after(pace, count, now)
         if len(self._paces) > MOST_PACES:
-            del self._paces[next(iter(self._paces))]  # the namespace that asked longest ago
+            del self._paces[next(iter(self._paces))]  # the namespace whose last request is the oldest
         return 0
 
 
@@ -61,11 +61,12 @@ class FairAccess:
             NamespaceRates(settings.namespace_request_rate),
             NamespaceRates(settings.namespace_submit_rate),
         )
-        self._last, self._other = (-1, -CALM), (-1, -CALM)  # the namespaces that asked last, and when; never the same
+        # The last two distinct namespaces that sent a request, with its time.
+        self._last, self._other = (-1, -CALM), (-1, -CALM)
         self._working: dict[int, int] = {}
         self._waiting: dict[int, deque[asyncio.Future[None]]] = {}
-        self._dealing = False  # the next deal is under way
-        self._begun: set[int] = set()  # namespaces of which a request began in this turn of the event loop
+        self._dealing = False  # the next deal is scheduled
+        self._begun: set[int] = set()  # namespaces with a request that began in this turn of the event loop
         self._computing = asyncio.Lock()
         self.refused = 0
 
@@ -76,7 +77,7 @@ class FairAccess:
         self._last = (namespace, self._env.clock.monotonic())
 
     def contended(self, namespace: int) -> bool:
-        """Return whether another namespace uses this server, too."""
+        """Return whether another namespace also uses this server."""
         _, at = self._last if self._last[0] != namespace else self._other
         return self._env.clock.monotonic() - at < CALM
 
@@ -97,7 +98,7 @@ class FairAccess:
             raise OverQuota(detail, remedy, retryAfter=wait, quota="submissionsPerSecond")
 
     async def enter(self, namespace: int) -> None:
-        """Begin a request's work, when it is this namespace's turn; `leave` must follow."""
+        """Wait for the namespace's turn, then begin a request's work; `leave` must follow."""
         if namespace not in self._waiting and (self._is_light(namespace) or not self.contended(namespace)):
             self._begin(namespace)
         else:
@@ -131,7 +132,7 @@ class FairAccess:
             await self.enter(namespace)
 
     async def compute(self, work: Callable[[], T]) -> T:
-        """Do long pure work beside the event loop, one piece at a time: more would starve the loop of the GIL."""
+        """Run a long computation in a thread, one at a time: several would starve the event loop of the GIL."""
         async with self._computing:
             return await asyncio.to_thread(work)
 
@@ -141,7 +142,7 @@ class FairAccess:
             asyncio.get_running_loop().call_soon(self._deal)
 
     def _deal(self) -> None:
-        """Let one request of each namespace begin that has room for it; the loop runs them before the next deal."""
+        """Begin one request of each namespace that has room. The loop runs them before the next deal."""
         self._dealing = False
         for namespace, waiting in list(self._waiting.items()):
             while waiting and waiting[0].done():
@@ -155,7 +156,7 @@ class FairAccess:
                 self._deal_soon()
 
     def _is_light(self, namespace: int) -> bool:
-        """Return whether nothing of a namespace is in work, nor was in this turn of the loop: it waits for no deal."""
+        """Return whether a namespace has no request running or begun in this turn of the loop. Such need no deal."""
         return namespace not in self._working and namespace not in self._begun
 
     def _begin(self, namespace: int) -> None:

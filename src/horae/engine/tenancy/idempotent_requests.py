@@ -1,7 +1,7 @@
-"""Idempotency keys: a repeated request gets its first answer, and does nothing again.
+"""Idempotency keys: a repeated request gets the answer of the first one and is not executed again.
 
-The key is reserved before the request runs, and its answer kept afterwards. The reservation of a server that dies in
-between expires. Submissions do not come here: the submitter keeps their keys in its own transaction.
+The key is reserved before the request runs, and its answer is stored afterwards. If the server dies in between, the
+reservation expires. Submissions are not handled here: the submitter stores their keys in its own transaction.
 """
 
 from collections.abc import Awaitable, Callable
@@ -16,19 +16,19 @@ from horae.model.executions.submission import Idempotency
 from horae.store.contract import Store
 from horae.store.tenancy import keys
 
-RUNNING_FOR: Micros = 60 * SECOND  # by then a request has ended, or its server has
+RUNNING_FOR: Micros = 60 * SECOND  # after this time a request has ended, or its server has
 T = TypeVar("T")
 
 
 class KeptResponse(Struct, frozen=True):
-    """An answer as it is kept."""
+    """An answer as it is stored."""
 
     status: int
     content: bytes
 
 
 class IdempotentRequests:
-    """Runs a request once, however often it is sent."""
+    """Runs a request only once, even if it is sent repeatedly."""
 
     def __init__(self, env: Env, store: Store) -> None:
         self._env, self._store = env, store
@@ -36,9 +36,9 @@ class IdempotentRequests:
     async def once(
         self, asked: Idempotency, run: Callable[[], Awaitable[T]], keep: Callable[[T], KeptResponse]
     ) -> T | KeptResponse:
-        """Run a request, or return what its first run was answered.
+        """Run a request, or return the stored answer of its first run.
 
-        Raises KeyReused when its key came with another request, and Conflict while the first run goes on.
+        Raises KeyReused when the key was used for another request, and Conflict while the first run has not ended.
         """
         now = self._env.now()
         found = await self._store.write(lambda: keys.reserve(asked, now + RUNNING_FOR, now))
@@ -51,7 +51,7 @@ class IdempotentRequests:
                 await self._store.write(lambda: keys.release(asked, found))
             raise
         answer = keep(done)
-        with suppress(StoreUnavailable):  # the request is done: the route's own checks answer a late repetition
+        with suppress(StoreUnavailable):  # the request is done; a late repetition meets the route's own checks
             await self._store.write(lambda: keys.store_answer(asked, found, answer.status, answer.content))
         return done
 

@@ -1,6 +1,6 @@
-"""Keys: who may talk to Horae.
+"""API keys and the cookies of browsers: creation, checks and revocation.
 
-A revoked key stops working within `CACHED` seconds on every server, and so does whatever else changes about it.
+A revocation or any other change of a key takes effect within `CACHED` seconds on every server.
 """
 
 import hmac
@@ -33,41 +33,41 @@ from horae.store.admission import quotas
 from horae.store.contract import Store
 from horae.store.tenancy import keys
 
-CACHED = 5.0  # seconds a checked credential is believed
-RECALLED = 300.0  # seconds for which a key is recalled that was asked about, for when the store is away
+CACHED = 5.0  # seconds for which a checked credential is accepted without asking the store
+RECALLED = 300.0  # seconds for which `recall` accepts a checked key while the store is unavailable
 MOST_CACHED = 10_000
 NOTED_EVERY: Micros = 60 * SECOND  # how often the last use of a key is written
 CODE_LIFE: Micros = 600 * SECOND
 LONGEST_OVERLAP: Micros = 90 * DAY
 SIGNED_IN_FOR: Micros = 7 * DAY
-PERSONAL = "u_"  # how the cookies of people begin who signed in by themselves
-LEAST_PRESET = 32  # characters: a preset key is as hard to guess as a made one
+PERSONAL = "u_"  # the prefix of cookies of users who signed in with their own account
+LEAST_PRESET = 32  # characters: a preset key must be as hard to guess as a generated one
 
-Credential = tuple[Literal["key", "cookie"], bytes]  # its hash; a cookie is never taken for a key
+Credential = tuple[Literal["key", "cookie"], bytes]  # kind and hash; the kind keeps a cookie from passing as a key
 
 OF_INSTALLATION = KeyGrant(namespace=DEFAULT_NAMESPACE, role="admin", permissions=("installation",))
 
 
 class NewKey(Struct, frozen=True):
-    """A key that was just made; its text is shown this once."""
+    """A key that was just created. Its text is shown only now."""
 
     stored: StoredKey
     text: str
 
 
 class NewCode(Struct, frozen=True):
-    """A code that signs one browser in; its text is shown this once."""
+    """A code that signs one browser in. Its text is shown only now."""
 
     text: str
     until: Instant
 
     def link(self, url: str) -> str:
-        """The link that carries it: in the fragment, which browsers do not send and servers do not log."""
+        """Return a link with the code in its fragment, which browsers do not send and servers do not log."""
         return f"{url}/#code={self.text}"
 
 
 class SignedIn(Struct, frozen=True):
-    """A browser's credential: the cookie's text is for the browser alone."""
+    """A new sign-in of a browser. The cookie's text is sent to the browser only."""
 
     cookie: str
     until: Instant
@@ -75,16 +75,16 @@ class SignedIn(Struct, frozen=True):
 
 
 class Checked(Struct):
-    """A credential that the store was asked about."""
+    """A credential that was checked in the store. Times are monotonic, except `expires_at`."""
 
     who: Principal
     expires_at: Instant | None
-    until: float  # believed
-    recalled: float  # until then, when the store is away
+    until: float  # accepted until then
+    recalled: float  # accepted until then by `recall`
 
 
 class UserSessions(Protocol):
-    """Whose cookies are people's own."""
+    """The sign-ins of users with their own accounts. The feature `users` implements it."""
 
     async def check(self, text: str) -> Principal | None: ...
 
@@ -96,7 +96,7 @@ class UserSessions(Protocol):
 
 
 class ApiKeys:
-    """Makes, checks and revokes keys; signs browsers in and out."""
+    """Creates, checks and revokes keys; signs browsers in and out."""
 
     def __init__(self, env: Env, store: Store, users: UserSessions | None = None) -> None:
         self._env, self._store, self.users = env, store, users
@@ -104,11 +104,11 @@ class ApiKeys:
         self._elsewhere: dict[tuple[str, str], tuple[Principal, float]] = {}  # by key's id and namespace's name
 
     async def ensure_admin_key(self, preset: str | None = None, found: str = "") -> str | None:
-        """Make sure that somebody can get in.
+        """Ensure that an administrator's key exists; return its text if it is new.
 
-        A preset key is valid from now on. Without one, and with no lasting admin key in the store, a key is made and
-        returned: the caller shows it once. Otherwise None. `found` is a key that the administrator has already, of
-        another store: a store that never saw it takes it for its first one.
+        A preset key is valid from now on. Without one, and without a lasting admin key in the store, a key is created
+        and returned: the caller shows it once. `found` is a key that the administrator already has for another store:
+        a store that does not know its id uses it as its first key.
         """
         if preset:
             await self._ensure_preset(preset)
@@ -123,12 +123,12 @@ class ApiKeys:
         if len(text) < LEAST_PRESET:
             remedy = f"Use at least {LEAST_PRESET} random characters, for example: openssl rand -hex 32"
             raise BadInput(f"The preset admin key has only {len(text)} characters.", remedy, field="admin_key")
-        id, digest = id_of(text), digest_of(text)
-        known = await self._store.read(lambda: keys.by_id(id))
+        key_id, digest = id_of(text), digest_of(text)
+        known = await self._store.read(lambda: keys.by_id(key_id))
         if known is not None and known.hash == digest and known.valid(self._env.now()):
             return
         stored = StoredKey(
-            id=id, hash=digest, name="preset administrator", grant=OF_INSTALLATION, created_at=self._env.now()
+            id=key_id, hash=digest, name="preset administrator", grant=OF_INSTALLATION, created_at=self._env.now()
         )
         await self._store.write(lambda: keys.add(stored))
 
@@ -145,7 +145,7 @@ class ApiKeys:
         rate: str | None = None,
         by: Principal = LOCAL,
     ) -> NewKey:
-        """Make a key, in somebody's name. Raises BadInput, and Forbidden for what is more than its maker has."""
+        """Create a key on behalf of a principal. Raises BadInput, and Forbidden for rights that the principal lacks."""
         check_grant(by, namespace, role, permissions, queues, jobs)
         grant = KeyGrant(
             namespace=namespace, role=role, permissions=tuple(sorted(set(permissions))), queues=tuple(queues),
@@ -161,46 +161,48 @@ class ApiKeys:
 
     def _make(self, name: str, grant: KeyGrant, expires_at: Instant | None, rate: str | None = None) -> NewKey:
         refuse_controls(name, "name")
-        id, text = new_key_text()
+        key_id, text = new_key_text()
         stored = StoredKey(
-            id=id, hash=digest_of(text), name=name, grant=grant, created_at=self._env.now(), expires_at=expires_at,
+            id=key_id, hash=digest_of(text), name=name, grant=grant, created_at=self._env.now(), expires_at=expires_at,
             rate=rate,
         )  # fmt: skip
         return NewKey(stored, text)
 
     async def list(self, namespace: int, after: str = "", limit: int = 100) -> list[StoredKey]:
-        """Keys of a namespace, those that have ended included, in the order of their ids."""
+        """Return keys of a namespace by id, including those that have ended."""
         return await self._store.read(lambda: keys.page(namespace, after, limit))
 
-    async def rotate(self, namespace: int, id: str, overlap: Micros, by: Principal = LOCAL) -> NewKey:
-        """A key like another one, which it replaces: both are valid until the overlap ends.
+    async def rotate(self, namespace: int, key_id: str, overlap: Micros, by: Principal = LOCAL) -> NewKey:
+        """Create a key that replaces another one with the same rights. Both are valid until the overlap ends.
 
-        One that ends by itself is followed by one that lives as long as it was made for. Raises NotFound, Conflict.
+        The new key of one with an expiry has the same total lifetime. Raises NotFound, Conflict.
         """
         if not 0 <= overlap <= LONGEST_OVERLAP:
             raise BadInput("The overlap is longer than 90 days.", "Both keys are valid in it: 1d.", field="overlap")
-        old, now = await self._own(namespace, id, by), self._env.now()
+        old, now = await self._own(namespace, key_id, by), self._env.now()
         ends = None if old.expires_at is None else now + (old.expires_at - old.created_at)
         new = self._make(old.name, replace(old.grant, made_by=by.key or None), ends, old.rate)
         if not await self._store.write(lambda: keys.rotate(old.id, new.stored, now + overlap, now)):
-            raise Conflict(f'Key "{id}" has been rotated already.', "`horae keys list` tells which one replaced it.")
+            raise Conflict(
+                f'Key "{key_id}" has been rotated already.', "See `horae keys list` for its successor."
+            )
         self.forget()
         return new
 
-    async def _own(self, namespace: int, id: str, by: Principal) -> StoredKey:
-        """A valid key of a namespace, which may not be worth more than who does something to it."""
-        stored = await self._store.read(lambda: keys.by_id(id))
+    async def _own(self, namespace: int, key_id: str, by: Principal) -> StoredKey:
+        """Return a valid key of a namespace. Raises NotFound, and Forbidden if it has more rights than the caller."""
+        stored = await self._store.read(lambda: keys.by_id(key_id))
         if stored is None or stored.grant.namespace != namespace or not stored.valid(self._env.now()):
-            raise NotFound(f'No valid key "{id[:60]}".', "List keys with `horae keys list` or GET /api/v1/keys.")
+            raise NotFound(f'No valid key "{key_id[:60]}".', "List keys with `horae keys list` or GET /api/v1/keys.")
         refuse_more(by, stored.grant.permissions)
         return stored
 
-    async def revoke(self, namespace: int, id: str, by: Principal = LOCAL, *, force: bool = False) -> None:
-        """End a key: at once here, within `CACHED` seconds on the other servers.
+    async def revoke(self, namespace: int, key_id: str, by: Principal = LOCAL, *, force: bool = False) -> None:
+        """End a key: at once on this server, within `CACHED` seconds on the others.
 
         Raises Conflict for the last key that administers the installation, unless forced.
         """
-        old, now = await self._own(namespace, id, by), self._env.now()
+        old, now = await self._own(namespace, key_id, by), self._env.now()
         if not force and await self._store.read(lambda: keys.is_last_admin(old.id)):
             raise Conflict(
                 "This is the last key that administers the installation.",
@@ -211,12 +213,12 @@ class ApiKeys:
         self.forget()
 
     def forget(self) -> None:
-        """Believe no credential any longer without asking the store: with a key, its browsers end."""
+        """Empty the cache of checked credentials. The cookies made with a revoked key end, too."""
         self._known.clear()
         self._elsewhere.clear()
 
     async def check(self, text: str) -> Principal | None:
-        """Who bears this key; None when it is not valid."""
+        """Return the principal of a key; None when the key is not valid."""
         digest = digest_of(text)
         known = self._remembered(("key", digest))
         if known is not None:
@@ -228,9 +230,9 @@ class ApiKeys:
         return await self._admit(("key", digest), stored, None)
 
     def recall(self, text: str) -> Principal | None:
-        """Who bore this key when the store was last asked, if that was lately: for what is told while it is away.
+        """Return the principal of a recently checked key, for requests that are answered while the store is away.
 
-        Whoever goes on asking is recalled for as long as that lasts. A key still ends at its instant.
+        Each call extends the time for which the key is recalled. A key's own expiry is still respected.
         """
         known, now = self._known.get(("key", digest_of(text))), self._env.clock.monotonic()
         if known is None or known.recalled <= now or self._is_over(known):
@@ -239,7 +241,7 @@ class ApiKeys:
         return known.who
 
     async def check_cookie(self, text: str) -> Principal | None:
-        """Who signed in with this cookie; None when nobody is."""
+        """Return the principal of a cookie; None when the cookie is not valid."""
         if self.users is not None and text.startswith(PERSONAL):
             return await self.users.check(text)
         digest = digest_of(text)
@@ -275,15 +277,15 @@ class ApiKeys:
         since = now - NOTED_EVERY
         if stored.last_used_at is not None and stored.last_used_at > since:
             return
-        with suppress(Busy):  # a store that only reads, or has much to do, still lets people in
+        with suppress(Busy):  # a read-only or overloaded store must not refuse valid credentials
             await self._store.write(lambda: keys.record_use(stored.id, now, since))
 
     def namespaces(self, who: Principal) -> tuple[str, ...]:
-        """Return the namespaces that a user who was just checked may choose from; nobody else has any."""
+        """Return the namespaces that a signed-in user may choose from; keys have none to choose from."""
         return () if self.users is None else self.users.namespaces(who)
 
     async def in_namespace(self, who: Principal, name: str) -> Principal:
-        """The same, in the namespace of a name: for who may use several. Others do not learn which there are."""
+        """Return a principal in another namespace. Raises NotFound for unknown and forbidden namespaces alike."""
         if name == who.namespace_name:
             return who
         if self.users is not None and who.kind == "user":
@@ -304,10 +306,10 @@ class ApiKeys:
         return there
 
     async def new_sign_in_code(self, who: Principal = LOCAL) -> NewCode:
-        """A code that signs one browser in, once, within ten minutes, for what its maker may.
+        """Create a code that signs one browser in, once, within ten minutes, with the rights of its maker.
 
-        It ends with the key that it goes back to, also if a browser made it. Raises Forbidden for people: their
-        sign-ins end when they are locked out.
+        The sign-in ends with the maker's key, also if a browser made the code. Raises Forbidden for users: a link
+        would outlast the end of their own sign-ins when they are locked out.
         """
         if who.kind == "user":
             remedy = "Sign in on the other device with your name and password, or at your identity provider."
@@ -325,9 +327,9 @@ class ApiKeys:
 
     async def sign_in(self, code: str) -> SignedIn:
         """Exchange a code for a cookie."""
-        (cookie, csrf), id, now = new_cookie(), new_key_id(), self._env.now()
-        until = now + SIGNED_IN_FOR
-        key = await self._store.write(lambda: keys.sign_in(digest_of(code), id, digest_of(cookie), csrf, until, now))
+        (cookie, csrf), key_id, now = new_cookie(), new_key_id(), self._env.now()
+        until, code_digest, cookie_digest = now + SIGNED_IN_FOR, digest_of(code), digest_of(cookie)
+        key = await self._store.write(lambda: keys.sign_in(code_digest, key_id, cookie_digest, csrf, until, now))
         if key is None:
             raise Unauthorized(
                 "This sign-in code is not valid: each works once, within ten minutes.",
@@ -363,5 +365,5 @@ def _allowance(stored: StoredKey, is_browser: bool) -> RequestLimit | None:
 
 
 def _beyond(namespace: int) -> frozenset[str]:
-    """The permissions that nothing has which is made in a namespace: a link into one does not lead to the others."""
+    """Return the permissions that a sign-in code of a namespace must not carry, because they reach other namespaces."""
     return frozenset() if namespace == DEFAULT_NAMESPACE else frozenset({"installation"})

@@ -1,4 +1,4 @@
-"""A server without the master key hands out no work that needs it: another server, which has it, does."""
+"""A server without the right master key grants no executions that need secrets. Servers that have the key do."""
 
 import structlog
 
@@ -10,12 +10,12 @@ from horae.engine.tenancy.secrets import Secrets
 from horae.store.base import sealing
 from horae.store.contract import Store
 
-LOOK = 5.0  # seconds
+INTERVAL = 5.0  # seconds between two checks
 log = structlog.get_logger("horae.engine")
 
 
 class MasterKeyCheck:
-    """Looks whether this server opens what its store has sealed, and tells the directory and the other servers."""
+    """Checks whether this server can open the store's sealed values, and marks the directory as keyless if not."""
 
     name = "withholding"
 
@@ -33,12 +33,12 @@ class MasterKeyCheck:
         hints.listen(self._on_hint)
 
     def _on_hint(self, hint: Hint) -> None:
-        """A job that is new may be the first to need a key."""
+        """Check at once after a change of jobs: a new job may be the first that needs a key."""
         if hint.jobs:
             self.alarm.ring()
 
     async def step(self) -> Wait:
-        """Look once; a server that has every key that was ever used here looks no further."""
+        """Check once. A server that has every key that was ever used need not open any value."""
         known = await self._store.read(sealing.known_keys)
         missing = known - self._sealer.names
         keyless = bool(missing) and (not self._sealer.can_seal or (await self._secrets.look())[1] > 0)
@@ -48,4 +48,4 @@ class MasterKeyCheck:
         if self._directory.keyless and not keyless:
             log.info("this server hands out work that needs secrets again")
         self._directory.withhold(keyless)
-        return LOOK
+        return INTERVAL

@@ -1,4 +1,4 @@
-"""Namespaces: made, shown, changed and deleted. Whose credential is for one finds that one, and no other."""
+"""Namespaces: create, show, change and delete. A credential sees its own namespace only, unless it may see all."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -34,7 +34,7 @@ log = structlog.get_logger("horae.engine")
 
 
 class Namespaces:
-    """What can be done with namespaces."""
+    """Operations on namespaces."""
 
     def __init__(
         self, env: Env, store: Store, directory: LocalDirectory, hints: Hints, settings: EngineSettings
@@ -43,7 +43,7 @@ class Namespaces:
         self._retention = settings.retention
 
     async def create(self, body: Any) -> NamespaceView:
-        """Make a namespace, with the queue of jobs that name none. Raises BadInput, Conflict."""
+        """Create a namespace with its default queue. Raises BadInput, Conflict."""
         given = an_object(body, "body", 'Send an object such as {"name": "billing"}.')
         name = a_name(given.get("name"), "name", NAME)
         said = parse_namespace({field: value for field, value in given.items() if field != "name"})
@@ -56,23 +56,23 @@ class Namespaces:
         return await self._shown(name)
 
     async def list(self, who: Principal) -> list[NamespaceView]:
-        """The namespaces that a credential may look at: its own, or all."""
+        """Return the namespaces that a credential may see: its own, or all."""
         found = await self._store.read(moves.all_namespaces)
-        return [view(one) for one in found if one.id == who.namespace or who.may("installation")]
+        return [view(namespace) for namespace in found if namespace.id == who.namespace or who.may("installation")]
 
     async def find(self, who: Principal, name: str) -> Namespace:
-        """The namespace of a name, if this credential may look at it. Raises NotFound, as if there were none."""
+        """Return a namespace by name. Raises NotFound also if the credential may not see it."""
         found = await self._store.read(lambda: moves.by_name(name))
         if found is None or (found.id != who.namespace and not who.may("installation")):
             raise missing(name)
         return found
 
     async def get(self, who: Principal, name: str) -> NamespaceView:
-        """One namespace."""
+        """Return the view of a namespace by name."""
         return view(await self.find(who, name))
 
     async def edit(self, who: Principal, name: str, patch: Any) -> NamespaceView:
-        """Change some of what is said of a namespace; null takes a field back to its default."""
+        """Change some fields of a namespace; null resets a field to its default."""
         await self.find(who, name)
 
         def make(before: Namespace) -> NamespaceDefinition:
@@ -87,7 +87,7 @@ class Namespaces:
         return await self._shown(name)
 
     def _refuse(self, before: Namespace, said: NamespaceDefinition) -> None:
-        """What others pay for is not a tenant's to decide."""
+        """Refuse changes at the expense of other tenants. Raises Forbidden."""
         if said.weight != before.weight:
             raise Forbidden("A namespace does not decide its own weight.", _INSTALLATION)
         for outcome, span in said.retention.items():
@@ -96,16 +96,16 @@ class Namespaces:
                 raise Forbidden(f"A namespace does not keep its executions for longer than {most}.", _INSTALLATION)
 
     async def delete(self, who: Principal, name: str) -> None:
-        """Delete a namespace in which nothing lives, with its keys. Raises NotFound, Conflict."""
+        """Delete a namespace with its keys. Raises NotFound, and Conflict while it has jobs, executions or workers."""
         found = await self.find(who, name)
         if found.name == DEFAULT_NAMESPACE:
             raise Conflict("The first namespace stays.", "Delete what is in it, or leave it empty.")
         alive = await self._store.change(lambda now: moves.delete(found.id, now))
         if alive is not None:
-            told = ", ".join(_counted(alive))
+            remaining = ", ".join(_counted(alive))
             remedy = "Delete its jobs, cancel what has not ended and stop its workers, or erase all of it:"
             remedy += f" `horae namespaces erase {name} --definitions`."
-            raise Conflict(f'Namespace "{name}" still has {told}.', remedy)
+            raise Conflict(f'Namespace "{name}" still has {remaining}.', remedy)
         log.info("namespace deleted", namespace=name)
         await self.changed()
 
@@ -116,7 +116,7 @@ class Namespaces:
         return view(found)
 
     async def changed(self) -> None:
-        """Know the namespaces as they are now, here and on other servers."""
+        """Reload the namespaces, on this and on the other servers."""
         await self._directory.load()
         self._hints.send(Hint(queues=True))
 
@@ -129,7 +129,7 @@ def _counted(alive: moves.LiveContents) -> list[str]:
 
 
 def view(namespace: Namespace) -> NamespaceView:
-    """A namespace as the API shows it."""
+    """Return a namespace as the API shows it."""
     return NamespaceView(
         name=namespace.name,
         **NAMESPACE.keywords(show_namespace(namespace)),
@@ -140,5 +140,5 @@ def view(namespace: Namespace) -> NamespaceView:
 
 
 def missing(name: str) -> NotFound:
-    """What is answered of a namespace that is not there, or not for who asks."""
+    """Return the error for a namespace that does not exist, or that the caller may not see."""
     return NotFound(f'There is no namespace "{name[:60]}" for this credential.', "See `horae namespaces list`.")

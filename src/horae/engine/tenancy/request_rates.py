@@ -1,7 +1,7 @@
-"""How often a credential may ask: so many requests in a span, of which all may come at once after a pause.
+"""Rates of requests by credential: a number of requests per span, all of which may arrive at once after a pause.
 
-Each server counts its own. Who has no rate costs nothing, and what workers exchange is not counted: that is bounded by
-what they hold and by their connections.
+Each server counts for itself. A credential without a rate costs no work. Exchanges of workers are not counted: they are
+limited by the workers' slots and connections.
 """
 
 from horae.env import SECOND, Env, Instant
@@ -9,20 +9,20 @@ from horae.errors import TooOften
 from horae.model.admission.rate import NEVER, Rate
 from horae.model.tenancy.principal import Principal, RequestLimit
 
-MOST = 10_000  # credentials that are remembered
+MOST = 10_000  # credentials in memory
 
 
 class RequestRates:
-    """Counts requests by credential and refuses those that come too soon."""
+    """Counts requests by credential and refuses those that exceed the rate."""
 
     def __init__(self, env: Env, default: Rate | None = None) -> None:
-        """`default` is for credentials that have no rate of their own."""
+        """Set the rate of credentials that have none of their own."""
         self._env, self._default = env, default
         self._paces: dict[str, Instant] = {}
         self.refused = 0
 
     def take(self, who: Principal) -> None:
-        """Count a request. Raises TooOften, and then it is not counted."""
+        """Count a request. Raises TooOften without counting it when the rate is exceeded."""
         allowed = who.allowance
         if allowed is None:
             if self._default is None:
@@ -38,4 +38,4 @@ class RequestRates:
             raise TooOften(f"This credential may ask {rate} of each server, and did.", remedy, retryAfter=wait)
         self._paces[allowed.of] = rate.after(pace, 1, now)
         if len(self._paces) > MOST:
-            del self._paces[next(iter(self._paces))]  # who asked longest ago
+            del self._paces[next(iter(self._paces))]  # the credential whose last request is the oldest

@@ -1,4 +1,4 @@
-"""Everything that is sealed in a store: secrets, and what features seal."""
+"""All sealed values of a store: secrets, and the values that features seal."""
 
 from typing import Protocol
 
@@ -17,19 +17,19 @@ log = structlog.get_logger("horae.engine")
 
 
 class SealedKind(Protocol):
-    """One kind of sealed values. Its constructor takes an environment, a store, a sealer and the secrets."""
+    """A kind of sealed values. Its constructor takes an environment, a store, a sealer and the secrets."""
 
     async def look(self) -> tuple[int, int]:
-        """Count the values that open with the master keys, and those that do not; of very many only the first."""
+        """Count the values that open with the master keys, and those that do not. Check only a limited number."""
         ...
 
     async def reseal(self) -> tuple[int, int]:
-        """Seal values with the first master key; count those that were, and those that need not be."""
+        """Seal values with the first master key. Return how many were sealed anew and how many were current."""
         ...
 
 
 class SealedKinds:
-    """Opens and seals anew every kind, also of features that are switched off."""
+    """Checks and reseals the values of every kind, also of disabled features."""
 
     def __init__(self, env: Env, store: Store, sealer: Sealer) -> None:
         self._store, self._sealer = store, sealer
@@ -39,7 +39,7 @@ class SealedKinds:
         self._kinds.append(secrets)
 
     async def look(self) -> SealedView:
-        """Open every sealed value with the master keys of this server; of very many of a kind only the first."""
+        """Report how many sealed values open with this server's master keys. Check a limited number of each kind."""
         opened = unopened = 0
         for kind in self._kinds:
             good, bad = await kind.look()
@@ -53,7 +53,7 @@ class SealedKinds:
         )  # fmt: skip
 
     async def rotate(self) -> RotationView:
-        """Seal every value of all namespaces with the first master key. Raises MasterKeyMissing at a lost one."""
+        """Seal every value of all namespaces with the first master key. Raises MasterKeyMissing for a lost key."""
         resealed = current = 0
         for kind in self._kinds:
             done, need_not = await kind.reseal()

@@ -1,4 +1,4 @@
-"""Secrets of namespaces: set, listed, removed and sealed anew. Values go to workers with grants, and nowhere else."""
+"""Secrets of namespaces: set, list, delete and reseal. Values leave the server only with grants to workers."""
 
 from collections.abc import Awaitable, Callable, Collection, Sequence
 from contextlib import suppress
@@ -23,19 +23,19 @@ from horae.store.contract import Store
 from horae.store.tenancy import secrets
 from horae.store.tenancy.secrets import SealedSecret
 
-KEPT = 2.0  # seconds that an opened value is kept: many grants, one look
-MOST_KEPT = 1000
-MOST_LOOKED = 1000  # values that a check opens
+CACHED = 2.0  # seconds for which an opened value is cached, so that many grants need one read
+MOST_CACHED = 1000
+MOST_CHECKED = 1000  # values that a check opens
 MOST_NAMED = 20  # jobs that a refusal names
-MOST_KNOWN = 1000  # names among which a near one is looked for
+MOST_COMPARED = 1000  # names that are compared to suggest a similar one
 log = structlog.get_logger("horae.engine")
 
 
-KeepSecret = Callable[[Store, int, str], Awaitable[None]]  # raises Conflict while a feature refers to a secret
+RefuseDeletion = Callable[[Store, int, str], Awaitable[None]]  # raises Conflict while a feature refers to a secret
 
 
 class GrantedSecrets(Struct, frozen=True):
-    """What a grant gets: values by name, and why there is none of the others."""
+    """The secrets of a grant: values by name, and the reasons why others are missing."""
 
     values: dict[str, str]
     problems: dict[str, str]
@@ -45,15 +45,15 @@ NOTHING = GrantedSecrets({}, {})
 
 
 class Secrets:
-    """What can be done with secrets, by their names."""
+    """Operations on secrets, by their names."""
 
     def __init__(self, env: Env, store: Store, sealer: Sealer) -> None:
         self._env, self._store, self._sealer = env, store, sealer
-        self._keepers: list[KeepSecret] = [load(feature.secrets) for feature in installed() if feature.secrets]
+        self._refusals: list[RefuseDeletion] = [load(feature.secrets) for feature in installed() if feature.secrets]
         self._opened: dict[tuple[int, str], tuple[float, str]] = {}
 
     async def put(self, namespace: int, name: str, value: str) -> tuple[SecretView, bool]:
-        """Give a secret a value; whether it is new. Raises BadInput, MasterKeyMissing."""
+        """Set a secret's value; return the secret and whether it is new. Raises BadInput, MasterKeyMissing."""
         check_secret_name(name)
         sealed = self._sealer.seal(check_value(value).encode(), _place(namespace, name))
         stored = await self._store.write(lambda: secrets.put(namespace, name, sealed, self._env.now()))
@@ -61,35 +61,35 @@ class Secrets:
         return _show(stored), stored.version == 1
 
     async def get(self, namespace: int, name: str) -> SecretView:
-        """A secret, and who refers to it. Raises NotFound."""
+        """Return a secret with the jobs that refer to it. Raises NotFound."""
         found = await self._store.read(lambda: secrets.by_names(namespace, [name]))
         if name not in found:
             raise await _none(self._store, namespace, name)
         return _show(found[name], await self._users(namespace, name))
 
     async def list(self, namespace: int, *, limit: int = 50, cursor: str | None = None) -> Page[SecretView]:
-        """Secrets by name."""
+        """Return a page of secrets by name."""
         after, most = "" if cursor is None else read_cursor(cursor, str), check_limit(limit)
         found = await self._store.read(lambda: secrets.page(namespace, after, most + 1))
         more = make_cursor(found[most - 1].name) if len(found) > most else None
-        return Page(items=[_show(one) for one in found[:most]], next_cursor=more)
+        return Page(items=[_show(secret) for secret in found[:most]], next_cursor=more)
 
     async def delete(self, namespace: int, name: str, *, force: bool = False) -> None:
-        """Remove a secret. Raises NotFound, and Conflict when something refers to it, unless it is forced."""
+        """Delete a secret. Raises NotFound, and Conflict while something refers to it, unless it is forced."""
         users = [] if force else await self._users(namespace, name)
         if users:
-            told = ", ".join(f'"{job}"' for job in users[:MOST_NAMED])
+            jobs = ", ".join(f'"{job}"' for job in users[:MOST_NAMED])
             remedy = f"Change these jobs first, or let their executions fail: `horae secrets delete {name} --force`."
-            raise Conflict(f'Jobs refer to the secret "{name}": {told}.', remedy, jobs=users[:MOST_NAMED])
-        for keep in () if force else self._keepers:
-            await keep(self._store, namespace, name)
+            raise Conflict(f'Jobs refer to the secret "{name}": {jobs}.', remedy, jobs=users[:MOST_NAMED])
+        for refuse in () if force else self._refusals:
+            await refuse(self._store, namespace, name)
         removed = await self._store.write(lambda: secrets.delete(namespace, name))
         self._opened.pop((namespace, name), None)
         if not removed:
             raise await _none(self._store, namespace, name)
 
     async def reseal(self) -> tuple[int, int]:
-        """Seal every secret of all namespaces with the first master key: how many were, and how many need not be."""
+        """Seal all secrets with the first master key. Return how many were sealed anew and how many were current."""
         resealed = current = 0
         at = (0, "")
         while rows := await self._store.read(lambda at=at: secrets.all_after(*at)):  # type: ignore[misc]
@@ -102,20 +102,20 @@ class Secrets:
         return resealed, current
 
     async def look(self) -> tuple[int, int]:
-        """How many secrets open with the master keys there are, and how many do not; of very many only the first."""
-        opened = looked = 0
+        """Count the secrets that open with the master keys, and those that do not. Check only a limited number."""
+        opened = checked = 0
         at = (0, "")
-        while looked < MOST_LOOKED and (rows := await self._store.read(lambda at=at: secrets.all_after(*at))):  # type: ignore[misc]
+        while checked < MOST_CHECKED and (rows := await self._store.read(lambda at=at: secrets.all_after(*at))):  # type: ignore[misc]
             for namespace, name, sealed in rows:
                 at = (namespace, name)
-                looked += 1
+                checked += 1
                 with suppress(MasterKeyMissing):
                     self._sealer.open(sealed, _place(namespace, name))
                     opened += 1
-        return opened, looked - opened
+        return opened, checked - opened
 
     async def _seal_anew(self, namespace: int, name: str, sealed: bytes) -> bool:
-        """One that was set meanwhile is sealed with the key of whoever set it; if that is an old one, rotate again."""
+        """Seal a secret anew, unless it was set meanwhile. Another server may set it with an old key: rotate again."""
         try:
             anew = self._sealer.reseal(sealed, _place(namespace, name))
         except MasterKeyMissing as error:
@@ -123,7 +123,7 @@ class Secrets:
         return await self._store.write(lambda: secrets.reseal(namespace, name, sealed, anew))
 
     async def give(self, namespace: int, names: Sequence[str]) -> GrantedSecrets:
-        """Values for a grant. What cannot be given is told, so that nothing starts without it."""
+        """Return values for a grant, with the problems of missing ones, so that no execution starts without them."""
         values, problems, missing = {}, {}, []
         now = self._env.clock.monotonic()
         for name in names:
@@ -145,23 +145,23 @@ class Secrets:
         if name not in found:
             raise NotFound(f'There is no secret "{name}".', f"Set it: `horae secrets set {name}`.")
         value = self._sealer.open(found[name].sealed, _place(namespace, name)).decode()
-        if len(self._opened) >= MOST_KEPT:
+        if len(self._opened) >= MOST_CACHED:
             self._opened.clear()
-        self._opened[namespace, name] = (now + KEPT, value)
+        self._opened[namespace, name] = (now + CACHED, value)
         return value
 
     async def _users(self, namespace: int, name: str) -> "list_of[str]":
-        """The jobs whose present definition refers to a secret, and those whose webhooks are verified by it."""
+        """Return the jobs that refer to a secret now, in their definition or to verify their webhooks."""
         found = await self._store.read(lambda: secrets.mentions(namespace, name))
         named = [job for job, spec in found if name in msgspec.json.decode(spec, type=Spec).references]
         return sorted({*named, *await self._store.read(lambda: secrets.verifies(namespace, name))})
 
 
-list_of = list  # the class has a method of that name
+list_of = list  # inside the class, `list` is its method
 
 
 async def check_secrets(store: Store, namespace: int, references: Collection[str]) -> None:
-    """Refuse a definition that refers to what is not there; what workers provide only they know. Raises BadInput."""
+    """Refuse references to missing secrets. Secrets that workers provide are unknown here. Raises BadInput."""
     wanted = sorted(filter(is_stored, references))
     found = await store.read(lambda: secrets.by_names(namespace, wanted)) if wanted else {}
     for name in wanted:
@@ -171,14 +171,14 @@ async def check_secrets(store: Store, namespace: int, references: Collection[str
 
 
 async def _none(store: Store, namespace: int, name: str) -> NotFound:
-    known = [one.name for one in await store.read(lambda: secrets.page(namespace, "", MOST_KNOWN))]
+    known = [secret.name for secret in await store.read(lambda: secrets.page(namespace, "", MOST_COMPARED))]
     near, shown = nearest(name, known), name[:128]
     meant = f"Did you mean {in_quotes(near)}? " if near else ""
     return NotFound(f'There is no secret "{shown}".', f"{meant}Set it: `horae secrets set {shown}`.")
 
 
 def check_value(value: str) -> str:
-    """Refuse what cannot be kept out of logs, or given to a program. Never shows any of it."""
+    """Refuse values that cannot be masked in logs or passed to a program. Never show any part of a value."""
     if len(value.strip()) < LEAST:
         remedy = f"Use at least {LEAST} characters: shorter ones would be found, and covered, everywhere."
         raise BadInput("The value is too short to be kept out of logs.", remedy, field="value")

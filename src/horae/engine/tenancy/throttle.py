@@ -1,4 +1,4 @@
-"""Bounds on guesses: one place guesses more and more slowly, and all places together guess at a slow pace."""
+"""Limits on guesses of credentials: a source must wait longer after each wrong one; all together have a slow pace."""
 
 from ipaddress import IPv4Address, IPv4Network, IPv6Network, ip_address
 
@@ -6,18 +6,18 @@ from horae.env import Env
 
 FORGOTTEN_AFTER = 900.0  # seconds without a wrong guess
 LONGEST = 900.0
-MOST = 10_000  # who is remembered
+MOST = 10_000  # keys in memory
 
 
 class Throttle:
-    """Doubles the wait after each wrong guess but the first few, by a key. Each server counts its own."""
+    """Doubles the wait after each wrong guess with a key, except for the first few. Each server counts for itself."""
 
     def __init__(self, env: Env, free: int) -> None:
         self._env, self._free = env, free
-        self._wrong: dict[str, tuple[int, float]] = {}  # how many, and when the last one was
+        self._wrong: dict[str, tuple[int, float]] = {}  # number of wrong guesses, and time of the last one
 
     def wait(self, what: str) -> float:
-        """Seconds until the next guess is looked at; 0 for now."""
+        """Return the seconds until the next guess is checked; 0 for now."""
         count, last = self._wrong.get(what, (0, 0.0))
         now = self._env.clock.monotonic()
         if count < self._free or now - last >= FORGOTTEN_AFTER:
@@ -25,9 +25,9 @@ class Throttle:
         return max(0.0, last + min(LONGEST, 2.0 ** (count - self._free)) - now)
 
     def guess(self, what: str) -> None:
-        """Count a guess, wrong until it turns out right: those that come together do not all count as the first.
+        """Count a guess before it is checked, so that concurrent guesses do not all count as the first.
 
-        The one that was longest ago is forgotten when there are too many.
+        When there are too many keys, the one with the oldest guess is removed.
         """
         now = self._env.clock.monotonic()
         count, last = self._wrong.pop(what, (0, now))
@@ -36,31 +36,31 @@ class Throttle:
             del self._wrong[next(iter(self._wrong))]
 
     def right(self, what: str) -> None:
-        """Forget the guesses for something: the last one was right."""
+        """Forget the guesses with a key: the last one was right."""
         self._wrong.pop(what, None)
 
     def take_back(self, what: str) -> None:
-        """Forget one guess, and no other: it was right, but tells nothing of those before it."""
+        """Forget only the last guess: it was right, but does not excuse the earlier ones."""
         count, last = self._wrong.get(what, (0, 0.0))
         if count:
             self._wrong[what] = (count - 1, last)
 
 
 class Trickle:
-    """Lets some wrong guesses pass at once, by a key, and then one at a time. Each server counts its own."""
+    """Admits some wrong guesses with a key at once, then one per interval. Each server counts for itself."""
 
     def __init__(self, env: Env, free: int, every: float) -> None:
-        """`every` is in seconds."""
+        """Admit `free` guesses at once, then one every `every` seconds."""
         self._env, self._free, self._every = env, free, every
-        self._paid: dict[str, float] = {}  # until when its guesses are paid off
+        self._paid: dict[str, float] = {}  # by key: the time at which all its guesses are paid off
 
     def wait(self, what: str) -> float:
-        """Return the seconds until the next guess is looked at; 0 for now."""
+        """Return the seconds until the next guess is admitted; 0 for now."""
         ahead = self._paid.get(what, 0.0) - self._env.clock.monotonic()
         return max(0.0, ahead - (self._free - 1) * self._every)
 
     def guess(self, what: str) -> None:
-        """Count a guess, wrong until it turns out right; forget the key whose last guess was longest ago."""
+        """Count a guess before it is checked. When there are too many keys, remove the one with the oldest guess."""
         self._paid[what] = max(self._paid.pop(what, 0.0), self._env.clock.monotonic()) + self._every
         if len(self._paid) > MOST:
             del self._paid[next(iter(self._paid))]
@@ -72,7 +72,7 @@ class Trickle:
 
 
 def neighbourhood(address: str, bits: int = 32) -> str:
-    """Return the network from which guesses count as one: an IPv4 address, or so many bits of it; of IPv6 the /64."""
+    """Return the network that counts as one source: an IPv4 address or its first bits, or an IPv6 /64."""
     try:
         parsed = ip_address(address)
     except ValueError:

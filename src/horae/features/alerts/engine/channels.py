@@ -9,7 +9,7 @@ import msgspec
 from horae.engine.base.refs import in_quotes, nearest
 from horae.engine.base.sealing import Sealer
 from horae.engine.base.tokens import new_hook_secret
-from horae.engine.tenancy.secrets import MOST_LOOKED, Secrets
+from horae.engine.tenancy.secrets import MOST_CHECKED, Secrets
 from horae.env import Env, Instant
 from horae.errors import BadInput, Conflict, MasterKeyMissing, NotFound, Stale
 from horae.features.alerts.engine.chats import apprise
@@ -110,7 +110,7 @@ class AlertChannels:
         """Count the channels that can be opened with the present master keys, and those that cannot."""
         opened = looked = 0
         after = (0, "")
-        while looked < MOST_LOOKED and (
+        while looked < MOST_CHECKED and (
             page := await self._store.read(lambda after=after: moves.all_channels(after))  # type: ignore[misc]
         ):
             for one in page:

@@ -7,7 +7,7 @@ from uuid import UUID
 import structlog
 
 from horae.engine.base.sealing import Sealer
-from horae.engine.tenancy.secrets import MOST_LOOKED, Secrets
+from horae.engine.tenancy.secrets import MOST_CHECKED, Secrets
 from horae.env import Env, Instant
 from horae.errors import BadInput, Busy, MasterKeyMissing
 from horae.features.events.store import hooks
@@ -75,7 +75,7 @@ class HookSecrets:
         """Count the sealed secrets that can be opened with the present master keys, and those that cannot."""
         opened = looked = 0
         after = b""
-        while looked < MOST_LOOKED and (
+        while looked < MOST_CHECKED and (
             found := await self._store.read(lambda after=after: hooks.some_after(after, PAGE))  # type: ignore[misc]
         ):
             for hook in found:
