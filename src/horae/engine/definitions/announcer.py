@@ -1,4 +1,4 @@
-"""Announce changed definitions to the services of this server and, by hints, to the other servers."""
+"""Announcements of changed definitions to the services of this server and, by hints, to the other servers."""
 
 from collections.abc import Awaitable, Callable, Mapping
 from uuid import UUID
@@ -11,11 +11,11 @@ from horae.model.base.event import Event
 
 Act = Callable[[], object]
 Later = Callable[[Act], object]
-FireDue = Callable[[], Awaitable[object]]  # lets the scheduler decide what is due before a schedule changes
+FireDue = Callable[[], Awaitable[object]]  # makes the scheduler decide due fires before a schedule changes
 
 
 class Announcer:
-    """Announces changes; `later` gets each announcement and makes it, at once or after a commit."""
+    """Announces changes. `later` receives each announcement and calls it, at once or after a commit."""
 
     def __init__(
         self, env: Env, directory: LocalDirectory, hints: Hints, outcomes: Outcomes, later: Later = lambda act: act()
@@ -23,7 +23,7 @@ class Announcer:
         self._env, self._directory, self._hints, self._outcomes, self._later = env, directory, hints, outcomes, later
 
     def postponed(self, later: Later) -> "Announcer":
-        """Return an announcer that hands its announcements to `later`."""
+        """Return an announcer that passes its announcements to `later`."""
         return Announcer(self._env, self._directory, self._hints, self._outcomes, later)
 
     def job_changed(self, namespace: int, job: UUID, state: str) -> None:
@@ -38,13 +38,13 @@ class Announcer:
         self._later(lambda: self._hints.send(Hint(jobs=[job], fire_at=self._env.now())))
 
     def queued(self, lanes: Mapping[int, int]) -> None:
-        """Announce lanes with their least new rank."""
+        """Announce lanes with their lowest new rank."""
         self._later(lambda: self._hints.send(Hint(lanes=dict(lanes))))
 
     def calendar_changed(self) -> None:
-        """Announce that triggers and holds go by a new version of a calendar."""
+        """Announce a new version of a calendar that triggers and holds use."""
         self._later(lambda: self._hints.send(Hint(fire_at=self._env.now(), holds=True)))
 
 
 async def already_fired() -> None:
-    """Stand for the scheduler in a transaction before which it decided what was due."""
+    """Do nothing: the scheduler decided due fires before the transaction began."""

@@ -1,4 +1,4 @@
-"""Which version of a job a submission runs while a rollout is on."""
+"""The choice of a job's version for a submission while a rollout is on."""
 
 from collections.abc import Mapping
 
@@ -12,7 +12,7 @@ from horae.store.definitions.jobs import StoredJob
 
 
 async def with_choice(store: Store, stored: StoredJob) -> StoredJob:
-    """A job with the versions that its rollout chooses from; one that has ended meanwhile chooses nothing."""
+    """Return a job with the versions that its rollout chooses from; unchanged if the rollout has ended meanwhile."""
     job = stored.job
     found = (await store.read(lambda: rollouts.active_rollouts([job.id]))).get(job.id)
     if found is None:
@@ -34,7 +34,7 @@ async def with_choice(store: Store, stored: StoredJob) -> StoredJob:
 
 
 def arm_of(stored: StoredJob, item: bytes, tags: Mapping[str, str], env: Env) -> StoredJob:
-    """The version that an execution runs: the present one, unless a rollout chooses another."""
+    """Return the version that an execution runs: the current one, unless a rollout chooses another."""
     if stored.choice is None:
         return stored
     return stored.choice.of(stored.job.spec, item, tags, env.new_id) or stored

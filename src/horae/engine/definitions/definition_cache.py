@@ -1,4 +1,7 @@
-"""Definitions of jobs as workers get them: read once, because a version never changes, and kept within bounds."""
+"""A bounded cache of job definitions as workers get them.
+
+An entry never becomes stale, because a version never changes.
+"""
 
 from collections import OrderedDict
 from collections.abc import Mapping, Sequence
@@ -16,45 +19,45 @@ from horae.store.contract import Store
 Version = tuple[UUID, int]  # a job and its version
 MOST = 10_000
 MOST_BYTES = 32 * 1024 * 1024
-OVERHEAD = 1000  # bytes that one takes beside its text
+OVERHEAD = 1000  # bytes of an entry in addition to its text
 
 
 class CachedDefinition(Struct, frozen=True):
-    """A version of a job: its text, and what servers ask of it all the time."""
+    """A version of a job: its text, and the parts of it that servers use often."""
 
     spec: bytes
     retry: RetryPolicy
-    allowance: AttemptTimeouts  # how long an attempt may take
-    secrets: tuple[str, ...] = ()  # of the store, that it refers to
+    allowance: AttemptTimeouts  # the time limits of an attempt
+    secrets: tuple[str, ...] = ()  # the stored secrets that it refers to
     sensitive: bool = False
     name: str = ""
 
 
 class DefinitionCache:
-    """A cache by job and version; what was not asked for the longest goes first."""
+    """A cache by job and version. The least recently used entries are removed first."""
 
     def __init__(self, store: Store) -> None:
         self._store = store
-        self._kept: OrderedDict[Version, CachedDefinition] = OrderedDict()
+        self._cached: OrderedDict[Version, CachedDefinition] = OrderedDict()
         self._policies: dict[Version, RetryPolicy] = {}
         self._bytes = 0
 
     @property
     def policies(self) -> Mapping[Version, RetryPolicy]:
-        """The retry policies of what is kept."""
+        """The retry policies of the cached versions."""
         return self._policies
 
     def at_hand(self, version: Version) -> CachedDefinition | None:
-        """One that is kept; nothing is read."""
-        return self._kept.get(version)
+        """Return a cached definition, or None. Nothing is read from the store."""
+        return self._cached.get(version)
 
     async def get(self, wanted: Sequence[Version]) -> dict[Version, CachedDefinition]:
-        """Definitions from memory or from the store."""
+        """Return definitions from memory or from the store."""
         found: dict[Version, CachedDefinition] = {}
         for version in wanted:
-            known = self._kept.get(version)
+            known = self._cached.get(version)
             if known is not None:
-                self._kept.move_to_end(version)
+                self._cached.move_to_end(version)
                 found[version] = known
         missing = [version for version in wanted if version not in found]
         if missing:
@@ -66,12 +69,12 @@ class DefinitionCache:
 
     def _keep(self, fresh: Mapping[Version, CachedDefinition]) -> None:
         for version, definition in fresh.items():
-            if version not in self._kept:
-                self._kept[version] = definition
+            if version not in self._cached:
+                self._cached[version] = definition
                 self._policies[version] = definition.retry
                 self._bytes += len(definition.spec) + OVERHEAD
-        while len(self._kept) > MOST or self._bytes > MOST_BYTES:
-            old, definition = self._kept.popitem(last=False)
+        while len(self._cached) > MOST or self._bytes > MOST_BYTES:
+            old, definition = self._cached.popitem(last=False)
             del self._policies[old]
             self._bytes -= len(definition.spec) + OVERHEAD
 

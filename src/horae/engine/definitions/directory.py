@@ -1,7 +1,7 @@
-"""The directory: what this server knows of queues, lanes and jobs, so that the hot path asks the store nothing.
+"""The directory: this server's copy of queues, lanes and jobs, so that the hot path reads nothing from the store.
 
-Lanes that have something queued are known from hints, and from a scan once a second. Which version of a job is
-current is checked in the submitting transaction itself.
+Lanes with queued executions are known from hints and from a scan once a second. The submitting transaction itself
+checks that its version of a job is current.
 """
 
 from collections import OrderedDict
@@ -42,11 +42,11 @@ from horae.store.executions.leaving.effects import Effects
 from horae.store.triggers.delays import Delays
 
 MOST_JOBS = 10_000
-FEW = 64  # occupied lanes that are all looked at before a claim
-MOST_REACHES = 1_000  # different sets of lanes that sessions may take from
+FEW = 64  # up to this many occupied lanes are compared before a claim
+MOST_REACHES = 1_000  # cached sets of lanes that sessions may take from
 NEEDS_KEY = frozenset({TAKES_SECRETS, SEALED})
-FREES = -1  # among marks: no lane has this number
-SCAN = 1.0  # seconds between scans for lanes that hints did not tell of
+FREES = -1  # the key of the freed count among the marks; no lane has this number
+SCAN = 1.0  # seconds between scans for lanes that no hint announced
 
 
 class LocalDirectory:
@@ -61,20 +61,20 @@ class LocalDirectory:
         self.lanes: dict[int, Lane] = {}
         self.namespaces: dict[int, Tenant] = {}
         self.paused: frozenset[UUID] = frozenset()
-        self.keyless = False  # it cannot open what some jobs need, and gives out none of those
-        self.seals = False  # some job's params and results are sealed
-        self.held: Mapping[int, str] = {}  # queues of which nothing is started now, and until when, in words
-        self.open_circuits: Mapping[UUID | tuple[UUID, str], str] = {}  # that are not closed, and until when, in words
-        self.version = 0  # grows when lanes or holds change: what sessions may take from is computed anew
-        self._revisions = (0, 0, 0)  # of queues and namespaces, as they were read
+        self.keyless = False  # this server lacks a master key and grants no executions that need it
+        self.seals = False  # some job has sealed params and results
+        self.held: Mapping[int, str] = {}  # held queues, with the end of their hold in words
+        self.open_circuits: Mapping[UUID | tuple[UUID, str], str] = {}  # of jobs or keys; until when, in words
+        self.version = 0  # grows when lanes or holds change: the lanes of sessions are then computed anew
+        self._revisions = (0, 0, 0)  # of queues and namespaces at the last load
         self.expectations = Expectations(env, store)
         self.estimates = LaneEstimates(self.expectations.of)
         self.fair = FairShares(env, store, self.expectations, node)
         self._heads = OccupiedLanes(self.fair.lane_occupied, self.fair.lane_emptied)
         self.lane_needs = LaneNeeds(self._heads)
-        self._front: set[int] = set()  # lanes where something stands for which others gave way
+        self._front: set[int] = set()  # lanes with executions for which others were preempted
         self._moved: dict[int, int] = {}
-        self._families: dict[tuple[int, frozenset[str]], list[int]] = {}  # lanes that differ in their shares alone
+        self._families: dict[tuple[int, frozenset[str]], list[int]] = {}  # lanes that differ only in their share
         self._by_share: dict[tuple[int, frozenset[str], str], int] = {}
         self._reaches: dict[tuple[int, frozenset[tuple[int, frozenset[str]]]], frozenset[int]] = {}
         self._jobs: OrderedDict[tuple[int, str], StoredJob] = OrderedDict()
@@ -86,13 +86,13 @@ class LocalDirectory:
         hints.listen(self._on_hint)
 
     async def step(self) -> Wait:
-        """Look for lanes that got something without a hint, and for paused jobs."""
+        """Scan for occupied lanes that no hint announced, for paused jobs and for changed queues."""
         moved = dict(self._moved)
         occupied = await self._store.occupied()
         if not occupied.keys() <= self.lanes.keys():
             await self.load()
         for lane, rank in occupied.items():
-            hinted = moved.get(lane) != self._moved.get(lane)  # since the scan: it may not have seen what came
+            hinted = moved.get(lane) != self._moved.get(lane)  # the scan may have missed what arrived since it began
             self._heads[lane] = min(rank, self._heads.get(lane, rank)) if hinted else rank
         for lane in [k for k in self._heads if k not in occupied and moved.get(k) == self._moved.get(k)]:
             del self._heads[lane]
@@ -106,11 +106,11 @@ class LocalDirectory:
         return self.full.wait(SCAN, self._env.now())
 
     async def know_limits(self) -> None:
-        """Read what queues and namespaces are limited to."""
+        """Read the limits of queues and namespaces."""
         self.full.limits = await self._store.read(all_limits)
 
     async def load(self) -> None:
-        """Read all queues and lanes, and whose they are."""
+        """Read all queues and lanes with their namespaces."""
         directory = await self._store.directory()
         await self.know_limits()
         self.queues = {queue.id: queue for queue in directory.queues}
@@ -123,7 +123,9 @@ class LocalDirectory:
             self._families.setdefault((lane.queue, lane.needs), []).append(lane.id)
         self.seals = any(SEALED in needs for _, needs in self._families)
         self.fair.replace_lanes(
-            self.queues, self.lanes, {id: cost.slots for id, cost in self.lane_needs.costs.items() if cost.slots > 1}
+            self.queues,
+            self.lanes,
+            {lane_id: cost.slots for lane_id, cost in self.lane_needs.costs.items() if cost.slots > 1},
         )
         self.tastes.replace_queues(directory.queues)
         changed = max((tenant.updated_at for tenant in directory.namespaces), default=0)
@@ -155,7 +157,7 @@ class LocalDirectory:
     # Lanes
 
     def hold(self, queues: Mapping[int, str]) -> None:
-        """These queues are held now, and no others; what others have is looked for at once."""
+        """Set the held queues. If a hold ended, scan for executions of its queue at once."""
         if queues == self.held:
             return
         released = self.held.keys() - queues.keys()
@@ -165,7 +167,7 @@ class LocalDirectory:
             self.alarm.ring()
 
     def withhold(self, keyless: bool) -> None:
-        """Give out nothing that needs the master key, or everything again."""
+        """Set whether executions that need the master key are withheld."""
         if keyless != self.keyless:
             self.keyless = keyless
             self.version += 1
@@ -173,13 +175,13 @@ class LocalDirectory:
 
     @property
     def delays(self) -> Delays:
-        """Queues that are held, jobs and keys whose circuit is not closed, and until when, in words."""
+        """The reasons for delays: held queues, and jobs and keys with an open circuit, each with its end in words."""
         return dict([*self.held.items(), *self.open_circuits.items()])
 
     def may_take(self, session: Session) -> frozenset[int]:
-        """The lanes a session may take from: its namespace's, of its queues unless held, whose needs it offers.
+        """Return the lanes a session may take from: of its namespace and queues, not held, with needs that it offers.
 
-        Without the master key a server opens nothing for those that need it: they wait for a server that has it.
+        A server without the master key takes nothing from lanes that need it: their executions wait for another server.
         """
         if session.id in self.lane_needs.reserved:  # gate: reserved
             return frozenset({self.lane_needs.reserved[session.id]})
@@ -201,42 +203,44 @@ class LocalDirectory:
         return known
 
     def weight(self, namespace: int) -> float:
-        """How much a namespace weighs in what servers do for all of them."""
+        """Return the weight of a namespace in the shares of server resources."""
         known = self.namespaces.get(namespace)
         return 1.0 if known is None else known.weight
 
     def astray(self) -> list[int]:
-        """Occupied lanes that there is no word of: they were forgotten while something was on its way there."""
+        """Return occupied lanes that are not in the directory: they were deleted while an execution entered them."""
         return [lane for lane in self._heads if lane not in self.lanes]
 
     def lane_of_share(self, base: int, share: str) -> int | None:
-        """The lane with the needs of another and this share, if this server knows it."""
+        """Return the lane with the queue and needs of `base` and this share, if this server knows it."""
         lane = self.lanes.get(base)
         return None if lane is None else self._by_share.get((lane.queue, lane.needs, share))
 
-    def add_share(self, base: int, share: str, id: int) -> None:
-        """A lane was made for a share: it is like another but for that."""
-        like = self.lanes.get(base)
-        if like is None or id in self.lanes:
+    def add_share(self, base: int, share: str, lane_id: int) -> None:
+        """Add a new lane that differs from `base` only in its share."""
+        base_lane = self.lanes.get(base)
+        if base_lane is None or lane_id in self.lanes:
             return
-        lane = structs.replace(like, id=id, share=share)
-        self.lanes[id] = lane
+        lane = structs.replace(base_lane, id=lane_id, share=share)
+        self.lanes[lane_id] = lane
         self.lane_needs.add(lane, self.queues[lane.queue].name)
-        self._families[lane.queue, lane.needs].append(id)
-        self._by_share[lane.queue, lane.needs, share] = id
+        self._families[lane.queue, lane.needs].append(lane_id)
+        self._by_share[lane.queue, lane.needs, share] = lane_id
         self.version += 1
 
     @property
     def preempting(self) -> frozenset[int]:
-        """The occupied lanes of queues whose work takes the place of what is preemptible."""
+        """The occupied lanes of queues that may preempt interruptible executions."""
         queues = {queue.id for queue in self.queues.values() if queue.spec.preempts}
         if not queues:
             return frozenset()
         return frozenset(lane for lane in self._heads if lane in self.lanes and self.lanes[lane].queue in queues)
 
     def occupied(self, lanes: frozenset[int], of: Collection[UUID] | None = None) -> bool:
-        """Whether any of these lanes has something; with `of`, one that executions of these jobs came from, and
-        nothing that goes before them waits for a slot.
+        """Return whether any of these lanes has a queued execution.
+
+        With `of`, only lanes count in which executions of these jobs were queued, and in front of which nothing waits
+        for a slot.
         """
         if of is None:
             return not lanes.isdisjoint(self._heads)
@@ -245,20 +249,20 @@ class LocalDirectory:
         held = (
             lane for lane in self._heads if lane in lanes and not self.estimates.jobs.get(lane, NO_JOBS).isdisjoint(of)
         )
-        if len(self._heads) > FEW:  # a claim looks more closely
+        if len(self._heads) > FEW:  # too many to compare here: the claim decides
             return any(True for _ in held)
         theirs = set(held)
         return bool(theirs) and may_prefetch_short(theirs, lanes, self._heads, self.lanes, self.lane_needs.costs)
 
     def reserve(self, reserved: Mapping[UUID, int]) -> None:
-        """These sessions keep their room for what stands in one lane, and no others do."""
+        """Set the sessions that are reserved for one lane each."""
         if reserved != self.lane_needs.reserved:
             self.lane_needs.reserved = reserved
             self.version += 1
             self.alarm.ring()
 
     def expected(self) -> int:
-        """How many executions the occupied lanes are believed to hold; MANY when nobody has counted."""
+        """Estimate the number of executions in the occupied lanes; MANY when it is unknown."""
         heads = [lane for lane in self._heads if not self._is_held(lane)] if self.held else self._heads
         return min(MANY, sum(map(self.estimates.amount, heads)))
 
@@ -266,13 +270,16 @@ class LocalDirectory:
         return lane in self.lanes and self.lanes[lane].queue in self.held
 
     def views(self, room: int = MANY) -> list[LaneState]:
-        """The occupied lanes, least rank first; of fair queues those whose shares are next for so many executions."""
+        """Return the occupied lanes, lowest rank first.
+
+        Of fair queues, only the lanes are returned whose shares are next for `room` executions.
+        """
         if self.tastes:
             self.tastes.note_waiting({self.lanes[lane].queue for lane in self._heads if lane in self.lanes})
         if not self.fair:
             return self._views(self._heads)
         shared = self.fair.next_lanes(room, self.estimates.amounts, self._expects)
-        if self._front:  # places were made for what stands there
+        if self._front:  # slots were freed for the executions of these lanes
             self._front = {lane for lane in self._front if is_in_front(self._heads.get(lane, 0))}
             shared |= self._front - self.fair.plain
         return [*self._views(self.fair.plain), *map(self.fair.with_share, self._views(shared))]
@@ -282,16 +289,19 @@ class LocalDirectory:
         return [self._view(lane, low) for low, lane in ordered if lane in self.lanes]
 
     def _view(self, lane: int, low: int) -> LaneState:
-        demands, queue = self.lane_needs, self.lanes[lane].queue
+        lane_needs, queue = self.lane_needs, self.lanes[lane].queue
         estimates = self.estimates
         return LaneState(
             lane=lane, low=low, mean=estimates.size(lane, queue), jobs=estimates.jobs.get(lane, NO_JOBS),
-            cost=demands.costs.get(lane, PLAIN), among=demands.among.get(lane), limits=self._limits_of(lane),
+            cost=lane_needs.costs.get(lane, PLAIN), among=lane_needs.among.get(lane), limits=self._limits_of(lane),
             queue=queue, amount=estimates.amount(lane), expected=estimates.time(lane, queue),
         )  # fmt: skip
 
     def arising(self, lanes: Mapping[int, int]) -> list[LaneState]:
-        """Lanes that something comes to stand in just now, of which nobody was told yet; those of shares are left."""
+        """Return the states of lanes that executions are just entering, before any hint.
+
+        Lanes of fair queues are left out.
+        """
         known = {lane: low for lane, low in lanes.items() if lane in self.lanes}
         plain = {
             lane: low for lane, low in known.items() if not isinstance(self.policy(self.lanes[lane].queue), FairPolicy)
@@ -302,14 +312,14 @@ class LocalDirectory:
         return self.estimates.time(lane, self.lanes[lane].queue if lane in self.lanes else None)
 
     def marks(self) -> dict[int, int]:
-        """How often each lane was hinted so far: taken before a claim, given back after it."""
+        """Return how often each lane was hinted so far. Take it before a claim and pass it back after the claim."""
         return {**self._moved, FREES: self.full.freed_count}
 
     def _limits_of(self, lane: int) -> tuple[str, ...]:
         return self.full.limits_of(self.lanes[lane]) if self.full.limits and lane in self.lanes else ()
 
     def shut(self, lanes: Mapping[int, Instant | None], before: dict[int, int]) -> None:
-        """A claim found no room under the limits of these lanes: they are looked at when something frees some."""
+        """Mark lanes full after a claim found no room under their limits. They are checked again when room is freed."""
         if before.get(FREES) != self.full.freed_count:
             return
         for lane, opens_at in lanes.items():
@@ -319,7 +329,7 @@ class LocalDirectory:
             self.alarm.ring()
 
     def claimed(self, lanes: dict[int, int | None], before: dict[int, int]) -> dict[int, int]:
-        """Learn from a claim; returns lanes that still have something."""
+        """Update the occupied lanes after a claim; return the lanes that still have executions."""
         left = {}
         for lane, low in lanes.items():
             if low is not None:
@@ -333,19 +343,19 @@ class LocalDirectory:
         return left
 
     def granted(self, lane: int, slices: Sequence[Running]) -> None:
-        """Learn from what a claim gave out of a lane."""
+        """Update estimates and fair shares with the slices that a claim took from a lane."""
         self.estimates.learn_from_grant(lane, slices)
         if self.fair:
             self.fair.charge(lane, slices)
 
     def settled(self, effects: Effects) -> None:
-        """Executions have ended: learn how long they took, and what their shares have had."""
+        """Update expectations and fair shares after executions ended."""
         self.expectations.learn(effects.ended)
         if self.fair:
             self.fair.correct_charges(effects)
 
     def check_accepts(self, queue: int) -> None:
-        """Refuse what is submitted to a queue that is being drained."""
+        """Refuse submissions to a queue that is being drained. Raises Conflict."""
         known = self.queues.get(queue)
         if known is not None and known.state == "draining":
             raise Conflict(
@@ -362,11 +372,11 @@ class LocalDirectory:
     # Jobs
 
     def known(self, namespace: int, ref: str) -> StoredJob | None:
-        """A job by name or id, if this server knows it."""
+        """Return a cached job by name or id, or None."""
         return self._jobs.get((namespace, ref))
 
     async def job(self, namespace: int, ref: str) -> StoredJob:
-        """A job by name or id; cached until a hint, or a submission that finds another version."""
+        """Return a job by name or id. It is cached until a hint, or until a submission finds another version."""
         known = self.known(namespace, ref)
         if known is not None:
             return known
@@ -384,10 +394,10 @@ class LocalDirectory:
 
     @property
     def policies(self) -> Mapping[Version, RetryPolicy]:
-        """How versions of jobs are retried, those that are known."""
+        """The retry policies of the cached versions of jobs."""
         return self.definitions.policies
 
     def forget(self, jobs: Iterable[UUID]) -> None:
-        """Read these jobs again when next asked for."""
+        """Drop jobs from the cache, so that they are read again."""
         for job in jobs:
             self._forget(job)

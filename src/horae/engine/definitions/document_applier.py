@@ -1,4 +1,4 @@
-"""Apply: make calendars, templates and jobs be as documents say, all of them in one transaction or none."""
+"""Apply: change calendars, templates and jobs as documents define them, all in one transaction or none."""
 
 import asyncio
 from collections import defaultdict
@@ -28,7 +28,7 @@ MOST = 1_000  # documents in one transaction
 
 
 class Documents(Struct, frozen=True, kw_only=True):
-    """What is to be applied: calendars, then templates, then jobs, and first what others of its kind need."""
+    """The documents to apply: calendars, then templates, then jobs. Within a kind, dependencies are applied first."""
 
     calendars: Sequence[dict[str, Any]] = ()
     templates: Sequence[dict[str, Any]] = ()
@@ -39,19 +39,19 @@ class Documents(Struct, frozen=True, kw_only=True):
 
 
 class TemplateSource(Protocol):
-    """Templates as the kernel uses them: jobs are made from them, and documents change them."""
+    """Templates as the kernel uses them: jobs are derived from them, and documents change them."""
 
     async def derive(self, namespace: int, body: dict[str, Any]) -> tuple[dict[str, Any], Derivation]:
-        """Return the whole definition that a body means by its template. Raises BadInput."""
+        """Return the whole definition that a body describes by its template. Raises BadInput."""
         ...
 
     async def apply(self, jobs: Jobs, namespace: int, document: dict[str, Any]) -> AppliedView:
-        """Make a template, and the jobs that were made from it, be as a document says."""
+        """Write a template as a document defines it, and update the jobs that were made from it."""
         ...
 
 
 class NoTemplates:
-    """Templates of a server that has the feature switched off."""
+    """The templates of a server with this feature disabled."""
 
     async def derive(self, namespace: int, body: dict[str, Any]) -> tuple[dict[str, Any], Derivation]:
         remedy = 'Write the definition without a template; of a job that has one, change {"template": null} first.'
@@ -62,56 +62,59 @@ class NoTemplates:
 
 
 class DefinitionWriters(Struct, frozen=True):
-    """Who writes definitions to a store."""
+    """The objects that write definitions to a store."""
 
     jobs: Jobs
     templates: TemplateSource
     calendars: Calendars
 
 
-class _OnlyLooked(Exception):
-    """Undoes what a dry run has written."""
+class _DryRunEnd(Exception):
+    """Rolls back the writes of a dry run."""
 
 
 class DocumentApplier:
-    """Applies documents. `parts` makes who writes them to a store, and has what they tell done later."""
+    """Applies documents.
+
+    `parts` makes the writers for a store; their announcements are passed to the second argument.
+    """
 
     def __init__(
         self, env: Env, store: Store, parts: Callable[[Store, Later], DefinitionWriters], fire_due: FireDue
     ) -> None:
         self._env, self._store, self._parts, self._fire_due = env, store, parts, fire_due
-        # Another apply of the namespace would only wait for the first one's locks, with a connection in its hands.
+        # A second apply in a namespace would only wait for the first one's locks, while it holds a connection.
         self._turns: defaultdict[int, asyncio.Lock] = defaultdict(asyncio.Lock)
 
     async def apply(self, namespace: int, documents: Documents, *, dry_run: bool = False) -> AppliedListView:
-        """Make everything be as the documents say, or raise and change nothing.
+        """Apply all documents, or raise and change nothing. An error names its document.
 
-        With `dry_run`, only tell what that would change. What is refused is named with its document.
+        With `dry_run`, only report what would change.
         """
         if not 0 < len(documents) <= MOST:
             remedy = f"Apply 1 to {MOST:,} calendars, templates and jobs at a time: first those that others need."
             raise BadInput(f"There are {len(documents):,} documents to apply.", remedy)
         steps = list(_in_order(documents))
-        await self._fire_due()  # what is due is decided before any schedule changes
+        await self._fire_due()  # due fires are decided before any schedule changes
         later: list[Callable[[], object]] = []
         done: dict[str, AppliedView] = {}
 
-        async def all_of_it(store: Store) -> None:
+        async def apply_all(store: Store) -> None:
             done.clear()
             later.clear()
             parts = self._parts(store, later.append)
             store.started.subscribe("apply", lambda started: later.append(lambda: self._store.started(started)))
             await store.write(lambda: _lock(namespace, documents))
-            for place, one, apply_one in steps:
-                with _of(one, place, documents):
-                    done[place] = await apply_one(parts, namespace, one)
+            for place, document, apply_document in steps:
+                with _of(document, place, documents):
+                    done[place] = await apply_document(parts, namespace, document)
             if dry_run:
-                raise _OnlyLooked
+                raise _DryRunEnd
 
         try:
             async with self._turns[namespace]:
-                await self._store.write_between(in_one_transaction(self._store, self._env, all_of_it))
-        except _OnlyLooked:
+                await self._store.write_between(in_one_transaction(self._store, self._env, apply_all))
+        except _DryRunEnd:
             return AppliedListView(items=_as_given(documents, done), dry_run=True)
         for act in later:
             act()
@@ -122,7 +125,7 @@ Step = tuple[str, dict[str, Any], Callable[[DefinitionWriters, int, dict[str, An
 
 
 def _in_order(documents: Documents) -> Iterator[Step]:
-    """Yield the place of each document and how it is applied."""
+    """Yield each document with its place and the function that applies it."""
     for number in order_of_calendars(documents.calendars):
         yield f"calendars[{number}]", documents.calendars[number], _calendar
     for number in order_of_templates(documents.templates):
@@ -137,7 +140,7 @@ def _as_given(documents: Documents, done: Mapping[str, AppliedView]) -> list[App
 
 
 def _lock(namespace: int, documents: Documents) -> Script[None]:
-    yield from lock_all(namespace, (str(one.get("name")) for one in documents.jobs))
+    yield from lock_all(namespace, (str(job.get("name")) for job in documents.jobs))
 
 
 async def _calendar(parts: DefinitionWriters, namespace: int, document: dict[str, Any]) -> AppliedView:
@@ -160,7 +163,7 @@ async def _job(parts: DefinitionWriters, namespace: int, document: dict[str, Any
 
 @contextmanager
 def _of(document: dict[str, Any], place: str, documents: Documents) -> Iterator[None]:
-    """Say whose mistake it is, and that nothing was changed."""
+    """Name the faulty document in an error, and say that nothing was changed."""
     try:
         yield
     except HoraeError as error:

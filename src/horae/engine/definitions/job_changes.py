@@ -1,4 +1,7 @@
-"""Changes of jobs as scripts: each composes moves into one transaction, and raises to leave nothing of it behind."""
+"""Changes of jobs as scripts.
+
+Each script composes store operations in one transaction, and raises to roll all of them back.
+"""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Literal
@@ -33,23 +36,23 @@ DELETED = "the job was deleted"
 
 
 class Adoption(Struct, frozen=True, kw_only=True):
-    """A version that a rollout tried and that becomes the present one."""
+    """A version that a rollout tried and that becomes the current one."""
 
     version: int
-    end: Callable[[Instant], Script[object]]  # ends the rollout; None when it is no longer on
+    end: Callable[[Instant], Script[object]]  # ends the rollout; returns None when it is no longer on
 
 
 class JobDraft(Struct, frozen=True, kw_only=True):
-    """A version to be written: what it says, and when it fires."""
+    """A version to be written, with its triggers."""
 
     spec: Spec
     whens: Sequence[When] = ()
-    keeping: OwnedJobsPlan | None = None  # what goes with it
-    derived: tuple[UUID, int] | None = None  # the template, and the version of it, that it was made from just now
+    keeping: OwnedJobsPlan | None = None  # the jobs that it owns
+    derived: tuple[UUID, int] | None = None  # the template and its version that it was derived from
 
 
-def create(id: UUID, namespace: int, draft: JobDraft, new_id: NewId, now: Instant) -> Script[None]:
-    """A job and its triggers. Raises Conflict when the name is taken."""
+def create(job_id: UUID, namespace: int, draft: JobDraft, new_id: NewId, now: Instant) -> Script[None]:
+    """Write a new job and its triggers. Raises Conflict when the name is taken."""
     alone = draft.keeping is None and draft.derived is None
     together = () if alone else (locks.of_dependencies(namespace),)  # guard: create-together
     names = (locks.of_job_name(namespace, draft.spec.name), *together, *_calendar_lock(namespace, draft.whens))
@@ -60,27 +63,27 @@ def create(id: UUID, namespace: int, draft: JobDraft, new_id: NewId, now: Instan
     if not (yield from _is_current(draft)):
         raise Busy("The template was changed meanwhile.")
     queue, lane = yield from _place(namespace, draft.spec, now)
-    taken = yield from jobs.add(id, namespace, draft.spec, queue, lane, now)
+    taken = yield from jobs.add(job_id, namespace, draft.spec, queue, lane, now)
     if taken is not None:
         raise name_taken(draft.spec.name, taken.id)
-    yield from owned_changes.write(draft.keeping, id, namespace, now)
-    yield from job_templates.use(id, None, draft.spec.made)
+    yield from owned_changes.write(draft.keeping, job_id, namespace, now)
+    yield from job_templates.use(job_id, None, draft.spec.made)
     for when in draft.whens:
-        yield from triggers.add(new_id(), Owner(id, namespace, 1), when, now)
+        yield from triggers.add(new_id(), Owner(job_id, namespace, 1), when, now)
 
 
 def _refuse_closed(namespace: int) -> Script[None]:
-    """Nothing comes to be in a namespace that was deleted meanwhile, or is being erased."""
+    """Refuse to create a job in a namespace that was deleted meanwhile or is being erased. Raises Conflict."""
     if not (yield from namespaces.is_open(namespace)):  # guard: create-in-open-namespace
         raise Conflict("The namespace is being deleted, or is gone.", "Use another one.")
 
 
 def _is_current(draft: JobDraft) -> Script[bool]:
-    """Whether the template that a draft was made from is still what it was."""
+    """Return whether the template of a draft still has the version that the draft was derived from."""
     if draft.derived is None:
         return True
-    id, version = draft.derived
-    return (yield from job_templates.present(id)) == version  # guard: edit-of-current-template
+    template, version = draft.derived
+    return (yield from job_templates.present(template)) == version  # guard: edit-of-current-template
 
 
 def edit(
@@ -93,10 +96,10 @@ def edit(
     done: Consequences | None = None,
     adopt: Adoption | None = None,
 ) -> Script[bool]:
-    """The next version of a job; false when the job is no longer what the draft was made from.
+    """Write the next version of a job; return False when the job changed since the draft was made.
 
-    `done` tells what was started because its dependencies are met by the change. Raises Conflict while a rollout is on,
-    unless it ends by adopting one of its versions.
+    `done` receives the executions that started because the change completed their joins. Raises Conflict while a
+    rollout is on, unless the change ends it by adopting one of its versions.
     """
     job = before.job
     name = locks.of_job_name(job.namespace, draft.spec.name)  # guard: edit-locks-name
@@ -130,7 +133,10 @@ def edit(
 
 
 def _numbered(job: Job, adopt: Adoption | None, now: Instant) -> Script[tuple[int, bool]]:
-    """Which version a locked job gets, and whether it is written already; 0 when the rollout is no longer on."""
+    """Return the next version number of a locked job, and whether that version is already written.
+
+    Return 0 when the rollout that should be adopted is no longer on.
+    """
     newest = yield from jobs.newest(job.id)
     if adopt is None:
         if (yield from jobs.active_rollout(job.id)) is not None:  # guard: edit-sees-rollout
@@ -149,7 +155,10 @@ def rolling(job: Job) -> Conflict:
 
 
 def _depend(job: Job, spec: Spec, new_id: NewId, now: Instant, done: Consequences) -> Script[None]:
-    """What a job depends on changes after its timers: a fire holds those first. What waits may go on by it."""
+    """Change a job's dependencies, then start executions that wait no longer.
+
+    This follows the change of timers, in the order in which a fire takes these locks.
+    """
     if spec.needed != job.spec.needed:
         cycle = yield from jobs.set_dependencies(job.id, spec)
         if cycle is not None:
@@ -160,7 +169,7 @@ def _depend(job: Job, spec: Spec, new_id: NewId, now: Instant, done: Consequence
 
 
 def _place(namespace: int, spec: Spec, now: Instant) -> Script[tuple[int, int]]:
-    """Where the job's executions stand in line; a queue or lane that is new goes with the change that needs it."""
+    """Return the queue and the lane of a job's executions. Create them in this transaction if they are new."""
     queue, lane = yield from lanes.ensure_lane(namespace, spec.queue, spec.lane_needs, "", now)
     return queue.id, lane.id
 
@@ -168,9 +177,10 @@ def _place(namespace: int, spec: Spec, now: Instant) -> Script[tuple[int, int]]:
 def _retime(
     owner: Owner, whens: Sequence[When], began: Mapping[str, bool], new_id: NewId, now: Instant, *, revive: bool
 ) -> Script[None]:
-    """Make a job's triggers be these: what did not change is left alone, by name.
+    """Replace a job's triggers with these, by name. Unchanged triggers are left alone.
 
-    `began` says which of the old ones were defined as paused: only a change of that changes whether one is paused now.
+    `began` tells which of the old triggers were defined as paused. The state of a trigger changes only if its
+    definition of `paused` does.
     """
     old = {timer.name: timer for timer in (yield from triggers.of_job(owner.job, lock=True))}
     for name in old.keys() - {when.name for when in whens}:
@@ -190,21 +200,24 @@ def _retime(
 
 
 def began_paused(spec: Spec) -> dict[str, bool]:
-    """Which of a job's triggers are defined as paused."""
+    """Return the names of a job's triggers, with whether each is defined as paused."""
     own = {SCHEDULE: spec.schedule} if isinstance(spec.schedule, dict) else {}
     named = own | {trigger["name"]: trigger for trigger in spec.triggers}
     return {name: bool(trigger.get("paused")) for name, trigger in named.items()}
 
 
 def _is_spent(when: When, old: Iterable[triggers.Timer], now: Instant, revive: bool) -> bool:
-    """A single instant that has been decided, or that passed before a definition came back, does not fire again."""
+    """Return whether a single instant was already decided, or passed before its definition was restored.
+
+    It never fires again.
+    """
     if not isinstance(when.trigger, Once) or when.trigger.at > now:
         return False
-    return revive or any(t.trigger == when.trigger and t.decided_through >= when.trigger.at for t in old)
+    return revive or any(timer.trigger == when.trigger and timer.decided_through >= when.trigger.at for timer in old)
 
 
 def pause(before: StoredJob, now: Instant) -> Script[bool]:
-    """Stop a job's triggers; its executions stop at the claim."""
+    """Pause a job's triggers. Its queued executions stop at the claim."""
     job = before.job
     if (yield from jobs.lock(job.id, job.namespace)) != (job.version, "active"):
         return False
@@ -215,7 +228,7 @@ def pause(before: StoredJob, now: Instant) -> Script[bool]:
 
 
 def resume(before: StoredJob, now: Instant) -> Script[bool]:
-    """Let a job's triggers go on; one ledger row covers what the pause left out."""
+    """Resume a job's triggers. One ledger row covers the fires that the pause skipped."""
     job = before.job
     if (yield from jobs.lock(job.id, job.namespace)) != (job.version, "paused"):
         return False
@@ -227,7 +240,10 @@ def resume(before: StoredJob, now: Instant) -> Script[bool]:
 
 
 def switch(before: StoredJob, name: str, state: Literal["active", "paused"]) -> Callable[[Instant], Script[bool]]:
-    """Pause or resume one trigger of a job; false when it is not there any more, or the job has changed meanwhile."""
+    """Return a script that pauses or resumes one trigger of a job.
+
+    It returns False when the trigger is gone or the job has changed meanwhile.
+    """
 
     def script(now: Instant) -> Script[bool]:
         job = before.job
@@ -254,10 +270,11 @@ def delete(
     *,
     force: bool = False,
 ) -> Script[int | None]:
-    """End a job's triggers and free its name; the first batches of what is to be ended go with it.
+    """End a job's triggers, free its name, and cancel the first batches of its executions.
 
-    What is left to end is noted. Tells how many executions were cancelled; None when the job is no longer what it was.
-    `done` tells what was started because they ended. Raises Conflict when workflows run it, unless it is forced.
+    Record what remains to be ended. Return the number of cancelled executions, or None when the job has changed
+    meanwhile. `done` receives the executions that these ends started. Raises Conflict when workflows run the job,
+    unless it is forced.
     """
     job = before.job
     yield from locks.take(locks.of_dependencies(job.namespace))  # guard: delete-together
@@ -269,7 +286,7 @@ def delete(
         asleep = "paused" in (job.state, timer.state)
         disposition: Disposition = "skipped-paused" if asleep else "skipped-misfire"
         yield from triggers.end(timer, now, disposition, DELETED)
-    # What its upstreams start is there before this, or never.
+    # Executions that its upstream jobs start are stored before this lock is taken, or never.
     yield from dependents.lock_around({job.id})  # guard: delete-locks-dependent
     cancelled = 0
     if ending in ("pending", "all"):
@@ -283,7 +300,7 @@ def delete(
 
 
 def restore(before: StoredJob, whens: Sequence[When], new_id: NewId, now: Instant) -> Script[str | None]:
-    """Undo a deletion; the job is in the state it was deleted from, which is told. None when it is not deleted.
+    """Undo a deletion. Return the state that the job is in again; None when it is not deleted.
 
     Raises Conflict when the name has been taken meanwhile.
     """
@@ -312,24 +329,24 @@ def name_taken(name: str, holder: UUID) -> Conflict:
 
 
 def lock_all(namespace: int, names: Iterable[str]) -> Script[None]:
-    """Take all locks that changes of these jobs, of templates and of calendars take in turn."""
+    """Take all locks that later changes of these jobs, of templates and of calendars take one by one."""
     own = sorted({locks.of_job_name(namespace, name) for name in names})
     every = (*own, locks.of_dependencies(namespace), locks.of_calendars(namespace))
     yield from locks.take(*every, shared=locks.of_namespace(namespace))
 
 
 def _calendar_lock(namespace: int, whens: Sequence[When]) -> tuple[str, ...]:
-    """Return the lock to take if one of these triggers goes by calendars, so that none is deleted meanwhile."""
+    """Return the lock that keeps calendars from being deleted, if one of these triggers refers to a calendar."""
     named = any(when.rules.calendars for when in whens)
     return (locks.of_calendars(namespace),) if named else ()  # guard: job-locks-calendars
 
 
 def _cycle(path: Sequence[UUID]) -> Script[BadInput]:
     names = yield from job_reads.names_of(sorted(set(path)))
-    told = " -> ".join(names.get(id, str(id)) for id in path)
+    circle = " -> ".join(names.get(job_id, str(job_id)) for job_id in path)
     return BadInput(
-        f"These dependencies lead in a circle: {told}.",
+        f"These dependencies lead in a circle: {circle}.",
         "Take one of them away.",
         field="dependencies",
-        path=[names.get(id, str(id)) for id in path],
+        path=[names.get(job_id, str(job_id)) for job_id in path],
     )

@@ -1,4 +1,4 @@
-"""Deletions that go on after their first transaction: what a job had pending, and what of it runs, in batches."""
+"""The rest of a job's deletion, after its first transaction: cancel its executions in batches."""
 
 from collections.abc import Callable
 from functools import partial
@@ -18,7 +18,10 @@ BATCH = 500  # slices cancelled in one transaction
 
 
 class JobDeletions:
-    """Ends what deleted jobs left behind. A job's row says what is left to do, so anybody may go on after a crash."""
+    """Ends the executions of deleted jobs.
+
+    A job's row records what is left to do, so any server can continue after a crash.
+    """
 
     def __init__(
         self,
@@ -28,11 +31,14 @@ class JobDeletions:
         self._store, self.outcomes = store, outcomes
 
     async def unfinished(self) -> list[UUID]:
-        """Deleted jobs of which something is still to be ended."""
+        """Return the deleted jobs with executions that are still to be ended."""
         return await self._store.read(cancel_job.unfinished)
 
     async def finish(self, job: UUID) -> bool:
-        """End what is left; false when somebody holds some of it just now, so that it must be looked for again."""
+        """End the remaining executions.
+
+        Return False when another transaction holds some of them, so that a later call must retry.
+        """
         ending = await self._store.read(lambda: cancel_job.ending_of(job))
         if ending is None:
             return True
@@ -43,7 +49,7 @@ class JobDeletions:
             for execution in await self._store.read(lambda: cancel_job.workflows_of(job)):
                 await self._store.cancel(parcel_of(execution), index_of(execution), DELETED)
             await self._walk(job, partial(cancel_job.cancel_asleep, job, self._store.env.new_id))
-        if ending == "all" and await self._is_pending(job):  # handed back before its session was asked, or woken
+        if ending == "all" and await self._is_pending(job):  # some were handed back before the cancel request, or woken
             return False
         await self._store.write(lambda: cancel_job.settle_deletion(job, ending))
         return True
@@ -59,7 +65,7 @@ class JobDeletions:
     async def _walk(
         self, job: UUID, cancel: Callable[[Place, int, str, Instant, Consequences], Script[CancelBatch]]
     ) -> None:
-        """Cancel batch after batch; what goes on by it is told at once."""
+        """Cancel batch after batch, and publish each batch's consequences at once."""
         batch = CancelBatch(0, START)
         while batch.next is not None:
             after, done = batch.next, Consequences()

@@ -1,4 +1,4 @@
-"""From what a user says about a job to a version that can be written: parsed, and what it refers to resolved."""
+"""Drafts of jobs: a user's definition is parsed, and its references to other objects are resolved."""
 
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Any
@@ -34,24 +34,24 @@ CheckPlace = Callable[[Watch, str], None]
 
 
 class Derivation(Struct, frozen=True):
-    """What a job was made from, and by which version of it."""
+    """The template of a job, its version, and the values given to it."""
 
     made: TemplateUse
     template: UUID
     version: int
 
     def marked(self, definition: Definition) -> Definition:
-        """A definition that tells where it comes from."""
+        """Return a definition that records its template."""
         spec = structs.replace(definition.spec, made=self.made)
         return structs.replace(definition, spec=spec, derived=(self.template, self.version))
 
 
-# The whole definition that a body of a namespace means by its template. Raises BadInput.
+# Returns the whole definition that a body describes by its template. Raises BadInput.
 Derive = Callable[[int, dict[str, Any]], Awaitable[tuple[dict[str, Any], Derivation]]]
 
 
 class JobDrafter:
-    """Makes drafts; nothing is written here."""
+    """Makes drafts of jobs. Nothing is written here."""
 
     def __init__(
         self,
@@ -61,9 +61,10 @@ class JobDrafter:
         default_queue: Callable[[int], str],
         derive: Derive,
     ) -> None:
-        """`check_place` refuses places that must not be watched; `default_queue` is where jobs go that name none.
+        """Make a drafter for a store.
 
-        `derive` makes a definition from the template of a name.
+        `check_place` refuses places that must not be watched. `default_queue` returns the queue for jobs that name
+        none. `derive` makes a definition from a template.
         """
         self._env, self._store, self._check_place, self._derive = env, store, check_place, derive
         self._default_queue = default_queue
@@ -71,7 +72,10 @@ class JobDrafter:
         self._namespaces: dict[int, str] = {}
 
     async def parse(self, namespace: int, body: Any, created_at: Instant, derive: Derive | None = None) -> Definition:
-        """A definition from a request's body; one that names a template is made by it, or as `derive` says."""
+        """Return the definition in a request's body.
+
+        A body that names a template is derived from it, by `derive` if given.
+        """
         made: Derivation | None = None
         if isinstance(body, dict) and body.get("template") is not None:
             body, made = await (derive or self._derive)(namespace, body)
@@ -89,7 +93,7 @@ class JobDrafter:
         return definition if made is None else made.marked(definition)
 
     async def create(self, namespace: int, body: Any) -> JobDraft:
-        """A job that is made now; whatever of it would never fire is refused."""
+        """Return the draft of a new job. Refuse triggers that would never fire."""
         now = self._env.now()
         definition = await self.parse(namespace, body, now)
         for when in definition.whens:
@@ -97,7 +101,7 @@ class JobDrafter:
         return await self.resolve(namespace, definition)
 
     async def change(self, before: StoredJob, patch: Any, *, replace: bool, derive: Derive | None = None) -> Definition:
-        """What a job becomes by a patch, or as a whole."""
+        """Return the definition of a job after a patch, or after the replacement of the whole."""
         refuse_owned(before.job)
         body = patch
         if not replace:
@@ -113,13 +117,13 @@ class JobDrafter:
         return definition
 
     def _check_new(self, when: When, now: Instant) -> None:
-        """Refuse a trigger that would never fire, or that looks where it must not."""
+        """Refuse a trigger that would never fire, or that watches a forbidden place."""
         refuse_the_past(when, now)
         if isinstance(when.trigger, Watch):
             self._check_place(when.trigger, f"{field_of(when)}.watch")
 
     async def again(self, before: StoredJob, spec: Spec) -> Definition:
-        """A definition as it was stored; what was accepted once is not refused now."""
+        """Return a definition as it was stored. It was accepted before, so it is not checked again."""
         key = f"{await self._namespace(before.job.namespace)}/{spec.name}"
         whens = parse_whens(spec, key=key, created_at=before.job.created_at, past=True)
         return Definition(spec=spec, whens=whens, dependencies=spec.dependencies, conditions=spec.conditions)
@@ -127,7 +131,7 @@ class JobDrafter:
     async def resolve(
         self, namespace: int, definition: Definition, before: StoredJob | None = None, beside: SiblingChanges = ALONE
     ) -> JobDraft:
-        """Resolve the jobs a definition names."""
+        """Resolve the jobs, calendars and secrets that a definition refers to, and return a draft."""
         known = {*definition.spec.dependencies, *(before.job.spec.dependencies if before else ())}
         upstream = await self._upstream(namespace, definition.dependencies, known)
         old = () if before is None else (await self.again(before, before.job.spec)).whens
@@ -144,9 +148,9 @@ class JobDrafter:
     async def _check_secrets(
         self, namespace: int, spec: Spec, keeping: OwnedJobsPlan | None, before: StoredJob | None
     ) -> None:
-        """Refuse what refers to a secret that is not there, unless it did so before."""
+        """Refuse references to missing secrets, unless the job had them before."""
         kept = () if keeping is None else keeping.kept
-        wanted = {name for one in (spec, *(own.spec for own in kept)) for name in one.references}
+        wanted = {name for part in (spec, *(owned_job.spec for owned_job in kept)) for name in part.references}
         await check_secrets(self._store, namespace, wanted - set(before.job.spec.references if before else ()))
 
     async def _namespace(self, namespace: int) -> str:
@@ -155,13 +159,20 @@ class JobDrafter:
         return self._namespaces[namespace]
 
     async def _upstream(self, namespace: int, refs: Sequence[str], known: set[str]) -> dict[str, str]:
-        """The ids of the jobs a job depends on; one that has been deleted since stays. Raises BadInput."""
+        """Return the ids of the jobs that a job depends on, by reference. A job that was deleted since stays.
+
+        Raises BadInput.
+        """
         if not refs:
             return {}
-        ids = {ref: id for ref in refs if (id := as_id(ref))}
+        ids = {ref: job_id for ref in refs if (job_id := as_id(ref))}
         named = await self._store.read(lambda: job_reads.ids_by_names(namespace, [r for r in refs if r not in ids]))
         states = await self._store.read(lambda: job_reads.states_of(namespace, list(ids.values())))
-        usable = {ref: id for ref, id in ids.items() if str(id) in known or states.get(id, "deleted") != "deleted"}
+        usable = {
+            ref: job_id
+            for ref, job_id in ids.items()
+            if str(job_id) in known or states.get(job_id, "deleted") != "deleted"
+        }
         found: dict[str, UUID] = {**named, **usable}
         if ACTING.get().scoped:
             await self._check_scope(namespace, {ref: found.get(ref) for ref in refs}, known)
@@ -171,25 +182,25 @@ class JobDrafter:
         return {ref: str(found[ref]) for ref in refs}
 
     async def _check_scope(self, namespace: int, found: dict[str, UUID | None], known: set[str]) -> None:
-        """Refuse jobs to depend on outside of the actor's scope, unless the job depends on them already."""
-        for ref, id in found.items():
-            if str(id) in known:
+        """Refuse dependencies on jobs outside of the actor's scope, unless the job already depends on them."""
+        for ref, job_id in found.items():
+            if str(job_id) in known:
                 continue
             check_name(ref)
-            stored = await self._store.job(id, namespace) if id is not None else None
+            stored = await self._store.job(job_id, namespace) if job_id is not None else None
             if stored is not None:
                 check_job(stored.job, ref)
 
 
 def _changes(spec: Spec, keeping: OwnedJobsPlan | None, before: StoredJob | None) -> list[Change]:
-    """What a draft changes: the job itself, and those that go with it."""
+    """Return the changes of a draft: the job itself and the jobs that it owns."""
     kept = () if keeping is None else keeping.kept
     own = (None if before is None else before.job.spec, spec)
-    return [own, *((None if one.before is None else one.before.spec, one.spec) for one in kept)]
+    return [own, *((None if owned_job.before is None else owned_job.before.spec, owned_job.spec) for owned_job in kept)]
 
 
 def _missing(missing: list[str], names: Sequence[str]) -> BadInput:
-    """Jobs to depend on that do not exist: all of them, and how to make them."""
+    """Return the error for dependencies on missing jobs: it names all of them, and how to create them."""
     first = missing[0]
     near = nearest(first, names)
     remedy = f"Did you mean {in_quotes(near)}? " if near else ""
@@ -197,6 +208,6 @@ def _missing(missing: list[str], names: Sequence[str]) -> BadInput:
         f'Create them first: `horae jobs create {first} --command "..."` or POST /api/v1/jobs'
         f' {{"name": "{first}", "command": "..."}}.'
     )
-    told = ", ".join(f'"{ref}"' for ref in missing)
-    which = "a job that does not exist" if len(missing) == 1 else "jobs that do not exist"
-    return BadInput(f"This job depends on {which}: {told}.", remedy, field="dependencies", missing=missing)
+    quoted = ", ".join(f'"{ref}"' for ref in missing)
+    described = "a job that does not exist" if len(missing) == 1 else "jobs that do not exist"
+    return BadInput(f"This job depends on {described}: {quoted}.", remedy, field="dependencies", missing=missing)

@@ -1,4 +1,4 @@
-"""Jobs as they are read: one, a page of them, or one's versions."""
+"""Reads of jobs: one job, a page of them, or the versions of one."""
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Annotated
@@ -28,9 +28,9 @@ from horae.store.definitions.jobs import StoredJob
 from horae.store.triggers import streaks, triggers
 from horae.store.triggers.dependencies import dependency_reads
 
-READ_TOGETHER = 64  # jobs: a definition has up to 256 KB
-MOST_BYTES = 4 * 1024 * 1024  # of the definitions of one page, and its last job's
-MOST_SCANNED = 5_000  # jobs looked at for one page of a rare tag
+READ_TOGETHER = 64  # jobs per read: a definition has up to 256 KB
+MOST_BYTES = 4 * 1024 * 1024  # of the definitions on one page; the last job may exceed it
+MOST_SCANNED = 5_000  # jobs read for one page of a rare tag
 STATES = ("active", "paused", "deleted")
 APART = (
     "{} have different schedules. Executions are joined when their data intervals begin at the same instant, which"
@@ -43,10 +43,13 @@ Warn = Callable[[int, Spec], Awaitable[str | None]]
 
 
 class JobLists:
-    """What can be read about jobs. A `ref` is a job's name or id."""
+    """Read operations on jobs. A `ref` is a job's name or id."""
 
     def __init__(self, store: Store, held: Held, warn: Warn) -> None:
-        """`held` tells in words why nothing of a queue is started, by its name; `warn`, what is odd about a spec."""
+        """Make an object that reads the jobs of a store.
+
+        `held` returns in words why a queue, by name, starts nothing. `warn` returns a warning about a spec.
+        """
         self._store, self._held, self._warn = store, held, warn
         self._renderings = RenderingCache()
         self._doing: Lookup[job_reads.Ref, job_reads.JobSnapshot] = Lookup(
@@ -54,7 +57,7 @@ class JobLists:
         )
 
     async def get(self, namespace: int, ref: str) -> JobView:
-        """A job; deleted ones by id. Raises NotFound with the nearest names."""
+        """Return a job; a deleted one by its id only. Raises NotFound with the nearest names."""
         job = await self._doing.get((namespace, job_ref(ref)))
         if job is None:
             raise await no_such_job(self._store, namespace, ref)
@@ -65,37 +68,37 @@ class JobLists:
             view = (await self._belonging([view]))[0]
         if rendering.spec.pause_after is not None or job.state == "paused":
             view = await self._by_streak(view)
-        upstream = {UUID(id): names[UUID(id)] for id in rendering.spec.dependencies}
+        upstream = {UUID(job_id): names[UUID(job_id)] for job_id in rendering.spec.dependencies}
         if upstream and (note := await self._apart({**upstream, job.id: job.name})):
             view = structs.replace(view, notes=[*view.notes, note])
-        if odd := await self._warn(namespace, rendering.spec):
-            view = structs.replace(view, notes=[odd, *view.notes])
-        if job.state != "deleted" and (why := self._held(namespace, rendering.spec.queue)):
-            view = structs.replace(view, notes=[why, *view.notes])
+        if warning := await self._warn(namespace, rendering.spec):
+            view = structs.replace(view, notes=[warning, *view.notes])
+        if job.state != "deleted" and (reason := self._held(namespace, rendering.spec.queue)):
+            view = structs.replace(view, notes=[reason, *view.notes])
         return await self._by_calendars(namespace, view) if is_met_between_fires(rendering.spec) else view
 
     async def _apart(self, names: Mapping[UUID, str]) -> str | None:
-        """What to say when a job and those it depends on have schedules that do not go together."""
+        """Return a note if a job and the jobs it depends on have schedules without common instants."""
         apart = await self._store.read(lambda: dependency_reads.without_common_schedule(names))
-        return APART.format(", ".join(f'"{names[id]}"' for id in apart)) if apart else None
+        return APART.format(", ".join(f'"{names[job_id]}"' for job_id in apart)) if apart else None
 
     async def _by_streak(self, view: JobView) -> JobView:
-        """Whether it is paused by itself, or its triggers are because it failed too often in a row."""
+        """Return the view with an automatic pause of the job or, after failures in a row, of its triggers."""
         pause = (await self._store.read(lambda: streaks.pauses([view.job_id]))).get(view.job_id)
         if pause is None:
             return view
-        told = AutoPaused(
+        auto_paused = AutoPaused(
             at=format_instant(pause.at), failures=pause.failures, execution_id=pause.execution,
             triggers=list(pause.triggers), reason=pause.reason or None,
         )  # fmt: skip
         if pause.reason:
             note = f"It is paused: {pause.reason.rstrip('.')}. Change that, then `horae jobs resume {view.name}`."
-            return structs.replace(view, auto_paused=told, notes=[note, *view.notes])
+            return structs.replace(view, auto_paused=auto_paused, notes=[note, *view.notes])
         note = f"Its triggers are paused: {pause.failures} executions failed in a row. `horae jobs resume {view.name}`."
-        return structs.replace(view, auto_paused=told, notes=[note, *view.notes])
+        return structs.replace(view, auto_paused=auto_paused, notes=[note, *view.notes])
 
     async def _by_calendars(self, namespace: int, view: JobView) -> JobView:
-        """The view with the fire that runs next, instead of the next that is only decided."""
+        """Return the view with the next fire that will run, instead of the next one that will only be decided."""
         timers = await self._store.read(lambda: triggers.of_job(view.job_id))
         runs = await next_runs(self._store, namespace, timers)
         following = min((at for at in runs.values() if at is not None), default=None)
@@ -103,36 +106,36 @@ class JobLists:
         return structs.replace(view, next_fire_at=shown_time(following), status="idle" if idle else view.status)
 
     async def find(self, namespace: int, ref: str) -> Job:
-        """Return a job's definition; of a deleted one by its id. Raises NotFound, Forbidden."""
+        """Return a job's definition; of a deleted job by its id only. Raises NotFound, Forbidden."""
         return (await find_job(self._store, namespace, ref)).job
 
     async def named(self, namespace: int, name: str) -> Job | None:
-        """Return the job that bears a name now."""
+        """Return the job that has this name now."""
         stored = await self._store.job_named(namespace, name)
         return None if stored is None else stored.job
 
     async def versions(self, namespace: int, ref: str) -> list[JobVersionView]:
-        """All versions, newest first, with their shares while a rollout is on."""
+        """Return all versions, newest first, with their shares while a rollout is on."""
         stored = await find_job(self._store, namespace, ref)
         versions = await self._store.versions(stored.job.id)
         names = await self.names_of([version.spec for version in versions])
         rollout = await self._store.read(lambda: rollouts.newest(stored.job.id))
         shares = rollout.plan.percents() if rollout is not None and rollout.state == "on" else {}
         return [
-            structs.replace(show_version(one, stored.job.version, names), share=shares.get(one.version))
-            for one in versions
+            structs.replace(show_version(version, stored.job.version, names), share=shares.get(version.version))
+            for version in versions
         ]
 
     async def version(self, namespace: int, ref: str, version: str) -> JobVersionView:
-        """One version of a job. Raises NotFound."""
+        """Return one version of a job. Raises NotFound."""
         stored, (found,) = await self._found_versions(namespace, ref, version)
         return show_version(found, stored.job.version, await self.names_of([found.spec]))
 
     async def diff(self, namespace: int, ref: str, before: str, after: str) -> JobDiffView:
-        """What tells two versions of a job apart, field by field. Raises NotFound."""
+        """Return the differences between two versions of a job, field by field. Raises NotFound."""
         stored, (old, new) = await self._found_versions(namespace, ref, before, after)
         names = await self.names_of([old.spec, new.spec])
-        shown = [show_version(one, stored.job.version, names).definition for one in (old, new)]
+        shown = [show_version(version, stored.job.version, names).definition for version in (old, new)]
         return JobDiffView(
             job_id=stored.job.id, job=stored.job.name, before=old.version, after=new.version,
             changes=differences(*shown),
@@ -161,17 +164,17 @@ class JobLists:
         limit: int = 50,
         cursor: str | None = None,
     ) -> Page[JobView]:
-        """Jobs by name; deleted ones only when `state` asks for them. `search` is a part of the name, the description
-        or a tag, `tag` "name" or "name=value". Those that workflows keep for their steps come with one `owner`, or if
-        `owned`.
+        """Return a page of jobs by name; deleted ones only when `state` selects them.
 
-        A page may be short, even empty, while `nextCursor` says there is more.
+        `search` is a part of the name, the description or a tag; `tag` is "name" or "name=value". Jobs that workflows
+        own are returned only with `owned`, or for one `owner`. A page may be short, even empty, while `nextCursor` says
+        that more follow.
         """
         if state is not None:
             one_of(state, "state", STATES)
-        whose = None if owner is None else (await find_job(self._store, namespace, owner)).job.id
+        owner_id = None if owner is None else (await find_job(self._store, namespace, owner)).job.id
         wanted = JobFilter(
-            search=search, prefix=prefix, state=state, tag=tag_ref(tag), queue=queue, owner=whose, owned=owned
+            search=search, prefix=prefix, state=state, tag=tag_ref(tag), queue=queue, owner=owner_id, owned=owned
         )
         for field, text in (("search", search), ("prefix", prefix), ("tag", tag), ("queue", queue)):
             a_text(text or "", field, most=256)
@@ -182,9 +185,9 @@ class JobLists:
     async def _page(
         self, namespace: int, wanted: JobFilter, after: tuple[str, UUID] | None, limit: int
     ) -> "tuple[list_of[StoredJob], tuple[str, UUID] | None]":
-        """Return up to `limit` jobs, fewer if they are large, and where to go on.
+        """Return up to `limit` jobs, fewer if they are large, and the position of the next page.
 
-        A rare tag is looked for among so many jobs and no more.
+        For a rare tag, at most `MOST_SCANNED` jobs are read.
         """
         found: list_of[StoredJob] = []
         room, size = MOST_BYTES, min(limit + 1, READ_TOGETHER)
@@ -202,11 +205,11 @@ class JobLists:
         return found, after
 
     async def _views(self, jobs: Sequence[StoredJob]) -> "list_of[JobView]":
-        # One instant for all: an execution that goes from one shelf to another meanwhile would be on neither.
-        activities = await self._store.read_at_once(lambda: job_reads.activities([s.job.id for s in jobs]))
-        names = await self.names_of([s.job.spec for s in jobs])
-        views = [show_job(s.job, render(s.job.spec), activities[s.job.id], names) for s in jobs]
-        if any(is_owned_name(s.job.name) for s in jobs):
+        # All shelves are read at one instant: otherwise an execution that moves meanwhile could be missed on both.
+        activities = await self._store.read_at_once(lambda: job_reads.activities([stored.job.id for stored in jobs]))
+        names = await self.names_of([stored.job.spec for stored in jobs])
+        views = [show_job(stored.job, render(stored.job.spec), activities[stored.job.id], names) for stored in jobs]
+        if any(is_owned_name(stored.job.name) for stored in jobs):
             views = await self._belonging(views)
         return [
             await self._by_calendars(stored.job.namespace, view) if is_met_between_fires(stored.job.spec) else view
@@ -214,34 +217,34 @@ class JobLists:
         ]
 
     async def _belonging(self, views: "list_of[JobView]") -> "list_of[JobView]":
-        """Jobs with the workflows that keep them, and the jobs that they were made from."""
+        """Return jobs with the workflows that own them and the jobs that they were derived from."""
         found = await self._store.read(lambda: owned_jobs.owners_of([view.job_id for view in views]))
-        bases = sorted({one.base for one in found.values() if one.base is not None})
+        bases = sorted({owner.base for owner in found.values() if owner.base is not None})
         names = await self._store.read(lambda: job_reads.names_of(bases)) if bases else {}
         return [
-            structs.replace(view, owner=one.name, base=None if one.base is None else names.get(one.base))
-            if (one := found.get(view.job_id))
+            structs.replace(view, owner=owner.name, base=None if owner.base is None else names.get(owner.base))
+            if (owner := found.get(view.job_id))
             else view
             for view in views
         ]
 
     async def names_of(self, specs: Sequence[Spec]) -> dict[UUID, str]:
-        """The names of the jobs that others depend on, or that they run."""
-        named = sorted({UUID(id) for spec in specs for id in (*spec.dependencies, *runs_of(spec))})
+        """Return the names of jobs that these specs depend on or run, by id."""
+        named = sorted({UUID(job_id) for spec in specs for job_id in (*spec.dependencies, *runs_of(spec))})
         return await self._store.read(lambda: job_reads.names_of(named)) if named else {}
 
 
-list_of = list  # the class has a method of that name
+list_of = list  # inside the class, `list` is its method
 
 
 def no_such_version(job: str, version: str | int, known: Sequence[JobVersion]) -> NotFound:
-    """What to answer about a version that is not there; `known` are those that are, newest first."""
+    """Return the error for a missing version; `known` are the existing ones, newest first."""
     return NotFound(
         f'Job "{job}" has no version {str(version)[:40]}.', f"Its versions run from 1 to {known[0].version}."
     )
 
 
 def one_of(value: str, field: str, choices: Sequence[str]) -> None:
-    """Raise BadInput for a word that is none of these."""
+    """Check that a value is one of the choices. Raises BadInput."""
     if value not in choices:
         raise BadInput(f"{field} cannot be {value[:40]!r}.", f"It is one of: {', '.join(choices)}.", field=field)

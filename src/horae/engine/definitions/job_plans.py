@@ -1,4 +1,4 @@
-"""What a job would become, told before anything is written: for who types a definition, and before a change."""
+"""Dry runs: the job that a creation or an edit would produce, without writing anything."""
 
 from typing import Any
 from uuid import UUID
@@ -13,17 +13,17 @@ from horae.store.contract import Store
 from horae.store.definitions import jobs
 from horae.store.definitions.jobs import StoredJob
 
-NOBODY = UUID(int=0)  # whose definition is only thought of
+NO_JOB = UUID(int=0)  # the id in the plan of a job that does not exist
 
 
 class JobPlans:
-    """Dry runs of creations and edits: they refuse what these would refuse, and store nothing."""
+    """Dry runs of creations and edits. They refuse the same input as these, and store nothing."""
 
     def __init__(self, store: Store, jobs: Jobs) -> None:
         self._store, self._jobs = store, jobs
 
     async def create(self, namespace: int, body: Any) -> JobPlanView:
-        """What POST /api/v1/jobs would make. Raises BadInput, Conflict."""
+        """Return the job that POST /api/v1/jobs would create. Raises BadInput, Conflict."""
         draft = await self._jobs.draft(namespace, body)
         taken = await self._store.job_named(namespace, draft.spec.name)
         if taken is not None:
@@ -33,7 +33,7 @@ class JobPlans:
     async def edit(
         self, namespace: int, ref: str, body: Any, *, if_match: int | None = None, replace: bool = False
     ) -> JobPlanView:
-        """What PATCH (`replace`: PUT) /api/v1/jobs/{ref} would make of a job. Raises as these do."""
+        """Return the job after PATCH (with `replace`: PUT) /api/v1/jobs/{ref}. Raises as these do."""
         before, draft = await self._jobs.candidate(namespace, ref, body, if_match, replace=replace)
         job = before.job
         taken = await self._store.job_named(namespace, draft.spec.name)
@@ -45,7 +45,7 @@ class JobPlans:
 
     async def _shown(self, draft: JobDraft, before: StoredJob | None) -> JobPlanView:
         names = await self._jobs.names_of([draft.spec, *([] if before is None else [before.job.spec])])
-        job, number = (NOBODY, 0) if before is None else (before.job.id, before.job.version)
+        job, number = (NO_JOB, 0) if before is None else (before.job.id, before.job.version)
         after = show_version(JobVersion(job=job, version=number + 1, spec=draft.spec, created_at=0), number, names)
         changes = []
         if before is not None:

@@ -1,4 +1,4 @@
-"""Jobs as the API shows them."""
+"""Views of jobs for the API."""
 
 from collections import OrderedDict
 from collections.abc import Mapping
@@ -24,9 +24,9 @@ from horae.model.workflows.decisions.values import Workflow
 from horae.model.workflows.reading.workflow import render_workflow
 from horae.store.definitions.job_reads import Activity, JobSnapshot
 
-MOST = 1_000  # versions whose rendering is kept
-MOST_BYTES = 4 * 1024 * 1024  # of their definitions as stored; a rendering takes a few times that
-MOST_TOLD = 3  # triggers that are described in one line
+MOST = 1_000  # cached renderings
+MOST_BYTES = 4 * 1024 * 1024  # of their stored definitions; a rendering takes a few times as much
+MOST_DESCRIBED = 3  # triggers that are described in one line
 TROUBLE = (
     "Its schedule cannot be followed: {} It is tried again every minute, and what it misses until then falls under its"
     " misfire rule. Give the job another schedule, or install what is missing."
@@ -35,7 +35,7 @@ NO_RETRIES = '"retry" says how to try again, but "retries" is 0: nothing is trie
 
 
 def status_of(state: str, activity: Activity) -> JobStatus:
-    """The one table: the first that holds."""
+    """Return the status of a job. The first condition that holds decides."""
     if state == "deleted":
         return "deleted"
     if activity.running is not None:
@@ -48,7 +48,10 @@ def status_of(state: str, activity: Activity) -> JobStatus:
 
 
 class JobRendering(Struct, frozen=True):
-    """A version of a job's definition as it is shown; but for the names of what it depends on, it never changes."""
+    """The rendered definition of a version.
+
+    It never changes, except for the names of other jobs, which are added later.
+    """
 
     spec: Spec
     fields: Mapping[str, Any]
@@ -56,7 +59,7 @@ class JobRendering(Struct, frozen=True):
 
 
 def render(spec: Spec) -> JobRendering:
-    """A definition as it is shown."""
+    """Return a definition as it is shown."""
     notes = []
     if spec.retry.most_tries == 0 and structs.replace(spec.retry, within=None, budgets=Budgets()) != RetryPolicy():
         notes.append(NO_RETRIES)
@@ -65,35 +68,38 @@ def render(spec: Spec) -> JobRendering:
 
 
 class RenderingCache:
-    """A cache by job and version; what was not asked for the longest goes first."""
+    """A cache by job and version. The least recently used renderings are removed first."""
 
     def __init__(self) -> None:
-        self._kept: OrderedDict[tuple[UUID, int], tuple[JobRendering, int]] = OrderedDict()
+        self._cached: OrderedDict[tuple[UUID, int], tuple[JobRendering, int]] = OrderedDict()
         self._bytes = 0
 
     def of(self, job: UUID, version: int, spec: str) -> JobRendering:
-        """A version's rendering; `spec` is its definition as it is stored."""
-        known = self._kept.get((job, version))
+        """Return the rendering of a version; `spec` is its stored definition."""
+        known = self._cached.get((job, version))
         if known is not None:
-            self._kept.move_to_end((job, version))
+            self._cached.move_to_end((job, version))
             return known[0]
-        made = render(_read_spec(spec))
-        self._kept[job, version] = (made, len(spec))
+        rendering = render(_read_spec(spec))
+        self._cached[job, version] = (rendering, len(spec))
         self._bytes += len(spec)
-        while len(self._kept) > MOST or self._bytes > MOST_BYTES:
-            self._bytes -= self._kept.popitem(last=False)[1][1]
-        return made
+        while len(self._cached) > MOST or self._bytes > MOST_BYTES:
+            self._bytes -= self._cached.popitem(last=False)[1][1]
+        return rendering
 
 
 def show_job(job: Job | JobSnapshot, rendering: JobRendering, activity: Activity, names: Mapping[UUID, str]) -> JobView:
-    """A job with what it is doing; `names` are those of the jobs it depends on."""
+    """Return the view of a job with its activity; `names` are the names of the jobs it depends on or runs."""
     running, fields = activity.running, rendering.fields
     if names and isinstance(rendering.spec.task, Workflow):
-        known = {str(id): name for id, name in names.items()}
+        known = {str(job_id): name for job_id, name in names.items()}
         fields = {**fields, "workflow": render_workflow(rendering.spec.task, known)}
     if names:
         conditions = rendering.spec.conditions
-        upstream = [render_dependency(names.get(UUID(id), id), id, conditions) for id in rendering.spec.dependencies]
+        upstream = [
+            render_dependency(names.get(UUID(job_id), job_id), job_id, conditions)
+            for job_id in rendering.spec.dependencies
+        ]
         fields = {**fields, "dependencies": upstream}
     trouble = [] if activity.trouble is None else [TROUBLE.format(activity.trouble)]
     return JobView(
@@ -115,7 +121,7 @@ def show_job(job: Job | JobSnapshot, rendering: JobRendering, activity: Activity
 
 
 def runs_of(spec: Spec) -> set[str]:
-    """The ids of the jobs that the steps of a workflow name."""
+    """Return the ids of the jobs that the steps of a workflow name."""
     return {call.job for _, call in calls_of(spec.task) if call.job} if isinstance(spec.task, Workflow) else set()
 
 
@@ -129,20 +135,23 @@ def _described(trigger: Trigger) -> str:
 
 
 def when_in_words(spec: Spec, triggers: Mapping[str, Trigger]) -> str | None:
-    """What fires a job, by the first of its triggers."""
+    """Describe the first triggers of a job in one line."""
     names = _in_order(spec, triggers)
-    told = "; ".join(_described(triggers[name]) for name in names[:MOST_TOLD])
-    more = len(names) - MOST_TOLD
-    return f"{told}; and {more} more" if more > 0 else told or None
+    described = "; ".join(_described(triggers[name]) for name in names[:MOST_DESCRIBED])
+    more = len(names) - MOST_DESCRIBED
+    return f"{described}; and {more} more" if more > 0 else described or None
 
 
 def notes_of(spec: Spec, triggers: Mapping[str, Trigger]) -> list[str]:
-    """What to say about a definition, whatever the job is doing."""
+    """Return the notes about a definition that do not depend on the job's activity."""
     return [*_warned(spec, triggers), *render(spec).notes]
 
 
 def _warned(spec: Spec, triggers: Mapping[str, Trigger]) -> list[str]:
-    """What is probably not meant by a trigger, which is named unless it is the schedule."""
+    """Return warnings about triggers that are probably not meant as written.
+
+    Each begins with its trigger's name, unless it is about the schedule.
+    """
     return [
         warning if name == SCHEDULE else f"{name}: {warning}"
         for name in _in_order(spec, triggers)
@@ -151,12 +160,12 @@ def _warned(spec: Spec, triggers: Mapping[str, Trigger]) -> list[str]:
 
 
 def _in_order(spec: Spec, triggers: Mapping[str, Trigger]) -> list[str]:
-    """The names of those that are there, as the definition has them."""
-    return [name for name in (SCHEDULE, *(one["name"] for one in spec.triggers)) if name in triggers]
+    """Return the names of existing triggers, in the order of the definition."""
+    return [name for name in (SCHEDULE, *(trigger["name"] for trigger in spec.triggers)) if name in triggers]
 
 
 def _last(activity: Activity) -> LastExecution | None:
-    """The newest that runs or has ended."""
+    """Return the newest execution that runs or has ended."""
     running, ended = activity.running, activity.ended
     if running is not None and (ended is None or running.id > ended.id):
         return LastExecution(execution_id=running.id, status="running", started_at=shown_time(running.started_at))
@@ -171,11 +180,11 @@ def _last(activity: Activity) -> LastExecution | None:
 
 
 def show_version(version: JobVersion, current: int, names: Mapping[UUID, str]) -> JobVersionView:
-    """One version of a job's definition."""
+    """Return the view of one version of a job."""
     return JobVersionView(
         job_id=version.job,
         version=version.version,
         current=version.version == current,
         created_at=shown_time(version.created_at) or "",
-        definition=render_definition(version.spec, {str(id): name for id, name in names.items()}),
+        definition=render_definition(version.spec, {str(job_id): name for job_id, name in names.items()}),
     )

@@ -7,7 +7,7 @@ from uuid import UUID
 import msgspec
 from msgspec import Raw
 
-from horae.engine.base import execution_log as telling
+from horae.engine.base import execution_log
 from horae.engine.base.execution_sealing import ExecutionSealer
 from horae.engine.base.presence import Presence
 from horae.engine.definitions.definition_cache import CachedDefinition, Version
@@ -106,7 +106,7 @@ class AnswerBuilder:
         definitions = await self._directory.definitions.get(sorted(keys)) if keys else {}
         given = await self._given(session.namespace, definitions)
         if self._verbose:
-            telling.granted(slices, parcels, definitions)
+            execution_log.log_grants(slices, parcels, definitions)
         answer = Answer(
             slices=[self._grant(s, session.epoch, parcels[s.parcel], definitions) for s in slices],
             jobs={f"{job}:{version}": Raw(known.spec) for (job, version), known in definitions.items()},

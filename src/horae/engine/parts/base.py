@@ -3,7 +3,7 @@
 from collections.abc import Collection, Sequence
 from uuid import UUID
 
-from horae.engine.base import execution_log as telling
+from horae.engine.base import execution_log
 from horae.engine.base.clockwatch import ClockWatch
 from horae.engine.base.counters import Counters
 from horae.engine.base.epoch_watch import EpochWatch
@@ -55,7 +55,7 @@ class BasePart(ServerPart):
         self.outbound = Outbound(Allowed.read(settings.outbound_allow))
 
     def _log(self, effects: Effects) -> None:
-        telling.ended(effects.ended, self.parcels.known, self.directory.definitions.at_hand)
+        execution_log.log_ends(effects.ended, self.parcels.known, self.directory.definitions.at_hand)
 
     async def prepare(self) -> None:
         await self.epochs.step()

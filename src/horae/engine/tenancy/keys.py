@@ -183,9 +183,7 @@ class ApiKeys:
         ends = None if old.expires_at is None else now + (old.expires_at - old.created_at)
         new = self._make(old.name, replace(old.grant, made_by=by.key or None), ends, old.rate)
         if not await self._store.write(lambda: keys.rotate(old.id, new.stored, now + overlap, now)):
-            raise Conflict(
-                f'Key "{key_id}" has been rotated already.', "See `horae keys list` for its successor."
-            )
+            raise Conflict(f'Key "{key_id}" has been rotated already.', "See `horae keys list` for its successor.")
         self.forget()
         return new
 
