@@ -181,7 +181,7 @@ class LocalDirectory:
     def may_take(self, session: Session) -> frozenset[int]:
         """Return the lanes a session may take from: of its namespace and queues, not held, with needs that it offers.
 
-        A server without the master key takes nothing from lanes that need it: their executions wait for another server.
+        A server without the master key takes nothing from lanes that need it.
         """
         if session.id in self.lane_needs.reserved:  # gate: reserved
             return frozenset({self.lane_needs.reserved[session.id]})
@@ -270,10 +270,7 @@ class LocalDirectory:
         return lane in self.lanes and self.lanes[lane].queue in self.held
 
     def views(self, room: int = MANY) -> list[LaneState]:
-        """Return the occupied lanes, lowest rank first.
-
-        Of fair queues, only the lanes are returned whose shares are next for `room` executions.
-        """
+        """Return the occupied lanes, lowest rank first; of fair queues only those whose shares are next for `room`."""
         if self.tastes:
             self.tastes.note_waiting({self.lanes[lane].queue for lane in self._heads if lane in self.lanes})
         if not self.fair:

@@ -1,4 +1,4 @@
-"""The story of a failure: a dead letter, the executions that run it again, and the letters that these leave."""
+"""The history of a failure: a dead letter, the executions that run it again, and their own dead letters."""
 
 from uuid import UUID
 
@@ -9,14 +9,14 @@ from horae.store.executions.leaving.dead_letters import RETRIED
 from horae.store.executions.reads import execution_lists as lists
 from horae.store.executions.reads import execution_reads as reads
 
-MOST_STEPS = 100  # of one story, back and forth
+MOST_STEPS = 100  # links of one history that are followed
 
 
 async def dead_letter_of(store: Store, execution: Execution) -> UUID | None:
-    """Return the open letter that a new run of an execution closes; None when nothing of its story is open.
+    """Return the open dead letter that a new run of an execution closes, or None.
 
-    An execution that was cancelled answers for the letter that it was to run again. A letter that was run again, and
-    failed again, is closed already: the newest one stands for it.
+    A cancelled execution leads back to the letter that it was meant to run again. A letter that was run again and
+    failed again is already closed: the newest letter of its history takes its place.
     """
     at: Execution | None = execution
     for _ in range(MOST_STEPS):
@@ -34,12 +34,12 @@ async def dead_letter_of(store: Store, execution: Execution) -> UUID | None:
     return None
 
 
-async def _read(store: Store, namespace: int, id: UUID | None) -> Execution | None:
-    found = None if id is None else await store.read(lambda: reads.by_id(id, namespace))
+async def _read(store: Store, namespace: int, wanted: UUID | None) -> Execution | None:
+    found = None if wanted is None else await store.read(lambda: reads.by_id(wanted, namespace))
     return None if found is None else found.execution
 
 
-async def _run_again_as(store: Store, id: UUID) -> UUID | None:
-    span = parcel_of(id), index_of(id), index_of(id) + 1
+async def _run_again_as(store: Store, execution: UUID) -> UUID | None:
+    span = parcel_of(execution), index_of(execution), index_of(execution) + 1
     mark = (await store.read(lambda: lists.marks([span]))).get(span[:2])
     return mark.execution if mark is not None and mark.kind == RETRIED else None

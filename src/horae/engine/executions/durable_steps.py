@@ -1,7 +1,7 @@
-"""Memory: what running executions have the servers remember, and what they wait for.
+"""Durable steps: results that running executions store on the server, and the signals that they wait for.
 
-A worker has many steps remembered by one call, and calls of many workers meet in one transaction: code goes on when its
-step is on disk, and each costs a share of one commit.
+A worker stores many steps by one call, and calls of many workers share one transaction. So code continues as soon as
+its step is on disk, and each step costs only a part of a commit.
 """
 
 from collections.abc import Sequence
@@ -38,7 +38,7 @@ def not_held() -> Conflict:
 
 
 class DurableSteps:
-    """Steps, checkpoints and waits of what workers run, fenced by session and attempt."""
+    """Stores steps, checkpoints and waits of running executions, fenced by session and attempt."""
 
     def __init__(self, env: Env, store: Store, sessions: SessionCache) -> None:
         self._env, self._store, self._sessions = env, store, sessions
@@ -48,25 +48,28 @@ class DurableSteps:
 
     @property
     def batches(self) -> Buckets:
-        """How many calls met in one transaction."""
+        """The numbers of calls that shared a transaction."""
         return self._batcher.sizes
 
-    async def remember(self, namespace: int, session: UUID, told: Remember) -> Remembered:
-        """Keep the results of steps before the code goes on; those that its session does not hold are refused."""
+    async def remember(self, namespace: int, session: UUID, body: Remember) -> Remembered:
+        """Store the results of steps before the code continues.
+
+        Steps of executions that the session does not hold are refused.
+        """
         await self._sessions.get(namespace, session)
-        for step in told.steps:
+        for step in body.steps:
             _check_step(step)
-        return Remembered(steps=await self._batcher.do((session, told.steps)))
+        return Remembered(steps=await self._batcher.do((session, body.steps)))
 
     async def _commit(self, calls: Sequence[Call]) -> Sequence[list[StepRemembered]]:
-        """One transaction for the calls that met."""
-        told = [(session, step) for session, steps in calls for step in steps]
+        """Store the steps of several calls in one transaction."""
+        records = [(session, step) for session, steps in calls for step in steps]
         now = self._env.now()
-        answers = iter(await self._store.write(lambda: steps.remember(told, now)))
+        answers = iter(await self._store.write(lambda: steps.remember(records, now)))
         return [[next(answers) for _ in mine] for _, mine in calls]
 
     async def known(self, namespace: int, session: UUID, parcel: UUID, item: int, after: str = "") -> KnownSteps:
-        """Return the finished steps of an item that the session holds, from behind a name on."""
+        """Return the finished steps of an item that the session holds, in pages: the names after `after`."""
         await self._sessions.get(namespace, session)
         found = await self._store.read(lambda: steps.recall(session, parcel, item, namespace, after))
         if found is None:
@@ -74,7 +77,10 @@ class DurableSteps:
         return found
 
     async def wait(self, namespace: int, session: UUID, body: Await) -> Awaited:
-        """A step waits for a signal: what came of it, or until when it waits."""
+        """Register a step's wait for a signal.
+
+        Return the signal if it has arrived, or the time until which it waits.
+        """
         await self._sessions.get(namespace, session)
         _check_name(body.step, "step")
         if body.filter is not None:
@@ -86,7 +92,7 @@ class DurableSteps:
         return answer
 
     async def stop(self) -> None:
-        """Finish what was begun."""
+        """Finish pending calls."""
         await self._batcher.close()
 
 

@@ -1,4 +1,7 @@
-"""Audit: proofs about a live store, page by page, so that nobody waits for it."""
+"""The audit of executions: consistency checks of a live store.
+
+It reads page by page, so that it blocks no other work.
+"""
 
 from collections.abc import Mapping
 from uuid import UUID
@@ -14,7 +17,7 @@ from horae.store.workflows import audit as workflow_audit
 
 
 class ExecutionsAudit(Struct, frozen=True, kw_only=True, rename="camel"):
-    """What the store holds, what is out of place (the first of it named), and what a repair did before that."""
+    """The contents of the store, its inconsistencies (the first ones in detail), and the effects of a repair."""
 
     shelves: Mapping[str, audit.Amount]
     kinds: Mapping[str, int]
@@ -23,17 +26,19 @@ class ExecutionsAudit(Struct, frozen=True, kw_only=True, rename="camel"):
 
 
 class ExecutionAuditor:
-    """Checks that each execution lies on one shelf, in one slice, with an owner, and that what follows it has begun."""
+    """Checks that each execution is in one slice on one shelf, with an owner, and that its dependents were started."""
 
     def __init__(self, env: Env, store: Store, hints: Hints) -> None:
         self._env, self._store, self._hints = env, store, hints
 
     async def executions(self, *, repair: bool = False) -> ExecutionsAudit:
-        """Check every execution; what seems wrong is looked at once more, because shelves move meanwhile.
+        """Check every execution.
 
-        After a repair all is looked at again: what is told then is what the repair left.
+        Apparent inconsistencies are read twice, because executions move between shelves meanwhile.
+
+        After a repair everything is checked again: the report then shows what the repair left.
         """
-        report = await self._look()
+        report = await self._check_all()
         repaired = None
         if repair and report.findings:
             now = self._env.now()
@@ -44,10 +49,10 @@ class ExecutionAuditor:
                 lambda: audit_joins.repair_joins(report.findings, self._env.new_id, now)
             )
             self._hints.send(Hint(wake_at=now))
-            report = await self._look()
+            report = await self._check_all()
         return ExecutionsAudit(shelves=report.shelves, kinds=report.kinds, findings=report.findings, repaired=repaired)
 
-    async def _look(self) -> audit.AuditReport:
+    async def _check_all(self) -> audit.AuditReport:
         report = audit.AuditReport()
         after: UUID | None = audit.FIRST
         while after is not None:

@@ -1,4 +1,4 @@
-"""Executions: read, listed, followed and cancelled."""
+"""Operations on executions: read, list and cancel."""
 
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Annotated
@@ -30,16 +30,16 @@ from horae.store.executions.reads.execution_lists import END, FIRST, ExecutionFi
 from horae.store.tenancy import namespaces
 
 PENDING = frozenset({WAITING, QUEUED})
-APART = 5 * SECOND  # by which the clocks of servers may differ: a child may seem older than its parent
+APART = 5 * SECOND  # the clocks of servers may differ by this: a child may seem older than its parent
 _STATUS = f"It is one of: {', '.join(STATES)}, or pending for waiting and queued."
 Bound = str | int | None
 Count = Annotated[int, Meta(ge=0, lt=2**31)]
-EXPLAINED = ("limit", "sequence", "rate", "circuit")  # what others of the same key, or their failures, keep waiting
+EXPLAINED = ("limit", "sequence", "rate", "circuit")  # reasons to wait that other executions of the same key cause
 OVERLAP = "It waits until the execution before it, of the same trigger, has ended: its `overlap` says so."
 
 
 class Executions:
-    """What can be asked about executions, and their cancellation. `since` and `until` are RFC 3339 or instants."""
+    """Reads and cancels executions. `since` and `until` are RFC 3339 texts or instants."""
 
     def __init__(
         self,
@@ -54,7 +54,7 @@ class Executions:
     ) -> None:
         """Make an object that reads and cancels executions.
 
-        `waits` explains which jobs executions wait for, `held` why a queue starts nothing.
+        `waits` describes the jobs that executions wait for. `held` returns the reason why a queue starts nothing.
         """
         self._env, self._store, self._retention = env, store, retention
         self._outcomes = outcomes
@@ -65,36 +65,39 @@ class Executions:
         )
 
     async def get(self, namespace: int, execution: str | UUID) -> ExecutionView:
-        """One execution. Raises NotFound, or Gone when its id is older than what is kept."""
+        """Return an execution. Raises NotFound, or Gone when its id is older than the retention."""
         found = await self.find(namespace, execution)
         (view,) = await self.views(namespace, [found], brief=False)
         return await self._with_retry(view) if found.execution.state == FAILED else view
 
     async def _with_retry(self, view: ExecutionView) -> ExecutionView:
-        """A failed execution with what it was run again as."""
+        """Return a failed execution with the id of the execution that ran it again."""
         place = parcel_of(view.execution_id), index_of(view.execution_id)
         mark = (await self._store.read(lambda: lists.marks([(*place, place[1] + 1)]))).get(place)
         return view if mark is None else structs.replace(view, retried_as=mark.execution)
 
     async def attempts(self, namespace: int, execution: str | UUID) -> list[AttemptView]:
-        """All tries in order, the running or last one included; what was handed back unbegun left no trace."""
+        """Return all attempts in order, including the running or last one.
+
+        Grants that were handed back before their start are not listed.
+        """
         found = await self.find(namespace, execution)
         tried = await self._store.read(lambda: reads.attempts(found.execution.id))
         return [*map(show_attempt, tried), *_latest(found.execution)]
 
     async def cancel(self, namespace: int, execution: str | UUID, reason: str = "") -> CancelView:
-        """Cancel what waits or is queued; ask the worker of what runs. Raises Conflict when it has ended otherwise."""
-        e = (await self.find(namespace, execution)).execution
+        """Cancel an execution, or ask its worker to stop it. Raises Conflict when it has ended otherwise."""
+        stored = (await self.find(namespace, execution)).execution
         a_text(reason, "reason", most=1000)
-        verdict, session = await self._store.cancel(parcel_of(e.id), index_of(e.id), reason)
+        verdict, session = await self._store.cancel(parcel_of(stored.id), index_of(stored.id), reason)
         if session is not None:
             self._outcomes.asked(session)
         if verdict == "cancelled":
-            self._outcomes.cancelled(e.job)
-            self._outcomes.tell(Event("execution", e.id, "cancelled", namespace, self._env.now(), e.job))
-        view = await self.get(namespace, e.id)
+            self._outcomes.cancelled(stored.job)
+            self._outcomes.tell(Event("execution", stored.id, "cancelled", namespace, self._env.now(), stored.job))
+        view = await self.get(namespace, stored.id)
         if verdict not in ("cancelled", "asked") and view.status != "cancelled":
-            raise Conflict(f"Execution {e.id} has ended: {view.status}.", "There is nothing left to cancel.")
+            raise Conflict(f"Execution {stored.id} has ended: {view.status}.", "There is nothing left to cancel.")
         return CancelView(verdict="asked" if verdict == "asked" else "cancelled", execution=view)
 
     async def list(
@@ -112,10 +115,11 @@ class Executions:
         limit: int = 50,
         cursor: str | None = None,
     ) -> Page[ExecutionView]:
-        """Executions, newest first; `status` is a state or `pending` (waiting or queued), `job` a name or id.
+        """Return a page of executions, newest first.
 
-        `since` and `until` are about when they were submitted. Large params and results are left out. A page may be
-        short, even empty, while `nextCursor` says there is more.
+        `status` is a state or `pending` (waiting or queued); `job` is a name or an id. `since` and `until` limit the
+        time of submission. Large params and results are left out. A page may be short, even empty, while `nextCursor`
+        says that more follow.
         """
         above = None if parent is None else execution_ref(parent)
         low = low_parcel(since)
@@ -137,7 +141,7 @@ class Executions:
     async def views(
         self, namespace: int, found: Sequence[reads.FoundExecution], *, brief: bool = True
     ) -> "list_of[ExecutionView]":
-        """Executions as they are shown, each with a hint where something keeps it from running."""
+        """Return the views of executions, each with a hint if something keeps it from running."""
         queued = any(f.execution.state == QUEUED for f in found)
         offers = await self._store.read(lambda: reads.offers(namespace)) if queued else []
         depending = any(f.execution.state == WAITING and f.execution.reason == "dependency" for f in found)
@@ -165,32 +169,32 @@ class Executions:
         ]
 
     async def find(self, namespace: int, ref: str | UUID) -> reads.FoundExecution:
-        """One execution as it is stored. Raises NotFound, or Gone when its id is older than what is kept."""
-        id = execution_ref(ref)
-        found = await self._found.get((namespace, id))
+        """Return an execution as it is stored. Raises NotFound, or Gone when its id is older than the retention."""
+        execution_id = execution_ref(ref)
+        found = await self._found.get((namespace, execution_id))
         if found is None:
             oldest, begun = await self._store.read(reads.oldest)
             retention = Retention(self._retention, await self._store.read(namespaces.retentions))
-            raise no_such_execution(id, self._env.now(), retention.shortest_of(namespace), oldest, begun)
+            raise no_such_execution(execution_id, self._env.now(), retention.shortest_of(namespace), oldest, begun)
         return found
 
 
-list_of = list  # the class has a method of that name
+list_of = list  # inside the class, `list` is its method
 
 
-def _latest(e: Execution) -> list[AttemptView]:
-    """The try that the attempts beside an execution do not tell of: the one that runs, or that succeeded."""
-    runs = e.state == RUNNING and e.session is not None
-    if not runs and e.state != SUCCESS:
+def _latest(execution: Execution) -> list[AttemptView]:
+    """Return the attempt that is not among the stored attempts: the one that runs, or the one that succeeded."""
+    runs = execution.state == RUNNING and execution.session is not None
+    if not runs and execution.state != SUCCESS:
         return []
     return [
         AttemptView(
-            attempt=e.attempt,
-            worker_id=e.worker,
-            outcome=e.state,
-            started_at=shown_time(e.started_at),
-            ended_at=shown_time(e.completed_at),
-            exit_code=e.exit_code,
+            attempt=execution.attempt,
+            worker_id=execution.worker,
+            outcome=execution.state,
+            started_at=shown_time(execution.started_at),
+            ended_at=shown_time(execution.completed_at),
+            exit_code=execution.exit_code,
         )
     ]
 
@@ -206,13 +210,13 @@ def _states(status: str | None) -> frozenset[str] | None:
 
 
 def low_parcel(since: Bound) -> UUID:
-    """The least parcel that a list may show."""
+    """Return the lowest parcel id that a list may show."""
     at = time_bound(since, "since")
     return FIRST if at is None else first_id_at(at)
 
 
 def start(until: Bound, cursor: str | None) -> Place:
-    """Where a list begins: at its cursor, or before an instant, or at the newest."""
+    """Return the position where a list begins: at its cursor, before an instant, or at the newest execution."""
     if cursor is not None:
         return read_cursor(cursor, tuple[UUID, Count])
     at = time_bound(until, "until")

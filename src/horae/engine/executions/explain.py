@@ -1,6 +1,6 @@
-"""Explain: why an execution or a job does not run, what would let it, and when an execution will probably start.
+"""Explain: why an execution or a job does not run, what would let it run, and when an execution will probably start.
 
-Every gate is asked, in the order of `model/executions/gates.py`, by its probe in `engine/executions/probes`.
+Every gate is checked by its probe in `engine/executions/probes`, in the order of `model/executions/gates.py`.
 """
 
 from collections.abc import Sequence
@@ -31,13 +31,13 @@ from horae.store.executions.reads import execution_reads, explain_reads
 from horae.store.executions.reads.execution_reads import FoundExecution
 
 MOST_WORKERS = 2_000
-MOST_EXECUTIONS = 3  # of a job that are explained with it
+MOST_EXECUTIONS = 3  # executions that are explained with their job
 MOST_WORDS = 500  # characters of an error's message
 FREE = "Nothing holds it: a worker takes it in a moment."
 
 
 class Explainer:
-    """Answers why something does not run. A `ref` is a job's name or id."""
+    """Explains why executions and jobs do not run. A `ref` is a job's name or id."""
 
     def __init__(
         self, env: Env, store: Store, directory: LocalDirectory, holds: HoldWatch, executions: Executions
@@ -45,19 +45,25 @@ class Explainer:
         self._env, self._store, self._executions = env, store, executions
         self._sources = Sources(store, directory, holds)
 
-    async def execution(self, namespace: int, id: str | UUID) -> ExplanationView:
-        """What holds an execution, in order. Raises NotFound, or Gone when its id is older than what is kept."""
-        found = await self._executions.find(namespace, id)
+    async def execution(self, namespace: int, ref: str | UUID) -> ExplanationView:
+        """Return the blockers of an execution, in order.
+
+        Raises NotFound, or Gone when its id is older than the retention.
+        """
+        found = await self._executions.find(namespace, ref)
         return await self._explained(found, await self._sessions(namespace))
 
-    async def starts_at(self, namespace: int, id: UUID) -> Instant | None:
-        """When an execution that has not begun probably does; None when that cannot be told. Raises as `execution`."""
-        found = await self._executions.find(namespace, id)
+    async def starts_at(self, namespace: int, execution_id: UUID) -> Instant | None:
+        """Estimate the start of an execution that has not begun; None if it cannot be estimated.
+
+        Raises as `execution`.
+        """
+        found = await self._executions.find(namespace, execution_id)
         _, start = await self._held(found, await self._sessions(namespace))
         return None if start is None else start.starts_at
 
     async def job(self, namespace: int, ref: str) -> JobExplanationView:
-        """What keeps a job from running, and those of its executions that are to start. Raises NotFound."""
+        """Return the blockers of a job, and of its next executions. Raises NotFound."""
         stored = await find_job(self._store, namespace, ref)
         job, sessions = stored.job, await self._sessions(namespace)
         case = Case(
@@ -73,7 +79,7 @@ class Explainer:
         first = await self._store.read(lambda: explain_reads.pending_of(job.id, MOST_EXECUTIONS))
         refs = [(namespace, execution_id(parcel, lo)) for parcel, lo in first]
         pending = await self._store.read(lambda: execution_reads.by_ids(refs))
-        due = [b.until for b in blockers if b.gate == "not-due" and b.until is not None]
+        due = [blocker.until for blocker in blockers if blocker.gate == "not-due" and blocker.until is not None]
         return JobExplanationView(
             job_id=job.id,
             job=job.name,
@@ -102,7 +108,7 @@ class Explainer:
         )
 
     async def _held(self, found: FoundExecution, sessions: Sequence[Session]) -> tuple[list[Blocker], Estimate | None]:
-        """What holds an execution that has not begun, and when it probably begins."""
+        """Return the blockers of an execution that has not begun, and an estimate of its start."""
         if found.execution.state in FINAL or _runs(found.execution):
             return [], None
         case = await self._case(found, sessions)
@@ -110,7 +116,7 @@ class Explainer:
         for gate in GATES:
             if gate.name in OF_EXECUTIONS:
                 blockers += await OF_EXECUTIONS[gate.name](self._sources, case)
-        if found.execution.reason == "children":  # it has begun, and its steps are explained by themselves
+        if found.execution.reason == "children":  # it has begun; its steps have their own explanations
             return blockers, None
         return blockers, await self._estimate(case, blockers)
 
@@ -126,13 +132,13 @@ class Explainer:
         )  # fmt: skip
 
     async def _estimate(self, case: ExecutionCase, blockers: Sequence[Blocker]) -> Estimate:
-        if WORKFLOW in case.needs:  # servers begin it: it needs no worker's time
+        if WORKFLOW in case.needs:  # servers run it; it needs no worker
             return replace(estimate(case.now, blockers, 0, 1, 0), slots=0)
         fitting = case.fitting()
         slots = sum(session.concurrency for session in fitting)
         before = await ahead_of(self._sources, case)
         free = slots - sum(session.running for session in fitting)
-        if before.count < free:  # whatever their lengths
+        if before.count < free:  # it starts at once, whatever the others take
             return estimate(case.now, blockers, before.count, slots, 0)
         running = await self._store.read(lambda: explain_reads.held_by([session.id for session in fitting]))
         jobs = {*before.jobs, *(job for job, *_ in running)}
@@ -149,12 +155,12 @@ class Explainer:
 
 
 def _runs(execution: Execution) -> bool:
-    """Whether it is with a worker: what sleeps reads as running, and is not."""
+    """Return whether an execution is with a worker. A sleeping one reads as running but is not."""
     return execution.state == RUNNING and execution.reason not in READS_AS_RUNNING
 
 
 def _summary(blockers: Sequence[Blocker], otherwise: str) -> str:
-    """The first thing that holds it, and how many more do."""
+    """Return the first blocker's message and the number of others."""
     if not blockers:
         return otherwise
     more = len(blockers) - 1
@@ -172,7 +178,7 @@ def _where(execution: Execution) -> str:
 
 
 def _why(execution: Execution) -> str:
-    """What an execution that has ended says of itself, in a line."""
+    """Return the error or the reason of an ended execution in one line."""
     if execution.error is None:
         return f": {execution.reason}" if execution.reason else ""
     first = execution.error.message.partition("\n")[0][:MOST_WORDS].rstrip(".")

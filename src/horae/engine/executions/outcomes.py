@@ -1,4 +1,4 @@
-"""Outcomes: tell this server's parts, and all servers, what became of executions."""
+"""Outcomes: publish changes of executions to the parts of this server and to all servers."""
 
 from collections.abc import Mapping
 from uuid import UUID
@@ -13,11 +13,11 @@ from horae.model.base.ids import execution_id
 from horae.store.executions.leaving.effects import Effects
 from horae.store.triggers.dependencies.starts import Consequences
 
-MOST_TOLD, FEW_TOLD = 1000, 20  # events of one kind in a batch
+MOST_EVENTS, FEW_EVENTS = 1000, 20  # of one kind in a batch
 
 
 class Outcomes:
-    """Publish what was committed: first to subscribers on this server, then as one hint with events to all servers."""
+    """Publishes committed changes: first to subscribers on this server, then as one hint with events to all servers."""
 
     def __init__(self, env: Env, hints: Hints, events: EventFeed, counters: Counters, topics: Topics) -> None:
         self._env, self._hints, self._events = env, hints, events
@@ -25,7 +25,7 @@ class Outcomes:
         topics.started.subscribe("outcomes", self._started)
 
     def settled(self, effects: Effects, lanes: Mapping[int, int] | None = None) -> None:
-        """Publish a batch of reports, rescues or timeouts. Lanes with work default to requeued ones."""
+        """Publish a batch of reports, rescues or timeouts. `lanes` defaults to the lanes of requeued executions."""
         self._topics.settled(effects)
         self._hints.send(
             Hint(
@@ -42,7 +42,7 @@ class Outcomes:
             self._topics.cancelled(CancelledCount(job, count))
 
     def asked(self, session: UUID) -> None:
-        """Tell the server of a session that its worker was asked to stop something."""
+        """Wake the server of a session after a request to stop one of its executions."""
         self._hints.send(Hint(sessions=[session]))
 
     def tell(self, event: Event) -> None:
@@ -56,24 +56,32 @@ class Outcomes:
         self._hints.send(Hint(lanes=started.lanes, wake_at=started.next, events=self._events_of(effects)))
 
     def _events_of(self, effects: Effects) -> list[Event]:
-        """Return all events of a batch where a listener is on this server, otherwise enough for other servers."""
-        now, most = self._env.now(), MOST_TOLD if self._events.wanted else FEW_TOLD
-        told = [
+        """Return the events of a batch: many if this server has listeners, otherwise a few for the other servers."""
+        now, most = self._env.now(), MOST_EVENTS if self._events.wanted else FEW_EVENTS
+        events = [
             *(
-                Event("execution", execution_id(m.parcel, m.lo), m.state, m.namespace, now, m.job, m.hi - m.lo)
-                for moved in (effects.ended, effects.moved, effects.started)
-                for m in moved[:most]
+                Event(
+                    "execution",
+                    execution_id(moved_slice.parcel, moved_slice.lo),
+                    moved_slice.state,
+                    moved_slice.namespace,
+                    now,
+                    moved_slice.job,
+                    moved_slice.hi - moved_slice.lo,
+                )
+                for group in (effects.ended, effects.moved, effects.started)
+                for moved_slice in group[:most]
             ),
             *(
-                Event("log", execution_id(n.parcel, n.lo), "running", n.namespace, now, n.job)
-                for n in effects.logged[:most]
+                Event("log", execution_id(line.parcel, line.lo), "running", line.namespace, now, line.job)
+                for line in effects.logged[:most]
             ),
             *(
-                Event("step", s.execution, s.state, s.namespace, now, s.job, step=s.step)
-                for s in effects.stepped[:most]
+                Event("step", step.execution, step.state, step.namespace, now, step.job, step=step.step)
+                for step in effects.stepped[:most]
             ),
         ]
-        whole = (effects.ended, effects.moved, effects.started, effects.logged, effects.stepped)
-        if any(len(some) > most for some in whole):
-            told += [missed(at, now) for at in {one.namespace for some in whole for one in some[most:]}]
-        return told
+        groups = (effects.ended, effects.moved, effects.started, effects.logged, effects.stepped)
+        if any(len(group) > most for group in groups):
+            events += [missed(at, now) for at in {change.namespace for group in groups for change in group[most:]}]
+        return events

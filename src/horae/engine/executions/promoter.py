@@ -1,4 +1,4 @@
-"""Promote: waiting executions whose time has come are queued."""
+"""Promotion: waiting executions that are due are queued."""
 
 from uuid import UUID
 
@@ -11,22 +11,22 @@ from horae.env import SECOND, Env, Instant
 from horae.store.contract import Store
 from horae.store.executions.promote import LONG_AGO, PromotionResult
 
-SAFETY = 1.0  # seconds between looks that rely on no hint
-OTHERS = 0.05  # seconds before what other servers hold is looked at again
+SAFETY = 1.0  # seconds between checks that need no hint
+OTHERS = 0.05  # seconds before rows that other servers hold are checked again
 
 
 def until(instant: Instant | None, now: Instant) -> Wait:
-    """The wait for the earliest timer."""
+    """Return the wait for the earliest timer."""
     return SAFETY if instant is None else min(SAFETY, max(0.0, (instant - now) / SECOND))
 
 
 def is_held(instant: Instant | None, asked_at: Instant) -> bool:
-    """Whether what was due when it was asked for, and not found, is in other hands: they need a moment."""
+    """Return whether a due row was not found because another transaction holds it: it needs a moment."""
     return instant is not None and instant <= asked_at
 
 
 class Promoter:
-    """Queues what is due; sleeps until the earliest timer or a hint of an earlier one."""
+    """Queues due executions. Sleeps until the earliest timer or a hint of an earlier one."""
 
     name = "promoter"
 
@@ -69,7 +69,7 @@ class Promoter:
         return until(self._next, self._env.now())
 
     def _from(self) -> Instant:
-        """The mark below which nothing is left; once a second everything is looked at."""
+        """Return the instant below which nothing is left. Once a second everything is checked."""
         now = self._env.clock.monotonic()
         if now < self._scan_at:
             return self._low
@@ -77,7 +77,7 @@ class Promoter:
         return LONG_AGO
 
     async def open_gate(self, job: UUID) -> int:
-        """Queue all that waited for a job to be resumed."""
+        """Queue all executions that waited for their job to be resumed; return their number."""
         total = 0
         while True:
             promoted: PromotionResult = await self._store.open_gate(job, self._batch, self._directory.rank)

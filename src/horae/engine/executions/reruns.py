@@ -1,4 +1,4 @@
-"""Reruns: the same once more, from the beginning or from where it failed, as a new execution."""
+"""Reruns: an ended execution is run again as a new one, from the beginning or from the step that failed."""
 
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Any
@@ -26,21 +26,21 @@ SubmitAll = Callable[..., Awaitable[Sequence[Receipt]]]
 
 
 class RerunRequest(Struct, frozen=True, kw_only=True):
-    """How to run it again."""
+    """The options of a rerun."""
 
     since: str = ""
-    params: dict[str, Any] | None = None  # a merge patch of those it had
+    params: dict[str, Any] | None = None  # a merge patch of the old params
     latest: bool = False
     breakpoints: tuple[str, ...] = ()
 
 
 class Reruns:
-    """Makes new executions of what has ended."""
+    """Runs ended executions again."""
 
     def __init__(self, store: Store, executions: Executions, submit: SubmitAll) -> None:
         self._store, self._executions, self._submit = store, executions, submit
 
-    async def rerun(self, namespace: int, ref: str | UUID, wish: RerunRequest, caller: str) -> Receipt:
+    async def rerun(self, namespace: int, ref: str | UUID, options: RerunRequest, caller: str) -> Receipt:
         """Run an execution again. Raises Conflict while it has not ended."""
         execution = (await self._executions.find(namespace, ref)).execution
         if execution.state not in FINAL:
@@ -49,33 +49,39 @@ class Reruns:
         known = await self._store.read(lambda: flow_reads.read_workflow(execution.id))
         version = 0
         if known is None:
-            if wish.since or wish.breakpoints or wish.latest:
+            if options.since or options.breakpoints or options.latest:
                 raise BadInput(f"Execution {execution.id} is of no workflow.", "Run it again as it is.", field="from")
-        elif wish.latest:
+        elif options.latest:
             now = await self._store.read(lambda: flow_reads.present_plan(execution.job))
-            _check(now or known.plan, wish)
+            _check(now or known.plan, options)
         else:
             version = known.held.flow.version
-            _check(known.plan, wish)
+            _check(known.plan, options)
         extra = execution.extra
         rerun = Rerun(
-            of=execution.id, since=wish.since, latest=wish.latest, breakpoints=wish.breakpoints, version=version
+            of=execution.id,
+            since=options.since,
+            latest=options.latest,
+            breakpoints=options.breakpoints,
+            version=version,
         )
         letter = await dead_letter_of(self._store, execution)
-        told = Extra(rerun=rerun, retry_of=letter, tags=extra.tags, interval=extra.interval, propagate=extra.propagate)
-        params = execution.params if wish.params is None else edited(execution.params, wish.params)
+        new_extra = Extra(
+            rerun=rerun, retry_of=letter, tags=extra.tags, interval=extra.interval, propagate=extra.propagate
+        )
+        params = execution.params if options.params is None else edited(execution.params, options.params)
         request = Submit(job=str(execution.job), params=params, priority=execution.priority, tags=extra.tags)
-        (receipt,) = await self._submit(namespace, [request], origin="rerun", caller=caller, extras=[told])
+        (receipt,) = await self._submit(namespace, [request], origin="rerun", caller=caller, extras=[new_extra])
         if letter is not None:
             again = [(letter, receipt.execution_id)]
             await self._store.change(lambda now: dead_letters.mark(dead_letters.RETRIED, again, now))
         return receipt
 
 
-def _check(plan: Plan, wish: RerunRequest) -> None:
-    """Refuse steps that are not there."""
+def _check(plan: Plan, options: RerunRequest) -> None:
+    """Refuse unknown steps. Raises BadInput."""
     main = plan.order["main"]
-    for field, name in (("from", wish.since), *(("breakpoints", name) for name in wish.breakpoints)):
+    for field, name in (("from", options.since), *(("breakpoints", name) for name in options.breakpoints)):
         if name and name not in main and not (field == "from" and name == FAILED):
             near = nearest(name, main)
             remedy = f"Did you mean {near[0]!r}?" if near else f"It has: {', '.join(main[:20])}."
@@ -83,7 +89,7 @@ def _check(plan: Plan, wish: RerunRequest) -> None:
 
 
 def edited(params: Raw, patch: dict[str, Any]) -> Raw:
-    """Params with what a merge patch says."""
+    """Return params after a merge patch. Raises BadInput for sealed params."""
     if is_sealed(params):
         remedy = "Run it again as it is, or submit it anew with all its params."
         raise BadInput("Its params are sealed, and cannot be changed in part.", remedy, field="params")

@@ -1,4 +1,4 @@
-"""Resolve: requests for executions, each checked against its job; everything that can be refused is refused here."""
+"""Resolution: each request is checked against its job. Everything that can be refused is refused here."""
 
 from collections.abc import Mapping, Sequence
 from uuid import UUID
@@ -29,16 +29,16 @@ from horae.model.fleet.submit import Submit
 from horae.store.contract import Store
 from horae.store.definitions.jobs import StoredJob
 
-MIXED = "mixed"  # the keys of a lot whose items do not share them
+MIXED = "mixed"  # stands for the keys of a bulk if its items have different ones
 MOST_KEY = 256
-BY_NAME = ("submit", "trigger", "child")  # origins of executions that somebody asks for by a job's name
-FAR = 50 * 366 * 86_400 * 1_000_000  # nothing is scheduled further ahead than this
+BY_NAME = ("submit", "trigger", "child")  # origins of executions that are requested by a job's name
+FAR = 50 * 366 * 86_400 * 1_000_000  # microseconds: the farthest time of a scheduled execution
 
 
 class SubmissionRequest(Struct, frozen=True, kw_only=True):
-    """One request as it came in: what it wants, and under what circumstances.
+    """One request as it arrived, with its circumstances.
 
-    With `items`, the single request says on which terms each of them is wanted as params.
+    With `items`, the single request has the common terms, and each item is the params of one execution.
     """
 
     namespace: int
@@ -52,26 +52,29 @@ class SubmissionRequest(Struct, frozen=True, kw_only=True):
 
     @property
     def count(self) -> int:
-        """How many executions it asks for."""
+        """The number of requested executions."""
         return len(self.requests if self.items is None else self.items)
 
 
 class Resolver:
-    """Makes of a request what the store accepts: envelopes, ranks, keys and shares."""
+    """Turns requests into submissions for the store: with envelopes, ranks, keys and shares."""
 
     def __init__(self, env: Env, store: Store, directory: LocalDirectory, seals: ExecutionSealer) -> None:
         self._env, self._directory = env, directory
         self._params = ParamsChecker()
-        self._seals = seals  # of params that are not stored as they are
+        self._seals = seals  # seals the params of sensitive jobs
         self._shares = ShareLanes(env, store, directory)
 
     async def resolve(self, wanted: SubmissionRequest, refused: dict[int, HoraeError] | None) -> Submission:
-        """Check each request against its job; everything that can be refused is refused here."""
+        """Check a request against its jobs.
+
+        Collect errors in `refused` by index; if it is None, raise the first error.
+        """
         now = self._env.now()
         if wanted.items is not None:
             return await self._resolve_lot(wanted, wanted.items, refused, now)
         executions = []
-        missing: dict[str, HoraeError] = {}  # looked for once, however many items name it
+        missing: dict[str, HoraeError] = {}  # unknown jobs are searched for once per request
         meter = Meter(MOST_STEPS + ITEM_STEPS * len(wanted.requests))
         for i, request in enumerate(wanted.requests):
             await self._params.breathe()
@@ -92,20 +95,20 @@ class Resolver:
     async def _resolve_lot(
         self, wanted: SubmissionRequest, items: Sequence[bytes], refused: dict[int, HoraeError] | None, now: Instant
     ) -> Submission:
-        """Terms are checked once, params one by one."""
+        """Resolve a bulk: its terms are checked once, its params one by one."""
         (terms,) = wanted.requests
         stored = await self._job(wanted, terms)
         spec = stored.job.spec
         items = [self._opened(stored, item) for item in items] if spec.sensitive else items
-        odd = {i: error for i, item in enumerate(items) if (error := refuse_submission(bytes(item), spec))}
+        unfit = {i: error for i, item in enumerate(items) if (error := refuse_submission(bytes(item), spec))}
         meter = Meter(MOST_STEPS + ITEM_STEPS * len(items))
         with shared(meter):
             keys = keys_of_lot(stored, items, terms) if is_keyed(spec) else None
         by_item = spec.affinity is not None or (spec.circuit is not None and spec.circuit.key is not None)
         if spec.meets or keys is MIXED or by_item or stored.choice is not None:
-            each = await self._resolve_each(wanted, items, stored, refused, odd, now, meter)
+            each = await self._resolve_each(wanted, items, stored, refused, unfit, now, meter)
             return await self._shares.assign_lanes(each)
-        wrong = await self._params.check_all(items, stored.job) | odd
+        wrong = await self._params.check_all(items, stored.job) | unfit
         with shared(meter):
             shares = self._shares.shares(stored, items, _extra(wanted, 0, terms), wrong)
         if wrong and refused is None:
@@ -113,21 +116,21 @@ class Resolver:
             raise _placed(wrong[first], first, len(items))
         if refused is not None:
             refused |= wrong
-        kept = [item for i, item in enumerate(items) if i not in wrong] if wrong else items
+        accepted = [item for i, item in enumerate(items) if i not in wrong] if wrong else items
         envelope = self._envelope(wanted, terms, stored, now)
         envelope = envelope if keys is None else structs.replace(envelope, keys=keys)
         with shared(meter):
             envelope = by_circuit(envelope, spec, b"{}", terms.tags)
         if spec.sensitive:
-            kept = [self._stored(stored, item) for item in kept]
-        lot = NewBulk(
-            envelope=envelope, rank_lead=self._lead(envelope), items=kept,
+            accepted = [self._stored(stored, item) for item in accepted]
+        bulk = NewBulk(
+            envelope=envelope, rank_lead=self._lead(envelope), items=accepted,
             extra=_extra(wanted, 0, terms), patience=_patience(terms, stored),
         )  # fmt: skip
         if wrong and shares is not None:
             shares = [share for i, share in enumerate(shares) if i not in wrong]
-        lots = split_by_share(lot, shares) if kept else []
-        return await self._shares.assign_lanes(Submission(executions=lots, idempotency=wanted.idempotency))
+        bulks = split_by_share(bulk, shares) if accepted else []
+        return await self._shares.assign_lanes(Submission(executions=bulks, idempotency=wanted.idempotency))
 
     async def _resolve_each(
         self,
@@ -135,18 +138,18 @@ class Resolver:
         items: Sequence[bytes],
         stored: StoredJob,
         refused: dict[int, HoraeError] | None,
-        odd: Mapping[int, HoraeError],
+        unfit: Mapping[int, HoraeError],
         now: Instant,
         meter: Meter,
     ) -> Submission:
-        """Items of a job whose submissions share something have keys of their own."""
+        """Resolve the items of a bulk one by one, because each has its own keys."""
         executions = []
         for i, item in enumerate(items):
             request = structs.replace(wanted.requests[0], params=Raw(bytes(item)))
             await self._params.breathe()
             try:
-                if i in odd:
-                    raise odd[i]
+                if i in unfit:
+                    raise unfit[i]
                 with shared(meter):
                     executions.append(self._execution(wanted, 0, request, stored, now))
             except HoraeError as error:
@@ -178,7 +181,7 @@ class Resolver:
             envelope = by_rollout(envelope, stored.chosen)
         if extra.retry_of is not None:
             envelope = by_retry(envelope)
-        one = NewExecution(
+        execution = NewExecution(
             envelope=envelope,
             rank_lead=self._lead(envelope),
             item=item,
@@ -189,20 +192,20 @@ class Resolver:
             share=self._shares.share(stored, item, extra),
             rolling=stored.rolling,
         )
-        one = keyed(one, spec) if is_keyed(spec) else one
-        one = meeting(one, spec) if spec.meets else one
-        return structs.replace(one, item=self._stored(stored, item)) if spec.sensitive else one
+        execution = keyed(execution, spec) if is_keyed(spec) else execution
+        execution = meeting(execution, spec) if spec.meets else execution
+        return structs.replace(execution, item=self._stored(stored, item)) if spec.sensitive else execution
 
     def _opened(self, stored: StoredJob, item: bytes) -> bytes:
-        """Params as they were given: those of an execution that is run again may come sealed."""
+        """Return params in plain form. Those of a rerun may arrive sealed."""
         return self._seals.open_params(stored.job.id, item)
 
     def _stored(self, stored: StoredJob, item: bytes) -> bytes:
-        """Params as they are stored."""
+        """Return params as they are stored."""
         return self._seals.seal_params(stored.job.id, item) if stored.job.spec.sensitive else item
 
     def _arm(self, stored: StoredJob, item: bytes, tags: Mapping[str, str]) -> StoredJob:
-        """The version of a job that an execution runs while a rollout is on."""
+        """Return the version of a job that an execution runs while a rollout is on."""
         arm = arm_of(stored, item, tags, self._env)
         self._directory.check_accepts(arm.queue)
         return arm
@@ -222,7 +225,7 @@ class Resolver:
 
 
 def check_key(request: Submit) -> None:
-    """Refuse a span for a key that is not there: whoever gave it believes that repeats are recognised."""
+    """Refuse `keyFor` without a key: the caller expects that repetitions are recognised. Raises BadInput."""
     if request.key_for is not None and request.key is None:
         raise BadInput(
             "keyFor is given without a key.", "Give the key that it is for, or leave keyFor out.", field="keyFor"
@@ -230,18 +233,18 @@ def check_key(request: Submit) -> None:
 
 
 def without(wanted: SubmissionRequest, refused: dict[int, HoraeError]) -> SubmissionRequest:
-    """The request less what was refused, in case it must be resolved again."""
+    """Return a request without its refused items, in case it must be resolved again."""
     if not refused:
         return wanted
     if wanted.items is not None:
         return structs.replace(wanted, items=[item for i, item in enumerate(wanted.items) if i not in refused])
-    kept = [i for i in range(len(wanted.requests)) if i not in refused]
-    extras = None if wanted.extras is None else [wanted.extras[i] for i in kept]
-    return structs.replace(wanted, requests=[wanted.requests[i] for i in kept], extras=extras)
+    accepted = [i for i in range(len(wanted.requests)) if i not in refused]
+    extras = None if wanted.extras is None else [wanted.extras[i] for i in accepted]
+    return structs.replace(wanted, requests=[wanted.requests[i] for i in accepted], extras=extras)
 
 
 def _placed(error: HoraeError, index: int, count: int) -> HoraeError:
-    """Say which of several items an error is about."""
+    """Add the item's index to an error if there are several items."""
     if count > 1:
         error.fields["index"] = index
         error.detail = f"Item {index}: {error.detail}"
@@ -268,7 +271,7 @@ def _interval(request: Submit) -> tuple[Instant, Instant] | None:
 
 
 def _patience(request: Submit, stored: StoredJob) -> Micros | None:
-    """How long it waits for what its job depends on, if it was asked to and there is something."""
+    """Return the time for which an execution waits for its dependencies, if it was asked to and has any."""
     spec = stored.job.spec
     return spec.dependency_timeout if request.wait_for_dependencies and spec.dependencies else None
 
@@ -283,7 +286,7 @@ def _priority(asked: int | None, default: int) -> int:
 
 
 def _due(request: Submit, now: Instant) -> Instant:
-    """0 stands for now: the instant of the commit."""
+    """Return the due time of a request. 0 stands for now: the instant of the commit."""
     if request.delay is not None and request.at is not None:
         raise BadInput("Both delay and at are given.", "Give one of them.", field="delay")
     at = request.at if request.at is not None else now + request.delay if request.delay else 0
@@ -299,7 +302,7 @@ def _key(key: str) -> str:
 
 
 def deadline_of(request: Submit, usual: Micros | None, due_at: Instant, now: Instant) -> Instant | None:
-    """Until when an execution is wanted; None when neither it nor its job says. Raises BadInput when that cannot be."""
+    """Return the deadline of a request or of its job; None without one. Raises BadInput for an impossible one."""
     if request.deadline is None and request.within is None:
         return deadline_after(due_at or now, usual)
     if request.deadline is not None and request.within is not None:
@@ -318,35 +321,41 @@ def deadline_of(request: Submit, usual: Micros | None, due_at: Instant, now: Ins
 
 
 def whole_params(item: bytes, spec: Spec, *, retries: bool) -> bytes:
-    """The params that an execution will see, as far as they are known: a batch gets its items in a list.
+    """Return the params that an execution will see, as far as they are known: a batch gets a list of items.
 
-    What is tried again has been through that.
+    The params of a retry already have this form.
     """
     return item if spec.batch is None or retries else start_batch(item)
 
 
-def meeting(one: NewExecution, spec: Spec) -> NewExecution:
-    """A submission with the keys that it has under its job's rules. Raises BadInput when one cannot be filled in.
+def meeting(execution: NewExecution, spec: Spec) -> NewExecution:
+    """Return a submission with the deduplication keys of its job's rules. Raises BadInput when one cannot be filled in.
 
-    What is tried again after a failure is not collected, put off or answered from memory: somebody wants it to run.
-    Only one that is live stands against it, not the one that failed.
+    A retry after a failure is not batched, debounced or answered from the cache, because a user wants it to run. Only a
+    live execution with the same unique key conflicts with it, not the failed one.
     """
-    if one.extra.retry_of is not None:
+    if execution.extra.retry_of is not None:
         live = None if spec.unique is None else structs.replace(spec.unique, span=None, keep="first")
-        return structs.replace(one, meets=unique_key(spec, one.item, live))
-    refuse_timed(spec, delayed=one.envelope.due_at > 0, waits=one.patience is not None)
-    return structs.replace(one, meets=deduplication_keys(spec, one.envelope, one.item, one.extra.tags, one.share))
+        return structs.replace(execution, meets=unique_key(spec, execution.item, live))
+    refuse_timed(spec, delayed=execution.envelope.due_at > 0, waits=execution.patience is not None)
+    return structs.replace(
+        execution,
+        meets=deduplication_keys(spec, execution.envelope, execution.item, execution.extra.tags, execution.share),
+    )
 
 
-def keyed(one: NewExecution, spec: Spec) -> NewExecution:
-    """An execution under the keys that its job's templates come to. Raises BadInput when one cannot be filled in."""
-    envelope = one.envelope
-    keys = envelope_keys(envelope.keys, envelope.job, spec, one.item, one.extra.tags)
-    return structs.replace(one, envelope=structs.replace(envelope, keys=keys))
+def keyed(execution: NewExecution, spec: Spec) -> NewExecution:
+    """Return an execution with its job's key templates filled in. Raises BadInput when one cannot be filled in."""
+    envelope = execution.envelope
+    keys = envelope_keys(envelope.keys, envelope.job, spec, execution.item, execution.extra.tags)
+    return structs.replace(execution, envelope=structs.replace(envelope, keys=keys))
 
 
 def keys_of_lot(stored: StoredJob, items: Sequence[bytes], terms: Submit) -> str:
-    """The keys that all items of a lot have, or MIXED; also when one is wrong, which is told with its index."""
+    """Return the common keys of a bulk's items, or MIXED.
+
+    An invalid item also gives MIXED; its error is reported later.
+    """
     spec = stored.job.spec
     try:
         return common_keys(spec.keys, stored.job.id, spec, items, terms.tags) or MIXED

@@ -1,4 +1,4 @@
-"""Signals: what executions that wait are told, by whoever may."""
+"""Signals: messages to waiting executions."""
 
 from functools import partial
 from uuid import UUID, uuid5
@@ -20,7 +20,7 @@ from horae.store.script import Script
 from horae.store.triggers.dependencies.starts import Consequences
 from horae.store.workflows import by_hand as flow_by_hand
 
-TRIES, PAUSES = 100, 10  # at once, and after a pause each
+TRIES, PAUSES = 100, 10  # tries without a pause, then tries after a pause each
 PAUSE = 0.05  # seconds
 
 
@@ -33,35 +33,36 @@ class SignalSender:
     async def send(
         self, namespace: int, ref: str | UUID, name: str, payload: Raw, key: str | None = None
     ) -> SignalView:
-        """Tell an execution something; with a key, once, however often it is sent.
+        """Send a signal to an execution. With a key, it is delivered once, however often it is sent.
 
-        Raises NotFound, Gone, Conflict when it has ended or too many signals wait, and Busy when it cannot be caught.
+        Raises NotFound, Gone, Conflict when it has ended or too many signals wait, and Busy when it changes its state
+        too fast.
         """
         _check(name, payload)
         execution = (await self._executions.find(namespace, ref)).execution.id
-        id = self._env.new_id() if key is None else uuid5(execution, key)
-        signal = Signal(id=id, name=name, payload=bytes(payload) or b"null")
+        signal_id = self._env.new_id() if key is None else uuid5(execution, key)
+        signal = Signal(id=signal_id, name=name, payload=bytes(payload) or b"null")
         sent = await self.deliver(execution, signal)
         if sent.verdict == "final":
             remedy = "It waits for nothing any more; look at it with `horae executions show`."
             raise Conflict(f"Execution {execution} has ended.", remedy)
         if sent.verdict == "full":
-            said = f"{MOST_KEPT} signals wait for execution {execution} already."
-            raise Conflict(said, "Send more when it has taken some.")
+            detail = f"{MOST_KEPT} signals wait for execution {execution} already."
+            raise Conflict(detail, "Send more when it has taken some.")
         self._hints.send(Hint(wake_at=sent.wake_at))
         return SignalView(execution_id=execution, name=name, delivered=sent.verdict == "delivered")
 
     def _deliver(
         self, execution: UUID, signal: Signal, done: Consequences, now: Instant
     ) -> Script[signals.SignalResult]:
-        """To a step of a workflow, or to the execution itself."""
+        """Deliver a signal to a step of a workflow, or to the execution itself."""
         sent = yield from flow_by_hand.send(execution, signal, self._env.new_id, now, done)
         if sent is not None:
             return sent
         return (yield from signals.send(parcel_of(execution), index_of(execution), signal, now))
 
     async def deliver(self, execution: UUID, signal: Signal) -> signals.SignalResult:
-        """An execution that is on its way from one state to another is tried again."""
+        """Deliver a signal. Try again while the execution moves from one state to another."""
         for tried in range(TRIES + PAUSES):
             if tried >= TRIES:
                 await self._env.clock.sleep(PAUSE)
@@ -71,7 +72,7 @@ class SignalSender:
             self._store.created(done.parcels)
             if sent.verdict not in ("moving", "unknown"):
                 return sent
-        raise Busy("The execution was on its way from one state to another whenever it was to be told.")
+        raise Busy("The execution changed its state whenever the signal was to be delivered.")
 
 
 def _check(name: str, payload: Raw) -> None:

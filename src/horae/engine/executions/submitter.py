@@ -1,4 +1,4 @@
-"""Submit: requests for executions, resolved and committed together."""
+"""Submission: requests for executions are resolved and committed together."""
 
 from collections.abc import Sequence
 from uuid import UUID
@@ -47,7 +47,7 @@ class _Pending(Struct, frozen=True):
 
 
 class Submitter:
-    """Accepts executions: on disk before it answers, many requests in one transaction."""
+    """Accepts executions. Many requests share one transaction, and each is on disk before it is answered."""
 
     def __init__(
         self,
@@ -66,9 +66,9 @@ class Submitter:
         self._env, self._store, self._directory, self._hints = env, store, directory, hints
         self._settings = settings
         self._quotas, self._counters, self._parcels, self._tracer = quotas, counters, parcels, tracer
-        self._lot = lot  # its exchanges wait for what is submitted here
+        self._lot = lot  # new executions are handed over to its waiting exchanges
         self._resolver = Resolver(env, store, directory, seals)
-        self._pending: dict[int, int] = {}  # requests that are under way, by namespace
+        self._pending: dict[int, int] = {}  # running requests by namespace
         self._batcher: Batcher[_Pending, list[Receipt]] = Batcher(
             self._commit,
             most=settings.batch_requests,
@@ -88,7 +88,10 @@ class Submitter:
         extras: Sequence[Extra] | None = None,
         partial: bool = False,
     ) -> list[Receipt | HoraeError]:
-        """Accept executions, in order. With `partial`, refused ones come back as errors; otherwise they refuse all."""
+        """Accept executions, in order.
+
+        With `partial`, refused ones are returned as errors; otherwise one refusal refuses all.
+        """
         wanted = SubmissionRequest(
             namespace=namespace, requests=requests, origin=origin, caller=caller, parent=parent, extras=extras,
             idempotency=idempotency,
@@ -124,10 +127,10 @@ class Submitter:
         idempotency: Idempotency | None = None,
         partial: bool = False,
     ) -> tuple[list[Receipt], dict[int, HoraeError]]:
-        """Accept an execution for each of these params, on the same terms, in order.
+        """Accept one execution for each item of params, on the same terms, in order.
 
-        The receipts cover what was accepted. With `partial`, refused ones are told by their index; otherwise they
-        refuse all.
+        The receipts cover accepted items. With `partial`, refused items are returned by index; otherwise one refuses
+        all.
         """
         wanted = SubmissionRequest(
             namespace=namespace, requests=[terms], items=items, origin=origin, caller=caller, idempotency=idempotency
@@ -136,7 +139,7 @@ class Submitter:
         return await self._accept(wanted, refused if partial else None), refused
 
     async def _accept(self, wanted: SubmissionRequest, refused: dict[int, HoraeError] | None) -> list[Receipt]:
-        """Resolve a request and have it committed; what was refused is noted, and left out."""
+        """Resolve and commit a request. Refused items are collected and left out."""
         if self._tracer is not None and wanted.requests:
             return await self._traced(self._tracer, wanted, refused)
         return await self._admit(wanted, refused)
@@ -144,11 +147,11 @@ class Submitter:
     async def _traced(
         self, tracer: Tracer, wanted: SubmissionRequest, refused: dict[int, HoraeError] | None
     ) -> list[Receipt]:
-        """The same as a span, which what is accepted follows from."""
-        one = tracer.submitting(wanted.requests)
-        if one is None:
+        """Accept a request in a trace span that its executions refer to."""
+        span = tracer.submitting(wanted.requests)
+        if span is None:
             return await self._admit(wanted, refused)
-        header, state = one.context.header, one.context.state
+        header, state = span.context.header, span.context.state
         requests = [structs.replace(request, trace=header, trace_state=state) for request in wanted.requests]
         receipts: list[Receipt] = []
         error: BaseException | None = None
@@ -160,7 +163,7 @@ class Submitter:
             raise
         finally:
             alone = [receipt.execution_id for receipt in receipts if receipt.count == 1]
-            tracer.submitted(one, wanted.requests[0].job[:128], wanted.count, alone, error)
+            tracer.submitted(span, wanted.requests[0].job[:128], wanted.count, alone, error)
 
     async def _admit(self, wanted: SubmissionRequest, refused: dict[int, HoraeError] | None) -> list[Receipt]:
         namespace = wanted.namespace
@@ -176,7 +179,7 @@ class Submitter:
                 self._pending[namespace] -= 1
 
     def _is_crowded(self, namespace: int) -> bool:
-        """Whether a namespace has as many waiting as it may: all of the room, or its part by weight beside others."""
+        """Return whether a namespace has too many pending requests: all of the room, or its weighted part of it."""
         most, weight = self._settings.max_pending, self._directory.weight
         if not self._pending.keys() - {namespace}:
             return len(self._batcher) >= most
@@ -199,15 +202,15 @@ class Submitter:
 
     @property
     def batches(self) -> Buckets:
-        """How many requests met in one transaction."""
+        """The numbers of requests that shared a transaction."""
         return self._batcher.sizes
 
     async def close(self) -> None:
-        """Finish what was accepted."""
+        """Finish accepted requests."""
         await self._batcher.close()
 
     async def _commit(self, batch: Sequence[_Pending]) -> Sequence[list[Receipt] | BaseException]:
-        """One transaction for the batch; a job that changed meanwhile is resolved again, alone."""
+        """Commit a batch in one transaction. A request with a job that changed meanwhile is resolved again, alone."""
         try:
             done = await self._store_all([pending.submission for pending in batch])
         except JobMoved as moved:
@@ -221,10 +224,10 @@ class Submitter:
             return [
                 Conflict("The same request is under way.", "Wait for its answer, then repeat it with the same key.")
             ]
-        return [_answer(answer, one.wanted) for answer, one in zip(done.answers, batch, strict=True)]
+        return [_answer(answer, pending.wanted) for answer, pending in zip(done.answers, batch, strict=True)]
 
     async def _store_all(self, submissions: Sequence[Submission]) -> SubmitResult:
-        """Have them stored, and handed over to whoever waits for them; tell of the rest."""
+        """Store submissions, hand executions over to waiting exchanges, and announce the others."""
         amounts = _amounts(submissions)
         takers = self._lot.takers(amounts) if amounts else []
         done = await self._store.submit(submissions, takers, self._directory.paused)
@@ -247,7 +250,7 @@ class Submitter:
         return NotFound("The job was changed again and again while this was submitted.", "Try again.")
 
     def _tell(self, done: SubmitResult) -> None:
-        """Tell of new executions, and of the lanes where some are to be had."""
+        """Publish events of new executions, and hints of the lanes that received some."""
         now = self._env.now()
         events = [created(parcel, now) for parcel in done.parcels[:20]]
         events += [created(parcel, now, "waiting") for parcel in done.windows[:20]]
@@ -255,37 +258,40 @@ class Submitter:
         for parcel in done.parcels:
             lane = parcel.envelope.lane
             amounts[lane] = amounts.get(lane, 0) + len(parcel)
-        for slice in done.running:
-            amounts[slice.lane] -= slice.hi - slice.lo
+        for running in done.running:
+            amounts[running.lane] -= running.hi - running.lo
         self._hints.send(Hint(lanes=done.lanes, amounts=amounts, wake_at=done.wake_at, events=events))
 
 
 def _amounts(submissions: Sequence[Submission]) -> dict[int, int]:
-    """How many executions go into each lane at once."""
+    """Count the executions that enter each lane at once."""
     amounts: dict[int, int] = {}
     for submission in submissions:
-        for asked in submission.executions:
-            if not asked.envelope.due_at:
-                count = 1 if isinstance(asked, NewExecution) else len(asked.items)
-                amounts[asked.envelope.lane] = amounts.get(asked.envelope.lane, 0) + count
+        for new in submission.executions:
+            if not new.envelope.due_at:
+                count = 1 if isinstance(new, NewExecution) else len(new.items)
+                amounts[new.envelope.lane] = amounts.get(new.envelope.lane, 0) + count
     return amounts
 
 
 def created(parcel: Parcel, now: Instant, state: str | None = None) -> Event:
-    """A parcel arrived."""
-    e = parcel.envelope
-    state = state or ("queued" if e.due_at <= now else "waiting")
-    return Event("execution", parcel.id, state, e.namespace, now, e.job, len(parcel))
+    """Return the event of a new parcel."""
+    envelope = parcel.envelope
+    state = state or ("queued" if envelope.due_at <= now else "waiting")
+    return Event("execution", parcel.id, state, envelope.namespace, now, envelope.job, len(parcel))
 
 
-def _bytes_of(asked: NewItems) -> int:
-    return len(asked.item) if isinstance(asked, NewExecution) else sum(map(len, asked.items))
+def _bytes_of(new: NewItems) -> int:
+    return len(new.item) if isinstance(new, NewExecution) else sum(map(len, new.items))
 
 
 def _answer(
     answer: list[Receipt] | RepeatedRequest | ReusedKey, wanted: SubmissionRequest
 ) -> list[Receipt] | BaseException:
-    """A repeated request is answered as before; children that were submitted before are told as such."""
+    """Return the answer of one request.
+
+    Repeated requests get their first answer; repeated children are marked as such.
+    """
     if isinstance(answer, ReusedKey):
         return KeyReused("This Idempotency-Key came with another body before.", "Use a new key for a new request.")
     if not isinstance(answer, RepeatedRequest):

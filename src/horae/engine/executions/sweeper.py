@@ -1,4 +1,7 @@
-"""Sweep: the housekeeping that must be single. Whoever holds the duty does it; nothing is unsafe if two do."""
+"""The sweep: housekeeping that one server at a time does.
+
+A duty selects this server; two at a time would also be safe.
+"""
 
 from collections.abc import Sequence
 from uuid import UUID
@@ -23,18 +26,18 @@ from horae.store.expiry.fire_expiry import LATE_BY
 from horae.store.tenancy import namespaces
 
 TERM = 30 * SECOND  # how long a duty is held without renewal
-LOOK = 10.0
-MEETINGS = 1000  # keys looked at in one transaction
-PAGES = 20  # of parcels looked at in a round where nothing is to be forgotten
-WALK = 600.0  # seconds between walks over all of them
+INTERVAL = 10.0  # seconds between two rounds
+KEYS = 1000  # keys checked in one transaction
+PAGES = 20  # pages of parcels that are read in vain before a round ends
+WALK = 600.0  # seconds between walks over all parcels
 KEEP_USAGE = 400  # days
 KEEP_SESSIONS = 86_400 * SECOND
-KEEP_MINUTES = 2 * 86_400 * SECOND  # of jobs: what is learned and scaled by; hours and days are kept for longer
+KEEP_MINUTES = 2 * 86_400 * SECOND  # statistics of jobs by minute; those by hour and day are kept for longer
 log = structlog.get_logger("horae.engine")
 
 
 class Sweeper:
-    """Keeps partitions ahead, forgets what has expired, goes on with deletions, heals (and counts) what a bug left."""
+    """Creates partitions in advance, deletes expired rows, continues deletions, repairs (and counts) traces of bugs."""
 
     name = "sweeper"
 
@@ -49,32 +52,32 @@ class Sweeper:
         deletions: JobDeletions,
         sweeps: Sequence[Sweep] = (),
     ) -> None:
-        """`sweeps` are what features forget."""
+        """Make a sweeper; `sweeps` delete the expired rows of features."""
         self._env, self._store, self._node, self._settings = env, store, node, settings
         self._promoter, self._clock, self._deletions = promoter, clock, deletions
         self._sweeps = tuple(sweeps)
         self._fires_low = 0
-        self._meetings = key_expiry.START
+        self._keys_walked = key_expiry.START
         self._walked = expiry.START
         self._walk_at = 0.0
         self.alarm = Alarm()
 
     async def step(self) -> Wait:
-        """One round, if the duty is ours. A clock that has just jumped must not make everything look old."""
+        """Run one round if this server has the duty. After a jump of the clock nothing is deleted."""
         await self._clock.step()
         if not self._clock.trusted:
-            return LOOK
+            return INTERVAL
         now = self._env.now()
         if not await self._store.write(lambda: housekeeping.take_duty("sweep", self._node, now, now + TERM)):
-            return LOOK
+            return INTERVAL
         await self._heal()
         await self._finish_deletions()
         await self._store.driver.ensure_partitions(now)
         await self._forget_executions(now)
         while await self._store.write(lambda: housekeeping.forget_expired(now, now - KEEP_SESSIONS)):
             await self._env.clock.sleep(0)
-        await self._forget_meetings(now)
-        while await self._store.write(lambda: quotas.forget_usage(day_of(now) - KEEP_USAGE, MEETINGS)):
+        await self._forget_keys(now)
+        while await self._store.write(lambda: quotas.forget_usage(day_of(now) - KEEP_USAGE, KEYS)):
             await self._env.clock.sleep(0)
         await self._forget_fires(now - self._settings.fire_retention)
         kept = now - self._settings.retention
@@ -87,12 +90,14 @@ class Sweeper:
         for sweep_feature in self._sweeps:
             while await self._store.write(lambda: sweep_feature(ages)):  # noqa: B023
                 await self._env.clock.sleep(0)
-        return LOOK
+        return INTERVAL
 
     async def _forget_executions(self, now: Instant) -> None:
-        """Forget what ended long ago; if namespaces keep it for other times, look at some in turn, too.
+        """Delete executions after their retention.
 
-        What is to be archived is forgotten by the archiver, and by nobody else.
+        If namespaces have their own retention, also check some parcels in turn.
+
+        Executions that are to be archived are deleted by the archiver only.
         """
         rules = await self._store.read(namespaces.retentions)
         retention = Retention(self._settings.retention, rules).leaving_out(
@@ -113,23 +118,23 @@ class Sweeper:
             in_vain = 0 if gone else in_vain + 1
             await self._env.clock.sleep(0)
 
-    async def _forget_meetings(self, now: Instant) -> None:
-        """Forget keys that stand for nothing any more: those whose time is over, and some of the others in turn."""
-        while await self._store.write(lambda: key_expiry.expire(now, MEETINGS)):
+    async def _forget_keys(self, now: Instant) -> None:
+        """Delete expired deduplication keys, and obsolete ones among some of the others in turn."""
+        while await self._store.write(lambda: key_expiry.expire(now, KEYS)):
             await self._env.clock.sleep(0)
-        self._meetings = await self._store.write(lambda: key_expiry.forget(self._meetings, MEETINGS, now))
+        self._keys_walked = await self._store.write(lambda: key_expiry.forget(self._keys_walked, KEYS, now))
 
     async def _forget_fires(self, before: Instant) -> None:
-        """Forget old rows of the ledger; the next round begins where this one ended, a day earlier.
+        """Delete old rows of the ledger. The next round begins one day before the end of this one.
 
-        Of what lies before that only what was decided late can be there, and that has an index of its own.
+        Only fires that were decided late can be before that, and they have their own index.
         """
         while await self._store.driver.expire_fires(self._fires_low, before):
             await self._env.clock.sleep(0)
         self._fires_low = before - LATE_BY
 
     async def _finish_deletions(self) -> None:
-        """Go on where a server ended in the middle of a deletion, or found slices that somebody held."""
+        """Continue deletions of jobs that another server left unfinished, or that found slices locked."""
         for job in await self._deletions.unfinished():
             await self._deletions.finish(job)
 
@@ -138,4 +143,4 @@ class Sweeper:
             await self._promoter.open_gate(job)
         lost = await self._store.write(lambda: housekeeping.adopt_orphans(self._env.now()))
         if lost:
-            log.error("running slices without a session were found", sessions=[str(id) for id in lost])
+            log.error("running slices without a session were found", sessions=[str(session) for session in lost])

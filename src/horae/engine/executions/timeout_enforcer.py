@@ -1,4 +1,4 @@
-"""Timeouts of what no worker holds: what stood in the queue, or took altogether, for too long ends as failed."""
+"""Timeouts of executions that no worker holds: too long in the queue, or too long altogether, they end as failed."""
 
 from horae.engine.base.clockwatch import ClockWatch
 from horae.engine.executions.outcomes import Outcomes
@@ -11,7 +11,7 @@ from horae.store.executions.leaving import timeouts
 
 
 class TimeoutEnforcer:
-    """Ends what is over its time; sleeps until the earliest that may be."""
+    """Ends overdue executions. Sleeps until the earliest possible timeout."""
 
     name = "timeouts"
 
@@ -22,17 +22,17 @@ class TimeoutEnforcer:
         self.alarm = Alarm()
 
     async def step(self) -> Wait:
-        """Look at one batch of parcels; a full batch asks to be called again at once."""
+        """Check one batch of parcels; a full batch asks to be called again at once."""
         if not self._clock.trusted:
             return SAFETY
         asked_at = self._env.now()
-        looked, effects = await self._store.end_overdue(self._batch)
+        checked, effects = await self._store.end_overdue(self._batch)
         if effects.ended:
-            self.ended += sum(one.hi - one.lo for one in effects.ended)
+            self.ended += sum(end.hi - end.lo for end in effects.ended)
             self._outcomes.settled(effects)
-        if looked == self._batch:
+        if checked == self._batch:
             return 0.0
         next_at = await self._store.read(timeouts.next_due)
-        if looked == 0 and is_held(next_at, asked_at):
+        if checked == 0 and is_held(next_at, asked_at):
             return OTHERS
         return until(next_at, self._env.now())

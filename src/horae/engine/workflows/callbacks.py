@@ -1,4 +1,4 @@
-"""Callbacks: a step of a workflow waits until its own URL is called. The token in it is the credential."""
+"""Callbacks: a step of a workflow waits until its own URL is called. The token in the URL is the credential."""
 
 from uuid import uuid5
 
@@ -14,24 +14,24 @@ from horae.store.workflows.workflow_run import keep_secret
 
 
 class Callbacks:
-    """Takes calls; each is for one step, and counts once."""
+    """Receives calls. Each token is for one step and counts once."""
 
     def __init__(self, store: Store, signals: SignalSender) -> None:
         self._store, self._signals = store, signals
         self._secret = b""
 
     async def prepare(self) -> None:
-        """Have the store know a secret; the first server's counts."""
+        """Read the secret of all servers from the store; the first server stores a new one."""
         fresh = new_callback_secret()
         self._secret = await self._store.write(lambda: keep_secret(fresh))
 
     @property
     def secret(self) -> bytes:
-        """What the store's servers know and nobody else."""
+        """The secret that only the servers of this store know."""
         return self._secret
 
     async def receive(self, token: str, body: Raw) -> SignalView:
-        """Tell a step that it was called; it gets the body. What was made up is not found."""
+        """Deliver a call and its body to a step. Raises NotFound for a forged token."""
         found = read_token(self._secret, token)
         if found is None:
             raise NotFound("There is no such callback.", "Use the URL as the workflow gave it.")

@@ -1,4 +1,4 @@
-"""What people decide about steps of a workflow under way: yes or no, done, or left out."""
+"""Decisions of users about steps of a running workflow: approve, reject, complete or skip."""
 
 from collections.abc import Callable
 from functools import partial
@@ -30,7 +30,7 @@ Move = Callable[[Instant, Consequences], Script[ManualResult]]
 
 
 class StepsByHand:
-    """Decides in the name of whoever may."""
+    """Records decisions in the name of a principal."""
 
     def __init__(self, env: Env, store: Store, executions: Executions) -> None:
         self._env, self._store, self._executions = env, store, executions
@@ -38,17 +38,17 @@ class StepsByHand:
     async def approvals(
         self, namespace: int, *, limit: int = 50, cursor: str | None = None
     ) -> Page[ApprovalView]:  # fmt: skip
-        """What waits for somebody's word, the longest first."""
+        """Return the steps that wait for an approval, the oldest first."""
         check_limit(limit)
         after = FIRST if cursor is None else read_cursor(cursor, tuple[Instant, UUID, int, str])
         found = await self._store.read(lambda: flow_by_hand.pending_approvals(namespace, after, limit + 1))
         following = make_cursor(found[limit - 1].place) if len(found) > limit else None
-        return Page(items=[_shown(one) for one in found[:limit]], next_cursor=following)
+        return Page(items=[_shown(request) for request in found[:limit]], next_cursor=following)
 
     async def answer(
         self, who: Principal, ref: str | UUID, step: str | None, comment: str, *, agreed: bool
     ) -> ExecutionView:
-        """Agree to a step that waits for it, or refuse."""
+        """Approve or reject a step that waits for it."""
         if len(comment) > MOST_COMMENT:
             raise TooLarge(f"The comment has {len(comment)} characters.", f"{MOST_COMMENT} are allowed.")
         execution = (await self._executions.find(who.namespace, ref)).execution.id
@@ -58,20 +58,22 @@ class StepsByHand:
         return await self._executions.get(who.namespace, execution)
 
     async def skip(self, who: Principal, ref: str | UUID, step: str, reason: str) -> ExecutionView:
-        """Leave a step out; what it runs is cancelled."""
-        said = f"skipped by {who.name or who.key}" + (f": {reason}" if reason else "")
-        return await self._force(who, ref, Ended(step=step, state="skipped", reason=said[:MOST_COMMENT], forced=True))
+        """Skip a step; its running executions are cancelled."""
+        described = f"skipped by {who.name or who.key}" + (f": {reason}" if reason else "")
+        return await self._force(
+            who, ref, Ended(step=step, state="skipped", reason=described[:MOST_COMMENT], forced=True)
+        )
 
     async def complete(
         self, who: Principal, ref: str | UUID, step: str, result: Raw, reason: str
     ) -> ExecutionView:  # fmt: skip
-        """Take a step as done, with a result; what it runs is cancelled."""
+        """Mark a step as done, with a result; its running executions are cancelled."""
         if len(result) > MAX_INLINE_RESULT:
             raise TooLarge(f"The result has {len(result)} bytes.", f"{MAX_INLINE_RESULT} are allowed.")
         if result:
             check_item(b'{"result":' + bytes(result) + b"}", "result")
-        said = f"completed by {who.name or who.key}" + (f": {reason}" if reason else "")
-        ended = Ended(step=step, result=bytes(result) or None, reason=said[:MOST_COMMENT], forced=True)
+        described = f"completed by {who.name or who.key}" + (f": {reason}" if reason else "")
+        ended = Ended(step=step, result=bytes(result) or None, reason=described[:MOST_COMMENT], forced=True)
         return await self._force(who, ref, ended)
 
     async def _force(self, who: Principal, ref: str | UUID, ended: Ended) -> ExecutionView:
@@ -81,42 +83,43 @@ class StepsByHand:
 
     async def _decide(self, execution: UUID, move: Move) -> None:
         done = Consequences()
-        told = await self._store.change(lambda now: move(now, done))
-        _refuse(execution, told)
+        decision = await self._store.change(lambda now: move(now, done))
+        _refuse(execution, decision)
         self._store.started(done)
         self._store.created(done.parcels)
 
 
-def _refuse(execution: UUID, told: ManualResult) -> None:
-    """Say why nothing was decided."""
-    names = ", ".join(told.steps)
-    if told.verdict == "unknown":
+def _refuse(execution: UUID, decision: ManualResult) -> None:
+    """Raise an error if nothing was decided."""
+    names = ", ".join(decision.steps)
+    if decision.verdict == "unknown":
         remedy = f"`horae explain {execution}` tells what it waits for."
         raise Conflict(f"Execution {execution} is of no workflow, or has not begun.", remedy)
-    if told.verdict == "ended":
+    if decision.verdict == "ended":
         raise Conflict(f"The workflow {execution} has ended.", "Run it again with `horae executions rerun`.")
-    if told.verdict == "several":
+    if decision.verdict == "several":
         raise BadInput(f"Several steps wait for an answer: {names}.", "Name one of them.", field="step")
-    if told.verdict == "forbidden":
-        raise Forbidden("This credential may not answer that.", f"It waits for somebody of the roles {names}.")
-    if told.verdict == "final":
+    if decision.verdict == "forbidden":
+        raise Forbidden("This credential may not answer that.", f"It waits for a user with one of the roles {names}.")
+    if decision.verdict == "final":
         raise Conflict(f'Step "{names}" has ended.', f"`horae executions graph {execution}` shows how.")
-    if told.verdict == "idle":
-        who = f'Step "{names}"' if names else "The workflow"
-        raise Conflict(f"{who} waits for no answer.", f"`horae executions graph {execution}` shows what goes on.")
-    if told.verdict == "early":
+    if decision.verdict == "idle":
+        subject = f'Step "{names}"' if names else "The workflow"
+        raise Conflict(f"{subject} waits for no answer.", f"`horae executions graph {execution}` shows what goes on.")
+    if decision.verdict == "early":
         raise Conflict(
             f'It is not time for the step "{names}" yet.', "Its turn comes when the steps before have ended."
         )
-    if told.verdict == "nothing":
+    if decision.verdict == "nothing":
         remedy = f"`horae executions graph {execution}` shows its steps."
         raise NotFound(f'The workflow has no step "{names}".', remedy)
 
 
-def _shown(one: PendingApproval) -> ApprovalView:
-    timeout = one.approval.timeout
+def _shown(request: PendingApproval) -> ApprovalView:
+    timeout = request.approval.timeout
     return ApprovalView(
-        execution_id=one.execution, job_id=one.job, job_name=one.job_name, step=one.step, message=one.approval.message,
-        roles=list(one.approval.roles), since=format_instant(one.at),
-        until=None if timeout is None else format_instant(one.at + timeout),
+        execution_id=request.execution, job_id=request.job, job_name=request.job_name, step=request.step,
+        message=request.approval.message,
+        roles=list(request.approval.roles), since=format_instant(request.at),
+        until=None if timeout is None else format_instant(request.at + timeout),
     )  # fmt: skip

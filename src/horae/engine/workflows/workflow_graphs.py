@@ -1,4 +1,4 @@
-"""What people ask of a workflow's execution: its graph, and that it is paused or goes on."""
+"""The graph of a workflow's execution, and its pause and resumption."""
 
 from uuid import UUID
 
@@ -15,13 +15,13 @@ from horae.store.workflows import reads as flow_reads
 
 
 class WorkflowGraphs:
-    """Workflows under way, and those that have ended, as long as they are kept."""
+    """Shows and pauses workflows, running or ended within their retention."""
 
     def __init__(self, env: Env, store: Store, executions: Executions) -> None:
         self._env, self._store, self._executions = env, store, executions
 
     async def graph(self, namespace: int, ref: str | UUID) -> GraphView:
-        """The steps of an execution, how they stand and what they waited for. Raises NotFound, Gone, or Conflict."""
+        """Return the steps of an execution, their states and their dependencies. Raises NotFound, Gone, or Conflict."""
         execution = (await self._executions.find(namespace, ref)).execution
         found = await self._store.read(lambda: flow_reads.read_workflow(execution.id))
         if found is None:
@@ -32,7 +32,7 @@ class WorkflowGraphs:
         )  # fmt: skip
 
     async def pause(self, namespace: int, ref: str | UUID) -> ExecutionView:
-        """Let no step start until it is resumed; what runs goes on."""
+        """Let no step start until it is resumed. Running steps go on."""
         return await self._change(namespace, ref, pause=True)
 
     async def resume(self, namespace: int, ref: str | UUID) -> ExecutionView:
@@ -50,13 +50,13 @@ class WorkflowGraphs:
         return await self._executions.get(namespace, execution.id)
 
 
-def _no_workflow(id: UUID, ended: bool) -> Conflict:
+def _no_workflow(ref: UUID, ended: bool) -> Conflict:
     if ended:
         return Conflict(
-            f"Execution {id} is of no workflow, or has ended.",
-            f"`horae executions show {id}` tells what it came to; a workflow runs again with `horae executions rerun`.",
+            f"Execution {ref} is of no workflow, or has ended.",
+            f"`horae executions show {ref}` shows its result; a workflow runs again with `horae executions rerun`.",
         )
     return Conflict(
-        f"Execution {id} is of no workflow, or has not begun.",
-        f"`horae explain {id}` tells what it waits for.",
+        f"Execution {ref} is of no workflow, or has not begun.",
+        f"`horae explain {ref}` tells what it waits for.",
     )

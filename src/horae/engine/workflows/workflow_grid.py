@@ -24,7 +24,7 @@ GridOrder = Literal["run", "interval"]
 
 
 class WorkflowGrid:
-    """Executions beside one another."""
+    """Reads grids of executions."""
 
     def __init__(self, store: Store) -> None:
         self._store = store
@@ -32,10 +32,10 @@ class WorkflowGrid:
     async def page(
         self, namespace: int, ref: str, *, limit: int = 50, cursor: str | None = None, by: GridOrder = "run"
     ) -> GridView:
-        """A page of the newest; of a workflow with very many steps it is shorter than asked for.
+        """Return a page of the newest executions. For a workflow with very many steps it is shorter than requested.
 
-        By `interval`, those of the page are ordered by the start of their data's interval, or else by when they were
-        due; of executions about the same data the newest comes first.
+        With `by="interval"`, the executions of the page are ordered by the start of their data interval, or else by
+        their due time. Of executions with the same data interval the newest is first.
         """
         job = (await find_job(self._store, namespace, ref)).job
         steps: list[str] = []
@@ -47,39 +47,39 @@ class WorkflowGrid:
             before = read_cursor(cursor, tuple[UUID, int])
         size = max(1, min(check_limit(limit), MOST_CELLS // max(1, len(steps))))
         chosen, following = await self._store.read(lambda: execution_lists.page(namespace, wanted, before, size))
-        slices = [slice for slice, _ in chosen]
+        slices = [history for history, _ in chosen]
         extras = await self._store.read(lambda: execution_lists.extras_of(slices, MOST_BYTES))
-        told = sum(1 for slice in slices if slice.parcel in extras)
-        if told < len(chosen):
-            chosen, following = chosen[:told], (slices[told - 1].parcel, chosen[told - 1][1])
-        places = [(slice.parcel, item) for slice, item in chosen]
+        complete = sum(1 for history in slices if history.parcel in extras)
+        if complete < len(chosen):
+            chosen, following = chosen[:complete], (slices[complete - 1].parcel, chosen[complete - 1][1])
+        places = [(history.parcel, item) for history, item in chosen]
         states = await self._store.read(lambda: flow_reads.states_of(places))
         known = set(steps)
         steps += sorted({step for cells in states.values() for step in cells} - known)
         if by == "interval":
-            chosen = sorted(chosen, key=lambda one: _data_of(one, extras), reverse=True)
+            chosen = sorted(chosen, key=lambda cell: _data_of(cell, extras), reverse=True)
         return GridView(
             steps=steps,
-            items=[_item(one, extras, states[one[0].parcel, one[1]]) for one in chosen],
+            items=[_item(cell, extras, states[cell[0].parcel, cell[1]]) for cell in chosen],
             next_cursor=None if following is None else make_cursor(following),
         )
 
 
 def _data_of(chosen: Chosen, extras: dict[UUID, Extras]) -> tuple[Instant, UUID, int]:
-    """Where an execution stands among others by the data that it is about."""
-    slice, item = chosen
-    interval = extras[slice.parcel][item].interval
-    return slice.due_at if interval is None else interval[0], slice.parcel, item
+    """Return the sort key of an execution by its data interval."""
+    item_slice, item = chosen
+    interval = extras[item_slice.parcel][item].interval
+    return item_slice.due_at if interval is None else interval[0], item_slice.parcel, item
 
 
 def _item(chosen: Chosen, extras: dict[UUID, Extras], steps: dict[str, str]) -> GridItemView:
-    slice, item = chosen
-    began, ended = slice.started_at, slice.completed_at
+    item_slice, item = chosen
+    began, ended = item_slice.started_at, item_slice.completed_at
     return GridItemView(
-        execution_id=execution_id(slice.parcel, item),
-        status=slice.status,
-        at=format_instant(slice.due_at),
-        interval=shown_interval(extras[slice.parcel][item].interval),
+        execution_id=execution_id(item_slice.parcel, item),
+        status=item_slice.status,
+        at=format_instant(item_slice.due_at),
+        interval=shown_interval(extras[item_slice.parcel][item].interval),
         seconds=None if began is None or ended is None else in_seconds(ended - began),
         steps=steps,
     )

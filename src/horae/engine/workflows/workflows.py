@@ -1,6 +1,7 @@
-"""Workflows: they leave the queue without a worker, and what is due of them, or to be stopped, is seen to.
+"""Services of workflows: one starts them without a worker, one handles due, late and stopped workflows.
 
-Steps follow one another in the transactions that end them; these two services do what no such transaction does.
+Steps follow one another in the transactions that end them. These two services do everything that no such transaction
+does.
 """
 
 from collections.abc import Sequence
@@ -30,15 +31,15 @@ from horae.store.workflows import due as flow_due
 from horae.store.workflows import waits as flow_waits
 from horae.store.workflows.cancel import ToStop
 
-WORKFLOW_KIND = "kind:workflow"  # what the lanes of workflows ask for, and no worker offers
-BATCH = 100  # workflows begun, or looked at, in one transaction
+WORKFLOW_KIND = "kind:workflow"  # the need of lanes of workflows, which no worker offers
+BATCH = 100  # workflows that are started or advanced in one transaction
 PARCELS = 50  # parcels whose items are cancelled in one transaction
-AGAIN = 0.05  # seconds before what somebody holds is looked at again
+AGAIN = 0.05  # seconds before rows that another transaction holds are checked again
 log = structlog.get_logger("horae.engine")
 
 
 class WorkflowOpener:
-    """Takes workflows off the queue and begins them, in the order in which workers would."""
+    """Takes workflows off the queue and starts them, in the order of the queue."""
 
     name = "opener"
 
@@ -53,7 +54,7 @@ class WorkflowOpener:
     ) -> None:
         self._env, self._store, self._directory, self._hints = env, store, directory, hints
         self._topics, self._tracer = topics, tracer
-        self._known = -1  # the directory's version in which the lanes were looked for
+        self._known = -1  # the directory's version from which the lanes were computed
         self._lanes: frozenset[int] = frozenset()
         self.opened = 0
         self.alarm = Alarm()
@@ -65,7 +66,7 @@ class WorkflowOpener:
 
     @property
     def lanes(self) -> frozenset[int]:
-        """The lanes in which workflows stand."""
+        """The lanes of workflows."""
         if self._known != self._directory.version:
             self._known = self._directory.version
             lanes = self._directory.lanes.values()
@@ -73,7 +74,10 @@ class WorkflowOpener:
         return self._lanes
 
     async def step(self) -> Wait:
-        """Begin one batch of each namespace, as large as its weight; again at once while there are more."""
+        """Start one batch of each namespace, sized by its weight.
+
+        Ask to be called again at once while more are queued.
+        """
         mine = self.lanes
         waiting: dict[int, list[LaneState]] = {}
         for view in self._directory.views(BATCH):
@@ -87,7 +91,7 @@ class WorkflowOpener:
         return 0.0 if goes_on else SAFETY
 
     async def _open(self, views: Sequence[LaneState], most: int) -> bool:
-        """Begin a batch of these lanes; whether there may be more."""
+        """Start a batch of workflows from these lanes; return whether there may be more."""
         marks, paused = self._directory.marks(), self._directory.paused
         new_id, within = self._env.new_id, None if self._tracer is None else self._tracer.within
         opened = await self._store.change(lambda now: flow_begin.open_some(views, most, paused, new_id, now, within))
@@ -96,8 +100,8 @@ class WorkflowOpener:
             await self._trace(opened.begun)
         claimed = opened.claimed
         granted: dict[int, list[Running]] = {}
-        for slice in claimed.running:
-            granted.setdefault(slice.lane, []).append(slice)
+        for running in claimed.running:
+            granted.setdefault(running.lane, []).append(running)
         for lane, slices in granted.items():
             self._directory.granted(lane, slices)
         self._directory.estimates.learn_sizes(claimed.means, self._directory.lanes)
@@ -114,19 +118,19 @@ class WorkflowOpener:
         return bool(claimed.running or left.keys() - claimed.full.keys())
 
     async def _trace(self, begun: Sequence[flow_begin.BegunWorkflow]) -> None:
-        """Tell of workflows that left the queue."""
+        """Trace the wait of workflows that left the queue."""
         assert self._tracer is not None
-        known = await self._directory.definitions.get(sorted({one.version for one in begun}))
-        for one in begun:
-            job = known[one.version].name if one.version in known else ""
-            first = one.slice.attempt == 1
-            context = self._tracer.context(one.extra, one.execution, job, one.made, first=first)
-            attempt, slice = one.slice.attempt, one.slice
-            self._tracer.waited(context, one.execution, attempt, job, slice.queued_at, slice.granted_at)
+        known = await self._directory.definitions.get(sorted({workflow.version for workflow in begun}))
+        for workflow in begun:
+            job = known[workflow.version].name if workflow.version in known else ""
+            first = workflow.slice.attempt == 1
+            context = self._tracer.context(workflow.extra, workflow.execution, job, workflow.made, first=first)
+            attempt, running = workflow.slice.attempt, workflow.slice
+            self._tracer.waited(context, workflow.execution, attempt, job, running.queued_at, running.granted_at)
 
 
 class WorkflowAdvancer:
-    """Looks at workflows that are due: opened ones begin, late ones fail, waits end, and what is to stop is stopped."""
+    """Advances workflows: started ones begin, late ones fail, waits end, and cancelled ones are stopped."""
 
     name = "workflows"
 
@@ -142,18 +146,21 @@ class WorkflowAdvancer:
         self._env, self._store, self._clock = env, store, clock
         self._outcomes = outcomes
         self._next: Instant | None = None
-        self._idle = True  # no workflow is under way, as far as this server knows
+        self._idle = True  # no workflow is running, as far as this server knows
         self.alarm = Alarm()
         hints.listen(self._on_hint)
         topics.opened.subscribe(self.name, lambda _: self.wake())
 
     def wake(self) -> None:
-        """There are workflows, and some of them may be to begin."""
+        """Check for due workflows at once: some were started."""
         self._idle = False
         self.alarm.ring()
 
     def _on_hint(self, hint: Hint) -> None:
-        """Timers of others are no news while there is no workflow; one that begins tells of its steps."""
+        """Wake for an earlier timer.
+
+        While no workflow runs, ignore timers: a new workflow is announced by its step events.
+        """
         if self._idle and not any(event.kind == "step" for event in hint.events):
             return
         if hint.wake_at is not None and (self._next is None or hint.wake_at < self._next):
@@ -161,7 +168,7 @@ class WorkflowAdvancer:
             self.alarm.ring()
 
     async def step(self) -> Wait:
-        """Look at one batch; a full batch asks to be called again at once."""
+        """Advance one batch; a full batch asks to be called again at once."""
         if not self._clock.trusted:
             return SAFETY
         asked_at = self._env.now()
@@ -171,24 +178,27 @@ class WorkflowAdvancer:
         if self._next is None or self._next > asked_at:
             return until(self._next, asked_at)
         self._idle = False
-        looked = await self._look()
-        self._tell(looked.started)
+        advanced = await self._advance()
+        self._tell(advanced.started)
         reminded = Consequences()
         await self._store.change(lambda now: flow_waits.remind(BATCH, now, reminded))
         self._tell(reminded)
         stuck = False
-        for execution in looked.stops:
+        for execution in advanced.stops:
             stuck |= not await self._stop(execution)
         return AGAIN if stuck else 0.0
 
-    async def _look(self) -> flow_due.DueResult:
-        """All that is due together; if that cannot be done, one by one, so that one keeps no other from going on."""
+    async def _advance(self) -> flow_due.DueResult:
+        """Advance all due workflows together.
+
+        If that fails, advance them one by one, so that a faulty one stops no other.
+        """
         try:
             return await self._store.change(lambda now: flow_due.advance_due(BATCH, self._env.new_id, now))
         except HoraeError:
             raise
         except Exception:
-            log.exception("workflows could not be looked at together")
+            log.exception("workflows could not be advanced together")
         for execution in await self._store.read(lambda: flow_due.due(BATCH, self._env.now())):
             try:
                 move = partial(flow_due.advance_due, BATCH, self._env.new_id, only=execution)
@@ -196,7 +206,7 @@ class WorkflowAdvancer:
             except HoraeError:
                 raise
             except Exception:
-                log.exception("a workflow could not be looked at", execution=str(execution))
+                log.exception("a workflow could not be advanced", execution=str(execution))
         await self._env.clock.sleep(SAFETY)
         return flow_due.DueResult()
 
@@ -205,21 +215,21 @@ class WorkflowAdvancer:
         self._store.created(started.parcels)
 
     async def _stop(self, execution: UUID) -> bool:
-        """Cancel what a workflow's steps run; false when some of it could not be caught, and is looked for again."""
-        what = await self._store.read(lambda: flow_cancel.to_stop(execution))
-        if what is None:
+        """Cancel the running steps of a workflow; return False when some could not be locked: then try again."""
+        to_stop = await self._store.read(lambda: flow_cancel.to_stop(execution))
+        if to_stop is None:
             return True
         try:
-            for child, job in what.children:
-                await self._cancel(child, job, what.reason)
-            for i in range(0, len(what.parcels), PARCELS):
-                if not await self._cancel_parcels(what, what.parcels[i : i + PARCELS]):
+            for child, job in to_stop.children:
+                await self._cancel(child, job, to_stop.reason)
+            for i in range(0, len(to_stop.parcels), PARCELS):
+                if not await self._cancel_parcels(to_stop, to_stop.parcels[i : i + PARCELS]):
                     return False
         except Busy:
             return False
         done = Consequences()
         await self._store.change(
-            lambda now: flow_cancel.finish_stops(execution, what.stops, self._env.new_id, now, done)
+            lambda now: flow_cancel.finish_stops(execution, to_stop.stops, self._env.new_id, now, done)
         )
         self._tell(done)
         return True
@@ -231,18 +241,18 @@ class WorkflowAdvancer:
         if verdict == "cancelled" and job is not None:
             self._outcomes.cancelled(job)
 
-    async def _cancel_parcels(self, what: ToStop, parcels: list[UUID]) -> bool:
-        """The children of a step that fans out: those that wait by their parcels, those that run by their sessions."""
+    async def _cancel_parcels(self, to_stop: ToStop, parcels: list[UUID]) -> bool:
+        """Cancel the children of a fan-out step: waiting ones by their parcels, running ones by their sessions."""
         for shelf in flow_cancel.PENDING:
             done = Consequences()
-            move = partial(flow_cancel.cancel_pending, shelf, parcels, what.reason, self._env.new_id)
+            move = partial(flow_cancel.cancel_pending, shelf, parcels, to_stop.reason, self._env.new_id)
             for job, count in (await self._store.change(lambda now: move(now, done))).items():  # noqa: B023
                 self._outcomes.cancelled(job, count)
             self._tell(done)
         for child in await self._store.read(lambda: flow_cancel.flows_in(parcels)):
-            await self._cancel(child, None, what.reason)
+            await self._cancel(child, None, to_stop.reason)
         for session in await self._store.read(lambda: flow_cancel.sessions_of(parcels)):
-            asking = partial(flow_cancel.ask_session, session, parcels, what.reason)
+            asking = partial(flow_cancel.ask_session, session, parcels, to_stop.reason)
             if await self._store.change(asking):
                 self._outcomes.asked(session)
         return not await self._store.read(lambda: flow_cancel.left_of(parcels))

@@ -1,4 +1,4 @@
-"""What is asked about, with what most probes look at, and where they may ask for more."""
+"""The arguments of probes: the case to explain, and the sources that they read."""
 
 from collections.abc import Sequence
 
@@ -16,7 +16,7 @@ from horae.store.executions.reads.explain_reads import ExecutionPosition
 
 
 class Sources(Struct, frozen=True):
-    """Where probes ask."""
+    """The objects that probes read."""
 
     store: Store
     directory: LocalDirectory
@@ -24,7 +24,7 @@ class Sources(Struct, frozen=True):
 
 
 class Case(Struct, frozen=True, kw_only=True):
-    """A job that is asked about, its queue, and the live workers of its namespace."""
+    """A job to explain, with its queue and the live workers of its namespace."""
 
     now: Instant
     namespace: int
@@ -35,17 +35,17 @@ class Case(Struct, frozen=True, kw_only=True):
     sessions: Sequence[Session]
 
     def serving(self) -> list[Session]:
-        """Live workers of its queue."""
+        """Return the live workers of its queue."""
         return [session for session in self.sessions if self.queue_name in session.queues]
 
     def fitting(self) -> list[Session]:
-        """Live workers that could take it."""
+        """Return the live workers that could take its executions."""
         terms = read_needs(widest(self.needs))
         return [session for session in self.serving() if fits(terms, session.capabilities)]
 
 
 class ExecutionCase(Case, frozen=True, kw_only=True):
-    """An execution that is asked about, and where it stands."""
+    """An execution to explain, and its position in the store."""
 
     execution: Execution
     place: ExecutionPosition

@@ -1,4 +1,4 @@
-"""The gate of circuits: a job, or what an execution is about, failed too often."""
+"""The circuit gate: a job, or one of its circuit keys, failed too often."""
 
 from horae.engine.executions.probes.case import Case, ExecutionCase, Sources
 from horae.model.admission.circuit import CircuitStatus, why_shut
@@ -11,11 +11,11 @@ async def circuit(sources: Sources, case: ExecutionCase) -> list[Blocker]:
     key = keys_of(case.place.keys).circuit
     if key is None:
         return []
-    standing = await sources.store.read(lambda: circuit_reads.status_of((case.job.id, key)))
-    if case.execution.id in standing.probes and case.execution.reason != "circuit":
+    status = await sources.store.read(lambda: circuit_reads.status_of((case.job.id, key)))
+    if case.execution.id in status.probes and case.execution.reason != "circuit":
         return []
-    if standing.is_shut:
-        return [_shut(standing, case)]
+    if status.is_shut:
+        return [_shut(status, case)]
     if case.execution.reason != "circuit":
         return []
     message = f'The circuit of "{case.job.name}" is closed again: it goes on in a moment.'
@@ -23,25 +23,25 @@ async def circuit(sources: Sources, case: ExecutionCase) -> list[Blocker]:
 
 
 async def circuit_of_job(sources: Sources, case: Case) -> list[Blocker]:
-    """A job's own circuit; of those of its keys, that some are shut keeps nothing else from starting."""
+    """Check a job's own circuit. Open circuits of single keys do not stop the whole job."""
     if case.job.spec.circuit is None or case.job.spec.circuit.key is not None:
         return []
-    standing = await sources.store.read(lambda: circuit_reads.status_of((case.job.id, "")))
-    return [_shut(standing, case)] if standing.is_shut else []
+    status = await sources.store.read(lambda: circuit_reads.status_of((case.job.id, "")))
+    return [_shut(status, case)] if status.is_shut else []
 
 
-def _shut(standing: CircuitStatus, case: Case) -> Blocker:
-    key = f" --key {standing.key!r}" if standing.key else ""
-    remedy = f"Probes succeed, or somebody resets it: `horae circuits reset {case.job.name}{key}`."
+def _shut(status: CircuitStatus, case: Case) -> Blocker:
+    key = f" --key {status.key!r}" if status.key else ""
+    remedy = f"Probes succeed, or an operator resets it: `horae circuits reset {case.job.name}{key}`."
     return closed(
         "circuit",
-        why_shut(standing, case.job.name),
+        why_shut(status, case.job.name),
         remedy,
-        until=standing.until,
+        until=status.until,
         job=case.job.name,
-        key=standing.key or None,
-        state=standing.state,
-        forced=standing.forced,
-        cause=standing.cause,
-        by=standing.by or None,
+        key=status.key or None,
+        state=status.state,
+        forced=status.forced,
+        cause=status.cause,
+        by=status.by or None,
     )

@@ -1,4 +1,4 @@
-"""Gates that limits and sequences close, and who holds them closed."""
+"""The gates of limits and sequences, with the executions that hold them closed."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -15,30 +15,30 @@ MOST_NAMED = 10  # executions that a blocker names
 
 
 async def limit(sources: Sources, case: ExecutionCase) -> list[Blocker]:
-    """Who holds the key at which it waits."""
+    """Return the executions that hold the key for which this one waits."""
     execution, key = case.execution, case.place.gate
     if execution.reason != "limit":
         return []
     if key is None or execution.wake_at is not None:
         return [closed("limit", "Its limits are looked at in a moment.", until=case.now, holders=[])]
     holders = await sources.store.read(lambda: limit_reads.holders_of(key, MOST_NAMED))
-    allowed, said = _said(case, key)
-    named = ", ".join(str(id) for id in holders)
+    allowed, described = _described(case, key)
+    named = ", ".join(str(holder) for holder in holders)
     many = "1 execution" if allowed.concurrency == 1 else f"{allowed.concurrency} executions"
     return [
         closed(
             "limit",
-            f"{many} of {said} may be queued or running at once, held by {named}.",
+            f"{many} of {described} may be queued or running at once, held by {named}.",
             _remedy(holders),
             key=value_in(key),
             concurrency=allowed.concurrency,
-            holders=[str(id) for id in holders],
+            holders=[str(holder) for holder in holders],
         )
     ]
 
 
 async def sequence(sources: Sources, case: ExecutionCase) -> list[Blocker]:
-    """Who has the turn in its sequence; also for one that waits at another key."""
+    """Return the execution that has the turn in the sequence, also if this one waits for another key."""
     waits = case.execution.reason == "sequence"
     key = case.place.gate if waits else keys_of(case.place.keys).sequence
     if case.execution.reason not in ("sequence", "limit") or key is None:
@@ -63,9 +63,9 @@ async def rate(_: Sources, case: ExecutionCase) -> list[Blocker]:
     if execution.reason != "rate" or gate is None or execution.wake_at is None:
         return []
     key = gate.removeprefix("rate:")
-    allowed, said = _said(case, key)
+    allowed, described = _described(case, key)
     when = format_instant(execution.wake_at)
-    message = f"Executions of {said} start at a rate of {allowed.rate}; its time is {when}."
+    message = f"Executions of {described} start at a rate of {allowed.rate}; its time is {when}."
     return [closed("rate", message, until=execution.wake_at, key=value_in(key), rate=str(allowed.rate))]
 
 
@@ -82,7 +82,7 @@ async def namespace_limit(sources: Sources, case: ExecutionCase) -> list[Blocker
 async def _coarse(
     sources: Sources, case: ExecutionCase, name: str, gate: str, what: str, queue: str | None
 ) -> list[Blocker]:
-    """Whether a limit of a queue or a namespace has no room now, for what is queued."""
+    """Check whether a limit of a queue or a namespace has no room now for a queued execution."""
     if not case.is_queued or name not in sources.directory.full.limits:
         return []
     limit, use, pace = await sources.store.read(lambda: limit_reads.use_of(name))
@@ -102,14 +102,14 @@ async def _coarse(
     return []
 
 
-def _said(case: ExecutionCase, key: str) -> tuple[Limit, str]:
-    """What the job says of a key, and the key as people know it."""
+def _described(case: ExecutionCase, key: str) -> tuple[Limit, str]:
+    """Return the limit of a key, and the key in the words of the job's definition."""
     spec = case.job.spec
     own = with_own(spec.limits, spec.concurrency, spec.rate)
     found = limit_of(key, own)
     if is_fan(key):
         return found, f'the step "{value_in(key)}"'
-    template = next((one.key for one in own if one == found), "its key")
+    template = next((own_limit.key for own_limit in own if own_limit == found), "its key")
     return found, f'{template} = "{value_in(key)}"' if template else f'the job "{spec.name}"'
 
 

@@ -1,30 +1,32 @@
-"""Gates of order: others whose turn comes first, by fair shares, by workers' choice of queues, or by a reservation."""
+"""Gates of order: other executions come first, by fair shares, by workers' choice of queues, or by a reservation."""
 
 from horae.engine.executions.probes.case import ExecutionCase, Sources
 from horae.model.admission.claim_plan import LaneState, QueuePreferences
 from horae.model.admission.policy import FairPolicy
 from horae.model.executions.gates import Blocker, closed
 
-MOST_TOLD = 10  # shares that a blocker names
+MOST_NAMED = 10  # shares or workers that a blocker names
 
 
 async def share(sources: Sources, case: ExecutionCase) -> list[Blocker]:
-    """Other shares of a fair queue that have work and had less of it."""
+    """Return other shares of a fair queue that have work and come first."""
     views = sources.directory.views() if case.is_queued else []
     mine = next((view for view in views if view.lane == case.place.lane), None)
     if mine is None or mine.share is None:
         return []
-    before = [v for v in views if v.queue == mine.queue and v.share != mine.share and _turn(v) < _turn(mine)]
+    before = [
+        view for view in views if view.queue == mine.queue and view.share != mine.share and _turn(view) < _turn(mine)
+    ]
     names = list(dict.fromkeys(view.share or "" for view in sorted(before, key=_turn)))
     if not names:
         return []
     named = " and ".join(f'"{name}"' for name in names[:3]) + (" and others" if len(names) > 3 else "")
     message = f'The share "{mine.share}" of the queue "{case.queue_name}" has had more than {named}, which come first.'
-    return [closed("share", message, share=mine.share, before=names[:MOST_TOLD], queue=case.queue_name)]
+    return [closed("share", message, share=mine.share, before=names[:MOST_NAMED], queue=case.queue_name)]
 
 
 def crowd(sources: Sources, case: ExecutionCase) -> float:
-    """How many times as long its share takes for its work, while others of a fair queue have some; 1 elsewhere."""
+    """Return the factor by which other active shares of a fair queue slow this share down; 1 for other queues."""
     views = sources.directory.views() if case.is_queued else []
     mine = next((view for view in views if view.lane == case.place.lane), None)
     if mine is None or mine.share is None:
@@ -37,18 +39,20 @@ def crowd(sources: Sources, case: ExecutionCase) -> float:
 
 
 def _turn(view: LaneState) -> tuple[bool, float, int]:
-    """Whose turn it is: what is reserved first, then who had least, then whose turn was longest ago."""
+    """Return the order of shares: owed ones first, then by received service, then by the time since the last grant."""
     return view.owed <= 0, view.virtual, view.served
 
 
 async def other_queues(sources: Sources, case: ExecutionCase) -> list[Blocker]:
-    """Queues that each worker that fits takes from first, by its order or by its weights."""
+    """Return queues from which each fitting worker takes first, by its order or by its weights."""
     views = sources.directory.views() if case.is_queued else []
     first: set[int] = set()
     for session in case.fitting():
-        taste, may = sources.directory.tastes.for_session(session), sources.directory.may_take(session)
+        preferences, may = sources.directory.tastes.for_session(session), sources.directory.may_take(session)
         others = {view.queue for view in views if view.lane in may and view.queue != case.queue}
-        before = {queue for queue in others if taste is not None and _comes_before(taste, queue, case.queue)}
+        before = {
+            queue for queue in others if preferences is not None and _comes_before(preferences, queue, case.queue)
+        }
         if not before:
             return []
         first |= before
@@ -60,22 +64,22 @@ async def other_queues(sources: Sources, case: ExecutionCase) -> list[Blocker]:
     return [closed("other-queues", message, queues=names, queue=case.queue_name)]
 
 
-def _comes_before(taste: QueuePreferences, other: int, own: int) -> bool:
-    if taste.strict:
-        return taste.place(other) < taste.place(own)
-    shares = taste.shares
-    return (shares.virtual(other), shares.served(other), taste.place(other)) < (
-        shares.virtual(own), shares.served(own), taste.place(own),
+def _comes_before(preferences: QueuePreferences, other: int, own: int) -> bool:
+    if preferences.strict:
+        return preferences.place(other) < preferences.place(own)
+    shares = preferences.shares
+    return (shares.virtual(other), shares.served(other), preferences.place(other)) < (
+        shares.virtual(own), shares.served(own), preferences.place(own),
     )  # fmt: skip
 
 
 async def reserved(sources: Sources, case: ExecutionCase) -> list[Blocker]:
-    """Workers that fit and keep their room for something large that was passed over."""
-    fitting, kept = case.fitting(), sources.directory.lane_needs.reserved
+    """Return the fitting workers if all of them keep their room for a large execution that was passed over."""
+    fitting, reserved_lanes = case.fitting(), sources.directory.lane_needs.reserved
     if not case.is_queued or not fitting:
         return []
-    if any(kept.get(session.id, case.place.lane) == case.place.lane for session in fitting):
+    if any(reserved_lanes.get(session.id, case.place.lane) == case.place.lane for session in fitting):
         return []
-    workers = [session.worker for session in fitting][:MOST_TOLD]
+    workers = [session.worker for session in fitting][:MOST_NAMED]
     message = "Each worker that fits keeps its room for executions that need much of it and were passed over."
     return [closed("reserved", message, workers=workers)]

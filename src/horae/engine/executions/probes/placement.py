@@ -1,4 +1,4 @@
-"""Gates of placement: a worker that is preferred, others that have fewer, none with enough room."""
+"""Gates of placement: a preferred worker, workers with fewer executions of the job, no worker with enough room."""
 
 from collections.abc import Sequence
 
@@ -12,7 +12,7 @@ from horae.model.executions.gates import Blocker, closed
 from horae.model.fleet.session import Session
 from horae.store.fleet.sessions import held_by_lane
 
-MOST_TOLD = 10  # workers that a blocker names
+MOST_NAMED = 10  # workers that a blocker names
 
 
 async def preferred(sources: Sources, case: ExecutionCase) -> list[Blocker]:
@@ -25,7 +25,7 @@ async def preferred(sources: Sources, case: ExecutionCase) -> list[Blocker]:
     workers = [session.worker for session in case.serving() if fits(terms, session.capabilities)]
     until = since + terms.patience
     message = f"It waits for a worker with {' and '.join(labels)}, until {format_instant(until)} at the latest."
-    return [closed("preferred", message, until=until, labels=labels, workers=workers[:MOST_TOLD])]
+    return [closed("preferred", message, until=until, labels=labels, workers=workers[:MOST_NAMED])]
 
 
 async def spread(sources: Sources, case: ExecutionCase) -> list[Blocker]:
@@ -47,16 +47,23 @@ async def room(sources: Sources, case: ExecutionCase) -> list[Blocker]:
     }
     if any(_has_room(terms, session, taken[session.id]) for session in fitting):
         return []
-    kept = next((s.worker for s in fitting if sources.directory.lane_needs.reserved.get(s.id) == case.place.lane), None)
+    reserved_worker = next(
+        (
+            session.worker
+            for session in fitting
+            if sources.directory.lane_needs.reserved.get(session.id) == case.place.lane
+        ),
+        None,
+    )
     message = f"No worker that fits has {' and '.join(amounts(terms.cost))} free at once."
-    if kept is not None:
-        message += f" {kept} takes nothing else until it has."
-    told = [_told(session, taken[session.id]) for session in fitting[:MOST_TOLD]]
-    return [closed("room", message, takes=_takes(terms), workers=told, reserved=kept)]
+    if reserved_worker is not None:
+        message += f" {reserved_worker} takes nothing else until it has."
+    shown = [_shown(session, taken[session.id]) for session in fitting[:MOST_NAMED]]
+    return [closed("room", message, takes=_takes(terms), workers=shown, reserved=reserved_worker)]
 
 
 def _terms(sources: Sources, case: ExecutionCase) -> Requirements | None:
-    """What the lane asks for that it stands in; None when it stands in none."""
+    """Return the requirements of the execution's lane; None when it is not queued."""
     return sources.directory.lane_needs.terms.get(case.place.lane) if case.is_queued else None
 
 
@@ -69,6 +76,6 @@ def _takes(terms: Requirements) -> dict[str, int]:
     return {SLOTS: terms.cost.slots, **dict(terms.cost.resources)}
 
 
-def _told(session: Session, taken: dict[str, int]) -> dict[str, object]:
+def _shown(session: Session, taken: dict[str, int]) -> dict[str, object]:
     has: Sequence[tuple[str, int]] = sorted(capacity_of(session.capabilities).items())
     return {"worker": session.worker, "used": {name: taken.get(name, 0) for name, _ in has}, "has": dict(has)}

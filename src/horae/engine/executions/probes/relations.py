@@ -16,11 +16,11 @@ from horae.store.triggers.dependencies import dependency_reads
 from horae.store.workflows import reads as flow_reads
 from horae.store.workflows import rows as flow_rows
 
-MOST_TOLD = 10  # steps that a blocker names
+MOST_NAMED = 10  # steps that a blocker names
 
 
 async def dependency(sources: Sources, case: ExecutionCase) -> list[Blocker]:
-    """One blocker for each job that it waits for."""
+    """Return one blocker for each job that the execution waits for."""
     execution = case.execution
     if execution.reason != "dependency":
         return []
@@ -29,22 +29,25 @@ async def dependency(sources: Sources, case: ExecutionCase) -> list[Blocker]:
     if found is None:
         return [closed("dependency", "What it waited for has ended; it goes on in a moment.", until=case.now)]
     join, parts = found
-    upstreams = {up.job: up for up in await sources.store.read(lambda: dependency_reads.of_job(execution.job))}
+    upstreams = {
+        upstream_job.job: upstream_job
+        for upstream_job in await sources.store.read(lambda: dependency_reads.of_job(execution.job))
+    }
     deadline = "" if join.deadline is None else f" It waits until {format_instant(join.deadline)}."
     return [
         closed(
             "dependency",
-            f'It waits for the {up.condition} of "{up.name}"{in_words(join.interval)}.{deadline}',
-            f'"{up.name}" ends so: run it with `horae jobs trigger {up.name}`, or see what holds it with'
-            f" `horae explain {up.name}`.",
-            job=up.name,
-            jobId=str(up.job),
-            condition=up.condition,
+            f'It waits for the {upstream_job.condition} of "{upstream_job.name}"{in_words(join.interval)}.{deadline}',
+            f'"{upstream_job.name}" ends so: run it with `horae jobs trigger {upstream_job.name}`, or see what holds'
+            f" it with `horae explain {upstream_job.name}`.",
+            job=upstream_job.name,
+            jobId=str(upstream_job.job),
+            condition=upstream_job.condition,
             interval=shown_interval(join.interval),
             deadline=shown_time(join.deadline),
         )
-        for id in missing({job: up.condition for job, up in upstreams.items()}, parts)
-        if (up := upstreams.get(id)) is not None
+        for job_id in missing({job: upstream_job.condition for job, upstream_job in upstreams.items()}, parts)
+        if (upstream_job := upstreams.get(job_id)) is not None
     ]
 
 
@@ -63,20 +66,20 @@ async def overlap(sources: Sources, case: ExecutionCase) -> list[Blocker]:
 
 
 async def upstream(sources: Sources, case: Case) -> list[Blocker]:
-    """The jobs that a job starts by, unless it has enough of their ends already."""
+    """Return the jobs whose ends start this job, except those with an unused end."""
     found = await sources.store.read(lambda: dependency_reads.of_job(case.job.id))
     return [
         closed(
             "upstream",
-            f'It starts by the {up.condition} of "{up.name}"{_state(up.state)}.',
-            f'"{up.name}" ends so; see what holds it with `horae explain {up.name}`.',
-            job=up.name,
-            jobId=str(up.job),
-            condition=up.condition,
-            state=up.state,
+            f'It starts by the {upstream_job.condition} of "{upstream_job.name}"{_state(upstream_job.state)}.',
+            f'"{upstream_job.name}" ends so; see what holds it with `horae explain {upstream_job.name}`.',
+            job=upstream_job.name,
+            jobId=str(upstream_job.job),
+            condition=upstream_job.condition,
+            state=upstream_job.state,
         )
-        for up in found
-        if not up.unused
+        for upstream_job in found
+        if not upstream_job.unused
     ]
 
 
@@ -85,26 +88,26 @@ def _state(state: str) -> str:
 
 
 async def children(sources: Sources, case: ExecutionCase) -> list[Blocker]:
-    """What a workflow waits for: those of its steps that have begun, or are held."""
+    """Return the steps of a workflow that have begun or are held."""
     found = await sources.store.read(lambda: flow_reads.read_workflow(case.execution.id))
     if found is None:
         message = "It waits for what it has started; it has begun, and holds no worker meanwhile."
         return [closed("sleep", message, kind="children")]
     begun = [row for row, _ in found.steps if row.state in OPEN]
-    open_ = [row.step for row in begun]
+    active = [row.step for row in begun]
     held = [row.step for row, _ in found.steps if row.state == "held"]
     waits = {row.step: said_of(found.waits.get(row.step), row.wake_at) for row in begun if row.state == "waiting"}
-    named = ", ".join(f"{step} ({waits[step]})" if waits.get(step) else step for step in [*open_, *held][:MOST_TOLD])
+    named = ", ".join(f"{step} ({waits[step]})" if waits.get(step) else step for step in [*active, *held][:MOST_NAMED])
     paused = found.held.flow.paused
     message = f"It waits for its steps: {named or 'they begin in a moment'}" + ("; it is paused." if paused else ".")
-    asked = [step for step, wait in found.waits.items() if isinstance(wait, Approval)]
+    approvals = [step for step, wait in found.waits.items() if isinstance(wait, Approval)]
     remedy = None
     if paused or held:
         remedy = f"Resume it with `horae executions resume {case.execution.id}`."
-    elif asked:
-        remedy = f"Agree with `horae executions approve {case.execution.id} {asked[0]}`, or reject it."
-    told = open_[:MOST_TOLD]
-    return [closed("sleep", message, remedy, kind="children", steps=told, held=held[:MOST_TOLD], paused=paused)]
+    elif approvals:
+        remedy = f"Agree with `horae executions approve {case.execution.id} {approvals[0]}`, or reject it."
+    shown = active[:MOST_NAMED]
+    return [closed("sleep", message, remedy, kind="children", steps=shown, held=held[:MOST_NAMED], paused=paused)]
 
 
 async def workflow_paused(sources: Sources, case: ExecutionCase) -> list[Blocker]:

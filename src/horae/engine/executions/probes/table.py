@@ -1,4 +1,4 @@
-"""Which probe asks about which gate: every gate of executions has one in `OF_EXECUTIONS`, of jobs one in `OF_JOBS`."""
+"""The table of probes: every gate of executions has one in `OF_EXECUTIONS`, every gate of jobs one in `OF_JOBS`."""
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 

@@ -1,4 +1,4 @@
-"""Gates that time opens: a delay, the pause before another try, a durable sleep."""
+"""Gates that time opens: a delay, the pause before a retry, a durable sleep."""
 
 from horae.engine.executions.probes import relations
 from horae.engine.executions.probes.case import ExecutionCase, Sources
@@ -58,7 +58,7 @@ async def sleep(sources: Sources, case: ExecutionCase) -> list[Blocker]:
 
 
 async def _signals(sources: Sources, case: ExecutionCase) -> list[str]:
-    """The names of what it waits for."""
+    """Return the names of the signals that the execution waits for."""
     place = parcel_of(case.execution.id), index_of(case.execution.id)
     waits = await sources.store.read(lambda: awaits.of_item(*place))
     return list(dict.fromkeys(name for name, _ in waits))

@@ -1,4 +1,4 @@
-"""Gates of a job's triggers: what keeps it from being fired."""
+"""Gates of a job's triggers: reasons why none fires it."""
 
 from collections.abc import Callable
 
@@ -14,7 +14,7 @@ from horae.store.triggers import calendars, streaks, trigger_reads
 from horae.store.triggers.trigger_reads import StoredTrigger
 
 DID_NOT_RUN = "skipped-"
-LOOKED_BACK = 30 * DAY  # for the last fire
+LOOK_BACK = 30 * DAY  # the last fire is searched for in this time
 
 
 async def deleted(sources: Sources, case: Case) -> list[Blocker]:
@@ -34,25 +34,25 @@ async def no_trigger(sources: Sources, case: Case) -> list[Blocker]:
 
 
 async def trigger_paused(sources: Sources, case: Case) -> list[Blocker]:
-    because = (await sources.store.read(lambda: streaks.pauses([case.job.id]))).get(case.job.id)
+    pause = (await sources.store.read(lambda: streaks.pauses([case.job.id]))).get(case.job.id)
 
-    def tell(shown: StoredTrigger) -> Blocker | None:
+    def blocker_of(shown: StoredTrigger) -> Blocker | None:
         name = shown.timer.name
         if shown.timer.state != "paused":
             return None
-        if because is not None and name in because.triggers:
-            failed = f"{because.failures} executions failed in a row, the last {because.execution}"
+        if pause is not None and name in pause.triggers:
+            failed = f"{pause.failures} executions failed in a row, the last {pause.execution}"
             message = f'The trigger "{name}" is paused by itself: {failed}.'
             remedy = f"See what is wrong, then resume it with `horae jobs resume {case.job.name}`."
-            return closed("trigger-paused", message, remedy, trigger=name, execution=str(because.execution))
+            return closed("trigger-paused", message, remedy, trigger=name, execution=str(pause.execution))
         remedy = f"Resume it with `horae triggers resume {case.job.name} {name}`."
         return closed("trigger-paused", f'The trigger "{name}" is paused.', remedy, trigger=name)
 
-    return await _each(sources, case, tell)
+    return await _each(sources, case, blocker_of)
 
 
 async def trigger_ended(sources: Sources, case: Case) -> list[Blocker]:
-    def tell(shown: StoredTrigger) -> Blocker | None:
+    def blocker_of(shown: StoredTrigger) -> Blocker | None:
         name = shown.timer.name
         if state_of(shown) != "ended":
             return None
@@ -60,26 +60,26 @@ async def trigger_ended(sources: Sources, case: Case) -> list[Blocker]:
         remedy = f"Change it with `horae triggers edit {case.job.name} {name}`."
         return closed("trigger-ended", message, remedy, trigger=name, fired=shown.timer.fired)
 
-    return await _each(sources, case, tell)
+    return await _each(sources, case, blocker_of)
 
 
 async def trigger_trouble(sources: Sources, case: Case) -> list[Blocker]:
-    def tell(shown: StoredTrigger) -> Blocker | None:
+    def blocker_of(shown: StoredTrigger) -> Blocker | None:
         if shown.trouble is None:
             return None
         name = shown.timer.name
         return closed("trigger-trouble", f'The trigger "{name}" cannot be decided: {shown.trouble}', trigger=name)
 
-    return await _each(sources, case, tell)
+    return await _each(sources, case, blocker_of)
 
 
 async def calendar(sources: Sources, case: Case) -> list[Blocker]:
-    """Calendars that are closed now: what such a trigger would fire is skipped or moved."""
-    going = [s for s in await _shown(sources, case) if s.timer.rules.calendars and _goes_on(case, s)]
-    wanted = sorted({(case.namespace, shown.timer.rules.calendars) for shown in going})
+    """Return the closed calendars of triggers: their fires are skipped or moved until the calendar opens."""
+    active = [shown for shown in await _shown(sources, case) if shown.timer.rules.calendars and _goes_on(case, shown)]
+    wanted = sorted({(case.namespace, shown.timer.rules.calendars) for shown in active})
     known = await sources.store.read(lambda: calendars.compiled(wanted, calendars.FOREVER)) if wanted else {}
     blockers = []
-    for shown in going:
+    for shown in active:
         name, names = shown.timer.name, shown.timer.rules.calendars
         found = known.get((case.namespace, names))
         if found is None or found.is_open(case.now):
@@ -96,8 +96,12 @@ async def calendar(sources: Sources, case: Case) -> list[Blocker]:
 
 
 async def not_due(sources: Sources, case: Case) -> list[Blocker]:
-    """When triggers of time fire next, which calendars have a say in."""
-    timed = [s for s in await _shown(sources, case) if isinstance(s.timer.trigger, Timed) and _goes_on(case, s)]
+    """Return the next fire of each time trigger, after its calendars are applied."""
+    timed = [
+        shown
+        for shown in await _shown(sources, case)
+        if isinstance(shown.timer.trigger, Timed) and _goes_on(case, shown)
+    ]
     runs = await next_runs(sources.store, case.namespace, [shown.timer for shown in timed])
     blockers = []
     for shown in timed:
@@ -110,18 +114,18 @@ async def not_due(sources: Sources, case: Case) -> list[Blocker]:
 
 
 async def no_event(sources: Sources, case: Case) -> list[Blocker]:
-    def tell(shown: StoredTrigger) -> Blocker | None:
+    def blocker_of(shown: StoredTrigger) -> Blocker | None:
         if isinstance(shown.timer.trigger, Timed) or not _goes_on(case, shown):
             return None
         name = shown.timer.name
         return closed("no-event", f'The trigger "{name}" waits: {shown.timer.trigger.words}.', trigger=name)
 
-    return await _each(sources, case, tell)
+    return await _each(sources, case, blocker_of)
 
 
 async def last_decision(sources: Sources, case: Case) -> list[Blocker]:
-    """What the ledger says of the last fire that was decided, unless it ran."""
-    last = await sources.store.read(lambda: explain_reads.last_decision(case.job.id, case.now - LOOKED_BACK))
+    """Return the last fire in the ledger, unless it ran."""
+    last = await sources.store.read(lambda: explain_reads.last_decision(case.job.id, case.now - LOOK_BACK))
     if last is None or not last.disposition.startswith(DID_NOT_RUN):
         return []
     message = f"Its last fire, at {format_instant(last.at)}, did not run: {last.disposition}, {last.cause}."
@@ -145,5 +149,5 @@ async def _shown(sources: Sources, case: Case) -> list[StoredTrigger]:
     return await sources.store.read(lambda: trigger_reads.of_job(case.job.id))
 
 
-async def _each(sources: Sources, case: Case, tell: Callable[[StoredTrigger], Blocker | None]) -> list[Blocker]:
-    return [blocker for shown in await _shown(sources, case) if (blocker := tell(shown)) is not None]
+async def _each(sources: Sources, case: Case, blocker_of: Callable[[StoredTrigger], Blocker | None]) -> list[Blocker]:
+    return [blocker for shown in await _shown(sources, case) if (blocker := blocker_of(shown)) is not None]

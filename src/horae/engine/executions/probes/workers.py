@@ -1,4 +1,4 @@
-"""Gates of the fleet: no worker that fits, none that is free, others before it."""
+"""Gates of the fleet: no fitting worker, no free worker, other executions first."""
 
 from horae.engine.base.presence import SILENT
 from horae.engine.definitions.directory import NEEDS_KEY
@@ -14,7 +14,7 @@ from horae.model.fleet.suspects import SessionSuspects, is_suspect
 from horae.store.executions.reads import explain_reads
 from horae.store.fleet import sessions
 
-MOST_TOLD = 10  # workers that a blocker names
+MOST_NAMED = 10  # workers that a blocker names
 
 
 async def no_worker(sources: Sources, case: Case) -> list[Blocker]:
@@ -38,7 +38,7 @@ async def no_worker(sources: Sources, case: Case) -> list[Blocker]:
 
 
 async def no_key(sources: Sources, case: Case) -> list[Blocker]:
-    """Whether servers without the master key keep it, which other servers would hand out."""
+    """Check whether servers lack the master key that the execution needs. Other servers would grant it."""
     if not NEEDS_KEY & case.needs or not case.fitting():
         return []
     servers = await sources.store.read(lambda: sessions.servers(case.now - SILENT))
@@ -48,13 +48,15 @@ async def no_key(sources: Sources, case: Case) -> list[Blocker]:
         lacking = ["this server"]
     if not lacking:
         return []
-    message = f"It needs the master key, which is missing at {', '.join(lacking[:MOST_TOLD])}: they do not hand it out."
+    message = (
+        f"It needs the master key, which is missing at {', '.join(lacking[:MOST_NAMED])}: they do not hand it out."
+    )
     remedy = "Give every server the same key: HORAE_SECRET_KEY, or HORAE_SECRET_KEY_FILE."
-    return [closed("no-key", message, remedy, servers=lacking[:MOST_TOLD], of=max(len(gateways), len(lacking)))]
+    return [closed("no-key", message, remedy, servers=lacking[:MOST_NAMED], of=max(len(gateways), len(lacking)))]
 
 
 async def suspect(sources: Sources, case: ExecutionCase) -> list[Blocker]:
-    """Whether each session that fits holds as many suspects as it may beside this one."""
+    """Check whether each fitting session holds as many suspects as it may."""
     fitting = case.fitting()
     losses = case.execution.losses
     if not case.is_queued or not is_suspect(losses) or not fitting:
@@ -75,11 +77,11 @@ async def busy(sources: Sources, case: ExecutionCase) -> list[Blocker]:
     slots = sum(session.concurrency for session in fitting)
     workers = "The one worker that fits has" if len(fitting) == 1 else f"All {len(fitting)} workers that fit have"
     message = f"{workers} no slot free; {slots} {'is' if slots == 1 else 'are'} in use."
-    told = [_told(session) for session in fitting[:MOST_TOLD]]
-    return [closed("busy", message, slots=slots, workers=told)]
+    shown = [_shown(session) for session in fitting[:MOST_NAMED]]
+    return [closed("busy", message, slots=slots, workers=shown)]
 
 
-def _told(session: Session) -> dict[str, object]:
+def _shown(session: Session) -> dict[str, object]:
     return {"worker": session.worker, "running": session.running, "slots": session.concurrency}
 
 
@@ -94,11 +96,11 @@ async def ahead(sources: Sources, case: ExecutionCase) -> list[Blocker]:
 
 
 async def ahead_of(sources: Sources, case: ExecutionCase) -> explain_reads.QueueAhead:
-    """What stands before it by rank, in those lanes of its queue, or of its share, from which the same workers take."""
+    """Count the executions ahead of this one by rank, in lanes of its queue or share that the same workers serve."""
     rank = case.place.rank
     if rank is None:
         return explain_reads.QueueAhead({})
-    id, fitting = case.execution.id, case.fitting()
+    execution, fitting = case.execution.id, case.fitting()
     known = sources.directory.lanes
     mine, queue = known.get(case.place.lane), sources.directory.queues.get(case.queue)
     share = mine.share if mine is not None and queue is not None and isinstance(queue.policy, FairPolicy) else None
@@ -110,8 +112,10 @@ async def ahead_of(sources: Sources, case: ExecutionCase) -> explain_reads.Queue
         and any(fits(sources.directory.lane_needs.terms[lane.id], session.capabilities) for session in fitting)
     ]
     wanted = {case.place.lane, *lanes}
-    found = await sources.store.read(lambda: explain_reads.queue_ahead(wanted, rank, parcel_of(id), case.place.lo))
-    own = index_of(id) - case.place.lo  # items of its own slice that come first
+    found = await sources.store.read(
+        lambda: explain_reads.queue_ahead(wanted, rank, parcel_of(execution), case.place.lo)
+    )
+    own = index_of(execution) - case.place.lo  # earlier items of its own slice
     if own:
         found.jobs[case.job.id] = found.jobs.get(case.job.id, 0) + own
     return found
