@@ -1,1 +1,1 @@
-"""Scripts of queues, lanes, limits, holds, circuit breakers, quotas and fair shares."""
+"""Transactions of queues, lanes, limits, holds, circuit breakers, quotas and fair shares."""

@@ -1,7 +1,7 @@
-"""Adoption: executions from before their job had a limit of its own come under it.
+"""Adoption: executions that are older than a new limit of their job are brought under it.
 
-Those that wait or are queued get the key, and come to its gate as everything else does; those that run get it where
-they are, so that they count, and let the next in when they end. What stands under other keys already is left as it is.
+Waiting and queued executions get the key and pass its gate like all others. Running executions get the key where they
+are, so that they count, and admit the next when they end. Keys that parcels already have stay as they are.
 """
 
 from collections.abc import Sequence
@@ -20,7 +20,7 @@ from horae.store.base.specs import read_limits
 from horae.store.fleet.exchange import lock_sessions
 from horae.store.script import Fetch, ForEach, Script, Statement
 
-# Who holds a row right now brings it where it goes: it is looked for again.
+# A row that another transaction holds is moved by it, and found in a later batch.
 _FROM = f"s JOIN parcels p ON p.id = s.parcel WHERE s.job = $1 AND (s.flags & {KEYED}) = 0"
 QUEUED = Statement(
     "queued_without_key",
@@ -49,29 +49,29 @@ _FLAGS: shelves.Columns = (*shelves.SPAN, ("flags", "smallint"))
 
 
 class OwnLimit(Struct, frozen=True):
-    """A job's limit of its own, as its executions stand under it."""
+    """A job's limit on the job as a whole."""
 
     key: str
     rated: bool
 
     def add_to(self, keys: str | None) -> tuple[str, int]:
-        """Keys with this one, and the flags of slices under them."""
+        """Return keys with this one added, and the flags of slices under them."""
         known = keys_of(keys)
         mine = structs.replace(known, limits=tuple(sorted({*known.limits, self.key})), rated=known.rated or self.rated)
         return encode_keys(mine) or "", mine.flags
 
 
 def own_limit(job: UUID) -> Script[OwnLimit | None]:
-    """What a job limits itself to as a whole, if it does."""
+    """Return the limit that a job sets on itself as a whole, if it has one."""
     rows = yield ForEach(holders.LIMITS_OF, (("job", "uuid"),), [(job,)])
     found: list[KeyLimit] = [limit for _, spec in rows for limit in read_limits(spec) if limit.key == OWN]
     return OwnLimit(key_name(job, OWN, ""), found[0].rate is not None) if found else None
 
 
 def adopt(job: UUID, limit: int, now: Instant) -> Script[int]:
-    """Bring a batch of what waits or is queued under the job's own limit; how many slices there were.
+    """Bring a batch of waiting and queued slices under the job's own limit, and return their number.
 
-    What is queued goes back to the gate, in its order, a microsecond apart.
+    Queued slices go back to the gate in their order, a microsecond apart.
     """
     own = yield from own_limit(job)
     if own is None:
@@ -92,7 +92,7 @@ def _rekey(found: Sequence[tuple[UUID, str | None]], own: OwnLimit) -> Script[No
 
 
 def _back(s: Queued, flags: int, at: Instant) -> Waiting:
-    """A queued slice on its way to the gate of its keys."""
+    """Return a queued slice as it waits on its way to the gate of its keys."""
     waiting = Waiting(
         parcel=s.parcel, lo=s.lo, hi=s.hi, job=s.job, queue=s.queue, namespace=s.namespace, attempt=s.attempt,
         failures=s.failures, losses=s.losses, alone=s.alone, width=s.width, flags=s.flags | flags, reason="limit",
@@ -101,12 +101,14 @@ def _back(s: Queued, flags: int, at: Instant) -> Waiting:
 
 
 def unmarked_sessions(job: UUID) -> Script[list[UUID]]:
-    """Sessions that run something of a job without its key."""
+    """Return sessions that run executions of a job without its key."""
     return [row[0] for row in (yield Fetch(SESSIONS, (job,)))]
 
 
 def mark(session: UUID, job: UUID) -> Script[None]:
-    """Let what a session runs of a job hold its key: its row's lock keeps that from moving meanwhile."""
+    """Let the slices of a job that a session runs hold its key. The lock on the session keeps them from moving
+    meanwhile.
+    """
     own = yield from own_limit(job)
     if own is None:
         return

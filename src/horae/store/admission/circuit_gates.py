@@ -1,6 +1,7 @@
-"""The gates of circuits: claims set aside what an open one keeps from starting, and it is let go later.
+"""The gates of circuits: a claim sets aside executions that an open circuit keeps from starting; they are released
+later.
 
-What is let go is due at once: whatever else holds it, it meets on its way.
+A released execution is due at once, and passes all other gates on its way.
 """
 
 from collections.abc import Collection, Sequence
@@ -21,8 +22,8 @@ _SHUT = (
     "SELECT c.job, c.key, c.state, c.probes FROM given JOIN circuits c ON c.job = given.job WHERE c.state <> 'closed'"
 )
 SHUT = Statement("shut_circuits_of_jobs", f"{_SHUT} FOR KEY SHARE OF c")
-SEEN_SHUT = Statement("circuits_seen_shut", _SHUT)  # by who starts nothing, and keeps nobody from opening one
-# One probe per gate that has something, however much waits there.
+SEEN_SHUT = Statement("circuits_seen_shut", _SHUT)  # for readers that start nothing: takes no lock
+# A skip scan: one index probe per gate, however many executions wait there.
 GATES = Statement(
     "circuit_gates",
     "WITH RECURSIVE gates(gate) AS (SELECT min(gate) FROM waiting WHERE reason = 'circuit' UNION ALL"
@@ -34,7 +35,7 @@ WAITERS = Statement(
     f"SELECT {shelves.names(shelves.WAITING)} FROM waiting WHERE reason = 'circuit' AND gate = $1"
     " ORDER BY gate, rank, parcel, lo LIMIT $2 FOR UPDATE SKIP LOCKED",
 )
-# One that was set aside again, joined with others on its way, is no probe any more.
+# A probe that was set aside again, joined with others on its way, is no longer a probe.
 LIVE = Statement(
     "live_probes",
     f"SELECT given.parcel, given.item FROM given WHERE {shelves.is_live('given.parcel', 'given.item')}"
@@ -43,15 +44,15 @@ LIVE = Statement(
 )
 
 
-def shut_out(picked: Sequence[Queued], look: Statement = SHUT) -> Script[list[Waiting]]:
-    """Of slices that were picked, those that an open circuit keeps from starting, as they wait at its gate.
+def shut_out(picked: Sequence[Queued], statement: Statement = SHUT) -> Script[list[Waiting]]:
+    """Return the picked slices that an open circuit keeps from starting, as they wait at its gate.
 
     Slices of jobs without a circuit cost nothing here.
     """
     marked = [s for s in picked if s.flags & CIRCUIT]  # gate: circuit
     if not marked:  # gate: none
         return []
-    rows = yield ForEach(look, (("job", "uuid"),), [(job,) for job in sorted({s.job for s in marked})])
+    rows = yield ForEach(statement, (("job", "uuid"),), [(job,) for job in sorted({s.job for s in marked})])
     shut = {
         (job, key): read_probes(probes) if state == "half-open" else ()  # gate: circuit
         for job, key, state, probes in rows
@@ -68,10 +69,10 @@ def shut_out(picked: Sequence[Queued], look: Statement = SHUT) -> Script[list[Wa
     ]
 
 
-def _probes(slice: Queued, probes: Collection[UUID]) -> bool:
-    """Whether a slice is made of probes; neighbours may have been joined on their way."""
-    return slice.hi - slice.lo <= len(probes) and all(  # guard: circuit-probes-only
-        execution_id(slice.parcel, item) in probes for item in range(slice.lo, slice.hi)
+def _probes(queued: Queued, probes: Collection[UUID]) -> bool:
+    """Return whether a slice consists of probes; neighbours may have been joined to it on their way."""
+    return queued.hi - queued.lo <= len(probes) and all(  # guard: circuit-probes-only
+        execution_id(queued.parcel, item) in probes for item in range(queued.lo, queued.hi)
     )
 
 
@@ -84,50 +85,50 @@ def _at_gate(s: Queued, key: str) -> Waiting:
 
 
 def gates() -> Script[list[CircuitRef]]:
-    """Circuits before which something waits."""
+    """Return circuits with executions waiting at their gates."""
     rows = yield Fetch(GATES)
     return [read_gate(row[0]) for row in rows]
 
 
 def release_waiting(which: CircuitRef, limit: int, now: Instant) -> Script[int]:
-    """Let what waits at a circuit's gate go on: all of a closed one, some at a time; of a half-open one its probes.
+    """Release executions at a circuit's gate: a batch of a closed circuit, the probes of a half-open one.
 
-    How many executions were let go.
+    Return the number of released executions.
     """
     yield locked([which])  # guard: circuit-probes-lock
-    standing = (yield from states_of([which]))[which]
-    if standing.state == "open":
+    status = (yield from states_of([which]))[which]
+    if status.state == "open":
         return 0
-    if standing.state == "half-open":
-        return (yield from _let_probes_go(standing, now))
+    if status.state == "half-open":
+        return (yield from _let_probes_go(status, now))
     rows = yield Fetch(WAITERS, (gate_of(*which), limit))
     slices = [shelves.waiting(row) for row in rows]
     yield from _due_at_once(slices, now)
     return sum(s.hi - s.lo for s in slices)
 
 
-def _let_probes_go(standing: CircuitStatus, now: Instant) -> Script[int]:
-    settings = yield from settings_of({standing.job})
-    if standing.job not in settings:
+def _let_probes_go(status: CircuitStatus, now: Instant) -> Script[int]:
+    settings = yield from settings_of({status.job})
+    if status.job not in settings:
         return 0
-    given = [(parcel_of(id), index_of(id)) for id in standing.probes]
+    given = [(parcel_of(probe), index_of(probe)) for probe in status.probes]
     live = {execution_id(*row) for row in ((yield ForEach(LIVE, shelves.ITEM, given)) if given else [])}
-    wanted = settings[standing.job].probes - len(live)
+    wanted = settings[status.job].probes - len(live)
     if wanted <= 0:
         return 0
-    rows = yield Fetch(WAITERS, (gate_of(standing.job, standing.key), wanted))
+    rows = yield Fetch(WAITERS, (gate_of(status.job, status.key), wanted))
     probes: list[Waiting] = []
     rests: list[Waiting] = []
     for row in rows:
-        slice = shelves.waiting(row)
-        first = min(slice.hi, slice.lo + wanted - len(probes))
-        probes += [part(slice, item, item + 1) for item in range(slice.lo, first)]
-        if first < slice.hi:
-            rests.append(part(slice, first, slice.hi))
+        waiting = shelves.waiting(row)
+        first = min(waiting.hi, waiting.lo + wanted - len(probes))
+        probes += [part(waiting, item, item + 1) for item in range(waiting.lo, first)]
+        if first < waiting.hi:
+            rests.append(part(waiting, first, waiting.hi))
     yield shelves.take("waiting", [shelves.waiting(row) for row in rows])
     yield shelves.put_waiting([*(_woken(s, now) for s in probes), *rests])
     released = (*sorted(live), *(execution_id(s.parcel, s.lo) for s in probes))
-    yield put([structs.replace(standing, probes=released)])
+    yield put([structs.replace(status, probes=released)])
     return len(probes)
 
 
@@ -137,5 +138,5 @@ def _due_at_once(slices: Sequence[Waiting], now: Instant) -> Script[None]:
         yield shelves.put_waiting([_woken(s, now) for s in slices])
 
 
-def _woken(slice: Waiting, now: Instant) -> Waiting:
-    return structs.replace(slice, reason="delay", wake_at=now, gate=None)
+def _woken(waiting: Waiting, now: Instant) -> Waiting:
+    return structs.replace(waiting, reason="delay", wake_at=now, gate=None)

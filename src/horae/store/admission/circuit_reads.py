@@ -1,4 +1,4 @@
-"""Circuits as people look at them, and what of them is forgotten."""
+"""Reads of circuits for people, and the deletion of old rows."""
 
 from collections.abc import Collection
 from uuid import UUID
@@ -37,7 +37,7 @@ FORGET_CLOSED = Statement(
 
 
 class RecordedChange(Struct, frozen=True):
-    """A change that a circuit went through."""
+    """A recorded change of a circuit's state."""
 
     key: str
     era: int
@@ -49,23 +49,23 @@ class RecordedChange(Struct, frozen=True):
 
 
 def owners(jobs: Collection[UUID]) -> Script[dict[UUID, tuple[int, str]]]:
-    """The namespaces and names of jobs, deleted ones included."""
+    """Return the namespaces and names of jobs, deleted ones included."""
     rows = yield Among(OWNERS, sorted(jobs))
     return {row[0]: (row[1], row[2]) for row in rows}
 
 
 def shut() -> Script[list[CircuitStatus]]:
-    """All circuits that are not closed."""
+    """Return all circuits that are not closed."""
     return [read(row) for row in (yield Fetch(SHUT))]
 
 
 def shut_in(namespace: int, limit: int) -> Script[list[tuple[CircuitStatus, str]]]:
-    """Circuits of a namespace that are not closed, each with the name of its job."""
+    """Return circuits of a namespace that are not closed, each with the name of its job."""
     return [(read(row[:-1]), row[-1]) for row in (yield Fetch(OF_NAMESPACE, (namespace, limit)))]
 
 
 def of_job(job: UUID, limit: int) -> Script[list[CircuitStatus]]:
-    """Circuits of a job that opened or were changed by hand, the latest first."""
+    """Return circuits of a job that opened or were changed by a user, the latest first."""
     return [read(row) for row in (yield Fetch(OF_JOB, (job, limit)))]
 
 
@@ -74,20 +74,20 @@ def status_of(which: CircuitRef) -> Script[CircuitStatus]:
 
 
 def changes_of(job: UUID, limit: int) -> Script[list[RecordedChange]]:
-    """What circuits of a job went through, the newest first."""
+    """Return the changes of a job's circuits, the newest first."""
     return [RecordedChange(key, era, at, state, bool(forced), cause, by) for key, era, at, state, forced, cause, by in (
         yield Fetch(CHANGES, (job, limit))
     )]  # fmt: skip
 
 
 def waiting_at(which: Collection[CircuitRef]) -> Script[dict[CircuitRef, int]]:
-    """How many executions wait before circuits."""
+    """Count the executions that wait at the gates of circuits."""
     rows = yield ForEach(COUNT_WAITERS, (("gate", "text"),), [(gate_of(*one),) for one in sorted(which)])
     return {read_gate(gate): int(count) for gate, count in rows}
 
 
 def forget(counts: Instant, changes: Instant) -> Script[None]:
-    """Forget what is too old to be counted, told or shown."""
+    """Delete counts and changes that are too old."""
     yield Fetch(FORGET_COUNTS, (counts,))
     yield Fetch(FORGET_CHANGES, (changes,))
     yield Fetch(FORGET_CLOSED, (changes,))

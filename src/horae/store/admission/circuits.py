@@ -1,8 +1,8 @@
-"""Circuits: what was counted opens and closes them, under a lock.
+"""Circuits: counted attempts open and close them, under a lock.
 
-Whoever opens one by hand locks the table against claims, which select from it FOR KEY SHARE: those under way end first,
-and the next ones see it. So nothing starts before it once that is acknowledged, on any server. What failures open waits
-for nobody: a claim that is under way just then may still start something.
+A user who opens a circuit locks the table against claims, which select from it FOR KEY SHARE: claims under way end
+first, and later claims see the open circuit. So no server starts anything behind it after the request was acknowledged.
+A circuit that failures open does not wait for claims: a claim under way may still start something.
 """
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
@@ -28,7 +28,7 @@ from horae.model.definitions.job import Spec
 from horae.store.base import shelves
 from horae.store.script import Fetch, ForEach, Insert, Lock, Row, Script, Statement
 
-CircuitRef = tuple[UUID, str]  # a job and the key of one of its circuits
+CircuitRef = tuple[UUID, str]  # a job, and the key of one of its circuits
 WHICH: shelves.Columns = (("job", "uuid"), ("key", "text"))
 COLUMNS = "c.job, c.key, c.state, c.era, c.since, c.until_at, c.forced, c.cause, c.changed_by, c.probes"
 READ = Statement("circuits", f"SELECT {COLUMNS} FROM given JOIN circuits c ON c.job = given.job AND c.key = given.key")
@@ -64,25 +64,25 @@ _CHANGE: shelves.Columns = (
 
 
 def count_attempts(server: UUID, attempts: Sequence[ParcelAttempts], now: Instant) -> Script[list[CircuitStatus]]:
-    """Count attempts that ended, and judge those circuits that it may change; what changed."""
+    """Count attempts that ended, judge the circuits that they may change, and return the changed ones."""
     settings = yield from settings_of({one.job for one in attempts})
     counted = yield from _counted([one for one in attempts if one.job in settings], settings)
     which = sorted(counted)
     if not which:
         return []
     yield locked(which)  # guard: circuit-feed-locks
-    standing = yield from states_of(which)
+    states = yield from states_of(which)
     rows = [
-        (*one, standing[one].era, bucket_of(settings[one[0]], now), server, counted[one].ok, counted[one].failed)
+        (*one, states[one].era, bucket_of(settings[one[0]], now), server, counted[one].ok, counted[one].failed)
         for one in which
     ]
     yield Insert("circuit_counts", _COUNTS, rows, conflict=_ADD)
-    doubtful = [one for one in which if counted[one].failed or standing[one].state == "half-open"]
-    sums = yield from sums_of([standing[one] for one in doubtful], settings, now)
+    doubtful = [one for one in which if counted[one].failed or states[one].state == "half-open"]
+    sums = yield from sums_of([states[one] for one in doubtful], settings, now)
     changes = [
-        (standing[one], change)
+        (states[one], change)
         for one in doubtful
-        if (change := judge(settings[one[0]], standing[one], sums.get(one, AttemptCounts()), now)) is not None
+        if (change := judge(settings[one[0]], states[one], sums.get(one, AttemptCounts()), now)) is not None
     ]
     return (yield from _apply(changes, now))
 
@@ -90,7 +90,7 @@ def count_attempts(server: UUID, attempts: Sequence[ParcelAttempts], now: Instan
 def _counted(
     attempts: Sequence[ParcelAttempts], settings: Mapping[UUID, Circuit]
 ) -> Script[dict[CircuitRef, AttemptCounts]]:
-    """Attempts by circuit; only where jobs have one for each value of a key are the keys read."""
+    """Group attempts by circuit. Keys of parcels are read only for jobs with one circuit per value of a key."""
     keyed = {one.parcel for one in attempts if settings[one.job].key is not None}
     keys = (yield from keys_in(keyed)) if keyed else {}
     counted: dict[CircuitRef, AttemptCounts] = {}
@@ -102,18 +102,18 @@ def _counted(
 
 
 def keys_in(parcels: Collection[UUID]) -> Script[dict[UUID, str]]:
-    """The keys of the circuits that parcels belong to; empty for their job's own."""
+    """Return the circuit keys of parcels; empty for the circuit of the whole job."""
     rows = yield ForEach(KEYS, (("parcel", "uuid"),), [(parcel,) for parcel in sorted(parcels)])
     return {parcel: keys_of(keys).circuit or "" for parcel, keys in rows}
 
 
 def sums_of(
-    standing: Iterable[CircuitStatus], settings: Mapping[UUID, Circuit], now: Instant
+    circuits: Iterable[CircuitStatus], settings: Mapping[UUID, Circuit], now: Instant
 ) -> Script[dict[CircuitRef, AttemptCounts]]:
-    """What was counted in the windows of circuits, since each changed last."""
+    """Return the counts in the windows of circuits, since the last change of each."""
     given = [
         (s.job, s.key, s.era, bucket_of(settings[s.job], now - settings[s.job].window))
-        for s in standing
+        for s in circuits
         if s.job in settings
     ]
     columns: shelves.Columns = (*WHICH, ("era", "int"), ("since", "bigint"))
@@ -122,7 +122,7 @@ def sums_of(
 
 
 def settings_of(jobs: Collection[UUID]) -> Script[dict[UUID, Circuit]]:
-    """What jobs say of their circuits now; those that have none, or are deleted, are left out."""
+    """Return the present circuit settings of jobs, without deleted jobs and jobs that have none."""
     rows = (yield ForEach(SPECS, (("job", "uuid"),), [(job,) for job in sorted(jobs)])) if jobs else []
     found = {job: msgspec.json.decode(spec, type=Spec).circuit for job, state, spec in rows if state != "deleted"}
     return {job: circuit for job, circuit in found.items() if circuit is not None}
@@ -133,7 +133,7 @@ def locked(which: Iterable[CircuitRef]) -> Lock:
 
 
 def states_of(which: Collection[CircuitRef]) -> Script[dict[CircuitRef, CircuitStatus]]:
-    """How circuits stand; one without a row is closed."""
+    """Return the states of circuits; a circuit without a row is closed."""
     rows = yield ForEach(READ, WHICH, sorted(which))
     found = {(row[0], row[1]): read(row) for row in rows}
     return {one: found.get(one) or CircuitStatus(job=one[0], key=one[1]) for one in which}
@@ -154,7 +154,7 @@ def read_probes(probes: str) -> tuple[UUID, ...]:
 def _apply(
     changes: Sequence[tuple[CircuitStatus, CircuitChange]], now: Instant, *, forced: bool = False, by: str = NOBODY
 ) -> Script[list[CircuitStatus]]:
-    """Write what circuits change to."""
+    """Write the new states of circuits and record the changes."""
     if not changes:
         return []
     after = [
@@ -165,14 +165,14 @@ def _apply(
         for s, change in changes
     ]  # fmt: skip
     yield put(after)
-    told = [(s.job, s.key, s.era, now, s.state, s.forced, s.cause, s.by) for s in after]
-    yield Insert("circuit_changes", _CHANGE, told, conflict="ON CONFLICT DO NOTHING")
+    rows = [(s.job, s.key, s.era, now, s.state, s.forced, s.cause, s.by) for s in after]
+    yield Insert("circuit_changes", _CHANGE, rows, conflict="ON CONFLICT DO NOTHING")
     return after
 
 
-def put(standing: Iterable[CircuitStatus]) -> Insert:
+def put(circuits: Iterable[CircuitStatus]) -> Insert:
     rows = [
-        (s.job, s.key, s.state, s.era, s.since, s.until, s.forced, s.cause, s.by, _json(s.probes)) for s in standing
+        (s.job, s.key, s.state, s.era, s.since, s.until, s.forced, s.cause, s.by, _json(s.probes)) for s in circuits
     ]
     return Insert("circuits", _ROW, rows, conflict=_PUT)
 
@@ -184,18 +184,18 @@ def _json(value: object) -> str:
 def force(
     which: CircuitRef, change: CircuitChange | None, by: str, now: Instant, cause: str = ""
 ) -> Script[CircuitStatus]:
-    """Open or close a circuit until somebody says otherwise; without a change, close it and count anew."""
+    """Open or close a circuit until a user changes it again; without `change`, close it and count from zero."""
     yield locked([which])  # guard: circuit-force-locks
-    standing = (yield from states_of([which]))[which]
+    before = (yield from states_of([which]))[which]
     made = change or CircuitChange("closed", cause)
     if made.state == "open":
         yield Lock(table="circuits")  # guard: circuit-locks-claims
-    (after,) = yield from _apply([(standing, made)], now, forced=change is not None, by=by)
+    (after,) = yield from _apply([(before, made)], now, forced=change is not None, by=by)
     return after
 
 
 def advance(now: Instant) -> Script[list[CircuitStatus]]:
-    """Open circuits whose time is over become half-open; those that their job no longer has are closed."""
+    """Make open circuits half-open when their time is over, and close circuits that their job no longer has."""
     found = [read(row) for row in (yield Fetch(SHUT))]
     settings = yield from settings_of({s.job for s in found})
     due = [(s.job, s.key) for s in found if is_due(s, now) or s.job not in settings]

@@ -1,8 +1,10 @@
-"""Limits of queues and namespaces: what a claim may still take of their lanes, and who sets them.
+"""Limits of queues and namespaces: the number of executions that a claim may take from their lanes, and changes of
+limits.
 
-Use is what runs, counted under the limit's lock in a statement of its own; nothing is counted aside. A claim that
-believes a lane to be without limits asks so in the statement that picks, which takes the table's lock before its
-snapshot: whoever sets a limit waits for the claims under way, and the next ones see it.
+The use of a limit is the number of running executions, counted under the limit's lock in a separate statement; no
+counter is stored. A claim that takes a lane to be without limits checks that in the statement that picks slices, which
+takes the table's lock before its snapshot. A change of a limit therefore waits for claims under way, and later claims
+see the new limit.
 """
 
 from collections.abc import Collection, Mapping, Sequence
@@ -38,14 +40,15 @@ def _use(name: str, column: str, flagged: bool) -> Statement:
     )
 
 
-# What runs since before a limit was set has no flag until it is marked; until then all that runs is looked at.
+# Executions that ran before a limit was set have no flag until they are marked; until then, all running ones are
+# counted.
 USE = {
     ("queue", True): _use("use_of_queues", "queue", True),
     ("queue", False): _use("whole_use_of_queues", "queue", False),
     ("namespace", True): _use("use_of_namespaces", "namespace", True),
     ("namespace", False): _use("whole_use_of_namespaces", "namespace", False),
 }
-# What a sequence has begun and not ended; what stands first in each of its lanes.
+# Sequences with an item that has begun and not ended; the first slice in each of their lanes.
 BEGUN = Statement(
     "begun_of_queues",
     "SELECT DISTINCT given.id FROM given JOIN waiting w ON w.queue = given.id AND (w.flags & 2) <> 0"
@@ -60,7 +63,7 @@ FIRST = Statement(
 
 
 def open_condition(lane: str, now: str, limited: str) -> str:
-    """A condition: a lane is not held, and has no limits unless the claim knows and looks after them."""
+    """Return the SQL condition that a lane has no hold, and has no limits unless the claim knows and enforces them."""
     of_queue = f"SELECT 1 FROM lanes l JOIN limits m ON m.queue = l.queue WHERE l.id = {lane} FOR KEY SHARE OF m"
     of_namespace = (
         f"SELECT 1 FROM lanes l JOIN limits m ON m.namespace = l.namespace WHERE l.id = {lane} FOR KEY SHARE OF m"
@@ -70,24 +73,24 @@ def open_condition(lane: str, now: str, limited: str) -> str:
 
 
 class _Bound(Struct):
-    """A limit, as one transaction uses it up."""
+    """A limit and the room that one transaction has left under it."""
 
     limit: Limit
     room: int
     pace: Instant
     taken: int = 0
-    first: int | None = None  # of a sequence: the only lane that may be taken from
+    first: int | None = None  # for a sequence: the only lane from which to take
 
 
 class Rooms:
-    """What may still be taken under limits, as a claim goes on."""
+    """The room under limits, as a claim uses it up."""
 
     def __init__(self, bounds: Mapping[str, _Bound], now: Instant) -> None:
         self._bounds, self._now = bounds, now
         self.paces = KeyRates(now)
 
     def available(self, names: Sequence[str], lane: int) -> int:
-        """How many executions a lane with these limits may give."""
+        """Return the number of executions that a lane with these limits may give."""
         return min((self._room(self._bounds[name], lane) for name in names if name in self._bounds), default=UNLIMITED)
 
     def _room(self, bound: _Bound, lane: int) -> int:
@@ -98,7 +101,7 @@ class Rooms:
         return min(bound.room, paced)
 
     def take(self, names: Sequence[str], count: int) -> None:
-        """So many were taken."""
+        """Subtract taken executions from the room."""
         for bound in (self._bounds[name] for name in names if count and name in self._bounds):
             bound.room -= count
             bound.taken += count
@@ -106,7 +109,7 @@ class Rooms:
                 bound.pace = bound.limit.rate.after(bound.pace, count, self._now)
 
     def opens_at(self, names: Sequence[str]) -> Instant | None:
-        """When a rate lets the next one start, if it is a rate that does not."""
+        """Return the time at which a rate admits the next execution, if a rate keeps it back."""
         paced = [b for name in names if (b := self._bounds.get(name)) is not None and b.limit.rate is not None]
         waits = [
             b.limit.rate.opens_at(b.pace) for b in paced if b.limit.rate and not b.limit.rate.room(b.pace, self._now)
@@ -114,20 +117,20 @@ class Rooms:
         return max(waits, default=None)
 
     def changes(self) -> list[Insert]:
-        """What starts are charged to rates."""
+        """Return the charges to rates."""
         rows = [(name, b.pace) for name, b in sorted(self._bounds.items()) if b.taken and b.limit.rate is not None]
         charged = Insert("rates", RATES, rows, conflict="ON CONFLICT (name) DO UPDATE SET pace = excluded.pace")
         return [*([charged] if rows else []), *self.paces.changes()]
 
 
 def lock_rooms(names: Collection[str], now: Instant) -> Script[Rooms]:
-    """Lock these limits, in one order, and see what room they have."""
+    """Lock these limits, in one order, and return the room under them."""
     yield Lock(tuple(sorted(names)))  # guard: limits-lock
     return (yield from read_rooms(names, now))
 
 
 def read_rooms(names: Collection[str], now: Instant) -> Script[Rooms]:
-    """See what room these limits have; without their locks it may be another a moment later."""
+    """Return the room under these limits without their locks; it may change at any moment."""
     given = sorted(names)
     bounds: dict[str, _Bound] = {}
     scopes: dict[tuple[str, bool], dict[int, str]] = {}
@@ -135,28 +138,37 @@ def read_rooms(names: Collection[str], now: Instant) -> Script[Rooms]:
         limit = msgspec.json.decode(spec, type=Limit)
         bounds[name] = _Bound(limit, limit.most, NEVER if pace is None else pace)
         if limit.most < UNLIMITED:
-            kind, id = ("namespace", namespace) if queue is None else ("queue", queue)
-            scopes.setdefault((kind, bool(ready)), {})[id] = name
-    for scope, ids in scopes.items():
-        for id, use in (yield ForEach(USE[scope], (("id", "int"),), [(id,) for id in sorted(ids)])):
-            bounds[ids[id]].room -= int(use)
-    ordered = {id: name for ids in scopes.values() for id, name in ids.items() if bounds[name].limit.sequence}
+            kind, scope_id = ("namespace", namespace) if queue is None else ("queue", queue)
+            scopes.setdefault((kind, bool(ready)), {})[scope_id] = name
+    for scope, names_by_id in scopes.items():
+        for scope_id, use in (
+            yield ForEach(USE[scope], (("id", "int"),), [(scope_id,) for scope_id in sorted(names_by_id)])
+        ):
+            bounds[names_by_id[scope_id]].room -= int(use)
+    ordered = {
+        scope_id: name
+        for names_by_id in scopes.values()
+        for scope_id, name in names_by_id.items()
+        if bounds[name].limit.sequence
+    }
     if ordered:
         yield from _look_at_sequences(ordered, bounds)
     return Rooms(bounds, now)
 
 
 def _look_at_sequences(queues: Mapping[int, str], bounds: Mapping[str, _Bound]) -> Script[None]:
-    """A queue that is a sequence gives what stands first in all its lanes, unless something of it has not ended."""
-    given = [(id,) for id in sorted(queues)]
-    for (id,) in (yield ForEach(BEGUN, (("id", "int"),), given)):
-        bounds[queues[id]].room = 0
+    """Limit a queue that is a sequence to the lane with its first slice, or to nothing while an item of it is under
+    way.
+    """
+    given = [(queue,) for queue in sorted(queues)]
+    for (queue,) in (yield ForEach(BEGUN, (("id", "int"),), given)):
+        bounds[queues[queue]].room = 0
     firsts: dict[int, tuple[int, UUID, int, int]] = {}
-    for id, lane, rank, parcel, lo in (yield ForEach(FIRST, (("id", "int"),), given)):
+    for queue, lane, rank, parcel, lo in (yield ForEach(FIRST, (("id", "int"),), given)):
         if rank is not None:
-            firsts[id] = min((rank, parcel, lo, lane), firsts.get(id, (rank, parcel, lo, lane)))
-    for id, (_, _, _, lane) in firsts.items():
-        bounds[queues[id]].first = lane
+            firsts[queue] = min((rank, parcel, lo, lane), firsts.get(queue, (rank, parcel, lo, lane)))
+    for queue, (_, _, _, lane) in firsts.items():
+        bounds[queues[queue]].first = lane
 
 
 # Setting limits
@@ -187,7 +199,7 @@ SET_READY = Statement("limit_ready", "UPDATE limits SET ready = true WHERE name 
 
 
 def put(limit: Limit, *, queue: int | None = None, namespace: int | None = None) -> Script[None]:
-    """Limit a queue or a namespace from now on, on all servers."""
+    """Set the limit of a queue or a namespace, on all servers from the commit on."""
     name = queue_limit(queue) if queue is not None else namespace_limit(namespace or 0)
     if limit == NO_LIMIT:
         yield Fetch(DROP, (name,))
@@ -199,47 +211,47 @@ def put(limit: Limit, *, queue: int | None = None, namespace: int | None = None)
 
 
 def limit_of(name: str) -> Script[Limit]:
-    """What a queue or a namespace is limited to."""
+    """Return the limit of a queue or a namespace."""
     rows = yield Fetch(READ, (name,))
     return msgspec.json.decode(rows[0][0], type=Limit) if rows else NO_LIMIT
 
 
 def all_limits() -> Script[dict[str, Limit]]:
-    """All limits of queues and namespaces, by name."""
+    """Return all limits of queues and namespaces, by name."""
     return {name: msgspec.json.decode(spec, type=Limit) for name, spec in (yield Fetch(ALL_LIMITS))}
 
 
-Unready = tuple[str, str, int]  # the name of a limit, and what it is about
+Unready = tuple[str, str, int]  # the name of a limit, "queue" or "namespace", and its id
 
 
 def unready() -> Script[list[Unready]]:
-    """Limits under which something may run that is not marked yet."""
+    """Return limits under which unmarked executions may run."""
     rows = yield Fetch(UNREADY)
     return [(n, "namespace", namespace) if queue is None else (n, "queue", queue) for n, queue, namespace in rows]
 
 
-def unmarked_sessions(kind: str, id: int) -> Script[list[UUID]]:
-    """Sessions that run something under a limit that is not marked."""
-    return [row[0] for row in (yield Fetch(UNMARKED[kind], (id,)))]
+def unmarked_sessions(kind: str, scope_id: int) -> Script[list[UUID]]:
+    """Return sessions that run unmarked executions under a limit."""
+    return [row[0] for row in (yield Fetch(UNMARKED[kind], (scope_id,)))]
 
 
-def mark(session: UUID, kind: str, id: int) -> Script[None]:
-    """Mark what a locked session runs as being under a limit."""
-    yield Fetch(MARK[kind], (session, id))
+def mark(session: UUID, kind: str, scope_id: int) -> Script[None]:
+    """Mark the executions of a locked session that run under a limit."""
+    yield Fetch(MARK[kind], (session, scope_id))
 
 
 def set_ready(name: str) -> Script[None]:
-    """All that runs under a limit is marked."""
+    """Record that all executions that run under a limit are marked."""
     yield Fetch(SET_READY, (name,))
 
 
 def hold_query(lane: str, now: str) -> str:
-    """A query that finds a row while the queue of this lane, or its whole namespace, is held.
+    """Return a query that finds a row while a hold applies to the lane's queue or namespace.
 
-    It stands in the statement that picks, and takes the table's lock before its snapshot by selecting FOR KEY SHARE.
-    Whoever opens a hold locks the table against that: claims under way end first, and the next ones see the hold.
-
-    What has `ended_at` holds nothing; before that a hold lasts, whatever a claiming server's clock says of its end.
+    It is part of the statement that picks slices, and takes the table's lock before its snapshot by selecting FOR KEY
+    SHARE. A transaction that opens a hold locks the table against that: claims under way end first, and later claims
+    see the hold. A hold with `ended_at` has no effect. Until then it lasts, even if its end has passed by a claiming
+    server's clock.
     """
     return (
         "SELECT 1 FROM lanes l JOIN holds h ON h.namespace = l.namespace AND h.ended_at IS NULL"

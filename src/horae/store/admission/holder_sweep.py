@@ -1,6 +1,6 @@
-"""The sweep of keys: whoever waits at a key that has room goes in, and keys whose holders have ended are forgotten.
+"""The sweep of keys: executions that wait at a key with room are admitted, and holders that have ended are deleted.
 
-Neither happens while everything that removes a holder says so; what the sweep finds is counted as an alarm.
+Both are no-ops as long as all code that removes holders works; each finding of the sweep is counted as an alarm.
 """
 
 from collections.abc import Collection
@@ -13,7 +13,7 @@ from horae.model.admission.limits import is_sequence
 from horae.store.admission.holders import DROP_HOLDERS, DROP_TICKETS, HELD, AdmittedItems, KeyGate
 from horae.store.script import Fetch, ForEach, Script, Statement, Together
 
-# A skip scan: one index probe for each gate, however many wait there.
+# A skip scan: one index probe per gate, however many executions wait there.
 GATES = Statement(
     "gates_with_waiters",
     "WITH RECURSIVE gates(gate) AS (SELECT min(w.gate) FROM waiting w WHERE w.gate > $1 UNION ALL"
@@ -35,7 +35,7 @@ STALE_TICKETS = Statement("stale_tickets", f"SELECT h.key, h.parcel FROM tickets
 
 
 class StaleHolders(Struct, frozen=True):
-    """Parcels that stand under keys though nothing of them is left to hold them."""
+    """Parcels that are recorded as holders of keys although they have no items left to hold them."""
 
     holders: list[tuple[str, UUID]]
     tickets: list[tuple[str, UUID]]
@@ -45,22 +45,22 @@ class StaleHolders(Struct, frozen=True):
 
 
 def gates(after: str, limit: int) -> Script[list[str]]:
-    """Gates of any kind at which something waits, in order."""
+    """Return gates of all kinds with waiting executions, in order."""
     return [row[0] for row in (yield Fetch(GATES, (after, limit)))]
 
 
 def is_key(gate: str) -> bool:
-    """Whether a gate is that of a limit by key, or of a sequence."""
+    """Return whether a gate belongs to a limit by key or to a sequence."""
     return gate.startswith("limit:") or is_sequence(gate)
 
 
 def gates_of(job: UUID) -> Script[list[str]]:
-    """Keys at which executions of a job wait."""
+    """Return the keys at which executions of a job wait."""
     return sorted(row[0] for row in (yield Fetch(OF_JOB, (job,))) if row[0] is not None)
 
 
 def admit(keys: Collection[str], now: Instant) -> Script[AdmittedItems]:
-    """Let in who waits at these keys, as far as they have room."""
+    """Admit executions that wait at these keys, as far as there is room."""
     gate = KeyGate(keys, now)
     if gate.keys:
         yield from gate.lock()
@@ -70,14 +70,14 @@ def admit(keys: Collection[str], now: Instant) -> Script[AdmittedItems]:
 
 
 def stale_holders(limit: int) -> Script[StaleHolders]:
-    """What keys are held by though it has ended."""
+    """Return holders and tickets of parcels that have ended."""
     holders = yield Fetch(STALE_HOLDERS, (limit,))
     tickets = yield Fetch(STALE_TICKETS, (limit,))
     return StaleHolders([(key, parcel) for key, parcel in holders], [(key, parcel) for key, parcel in tickets])
 
 
 def forget(found: StaleHolders, now: Instant) -> Script[AdmittedItems]:
-    """Forget holders that have ended, unless that has changed; who waited for them goes in."""
+    """Delete holders and tickets that are still stale, and admit the executions that waited for them."""
     gate = KeyGate({key for key, _ in (*found.holders, *found.tickets)}, now)
     if gate.keys:
         yield from gate.lock()

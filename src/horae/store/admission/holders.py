@@ -1,12 +1,12 @@
-"""Holders: what keys let into the queue, and who comes next when somebody leaves.
+"""Holders: admission by keys to the queue, and the choice of the next execution when one leaves.
 
-A key of a limit is held by the parcels that have items on `queued` or `running`; its use is counted there, under its
-lock, in a statement of its own. A sequence has the parcels in the order in which they were submitted: the turn is its
-first item that has not ended, wherever that lies, so one that waits to be tried again keeps its turn.
+A key of a limit is held by the parcels with items on `queued` or `running`; its use is counted there, under its lock,
+in a separate statement. A sequence has its parcels in the order of their submission. The turn belongs to its first item
+that has not ended, on whatever shelf, so an item that waits for a retry keeps its turn.
 
-Two functions are all there is. Whatever wants to be queued under keys comes through `enter`; whatever takes items off
-`queued` or `running`, or ends them, calls `free` with their parcels in the same transaction, and the next go in. What
-has no business with locks (a fire, a start of a dependent) puts its parcels on `waiting` for the promoter to enter.
+There are two entry points. Everything that is to be queued under keys passes `enter`. Every transaction that takes
+items off `queued` or `running`, or ends them, calls `free` with their parcels, which admits the next. Code that must
+not take locks (a fire, a start of a dependent) puts its parcels on `waiting`, and the promoter enters them.
 """
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
@@ -27,8 +27,8 @@ KEY: shelves.Columns = (("key", "text"),)
 HELD: shelves.Columns = (("key", "text"), ("parcel", "uuid"))
 HOLDERS: shelves.Columns = (*HELD, ("lo", "int"))
 TICKETS: shelves.Columns = (*HELD, ("ticket", "bigint"))
-ALL = "limits"  # the lock of whoever has too many keys to lock each
-MOST_LOCKS = 400  # PostgreSQL has some thousands for all transactions together
+ALL = "limits"  # the lock for a transaction with too many keys to lock each
+MAX_LOCKS = 400  # PostgreSQL has some thousands for all transactions together
 MOST_PULLED = 200  # slices in one look at a gate
 KEYS_OF = Statement("keys_of_parcels", "SELECT p.id, p.keys FROM given JOIN parcels p ON p.id = given.parcel")
 LIMITS_OF = Statement(
@@ -45,10 +45,10 @@ def _used(shelf: str, more: str = "") -> str:
     )
 
 
-# A workflow keeps its keys while its steps run.
+# A workflow holds its keys while its steps run.
 UNDER_WAY = " AND s.reason = 'children'"
-# After the lock, in a statement of its own: one that waited for the lock has its old snapshot of the shelves.
-# The first row of each, where a bare EXISTS may have PostgreSQL gather all that waits.
+# A separate statement after the lock: the statement that waited for the lock still sees its old snapshot.
+# LIMIT 1 instead of a bare EXISTS, for which PostgreSQL may gather all waiting rows.
 USE = Statement(
     "use_of_keys",
     f"SELECT given.key, {_used('queued')}, {_used('running')} + {_used('waiting', UNDER_WAY)},"
@@ -56,7 +56,7 @@ USE = Statement(
     " (SELECT 1 FROM waiting w WHERE w.gate = given.key AND w.wake_at IS NULL LIMIT 1) FROM given",
 )
 
-# Under the lock too: whoever comes to wait comes before, and is seen, or after, and sees the room.
+# Also under the lock: an execution that begins to wait comes before, and is seen, or after, and sees the room.
 WAITED_FOR = Statement(
     "keys_waited_for",
     "SELECT given.key FROM given WHERE EXISTS (SELECT 1 FROM waiting w WHERE w.gate = given.key AND w.wake_at IS NULL)",
@@ -96,7 +96,7 @@ DROP_TICKETS = Statement(
     " AND NOT EXISTS (SELECT 1 FROM running r WHERE r.parcel = given.parcel)",
 )
 _COLUMNS = f"{shelves.names(shelves.WAITING, 'w.')}, p.lane, p.keys"
-# Nobody waits for a row of this shelf: whoever holds it comes to these keys next, and lets in who is left.
+# No transaction waits for a row of this shelf: the holder of a row locks these keys next and admits the rest.
 AT_GATE = Statement(
     "waiting_at_keys",
     f"SELECT n.* FROM given CROSS JOIN LATERAL (SELECT {_COLUMNS} FROM waiting w JOIN parcels p ON p.id = w.parcel"
@@ -113,21 +113,21 @@ NOTHING: Mapping[UUID, str | None] = {}
 
 
 class AdmittedItems(Struct):
-    """What went into the queue, and when to look at what was woken."""
+    """Slices that were admitted to the queue, and the time to look at those that were woken."""
 
     queued: list[Queued] = []
     wake_at: Instant | None = None
 
     def lanes(self) -> dict[int, int]:
-        """The lanes that got something, with the least rank."""
+        """Return the lanes of the admitted slices with their least rank."""
         lanes: dict[int, int] = {}
-        for slice in self.queued:
-            lanes[slice.lane] = min(slice.rank, lanes.get(slice.lane, slice.rank))
+        for queued in self.queued:
+            lanes[queued.lane] = min(queued.rank, lanes.get(queued.lane, queued.rank))
         return lanes
 
 
 class KeyGate:
-    """Keys that are locked, and how they stand."""
+    """Locked keys and their states."""
 
     def __init__(self, keys: Collection[str], now: Instant) -> None:
         self.keys = tuple(sorted(keys))
@@ -136,14 +136,14 @@ class KeyGate:
         self.entered = AdmittedItems()
 
     def lock(self) -> Script[None]:
-        """Lock all keys, in one order; very many by one lock that keeps all others out."""
-        if len(self.keys) > MOST_LOCKS:
+        """Lock all keys in one order; lock very many keys by one lock that excludes all others."""
+        if len(self.keys) > MAX_LOCKS:
             yield Lock((ALL,))
         else:
             yield Lock(self.keys, shared=ALL)  # guard: keys-lock
 
     def read_states(self) -> Script[None]:
-        """Learn how the keys stand now."""
+        """Read the present states of the keys."""
         limits = [key for key in self.keys if not is_sequence(key)]
         if limits:
             said = yield from limits_of(limits)
@@ -153,7 +153,9 @@ class KeyGate:
         yield from self._look_at_sequences([key for key in self.keys if is_sequence(key)])
 
     def _look_at_sequences(self, keys: Sequence[str]) -> Script[None]:
-        """A parcel of which nothing is left has no place any more: the next has the turn."""
+        """Read the first item of each sequence; drop the tickets of parcels without items, so that the next has the
+        turn.
+        """
         self.states |= {key: KeyState() for key in keys}
         left = keys
         while left:
@@ -170,7 +172,7 @@ class KeyGate:
             left = [key for key, _ in stale]
 
     def admit_waiting(self) -> Script[None]:
-        """Let in who waits, by rank, as far as there is room."""
+        """Admit waiting slices by rank, as far as there is room."""
         while True:
             rows = yield from self._next()
             if not rows:
@@ -190,7 +192,7 @@ class KeyGate:
             self.entered.queued += passed.queued
 
     def _next(self) -> Script[list[Row]]:
-        """Who is next at the keys that have room."""
+        """Return the next waiting slices at the keys with room."""
         rooms = [(key, min(MOST_PULLED, s.room)) for key, s in self.states.items() if s.waits and s.room > 0]
         rows = list((yield ForEach(AT_GATE, (*KEY, ("n", "int")), rooms))) if rooms else []
         found = [row[LANE_AT - 2] for row in rows]
@@ -205,43 +207,43 @@ class KeyGate:
         return rows
 
     def _take_in(self, entry: GateEntry, passed: GateResult) -> None:
-        """Let one in. One that has other keys too, which are not locked here, is sent to enter by itself."""
+        """Admit one entry. An entry with other keys that are not locked here is woken to enter by itself."""
         if self.states.keys() >= set(entry.keys.guarded):
             one = pass_gate([entry], self.states, self.now)
             passed.queued += one.queued
             passed.waiting += one.waiting
             passed.held |= one.held
             return
-        slice = entry.slice
-        passed.waiting.append(structs.replace(slice, wake_at=self.now))
+        waiting = entry.slice
+        passed.waiting.append(structs.replace(waiting, wake_at=self.now))
         self.entered.wake_at = self.now
-        if slice.gate is not None and not is_sequence(slice.gate):
-            self.states[slice.gate].room -= slice.hi - slice.lo
+        if waiting.gate is not None and not is_sequence(waiting.gate):
+            self.states[waiting.gate].room -= waiting.hi - waiting.lo
 
 
 def _entry(row: Row) -> GateEntry:
-    slice = shelves.waiting(row)
-    return GateEntry(slice, keys_of(row[LANE_AT + 1]), row[LANE_AT], slice.rank)
+    waiting = shelves.waiting(row)
+    return GateEntry(waiting, keys_of(row[LANE_AT + 1]), row[LANE_AT], waiting.rank)
 
 
 def limits_of(keys: Iterable[str]) -> Script[dict[str, Limit]]:
-    """What the jobs of these keys say of them now: an edit acts on all versions."""
+    """Return the present limits of these keys' jobs: an edit applies to all versions."""
     keys = list(keys)
     jobs = sorted({job_of(key) for key in keys})
     rows = yield ForEach(LIMITS_OF, (("job", "uuid"),), [(job,) for job in jobs])
-    said = {job: read_limits(spec) for job, spec in rows}
-    return {key: limit_of(key, said.get(job_of(key), ())) for key in keys}
+    limits = {job: read_limits(spec) for job, spec in rows}
+    return {key: limit_of(key, limits.get(job_of(key), ())) for key in keys}
 
 
 def put_holders(held: Collection[tuple[str, UUID]]) -> Insert:
-    """Parcels that hold keys from now on."""
+    """Return the insertion of parcels that hold keys from now on."""
     return Insert("holders", HOLDERS, [(*one, 0) for one in sorted(held)], conflict="ON CONFLICT DO NOTHING")
 
 
 def free(parcels: Collection[UUID], now: Instant, known: Mapping[UUID, str | None] = NOTHING) -> Script[AdmittedItems]:
-    """Items of these parcels have left the queue, or have ended: whoever waited for their keys goes in.
+    """Admit executions that waited for the keys of these parcels, whose items have left the queue or ended.
 
-    What parcels stand under never changes, so what is `known` of them is not read again.
+    The keys of a parcel never change, so parcels in `known` are not read again.
     """
     keys = {parcel: keys_of(known[parcel]) for parcel in parcels if parcel in known}
     keys |= yield from _keys_of([parcel for parcel in parcels if parcel not in known])
@@ -266,7 +268,7 @@ def _keys_of(parcels: Collection[UUID]) -> Script[dict[UUID, EnvelopeKeys]]:
 
 
 class Admission(Struct, frozen=True):
-    """Where entries go, for the caller to write; and who else went in, or was woken, because of them."""
+    """The places of entries, for the caller to write, and other slices that were admitted or woken because of them."""
 
     passed: GateResult
     changes: list[Insert]
@@ -280,10 +282,10 @@ def enter(
     fresh: bool = False,
     places: Mapping[UUID, EnvelopeKeys] | None = None,
 ) -> Script[Admission]:
-    """Decide which of these slices may be queued; they lie on no shelf, or on one that the caller takes them off.
+    """Decide which of these slices may be queued; the caller takes them off their shelf, if they are on one.
 
-    Those that are `fresh` were submitted just now; of these, `places` are all that take a place in a sequence, in
-    their order, also the parcels that do not come to the gate yet.
+    `fresh` slices were submitted just now. For these, `places` has all parcels that take a place in a sequence, in
+    order, including parcels that do not come to the gate yet.
     """
     taking = places if places is not None else {entry.slice.parcel: entry.keys for entry in entries}
     gate = KeyGate({key for keys in (*taking.values(), *(e.keys for e in entries)) for key in keys.guarded}, now)
@@ -302,7 +304,7 @@ def enter(
 def _take_places(
     gate: KeyGate, taking: Mapping[UUID, EnvelopeKeys], firsts: Mapping[UUID, int], *, fresh: bool
 ) -> Script[list[tuple[str, UUID, int]]]:
-    """Give parcels their places in sequences, those that have none; the first of all has the turn."""
+    """Give places in sequences to parcels that have none; the first of all has the turn."""
     wanted = [(keys.sequence, parcel) for parcel, keys in taking.items() if keys.sequence is not None]
     if not wanted:
         return []

@@ -1,6 +1,8 @@
-"""Holds: opened, released, ended when their time is over; windows go on to their calendar's next opening.
+"""Holds: opened, released, and ended when their time is over; maintenance windows move to their calendar's next
+opening.
 
-Whoever opens one locks the table against claims (`held`): when that commits, no server starts anything of it.
+Opening a hold locks the table against claims (`hold_query`): after the commit, no server starts anything that it
+covers.
 """
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
@@ -67,13 +69,13 @@ WINDOWS = Statement(
 )
 FORGET = Statement("forget_holds", "DELETE FROM holds WHERE ended_at < $1")
 RUNNING = Statement("running_by_queue", "SELECT queue, sum(hi - lo) FROM running WHERE namespace = $1 GROUP BY queue")
-MOST = 100  # of a namespace at a time: every claim looks at them
-KEPT: Micros = 30 * DAY  # how long ended ones can be read
-AGAIN: Micros = 60 * SECOND  # until a window whose calendar cannot be told is tried again
+MAX_HOLDS = 100  # of a namespace at a time, because every claim reads them
+KEPT: Micros = 30 * DAY  # how long ended holds can be read
+AGAIN: Micros = 60 * SECOND  # pause before a window with an unusable calendar is tried again
 
 
 class AdvancedHolds(Struct, frozen=True):
-    """What the time did: holds that ended, windows that closed, and those whose calendar cannot be told."""
+    """Holds that ended, windows that closed, and windows with an unusable calendar."""
 
     ended: list[Hold]
     troubled: list[Hold]
@@ -97,24 +99,24 @@ def _row(h: Hold) -> tuple[object, ...]:
 
 
 def all_open() -> Script[list[Hold]]:
-    """Every hold that has not ended, of all namespaces."""
+    """Return all holds that have not ended, of all namespaces."""
     return [read_hold(row) for row in (yield Fetch(OPEN))]
 
 
 def of_namespace(namespace: int, ended_after: Instant) -> Script[list[Hold]]:
-    """Holds that have not ended, and those that did lately; newest first."""
+    """Return holds of a namespace that have not ended or ended lately, newest first."""
     return [read_hold(row) for row in (yield Fetch(OF_NAMESPACE, (namespace, ended_after)))]
 
 
 def running_by_queue(namespace: int) -> Script[dict[int, int]]:
-    """How many executions run, by queue."""
+    """Count running executions by queue."""
     return {queue: int(count) for queue, count in (yield Fetch(RUNNING, (namespace,)))}
 
 
 def open_hold(hold: Hold) -> Script[Hold]:
-    """Hold from now on, or as planned: claims under way end first, and no later one gets anything of it.
+    """Open a hold, now or as planned: claims under way end first, and later claims see it.
 
-    One of the same queue and reason, or a window of the same calendar, is changed instead.
+    A hold of the same queue and reason, or a window of the same calendar, is changed instead.
     """
     yield Lock(table="holds")  # guard: hold-locks-claims
     yield Fetch(FORGET, (hold.created_at - KEPT,))
@@ -127,34 +129,36 @@ def open_hold(hold: Hold) -> Script[Hold]:
             before, from_at=hold.from_at, until_at=hold.until_at, drain=hold.drain, reason=hold.reason
         )
     counted = yield Fetch(COUNT, (hold.namespace,))
-    if counted[0][0] >= MOST:
+    if counted[0][0] >= MAX_HOLDS:
         raise Conflict(
-            f"There are {MOST} holds, and no more are allowed.", "Release some; GET /api/v1/holds lists them."
+            f"There are {MAX_HOLDS} holds, and no more are allowed.", "Release some; GET /api/v1/holds lists them."
         )
     yield Insert("holds", HOLD, [_row(hold)])
     return hold
 
 
 def release(namespace: int, queue: int | None, reason: str | None, by: str, now: Instant) -> Script[list[Hold]]:
-    """End the holds of a queue, or of the whole namespace, that were opened by hand; only those with this reason."""
+    """End the holds of a queue, or of the whole namespace, that users opened for a time; with `reason`, only those with
+    it.
+    """
     rows = yield Fetch(RELEASE, (namespace, queue or 0, reason, now, by))
     return [read_hold(row) for row in rows]
 
 
 def resume(namespace: int, queue: int | None, by: str, now: Instant) -> Script[list[Hold]]:
-    """End the pause of a queue, or that of the whole namespace; what is held for a time stays held."""
+    """End the pause of a queue or of the whole namespace; holds for a time stay."""
     rows = yield Fetch(RESUME, (namespace, queue or 0, now, by))
     return [read_hold(row) for row in rows]
 
 
 def remove_window(namespace: int, queue: int | None, calendar: str, by: str, now: Instant) -> Script[list[Hold]]:
-    """A calendar holds nothing any more."""
+    """End the maintenance window of a calendar."""
     rows = yield Fetch(REMOVE, (namespace, queue or 0, calendar, now, by))
     return [read_hold(row) for row in rows]
 
 
 def advance(now: Instant) -> Script[AdvancedHolds]:
-    """End what is over, and let windows go on to their next opening; each once, whichever server comes first."""
+    """End holds whose time is over, and move windows to their next opening; only one server does each."""
     due = [read_hold(row) for row in (yield Fetch(DUE, (now,)))]
     over = [hold for hold in due if hold.calendar is None]
     if over:
@@ -174,7 +178,7 @@ def _wanted(hold: Hold) -> calendars.CalendarNames:
 
 
 def _move(windows: Sequence[Hold], times: Mapping[UUID, Calendar | None], now: Instant) -> Script[list[Hold]]:
-    """Write the openings of these windows; one whose calendar cannot be told holds nothing, and is tried again."""
+    """Write the openings of these windows. A window with an unusable calendar holds nothing and is tried again."""
     rows: list[tuple[UUID, Instant, Instant | None]] = []
     troubled: list[Hold] = []
     for hold in windows:
@@ -196,14 +200,14 @@ def _opening(calendar: Calendar | None, now: Instant) -> tuple[Instant, Instant 
 
 
 def windows_of(namespace: int, names: Collection[str]) -> Script[list[tuple[Hold, str]]]:
-    """The windows that go by these calendars, each with its queue's name, `*` for all."""
+    """Return the windows of these calendars, each with its queue's name, `*` for all queues."""
     rows = yield Fetch(WINDOWS, (namespace,))
     found = [(read_hold(row), row[len(HOLD)] or "*") for row in rows]
     return [(hold, queue) for hold, queue in found if hold.calendar in names]
 
 
 def follow(namespace: int, times: Mapping[str, Calendar], now: Instant) -> Script[None]:
-    """Calendars have changed: the windows that go by them hold when these say, from the commit on."""
+    """Move the windows of changed calendars to the new openings, from the commit on."""
     if not (yield from windows_of(namespace, times.keys())):
         return
     yield Lock(table="holds")  # guard: calendar-hold-locks-claims

@@ -1,7 +1,7 @@
-"""Rates by key: starts are charged when they are claimed; what is too early goes back to wait for its time, uncharged.
+"""Rates by key: a claim charges the starts that it makes; slices that are too early go back to wait, uncharged.
 
-The row of a rate is its lock. A claim that holds some takes more only if nobody else has them: what it cannot have is
-left to whoever does.
+The row of a rate is its lock. A claim that already holds some locks takes further ones only if they are free, and
+leaves the slices of the others to the transaction that holds those.
 """
 
 from collections.abc import Mapping, Sequence
@@ -29,7 +29,7 @@ WAITED_FOR = Statement(
 
 
 def rate_gate(key: str) -> str:
-    """Where those wait that a key's rate holds back."""
+    """Return the gate at which executions wait for a key's rate."""
     return f"rate:{key}"
 
 
@@ -38,7 +38,7 @@ class _Pace(Struct):
 
     rate: Rate
     pace: Instant
-    last: Instant  # when the last of those that were held back may start
+    last: Instant  # the start time of the last execution that was held back
     planned: int = 0  # starts that are about to be charged
     taken: bool = False
 
@@ -46,23 +46,23 @@ class _Pace(Struct):
         return self.rate.room(self.pace, now) - self.planned
 
     def opens_at(self, now: Instant) -> Instant:
-        """When the next that is held back may start."""
+        """Return the start time of the next execution that is held back."""
         return max(self.last + self.rate.interval, self.rate.opens_at(self.rate.after(self.pace, self.planned, now)))
 
 
 class KeyRates:
-    """The rates by key that a claim has to do with."""
+    """The rates by key of a claim's slices."""
 
     def __init__(self, now: Instant) -> None:
         self._now = now
         self._paces: dict[str, _Pace] = {}
-        self._keys: dict[UUID, tuple[str, ...]] = {}  # of parcels, those that have a rate
-        self.wake_at: Instant | None = None  # of the first that was held back
-        self.freed: set[UUID] = set()  # parcels of which items left the queue: their keys' locks come before a claim's
+        self._keys: dict[UUID, tuple[str, ...]] = {}  # parcel -> its keys with a rate
+        self.wake_at: Instant | None = None  # the earliest start of an execution that was held back
+        self.freed: set[UUID] = set()  # parcels with items that left the queue; their keys are freed after the claim
 
     def hold_back(self, picked: list[Queued]) -> Script[list[Queued]]:
-        """What of these slices may start now; the rest waits for its time, or is left to whoever has its rate."""
-        rated = [slice for slice in picked if slice.flags & RATED]
+        """Return the slices that may start now. The rest waits for its time, or is left to the holder of its rate."""
+        rated = [queued for queued in picked if queued.flags & RATED]
         if not rated:
             return picked
         yield from self._look(rated)
@@ -70,40 +70,41 @@ class KeyRates:
         gone: list[Queued] = []
         back: list[Queued] = []
         waits: list[Waiting] = []
-        for slice in picked:
-            keys = self._keys.get(slice.parcel, ()) if slice.flags & RATED else ()
+        for queued in picked:
+            keys = self._keys.get(queued.parcel, ()) if queued.flags & RATED else ()
             if any(key not in self._paces for key in keys):
                 continue
-            room = min((self._paces[key].room(self._now) for key in keys), default=slice.hi - slice.lo)
-            count = max(0, min(room, slice.hi - slice.lo))
+            room = min((self._paces[key].room(self._now) for key in keys), default=queued.hi - queued.lo)
+            count = max(0, min(room, queued.hi - queued.lo))
             for key in keys:
                 self._paces[key].planned += count
             if count:
-                usable.append(part(slice, slice.lo, slice.lo + count))
-            if count < slice.hi - slice.lo:
-                gone.append(slice)
+                usable.append(part(queued, queued.lo, queued.lo + count))
+            if count < queued.hi - queued.lo:
+                gone.append(queued)
                 back += usable[-1:] if count else []
-                waits.append(self._later(part(slice, slice.lo + count, slice.hi), keys))
+                waits.append(self._later(part(queued, queued.lo + count, queued.hi), keys))
         if gone:
             yield shelves.take("queued", gone)
             yield Together([shelves.put_queued(back), shelves.put_waiting(waits)])
         return usable
 
-    def _later(self, slice: Queued, keys: Sequence[str]) -> Waiting:
-        """A slice that waits for the rate that lets it start last."""
+    def _later(self, queued: Queued, keys: Sequence[str]) -> Waiting:
+        """Return a slice as it waits for the latest of its rates."""
         key = max(keys, key=lambda key: self._paces[key].opens_at(self._now))
         at = self._paces[key].last = max(self._paces[key].opens_at(self._now), self._now + 1)
-        self.freed.add(slice.parcel)
+        self.freed.add(queued.parcel)
         self.wake_at = at if self.wake_at is None else min(at, self.wake_at)
         return Waiting(
-            parcel=slice.parcel, lo=slice.lo, hi=slice.hi, job=slice.job, queue=slice.queue, namespace=slice.namespace,
-            attempt=slice.attempt, failures=slice.failures, losses=slice.losses, alone=slice.alone, width=slice.width,
-            flags=slice.flags, wake_at=at, reason="rate", gate=rate_gate(key), rank=slice.rank,
+            parcel=queued.parcel, lo=queued.lo, hi=queued.hi, job=queued.job, queue=queued.queue,
+            namespace=queued.namespace, attempt=queued.attempt, failures=queued.failures, losses=queued.losses,
+            alone=queued.alone, width=queued.width, flags=queued.flags, wake_at=at, reason="rate", gate=rate_gate(key),
+            rank=queued.rank,
         )  # fmt: skip
 
     def _look(self, slices: Sequence[Queued]) -> Script[None]:
-        """Learn the rates of these slices, and lock them."""
-        unknown = sorted({slice.parcel for slice in slices} - self._keys.keys())
+        """Read and lock the rates of these slices."""
+        unknown = sorted({queued.parcel for queued in slices} - self._keys.keys())
         if not unknown:
             return
         rows = yield ForEach(KEYS_OF, (("parcel", "uuid"),), [(parcel,) for parcel in unknown])
@@ -126,26 +127,26 @@ class KeyRates:
                 self._paces[key] = _Pace(rate, pace, last.get(rate_gate(key), NEVER))
 
     def take(self, running: Sequence[Running]) -> None:
-        """These were started."""
+        """Count starts of these slices against their rates."""
         if not self._keys:
             return
-        for slice in running:
-            for key in self._keys.get(slice.parcel, ()):
+        for started in running:
+            for key in self._keys.get(started.parcel, ()):
                 known = self._paces[key]
-                known.planned -= slice.hi - slice.lo
-                known.pace = known.rate.after(known.pace, slice.hi - slice.lo, self._now)
+                known.planned -= started.hi - started.lo
+                known.pace = known.rate.after(known.pace, started.hi - started.lo, self._now)
                 known.taken = True
 
     def changes(self) -> list[Insert]:
-        """What starts are charged."""
+        """Return the charges to rates."""
         rows = [(key, known.pace) for key, known in sorted(self._paces.items()) if known.taken]
         conflict = "ON CONFLICT (name) DO UPDATE SET pace = excluded.pace"
         return [Insert("rates", RATES, rows, conflict=conflict)] if rows else []
 
 
 def startable(slices: Sequence[Queued], now: Instant) -> Script[list[Queued]]:
-    """What of these slices their rates would let start now, as far as can be seen without a lock."""
-    rated = sorted({slice.parcel for slice in slices if slice.flags & RATED})
+    """Return the slices, cut as needed, that their rates would let start now, read without a lock."""
+    rated = sorted({queued.parcel for queued in slices if queued.flags & RATED})
     if not rated:
         return list(slices)
     rows = yield ForEach(KEYS_OF, (("parcel", "uuid"),), [(parcel,) for parcel in rated])
@@ -158,11 +159,11 @@ def startable(slices: Sequence[Queued], now: Instant) -> Script[list[Queued]]:
     paces: dict[str, Instant] = dict((yield ForEach(READ, NAME, [(key,) for key in sorted(rates)])))
     left = {key: rate.room(paces.get(key, NEVER), now) for key, rate in rates.items()}
     found: list[Queued] = []
-    for slice in slices:
-        mine = [key for key in keys.get(slice.parcel, ()) if key in left]
-        count = min((left[key] for key in mine), default=slice.hi - slice.lo)
+    for queued in slices:
+        mine = [key for key in keys.get(queued.parcel, ()) if key in left]
+        count = min((left[key] for key in mine), default=queued.hi - queued.lo)
         if count > 0:
-            found.append(part(slice, slice.lo, min(slice.hi, slice.lo + count)))
+            found.append(part(queued, queued.lo, min(queued.hi, queued.lo + count)))
         for key in mine:
-            left[key] -= slice.hi - slice.lo
+            left[key] -= queued.hi - queued.lo
     return found

@@ -1,4 +1,4 @@
-"""Queues and lanes: where executions stand in line."""
+"""Queues and lanes: the places where executions wait to be claimed."""
 
 from uuid import UUID
 
@@ -13,7 +13,7 @@ from horae.store.script import Fetch, Row, Script, Statement
 _QUEUE = "id, namespace, name, policy, spec, state, is_default, revision, ranked"
 QUEUES = Statement("queues", f"SELECT {_QUEUE} FROM queues ORDER BY id")
 LANES = Statement("lanes", "SELECT id, namespace, queue, needs, share FROM lanes ORDER BY id")
-# Its policy is what its namespace says of queues, or the one that is given.
+# The policy of a new queue is the default of its namespace, or else the given one.
 ADD_QUEUE = Statement(
     "add_queue",
     "INSERT INTO queues (namespace, name, policy, state, created_at) VALUES"
@@ -38,7 +38,7 @@ REVISIONS = Statement(
     "SELECT count(*), coalesce(sum(revision), 0),"
     " (SELECT coalesce(max(updated_at), 0) FROM namespaces WHERE state <> 'deleted') FROM queues",
 )
-# A skip scan: one index probe per lane that has something, however long the lanes are.
+# A skip scan: one index probe per occupied lane, however long the lanes are.
 OCCUPIED = Statement(
     "occupied_lanes",
     "WITH RECURSIVE heads(lane) AS (SELECT min(lane) FROM queued UNION ALL"
@@ -48,7 +48,7 @@ OCCUPIED = Statement(
 PAUSED_JOBS = Statement("paused_jobs", "SELECT id FROM jobs WHERE state = 'paused'")
 
 
-PLAIN = msgspec.json.encode(PRIORITY).decode()  # the policy of a queue of which nothing is said
+PLAIN = msgspec.json.encode(PRIORITY).decode()  # the policy of a queue without an explicit one
 
 
 class Lane(Struct, frozen=True):
@@ -62,7 +62,7 @@ class Lane(Struct, frozen=True):
 
 
 class Tenant(Struct, frozen=True):
-    """A namespace as all servers know it."""
+    """The data of a namespace that every server caches."""
 
     id: int
     name: str
@@ -71,7 +71,7 @@ class Tenant(Struct, frozen=True):
 
 
 class Directory(Struct, frozen=True):
-    """All queues and lanes, and whose they are."""
+    """All queues, lanes and namespaces."""
 
     queues: list[Queue]
     lanes: list[Lane]
@@ -92,11 +92,13 @@ def read_lane(row: Row) -> Lane:
 
 
 def directory() -> Script[Directory]:
-    """All queues and lanes. Lanes first: a queue that is made meanwhile has one, and is read after it."""
+    """Return all queues and lanes. Lanes are read first: the queue of every lane is then found, even if
+    both are new.
+    """
     lanes = yield Fetch(LANES)
     queues = yield Fetch(QUEUES)
     tenants = yield Fetch(NAMESPACES)
-    known = {row[0] for row in queues}  # one that went meanwhile, with its namespace, leaves no lane behind
+    known = {row[0] for row in queues}  # leave out lanes of queues that were deleted meanwhile, with their namespace
     return Directory(
         [read_queue(row) for row in queues],
         [read_lane(row) for row in lanes if row[2] in known],
@@ -105,7 +107,7 @@ def directory() -> Script[Directory]:
 
 
 def revisions() -> Script[tuple[int, int, int]]:
-    """What changes whenever a queue or a namespace is made or changed."""
+    """Return values of which at least one changes with every creation or change of a queue or namespace."""
     count, total, changed = (yield Fetch(REVISIONS))[0]
     return int(count), int(total), int(changed)
 
@@ -113,7 +115,7 @@ def revisions() -> Script[tuple[int, int, int]]:
 def ensure_lane(
     namespace: int, queue: str, needs: tuple[str, ...], share: str, now: Instant
 ) -> Script[tuple[Queue, Lane]]:
-    """Find or make a queue and one of its lanes. Concurrent makers meet in one row."""
+    """Find or create a queue and one of its lanes. Concurrent creators end with the same rows."""
     yield Fetch(ADD_QUEUE, (namespace, queue, PLAIN, now))
     q = (yield Fetch(QUEUE, (namespace, queue)))[0]
     text = msgspec.json.encode(sorted(needs)).decode()
@@ -123,7 +125,7 @@ def ensure_lane(
 
 
 def occupied_lanes() -> Script[dict[int, int]]:
-    """The lanes that have something queued, with their least rank."""
+    """Return the lanes with queued slices, with their least rank."""
     rows = yield Fetch(OCCUPIED)
     return {lane: rank for lane, rank in rows if rank is not None}
 

@@ -1,4 +1,4 @@
-"""What a change of limits has to see to: who waits under the job's keys, and what began before there was a limit."""
+"""Consequences of changed limits: executions that wait under the job's keys, and those that began without the limit."""
 
 from uuid import UUID
 
@@ -19,14 +19,16 @@ WAKE = Statement(
 
 
 def apply(job: UUID, now: Instant) -> Script[list[str]]:
-    """A job was changed: what waits for a rate asks again, and the keys at which others wait are told."""
+    """Wake executions of a changed job that wait for a rate, and return the keys at which others wait."""
     rows = yield Fetch(PACED, (job,))
     if rows:
         yield ForEach(WAKE, (*shelves.SPAN, ("at", "bigint")), [(*row, now) for row in rows])
     return (yield from holder_sweep.gates_of(job))
 
 
-def mark(session: UUID, kind: str, id: int) -> Script[None]:
-    """Mark what a session runs as being under a limit: its row's lock keeps it from moving meanwhile."""
+def mark(session: UUID, kind: str, scope_id: int) -> Script[None]:
+    """Mark the executions of a session that run under a limit. The lock on the session keeps them from moving
+    meanwhile.
+    """
     yield from lock_sessions([session])
-    yield from coarse.mark(session, kind, id)
+    yield from coarse.mark(session, kind, scope_id)

@@ -1,4 +1,4 @@
-"""Who holds the keys of limits and sequences, as people are told."""
+"""Reads of limits and sequences for people: their use, and the executions that hold their keys."""
 
 from typing import Literal
 from uuid import UUID
@@ -28,7 +28,7 @@ HOLDERS_OF = Statement(
     "holders_of_key",
     f"SELECT parcel, lo, hi FROM ({_BY_SHELF}) AS held ORDER BY place, parcel, lo LIMIT $2",
 )
-# From one key to the next, however many hold each.
+# A skip scan from one key to the next, however many executions hold each.
 _NEXT_KEYS = (
     "WITH RECURSIVE keys(key) AS (SELECT min(h.key) FROM {0} h WHERE h.key > $1 AND h.key < $2 UNION ALL"
     " SELECT (SELECT min(h.key) FROM {0} h WHERE h.key > k.key AND h.key < $2) FROM keys k WHERE k.key IS NOT NULL)"
@@ -44,7 +44,7 @@ ID: Columns = (("id", "int"),)
 
 
 class LimitUse(Struct, frozen=True):
-    """A limit of a queue or of a namespace: how many executions run under it, and how many may."""
+    """A limit of a queue or a namespace: the number of executions running under it, and the maximum."""
 
     queue: int | None
     namespace: int | None
@@ -53,7 +53,7 @@ class LimitUse(Struct, frozen=True):
 
 
 def limit_uses() -> Script[list[LimitUse]]:
-    """All limits of queues and namespaces on how many run at once."""
+    """Return the use of all limits of queues and namespaces on concurrent executions."""
     rows = yield Fetch(ALL_LIMITED)
     limits = [(queue, namespace, msgspec.json.decode(spec, type=Limit).most) for queue, namespace, spec in rows]
     used: dict[tuple[str, int], int] = {}
@@ -62,7 +62,9 @@ def limit_uses() -> Script[list[LimitUse]]:
         ("namespace", [(namespace,) for queue, namespace, _ in limits if queue is None]),
     ):
         if ids:
-            used |= {(kind, id): int(count) for id, count in (yield ForEach(coarse.USE[kind, True], ID, ids))}
+            used |= {
+                (kind, scope_id): int(count) for scope_id, count in (yield ForEach(coarse.USE[kind, True], ID, ids))
+            }
     return [
         LimitUse(q, n, used.get(("queue", q) if q is not None else ("namespace", n), 0), most)
         for q, n, most in limits
@@ -71,22 +73,22 @@ def limit_uses() -> Script[list[LimitUse]]:
 
 
 def count_holders(most: int) -> Script[int]:
-    """How many entries there are of executions that hold keys of limits and sequences, counted up to a bound."""
+    """Count the rows of holders of limits and sequences, up to `most`."""
     rows = yield Fetch(HOLDERS, (most,))
     return int(rows[0][0])
 
 
 def holders_of(key: str, most: int) -> Script[list[UUID]]:
-    """Executions that hold a key of a limit: those that run first, then workflows under way, then what is queued."""
+    """Return executions that hold a key of a limit: running ones first, then workflows under way, then queued ones."""
     rows = yield Fetch(HOLDERS_OF, (key, most))
     return [execution_id(parcel, item) for parcel, lo, hi in rows for item in range(lo, min(hi, lo + most))][:most]
 
 
 class HeldKey(Struct, frozen=True):
-    """A key of a job that somebody holds."""
+    """A key of a job that executions hold."""
 
     key: str
-    used: int  # executions that are queued, run, or whose steps do
+    used: int  # executions that are queued or running, and workflows with steps under way
     waited_for: bool
     holders: list[UUID]
 
@@ -94,7 +96,7 @@ class HeldKey(Struct, frozen=True):
 def held_keys(
     kind: Literal["limit", "sequence"], job: UUID, after: str, most: int, named: int
 ) -> Script[list[HeldKey]]:
-    """The keys of a job's limits, or its sequences, that are held, in order after one; and some who hold each."""
+    """Return the held keys of a job's limits or sequences, in order after one, each with some of its holders."""
     first = f"{kind}:{job}:"
     rows = yield Fetch(NEXT_KEYS[kind], (max(after, first), f"{kind}:{job};", most))  # ";" follows ":"
     keys: list[str] = [key for (key,) in rows]
@@ -111,7 +113,7 @@ def held_keys(
 
 
 def head_of(key: str) -> Script[UUID | None]:
-    """The execution whose turn it is in a sequence."""
+    """Return the execution whose turn it is in a sequence."""
     for _, parcel, *firsts, _ in (yield ForEach(HEADS, KEY, [(key,)])):
         alive = [lo for lo in firsts if lo is not None]
         if alive:
@@ -120,11 +122,13 @@ def head_of(key: str) -> Script[UUID | None]:
 
 
 def use_of(name: str) -> Script[tuple[Limit, int, Instant]]:
-    """What a queue or a namespace is limited to, how much of it runs, and the pace of its rate."""
+    """Return the limit of a queue or a namespace, the number of executions running under it, and the pace
+    of its rate.
+    """
     rows = yield ForEach(coarse.LIMITS, coarse.NAME, [(name,)])
     if not rows:
         return NO_LIMIT, 0, NEVER
     _, queue, namespace, spec, _, pace = rows[0]
-    kind, id = ("namespace", namespace) if queue is None else ("queue", queue)
-    used = yield ForEach(coarse.USE[kind, False], (("id", "int"),), [(id,)])
+    kind, scope_id = ("namespace", namespace) if queue is None else ("queue", queue)
+    used = yield ForEach(coarse.USE[kind, False], (("id", "int"),), [(scope_id,)])
     return msgspec.json.decode(spec, type=Limit), int(used[0][1]) if used else 0, NEVER if pace is None else pace

@@ -1,4 +1,4 @@
-"""Queues as people manage them: defined, made the default, drained, purged; and what is queued ordered anew."""
+"""Changes of queues by users: definition, default, drain and purge; and new ranks for queued executions."""
 
 from collections.abc import Callable, Iterator, Sequence
 from functools import lru_cache
@@ -28,7 +28,7 @@ from horae.store.executions.parcels import read_parcels
 from horae.store.script import Fetch, ForEach, Lock, Row, Rows, Script, Statement
 from horae.store.triggers.dependencies.starts import Consequences, NewId
 
-# Another revision with the same policy: what was ordered stays so.
+# A new revision with the same policy: the present order stays valid.
 _NEXT = "ranked = CASE WHEN ranked = revision THEN revision + 1 ELSE ranked END, revision = revision + 1"
 SAVE = Statement(
     "save_queue",
@@ -42,7 +42,7 @@ NO_DEFAULT = Statement(
 SET_STATE = Statement("set_queue_state", f"UPDATE queues SET state = $2, {_NEXT} WHERE id = $1")
 RANKED = Statement("queue_ranked", "UPDATE queues SET ranked = $2 WHERE id = $1 AND ranked < $2")
 LANES = Statement("lanes_of_queue", "SELECT id FROM lanes WHERE queue = $1 ORDER BY id")
-# In the order of the ranks that they have: what gets a later one is met again, and then stays where it is.
+# In the order of the present ranks: a slice that gets a later rank is met again, and then stays where it is.
 UNRANKED = Statement(
     "queued_of_lane",
     f"SELECT {shelves.names(shelves.QUEUED, 'q.')}, p.due_at, p.priority, p.deadline, v.spec, v.lane FROM queued q"
@@ -55,7 +55,7 @@ RERANK = Statement(
     "UPDATE queued SET rank = given.rank, lane = given.lane FROM given"
     " WHERE queued.parcel = given.parcel AND queued.lo = given.lo",
 )
-# Whoever still knows such a lane may put something there: it is found astray, and moved.
+# A server that still has such a lane cached may put slices there: they are found as `astray`, and moved.
 FORGET = Statement(
     "forget_lanes_of_shares",
     "DELETE FROM lanes WHERE share <> '' AND used_at < $1"
@@ -74,21 +74,25 @@ PURGED_WAITING = Statement(
     f" AND reason NOT IN ({_BEGUN}) ORDER BY parcel, lo LIMIT $4 FOR UPDATE SKIP LOCKED",
 )
 
-MOST_ITEMS = 10_000  # whose shares are told by their params, in one transaction
-MOST_BYTES = 4 * 1024 * 1024
+MAX_ITEMS = 10_000  # items whose params are read for their share, in one transaction
+MAX_BYTES = 4 * 1024 * 1024
 QueuePosition = tuple[int, UUID, int]  # rank, parcel, lo
 FIRST: QueuePosition = (-(1 << 62), UUID(int=0), -1)
 
 
 class RerankStep(Struct, frozen=True):
-    """What a batch did: lanes with their least new rank, and where the next begins; None when the lane was walked."""
+    """The result of a batch: lanes with their least new rank, and the position to go on from; None at the end of the
+    lane.
+    """
 
     lanes: dict[int, int]
     next: QueuePosition | None
 
 
 class PurgeStep(Struct, frozen=True):
-    """What a batch of a purge ended, by job, and where the next begins; None when nothing is left to walk."""
+    """The numbers of executions that a batch of a purge ended, by job, and the position to go on from; None
+    at the end.
+    """
 
     jobs: dict[UUID, int]
     next: Walked | None
@@ -97,7 +101,7 @@ class PurgeStep(Struct, frozen=True):
 def define(
     namespace: int, name: str, change: Callable[[Queue | None], tuple[QueueSpec, bool | None]], now: Instant
 ) -> Script[Queue]:
-    """Make or change a queue, by what it is under the lock; one that becomes the default is it alone."""
+    """Create or change a queue by a function of its state under the lock; a new default queue replaces the old one."""
     yield Lock((f"queues:{namespace}",))
     rows = yield Fetch(lanes.QUEUE, (namespace, name))
     before = lanes.read_queue(rows[0]) if rows else None
@@ -120,17 +124,17 @@ def define(
 
 
 def set_state(queue: int, state: QueueState) -> Script[None]:
-    """Let a queue accept what is submitted, or nothing more."""
+    """Let a queue accept submissions, or drain it."""
     yield Fetch(SET_STATE, (queue, state))
 
 
 def set_ranked(queue: int, revision: int) -> Script[None]:
-    """What is queued is ordered by this revision's policy."""
+    """Record that queued executions are ranked by this revision's policy."""
     yield Fetch(RANKED, (queue, revision))
 
 
 def forget_lanes(before: Instant) -> Script[int]:
-    """Drop the lanes of shares that nothing was given out of since, and that hold nothing; how many."""
+    """Delete empty lanes of shares that were not used since an instant, and return their number."""
     return len((yield Fetch(FORGET, (before,))))
 
 
@@ -141,10 +145,10 @@ def lanes_of_queue(queue: int) -> Script[list[int]]:
 def rerank(
     lane: int, lead: RankLeads, after: QueuePosition, limit: int, now: Instant, *, astray: bool = False
 ) -> Script[RerankStep]:
-    """Order a batch of a lane's slices by the policy that its queue has now; they move to other lanes with their share.
+    """Rank a batch of a lane's slices by the present policy of its queue; they move to the lanes of their shares.
 
-    What a claim holds right now is left to it. What is `astray` stands in a lane that was forgotten, and goes to that
-    of its job.
+    Slices that a claim holds are left to it. `astray` slices are in a lane that was deleted, and move to that of their
+    job.
     """
     found = yield Fetch(UNRANKED, (lane, *after, limit))
     if not found:
@@ -155,26 +159,30 @@ def rerank(
         rows = _soon_read(found)
         parcels = {parcel.id: parcel for parcel in (yield from read_parcels(sorted({row[0] for row in rows})))}
     wanted = [
-        (slice, (row[-1] if astray else lane, share)) for row in rows for slice, share in _by_share(row, lead, parcels)
+        (queued, (row[-1] if astray else lane, share))
+        for row in rows
+        for queued, share in _by_share(row, lead, parcels)
     ]
     places = yield from lanes_of({place for _, place in wanted}, now)
-    moved = [structs.replace(slice, lane=places[place]) for slice, place in wanted]
+    moved = [structs.replace(queued, lane=places[place]) for queued, place in wanted]
     yield from _put_back([shelves.queued(row) for row in rows], moved)
     last = shelves.queued(rows[-1])
-    heads: dict[int, int] = {}
-    for slice in moved:
-        heads[slice.lane] = min(slice.rank, heads.get(slice.lane, slice.rank))
+    least_ranks: dict[int, int] = {}
+    for queued in moved:
+        least_ranks[queued.lane] = min(queued.rank, least_ranks.get(queued.lane, queued.rank))
     has_more = len(rows) < len(found) or len(found) == limit
-    return RerankStep(heads, (last.rank, last.parcel, last.lo) if has_more else None)
+    return RerankStep(least_ranks, (last.rank, last.parcel, last.lo) if has_more else None)
 
 
 def _soon_read(rows: Rows) -> Rows:
-    """The first of these slices, as many as have their params read in a few milliseconds: others wait meanwhile."""
+    """Return the first of these slices, as many as have their params read in a few milliseconds, because others wait
+    meanwhile.
+    """
     items = size = 0
     for at, row in enumerate(rows):
         count = row[2] - row[1]
         items, size = items + count, size + count * row[_WIDTH]
-        if at and (items > MOST_ITEMS or size > MOST_BYTES):
+        if at and (items > MAX_ITEMS or size > MAX_BYTES):
             return rows[:at]
     return rows
 
@@ -185,41 +193,41 @@ _read_spec = lru_cache(maxsize=64)(msgspec.json.Decoder(Spec).decode)
 
 
 def _by_share(row: Row, lead: RankLeads, parcels: dict[UUID, Parcel]) -> Iterator[tuple[Queued, str]]:
-    """A slice with its new rank, in pieces whose items use one share. What others gave way to stays before them."""
-    slice = shelves.queued(row)
+    """Yield a slice with its new rank, in parts whose items have one share. Slices moved to the front stay there."""
+    queued = shelves.queued(row)
     due_at, priority, deadline, spec = row[_COLUMNS : _COLUMNS + 4]
-    rank = lead.rank(slice.queue, due_at, priority, deadline, slice.job)
-    slice = structs.replace(slice, rank=to_front(rank) if is_in_front(slice.rank) else rank)
-    policy = lead.policy(slice.queue)
+    rank = lead.rank(queued.queue, due_at, priority, deadline, queued.job)
+    queued = structs.replace(queued, rank=to_front(rank) if is_in_front(queued.rank) else rank)
+    policy = lead.policy(queued.queue)
     if not isinstance(policy, FairPolicy):
-        yield slice, ""
+        yield queued, ""
         return
-    shares = _shares_in(slice, policy, _read_spec(spec), parcels.get(slice.parcel))
+    shares = _shares_in(queued, policy, _read_spec(spec), parcels.get(queued.parcel))
     if shares.count(shares[0]) == len(shares):
-        yield slice, shares[0]
+        yield queued, shares[0]
         return
-    lo = slice.lo
-    for item in range(slice.lo + 1, slice.hi + 1):
-        if item == slice.hi or shares[item - slice.lo] != shares[lo - slice.lo]:
-            yield part(slice, lo, item), shares[lo - slice.lo]
+    lo = queued.lo
+    for item in range(queued.lo + 1, queued.hi + 1):
+        if item == queued.hi or shares[item - queued.lo] != shares[lo - queued.lo]:
+            yield part(queued, lo, item), shares[lo - queued.lo]
             lo = item
 
 
-def _shares_in(slice: Queued, policy: FairPolicy, spec: Spec, parcel: Parcel | None) -> Sequence[str]:
-    """The share that each item of a slice uses; who cannot be told that it has none uses the nameless one."""
+def _shares_in(queued: Queued, policy: FairPolicy, spec: Spec, parcel: Parcel | None) -> Sequence[str]:
+    """Return the share of each item of a slice; an item with an unreadable share has the nameless one."""
     if parcel is None:
-        return [spec.name] * (slice.hi - slice.lo)
-    extras = extras_of(parcel.extras, slice.lo, slice.hi)
+        return [spec.name] * (queued.hi - queued.lo)
+    extras = extras_of(parcel.extras, queued.lo, queued.hi)
     if policy.by == "caller":
         return [extra.caller for extra in extras]
-    items, tags = parcel.items.part(slice.lo, slice.hi), extras[0].tags
+    items, tags = parcel.items.part(queued.lo, queued.hi), extras[0].tags
     if all(extra.tags == tags for extra in extras):
         return shares_of(policy, spec, items, tags, "")[0]
     return [share_or_none(policy, spec, item, extra.tags) for item, extra in zip(items, extras, strict=True)]
 
 
 def _put_back(before: Sequence[Queued], after: Sequence[Queued]) -> Script[None]:
-    """Whole slices are changed in place; those in pieces are written anew."""
+    """Change whole slices in place, and write split ones anew."""
     whole = {(s.parcel, s.lo, s.hi) for s in before}
     same = [s for s in after if (s.parcel, s.lo, s.hi) in whole]
     kept = {(s.parcel, s.lo) for s in same}
@@ -235,7 +243,9 @@ def _put_back(before: Sequence[Queued], after: Sequence[Queued]) -> Script[None]
 def purge_lane(
     lane: int, new_id: NewId, limit: int, reason: str, now: Instant, done: Consequences | None = None
 ) -> Script[PurgeStep]:
-    """End a batch of what is queued in a lane; what a claim holds right now is left to it. `done` tells who goes on."""
+    """End a batch of a lane's queued executions; those that a claim holds are left to it. `done` collects
+    consequences.
+    """
     slices = [shelves.queued(row) for row in (yield Fetch(PURGED, (lane, limit)))]
     if slices:
         yield from cancel_slices(slices, new_id, reason, now, done)
@@ -245,7 +255,7 @@ def purge_lane(
 def purge_waiting(
     queue: int, new_id: NewId, after: Walked, limit: int, reason: str, now: Instant, done: Consequences | None = None
 ) -> Script[PurgeStep]:
-    """End a batch of what waits to be queued: delays, retries, gates; what sleeps has begun, and stays."""
+    """End a batch of executions that wait to be queued (delays, retries, gates); sleeping ones have begun, and stay."""
     slices = [shelves.waiting(row) for row in (yield Fetch(PURGED_WAITING, (queue, *after, limit)))]
     if slices:
         yield from cancel_slices(slices, new_id, reason, now, done)
@@ -255,6 +265,6 @@ def purge_waiting(
 
 def _counted(slices: Sequence[Any]) -> dict[UUID, int]:
     jobs: dict[UUID, int] = {}
-    for slice in slices:
-        jobs[slice.job] = jobs.get(slice.job, 0) + slice.hi - slice.lo
+    for ended in slices:
+        jobs[ended.job] = jobs.get(ended.job, 0) + ended.hi - ended.lo
     return jobs

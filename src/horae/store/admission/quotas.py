@@ -1,7 +1,7 @@
-"""Quotas: how much room there is for what is to be accepted, looked up under a lock of whatever bounds it.
+"""Quotas: the room for submissions, counted under locks of the bounded queues and namespaces.
 
-Counted is what is queued and what waits without having begun; what was accepted is never refused again, so what goes
-back to the queue may stand there beyond the bound.
+Queued executions and waiting ones that have not begun count. Accepted executions are never refused later, so executions
+that return to the queue may exceed the bound.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -17,7 +17,7 @@ from horae.store.admission import coarse
 from horae.store.base.shelves import Columns
 from horae.store.script import Fetch, Insert, Lock, Script, Statement
 
-# As many rows as the bound is large are looked at, at most: what lies beyond makes no difference.
+# At most as many rows as the bound are read, because more make no difference.
 QUEUED = Statement(
     "room_in_queue",
     "SELECT COALESCE(sum(n), 0) FROM (SELECT q.hi - q.lo AS n FROM lanes l JOIN queued q ON q.lane = l.id"
@@ -64,26 +64,28 @@ Place = tuple[int, int]  # namespace and queue
 
 
 def lock_room(bounds: QuotaBounds, places: Iterable[Place], now: Instant) -> Script[QuotaRoom]:
-    """How many more executions these places take; it stays so until the transaction ends."""
+    """Lock the bounds of these places, and return how many more executions each accepts; valid until the transaction
+    ends.
+    """
     wanted = [(namespace, queue) for namespace, queue in set(places) if bounds.touch(namespace, queue)]
     queues = sorted({queue for _, queue in wanted if queue in bounds.queues})
     namespaces = sorted({namespace for namespace, _ in wanted if namespace in bounds.quotas})
-    full = {id: most for id in namespaces if (most := bounds.quotas[id].queued) is not None}
-    paced = [id for id in namespaces if bounds.quotas[id].rate is not None]
-    names = [f"quota:queue:{id}" for id in queues] + [f"quota:namespace:{id}" for id in {*full, *paced}]
+    full = {scope: most for scope in namespaces if (most := bounds.quotas[scope].queued) is not None}
+    paced = [scope for scope in namespaces if bounds.quotas[scope].rate is not None]
+    names = [f"quota:queue:{scope}" for scope in queues] + [f"quota:namespace:{scope}" for scope in {*full, *paced}]
     found = QuotaRoom(bounds, now)
     if not names:
         return found
     yield Lock(tuple(sorted(names)))  # guard: quota-locks
-    for id in queues:
-        most = bounds.queues[id][1]
-        found.queues[id] = most - (yield from _count([id], most))
-    for id, most in full.items():
-        rows = yield Fetch(QUEUES_OF, (id,))
-        found.namespaces[id] = most - (yield from _count([row[0] for row in rows], most))
-    for id in paced:
-        rows = yield Fetch(PACE, (_pace_name(id),))
-        found.paces[id] = rows[0][1] if rows else NEVER
+    for scope in queues:
+        most = bounds.queues[scope][1]
+        found.queues[scope] = most - (yield from _count([scope], most))
+    for scope, most in full.items():
+        rows = yield Fetch(QUEUES_OF, (scope,))
+        found.namespaces[scope] = most - (yield from _count([row[0] for row in rows], most))
+    for scope in paced:
+        rows = yield Fetch(PACE, (_pace_name(scope),))
+        found.paces[scope] = rows[0][1] if rows else NEVER
     return found
 
 
@@ -92,7 +94,7 @@ def _pace_name(namespace: int) -> str:
 
 
 def _count(queues: Sequence[int], most: int) -> Script[int]:
-    """How many stand in these queues or are to, counted up to a bound."""
+    """Count executions that are queued or wait to be queued in these queues, up to a bound."""
     total = 0
     for queue in queues:
         for statement in (QUEUED, WAITING):
@@ -102,24 +104,24 @@ def _count(queues: Sequence[int], most: int) -> Script[int]:
 
 
 def save_pace(found: QuotaRoom) -> Iterable[Insert]:
-    """Write how fast submissions came."""
-    rows = [(_pace_name(id), found.paces[id]) for id in sorted(found.paced)]
+    """Yield the changes to the paces of submissions."""
+    rows = [(_pace_name(namespace), found.paces[namespace]) for namespace in sorted(found.paced)]
     if rows:
         yield Insert("rates", RATES, rows, conflict="ON CONFLICT (name) DO UPDATE SET pace = excluded.pace")
 
 
 def admit(
-    bounds: QuotaBounds, asked: Iterable[tuple[int, int]], making: Iterable[tuple[Envelope, int]], now: Instant
+    bounds: QuotaBounds, submissions: Iterable[tuple[int, int]], making: Iterable[tuple[Envelope, int]], now: Instant
 ) -> Script[list[Insert]]:
-    """Refuse what there is no room for: raises OverQuota. `asked` tells how many submissions come from a namespace.
+    """Refuse executions without room: raises OverQuota. `submissions` has the number of requests by namespace.
 
-    The changes that come back are to be made with the rest.
+    The caller writes the returned changes with the rest.
     """
     made: dict[Place, int] = {}
     for envelope, count in making:
         place = envelope.namespace, envelope.queue
         made[place] = made.get(place, 0) + count
-    submitted = dict(asked)
+    submitted = dict(submissions)
     found = yield from lock_room(bounds, [*made, *((namespace, 0) for namespace in submitted)], now)
     for namespace, count in sorted(submitted.items()):
         refused = found.pace(namespace, count)
@@ -132,24 +134,24 @@ def admit(
     return list(save_pace(found))
 
 
-# Quotas, and what was used
+# Quotas and usage
 
 
 def all_quotas() -> Script[dict[int, Quota]]:
-    """The quotas of all namespaces that have one."""
+    """Return the quotas of all namespaces that have one."""
     rows = yield Fetch(QUOTAS)
     return {namespace: msgspec.json.decode(spec, type=Quota) for namespace, spec in rows}
 
 
 def set_quota(namespace: int, quota: Quota, now: Instant) -> Script[None]:
-    """Give a namespace this quota."""
+    """Set the quota of a namespace."""
     yield Fetch(SET, (namespace, msgspec.json.encode(quota).decode(), now))
     if (yield from coarse.limit_of(namespace_limit(namespace))) != quota.limit:
         yield from coarse.put(quota.limit, namespace=namespace)
 
 
 def add_usage(server: object, uses: Mapping[tuple[int, int], QuotaUsage]) -> Script[None]:
-    """Add to this server's rows, by namespace and day."""
+    """Add to this server's rows of usage, by namespace and day."""
     rows = [
         (namespace, day, server, use.executions, use.busy, use.stored, use.refused)
         for (namespace, day), use in sorted(uses.items())
@@ -158,27 +160,27 @@ def add_usage(server: object, uses: Mapping[tuple[int, int], QuotaUsage]) -> Scr
 
 
 def used_on(day: int) -> Script[dict[int, QuotaUsage]]:
-    """What namespaces used in a day, as far as servers have told."""
+    """Return the usage of namespaces on a day, as far as servers have reported it."""
     return {row[0]: QuotaUsage(*map(int, row[1:])) for row in (yield Fetch(TODAY, (day,)))}
 
 
 def used_between(namespace: int, first: int, last: int) -> Script[dict[int, QuotaUsage]]:
-    """What a namespace used, by day."""
+    """Return the usage of a namespace by day."""
     return {row[0]: QuotaUsage(*map(int, row[1:])) for row in (yield Fetch(DAYS, (namespace, first, last)))}
 
 
 def usage_now(namespace: int) -> Script[tuple[int, int, int]]:
-    """How many executions of a namespace are queued, wait and run."""
+    """Count the queued, waiting and running executions of a namespace."""
     ((queued, waiting, running),) = yield Fetch(NOW, (namespace,))
     return int(queued), int(waiting), int(running)
 
 
 def forget_usage(before: int, most: int) -> Script[bool]:
-    """Forget what was used before a day; true when there may be more."""
+    """Delete usage before a day; return True when there may be more."""
     return len((yield Fetch(OLD, (before, most)))) == most
 
 
 def namespace_named(name: str) -> Script[int | None]:
-    """The namespace of this name."""
+    """Return the id of the namespace with this name."""
     rows = yield Fetch(NAMED, (name,))
     return rows[0][0] if rows else None

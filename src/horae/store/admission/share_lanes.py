@@ -1,4 +1,4 @@
-"""Lanes of shares: where executions stand that a fair queue divides, made when a share is first seen."""
+"""Lanes of shares in fair queues, created when a share is first seen."""
 
 from collections.abc import Collection, Sequence
 
@@ -26,19 +26,19 @@ Place = tuple[int, str]  # a lane with the same needs, and the share
 
 
 def lanes_of(places: Collection[Place], now: Instant) -> Script[dict[Place, int]]:
-    """The lanes of these shares, made if need be; concurrent makers meet in one row."""
+    """Return the lanes of these shares, created if needed; concurrent creators end with the same rows."""
     rows = yield ForEach(FIND, _SHARE, [(*place, now) for place in sorted(places)])
-    found = {(base, share): id for base, share, id in rows}
+    found = {(base, share): lane for base, share, lane in rows}
     missing = [(*place, now) for place in sorted(places) if place not in found]
     if missing:
         yield ForEach(ADD, _SHARE, missing)
         rows = yield ForEach(FIND, _SHARE, missing)
-        found |= {(base, share): id for base, share, id in rows}
+        found |= {(base, share): lane for base, share, lane in rows}
     return found
 
 
 def assign_share_lanes(asked: Sequence[NewExecution], now: Instant) -> Script[Sequence[NewExecution]]:
-    """The same executions, those of fair queues in the lanes of their shares."""
+    """Return the same executions, with those of fair queues in the lanes of their shares."""
     places = {(one.envelope.lane, one.share) for one in asked if one.share}
     if not places:
         return asked

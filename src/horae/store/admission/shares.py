@@ -1,4 +1,4 @@
-"""What servers gave to the shares of fair queues: each writes its own rows and reads those of the others."""
+"""Charges of the shares of fair queues: each server writes its own rows and reads those of the others."""
 
 from collections.abc import Collection, Mapping, Sequence
 from uuid import UUID
@@ -31,14 +31,14 @@ TOUCH = Statement(
     "UPDATE lanes SET used_at = given.at FROM given WHERE lanes.id = given.id AND lanes.share <> ''"
     " AND lanes.used_at < given.at - 3600000000",
 )
-LATE = 5 * SECOND  # a row may be seen this much later than it says
+LATE = 5 * SECOND  # a row may become visible this much later than its `at`
 KEPT = 600 * SECOND
 
 Share = tuple[int, str]  # queue and share
 
 
 class QueueUse(Struct, frozen=True):
-    """What runs, by lane; and how many slots there are, by queue."""
+    """Running executions by lane, and the number of slots by queue."""
 
     running: dict[int, int]
     slots: dict[int, int]
@@ -47,7 +47,7 @@ class QueueUse(Struct, frozen=True):
 def exchange_charges(
     server: UUID, own: Sequence[tuple[int, str, int]], since: Instant, now: Instant
 ) -> Script[list[Row]]:
-    """Write what this server has given out so far; the rows that others wrote since."""
+    """Write the charges of this server, and return the rows that others wrote since."""
     if own:
         rows = [(queue, share, server, charged, now) for queue, share, charged in own]
         update = "ON CONFLICT (queue, share, server) DO UPDATE SET charged = excluded.charged, at = excluded.at"
@@ -57,17 +57,19 @@ def exchange_charges(
 
 
 def queue_use(queues: Mapping[int, tuple[int, str]]) -> Script[QueueUse]:
-    """What runs of these queues, given with namespace and name, and the slots of live sessions that serve them."""
+    """Count what runs of these queues, given with namespace and name, and the slots of live sessions that
+    serve them.
+    """
     rows = yield ForEach(RUNNING, (("queue", "int"),), [(queue,) for queue in sorted(queues)])
     running = {lane: int(count) for lane, count in rows}
     slots = dict.fromkeys(queues, 0)
     for namespace, names, count in (yield Fetch(SLOTS)):
         served = set(msgspec.json.decode(names))
-        for id, (own, name) in queues.items():
-            slots[id] += int(count) if namespace == own and name in served else 0
+        for queue, (own, name) in queues.items():
+            slots[queue] += int(count) if namespace == own and name in served else 0
     return QueueUse(running, slots)
 
 
 def touch(lanes: Collection[int], now: Instant) -> Script[None]:
-    """These lanes are in use; written down once an hour each."""
+    """Record that these lanes are in use, at most once an hour each."""
     yield ForEach(TOUCH, (("id", "int"), ("at", "bigint")), [(lane, now) for lane in sorted(lanes)])

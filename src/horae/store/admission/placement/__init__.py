@@ -1,1 +1,1 @@
-"""Scripts of affinity, reservations, preemption and fetching ahead."""
+"""Transactions of affinity, reservations, preemption and prefetching."""

@@ -1,4 +1,4 @@
-"""Affinity: which worker had a key last, and what goes there."""
+"""Affinity: the last worker of each key, and the lanes to which later executions of the key are sent."""
 
 from collections.abc import Sequence
 
@@ -11,7 +11,7 @@ from horae.store.admission.placement.relax import LaneMoves, move, sibling_lane
 from horae.store.base.shelves import Columns
 from horae.store.script import Fetch, ForEach, Insert, Script, Statement
 
-REMEMBERED = 7 * DAY  # how long it is known who had a key
+REMEMBERED = 7 * DAY  # how long the last worker of a key is remembered
 UNDIRECTED = Statement(
     "undirected",
     "SELECT q.parcel, q.lo, q.hi, q.rank, q.job, p.keys FROM queued q JOIN parcels p ON p.id = q.parcel"
@@ -32,7 +32,9 @@ COLUMNS: Columns = (*KEY, ("worker", "text"), ("until", "bigint"))
 
 
 def direct(lane: int, needs: frozenset[str], limit: int, now: Instant) -> Script[LaneMoves]:
-    """Send what stands in a lane to where its keys were last, or anywhere; what somebody holds right now stays."""
+    """Move the slices of a lane to the lanes of their keys' last workers; leave slices held by other transactions
+    alone.
+    """
     rows = yield Fetch(UNDIRECTED, (lane, limit))
     if not rows:
         return LaneMoves(0, {}, {})
@@ -41,15 +43,17 @@ def direct(lane: int, needs: frozenset[str], limit: int, now: Instant) -> Script
     last = {(job, key): worker for job, key, worker in known}
     workers = [last.get((row[4], keys_of(row[5]).affinity)) for row in rows]
     lanes: dict[str | None, int] = {}
-    for worker in sorted(set(workers), key=lambda worker: worker or ""):  # two that make the same ones do not cross
+    for worker in sorted(
+        set(workers), key=lambda worker: worker or ""
+    ):  # sorted, so that concurrent creators do not deadlock
         lanes[worker] = yield from sibling_lane(lane, directed(needs, worker), now)
     found = [(*row[:4], lanes[worker]) for row, worker in zip(rows, workers, strict=True)]
     return (yield from move(found))
 
 
 def remember(granted: Sequence[Running], now: Instant) -> Script[None]:
-    """Sessions were given these slices: their workers have the keys now that these have an affinity by."""
-    rows = yield ForEach(HAVE, GRANT, sorted({(slice.parcel, slice.session) for slice in granted}))
+    """Record the workers of these granted slices as the last ones of their keys."""
+    rows = yield ForEach(HAVE, GRANT, sorted({(running.parcel, running.session) for running in granted}))
     have = {(job, key): worker for job, keys, worker in rows if (key := keys_of(keys).affinity) is not None}
     given = [(job, key, worker, now + REMEMBERED) for (job, key), worker in sorted(have.items())]
     if given:

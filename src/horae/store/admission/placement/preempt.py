@@ -1,7 +1,8 @@
-"""Preempt: running work that gives way is asked to stop, and what it gives way to comes first.
+"""Preemption: interruptible executions are asked to stop, and the executions that need their slots move to the front.
 
-One server at a time decides for a namespace, under a lock of its own that comes before all others; what others asked
-is committed then and is seen. Nothing running is moved: its session is locked, looked at again, and left a request.
+One server at a time decides for a namespace, under a separate lock that comes before all others; the requests of other
+servers are committed by then and visible. No running slice is moved: its session is locked, checked again, and sent a
+request.
 """
 
 from collections import Counter
@@ -33,9 +34,9 @@ from horae.store.fleet.exchange import lock_sessions
 from horae.store.fleet.sessions import HELD, live_sessions
 from horae.store.script import Fetch, ForEach, Insert, Lock, Rows, Script, Statement
 
-MOST_WAITERS = 64  # slices that are looked at in one go
+MAX_WAITERS = 64  # slices per statement
 MOST_CANDIDATES = 1000
-PATIENCE: Micros = 60 * SECOND  # how long a place that was asked for counts as coming
+PATIENCE: Micros = 60 * SECOND  # how long a requested slot counts as about to become free
 _WAITS = f"SELECT {shelves.names(shelves.QUEUED, 'q.')}, p.priority FROM queued q"
 BY_JOB = Statement(
     "preempting_jobs",
@@ -74,12 +75,12 @@ RE_RANK = Statement(
 )
 
 MayTake = Callable[[Session], frozenset[int]]
-CostOf = Callable[[int], Cost]  # of an execution of a lane
+CostOf = Callable[[int], Cost]  # the cost of one execution of a lane
 CapacityOf = Callable[[Session], Cost]
 
 
 class PreemptRules(Struct, frozen=True, kw_only=True):
-    """What a server knows that decides who could use a place: its directory, asked inside the script."""
+    """The server's knowledge about workers and lanes that a decision needs, read inside the script."""
 
     may_take: MayTake
     cost: CostOf = lambda lane: ONE_SLOT
@@ -87,33 +88,33 @@ class PreemptRules(Struct, frozen=True, kw_only=True):
 
 
 class PreemptResult(Struct, frozen=True):
-    """The sessions that were asked, how many items of theirs, and the lanes whose first rank has changed."""
+    """The sessions that were asked, the number of their items, and the lanes with a changed first rank."""
 
     sessions: list[UUID]
     items: int
     lanes: dict[int, int]
 
 
-Waits = tuple[Queued, int]  # a slice that waits, and its priority
+Waits = tuple[Queued, int]  # a queued slice and its priority
 
 
 def waiters(lanes: Collection[int], paused: frozenset[UUID]) -> Script[dict[int, list[Waits]]]:
-    """What waits and may take the place of others, by namespace: of jobs that preempt, and all in these lanes."""
-    rows = yield Fetch(BY_JOB, (MOST_WAITERS,))
+    """Return queued slices that may preempt others, by namespace: those of preempting jobs, and all in these lanes."""
+    rows = yield Fetch(BY_JOB, (MAX_WAITERS,))
     for lane in sorted(lanes):
-        rows = rows + (yield Fetch(BY_LANE, (lane, MOST_WAITERS)))
+        rows = rows + (yield Fetch(BY_LANE, (lane, MAX_WAITERS)))
     found: dict[int, dict[tuple[UUID, int], Waits]] = {}
     for row in rows:
-        slice = shelves.queued(row)
-        if slice.job not in paused:
-            found.setdefault(slice.namespace, {})[slice.parcel, slice.lo] = slice, row[-1]
+        queued = shelves.queued(row)
+        if queued.job not in paused:
+            found.setdefault(queued.namespace, {})[queued.parcel, queued.lo] = queued, row[-1]
     return {namespace: list(those.values()) for namespace, those in found.items()}
 
 
 def preempt(
     namespace: int, lanes: Collection[int], paused: frozenset[UUID], rules: PreemptRules, now: Instant
 ) -> Script[PreemptResult]:
-    """Decide who gives way in a namespace, and ask them; what they give way to goes to the front."""
+    """Decide which executions of a namespace give way, ask them to stop, and move the others to the front."""
     yield Lock(names=(f"preempt:{namespace}",))  # guard: preempt-locks
     waiting = (yield from waiters(lanes, paused)).get(namespace, [])
     if not waiting:
@@ -131,25 +132,25 @@ def preempt(
 def _startable(
     waiting: Sequence[Waits], queues: Counter[int], rules: PreemptRules, now: Instant
 ) -> Script[list[Waiter]]:
-    """Who could start if it had a place: nobody gives way to what an open circuit or a limit would hold back.
+    """Return the waiters that could start if they had a slot, without those that an open circuit or a limit keeps back.
 
-    Nothing is locked: the claim that follows decides. What gives way in a limited queue makes room there.
+    Nothing is locked: the claim that follows decides. An execution that gives way in a limited queue makes room there.
     """
-    priority = {(slice.parcel, slice.lo): level for slice, level in waiting}
-    slices = [slice for slice, _ in sorted(waiting, key=lambda one: (-one[1], one[0].rank))]
+    priority = {(queued.parcel, queued.lo): level for queued, level in waiting}
+    slices = [queued for queued, _ in sorted(waiting, key=lambda one: (-one[1], one[0].rank))]
     shut = {(one.parcel, one.lo) for one in (yield from shut_out(slices, SEEN_SHUT))}
-    slices = yield from startable([slice for slice in slices if (slice.parcel, slice.lo) not in shut], now)
-    rooms = yield from coarse.read_rooms({queue_limit(slice.queue) for slice in slices}, now)
+    slices = yield from startable([queued for queued in slices if (queued.parcel, queued.lo) not in shut], now)
+    rooms = yield from coarse.read_rooms({queue_limit(queued.queue) for queued in slices}, now)
     found: list[Waiter] = []
-    for slice in slices:
-        limits = (queue_limit(slice.queue),)
-        count = min(slice.hi - slice.lo, rooms.available(limits, slice.lane) + queues[slice.queue])
+    for queued in slices:
+        limits = (queue_limit(queued.queue),)
+        count = min(queued.hi - queued.lo, rooms.available(limits, queued.lane) + queues[queued.queue])
         if count > 0:
             rooms.take(limits, count)
             found.append(
                 Waiter(
-                    parcel=slice.parcel, lo=slice.lo, hi=slice.lo + count, lane=slice.lane, rank=slice.rank,
-                    priority=priority[slice.parcel, slice.lo], cost=rules.cost(slice.lane),
+                    parcel=queued.parcel, lo=queued.lo, hi=queued.lo + count, lane=queued.lane, rank=queued.rank,
+                    priority=priority[queued.parcel, queued.lo], cost=rules.cost(queued.lane),
                 )
             )  # fmt: skip
     return found
@@ -158,7 +159,7 @@ def _startable(
 def _workers(
     sessions: Sequence[Session], asked: Rows, rules: PreemptRules, now: Instant
 ) -> Script[list[WorkerCapacity]]:
-    """What each session has left: beside what it holds, and with what it was asked for and has not given back yet."""
+    """Return the capacity that each session has left, including slots that were requested and are not free yet."""
     left = {session.id: dict(rules.capacity(session)) for session in sessions}
     held = yield ForEach(HELD, (("id", "uuid"),), [(session.id,) for session in sessions])
     for session, lane, count in held:
@@ -178,9 +179,9 @@ def _add(left: dict[str, int], cost: Cost, times: int) -> None:
 def _candidates(
     namespace: int, asked: Collection[tuple[UUID, int]], rules: PreemptRules, now: Instant
 ) -> Script[tuple[list[Candidate], Counter[int]]]:
-    """What runs, would give way, and was not asked yet, and how much of it is in which queue.
+    """Return interruptible running executions that were not asked yet, and the number of them by queue.
 
-    A step that it has finished is not lost.
+    The work of finished steps is not counted as lost.
     """
     rows = yield Fetch(CANDIDATES, (namespace, MOST_CANDIDATES))
     queues: Counter[int] = Counter()
@@ -199,11 +200,11 @@ def _candidates(
 
 
 def _ask(decided: Preemption, now: Instant) -> Script[PreemptResult]:
-    """Lock the victims' sessions, look again, and leave the requests; then put the waiters in front."""
+    """Lock the victims' sessions, check again, and write the requests; then put the waiters in front."""
     if not decided.victims:
         return PreemptResult([], 0, {})
     locked = yield from lock_sessions([victim.session for victim in decided.victims])  # guard: preempt-locks-sessions
-    live = {id for id, row in locked.items() if row.live}  # guard: preempt-of-live-session
+    live = {session for session, row in locked.items() if row.live}  # guard: preempt-of-live-session
     columns: shelves.Columns = (("session", "uuid"), ("parcel", "uuid"), ("item", "int"), ("attempt", "int"))
     named = sorted((v.session, v.parcel, v.item, v.attempt) for v in decided.victims if v.session in live)
     still = yield ForEach(STILL, columns, named)
@@ -218,7 +219,7 @@ def _ask(decided: Preemption, now: Instant) -> Script[PreemptResult]:
 
 
 def _put_in_front(waiters: Sequence[Waiter]) -> Script[dict[int, int]]:
-    """The places that become free are for these: nothing else of their queues goes before them."""
+    """Rank these waiters first in their queues, because the slots that become free are for them."""
     lane_of = {(waiter.parcel, waiter.lo): waiter.lane for waiter in waiters}
     rows = yield ForEach(FRONT, shelves.SPAN, sorted(lane_of))
     moved = [(parcel, lo, to_front(rank)) for parcel, lo, rank in rows]

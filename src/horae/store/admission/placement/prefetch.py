@@ -1,4 +1,4 @@
-"""What workers hold ready, and what waits that goes before it."""
+"""Executions that workers hold ready, and the queued ones that rank before them."""
 
 from collections.abc import Sequence
 from uuid import UUID
@@ -8,7 +8,7 @@ from msgspec import Struct
 from horae.model.fleet.protocol import Range
 from horae.store.script import Fetch, ForEach, Script, Statement
 
-MOST = 64  # slices that are looked at in one lane
+MOST = 64  # slices to read per lane
 FIRST_IN = Statement(
     "first_in_lanes",
     "SELECT q.* FROM given CROSS JOIN LATERAL (SELECT lane, rank, hi - lo FROM queued WHERE lane = given.lane"
@@ -22,14 +22,14 @@ UNSTARTED = Statement(
 
 
 class LaneFront(Struct, frozen=True):
-    """What stands first in a lane, down to a rank: the least rank, and how many executions there are."""
+    """The front of a lane, down to a rank: the least rank, and the number of executions."""
 
     rank: int
     count: int
 
 
 def fronts_of(lanes: Sequence[tuple[int, int]]) -> Script[dict[int, LaneFront]]:
-    """What stands in these lanes at these ranks or before."""
+    """Return the fronts of these lanes down to these ranks."""
     rows = yield ForEach(FIRST_IN, (("lane", "int"), ("rank", "bigint")), sorted(lanes))
     found: dict[int, LaneFront] = {}
     for lane, rank, count in rows:
@@ -39,6 +39,8 @@ def fronts_of(lanes: Sequence[tuple[int, int]]) -> Script[dict[int, LaneFront]]:
 
 
 def held_ready(session: UUID, queue: int, after: int, others: bool) -> Script[list[Range]]:
-    """What a session holds of a queue, and of others, that it has not told to have begun, ranked after this."""
+    """Return the ranges that a session holds without having started them, of a queue after a rank, and of
+    other queues.
+    """
     rows = yield Fetch(UNSTARTED, (session, queue, after, others))
     return [Range(parcel=parcel, lo=lo, hi=hi, attempt=attempt) for parcel, lo, hi, attempt in rows]

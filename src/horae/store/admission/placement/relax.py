@@ -1,4 +1,4 @@
-"""Relax: what has waited long enough for the worker it prefers goes to a wider lane, with its rank and its arrival."""
+"""Relaxation: slices that waited long enough for their preferred worker move to a wider lane, with rank and arrival."""
 
 from uuid import UUID
 
@@ -10,7 +10,7 @@ from horae.model.admission.placement.placement import AFFINE_WEIGHT, read_needs
 from horae.store.base import shelves
 from horae.store.script import Fetch, ForEach, Script, Statement
 
-# A claim and another server hold rows for a moment: whoever is later finds the lane changed, or the row gone.
+# Claims and other servers hold rows for a moment; a later transaction finds the lane changed, or the row gone.
 WAITED = Statement(
     "waited_in_lane",
     "SELECT parcel, lo, hi, rank FROM queued WHERE lane = $1 AND queued_at <= $2"
@@ -32,9 +32,9 @@ SIBLING = Statement(
     "SELECT s.id, s.used_at FROM lanes l JOIN lanes s ON s.queue = l.queue AND s.share = l.share AND s.needs = $2"
     " WHERE l.id = $1 FOR KEY SHARE OF s",
 )
-# Whoever forgets a lane waits for this, and finds it used.
+# A transaction that deletes unused lanes waits for this update, and then finds the lane used.
 USED = Statement("lane_used", "UPDATE lanes SET used_at = $2 WHERE id = $1")
-# Lanes of workers that had a key last: there is one for each such worker, whose names may be new with every start.
+# Lanes of last workers: one for each worker name, and workers may have a new name with every start.
 FORGET = Statement(
     "forget_lanes_of_workers",
     "DELETE FROM lanes WHERE used_at < $1 AND needs LIKE $2"
@@ -42,11 +42,13 @@ FORGET = Statement(
     " AND NOT EXISTS (SELECT 1 FROM running r WHERE r.lane = lanes.id)",
 )
 OF_WORKERS = f"%:{AFFINE_WEIGHT}:worker=%"
-FRESH = 3600 * SECOND  # how exactly it is known when a lane was used
+FRESH = 3600 * SECOND  # the precision of used_at
 
 
 class LaneMoves(Struct, frozen=True):
-    """What went to other lanes: how many rows, and for each lane its least new rank and how many executions."""
+    """Slices that moved to other lanes: the number of rows, and for each lane its least new rank and number of
+    executions.
+    """
 
     rows: int
     lanes: dict[int, int]
@@ -54,29 +56,29 @@ class LaneMoves(Struct, frozen=True):
 
 
 def sibling_lane(lane: int, needs: frozenset[str], now: Instant) -> Script[int]:
-    """Find or make the lane that differs from this one in its needs alone; it is there until the transaction ends."""
+    """Find or create the lane that differs from this one only in its needs; it stays until the transaction ends."""
     text = msgspec.json.encode(sorted(needs)).decode()
     is_of_worker = any(one.weight == AFFINE_WEIGHT for one in read_needs(needs).prefers)
     while True:
         yield Fetch(ADD_SIBLING, (lane, text, now if is_of_worker else 0))
         rows = yield Fetch(SIBLING, (lane, text))
         if rows:
-            break  # otherwise it was forgotten in between
-    id, used_at = rows[0]
+            break  # otherwise the lane was deleted in between
+    sibling, used_at = rows[0]
     if 0 < used_at < now - FRESH:  # guard: lane-use-noted
-        yield Fetch(USED, (id, now))
-    return int(id)
+        yield Fetch(USED, (sibling, now))
+    return int(sibling)
 
 
 def forget_lanes(before: Instant) -> Script[None]:
-    """Forget lanes of workers that had a key last, when nothing was sent there since then."""
+    """Delete lanes of last workers that were not used since an instant."""
     yield Fetch(FORGET, (before, OF_WORKERS))
 
 
 def relax(lane: int, since: Instant, needs: frozenset[str], limit: int, now: Instant) -> Script[LaneMoves]:
-    """Move what is queued in a lane since this instant or longer to the one with these needs.
+    """Move slices queued in a lane since this instant or longer to the lane with these needs.
 
-    What somebody holds right now stays.
+    Slices held by other transactions stay.
     """
     rows = yield Fetch(WAITED, (lane, since, limit))
     if not rows:
@@ -86,7 +88,7 @@ def relax(lane: int, since: Instant, needs: frozenset[str], limit: int, now: Ins
 
 
 def move(found: list[tuple[UUID, int, int, int, int]]) -> Script[LaneMoves]:
-    """Move slices (parcel, lo, hi, rank) each to a lane; the caller holds their locks."""
+    """Move slices (parcel, lo, hi, rank), each to a lane; the caller holds their locks."""
     lanes: dict[int, int] = {}
     amounts: dict[int, int] = {}
     for _, lo, hi, rank, lane in found:
@@ -98,7 +100,7 @@ def move(found: list[tuple[UUID, int, int, int, int]]) -> Script[LaneMoves]:
 
 
 def longest_wait(lane: int) -> Script[Instant | None]:
-    """Since when the oldest of a lane is queued."""
+    """Return the time since which the oldest slice of a lane is queued."""
     rows = yield Fetch(LONGEST_WAIT, (lane,))
     since: Instant | None = rows[0][0]
     return since

@@ -1,4 +1,4 @@
-"""Reserve: workers that keep their room for what was passed over too long."""
+"""Reservations: workers that keep slots free for executions that were passed over too long."""
 
 from collections.abc import Iterable, Sequence
 
@@ -23,14 +23,14 @@ COLUMNS: Columns = (("lane", "int"), ("session", "uuid"), ("since", "bigint"), (
 
 
 class LaneReservations(Struct, frozen=True):
-    """What is reserved, and the first of each lane that was asked about."""
+    """All reservations, and the first slice of each lane in question."""
 
     reservations: list[Reservation]
     heads: dict[int, LaneHead]
 
 
 def read_reservations(lanes: Iterable[int]) -> Script[LaneReservations]:
-    """What is reserved, and what stands first in these lanes."""
+    """Return all reservations, and the first slice of each of these lanes."""
     rows = yield Fetch(ALL)
     heads: dict[int, LaneHead] = {}
     for lane in lanes:
@@ -41,13 +41,13 @@ def read_reservations(lanes: Iterable[int]) -> Script[LaneReservations]:
 
 
 def change(
-    over: Sequence[Reservation], vain: Sequence[Reservation], until: Instant, made: Sequence[Reservation]
+    ended: Sequence[Reservation], given_up: Sequence[Reservation], until: Instant, new: Sequence[Reservation]
 ) -> Script[None]:
-    """End some, give some up for a while, and make some, unless another server has made one for the lane."""
-    if over:
-        yield ForEach(DROP, (("lane", "int"),), [(one.lane,) for one in over])
-    if vain:
-        yield ForEach(GIVE_UP, (("lane", "int"), ("until", "bigint")), [(one.lane, until) for one in vain])
-    if made:
-        rows = [(one.lane, one.session, one.since, one.until) for one in made]
+    """End some reservations, give some up until an instant, and add some, unless the lane already has one."""
+    if ended:
+        yield ForEach(DROP, (("lane", "int"),), [(one.lane,) for one in ended])
+    if given_up:
+        yield ForEach(GIVE_UP, (("lane", "int"), ("until", "bigint")), [(one.lane, until) for one in given_up])
+    if new:
+        rows = [(one.lane, one.session, one.since, one.until) for one in new]
         yield Insert("reservations", COLUMNS, rows, conflict="ON CONFLICT (lane) DO NOTHING")

@@ -1,4 +1,4 @@
-"""Spread: how many of a job's executions each worker may have now, so that they are even."""
+"""Spreading: the number of a job's executions that each worker may have now, so that the workers have equally many."""
 
 from collections.abc import Sequence
 from functools import lru_cache
@@ -23,15 +23,16 @@ HOLDERS = Statement(
 
 
 def spread_bounds(among: WorkerGroup, usable: Sequence[Queued], now: Instant) -> Script[dict[UUID, int] | None]:
-    """How many of these each live worker may get; None when they have waited so long that anybody may.
+    """Return the number of these slices' executions that each live worker may get; None if they waited so long that any
+    may.
 
-    Nobody waits for anybody here: two servers that share out at once may both count what the other is about to give.
+    No lock is taken: two servers that distribute at once may both count without the grants of the other.
     """
     if not usable or usable[0].queued_at <= now - PATIENCE:
         return None
     rows = yield Fetch(HOLDERS, (usable[0].namespace, usable[0].job))
     holders = [SpreadWorker(row[0], int(row[5]), int(row[4]), row[1]) for row in rows if _is_among(among, row)]
-    return bounds(sum(slice.hi - slice.lo for slice in usable), holders)
+    return bounds(sum(queued.hi - queued.lo for queued in usable), holders)
 
 
 def _is_among(among: WorkerGroup, row: Row) -> bool:
@@ -40,5 +41,5 @@ def _is_among(among: WorkerGroup, row: Row) -> bool:
 
 @lru_cache(maxsize=4096)
 def _read(text: str) -> frozenset[str]:
-    """What a session offers is read once."""
+    """Decode the capabilities of a session, cached."""
     return frozenset(msgspec.json.decode(text))
