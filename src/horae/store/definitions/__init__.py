@@ -1,1 +1,1 @@
-"""Scripts of jobs, their versions and their pages."""
+"""Transactions of jobs, their versions and their pages."""

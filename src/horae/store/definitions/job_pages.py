@@ -1,4 +1,4 @@
-"""Jobs by filter, a page at a time. Each combination of filters is one text, made once."""
+"""Pages of jobs by filter. The statement of each combination of filters is built once."""
 
 from functools import cache
 from uuid import UUID
@@ -10,12 +10,12 @@ from horae.model.definitions.search_text import sought, sought_tag
 from horae.store.definitions.jobs import FROM, JOB, StoredJob, stored
 from horae.store.script import Fetch, Script, Statement
 
-# What each filter adds; `?` stands for its values, which follow in this order.
+# The condition of each filter; each `?` stands for one of its values, in this order.
 CONDITIONS = {
     "deleted": "j.state <> 'deleted'",
     "plain": "j.owner IS NULL",
     "owner": "j.owner = ?",
-    "is active": "j.state = 'active' AND j.state <> 'deleted'",  # twice, so that SQLite knows the index of names to do
+    "is active": "j.state = 'active' AND j.state <> 'deleted'",  # redundant, so that SQLite uses the index of names
     "is paused": "j.state = 'paused'",
     "is deleted": "j.state = 'deleted'",
     "prefix": "substr(j.name, 1, length(?)) = ?",
@@ -27,18 +27,18 @@ CONDITIONS = {
 
 
 class JobFilter(Struct, frozen=True, kw_only=True):
-    """Which jobs a list shows; `tag` is a name and a value, or a name alone."""
+    """A filter of job lists; `tag` is a name and a value, or a name alone."""
 
     search: str | None = None
     prefix: str | None = None
     state: str | None = None
     tag: tuple[str, str | None] | None = None
     queue: str | None = None
-    owner: UUID | None = None  # only those that this workflow keeps for its steps
-    owned: bool = False  # those that workflows keep, too
+    owner: UUID | None = None  # only jobs that this workflow owns for its steps
+    owned: bool = False  # include jobs that workflows own
 
     def fits(self, spec: Spec) -> bool:
-        """Whether it is really so: to SQLite, letters that differ in case only are the same."""
+        """Return whether a job really matches: SQLite ignores case in its search."""
         if self.search and sought(self.search) not in spec.words:
             return False
         if self.tag is None:
@@ -48,7 +48,7 @@ class JobFilter(Struct, frozen=True, kw_only=True):
 
 
 def page(namespace: int, wanted: JobFilter, after: tuple[str, UUID] | None, limit: int) -> Script[list[StoredJob]]:
-    """Jobs in the order of their names that may match; the caller makes sure with `wanted.fits`."""
+    """Return candidates in the order of their names; the caller checks each with `wanted.fits`."""
     values: dict[str, tuple[object, ...]] = {"deleted" if wanted.state is None else f"is {wanted.state}": ()}
     if wanted.owner is not None:
         values["owner"] = (wanted.owner,)
@@ -78,7 +78,7 @@ def _statement(filters: tuple[str, ...]) -> Statement:
 
 
 def _containing(text: str) -> str:
-    """A pattern for texts that contain this one."""
+    """Return a LIKE pattern for texts that contain this one."""
     for special in "/%_":
         text = text.replace(special, f"/{special}")
     return f"%{text}%"

@@ -1,7 +1,8 @@
-"""What is read about jobs: by reference, and what they are doing.
+"""Reads of jobs: by reference, and with their activity.
 
-The shelves have no index by job: whether something of a job is pending is one scan of each shelf for a whole page of
-jobs. History has one, (job, parcel), so that a job's newest execution costs a probe however long its history is.
+Most shelves have no index by job: whether a job has pending executions is read by one scan of each shelf for a whole
+page of jobs. History has an index (job, parcel), so a job's newest execution costs one probe, however long its history
+is.
 """
 
 from collections.abc import Sequence
@@ -53,7 +54,7 @@ TIMERS = Statement(
     " JOIN timers t ON t.trigger_id = g.id",
 )
 _AS_RUNNING = ", ".join(f"'{reason}'" for reason in sorted(READS_AS_RUNNING))
-# One by one, so that the index of jobs and reasons finds the first without reading over a million delays.
+# The reasons are listed, so that the index on (job, reason) finds the first row without a scan of a million delays.
 _HELD = ", ".join(f"'{reason}'" for reason in sorted({*get_args(WaitReason)} - READS_AS_RUNNING - {"delay"}))
 PENDING = Statement(
     "pending_jobs",
@@ -88,17 +89,17 @@ PROGRESS = Statement(
 ITEM: Columns = (("parcel", "uuid"), ("item", "int"))
 
 
-def _newest(shelf: str, alias: str, also: str = "") -> str:
-    """Join a job's newest slice of a shelf: the last of its newest parcel there."""
-    parcel = f"SELECT x.parcel FROM {shelf} x WHERE x.job = j.id{also} ORDER BY x.parcel DESC LIMIT 1"
-    last = f"SELECT max(x.lo) FROM {shelf} x WHERE x.parcel = {alias}.parcel{also}"
+def _newest(shelf: str, alias: str, condition: str = "") -> str:
+    """Join a job's newest slice of a shelf: the last slice of its newest parcel there."""
+    parcel = f"SELECT x.parcel FROM {shelf} x WHERE x.job = j.id{condition} ORDER BY x.parcel DESC LIMIT 1"
+    last = f"SELECT max(x.lo) FROM {shelf} x WHERE x.parcel = {alias}.parcel{condition}"
     return f" LEFT JOIN {shelf} {alias} ON {alias}.parcel = ({parcel}) AND {alias}.lo = ({last})"
 
 
-def _noted(alias: str, slice: str) -> str:
-    """Join what the newest item of a slice says of its progress."""
-    of = f"{alias}.parcel = {slice}.parcel AND {alias}.item = {slice}.hi - 1 AND {alias}.attempt = {slice}.attempt"
-    return f" LEFT JOIN progress {alias} ON {of}"
+def _noted(alias: str, owner: str) -> str:
+    """Join the progress of the newest item of a slice."""
+    match = f"{alias}.parcel = {owner}.parcel AND {alias}.item = {owner}.hi - 1 AND {alias}.attempt = {owner}.attempt"
+    return f" LEFT JOIN progress {alias} ON {match}"
 
 
 _DOING = (
@@ -115,7 +116,7 @@ _DOING = (
 )
 BY_ID: Columns = (("namespace", "int"), ("job", "uuid"))
 BY_NAME: Columns = (("namespace", "int"), ("name", "text"))
-# One statement, so that an execution that goes from one shelf to another meanwhile is not on neither.
+# One statement, so that an execution that moves between shelves meanwhile is not missed on both.
 DOING_BY_ID = Statement(
     "job_doing", _DOING.replace("{ref}", "job").replace("{match}", "j.id = given.job AND j.namespace = given.namespace")
 )
@@ -145,21 +146,21 @@ class EndedExecution(Struct, frozen=True):
 
 
 class Activity(Struct):
-    """What a job is doing."""
+    """The present activity of a job."""
 
     running: RunningExecution | None = None
-    pending: bool = False  # something is queued, or waits for anything but a delay
+    pending: bool = False  # an execution is queued, or waits for another reason than a delay
     ended: EndedExecution | None = None
     next_fire_at: Instant | None = None
-    triggers: dict[str, Trigger] = {}  # by name, those that can be decided
-    trouble: str | None = None  # why a trigger of it could not be decided when last tried
+    triggers: dict[str, Trigger] = {}  # by name, without triggers that cannot be decided
+    trouble: str | None = None  # the reason why one of its triggers could not be decided at the last try
 
 
-Ref = tuple[int, UUID | str]  # a namespace and a job of it, by id or by name
+Ref = tuple[int, UUID | str]  # a namespace, and a job in it by id or by name
 
 
 class JobSnapshot(Struct, frozen=True):
-    """A job as it is stored, its definition undecoded, and what it is doing."""
+    """A stored job with its encoded definition, and its activity at the same instant."""
 
     id: UUID
     name: str
@@ -172,7 +173,7 @@ class JobSnapshot(Struct, frozen=True):
 
 
 def job_snapshots(refs: Sequence[Ref]) -> Script[dict[Ref, JobSnapshot]]:
-    """Jobs and what each is doing at one instant: deleted ones by id only; those that are not there are left out."""
+    """Return jobs and their activity at one instant, without missing jobs; deleted jobs are found by id only."""
     found: dict[Ref, JobSnapshot] = {}
     for statement, columns, kind in ((DOING_BY_ID, BY_ID, UUID), (DOING_BY_NAME, BY_NAME, str)):
         rows = yield ForEach(statement, columns, [ref for ref in refs if isinstance(ref[1], kind)])
@@ -188,8 +189,8 @@ def job_snapshots(refs: Sequence[Ref]) -> Script[dict[Ref, JobSnapshot]]:
 def _doing(row: Row) -> JobSnapshot:
     activity = Activity(pending=bool(row[13]), running=_newest_running(row[14:23]), ended=_newest_ended(row[23:30]))
     _add_timer(activity, *row[9:13])
-    id, name, version, state, spec, created_at, updated_at = row[2:9]
-    return JobSnapshot(id, name, version, state, spec, created_at, updated_at, activity)
+    job, name, version, state, spec, created_at, updated_at = row[2:9]
+    return JobSnapshot(job, name, version, state, spec, created_at, updated_at, activity)
 
 
 def _add_timer(
@@ -211,7 +212,7 @@ def _read_trigger(definition: str) -> Trigger:
 
 
 def _newest_running(row: Row) -> RunningExecution | None:
-    """A sleeper and a parent lie on waiting and read as running."""
+    """Return the newest running execution. Sleeping executions and parents are on waiting, but read as running."""
     parcel, lo, hi, started_at, percent, asleep, asleep_lo, asleep_hi, asleep_percent = row
     if asleep is not None and (parcel is None or (asleep, asleep_lo) > (parcel, lo)):
         return RunningExecution(execution_id(asleep, asleep_hi - 1), None, asleep_percent)
@@ -227,7 +228,7 @@ def _newest_ended(row: Row) -> EndedExecution | None:
 
 
 def activities(jobs: Sequence[UUID]) -> Script[dict[UUID, Activity]]:
-    """What each of these jobs is doing, in as many statements for many as for one."""
+    """Return the activity of each of these jobs, with the same number of statements for many jobs as for one."""
     found = {job: Activity() for job in jobs}
     if not found:
         return found
@@ -253,7 +254,7 @@ def _pending(jobs: Sequence[UUID]) -> Script[set[UUID]]:
 
 
 def _running(jobs: Sequence[UUID]) -> Script[dict[UUID, RunningExecution]]:
-    """The newest running execution of each job; a sleeper and a parent lie on waiting and read as running."""
+    """Return the newest running execution of each job. Sleeping executions and parents read as running."""
     rows = yield Among(RUNNING, jobs)
     best = {row[0]: row for row in sorted(rows, key=lambda row: (row[1], row[2]))}
     noted = yield ForEach(PROGRESS, ITEM, [(row[1], row[3] - 1) for row in best.values()])
@@ -277,38 +278,38 @@ def namespace_name(namespace: int) -> Script[str]:
 
 
 def names(namespace: int) -> Script[list[str]]:
-    """Names of jobs, for suggestions; of very many only the first."""
+    """Return names of jobs for suggestions, up to a limit."""
     rows = yield Fetch(NAMES, (namespace,))
     return [row[0] for row in rows]
 
 
 def names_of(jobs: Sequence[UUID]) -> Script[dict[UUID, str]]:
-    """The names of jobs, deleted ones included."""
+    """Return the names of jobs, deleted ones included."""
     rows = yield ForEach(NAMES_OF, JOB, [(job,) for job in jobs])
     return {row[0]: row[1] for row in rows}
 
 
 def ids_by_names(namespace: int, refs: Sequence[str]) -> Script[dict[str, UUID]]:
-    """The jobs that bear these names now."""
+    """Return the ids of the jobs that have these names now."""
     columns: Columns = (("namespace", "int"), ("ref", "text"))
     rows = yield ForEach(BY_NAMES, columns, [(namespace, ref) for ref in refs])
     return {row[0]: row[1] for row in rows}
 
 
-def states_of(namespace: int, ids: Sequence[UUID]) -> Script[dict[UUID, str]]:
-    """The states of these jobs."""
+def states_of(namespace: int, jobs: Sequence[UUID]) -> Script[dict[UUID, str]]:
+    """Return the states of these jobs."""
     columns: Columns = (("job", "uuid"), ("namespace", "int"))
-    rows = yield ForEach(BY_IDS, columns, [(id, namespace) for id in ids])
+    rows = yield ForEach(BY_IDS, columns, [(job, namespace) for job in jobs])
     return {row[0]: row[2] for row in rows}
 
 
 def last_deleted(namespace: int, name: str) -> Script[UUID | None]:
-    """The job of a name that was deleted last."""
+    """Return the most recently deleted job with a name."""
     rows = yield Fetch(DELETED_NAMED, (namespace, name))
     return rows[0][0] if rows else None
 
 
 def dependents(job: UUID) -> Script[list[str]]:
-    """The names of jobs that depend on one."""
+    """Return the names of jobs that depend on a job."""
     rows = yield Fetch(DEPENDENTS, (job,))
     return [row[0] for row in rows]

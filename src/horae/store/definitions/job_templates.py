@@ -1,7 +1,7 @@
-"""Which templates jobs are made from, as changes of jobs look at them.
+"""The templates of jobs, read and written by changes of jobs.
 
-Whoever changes a template, or makes a job from one, holds the lock of the namespace's dependencies: so what was read
-under it is still true when it is written, and a change finds all that it affects.
+A change of a template, and the creation of a job from one, hold the lock of the namespace's dependencies. So the data
+read under the lock is still true when it is written, and a change of a template finds all its jobs.
 """
 
 from uuid import UUID
@@ -13,14 +13,14 @@ PRESENT = Statement("template_version", "SELECT version FROM templates WHERE id 
 FORGET = Statement("forget_template_job", "DELETE FROM template_jobs WHERE job = $1")
 
 
-def present(id: UUID) -> Script[int | None]:
-    """A template's present version; None when it is deleted."""
-    rows = yield Fetch(PRESENT, (id,))
+def present(template: UUID) -> Script[int | None]:
+    """Return a template's present version; None when it is deleted."""
+    rows = yield Fetch(PRESENT, (template,))
     return int(rows[0][0]) if rows else None
 
 
 def use(job: UUID, before: TemplateUse | None, after: TemplateUse | None) -> Script[None]:
-    """Note which template a job is made from now."""
+    """Record the template that a job is made from now."""
     if (before and before.template) == (after and after.template):
         return
     yield Fetch(FORGET, (job,))

@@ -1,4 +1,4 @@
-"""Jobs: named, versioned definitions. Every edit is a version; a deleted job keeps its history and frees its name."""
+"""Jobs: named, versioned definitions. Each edit adds a version; a deleted job keeps its history and frees its name."""
 
 from collections.abc import Sequence
 from uuid import UUID
@@ -56,7 +56,7 @@ DEFINITIONS = Statement(
     "definitions",
     "SELECT v.job, v.version, v.spec FROM given JOIN job_versions v ON v.job = given.job AND v.version = given.version",
 )
-# Everything upstream of the given jobs, themselves included.
+# All dependencies upstream of the job, its own included.
 UPSTREAM = Statement(
     "upstream",
     "WITH RECURSIVE up(job, path) AS (SELECT d.job, d.upstream FROM dependencies d WHERE d.job = $1 UNION"
@@ -65,99 +65,99 @@ UPSTREAM = Statement(
 
 
 class StoredJob(Struct, frozen=True, kw_only=True):
-    """A job with the queue and lane its present version stands in; or one of the versions that a rollout chooses."""
+    """A job with the queue and lane of its version: the present one, or one that a rollout chose."""
 
     job: Job
     queue: int
     lane: int
-    rolling: int | None = None  # the number of the rollout that is on
+    rolling: int | None = None  # the number of the rollout under way
     choice: "VersionChoice[StoredJob] | None" = (
-        None  # which versions of it new executions are chosen from, once that was read
+        None  # the versions between which the rollout chooses, once they were read
     )
-    chosen: Instant = 0  # since when the rollout is on that chose this version
+    chosen: Instant = 0  # the start of the rollout that chose this version
 
 
 class NameTaken(Struct, frozen=True):
-    """The name is taken by this job."""
+    """The name belongs to this job."""
 
     id: UUID
 
 
 class Cycle(Struct, frozen=True):
-    """The dependencies would lead back to the job; the path names jobs by id."""
+    """The dependencies would lead back to the job; the path has ids of jobs."""
 
     path: list[UUID]
 
 
-def add(id: UUID, namespace: int, spec: Spec, queue: int, lane: int, now: Instant) -> Script[NameTaken | None]:
+def add(job_id: UUID, namespace: int, spec: Spec, queue: int, lane: int, now: Instant) -> Script[NameTaken | None]:
     """Create a job at version 1, unless its name is taken."""
-    rows = yield Fetch(ADD, (id, namespace, spec.name, now, spec.words))
+    rows = yield Fetch(ADD, (job_id, namespace, spec.name, now, spec.words))
     if not rows:
-        taken = yield Fetch(TAKEN, (namespace, spec.name, id))
-        return NameTaken(taken[0][0]) if taken else NameTaken(id)
-    yield from put_version(id, 1, spec, queue, lane, now)
+        taken = yield Fetch(TAKEN, (namespace, spec.name, job_id))
+        return NameTaken(taken[0][0]) if taken else NameTaken(job_id)
+    yield from put_version(job_id, 1, spec, queue, lane, now)
     if spec.dependencies:
-        yield from dependents.define(id, spec.needed)
+        yield from dependents.define(job_id, spec.needed)
     return None
 
 
-def put_version(id: UUID, version: int, spec: Spec, queue: int, lane: int, now: Instant) -> Script[None]:
-    """Write a version of a job; the job's row says which is the present one."""
-    yield Fetch(ADD_VERSION, (id, version, msgspec.json.encode(spec).decode(), queue, lane, now))
+def put_version(job: UUID, version: int, spec: Spec, queue: int, lane: int, now: Instant) -> Script[None]:
+    """Write a version of a job; the job's row has the number of the present version."""
+    yield Fetch(ADD_VERSION, (job, version, msgspec.json.encode(spec).decode(), queue, lane, now))
 
 
-def lock(id: UUID, namespace: int) -> Script[tuple[int, str] | None]:
-    """Lock a job for a change; its version and state."""
-    rows = yield Fetch(LOCK, (id, namespace))
+def lock(job: UUID, namespace: int) -> Script[tuple[int, str] | None]:
+    """Lock a job for a change, and return its version and state."""
+    rows = yield Fetch(LOCK, (job, namespace))
     return (rows[0][1], rows[0][2]) if rows else None
 
 
 def edit(
-    id: UUID, namespace: int, version: int, spec: Spec, queue: int, lane: int, now: Instant, *, written: bool = False
+    job: UUID, namespace: int, version: int, spec: Spec, queue: int, lane: int, now: Instant, *, written: bool = False
 ) -> Script[NameTaken | None]:
-    """Write the next version of a locked job, unless it is `written` already; `depend` lets it depend on what it says,
-    when its timers are locked.
+    """Write the next version of a locked job, unless it is `written` already. The caller sets its dependencies with
+    `set_dependencies` after locking its timers.
     """
-    taken = yield Fetch(TAKEN, (namespace, spec.name, id))
+    taken = yield Fetch(TAKEN, (namespace, spec.name, job))
     if taken:
         return NameTaken(taken[0][0])
     if not written:
-        yield from put_version(id, version, spec, queue, lane, now)
-    yield Fetch(EDIT, (id, version, spec.name, now, spec.words))
+        yield from put_version(job, version, spec, queue, lane, now)
+    yield Fetch(EDIT, (job, version, spec.name, now, spec.words))
     return None
 
 
-def newest(id: UUID) -> Script[int]:
-    """The newest version of a job: the present one, unless a rollout made one that was not promoted."""
-    rows = yield Fetch(NEWEST, (id,))
+def newest(job: UUID) -> Script[int]:
+    """Return the newest version of a job: the present one, unless a rollout added one that was not promoted."""
+    rows = yield Fetch(NEWEST, (job,))
     return int(rows[0][0])
 
 
-def active_rollout(id: UUID) -> Script[int | None]:
-    """The number of the rollout of a job that is on."""
-    rows = yield Fetch(ROLLING, (id,))
+def active_rollout(job: UUID) -> Script[int | None]:
+    """Return the number of a job's rollout under way."""
+    rows = yield Fetch(ROLLING, (job,))
     number: int | None = rows[0][0] if rows else None
     return number
 
 
-def set_dependencies(id: UUID, spec: Spec) -> Script[Cycle | None]:
-    """Let a locked job depend on what its newest version says."""
-    yield from dependents.define(id, spec.needed)
-    cycle = yield from find_cycle(id)
+def set_dependencies(job: UUID, spec: Spec) -> Script[Cycle | None]:
+    """Set the dependencies of a locked job to those of its newest version; return a cycle if they form one."""
+    yield from dependents.define(job, spec.needed)
+    cycle = yield from find_cycle(job)
     return Cycle(cycle) if cycle else None
 
 
-def find_cycle(id: UUID) -> Script[list[UUID]]:
-    """A path of dependencies from a job back to itself; empty without one."""
-    rows = yield Fetch(UPSTREAM, (id,))
+def find_cycle(start: UUID) -> Script[list[UUID]]:
+    """Return a path of dependencies from a job back to itself; empty if there is none."""
+    rows = yield Fetch(UPSTREAM, (start,))
     edges: dict[UUID, list[UUID]] = {}
     for job, upstream in rows:
         edges.setdefault(job, []).append(upstream)
-    return path_back(id, edges)
+    return path_back(start, edges)
 
 
 def path_back(start: UUID, edges: dict[UUID, list[UUID]]) -> list[UUID]:
-    """Depth first from `start` until it is met again."""
+    """Search depth first from `start` for a path back to it."""
     stack: list[list[UUID]] = [[start]]
     visited: set[UUID] = set()
     while stack:
@@ -171,19 +171,21 @@ def path_back(start: UUID, edges: dict[UUID, list[UUID]]) -> list[UUID]:
     return []
 
 
-def set_state(id: UUID, state: str, now: Instant) -> Script[None]:
+def set_state(job: UUID, state: str, now: Instant) -> Script[None]:
     """Pause or resume a locked job."""
-    yield Fetch(SET_STATE, (id, state, now))
+    yield Fetch(SET_STATE, (job, state, now))
 
 
-def delete(id: UUID, ending: str | None, now: Instant) -> Script[None]:
-    """Delete a locked job, remembering the state it was in and what of it is still to be ended."""
-    yield Fetch(DELETE, (id, ending, now))
+def delete(job: UUID, ending: str | None, now: Instant) -> Script[None]:
+    """Delete a locked job, and store its state and the part of its executions still to be ended."""
+    yield Fetch(DELETE, (job, ending, now))
 
 
-def restore(id: UUID, now: Instant) -> Script[str]:
-    """Bring a locked job back in the state it was deleted from, which is told; nothing more of it is ended."""
-    rows = yield Fetch(RESTORE, (id, now))
+def restore(job: UUID, now: Instant) -> Script[str]:
+    """Restore a locked job to the state before its deletion, and return that state; no more of its executions are
+    ended.
+    """
+    rows = yield Fetch(RESTORE, (job, now))
     return str(rows[0][0])
 
 
@@ -192,14 +194,14 @@ def name_taken(namespace: int, name: str, besides: UUID) -> Script[UUID | None]:
     return rows[0][0] if rows else None
 
 
-def by_id(id: UUID, namespace: int) -> Script[StoredJob | None]:
-    """A job by its id, deleted ones included."""
-    rows = yield Fetch(BY_ID, (id, namespace))
+def by_id(job: UUID, namespace: int) -> Script[StoredJob | None]:
+    """Return a job by its id, deleted ones included."""
+    rows = yield Fetch(BY_ID, (job, namespace))
     return stored(rows[0]) if rows else None
 
 
 def by_name(namespace: int, name: str) -> Script[StoredJob | None]:
-    """The job that bears a name now."""
+    """Return the job that has a name now."""
     rows = yield Fetch(BY_NAME, (namespace, name))
     return stored(rows[0]) if rows else None
 
@@ -213,14 +215,14 @@ def stored(row: Row) -> StoredJob:
     return StoredJob(job=job, queue=row[8], lane=row[9], rolling=row[10])
 
 
-def versions(id: UUID) -> Script[list[JobVersion]]:
-    """All versions, newest first."""
-    rows = yield Fetch(VERSIONS, (id,))
+def versions(job: UUID) -> Script[list[JobVersion]]:
+    """Return all versions of a job, newest first."""
+    rows = yield Fetch(VERSIONS, (job,))
     return [_version(row) for row in rows]
 
 
-def version(id: UUID, number: int) -> Script[JobVersion | None]:
-    rows = yield Fetch(VERSION, (id, number))
+def version(job: UUID, number: int) -> Script[JobVersion | None]:
+    rows = yield Fetch(VERSION, (job, number))
     return _version(rows[0]) if rows else None
 
 
@@ -229,7 +231,7 @@ def _version(row: Row) -> JobVersion:
 
 
 def definitions(wanted: Sequence[tuple[UUID, int]]) -> Script[dict[tuple[UUID, int], bytes]]:
-    """Specs as stored, by job and version: immutable, so they may be cached and sent on undecoded."""
+    """Return specs as stored, by job and version: they are immutable, so they may be cached and sent on undecoded."""
     columns: Columns = (("job", "uuid"), ("version", "int"))
     rows = yield ForEach(DEFINITIONS, columns, list(wanted))
     return {(job, version): spec.encode() for job, version, spec in rows}

@@ -1,7 +1,7 @@
-"""Jobs that workflows keep for their steps, and which jobs a workflow runs.
+"""Jobs that workflows own for their steps, and the jobs that a workflow runs.
 
-Whoever makes or changes a workflow, or a job that one was made from, holds the lock of the namespace's dependencies: so
-what was read under it is still true when it is written.
+A change of a workflow, or of a job that one was made from, holds the lock of the namespace's dependencies. So the data
+read under the lock is still true when it is written.
 """
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
@@ -39,7 +39,8 @@ DELETE_ALL = Statement(
     "UPDATE jobs SET state = 'deleted', deleted_from = state, updated_at = $2, deleted_at = $2"
     " WHERE owner = $1 AND state <> 'deleted'",
 )
-# Those that went with their workflow: what an edit took away before remembers no state, and stays away.
+# Jobs that were deleted with their workflow. A job that an edit removed before has no `deleted_from`, and stays
+# deleted.
 RESTORE_ALL = Statement(
     "restore_owned_jobs",
     "UPDATE jobs SET state = deleted_from, deleted_from = NULL, updated_at = $2, deleted_at = NULL"
@@ -81,7 +82,7 @@ VERSIONS: Columns = (
 
 
 class OwnedJob(Struct, frozen=True, kw_only=True):
-    """A job that a workflow keeps for one of its steps."""
+    """A job that a workflow owns for one of its steps."""
 
     id: UUID
     owner: UUID
@@ -89,13 +90,13 @@ class OwnedJob(Struct, frozen=True, kw_only=True):
     version: int
     spec: Spec
     base: UUID | None  # the job that it was made from
-    own: dict[str, Any]  # what the step says instead
+    own: dict[str, Any]  # the fields that the step overrides
     queue: int
     lane: int
 
 
 class PlacedJob(Struct, frozen=True, kw_only=True):
-    """A version of such a job to be written, and where its executions stand in line."""
+    """A version of an owned job to be written, with its queue and lane."""
 
     id: UUID
     owner: UUID
@@ -106,40 +107,40 @@ class PlacedJob(Struct, frozen=True, kw_only=True):
     own: Mapping[str, Any]
     queue: int
     lane: int
-    fresh: bool  # there was no such job
-    written: bool  # the version is there already: the job is only renamed
+    fresh: bool  # whether the job is new
+    written: bool  # whether the version exists already, so that the job is only renamed
 
 
 def of_owners(owners: Collection[UUID]) -> Script[list[OwnedJob]]:
-    """The jobs that workflows keep."""
+    """Return the jobs that workflows own."""
     return [_owned(row) for row in (yield Among(OF_OWNERS, sorted(owners)))] if owners else []
 
 
 def copies_of(job: UUID) -> Script[list[OwnedJob]]:
-    """The jobs that were made from one."""
+    """Return the owned jobs that were made from a job."""
     return [_owned(row) for row in (yield Fetch(COPIES, (job,)))]
 
 
 def specs_to_restore(job: UUID) -> Script[list[Spec]]:
-    """What jobs say that went with a deleted workflow, and would come back with it."""
+    """Return the specs of jobs that were deleted with a workflow and would be restored with it."""
     return [msgspec.json.decode(row[0], type=Spec) for row in (yield Fetch(GONE_WITH, (job,)))]
 
 
 def _owned(row: Row) -> OwnedJob:
-    id, owner, name, version, spec, base, own, queue, lane = row
+    job, owner, name, version, spec, base, own, queue, lane = row
     return OwnedJob(
-        id=id, owner=owner, name=name, version=version, spec=msgspec.json.decode(spec, type=Spec), base=base,
+        id=job, owner=owner, name=name, version=version, spec=msgspec.json.decode(spec, type=Spec), base=base,
         own=msgspec.json.decode(own), queue=queue, lane=lane,
     )  # fmt: skip
 
 
 def states_of(jobs: Collection[UUID]) -> Script[dict[UUID, tuple[int, str]]]:
-    """The present versions and the states of jobs."""
-    return {id: (version, state) for id, version, state in (yield Among(STANDING, sorted(jobs)))} if jobs else {}
+    """Return the present versions and states of jobs."""
+    return {job: (version, state) for job, version, state in (yield Among(STANDING, sorted(jobs)))} if jobs else {}
 
 
 def put(jobs: Sequence[PlacedJob], namespace: int, now: Instant) -> Script[None]:
-    """Write such jobs: new ones, and new versions or names of those that are there."""
+    """Write owned jobs: new ones, and new versions or names of existing ones."""
     fresh = [
         (j.id, namespace, j.name, j.version, "active", now, now, j.owner, j.base, _text(j.own), j.spec.words)
         for j in jobs
@@ -160,24 +161,24 @@ def _text(value: object) -> str:
 
 
 def delete(jobs: Iterable[UUID], now: Instant) -> Script[None]:
-    """Take such jobs away for good; what runs of them goes on."""
-    rows = [(id, now) for id in sorted(jobs)]
+    """Delete owned jobs for good; their running executions go on."""
+    rows = [(job, now) for job in sorted(jobs)]
     if rows:
         yield ForEach(DELETE, (("id", "uuid"), ("at", "bigint")), rows)
 
 
 def delete_all(owner: UUID, now: Instant) -> Script[None]:
-    """The same for all that a workflow keeps, when it is deleted."""
+    """Delete all jobs that a workflow owns, when it is deleted."""
     yield Fetch(DELETE_ALL, (owner, now))
 
 
 def restore_all(owner: UUID, now: Instant) -> Script[None]:
-    """Bring back what went with a workflow."""
+    """Restore the jobs that were deleted with a workflow."""
     yield Fetch(RESTORE_ALL, (owner, now))
 
 
 def use(uses: Mapping[UUID, Collection[UUID]], gone: Collection[UUID] = ()) -> Script[None]:
-    """Let workflows run these jobs and no others; those that are `gone` run none."""
+    """Set the jobs that workflows run; workflows in `gone` run none."""
     known = sorted({*uses, *gone})
     if not known:
         return
@@ -188,12 +189,12 @@ def use(uses: Mapping[UUID, Collection[UUID]], gone: Collection[UUID] = ()) -> S
 
 
 def users(job: UUID) -> Script[list[str]]:
-    """The names of workflows that run a job, itself aside."""
+    """Return the names of other workflows that run a job."""
     return [row[0] for row in (yield Fetch(USERS, (job,)))]
 
 
 def find_cycle(job: UUID) -> Script[list[UUID]]:
-    """A way from a workflow through those that it runs back to itself; empty without one."""
+    """Return a path from a workflow through the workflows that it runs back to itself; empty if there is none."""
     edges: dict[UUID, list[UUID]] = {}
     for user, used in (yield Fetch(BELOW, (job,))):
         edges.setdefault(user, []).append(used)
@@ -201,7 +202,7 @@ def find_cycle(job: UUID) -> Script[list[UUID]]:
 
 
 class JobOwner(Struct, frozen=True):
-    """Whose a job is: the workflow that keeps it, and the job that it was made from."""
+    """The workflow that owns a job, and the job that it was made from."""
 
     owner: UUID
     name: str
@@ -209,6 +210,6 @@ class JobOwner(Struct, frozen=True):
 
 
 def owners_of(jobs: Collection[UUID]) -> Script[dict[UUID, JobOwner]]:
-    """The workflows that keep these jobs; those that belong to nobody are left out."""
+    """Return the owners of these jobs, without jobs that no workflow owns."""
     rows = (yield Among(OWNERS, sorted(jobs))) if jobs else []
-    return {id: JobOwner(owner, name, base) for id, owner, name, base in rows}
+    return {job: JobOwner(owner, name, base) for job, owner, name, base in rows}

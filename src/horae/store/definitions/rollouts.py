@@ -1,6 +1,6 @@
-"""Rollouts that are on: which versions of a job new executions are chosen from.
+"""Rollouts under way: the versions of a job between which new executions are distributed.
 
-A job's row says which rollout is on, by its number: whoever chose by another chooses again.
+A job's row has the number of its rollout: code that chose a version by another number chooses again.
 """
 
 from collections.abc import Collection
@@ -26,7 +26,7 @@ _read_spec = msgspec.json.Decoder(Spec).decode
 
 
 class Arm(msgspec.Struct, frozen=True):
-    """A version of a job, and where its executions stand in line."""
+    """A version of a job, with its queue and lane."""
 
     spec: Spec
     queue: int
@@ -41,13 +41,13 @@ def _rollout(row: Row) -> Rollout:
 
 
 def newest(job: UUID) -> Script[Rollout | None]:
-    """A job's newest rollout, whether it is on or not."""
+    """Return a job's newest rollout, under way or not."""
     rows = yield Fetch(NEWEST, (job,))
     return _rollout(rows[0]) if rows else None
 
 
 def active_rollouts(wanted: Collection[UUID]) -> Script[dict[UUID, tuple[Rollout, dict[int, Arm]]]]:
-    """The rollouts of these jobs that are on, with the versions that they choose from."""
+    """Return the rollouts under way of these jobs, with the versions between which they choose."""
     rows = yield Among(OF_JOBS, sorted(wanted))
     found = [_rollout(row) for row in rows]
     given = [(rollout.job, version) for rollout in found for version in sorted(rollout.plan.shares)]

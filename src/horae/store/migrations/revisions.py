@@ -1,4 +1,4 @@
-"""Tell which revision a store is at, and bring it to the newest."""
+"""The revision of a store, and its upgrade to the newest."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -13,7 +13,7 @@ HEAD = REVISIONS[-1][:4]
 
 
 def needs_upgrade(current: str | None) -> bool:
-    """Tell whether a store at this revision must be migrated; revisions are numbered, so a greater one is newer."""
+    """Return whether a store at this revision must be migrated; revisions are numbered, so a greater one is newer."""
     if current is not None and current > HEAD:
         raise StoreTooNew(
             f"The store is at version {current}, this Horae knows versions up to {HEAD}.",
@@ -23,9 +23,10 @@ def needs_upgrade(current: str | None) -> bool:
 
 
 def fresh(dialect: str, revision: str = HEAD) -> list[str]:
-    """Return the statements that make an empty database a store: a first start need not import Alembic, half a second.
+    """Return the statements that turn an empty database into a store, so that a first start does not import Alembic
+    (half a second).
 
-    They end where an upgrade by Alembic from nothing ends (a test compares).
+    The result is the same as an upgrade by Alembic from nothing (a test compares them).
     """
     version = "CREATE TABLE alembic_version (version_num VARCHAR(32) NOT NULL PRIMARY KEY)"
     made = [text for name in REVISIONS if name[:4] <= revision for text in statements(name, dialect)]
@@ -39,7 +40,7 @@ def statements(revision: str, dialect: str) -> list[str]:
 
 
 def upgrade(connection: "Connection") -> None:
-    """Bring a store to HEAD in one transaction; the caller holds the lock that keeps other servers out."""
+    """Upgrade a store to HEAD in one transaction. The caller holds the lock that excludes other servers."""
     from alembic.config import Config
     from alembic.runtime.environment import EnvironmentContext
     from alembic.script import ScriptDirectory

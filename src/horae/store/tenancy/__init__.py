@@ -1,1 +1,1 @@
-"""Scripts of namespaces, keys, enrolments and secrets."""
+"""Transactions of namespaces, keys, enrolments and secrets."""

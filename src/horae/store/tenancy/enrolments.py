@@ -1,4 +1,4 @@
-"""Enrolments: tokens with which a worker gets a key of its own, once."""
+"""Enrolments: single-use tokens that a worker exchanges for a key."""
 
 from horae.env import Instant
 from horae.model.tenancy.keys import KeyGrant, StoredKey
@@ -19,17 +19,17 @@ USE = Statement(
 )
 
 
-def add_enrolment(hash: bytes, grant: KeyGrant, until: Instant, now: Instant) -> Script[None]:
-    """Write a token's hash, and forget those that nobody used."""
+def add_enrolment(digest: bytes, grant: KeyGrant, until: Instant, now: Instant) -> Script[None]:
+    """Write the hash of a token, and delete expired ones."""
     yield Fetch(OLD, (now,))
-    yield Fetch(ADD, (hash, *row_of(grant), until))
+    yield Fetch(ADD, (digest, *row_of(grant), until))
 
 
-def use(hash: bytes, id: str, key: bytes, name: str, now: Instant) -> Script[StoredKey | None]:
-    """Use a token up: a key for what it grants comes to be. None when it is not valid."""
-    rows = yield Fetch(USE, (hash,))
+def use(digest: bytes, key_id: str, key: bytes, name: str, now: Instant) -> Script[StoredKey | None]:
+    """Use up a token and write the key that it grants; return None when the token is not valid."""
+    rows = yield Fetch(USE, (digest,))
     if not rows or rows[0][-1] <= now:
         return None
-    made = StoredKey(id=id, hash=key, name=name, grant=grant_of(rows[0][:-1]), created_at=now)
+    made = StoredKey(id=key_id, hash=key, name=name, grant=grant_of(rows[0][:-1]), created_at=now)
     yield from add(made)
     return made

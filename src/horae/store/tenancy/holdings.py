@@ -1,6 +1,6 @@
-"""What features hold in a namespace, and what becomes of it when the namespace is deleted, or erased.
+"""The data of features in a namespace, and its deletion with the namespace or by an erasure.
 
-It goes by what is installed: what a feature wrote before it was switched off goes, too.
+Installed features count, not enabled ones: data that a feature wrote before it was switched off is deleted, too.
 """
 
 from collections.abc import Callable, Mapping
@@ -13,49 +13,51 @@ from horae.feature import installed, load
 from horae.store.script import Script, Statement
 
 OF_JOBS = "job IN (SELECT id FROM jobs WHERE namespace = $1)"
-Batch = Callable[[int, Instant, int], Script[int]]  # erases so many rows of a namespace of before an instant
+Batch = Callable[[int, Instant, int], Script[int]]  # erases up to so many rows of a namespace from before an instant
 
 
 class PendingWork(NamedTuple):
-    """What a namespace has under way beside executions: it is refused, or cancelled, before an erasure."""
+    """Work of a namespace beside executions that an erasure refuses or cancels first."""
 
     noun: str  # "backfill"
-    open: Statement  # the ids of those of a namespace of before an instant
+    open: Statement  # the ids of unfinished ones in a namespace from before an instant
     cancel: Callable[[UUID, int, Instant], Script[object]]
 
 
 class Holdings(NamedTuple):
-    """What a feature holds in a namespace, by table. A table that no feature and no part of the kernel names fails a
-    test.
+    """The tables of a feature with data of a namespace. A test fails for a table that neither a feature nor the kernel
+    names.
     """
 
-    ends: tuple[Statement, ...] = ()  # run when it is deleted, with its number and the instant
-    drops: tuple[Statement, ...] = ()  # rows that go when it is deleted: see `drops`
-    records: tuple[Statement, ...] = ()  # what names somebody, of before an instant: see `records`
-    counted: Mapping[str, Batch] = {}  # the same, counted by itself under the table's name
-    rows: tuple[Statement, ...] = ()  # what is defined, or belongs to it: see `rows`; found by what the kernel erases
-    kept: Mapping[str, str] = {}  # tables that stay, or go with something else, and why
+    ends: tuple[Statement, ...] = ()  # run on deletion, with the namespace's id and the instant
+    drops: tuple[Statement, ...] = ()  # rows that a deletion of the namespace deletes: see `drops`
+    records: tuple[Statement, ...] = ()  # personal data from before an instant: see `records`
+    counted: Mapping[str, Batch] = {}  # the same, counted separately under the table's name
+    rows: tuple[Statement, ...] = ()  # definitions and their rows: see `rows`; erased before the kernel's rows
+    kept: Mapping[str, str] = {}  # tables that stay or are deleted elsewhere, with the reason
     under_way: PendingWork | None = None
 
 
 @cache
 def all_holdings() -> tuple[Holdings, ...]:
-    """Return what all features hold."""
+    """Return the holdings of all installed features."""
     return tuple(load(feature.holdings) for feature in installed() if feature.holdings)
 
 
 def drops(*tables: str) -> tuple[Statement, ...]:
-    """Delete all rows of a namespace in these tables."""
+    """Return statements that delete all rows of a namespace in these tables."""
     return tuple(Statement(f"drop_{table}", f"DELETE FROM {table} WHERE namespace = $1") for table in tables)
 
 
 def records(table: str, keys: str, where: str) -> Statement:
-    """Delete so many rows of a namespace of before an instant; as many come back."""
+    """Return a statement that deletes a batch of a namespace's rows from before an instant, and returns a
+    row for each.
+    """
     return _some(f"erase_some_{table}", table, keys, where, "$3")
 
 
 def rows(table: str, keys: str, where: str) -> Statement:
-    """Delete so many rows of a namespace; as many come back."""
+    """Return a statement that deletes a batch of a namespace's rows, and returns a row for each."""
     return _some(f"end_some_{table}", table, keys, where, "$2")
 
 

@@ -1,6 +1,6 @@
-"""Who may talk to Horae: API keys, single-use sign-in codes and browser cookies, all stored as hashes.
+"""Credentials: API keys, single-use sign-in codes and browser cookies, all stored as hashes.
 
-Also the answers of requests that came with an Idempotency-Key; submissions keep theirs in their own transaction.
+Also the stored answers of requests with an Idempotency-Key; submissions store theirs in their own transaction.
 """
 
 import msgspec
@@ -31,7 +31,7 @@ REPLACE = Statement(
 )
 ONE = Statement("key", f"SELECT {_KEY} FROM keys WHERE id = $1")
 PAGE = Statement("keys", f"SELECT {_KEY} FROM keys WHERE namespace = $1 AND id > $2 ORDER BY id LIMIT $3")
-# Of the whole installation: an administrator of one namespace lets nobody into the others.
+# Administrators of the installation: an administrator of one namespace cannot grant access to others.
 ADMINS = Statement(
     "admin_keys",
     "SELECT id FROM keys WHERE role = 'admin' AND permissions LIKE '%installation%' AND revoked_at IS NULL"
@@ -52,7 +52,7 @@ REVOKE_BROWSERS = Statement(
     "UPDATE keys SET revoked_at = $2 WHERE id IN (SELECT c.key_id FROM cookies c) AND made_by = $1"
     " AND revoked_at IS NULL",
 )
-# Whoever knew a rotated key may have signed a browser in: it ends with the overlap, or sooner.
+# A user of a rotated key may have signed in a browser: its key ends with the overlap, or sooner.
 END_BROWSERS = Statement(
     "end_browsers_of_key",
     "UPDATE keys SET expires_at = $2 WHERE id IN (SELECT c.key_id FROM cookies c) AND made_by = $1 AND expires_at > $2",
@@ -78,7 +78,7 @@ ADD_COOKIE = Statement(
     "add_cookie", "INSERT INTO cookies (hash, key_id, csrf, created_at, until) VALUES ($1, $2, $3, $4, $5)"
 )
 COOKIE = Statement("cookie", "SELECT key_id, csrf FROM cookies WHERE hash = $1 AND until > $2")
-# It stays until the sweep takes it away together with its key.
+# The row stays until the sweep deletes it together with its key.
 END_COOKIE = Statement("end_cookie", "UPDATE cookies SET until = $2 WHERE hash = $1 AND until > $2 RETURNING key_id")
 REVOKE_ANY = Statement("revoke_key_of_cookie", "UPDATE keys SET revoked_at = $2 WHERE id = $1 AND revoked_at IS NULL")
 FREE = Statement(
@@ -93,7 +93,7 @@ RESERVED = Statement(
     "reserved_idempotency",
     "SELECT body_hash, status, answer FROM idempotency WHERE namespace = $1 AND route = $2 AND key = $3",
 )
-# The reservation's own instant guards both: one that expired and was taken over by another request is not touched.
+# The reservation's instant guards both: an expired reservation that another request took over is not touched.
 KEEP = Statement(
     "keep_idempotency",
     "UPDATE idempotency SET status = $5, answer = $6, until = $7"
@@ -108,13 +108,13 @@ _LIST = msgspec.json.Decoder(tuple[str, ...])
 
 
 class ReservedKey(Struct, frozen=True):
-    """The key was free: run the request, then keep its answer or release the key."""
+    """The key was free: run the request, then store its answer or release the key."""
 
     since: Instant
 
 
 class KnownKey(Struct, frozen=True):
-    """The key was used: for this body or another, and answered (status and answer) or still under way."""
+    """The key was used before, with the same body or another; `status` and `answer` are None while its request runs."""
 
     same_body: bool
     status: int | None
@@ -122,14 +122,14 @@ class KnownKey(Struct, frozen=True):
 
 
 def add(key: StoredKey) -> Script[None]:
-    """Write a key; one of the same id is replaced and valid again."""
+    """Write a key; a key with the same id is replaced and valid again."""
     granted = row_of(key.grant)
     row = (key.id, key.hash, key.name, *granted[:2], key.created_at, key.expires_at, *granted[2:], key.rate)
     yield Fetch(ADD, row)
 
 
 def add_first_admin(key: StoredKey) -> Script[bool]:
-    """Write a key unless there is a lasting admin key already; servers that start together add one."""
+    """Write a key unless an admin key without expiry exists; servers that start together add only one."""
     yield Lock(("first-admin-key",))
     if (yield Fetch(ADMINS)):
         return False
@@ -137,13 +137,13 @@ def add_first_admin(key: StoredKey) -> Script[bool]:
     return True
 
 
-def by_id(id: str) -> Script[StoredKey | None]:
-    rows = yield Fetch(ONE, (id,))
+def by_id(key_id: str) -> Script[StoredKey | None]:
+    rows = yield Fetch(ONE, (key_id,))
     return _stored(rows[0]) if rows else None
 
 
 def page(namespace: int, after: str, limit: int) -> Script[list[StoredKey]]:
-    """Keys of a namespace in the order of their ids."""
+    """Return keys of a namespace in the order of their ids."""
     rows = yield Fetch(PAGE, (namespace, after, limit))
     return [_stored(row) for row in rows]
 
@@ -156,7 +156,7 @@ def _stored(row: Row) -> StoredKey:
 
 
 def grant_of(row: Row) -> KeyGrant:
-    """What a credential is for, as it is stored."""
+    """Read the grant of a credential."""
     permissions, queues, jobs = (_LIST.decode(text) for text in row[2:5])
     return KeyGrant(
         namespace=row[0], role=row[1], permissions=permissions, queues=queues, jobs=jobs, made_by=row[5],
@@ -165,50 +165,56 @@ def grant_of(row: Row) -> KeyGrant:
 
 
 def row_of(grant: KeyGrant) -> Row:
-    """The same as it is written; the name of the namespace is not."""
+    """Return the columns of a grant; the name of the namespace is not stored."""
     lists = (msgspec.json.encode(each).decode() for each in (grant.permissions, grant.queues, grant.jobs))
     return (grant.namespace, grant.role, *lists, grant.made_by)
 
 
-def is_last_admin(id: str) -> Script[bool]:
-    """Whether a key is the only one without an end that administers the installation."""
-    return bool((yield Fetch(LAST_ADMIN, (id,))))
+def is_last_admin(key_id: str) -> Script[bool]:
+    """Return whether a key is the only admin key of the installation without expiry."""
+    return bool((yield Fetch(LAST_ADMIN, (key_id,))))
 
 
-def revoke(namespace: int, id: str, now: Instant) -> Script[bool]:
-    """End a key, the browsers that its links signed in and its tokens; false when there is none that is valid."""
-    if not (yield Fetch(REVOKE, (namespace, id, now))):
+def revoke(namespace: int, key_id: str, now: Instant) -> Script[bool]:
+    """Revoke a key, the browser keys signed in by its links, and its tokens; return False when no valid key
+    is found.
+    """
+    if not (yield Fetch(REVOKE, (namespace, key_id, now))):
         return False
-    yield Fetch(REVOKE_CODES, (id,))
-    yield Fetch(REVOKE_TOKENS, (id,))
-    yield Fetch(REVOKE_BROWSERS, (id, now))
+    yield Fetch(REVOKE_CODES, (key_id,))
+    yield Fetch(REVOKE_TOKENS, (key_id,))
+    yield Fetch(REVOKE_BROWSERS, (key_id, now))
     return True
 
 
-def rotate(id: str, by: StoredKey, until: Instant, now: Instant) -> Script[bool]:
-    """Write a key that replaces another, which ends at an instant, or sooner; false when it was replaced or ended."""
-    if not (yield Fetch(REPLACE, (id, by.id, until, now))):
+def rotate(key_id: str, successor: StoredKey, until: Instant, now: Instant) -> Script[bool]:
+    """Write the successor of a key, which ends at an instant, or sooner; return False when it was replaced or has
+    ended.
+    """
+    if not (yield Fetch(REPLACE, (key_id, successor.id, until, now))):
         return False
-    yield from add(by)
-    yield Fetch(END_BROWSERS, (id, until))
+    yield from add(successor)
+    yield Fetch(END_BROWSERS, (key_id, until))
     return True
 
 
-def record_use(id: str, now: Instant, unless_since: Instant) -> Script[None]:
-    """Note that a key was used, unless that was noted since."""
-    yield Fetch(USED, (id, now, unless_since))
+def record_use(key_id: str, now: Instant, unless_since: Instant) -> Script[None]:
+    """Record the use of a key, unless one was recorded since an instant."""
+    yield Fetch(USED, (key_id, now, unless_since))
 
 
-def add_code(hash: bytes, grant: KeyGrant, until: Instant, now: Instant) -> Script[None]:
-    """Write a sign-in code and forget those that nobody used."""
+def add_code(digest: bytes, grant: KeyGrant, until: Instant, now: Instant) -> Script[None]:
+    """Write a sign-in code, and delete expired ones."""
     yield Fetch(OLD_CODES, (now,))
-    yield Fetch(ADD_CODE, (hash, *row_of(grant), until))
+    yield Fetch(ADD_CODE, (digest, *row_of(grant), until))
 
 
-def sign_in(code: bytes, id: str, cookie: bytes, csrf: str, until: Instant, now: Instant) -> Script[StoredKey | None]:
-    """Use a code up: a key like that of who made it comes to be, which only this cookie opens.
+def sign_in(
+    code: bytes, key_id: str, cookie: bytes, csrf: str, until: Instant, now: Instant
+) -> Script[StoredKey | None]:
+    """Use up a sign-in code, and write a key with the grant of its maker, valid only for this cookie.
 
-    None when the code is not valid.
+    Return None when the code is not valid.
     """
     rows = yield Fetch(USE_CODE, (code,))
     if not rows or rows[0][0] <= now:
@@ -220,14 +226,14 @@ def sign_in(code: bytes, id: str, cookie: bytes, csrf: str, until: Instant, now:
     if until <= now:
         return None
     rate = None if maker is None else maker.rate
-    key = StoredKey(id=id, hash=cookie, name="browser", grant=grant, created_at=now, expires_at=until, rate=rate)
+    key = StoredKey(id=key_id, hash=cookie, name="browser", grant=grant, created_at=now, expires_at=until, rate=rate)
     yield from add(key)
-    yield Fetch(ADD_COOKIE, (cookie, id, csrf, now, until))
+    yield Fetch(ADD_COOKIE, (cookie, key_id, csrf, now, until))
     return key
 
 
 def key_of_cookie(cookie: bytes, now: Instant) -> Script[tuple[StoredKey, str] | None]:
-    """The key a cookie stands for and its CSRF token."""
+    """Return the key of a cookie and its CSRF token."""
     rows = yield Fetch(COOKIE, (cookie, now))
     if not rows:
         return None
@@ -242,23 +248,23 @@ def sign_out(cookie: bytes, now: Instant) -> Script[None]:
 
 
 def reserve(asked: Idempotency, running_until: Instant, now: Instant) -> Script[ReservedKey | KnownKey]:
-    """Reserve an idempotency key, or return what became of the request that has it."""
+    """Reserve an idempotency key, or return the state of the request that has it."""
     where = (asked.namespace, asked.route, asked.key)
     yield Fetch(FREE, (*where, now))
     if (yield Fetch(RESERVE, (*where, asked.body_hash, running_until, now))):
         return ReservedKey(now)
     rows = yield Fetch(RESERVED, where)
-    if not rows:  # gone meanwhile: it may be ours now
+    if not rows:  # released meanwhile: try again
         raise Again
     stored, status, answer = rows[0]
     return KnownKey(bytes(stored) == asked.body_hash, status, None if answer is None else bytes(answer))
 
 
 def store_answer(asked: Idempotency, mine: ReservedKey, status: int, answer: bytes) -> Script[None]:
-    """Keep the answer of a request whose key is reserved."""
+    """Store the answer of a request with a reserved key."""
     yield Fetch(KEEP, (asked.namespace, asked.route, asked.key, mine.since, status, answer, asked.until))
 
 
 def release(asked: Idempotency, mine: ReservedKey) -> Script[None]:
-    """Free a reserved key: the request changed nothing."""
+    """Release a reserved key, because the request changed nothing."""
     yield Fetch(RELEASE, (asked.namespace, asked.route, asked.key, mine.since))

@@ -1,7 +1,8 @@
-"""Namespaces: made with their first queue, changed, and deleted when nothing lives in them any more.
+"""Namespaces: created with their first queue, changed, and deleted once they hold no jobs, executions or workers.
 
-A deleted namespace keeps its row, so that its number never stands for another tenant. Whoever puts something lasting
-into a namespace holds its lock together with others; a deletion holds it alone, and finds all that was put there.
+A deleted namespace keeps its row, so that its id is never reused for another tenant. Transactions that put lasting data
+into a namespace hold its lock in shared mode; a deletion holds it exclusively, and so finds everything that was put
+there.
 """
 
 from collections.abc import Callable, Mapping
@@ -34,7 +35,7 @@ ADD = Statement(
 SAVE = Statement(
     "save_namespace", "UPDATE namespaces SET weight = $2, policy = $3, spec = $4, updated_at = $5 WHERE id = $1"
 )
-# Also of deleted ones: what is left of them goes by what they said.
+# Also of deleted namespaces: their settings apply to the rest of their data.
 RETENTIONS = Statement("retentions", "SELECT id, spec FROM namespaces WHERE spec LIKE '%\"retention\"%'")
 ARCHIVED = Statement(
     "archived_namespaces", "SELECT id, spec FROM namespaces WHERE spec LIKE '%\"archive\"%' AND state = 'active'"
@@ -61,13 +62,13 @@ LIMITS = Statement(
 )
 DROPS = drops(
     *("secrets", "quotas", "lanes", "queues", "unique_keys", "idempotency"),
-    *("sign_in_codes", "enrolments"),  # what lets somebody in
+    *("sign_in_codes", "enrolments"),  # ways to get a key
 )
 _read_spec = msgspec.json.Decoder(NamespaceSpec).decode
 
 
 class LiveContents(Struct, frozen=True, kw_only=True):
-    """What keeps a namespace from being deleted."""
+    """The contents that keep a namespace from being deleted."""
 
     jobs: int
     executions: int
@@ -85,34 +86,36 @@ def _namespace(row: Row) -> Namespace:
 
 
 def all_namespaces() -> Script[list[Namespace]]:
-    """All namespaces by name."""
+    """Return all namespaces by name."""
     return [_namespace(row) for row in (yield Fetch(ALL))]
 
 
 def by_name(name: str) -> Script[Namespace | None]:
-    """The namespace of this name."""
+    """Return the namespace with this name."""
     rows = yield Fetch(NAMED, (name,))
     return _namespace(rows[0]) if rows else None
 
 
-def by_id(id: int) -> Script[Namespace | None]:
-    """A namespace by its number, also one that was deleted."""
-    rows = yield Fetch(ONE, (id,))
+def by_id(namespace: int) -> Script[Namespace | None]:
+    """Return a namespace by its id, deleted ones included."""
+    rows = yield Fetch(ONE, (namespace,))
     return _namespace(rows[0]) if rows else None
 
 
-def create(name: str, said: NamespaceDefinition, now: Instant) -> Script[int | None]:
-    """Make a namespace, and the queue of jobs that name none; None when the name is taken."""
-    rows = yield Fetch(ADD, (name, *_row(said), now))
+def create(name: str, definition: NamespaceDefinition, now: Instant) -> Script[int | None]:
+    """Create a namespace and its default queue; return None when the name is taken."""
+    rows = yield Fetch(ADD, (name, *_row(definition), now))
     if not rows:
         return None
-    id: int = rows[0][0]
-    yield Fetch(lanes.ADD_QUEUE, (id, DEFAULT_QUEUE, lanes.PLAIN, now))
-    return id
+    namespace: int = rows[0][0]
+    yield Fetch(lanes.ADD_QUEUE, (namespace, DEFAULT_QUEUE, lanes.PLAIN, now))
+    return namespace
 
 
 def change(name: str, make: Callable[[Namespace], NamespaceDefinition], now: Instant) -> Script[Namespace | None]:
-    """Change a namespace by what it is under its lock; what it was, or None when there is none."""
+    """Change a namespace by a function of its state under the lock. Return the former state, or None if there is no
+    such namespace.
+    """
     rows = yield Fetch(LOCKED, (name,))
     if not rows:
         return None
@@ -121,42 +124,42 @@ def change(name: str, make: Callable[[Namespace], NamespaceDefinition], now: Ins
     return before
 
 
-def _row(said: NamespaceDefinition) -> Row:
-    policy = None if said.queue_policy is None else msgspec.json.encode(said.queue_policy).decode()
-    return said.weight, policy, msgspec.json.encode(said.spec).decode()
+def _row(definition: NamespaceDefinition) -> Row:
+    policy = None if definition.queue_policy is None else msgspec.json.encode(definition.queue_policy).decode()
+    return definition.weight, policy, msgspec.json.encode(definition.spec).decode()
 
 
 def is_open(namespace: int) -> Script[bool]:
-    """Whether something lasting may be put into a namespace; asked under its lock."""
+    """Return whether lasting data may be put into a namespace. The caller holds its lock."""
     rows = yield Fetch(STATE, (namespace,))
     return not rows or rows[0][0] == "active"
 
 
 def retentions() -> Script[dict[int, Mapping[Outcome, int]]]:
-    """How long namespaces keep ended executions that do not keep them as long as all others."""
-    found = {id: _read_spec(spec).retention for id, spec in (yield Fetch(RETENTIONS))}
-    return {id: rules for id, rules in found.items() if rules}
+    """Return the retention of ended executions in namespaces with a setting of their own."""
+    found = {namespace: _read_spec(spec).retention for namespace, spec in (yield Fetch(RETENTIONS))}
+    return {namespace: rules for namespace, rules in found.items() if rules}
 
 
 def archived_outcomes() -> Script[dict[int, tuple[Outcome, ...]]]:
-    """Which outcomes go to the archive, of namespaces of which some do."""
-    found = {id: _read_spec(spec).archive for id, spec in (yield Fetch(ARCHIVED))}
-    return {id: outcomes for id, outcomes in found.items() if outcomes}
+    """Return the outcomes to archive, for namespaces that archive some."""
+    found = {namespace: _read_spec(spec).archive for namespace, spec in (yield Fetch(ARCHIVED))}
+    return {namespace: outcomes for namespace, outcomes in found.items() if outcomes}
 
 
-def live_contents(id: int) -> Script[LiveContents]:
-    """What lives in a namespace."""
-    ((jobs, workers),) = yield Fetch(LIVE, (id,))
-    return LiveContents(jobs=jobs, executions=sum((yield from quotas.usage_now(id))), workers=workers)
+def live_contents(namespace: int) -> Script[LiveContents]:
+    """Count the jobs, executions and workers in a namespace."""
+    ((jobs, workers),) = yield Fetch(LIVE, (namespace,))
+    return LiveContents(jobs=jobs, executions=sum((yield from quotas.usage_now(namespace))), workers=workers)
 
 
-def delete(id: int, now: Instant) -> Script[LiveContents | None]:
-    """End a namespace with its keys and all that is defined in it, unless something lives there; tells what does.
+def delete(namespace: int, now: Instant) -> Script[LiveContents | None]:
+    """Delete a namespace with its keys and all definitions, unless it has live contents, which are returned.
 
-    What has ended stays for as long as it would have been kept; nobody can read it.
+    Ended executions stay until their retention is over; no user can read them.
     """
-    yield from locks.take(locks.of_namespace(id))
-    found = yield from live_contents(id)
+    yield from locks.take(locks.of_namespace(namespace))
+    found = yield from live_contents(namespace)
     if found:
         return found
     for statement in (
@@ -166,8 +169,8 @@ def delete(id: int, now: Instant) -> Script[LiveContents | None]:
         END_CALENDARS,
         *(one for holdings in all_holdings() for one in holdings.ends),
     ):
-        yield Fetch(statement, (id, now))
-    yield Fetch(LIMITS, (id, namespace_limit(id)))
+        yield Fetch(statement, (namespace, now))
+    yield Fetch(LIMITS, (namespace, namespace_limit(namespace)))
     for statement in (*DROPS, *(one for holdings in all_holdings() for one in holdings.drops)):
-        yield Fetch(statement, (id,))
+        yield Fetch(statement, (namespace,))
     return None

@@ -1,4 +1,4 @@
-"""Secrets: their names, and their values as they are sealed."""
+"""Secrets: their names, and their sealed values."""
 
 from collections.abc import Sequence
 
@@ -33,7 +33,7 @@ ALL = Statement(
 RESEAL = Statement(
     "reseal_secret", "UPDATE secrets SET sealed = $4 WHERE namespace = $1 AND name = $2 AND sealed = $3 RETURNING name"
 )
-# What looks like a reference; whoever asks reads the definitions to be sure.
+# Texts that look like a reference; the caller reads the definitions to be sure.
 MENTIONS = Statement(
     "jobs_that_mention",
     f"SELECT j.name, v.spec {FROM} WHERE j.namespace = $1 AND j.state <> 'deleted' AND v.spec LIKE $2 ORDER BY j.name",
@@ -61,41 +61,41 @@ def _sealed(row: Row) -> SealedSecret:
 
 
 def by_names(namespace: int, names: Sequence[str]) -> Script[dict[str, SealedSecret]]:
-    """Secrets by their names; those that are not there are left out."""
+    """Return secrets by their names, without missing ones."""
     columns: Columns = (("namespace", "int"), ("name", "text"))
     return {row[0]: _sealed(row) for row in (yield ForEach(SOME, columns, [(namespace, name) for name in names]))}
 
 
 def page(namespace: int, after: str, limit: int) -> Script[list[SealedSecret]]:
-    """Secrets in the order of their names."""
+    """Return secrets in the order of their names."""
     return [_sealed(row) for row in (yield Fetch(PAGE, (namespace, after, limit)))]
 
 
 def put(namespace: int, name: str, sealed: bytes, now: Instant) -> Script[SealedSecret]:
-    """Give a secret a value; the one before is gone."""
+    """Set the value of a secret; the former value is gone."""
     return _sealed((yield Fetch(SET, (namespace, name, sealed, now)))[0])
 
 
 def delete(namespace: int, name: str) -> Script[bool]:
-    """Remove a secret; false when there is none."""
+    """Delete a secret; return False when there is none."""
     return bool((yield Fetch(DELETE, (namespace, name))))
 
 
 def all_after(namespace: int, name: str) -> Script[list[tuple[int, str, bytes]]]:
-    """Secrets of all namespaces, in order, after one of them."""
+    """Return secrets of all namespaces, in order, after one of them."""
     return [(row[0], row[1], bytes(row[2])) for row in (yield Fetch(ALL, (namespace, name, PAGE_OF_ALL)))]
 
 
 def reseal(namespace: int, name: str, before: bytes, after: bytes) -> Script[bool]:
-    """Seal the same value anew; false when it was changed meanwhile."""
+    """Replace the sealed form of an unchanged value; return False when it was changed meanwhile."""
     return bool((yield Fetch(RESEAL, (namespace, name, before, after))))
 
 
 def mentions(namespace: int, name: str) -> Script[list[tuple[str, str]]]:
-    """Jobs whose present definition may refer to a secret, each with that."""
+    """Return jobs whose present definition may refer to a secret, with the definition."""
     return [(row[0], row[1]) for row in (yield Fetch(MENTIONS, (namespace, f"%{SCHEME}{name}%")))]
 
 
 def verifies(namespace: int, name: str) -> Script[list[str]]:
-    """Jobs with a webhook whose senders sign with a secret."""
+    """Return jobs with a webhook whose senders sign with a secret."""
     return [row[0] for row in (yield Fetch(HOOKS, (namespace, f'%"{SCHEME}{name}"%')))]
