@@ -22,9 +22,9 @@ from horae.model.executions.parcel import MAX_ITEMS
 from horae.model.tenancy.principal import DEFAULT_NAMESPACE
 from horae.model.triggers.cron.zone import names as zone_names
 from horae.model.triggers.decisions.decide import due_after
+from horae.model.triggers.decisions.named_trigger import NamedTrigger
 from horae.model.triggers.decisions.rules import Rules
 from horae.model.triggers.decisions.values import Cron, Interval, Trigger, next_fire
-from horae.model.triggers.decisions.when import When
 from horae.store.base.shelves import Columns
 from horae.store.definitions.jobs import StoredJob
 from horae.store.script import Insert, Script, Together
@@ -56,7 +56,7 @@ class Load(Struct, frozen=True):
     """Triggers to be there: in their order, so many to a job."""
 
     name: str
-    whens: Iterable[When]
+    whens: Iterable[NamedTrigger]
     per_job: int
     ran: bool = False  # each has fired before, and what it fired has ended: overlap `skip` has to look
 
@@ -85,7 +85,7 @@ class TimerFiller:
             await writing
         return total
 
-    def _rows(self, name: str, jobs: Sequence[Sequence[When]], ran: bool) -> list[Insert]:
+    def _rows(self, name: str, jobs: Sequence[Sequence[NamedTrigger]], ran: bool) -> list[Insert]:
         now, template, new_id = self._node.env.now(), self._template, self._node.env.new_id
         made: list[tuple[object, ...]] = []
         versions: list[tuple[object, ...]] = []
@@ -133,11 +133,11 @@ async def filling_timers(env: Env, url: str) -> AsyncIterator[TimerFiller]:
         await node.stop()
 
 
-def resting(count: int, now: Instant) -> Iterator[When]:
+def resting(count: int, now: Instant) -> Iterator[NamedTrigger]:
     """Triggers of mixed expressions in many zones, none of which is due today, in any zone."""
     crons = [Cron(expression=text, timezone=zone) for zone in _zones() for text in _expressions(now)]
     for i in range(count):
-        yield When(name=f"t{i % 10}", trigger=crons[i % len(crons)], rules=Rules())
+        yield NamedTrigger(name=f"t{i % 10}", trigger=crons[i % len(crons)], rules=Rules())
 
 
 def _zones() -> list[str]:
@@ -167,7 +167,7 @@ def _expressions(now: Instant) -> list[str]:
     return found
 
 
-def steady(rate: int, seconds: int, at: Instant) -> Iterator[When]:
+def steady(rate: int, seconds: int, at: Instant) -> Iterator[NamedTrigger]:
     """Triggers that fire once each from an instant on, one after another at an even pace.
 
     Every second one repeats at an interval, the others go by a cron expression with their own place after it.
@@ -176,11 +176,11 @@ def steady(rate: int, seconds: int, at: Instant) -> Iterator[When]:
     for i in range(rate * seconds):
         due = at + i * length // (rate * seconds)
         if i % 2:
-            yield When(name=f"t{i % 10}", trigger=Interval(every=DAY, anchor=due))
+            yield NamedTrigger(name=f"t{i % 10}", trigger=Interval(every=DAY, anchor=due))
         else:
             nominal = at + (due - at) // WINDOW * WINDOW
             rules = Rules(spread=WINDOW, offset=due - nominal)
-            yield When(name=f"t{i % 10}", trigger=Cron(expression=_daily(nominal)), rules=rules)
+            yield NamedTrigger(name=f"t{i % 10}", trigger=Cron(expression=_daily(nominal)), rules=rules)
 
 
 def _daily(at: Instant) -> str:
@@ -189,11 +189,11 @@ def _daily(at: Instant) -> str:
     return f"{when.second} {when.minute} {when.hour} * * *"
 
 
-def herd(count: int, at: Instant) -> Iterator[When]:
+def herd(count: int, at: Instant) -> Iterator[NamedTrigger]:
     """Triggers that are all due at one instant."""
     cron = Cron(expression=_daily(at))
     for i in range(count):
-        yield When(name=f"t{i}", trigger=cron)
+        yield NamedTrigger(name=f"t{i}", trigger=cron)
 
 
 def cost_of_next() -> dict[str, float]:

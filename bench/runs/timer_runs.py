@@ -18,7 +18,7 @@ from bench.runs.timer_fill import Load, filling_timers, herd, resting, steady
 from bench.runs.timer_looks import Looked, look
 from horae.env import SECOND, Env, Instant
 from horae.errors import HoraeError
-from horae.model.triggers.decisions.when import When
+from horae.model.triggers.decisions.named_trigger import NamedTrigger
 
 PER_JOB = 10
 MANY = 1_000_000  # triggers after which a person is told
@@ -124,7 +124,7 @@ class Runs:
         self._steps.done()
         return [("longest gap", found.gap / SECOND, "s"), *_lags(found), *_exactly(found, rate * seconds)]
 
-    def _told(self, whens: Iterator[When]) -> Iterator[When]:
+    def _told(self, whens: Iterator[NamedTrigger]) -> Iterator[NamedTrigger]:
         """The same, and a word about every million."""
         for number, when in enumerate(whens, 1):
             yield when
@@ -140,7 +140,7 @@ class Runs:
         return (self._env.now() // SECOND + round(seconds)) * SECOND
 
     async def _write(
-        self, name: str, whens: Iterator[When], per_job: int, before: Instant, *, ran: bool = False
+        self, name: str, whens: Iterator[NamedTrigger], per_job: int, before: Instant, *, ran: bool = False
     ) -> None:
         async with filling_timers(self._env, self._url) as filler:
             await filler.load(Load(f"{name}{next(self._number)}", whens, per_job, ran))

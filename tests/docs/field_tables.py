@@ -19,9 +19,9 @@ from horae.model.fields.variants import Variants
 from horae.model.fleet.submit import SUBMISSION
 from horae.model.tenancy.namespace import DEFAULTS, NAMESPACE
 from horae.model.triggers.calendars.read import FIELDS as OF_CALENDARS
+from horae.model.triggers.decisions.named_trigger import NAMED_TRIGGER
 from horae.model.triggers.decisions.rules import RULES
 from horae.model.triggers.decisions.schedule import FIELDS as OF_TRIGGERS
-from horae.model.triggers.decisions.when import WHEN
 from horae.model.workflows.reading.steps import STEP
 from horae.model.workflows.reading.workflow import WORKFLOW
 
@@ -115,14 +115,14 @@ def defaults_of_jobs() -> str:
 
 def kinds_of_triggers() -> str:
     """The fields that tell a trigger's kind, each followed by those that only this kind has."""
-    beside = (*RULES.names, *WHEN.names)
+    beside = (*RULES.names, *NAMED_TRIGGER.names)
     return written((row for row in OF_TRIGGERS.rows if row.name not in beside), OF_TRIGGERS.usual, PAGES_OF_TRIGGERS)
 
 
 def rules_of_triggers() -> str:
     """What stands beside a trigger's kind."""
     usual = {name: value for name, value in OF_TRIGGERS.usual.items() if name != "name"}  # which is that of its kind
-    return written((*RULES.rows, *WHEN.rows), usual, PAGES_OF_TRIGGERS)
+    return written((*RULES.rows, *NAMED_TRIGGER.rows), usual, PAGES_OF_TRIGGERS)
 
 
 def fields_of_backfills() -> str:

@@ -13,7 +13,7 @@ from horae.features.events.engine.watching import bucket
 from horae.features.events.engine.watching.listed import Listed
 from horae.features.events.engine.watching.refusals import in_words
 from horae.features.events.engine.watching.watcher import Places
-from horae.model.triggers.decisions.external import Watch
+from horae.model.triggers.decisions.external import WatchTrigger
 
 OBJECTS = [f"in/{n:03}.csv" for n in range(25)] + ["inner/z", "out/a"]
 PAGE = 10
@@ -77,11 +77,11 @@ async def s3(monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[S3]:
 
 
 async def listed(url: str) -> list[Listed]:
-    return [one async for page in bucket.pages(Watch(url=url)) for one in page]
+    return [one async for page in bucket.pages(WatchTrigger(url=url)) for one in page]
 
 
 async def test_a_prefix_is_listed_through_all_its_pages(s3: S3):
-    pages = Places(["s3://drop"]).pages(Watch(url="s3://drop/in/"))
+    pages = Places(["s3://drop"]).pages(WatchTrigger(url="s3://drop/in/"))
 
     found = [one async for page in pages for one in page]
 

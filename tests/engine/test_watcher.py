@@ -22,7 +22,7 @@ from horae.features.events.engine.watching import bucket, folder
 from horae.features.events.engine.watching.listed import Listed
 from horae.features.events.engine.watching.watcher import COUNTED_EVERY, Places, Watcher
 from horae.features.events.store import event_reads, watches
-from horae.model.triggers.decisions.external import Watch
+from horae.model.triggers.decisions.external import WatchTrigger
 from horae.model.triggers.decisions.rules import Rules
 from tests.store_contract.world import NAMESPACE, World, add_trigger
 
@@ -84,12 +84,12 @@ def places() -> Places:
     return Places(["s3://bucket"], open=lambda url: None)
 
 
-async def watch(world: World, place: Watch) -> None:
+async def watch(world: World, place: WatchTrigger) -> None:
     await add_trigger(world, await world.job(), place, ALLOW, name="inbox", params={"key": "${event.payload.key}"})
 
 
 async def test_each_object_version_fires_once(world: World, objects: Bucket, places: Places):
-    await watch(world, Watch(url="s3://bucket/in/"))
+    await watch(world, WatchTrigger(url="s3://bucket/in/"))
     server = watcher(world, places)
     await look(server)
     objects.put("in/a", world.now())
@@ -115,7 +115,7 @@ async def _parcels(world: World):
 
 async def test_the_first_look_ignores_what_was_there_unless_asked(world: World, objects: Bucket, places: Places):
     objects.put("in/old", world.now() - 3600 * SECOND)
-    await watch(world, Watch(url="s3://bucket/in/"))
+    await watch(world, WatchTrigger(url="s3://bucket/in/"))
     objects.put("in/new", world.now() + SECOND)
     await look(watcher(world, places))
     assert await fired(world) == ["new"]
@@ -127,13 +127,13 @@ async def test_the_first_look_ignores_what_was_there_unless_asked(world: World, 
 
 async def watch_again(world: World, url: str, **more) -> None:
     job = await world.job(f"job-{world.env.new_id()}")
-    await add_trigger(world, job, Watch(url=url, **more), ALLOW, name="inbox")
+    await add_trigger(world, job, WatchTrigger(url=url, **more), ALLOW, name="inbox")
 
 
 async def test_what_comes_after_the_first_look_fires_however_old_it_says_it_is(
     world: World, objects: Bucket, places: Places
 ):
-    await watch(world, Watch(url="s3://bucket/in/"))
+    await watch(world, WatchTrigger(url="s3://bucket/in/"))
     server = watcher(world, places)
     await look(server)
     objects.put("in/moved-here", world.now() - 3600 * SECOND)
@@ -144,7 +144,7 @@ async def test_what_comes_after_the_first_look_fires_however_old_it_says_it_is(
 
 
 async def test_two_servers_fire_each_object_once(world: World, objects: Bucket, places: Places):
-    await watch(world, Watch(url="s3://bucket/in/", existing="fire"))
+    await watch(world, WatchTrigger(url="s3://bucket/in/", existing="fire"))
     servers = [watcher(world, places) for _ in range(3)]
     for n in range(10):
         objects.put(f"in/{n}", world.now())
@@ -160,7 +160,7 @@ async def test_two_servers_fire_each_object_once(world: World, objects: Bucket, 
 async def test_a_server_that_stops_in_the_middle_leaves_the_rest_to_another(
     world: World, objects: Bucket, places: Places
 ):
-    await watch(world, Watch(url="s3://bucket/in/", existing="fire"))
+    await watch(world, WatchTrigger(url="s3://bucket/in/", existing="fire"))
     for n in range(6):
         objects.put(f"in/{n}", world.now())
     first, second = watcher(world, places), watcher(world, places)
@@ -184,7 +184,7 @@ async def test_a_server_that_stops_in_the_middle_leaves_the_rest_to_another(
 async def test_a_look_that_takes_too_long_is_overtaken_and_doubles_nothing(
     world: World, objects: Bucket, places: Places
 ):
-    await watch(world, Watch(url="s3://bucket/in/", existing="fire"))
+    await watch(world, WatchTrigger(url="s3://bucket/in/", existing="fire"))
     for n in range(6):
         objects.put(f"in/{n}", world.now())
     slow, quick = watcher(world, places), watcher(world, places)
@@ -203,7 +203,7 @@ async def test_a_look_that_takes_too_long_is_overtaken_and_doubles_nothing(
 
 
 async def test_what_is_gone_is_forgotten_once_a_day(world: World, objects: Bucket, places: Places):
-    await watch(world, Watch(url="s3://bucket/in/", existing="fire"))
+    await watch(world, WatchTrigger(url="s3://bucket/in/", existing="fire"))
     server = watcher(world, places)
     for name in "abc":
         objects.put(f"in/{name}", world.now())
@@ -219,7 +219,7 @@ async def test_what_is_gone_is_forgotten_once_a_day(world: World, objects: Bucke
 
 async def test_a_large_place_is_looked_at_in_parts(world: World, objects: Bucket, places: Places):
     objects.page = 1000
-    await watch(world, Watch(url="s3://bucket/in/", existing="fire"))
+    await watch(world, WatchTrigger(url="s3://bucket/in/", existing="fire"))
     for n in range(2500):
         objects.put(f"in/{n:04}", world.now())
 
@@ -233,7 +233,7 @@ async def test_a_large_place_is_looked_at_in_parts(world: World, objects: Bucket
 
 
 async def test_what_cannot_be_looked_at_says_why_and_is_tried_again(world: World, objects: Bucket, places: Places):
-    await watch(world, Watch(url="s3://bucket/in/", interval=SECOND))
+    await watch(world, WatchTrigger(url="s3://bucket/in/", interval=SECOND))
     await watch_again(world, "s3://other/in/")
 
     async def refuse(at: int) -> None:
@@ -254,7 +254,7 @@ async def test_what_cannot_be_looked_at_says_why_and_is_tried_again(world: World
 
 async def test_without_its_package_an_object_store_is_refused_with_what_to_install(world: World, monkeypatch):
     monkeypatch.setitem(__import__("sys").modules, "obstore.store", None)
-    await watch(world, Watch(url="s3://bucket/in/"))
+    await watch(world, WatchTrigger(url="s3://bucket/in/"))
     await look(watcher(world, Places(["s3://bucket"])))
 
     ((trouble,),) = await world.rows("SELECT trouble FROM watches")
@@ -262,7 +262,7 @@ async def test_without_its_package_an_object_store_is_refused_with_what_to_insta
 
 
 async def test_a_paused_watch_is_not_looked_at(world: World, objects: Bucket, places: Places):
-    await watch(world, Watch(url="s3://bucket/in/"))
+    await watch(world, WatchTrigger(url="s3://bucket/in/"))
     await world.do("UPDATE jobs SET state = 'paused'")
     await look(watcher(world, places))
 
@@ -282,7 +282,7 @@ def put(path: Path, world: World, age: int = 10, text: str = "x") -> None:
 async def test_a_folder_is_watched_with_what_lies_below(world: World, tmp_path: Path):
     inbox = tmp_path / "inbox"
     inbox.mkdir()
-    await watch(world, Watch(url=f"file://{inbox}", settle=2 * SECOND))
+    await watch(world, WatchTrigger(url=f"file://{inbox}", settle=2 * SECOND))
     server = watcher(world, Places([f"file://{tmp_path}"]))
     await look(server)
     put(inbox / "a.csv", world)
@@ -307,7 +307,7 @@ async def test_a_folder_is_watched_with_what_lies_below(world: World, tmp_path: 
 async def test_a_file_that_is_still_written_waits_until_it_is_whole(world: World, tmp_path: Path):
     inbox = tmp_path / "inbox"
     inbox.mkdir()
-    await watch(world, Watch(url=f"file://{inbox}", settle=5 * SECOND))
+    await watch(world, WatchTrigger(url=f"file://{inbox}", settle=5 * SECOND))
     server = watcher(world, Places([f"file://{tmp_path}"]))
     await look(server)
     world.clock.advance(30 * SECOND)
@@ -321,7 +321,7 @@ async def test_a_file_that_is_still_written_waits_until_it_is_whole(world: World
 
 
 async def test_a_folder_that_is_not_there_is_told(world: World, tmp_path: Path):
-    await watch(world, Watch(url=f"file://{tmp_path}/nope"))
+    await watch(world, WatchTrigger(url=f"file://{tmp_path}/nope"))
     await look(watcher(world, Places([f"file://{tmp_path}"])))
 
     ((trouble,),) = await world.rows("SELECT trouble FROM watches")
@@ -347,7 +347,7 @@ async def test_names_that_are_no_text_are_told_apart(tmp_path: Path):
 
 def test_nothing_may_be_watched_unless_an_administrator_says_so():
     with pytest.raises(BadInput, match="may not watch file:///srv") as refused:
-        Places().check(Watch(url="file:///srv"))
+        Places().check(WatchTrigger(url="file:///srv"))
 
     assert "HORAE_WATCH_ROOTS" in refused.value.remedy
 
@@ -361,7 +361,7 @@ async def test_stores_are_listed_page_by_page_below_a_prefix(tmp_path: Path, kin
     for n in range(1500):
         await obstore.put_async(store, f"in/{n:04}", b"x")
     await obstore.put_async(store, "inner/z", b"x")
-    place = Watch(url="s3://bucket/in")
+    place = WatchTrigger(url="s3://bucket/in")
 
     pages = [page async for page in bucket.pages(place, open=lambda url: store)]
 

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from horae.env import SECOND
 from horae.model.triggers.calendars.compiled import Calendar
 from horae.model.triggers.calendars.read import parse_times
-from horae.model.triggers.calendars.resolve import present
+from horae.model.triggers.calendars.resolve import current_calendar
 from horae.model.triggers.decisions.by_calendar import TOGETHER, decide_by_calendar, runs_after
 from horae.model.triggers.decisions.decide import decide, latest, upcoming
 from horae.model.triggers.decisions.rules import Misfire, Rules
@@ -38,7 +38,7 @@ OUTSIDE = ("skip", "postpone", "advance")
 
 
 def compiled(name: str) -> Calendar:
-    return present(name, {name: parse_times(CALENDARS[name])})
+    return current_calendar(name, {name: parse_times(CALENDARS[name])})
 
 
 def nominal(trigger, after, through):
@@ -190,7 +190,7 @@ def test_a_century_of_seconds_is_decided_at_once(name, outside):
 
 
 def test_a_closed_decade_is_one_row():
-    calendar = present("d", {"d": parse_times({"dates": ["2027-01-14", "2037-01-14"]})})
+    calendar = current_calendar("d", {"d": parse_times({"dates": ["2027-01-14", "2037-01-14"]})})
     rules = Rules(calendars=("d",))
     now = START + 9 * 365 * DAY
     decision = decide_by_calendar(TRIGGERS["second"], rules, calendar, START, now, 100)
@@ -222,7 +222,7 @@ def test_a_preview_shows_what_will_run(name, kind, outside):
 
 def test_a_fire_that_is_advanced_takes_its_turn_like_any_other():
     """At the end of an opening, with fires of it still undecided: one place is left to wait in."""
-    calendar = present("d", {"d": parse_times({"hours": "08:00-08:05"})})
+    calendar = current_calendar("d", {"d": parse_times({"hours": "08:00-08:05"})})
     rules = Rules(overlap="queueAll", most_queued=2, calendars=("d",), outside="advance")
     trigger, now = Interval(every=2 * MINUTE, anchor=START), START + 5 * MINUTE - SECOND
     for waiting, ran in ((0, ["fired", "fired", "moved"]), (1, ["fired", "skipped-overlap"])):

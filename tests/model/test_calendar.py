@@ -8,9 +8,16 @@ from horae.env import SECOND
 from horae.errors import BadInput
 from horae.model.base.instant import format_instant, parse_instant
 from horae.model.triggers.calendars import business
-from horae.model.triggers.calendars.compiled import all_open
+from horae.model.triggers.calendars.compiled import open_when_all
 from horae.model.triggers.calendars.read import parse_times, render_times
-from horae.model.triggers.calendars.resolve import Version, check_opens, check_times, present, through_time, users_of
+from horae.model.triggers.calendars.resolve import (
+    Version,
+    calendar_through_time,
+    check_opens,
+    check_times,
+    current_calendar,
+    users_of,
+)
 from horae.model.triggers.calendars.values import references_of
 from horae.model.triggers.calendars.words import describe_times
 
@@ -23,7 +30,9 @@ def at(text: str) -> int:
 
 
 def calendar(definition, **others):
-    return present("it", {"it": parse_times(definition), **{name: parse_times(each) for name, each in others.items()}})
+    return current_calendar(
+        "it", {"it": parse_times(definition), **{name: parse_times(each) for name, each in others.items()}}
+    )
 
 
 def open_days(definition, first: str, days: int) -> str:
@@ -287,7 +296,7 @@ def test_a_list_whose_dates_have_passed_is_a_calendar_all_the_same():
 
 
 def test_several_calendars_are_open_together():
-    both = all_open([calendar({"hours": "MON-FRI 00:00-24:00"}), calendar({"hours": "09:00-17:00"})])
+    both = open_when_all([calendar({"hours": "MON-FRI 00:00-24:00"}), calendar({"hours": "09:00-17:00"})])
     assert shown(both.next_open(at("2026-11-14T10:00:00Z"))) == "2026-11-16T09:00:00Z"
 
 
@@ -305,7 +314,7 @@ def version(name, number, definition, valid_from, valid_to=None):
 
 
 def test_each_instant_is_judged_by_the_version_valid_then():
-    it = through_time(
+    it = calendar_through_time(
         "it",
         [
             version("it", 1, {"hours": "09:00-10:00"}, "2026-01-01T00:00:00Z", "2026-06-01T00:00:00Z"),
@@ -320,7 +329,7 @@ def test_each_instant_is_judged_by_the_version_valid_then():
 
 
 def test_a_change_of_what_is_referred_to_counts_from_its_time_on():
-    it = through_time(
+    it = calendar_through_time(
         "it",
         [
             version("it", 1, {"calendar": "other"}, "2026-01-01T00:00:00Z"),
@@ -339,12 +348,12 @@ def test_references_may_turn_around_in_time():
         version("b", 1, {"hours": "09:00-10:00"}, "2026-01-01T00:00:00Z", "2026-06-01T00:00:00Z"),
         version("b", 2, {"calendar": "a"}, "2026-06-01T00:00:00Z"),
     ]
-    assert shown(through_time("a", versions).next_open(at("2026-02-28T12:00:00Z"))) == "2026-03-01T20:00:00Z"
-    assert shown(through_time("b", versions).next_open(at("2026-05-31T12:00:00Z"))) == "2026-06-01T20:00:00Z"
+    assert shown(calendar_through_time("a", versions).next_open(at("2026-02-28T12:00:00Z"))) == "2026-03-01T20:00:00Z"
+    assert shown(calendar_through_time("b", versions).next_open(at("2026-05-31T12:00:00Z"))) == "2026-06-01T20:00:00Z"
 
 
 def test_while_it_was_deleted_it_was_closed():
-    it = through_time(
+    it = calendar_through_time(
         "it",
         [
             version("it", 1, {"hours": "00:00-24:00"}, "2026-01-01T00:00:00Z", "2026-02-01T00:00:00Z"),

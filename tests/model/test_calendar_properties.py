@@ -9,9 +9,9 @@ from hypothesis import strategies as st
 
 from horae.env import SECOND
 from horae.model.triggers.calendars.hours import parse_hours
-from horae.model.triggers.calendars.intervals import common, joined, rest
+from horae.model.triggers.calendars.intervals import difference_of, intersection_of, union_of
 from horae.model.triggers.calendars.read import parse_times, render_times
-from horae.model.triggers.calendars.resolve import present
+from horae.model.triggers.calendars.resolve import current_calendar
 from horae.model.triggers.cron.zone import load as load_zone
 from tests.model.zones import PECULIAR, YEAR_2038, changes
 
@@ -92,7 +92,7 @@ def is_open(definition, zone: str, at: int) -> bool:
 @given(calendars())
 def test_it_is_open_when_the_wall_says_so(drawn):
     definition, at = drawn
-    calendar = present("it", {"it": parse_times(definition)})
+    calendar = current_calendar("it", {"it": parse_times(definition)})
 
     for t in range(at - 150 * STEP, at + 150 * STEP, STEP):
         assert calendar.is_open(t) == is_open(definition, definition["timezone"], t), t
@@ -103,7 +103,7 @@ def test_it_is_open_when_the_wall_says_so(drawn):
 @given(calendars())
 def test_the_next_and_the_last_open_and_closed_instants_are_those_that_looking_finds(drawn):
     definition, at = drawn
-    calendar = present("it", {"it": parse_times(definition)})
+    calendar = current_calendar("it", {"it": parse_times(definition)})
     zone = definition["timezone"]
 
     def found(answer, wanted, steps):
@@ -126,7 +126,7 @@ def test_the_next_and_the_last_open_and_closed_instants_are_those_that_looking_f
 @given(calendars(), st.integers(0, 30 * 86_400))
 def test_openings_are_whole_apart_and_in_order(drawn, seconds):
     definition, at = drawn
-    calendar = present("it", {"it": parse_times(definition)})
+    calendar = current_calendar("it", {"it": parse_times(definition)})
     before = at + seconds * SECOND
     last = None
     for start, end in calendar.openings(at, before):
@@ -155,12 +155,12 @@ sets = st.lists(st.tuples(st.integers(0, 60), st.integers(0, 60)), max_size=6)
 
 @given(sets, sets)
 def test_intervals_are_sets(one, other):
-    a, b = joined(one), joined(other)
+    a, b = union_of(one), union_of(other)
 
     def seconds(intervals):
         return {n for start, end in intervals for n in range(start, end)}
 
     assert seconds(a) == seconds(one)
-    assert seconds(common(a, b)) == seconds(a) & seconds(b)
-    assert seconds(rest((10, 50), a)) == set(range(10, 50)) - seconds(a)
+    assert seconds(intersection_of(a, b)) == seconds(a) & seconds(b)
+    assert seconds(difference_of((10, 50), a)) == set(range(10, 50)) - seconds(a)
     assert all(x[1] < y[0] for x, y in pairwise(a))

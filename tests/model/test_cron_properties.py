@@ -17,7 +17,7 @@ from horae.errors import BadInput
 from horae.model.triggers.cron import fire, zone
 from horae.model.triggers.cron.fire import last_before, next_after
 from horae.model.triggers.cron.parse import parse_cron
-from horae.model.triggers.cron.wall import Expression
+from horae.model.triggers.cron.wall import CronExpression
 from horae.model.triggers.cron.zone import load as load_zone
 from horae.model.triggers.cron.zone import spans
 from tests.model.cron.clockwork import boundaries, look_at_zone
@@ -188,7 +188,7 @@ def all_around(name: str, bits: int) -> Iterator[int]:
     spans.cache_clear()
 
 
-def both_ways(x: Expression, name: str, around: int, overlap: str) -> Iterator[int]:
+def both_ways(x: CronExpression, name: str, around: int, overlap: str) -> Iterator[int]:
     forward, backward = around - 4 * 3600 * SECOND, around + 4 * 3600 * SECOND
     for _ in range(12):
         yield (forward := next_after(x, name, forward, "shift", overlap))

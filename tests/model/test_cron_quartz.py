@@ -9,7 +9,7 @@ from horae.model.base.instant import format_instant, parse_instant
 from horae.model.triggers.cron.fire import last_before, next_after
 from horae.model.triggers.cron.lint import lint
 from horae.model.triggers.cron.parse import parse_cron
-from horae.model.triggers.cron.wall import Expression
+from horae.model.triggers.cron.wall import CronExpression
 
 NEW_YEAR = "2026-01-01T00:00:00Z"
 
@@ -29,7 +29,7 @@ def days(expression, count, start=NEW_YEAR):
     return [each[:10].removeprefix(start[:5]) for each in islice(fires(expression, start), count)]
 
 
-def same(one: Expression, other: Expression) -> bool:
+def same(one: CronExpression, other: CronExpression) -> bool:
     """Whether two expressions fire at the same wall times."""
     names = ("months", "days", "years", "wild")
     clocks = all(getattr(one, each).bits == getattr(other, each).bits for each in ("seconds", "minutes", "hours"))

@@ -12,9 +12,9 @@ from horae.model.definitions.reading.schedule import parse_when, render_when
 from horae.model.definitions.reading.write import render_definition
 from horae.model.definitions.resource_limits import ResourceLimits
 from horae.model.definitions.tasks import CommandTask, HttpTask, PythonTask
+from horae.model.triggers.decisions.named_trigger import NamedTrigger
 from horae.model.triggers.decisions.rules import Rules, offset_in
 from horae.model.triggers.decisions.values import Cron, Interval, Once
-from horae.model.triggers.decisions.when import When
 
 NOW = 1_800_000_000 * SECOND
 LATER = "2027-03-01T08:00:00Z"
@@ -88,7 +88,7 @@ def test_python_and_http_tasks():
 def test_schedules_and_their_rules():
     assert parse(command="true").whens == ()
     (when,) = parse(command="true", schedule={"every": "5m"}).whens
-    assert when == When(name="schedule", trigger=Interval(every=300 * SECOND, since=NOW))
+    assert when == NamedTrigger(name="schedule", trigger=Interval(every=300 * SECOND, since=NOW))
     assert isinstance(parse(command="true", schedule={"at": LATER}).whens[0].trigger, Once)
     given = {"cron": "0 9 * * *", "timezone": "Europe/Paris", "overlap": "allow", "misfire": "skip", "jitter": "5s"}
     definition = parse(command="true", schedule=given)

@@ -11,7 +11,7 @@ from horae.model.triggers.dependency import (
     CONDITIONS,
     NO_INTERVAL,
     Join,
-    Part,
+    JoinPart,
     in_words,
     judge,
     meets,
@@ -26,7 +26,7 @@ STATES = sorted(FINAL)
 
 
 def part(upstream=A, *, met=True, state="success"):
-    return Part(upstream=upstream, met=met, state=state, execution=RUN)
+    return JoinPart(upstream=upstream, met=met, state=state, execution=RUN)
 
 
 @pytest.mark.parametrize(

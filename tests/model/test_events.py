@@ -11,7 +11,7 @@ from horae.features.events.model.read import read_event
 from horae.model.expressions.template import TemplateError
 from horae.model.triggers.calendars.compiled import Calendar
 from horae.model.triggers.calendars.read import parse_times
-from horae.model.triggers.calendars.resolve import present
+from horae.model.triggers.calendars.resolve import current_calendar
 from horae.model.triggers.decisions.rules import Rules
 from horae.model.triggers.events.decide import Listening, decide_event
 from horae.model.triggers.events.filters import compile_filter
@@ -175,7 +175,7 @@ def test_every_event_fires_or_is_skipped_for_a_cause(listening, disposition, cau
 
 
 def calendar(**definition) -> Calendar:
-    return present("work", {"work": parse_times(definition)})
+    return current_calendar("work", {"work": parse_times(definition)})
 
 
 DAY = 86_400 * SECOND

@@ -8,7 +8,7 @@ from horae.env import SECOND
 from horae.errors import BadInput
 from horae.model.definitions.reading.read import parse_definition
 from horae.model.definitions.reading.schedule import render_when
-from horae.model.triggers.decisions.external import Event, Watch, is_within, watch_id, watch_url
+from horae.model.triggers.decisions.external import EventTrigger, WatchTrigger, is_within, watch_id, watch_url
 from horae.model.triggers.decisions.schedule import render_schedule
 from horae.model.triggers.decisions.values import next_fire, previous_fire
 
@@ -21,19 +21,19 @@ def triggers(*given):
 @pytest.mark.parametrize(
     ("given", "read"),
     [
-        ({"event": "upload"}, Event(event="upload")),
+        ({"event": "upload"}, EventTrigger(event="upload")),
         (
             {"event": "orders/paid", "filter": "${event.payload.total > 10}", "webhook": True},
-            Event(event="orders/paid", filter="${event.payload.total > 10}", verify="signature"),
+            EventTrigger(event="orders/paid", filter="${event.payload.total > 10}", verify="signature"),
         ),
-        ({"webhook": True}, Event(verify="signature")),
-        ({"webhook": {"verify": "none"}}, Event(verify="none")),
-        ({"watch": "/srv/inbox/"}, Watch(url="file:///srv/inbox", settle=2 * SECOND)),
+        ({"webhook": True}, EventTrigger(verify="signature")),
+        ({"webhook": {"verify": "none"}}, EventTrigger(verify="none")),
+        ({"watch": "/srv/inbox/"}, WatchTrigger(url="file:///srv/inbox", settle=2 * SECOND)),
         (
             {"watch": "s3://bucket/in/", "interval": "1s", "existing": "fire", "settle": "5s"},
-            Watch(url="s3://bucket/in/", interval=SECOND, existing="fire", settle=5 * SECOND),
+            WatchTrigger(url="s3://bucket/in/", interval=SECOND, existing="fire", settle=5 * SECOND),
         ),
-        ({"watch": "gs://bucket"}, Watch(url="gs://bucket")),
+        ({"watch": "gs://bucket"}, WatchTrigger(url="gs://bucket")),
     ],
 )
 def test_a_trigger_is_read_and_written_again(given, read):

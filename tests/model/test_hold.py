@@ -23,7 +23,7 @@ from horae.model.base.duration import DAY
 from horae.model.base.instant import parse_instant
 from horae.model.triggers.calendars.compiled import Calendar
 from horae.model.triggers.calendars.read import parse_times
-from horae.model.triggers.calendars.resolve import present
+from horae.model.triggers.calendars.resolve import current_calendar
 
 NOW = parse_instant("2026-11-15T12:00:00Z")
 MINUTE = 60 * SECOND
@@ -36,7 +36,7 @@ def hold(**more: object) -> Hold:
 
 
 def calendar(**definition: object) -> Calendar:
-    return present("c", {"c": parse_times(definition)})
+    return current_calendar("c", {"c": parse_times(definition)})
 
 
 def test_a_hold_has_a_length_or_an_end_and_begins_at_once_or_later():

@@ -12,9 +12,9 @@ from horae.features.backfills.model.plan import Stretch, ahead, outline, stretch
 from horae.features.backfills.model.work import choose, rewrite
 from horae.model.base.duration import HOUR, MINUTE
 from horae.model.base.instant import parse_instant
-from horae.model.triggers.calendars.compiled import compiled
+from horae.model.triggers.calendars.compiled import compile_times
 from horae.model.triggers.calendars.read import parse_times
-from horae.model.triggers.decisions.coverage import Coverage, Flaw, Span, name_fires
+from horae.model.triggers.decisions.coverage import Coverage, FireSpan, Flaw, name_fires
 from horae.model.triggers.decisions.rules import Rules
 from horae.model.triggers.decisions.values import Cron, Interval, next_fire
 from horae.model.triggers.ledger import LedgerRow, TriggerVersion, cut, row_of
@@ -124,12 +124,12 @@ def test_holes_and_doubles_are_named_exactly_however_rows_lie(spans):
 
 def test_rows_are_looked_at_inside_the_range():
     assert flaws([row(-30, 90)], since=0, until=59) == []
-    assert flaws([row(-30, 10)], since=0, until=59) == [Flaw("uncovered", Span(at(11), at(59)))]
+    assert flaws([row(-30, 10)], since=0, until=59) == [Flaw("uncovered", FireSpan(at(11), at(59)))]
 
 
 def test_before_a_trigger_was_made_rows_may_be_missing_but_not_doubled():
     assert flaws([row(3, 3, "backfilled"), row(10, 59)], begun=9) == []
-    assert flaws([row(3, 5), row(4, 4), row(10, 59)], begun=9) == [Flaw("doubled", Span(at(4), at(4)))]
+    assert flaws([row(3, 5), row(4, 4), row(10, 59)], begun=9) == [Flaw("doubled", FireSpan(at(4), at(4)))]
 
 
 def test_a_row_that_ends_between_fires_is_told():
@@ -140,7 +140,7 @@ def test_a_row_that_ends_between_fires_is_told():
 
 
 def test_fires_are_named_up_to_a_bound_and_counted():
-    instants, count = name_fires(EVERY, RULES, Span(at(0), at(59)), 3)
+    instants, count = name_fires(EVERY, RULES, FireSpan(at(0), at(59)), 3)
 
     assert (instants, count) == ([at(0), at(1), at(2)], 60)
 
@@ -227,7 +227,7 @@ def test_several_triggers_are_merged_and_resumed_at_any_place(cut_at, newest_fir
     assert ahead(parts, order[cut_at], 1000, newest_first=newest_first) == whole[cut_at + 1 :]
 
 
-WORK = compiled(parse_times({"hours": ["MON-SUN 08:10-08:25", "MON-SUN 08:40-08:41"]}), {})
+WORK = compile_times(parse_times({"hours": ["MON-SUN 08:10-08:25", "MON-SUN 08:40-08:41"]}), {})
 
 
 @given(st.sampled_from(["skip", "postpone", "advance"]), st.integers(-90, 120), st.integers(0, 200), st.integers(1, 9))

@@ -9,10 +9,10 @@ from hypothesis import strategies as st
 from horae.errors import BadInput
 from horae.model.base.duration import HOUR, MINUTE
 from horae.model.base.instant import format_instant, parse_instant
+from horae.model.triggers.decisions.named_trigger import NAMED_TRIGGER
 from horae.model.triggers.decisions.rules import RULES
 from horae.model.triggers.decisions.schedule import FIELDS, KINDS, TABLES, parse_schedule, render_schedule
 from horae.model.triggers.decisions.values import TRIGGERS, Cron, Interval, Once, next_fire
-from horae.model.triggers.decisions.when import WHEN
 
 NOW = parse_instant("2026-11-15T08:00:00Z")
 LATER = parse_instant("2026-11-16T09:30:00Z")
@@ -184,6 +184,6 @@ def test_every_kind_of_trigger_is_known_by_a_field_and_named_once() -> None:
 
 
 def test_fields_of_several_kinds_of_triggers_mean_the_same_everywhere() -> None:
-    rows = [row for table in (*TABLES.values(), RULES, WHEN) for row in table.rows]
+    rows = [row for table in (*TABLES.values(), RULES, NAMED_TRIGGER) for row in table.rows]
     for row in rows:
         assert (row.field.help, row.kind.python) == (FIELDS[row.name].field.help, FIELDS[row.name].kind.python)

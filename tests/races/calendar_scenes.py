@@ -11,9 +11,9 @@ from horae.errors import BadInput, Conflict, Stale
 from horae.model.definitions.job import Spec
 from horae.model.definitions.tasks import CommandTask
 from horae.model.triggers.calendars.read import parse_times
+from horae.model.triggers.decisions.named_trigger import NamedTrigger
 from horae.model.triggers.decisions.rules import Rules
 from horae.model.triggers.decisions.values import Interval
-from horae.model.triggers.decisions.when import When
 from horae.store.triggers import calendars, fire
 from tests.races.scenes import Cast, cast, scene
 from tests.races.stage import Move, Scene
@@ -51,7 +51,7 @@ def firing(world: World) -> Move:
 def creating(world: World) -> Move:
     id, now = world.env.new_id(), world.now()
     spec = Spec(name="new", task=CommandTask(argv=("true",)))
-    made = job_changes.JobDraft(spec=spec, whens=[When(trigger=Interval(every=HOUR), rules=ADVANCE)])
+    made = job_changes.JobDraft(spec=spec, whens=[NamedTrigger(trigger=Interval(every=HOUR), rules=ADVANCE)])
     script = lambda: job_changes.create(id, NAMESPACE, made, world.env.new_id, now)  # noqa: E731
     return Move("create", script, refusals=(BadInput,))
 
@@ -113,7 +113,7 @@ async def _(world: World) -> Scene:
     c = await going(world)
     before = await world.store.job(c.job.id, NAMESPACE)
     spec = msgspec.structs.replace(c.job.spec, description="changed")
-    when = When(trigger=Interval(every=2 * HOUR, anchor=world.now()), rules=ADVANCE)
+    when = NamedTrigger(trigger=Interval(every=2 * HOUR, anchor=world.now()), rules=ADVANCE)
     made = job_changes.JobDraft(spec=spec, whens=[when])
     edit = Move("edit", lambda: job_changes.edit(before, made, c.new_id, c.now))
 

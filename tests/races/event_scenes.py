@@ -9,9 +9,9 @@ from msgspec import structs
 from horae.engine.definitions import job_changes
 from horae.features.events.store import events, watches
 from horae.features.events.store.watches import Found, Overtaken, Poll
-from horae.model.triggers.decisions.external import Event, Watch
+from horae.model.triggers.decisions.external import EventTrigger, WatchTrigger
+from horae.model.triggers.decisions.named_trigger import NamedTrigger
 from horae.model.triggers.decisions.rules import Rules
-from horae.model.triggers.decisions.when import When
 from horae.model.triggers.events.values import NewEvent
 from tests.races.duel import LEFT
 from tests.races.scenes import Cast, cast, scene
@@ -20,12 +20,12 @@ from tests.store_contract.moves.test_events import fits
 from tests.store_contract.world import NAMESPACE, World, add_trigger, lead
 
 ALLOW = Rules(overlap="allow")
-PLACE = Watch(url="s3://bucket/in/", existing="fire")
+PLACE = WatchTrigger(url="s3://bucket/in/", existing="fire")
 
 
 async def listening(world: World, rules: Rules = ALLOW) -> Cast:
     c = await cast(world)
-    await add_trigger(world, c.job, Event(event="upload"), rules, name="schedule")
+    await add_trigger(world, c.job, EventTrigger(event="upload"), rules, name="schedule")
     return c
 
 
@@ -97,9 +97,9 @@ async def _(world: World) -> Scene:
     return Scene(left=[taking(c, "a")], right=[delete], check=check)
 
 
-def editing(c: Cast, before: Any, trigger: Event | Watch) -> Move:
+def editing(c: Cast, before: Any, trigger: EventTrigger | WatchTrigger) -> Move:
     spec = structs.replace(c.job.spec, description="changed")
-    change = job_changes.JobDraft(spec=spec, whens=[When(trigger=trigger, rules=ALLOW)])
+    change = job_changes.JobDraft(spec=spec, whens=[NamedTrigger(trigger=trigger, rules=ALLOW)])
     return Move("edit", lambda: job_changes.edit(before, change, c.new_id, c.now))
 
 
@@ -112,7 +112,7 @@ async def _(world: World) -> Scene:
         assert right == [True], "an edit found somebody else's"
         assert await fired(world) == (1, 1, 1), "both versions of a trigger heard an event, or none"
 
-    edit = editing(c, before, Event(event="upload", filter="${true}"))
+    edit = editing(c, before, EventTrigger(event="upload", filter="${true}"))
     return Scene(left=[taking(c, "a")], right=[edit], check=check)
 
 

@@ -5,7 +5,7 @@ from typing import Any
 from horae.model.admission.hold import NEVER, Hold
 from horae.model.base.instant import format_instant
 from horae.model.triggers.calendars.read import parse_times
-from horae.model.triggers.calendars.resolve import present
+from horae.model.triggers.calendars.resolve import current_calendar
 from horae.store.admission import holds
 from tests.races.scenes import MINUTE, Cast, cast, holding, replies, scene
 from tests.races.stage import Move, Scene
@@ -108,5 +108,7 @@ async def _(world: World) -> Scene:
     window, look = held(c, calendar="nights", from_at=NEVER, until_at=None)
     await world.store.write(window.make)
     times = parse_times({"windows": [f"{format_instant(c.now - MINUTE)}/{format_instant(c.now + MINUTE)}"]})
-    change = Move("follow", lambda: holds.follow(NAMESPACE, {"nights": present("nights", {"nights": times})}, c.now))
+    change = Move(
+        "follow", lambda: holds.follow(NAMESPACE, {"nights": current_calendar("nights", {"nights": times})}, c.now)
+    )
     return Scene(left=[change, look], right=[c.claim(w, 2)], check=begun_is_known)

@@ -18,9 +18,9 @@ from horae.model.definitions.retry import RetryPolicy
 from horae.model.executions import submission
 from horae.model.fleet.protocol import Exchange, Outcome, Register
 from horae.model.fleet.protocol import Step as StepBody
+from horae.model.triggers.decisions.named_trigger import NamedTrigger
 from horae.model.triggers.decisions.rules import Misfire, Rules
 from horae.model.triggers.decisions.values import Interval
-from horae.model.triggers.decisions.when import When
 from horae.store import epochs
 from horae.store.admission import lanes
 from horae.store.definitions import jobs
@@ -1384,7 +1384,7 @@ async def _(world: World) -> Scene:
     now = world.now()
     await add_trigger(world, job, Interval(every=MINUTE, anchor=now), name="schedule")
     before = await world.store.job(job.id, NAMESPACE)
-    when = When(trigger=Interval(every=2 * MINUTE, anchor=now))
+    when = NamedTrigger(trigger=Interval(every=2 * MINUTE, anchor=now))
     change = job_changes.JobDraft(spec=structs.replace(job.spec, description="slower"), whens=[when])
     edit = Move("edit", lambda: job_changes.edit(before, change, world.env.new_id, now))
     pause = Move("pause", lambda: job_changes.pause(before, now))

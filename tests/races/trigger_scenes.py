@@ -7,9 +7,9 @@ from msgspec import structs
 
 from horae.engine.definitions import job_changes
 from horae.model.base.ids import execution_id, index_of, parcel_of
+from horae.model.triggers.decisions.named_trigger import NamedTrigger
 from horae.model.triggers.decisions.rules import Rules
 from horae.model.triggers.decisions.values import Interval
-from horae.model.triggers.decisions.when import When
 from horae.store.triggers import turns
 from horae.store.triggers.turns import turn_key
 from tests.races.duel import LEFT
@@ -37,7 +37,7 @@ async def covered(world: World, c: Cast) -> None:
     assert len(await world.rows("SELECT last FROM fires")) == 1, "a nominal fire was decided twice, or not"
 
 
-async def changing(c: Cast, when: When | None, **changes: Any) -> Move:
+async def changing(c: Cast, when: NamedTrigger | None, **changes: Any) -> Move:
     before = await c.world.store.job(c.job.id, NAMESPACE)
     assert before is not None
     spec = structs.replace(c.job.spec, description="changed", **changes)
@@ -48,7 +48,7 @@ async def changing(c: Cast, when: When | None, **changes: Any) -> Move:
 @scene("fire / edit of the trigger")
 async def _(world: World) -> Scene:
     c = await due(world)
-    edit = await changing(c, When(name="often", trigger=Interval(every=2 * EVERY, anchor=world.now())))
+    edit = await changing(c, NamedTrigger(name="often", trigger=Interval(every=2 * EVERY, anchor=world.now())))
 
     async def check(world: World, left: list[Any], right: list[Any]) -> None:
         await covered(world, c)
@@ -62,7 +62,7 @@ async def _(world: World) -> Scene:
     """The new version decides what the old one left: whoever comes first, the fire is decided once."""
     c = await due(world)
     same = Interval(every=EVERY, anchor=world.now())
-    edit = await changing(c, When(name="often", trigger=same, rules=Rules(overlap="allow", grace=2 * MINUTE)))
+    edit = await changing(c, NamedTrigger(name="often", trigger=same, rules=Rules(overlap="allow", grace=2 * MINUTE)))
 
     async def check(world: World, left: list[Any], right: list[Any]) -> None:
         await world.store.write(lambda: _fire(c))

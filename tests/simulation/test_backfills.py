@@ -14,9 +14,9 @@ from horae.features.backfills.model.request import BackfillRequest
 from horae.features.backfills.model.values import Backfill
 from horae.features.backfills.part import BackfillsPart
 from horae.features.backfills.store import backfills
+from horae.model.triggers.decisions.named_trigger import NamedTrigger
 from horae.model.triggers.decisions.rules import Misfire, Rules
 from horae.model.triggers.decisions.values import Interval
-from horae.model.triggers.decisions.when import When
 from horae.store.contract import Store
 from horae.store.triggers import audit_fires, triggers
 from tests.simulation.actors import Observer, Worker
@@ -48,7 +48,7 @@ async def simulate(seed: int) -> None:
     start = world.env.now()
     tick = await _add_job(world, store, "tick", 1)
     rules = Rules(overlap="skip", misfire=Misfire(policy="skip"), grace=SECOND)
-    when, id = When(trigger=Interval(every=EVERY, since=start), rules=rules), world.env.new_id()
+    when, id = NamedTrigger(trigger=Interval(every=EVERY, since=start), rules=rules), world.env.new_id()
     await store.change(lambda now: triggers.add(id, triggers.Owner(tick, 1, 1), when, now))
     workers = [Worker(world, observer, f"worker-{i}", 1 + world.rng.randrange(4)) for i in range(2)]
     for worker in workers:

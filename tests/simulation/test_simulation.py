@@ -12,8 +12,8 @@ from horae.model.definitions.job import Spec
 from horae.model.definitions.retry import Budgets, RetryPolicy
 from horae.model.definitions.tasks import PythonTask
 from horae.model.definitions.timeouts import Timeouts
+from horae.model.triggers.decisions.named_trigger import NamedTrigger
 from horae.model.triggers.decisions.values import Interval
-from horae.model.triggers.decisions.when import When
 from horae.model.triggers.dependency import Condition
 from horae.store.contract import Store
 from horae.store.definitions import jobs
@@ -76,7 +76,7 @@ async def _define(world: World) -> None:
         await _add_job(world, store, "durable", 2, durable=True, steps=4)
     tick = await _add_job(world, store, "tick", 0)
     trigger, id = Interval(every=2 * SECOND, since=world.env.now()), world.env.new_id()
-    await store.change(lambda now: triggers.add(id, triggers.Owner(tick, 1, 1), When(trigger=trigger), now))
+    await store.change(lambda now: triggers.add(id, triggers.Owner(tick, 1, 1), NamedTrigger(trigger=trigger), now))
     if world.seed % 2:
         await _depend(world, store, tick)
     if _is_hasty(world):

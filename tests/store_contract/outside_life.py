@@ -5,7 +5,7 @@ from uuid import UUID
 from horae.env import SECOND
 from horae.features.events.store import event_reads, event_sweep, events, hooks, watches
 from horae.features.events.store.hooks import Hook, Secret
-from horae.model.triggers.decisions.external import Event, Watch
+from horae.model.triggers.decisions.external import EventTrigger, WatchTrigger
 from horae.model.triggers.decisions.rules import Rules
 from horae.model.triggers.events.values import NewEvent
 from horae.store.expiry.expiry import Ages
@@ -22,7 +22,7 @@ async def hear(world: World) -> None:
     """Events that are heard, counted, repeated, meant for one trigger, listed and forgotten."""
     job = await world.job("hears", queue="outside")
     counting = Rules(overlap="skip", max_fires=100)
-    await add_trigger(world, job, Event(event="upload", verify="signature"), counting, name="hook")
+    await add_trigger(world, job, EventTrigger(event="upload", verify="signature"), counting, name="hook")
     given = [NewEvent(name="upload", id=id) for id in ("a", "b", "a")]
     for only in (None, (job.id, "hook"), None):
         await world.store.change(
@@ -57,7 +57,7 @@ async def webhook(world: World, job: UUID) -> None:
 async def watch(world: World) -> None:
     """A place is looked at: something new, something known, something gone; then not at all; then no more."""
     job = await world.job("watches", queue="outside")
-    await add_trigger(world, job, Watch(url="s3://bucket/in/"), Rules(overlap="allow"), name="inbox")
+    await add_trigger(world, job, WatchTrigger(url="s3://bucket/in/"), Rules(overlap="allow"), name="inbox")
     await world.store.read(watches.next_due)
     await world.store.read(watches.troubled)
     (poll,) = await world.store.change(lambda now: watches.due(10, now))

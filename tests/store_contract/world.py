@@ -25,9 +25,9 @@ from horae.model.executions.parcel import AT_LEAST_ONCE, AT_MOST_ONCE, Envelope
 from horae.model.executions.slice import Running
 from horae.model.fleet.deal import WorkRequest
 from horae.model.fleet.protocol import Exchange, Failure, LogLines, Outcome, Progress, Register, Started
+from horae.model.triggers.decisions.named_trigger import NamedTrigger
 from horae.model.triggers.decisions.rules import Rules
 from horae.model.triggers.decisions.values import Trigger
-from horae.model.triggers.decisions.when import When
 from horae.store.admission import coarse, holder_sweep, holders, lanes
 from horae.store.base import shelves
 from horae.store.contract import Store
@@ -380,7 +380,7 @@ async def add_trigger(
 ) -> UUID:
     """A trigger of a job, named after its id unless it is given a name; `params` and `paused` go to it."""
     id, now = world.env.new_id(), world.now()
-    when = When(name=name or f"trigger-{id}", trigger=trigger, rules=rules or Rules(), **more)
+    when = NamedTrigger(name=name or f"trigger-{id}", trigger=trigger, rules=rules or Rules(), **more)
     owner = triggers.Owner(job.id, NAMESPACE, job.version)
     await world.store.write(lambda: triggers.add(id, owner, when, now))
     return id

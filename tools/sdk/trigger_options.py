@@ -3,10 +3,10 @@
 from collections.abc import Iterator
 
 from horae.model.fields.kinds import Choice
+from horae.model.triggers.decisions.named_trigger import NAMED_TRIGGER
 from horae.model.triggers.decisions.rules import RULES
 from horae.model.triggers.decisions.schedule import FIELDS, KIND_NAMES, TABLES
 from horae.model.triggers.decisions.values import TIMED
-from horae.model.triggers.decisions.when import WHEN
 from tools.sdk.options import typed
 
 HEAD = '''"""Keywords of triggers. `python -m tools.sdk` writes this module from their tables."""
@@ -27,7 +27,7 @@ def text() -> str:
 
 def _parts() -> Iterator[str]:
     yield f"TriggerKind = {Choice(KIND_NAMES).python}\n"
-    yield typed("TriggerRules", "What triggers of all kinds take.", (*RULES.rows, *WHEN.rows))
+    yield typed("TriggerRules", "What triggers of all kinds take.", (*RULES.rows, *NAMED_TRIGGER.rows))
     for struct in TIMED:
         own = [row for row in TABLES[struct].rows if not row.field.tells and row.name not in BY_POSITION]
         if own:

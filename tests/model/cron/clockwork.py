@@ -5,7 +5,7 @@ from itertools import pairwise, product
 from horae.env import SECOND
 from horae.model.triggers.cron.fire import last_before, next_after
 from horae.model.triggers.cron.parse import parse_cron
-from horae.model.triggers.cron.wall import Expression
+from horae.model.triggers.cron.wall import CronExpression
 from horae.model.triggers.cron.zone import BUCKET_BITS, spans
 from tests.model.cron import vixie
 from tests.model.cron.differences import Verdict, one_with_vixie
@@ -62,7 +62,7 @@ def look_at_change(name: str, second: int, verdict: Verdict) -> None:
             neighbours(parse_cron(text), name, at)
 
 
-def agree(x: Expression, name: str, start: int, end: int, gap: str = "shift", overlap: str = "first") -> None:
+def agree(x: CronExpression, name: str, start: int, end: int, gap: str = "shift", overlap: str = "first") -> None:
     """Forward and backward list the same instants, each once, in order, and come to an end."""
     forward, backward = [start * SECOND], [end * SECOND]
     while (at := next_after(x, name, forward[-1], gap, overlap)) is not None and at < end * SECOND:
@@ -74,7 +74,7 @@ def agree(x: Expression, name: str, start: int, end: int, gap: str = "shift", ov
     assert forward[1:] == backward[:0:-1], (x.text, name, start, gap, overlap)
 
 
-def neighbours(x: Expression, name: str, at: int) -> None:
+def neighbours(x: CronExpression, name: str, at: int) -> None:
     """prev(next(t)) <= t < next(t), and the other way round."""
     coming, past = next_after(x, name, at), last_before(x, name, at)
     assert past is not None

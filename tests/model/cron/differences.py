@@ -16,7 +16,7 @@ from horae.env import SECOND
 from horae.errors import BadInput
 from horae.model.triggers.cron.fire import next_after
 from horae.model.triggers.cron.parse import parse_cron
-from horae.model.triggers.cron.wall import Expression
+from horae.model.triggers.cron.wall import CronExpression
 from horae.model.triggers.cron.zone import load as load_zone
 from tests.model.cron import quartz, vixie
 from tests.model.cron.writing import quartz_text, unix_text
@@ -56,7 +56,7 @@ def _changes_since_1971(zone: str) -> tuple[int, ...]:
     return tuple(at for at, _, _ in changes(zone) if at > YEAR_1971)
 
 
-def ours(x: Expression, zone: str, start: int, end: int) -> Iterator[int]:
+def ours(x: CronExpression, zone: str, start: int, end: int) -> Iterator[int]:
     """Horae's fires after a UTC second up to another."""
     at: int | None = start * SECOND
     while (at := next_after(x, zone, at)) is not None and at <= end * SECOND:
@@ -106,7 +106,7 @@ def _vixie_text(rng: Random) -> str:
     return text
 
 
-def _vixie_rule(x: Expression, zone: str, second: int) -> str | None:
+def _vixie_rule(x: CronExpression, zone: str, second: int) -> str | None:
     for at, old, new in near(zone, second):
         if x.wild and second == at and (at + new) % 60:
             return "a wild expression does not fire in a minute whose beginning was jumped over; Vixie looks at minutes"
@@ -169,7 +169,7 @@ def _one_with_cronsim(verdict: Verdict, text: str, zone: str, start: int) -> Non
         return
 
 
-def _cronsim_rule(x: Expression, zone: str, second: int, text: str, *, stuck: bool) -> str | None:
+def _cronsim_rule(x: CronExpression, zone: str, second: int, text: str, *, stuck: bool) -> str | None:
     if ONE_VALUE.search(text):
         return "3-3/5 is 3; cronsim reads it as 3/5"
     around = near(zone, second)

@@ -10,7 +10,7 @@ from horae.env import SECOND
 from horae.errors import BadInput
 from horae.model.base.duration import DAY
 from horae.model.definitions.reading.schedule import name_triggers, parse_when, render_when
-from horae.model.triggers.calendars.compiled import BITS, compiled
+from horae.model.triggers.calendars.compiled import BITS, compile_times
 from horae.model.triggers.calendars.read import read_calendar, render_times
 from horae.model.triggers.calendars.spelling import references_in
 from horae.model.triggers.calendars.values import references_of
@@ -41,8 +41,8 @@ def _trigger(body: Any) -> list[Any]:
 def _calendar(body: Any) -> list[Any]:
     """Read it as the body of a request."""
     times, description = read_calendar("office", body)
-    others = {name: compiled(_work(), {}, name) for name in references_of(times)}
-    calendar = compiled(times, others, "office")
+    others = {name: compile_times(_work(), {}, name) for name in references_of(times)}
+    calendar = compile_times(times, others, "office")
     openings = [] if "Business" in repr(times) else calendar.bucket(NOW // SECOND >> BITS)
     names = [sorted(references_of(times)), sorted(references_in(body))]
     return [repr(times), render_times(times), describe_times(times), description, names, openings[:3], len(openings)]

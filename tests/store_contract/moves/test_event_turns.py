@@ -7,7 +7,7 @@ import pytest
 from horae.env import SECOND
 from horae.features.events.store import events, watches
 from horae.model.base.ids import index_of, parcel_of
-from horae.model.triggers.decisions.external import Event, Watch
+from horae.model.triggers.decisions.external import EventTrigger, WatchTrigger
 from horae.model.triggers.decisions.rules import Rules
 from horae.store.triggers import turns
 from horae.store.triggers.turns import turn_key
@@ -22,7 +22,7 @@ FIRED, LEFT = ("fired", True), ("skipped-overlap", False)
 
 async def listen(world: World, overlap: str, trigger=None, **more):
     job = await world.job("load")
-    await add_trigger(world, job, trigger or Event(event="upload"), Rules(overlap=overlap, **more), "in")
+    await add_trigger(world, job, trigger or EventTrigger(event="upload"), Rules(overlap=overlap, **more), "in")
     return turn_key(job.id, "in")
 
 
@@ -116,7 +116,7 @@ async def test_two_that_come_at_once_do_not_both_run(world: World):
 
 async def test_what_ran_before_there_were_turns_is_waited_for(world: World):
     job = await world.job("load")
-    trigger = await add_trigger(world, job, Event(event="upload"), Rules(overlap="skip"), "in")
+    trigger = await add_trigger(world, job, EventTrigger(event="upload"), Rules(overlap="skip"), "in")
     (first,) = await came(world)
     await world.do("UPDATE triggers SET rules = $2 WHERE id = $1", trigger, '{"overlap":"queueOne"}')
     (second,) = await came(world)
@@ -125,7 +125,7 @@ async def test_what_ran_before_there_were_turns_is_waited_for(world: World):
 
 
 async def test_new_objects_wait_for_each_other_too(world: World):
-    key = await listen(world, "queueAll", Watch(url="s3://bucket/in/"))
+    key = await listen(world, "queueAll", WatchTrigger(url="s3://bucket/in/"))
     (poll,) = await due(world)
     objects = [found(n) for n in range(3)]
     done = await world.store.change(lambda now: watches.saw(poll, objects, lead, fits, world.env.new_id, now))
@@ -141,7 +141,7 @@ async def test_new_objects_wait_for_each_other_too(world: World):
 
 async def test_what_an_event_fired_waits_for_its_turn_and_not_for_dependencies(world: World):
     job = await dependent(world, "load", await upstream(world, "a"))
-    await add_trigger(world, job, Event(event="upload"), Rules(overlap="queueOne"), "in")
+    await add_trigger(world, job, EventTrigger(event="upload"), Rules(overlap="queueOne"), "in")
     first, second = await came(world, 2)
     assert await states(world, [first, second]) == ["queued", "waiting"]
     await finish(world, await world.worker(), first)
@@ -152,7 +152,7 @@ async def test_what_an_event_fired_waits_for_its_turn_and_not_for_dependencies(w
 async def test_what_is_replaced_is_an_end_that_dependents_hear_of(world: World):
     up = await upstream(world, "a")
     down = await dependent(world, "b", up, conditions={str(up.id): "finished"})
-    await add_trigger(world, up, Event(event="upload"), Rules(overlap="queueOne"), "in")
+    await add_trigger(world, up, EventTrigger(event="upload"), Rules(overlap="queueOne"), "in")
     await came(world, 2)
     assert await world.rows("SELECT 1 FROM queued WHERE job = $1", down.id) == []
     await came(world)

@@ -10,7 +10,7 @@ import pytest
 from horae.env import SECOND
 from horae.features.events.store import event_reads, event_sweep, events
 from horae.model.executions.parcel import extras_of
-from horae.model.triggers.decisions.external import Event
+from horae.model.triggers.decisions.external import EventTrigger
 from horae.model.triggers.decisions.rules import Rules
 from horae.model.triggers.events.values import NewEvent
 from horae.store.expiry.expiry import Ages
@@ -36,7 +36,7 @@ async def take(world: World, *given: NewEvent, only=None, check=fits) -> events.
 
 async def listen(world: World, name: str = "upload", rules: Rules = ALLOW, params=None, **more: Any) -> UUID:
     job = await world.job(f"job-{world.env.new_id()}")
-    return await add_trigger(world, job, Event(event=name, **more), rules, params=params or {})
+    return await add_trigger(world, job, EventTrigger(event=name, **more), rules, params=params or {})
 
 
 def told(taken: events.Taken) -> list[list[tuple[str, bool]]]:
@@ -163,7 +163,7 @@ async def test_an_ended_trigger_and_a_deleted_job_hear_nothing(world: World):
 
 async def test_a_trigger_that_must_not_overlap_fires_once_until_its_execution_has_ended(world: World):
     job = await world.job()
-    await add_trigger(world, job, Event(event="upload"), Rules(overlap="skip"))
+    await add_trigger(world, job, EventTrigger(event="upload"), Rules(overlap="skip"))
 
     both = await take(world, event(), event())
     assert told(both) == [[("fired", True)], [("skipped-overlap", False)]]
@@ -184,8 +184,8 @@ async def test_max_fires_is_counted_across_events(world: World):
 
 async def test_only_one_trigger_may_be_meant(world: World):
     job = await world.job()
-    await add_trigger(world, job, Event(verify="signature"), ALLOW, name="mine")
-    await add_trigger(world, job, Event(verify="signature"), ALLOW, name="other")
+    await add_trigger(world, job, EventTrigger(verify="signature"), ALLOW, name="mine")
+    await add_trigger(world, job, EventTrigger(verify="signature"), ALLOW, name="other")
 
     taken = await take(world, event("mine"), only=(job.id, "mine"))
 

@@ -8,7 +8,7 @@ from horae.errors import Conflict
 from horae.model.admission.hold import NEVER, Hold
 from horae.model.base.instant import format_instant
 from horae.model.triggers.calendars.read import parse_times
-from horae.model.triggers.calendars.resolve import present
+from horae.model.triggers.calendars.resolve import current_calendar
 from horae.store.admission import holds
 from horae.store.base import locks
 from horae.store.script import Script
@@ -250,7 +250,9 @@ async def test_windows_follow_a_calendar_that_changes(world: World):
     await put_calendar(world, "nights", hours(0, 9, begin))
     now, times = world.now(), parse_times(hours(0, 9, begin))
 
-    await world.store.write(lambda: holds.follow(NAMESPACE, {"nights": present("nights", {"nights": times})}, now))
+    await world.store.write(
+        lambda: holds.follow(NAMESPACE, {"nights": current_calendar("nights", {"nights": times})}, now)
+    )
     await world.parcel(job, 1)
 
     assert await (await world.worker()).claim(1) == []

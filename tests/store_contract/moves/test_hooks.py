@@ -5,16 +5,16 @@ import pytest
 from horae.env import SECOND
 from horae.features.events.store import event_sweep, hooks
 from horae.features.events.store.hooks import Hook, Secret
-from horae.model.triggers.decisions.external import Event
+from horae.model.triggers.decisions.external import EventTrigger
 from horae.model.triggers.decisions.rules import Rules
 from horae.store.expiry.expiry import Ages
 from horae.store.triggers import triggers
 from tests.store_contract.world import NAMESPACE, World, add_trigger
 
 
-async def made(world: World, trigger: Event | None = None) -> Hook:
+async def made(world: World, trigger: EventTrigger | None = None) -> Hook:
     job = await world.job()
-    await add_trigger(world, job, trigger or Event(verify="signature"), Rules(overlap="allow"), name="github")
+    await add_trigger(world, job, trigger or EventTrigger(verify="signature"), Rules(overlap="allow"), name="github")
     hook = Hook(
         hash=b"h" * 32,
         namespace=NAMESPACE,
@@ -34,7 +34,7 @@ async def find(world: World, hash: bytes = b"h" * 32):
 async def test_a_webhook_is_found_with_its_trigger(world: World):
     hook = await made(world)
 
-    assert await find(world) == (hook, Event(verify="signature"))
+    assert await find(world) == (hook, EventTrigger(verify="signature"))
     assert await find(world, b"x" * 32) is None
 
 

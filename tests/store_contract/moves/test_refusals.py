@@ -10,7 +10,7 @@ from horae.features.events.store import events
 from horae.model.admission.quota import UNBOUNDED, Quota, QuotaBounds
 from horae.model.base.ids import parcel_of
 from horae.model.executions.deduplication import Unique
-from horae.model.triggers.decisions.external import Event
+from horae.model.triggers.decisions.external import EventTrigger
 from horae.model.triggers.decisions.rules import Misfire, Rules
 from horae.model.triggers.decisions.values import Interval, Once
 from horae.model.triggers.events.values import NewEvent
@@ -150,7 +150,7 @@ async def test_what_is_refused_takes_nobodys_place(world: World):
 
 async def test_events_go_by_keys_and_quotas(world: World):
     job = await world.job(unique=Unique(key="${params.n}"))
-    await add_trigger(world, job, Event(event="upload"), ALLOW, params={"n": "${event.payload.n}"})
+    await add_trigger(world, job, EventTrigger(event="upload"), ALLOW, params={"n": "${event.payload.n}"})
     assert await events_of(world, 2) == ["fired", "fired"]
     assert await events_of(world, 3) == ["skipped-unique", "skipped-unique", "fired"]
     bounds = QuotaBounds(queues={job.queue: ("default", 4)})
@@ -160,7 +160,7 @@ async def test_events_go_by_keys_and_quotas(world: World):
 
 async def test_an_event_waits_for_room_if_the_quota_says_so_and_nothing_is_kept_meanwhile(world: World):
     job = await world.job()
-    await add_trigger(world, job, Event(event="upload"), ALLOW)
+    await add_trigger(world, job, EventTrigger(event="upload"), ALLOW)
     bounds = QuotaBounds({NAMESPACE: Quota(queued=1, over="wait")})
     assert await events_of(world, 1, bounds, patient=True) == ["fired"]
     with pytest.raises(OverQuota, match="queued"):

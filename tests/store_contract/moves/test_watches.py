@@ -8,7 +8,7 @@ import pytest
 from horae.env import SECOND
 from horae.features.events.store import event_sweep, watches
 from horae.features.events.store.watches import Found, Overtaken, Poll
-from horae.model.triggers.decisions.external import Watch
+from horae.model.triggers.decisions.external import WatchTrigger
 from horae.model.triggers.decisions.rules import Rules
 from horae.model.triggers.events.values import NewEvent
 from horae.store.expiry.expiry import Ages
@@ -17,7 +17,7 @@ from tests.store_contract.outside_life import fits
 from tests.store_contract.world import TestJob, World, add_trigger, lead
 
 ALLOW = Rules(overlap="allow")
-PLACE = Watch(url="s3://bucket/in/")
+PLACE = WatchTrigger(url="s3://bucket/in/")
 
 
 def found(n: int, *, silent: bool = False) -> Found:
@@ -25,7 +25,7 @@ def found(n: int, *, silent: bool = False) -> Found:
     return Found(object=UUID(int=n + 1), event=event, silent=silent)
 
 
-async def watch(world: World, place: Watch = PLACE, rules: Rules = ALLOW) -> TestJob:
+async def watch(world: World, place: WatchTrigger = PLACE, rules: Rules = ALLOW) -> TestJob:
     job = await world.job(f"job-{world.env.new_id()}")
     await add_trigger(world, job, place, rules, name="inbox")
     return job
@@ -157,7 +157,7 @@ async def test_an_edit_that_leaves_the_place_alone_forgets_nothing(world: World)
 
     (timer,) = await world.store.read(lambda: triggers.of_job(job.id))
     await world.store.change(lambda now: triggers.end(timer, now))
-    await add_trigger(world, job, Watch(url=PLACE.url, interval=SECOND), ALLOW, name="inbox")
+    await add_trigger(world, job, WatchTrigger(url=PLACE.url, interval=SECOND), ALLOW, name="inbox")
     (again,) = await due(world)
 
     assert again.watch == poll.watch
@@ -170,7 +170,7 @@ async def test_another_place_begins_anew(world: World):
     job = await watch(world)
     (poll,) = await due(world)
     await finish(world, poll)
-    await add_trigger(world, job, Watch(url="s3://bucket/out/"), ALLOW, name="outbox")
+    await add_trigger(world, job, WatchTrigger(url="s3://bucket/out/"), ALLOW, name="outbox")
 
     (other,) = await due(world)
 

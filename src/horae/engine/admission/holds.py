@@ -16,7 +16,7 @@ from horae.model.admission.hold_view import HoldView, ReleasedView, show_hold
 from horae.model.base.duration import parse_duration
 from horae.model.base.instant import parse_instant
 from horae.model.fields.values import a_text
-from horae.model.triggers.calendars.resolve import no_such_calendar, present
+from horae.model.triggers.calendars.resolve import current_calendar, no_such_calendar
 from horae.store.admission import holds as moves
 from horae.store.base import locks
 from horae.store.contract import Store
@@ -183,7 +183,7 @@ def _attach(hold: Hold, now: Instant) -> Script[Hold]:
     if name not in known:
         missing = no_such_calendar(name, known)
         raise NotFound(missing.detail, missing.remedy)
-    begin, end = check_window(name, present(name, known), now)
+    begin, end = check_window(name, current_calendar(name, known), now)
     return (yield from moves.open_hold(structs.replace(hold, from_at=begin, until_at=end)))
 
 

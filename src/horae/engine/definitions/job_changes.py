@@ -15,8 +15,8 @@ from horae.env import Instant
 from horae.errors import BadInput, Busy, Conflict
 from horae.model.definitions.job import Job, Spec
 from horae.model.triggers.decisions.decide import Disposition
+from horae.model.triggers.decisions.named_trigger import SCHEDULE, NamedTrigger
 from horae.model.triggers.decisions.values import Once
-from horae.model.triggers.decisions.when import SCHEDULE, When
 from horae.store.admission import lanes
 from horae.store.base import locks
 from horae.store.definitions import job_reads, job_templates, jobs
@@ -46,7 +46,7 @@ class JobDraft(Struct, frozen=True, kw_only=True):
     """A version to be written, with its triggers."""
 
     spec: Spec
-    whens: Sequence[When] = ()
+    whens: Sequence[NamedTrigger] = ()
     keeping: OwnedJobsPlan | None = None  # the jobs that it owns
     derived: tuple[UUID, int] | None = None  # the template and its version that it was derived from
 
@@ -175,7 +175,7 @@ def _place(namespace: int, spec: Spec, now: Instant) -> Script[tuple[int, int]]:
 
 
 def _retime(
-    owner: Owner, whens: Sequence[When], began: Mapping[str, bool], new_id: NewId, now: Instant, *, revive: bool
+    owner: Owner, whens: Sequence[NamedTrigger], began: Mapping[str, bool], new_id: NewId, now: Instant, *, revive: bool
 ) -> Script[None]:
     """Replace a job's triggers with these, by name. Unchanged triggers are left alone.
 
@@ -206,7 +206,7 @@ def began_paused(spec: Spec) -> dict[str, bool]:
     return {name: bool(trigger.get("paused")) for name, trigger in named.items()}
 
 
-def _is_spent(when: When, old: Iterable[triggers.Timer], now: Instant, revive: bool) -> bool:
+def _is_spent(when: NamedTrigger, old: Iterable[triggers.Timer], now: Instant, revive: bool) -> bool:
     """Return whether a single instant was already decided, or passed before its definition was restored.
 
     It never fires again.
@@ -299,7 +299,7 @@ def delete(
     return cancelled
 
 
-def restore(before: StoredJob, whens: Sequence[When], new_id: NewId, now: Instant) -> Script[str | None]:
+def restore(before: StoredJob, whens: Sequence[NamedTrigger], new_id: NewId, now: Instant) -> Script[str | None]:
     """Undo a deletion. Return the state that the job is in again; None when it is not deleted.
 
     Raises Conflict when the name has been taken meanwhile.
@@ -335,7 +335,7 @@ def lock_all(namespace: int, names: Iterable[str]) -> Script[None]:
     yield from locks.take(*every, shared=locks.of_namespace(namespace))
 
 
-def _calendar_lock(namespace: int, whens: Sequence[When]) -> tuple[str, ...]:
+def _calendar_lock(namespace: int, whens: Sequence[NamedTrigger]) -> tuple[str, ...]:
     """Return the lock that keeps calendars from being deleted, if one of these triggers refers to a calendar."""
     named = any(when.rules.calendars for when in whens)
     return (locks.of_calendars(namespace),) if named else ()  # guard: job-locks-calendars

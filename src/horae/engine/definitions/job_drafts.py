@@ -23,14 +23,14 @@ from horae.model.definitions.template_use import TemplateUse
 from horae.model.documents.schema import check_schema
 from horae.model.expressions.meter import defining
 from horae.model.tenancy.namespace import with_defaults
-from horae.model.triggers.decisions.external import Watch
-from horae.model.triggers.decisions.when import When
+from horae.model.triggers.decisions.external import WatchTrigger
+from horae.model.triggers.decisions.named_trigger import NamedTrigger
 from horae.store.contract import Store
 from horae.store.definitions import job_reads
 from horae.store.definitions.jobs import StoredJob
 from horae.store.tenancy import namespaces
 
-CheckPlace = Callable[[Watch, str], None]
+CheckPlace = Callable[[WatchTrigger, str], None]
 
 
 class Derivation(Struct, frozen=True):
@@ -116,10 +116,10 @@ class JobDrafter:
                 self._check_new(when, self._env.now())
         return definition
 
-    def _check_new(self, when: When, now: Instant) -> None:
+    def _check_new(self, when: NamedTrigger, now: Instant) -> None:
         """Refuse a trigger that would never fire, or that watches a forbidden place."""
         refuse_the_past(when, now)
-        if isinstance(when.trigger, Watch):
+        if isinstance(when.trigger, WatchTrigger):
             self._check_place(when.trigger, f"{field_of(when)}.watch")
 
     async def again(self, before: StoredJob, spec: Spec) -> Definition:

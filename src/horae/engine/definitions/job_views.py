@@ -16,9 +16,9 @@ from horae.model.definitions.job_view import JobStatus, JobVersionView, JobView,
 from horae.model.definitions.reading.dependencies import render_dependency
 from horae.model.definitions.reading.write import render_definition
 from horae.model.definitions.retry import Budgets, RetryPolicy
+from horae.model.triggers.decisions.named_trigger import SCHEDULE
 from horae.model.triggers.decisions.preview import warnings
 from horae.model.triggers.decisions.values import Trigger
-from horae.model.triggers.decisions.when import SCHEDULE
 from horae.model.workflows.decisions.naming import calls_of
 from horae.model.workflows.decisions.values import Workflow
 from horae.model.workflows.reading.workflow import render_workflow

@@ -8,7 +8,7 @@ from horae.env import Instant
 from horae.errors import BadInput, Conflict, Stale
 from horae.model.triggers.calendars.compiled import Calendar
 from horae.model.triggers.calendars.read import render_times
-from horae.model.triggers.calendars.resolve import present, users_of
+from horae.model.triggers.calendars.resolve import current_calendar, users_of
 from horae.model.triggers.calendars.values import Times, references_of
 from horae.model.triggers.calendars.view import CalendarUse
 from horae.store.admission import holds
@@ -101,6 +101,6 @@ def _in_words(use: CalendarUse) -> str:
 def resolved(name: str, definitions: dict[str, Times]) -> Calendar:
     """A calendar with what it refers to, or a refusal that speaks of its definition."""
     try:
-        return present(name, definitions)
+        return current_calendar(name, definitions)
     except BadInput as error:
         raise BadInput(error.detail, error.remedy, **{"field": "definition", **error.fields}) from None

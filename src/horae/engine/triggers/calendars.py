@@ -17,7 +17,7 @@ from horae.model.base.view import Page, shown_time
 from horae.model.fields.values import NAME, a_name, an_object
 from horae.model.triggers.calendars.compiled import FIRST, LAST, Calendar
 from horae.model.triggers.calendars.read import read_calendar
-from horae.model.triggers.calendars.resolve import check_opens, check_times, present
+from horae.model.triggers.calendars.resolve import check_opens, check_times, current_calendar
 from horae.model.triggers.calendars.values import Times
 from horae.model.triggers.calendars.view import CalendarUse, CalendarView, OpeningView
 from horae.model.triggers.calendars.words import describe_times
@@ -172,7 +172,7 @@ _UNTOLD = BadInput("What it refers to cannot be told.", "Read it by its name to 
 
 def _tried(name: str, definitions: dict[str, Times]) -> Calendar | HoraeError:
     try:
-        return present(name, definitions)
+        return current_calendar(name, definitions)
     except HoraeError as error:
         return error
 

@@ -18,7 +18,7 @@ from horae.env import SECOND, Env, Instant
 from horae.errors import HoraeError
 from horae.model.executions.tally import begin_of
 from horae.model.triggers.calendars.compiled import Calendar
-from horae.model.triggers.decisions.ahead import count_ahead
+from horae.model.triggers.decisions.future_fires import count_future_fires
 from horae.model.triggers.decisions.rules import Rules
 from horae.model.triggers.decisions.values import Timed, Trigger
 from horae.store.contract import Store
@@ -176,6 +176,6 @@ async def _count_timer(
         calendar = known[names]
         course = None if calendar is None else course_of(timer, calendar, edges[-1])
     try:
-        return count_ahead(timer.trigger, timer.rules, timer.decided_through, timer.fired, edges, course)
+        return count_future_fires(timer.trigger, timer.rules, timer.decided_through, timer.fired, edges, course)
     except HoraeError:  # it cannot be decided: whoever looks at it is told
         return [0] * (len(edges) - 1)

@@ -20,9 +20,9 @@ from horae.model.base.instant import format_instant, parse_instant
 from horae.model.fields.values import a_text
 from horae.model.triggers.calendars.compiled import Calendar
 from horae.model.triggers.decisions.count import count_fires, fires_left
-from horae.model.triggers.decisions.course import Course
 from horae.model.triggers.decisions.decide import Disposition, upcoming
 from horae.model.triggers.decisions.rules import due_at
+from horae.model.triggers.decisions.timetable import Timetable
 from horae.model.triggers.decisions.values import Timed
 from horae.model.triggers.events.decide import EventDisposition
 from horae.model.triggers.fire_view import FirePage, FireView
@@ -44,7 +44,7 @@ FIRST = UUID(int=0)
 
 Cursor = tuple[str, Instant, UUID]
 Waiting = tuple[
-    Instant, UUID, Instant, UpcomingTimer, Course | None, int | None
+    Instant, UUID, Instant, UpcomingTimer, Timetable | None, int | None
 ]  # when due; which fire of whom; how many more
 
 
@@ -160,7 +160,7 @@ class _Listing:
                 after = (at, id)
             _push(heap, one, course, nominal, left)
 
-    async def _course(self, timer: Timer) -> Course | None:
+    async def _course(self, timer: Timer) -> Timetable | None:
         """What calendars make of a timer's fires; None for one that goes by none, or whose calendars cannot be told."""
         if not timer.rules.calendars:
             return None
@@ -189,7 +189,7 @@ def _left(timer: Timer, begin: Instant) -> int | None:
     return fires_left(timer.trigger, timer.rules, timer.fired, timer.decided_through, begin)
 
 
-def _push(heap: list[Waiting], one: UpcomingTimer, course: Course | None, after: Instant, left: int | None) -> None:
+def _push(heap: list[Waiting], one: UpcomingTimer, course: Timetable | None, after: Instant, left: int | None) -> None:
     """The next fire of a timer that runs, in the order in which they are due; none when no more are left to it."""
     if left == 0:
         return

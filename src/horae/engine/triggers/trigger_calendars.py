@@ -7,17 +7,17 @@ from horae.engine.triggers.trigger_checks import field_of
 from horae.env import Instant
 from horae.errors import BadInput, HoraeError
 from horae.model.definitions.job import Spec
-from horae.model.triggers.calendars.compiled import Calendar, all_open
-from horae.model.triggers.calendars.resolve import no_such_calendar, present
+from horae.model.triggers.calendars.compiled import Calendar, open_when_all
+from horae.model.triggers.calendars.resolve import current_calendar, no_such_calendar
 from horae.model.triggers.calendars.values import Times
 from horae.model.triggers.decisions.by_calendar import runs_after
-from horae.model.triggers.decisions.course import FAR, Course
 from horae.model.triggers.decisions.decide import upcoming
-from horae.model.triggers.decisions.lost import first_lost
+from horae.model.triggers.decisions.lost_times import first_lost_time
+from horae.model.triggers.decisions.named_trigger import NamedTrigger
 from horae.model.triggers.decisions.rules import Rules
 from horae.model.triggers.decisions.schedule import FIELDS
+from horae.model.triggers.decisions.timetable import FAR, Timetable
 from horae.model.triggers.decisions.values import Timed, begin
-from horae.model.triggers.decisions.when import When
 from horae.store.contract import Store
 from horae.store.triggers import calendars as moves
 from horae.store.triggers.triggers import Timer
@@ -25,7 +25,7 @@ from horae.store.triggers.triggers import Timer
 _BETWEEN = set(FIELDS.where(lambda field: field.between))
 
 
-async def check_calendars(store: Store, namespace: int, whens: Sequence[When], now: Instant) -> None:
+async def check_calendars(store: Store, namespace: int, whens: Sequence[NamedTrigger], now: Instant) -> None:
     """Refuse triggers that go by a calendar which is not there, or that it never lets fire."""
     going = [when for when in whens if when.rules.calendars]
     if not going:
@@ -35,7 +35,7 @@ async def check_calendars(store: Store, namespace: int, whens: Sequence[When], n
         _check(when, known, now)
 
 
-def _check(when: When, known: dict[str, Times], now: Instant) -> None:
+def _check(when: NamedTrigger, known: dict[str, Times], now: Instant) -> None:
     field = f"{field_of(when)}.{'calendar' if len(when.rules.calendars) == 1 else 'calendars'}"
     for name in when.rules.calendars:
         if name not in known:
@@ -59,7 +59,7 @@ def _check_opens(calendar: Calendar, field: str, now: Instant) -> None:
 
 def calendar_of(rules: Rules, known: dict[str, Times]) -> Calendar:
     """What must be open, as calendars are now."""
-    return all_open([present(name, known) for name in rules.calendars])
+    return open_when_all([current_calendar(name, known) for name in rules.calendars])
 
 
 def is_met_between_fires(spec: Spec) -> bool:
@@ -87,7 +87,7 @@ def _fires_next(timer: Timer) -> Instant | None:
     """When a timer is due, unless that is to tell of a clock change: then, when it fires after that."""
     at, offset = timer.next_fire_at, timer.rules.offset
     try:
-        if at is None or first_lost(timer.trigger, timer.rules, at - offset - 1, at - offset + 1) is None:
+        if at is None or first_lost_time(timer.trigger, timer.rules, at - offset - 1, at - offset + 1) is None:
             return at
         following = upcoming(timer.trigger, timer.rules, at - offset)
     except HoraeError:
@@ -95,9 +95,9 @@ def _fires_next(timer: Timer) -> Instant | None:
     return None if following is None else following + offset
 
 
-def course_of(timer: Timer, calendar: Calendar, horizon: Instant = FAR) -> Course:
+def course_of(timer: Timer, calendar: Calendar, horizon: Instant = FAR) -> Timetable:
     """The fires of a timer that run, by calendars as they are now; behind the horizon any."""
-    return Course(timer.trigger, timer.rules, calendar, timer.decided_through, timer.moved_to, horizon)
+    return Timetable(timer.trigger, timer.rules, calendar, timer.decided_through, timer.moved_to, horizon)
 
 
 def _next_run(timer: Timer, calendar: Calendar | None) -> Instant | None:

@@ -11,13 +11,13 @@ from horae.model.definitions.job import Spec
 from horae.model.documents.schema import check_fits
 from horae.model.expressions.template import TemplateError
 from horae.model.triggers.decisions.decide import upcoming
+from horae.model.triggers.decisions.named_trigger import SCHEDULE, NamedTrigger
 from horae.model.triggers.decisions.params import fill_fire_params, fire_scope
 from horae.model.triggers.decisions.rules import GRACE
 from horae.model.triggers.decisions.values import Once, Timed, begin, next_fire, previous_fire
-from horae.model.triggers.decisions.when import SCHEDULE, When
 
 
-def refuse_the_past(when: When, now: Instant) -> None:
+def refuse_the_past(when: NamedTrigger, now: Instant) -> None:
     """Refuse a trigger that would never fire; one that a job has already may have passed."""
     field = field_of(when)
     if isinstance(when.trigger, Once) and when.trigger.at < now - GRACE:
@@ -35,7 +35,7 @@ def refuse_the_past(when: When, now: Instant) -> None:
         raise BadInput("Nothing fires between startAt and endAt.", remedy, field=bounds)
 
 
-def check_params(when: When, spec: Spec, now: Instant) -> None:
+def check_params(when: NamedTrigger, spec: Spec, now: Instant) -> None:
     """Refuse what does not fit the job's schema; templates are filled as at a fire."""
     if not isinstance(when.trigger, Timed) or (not when.params and spec.schema is None and not is_keyed(spec)):
         return
@@ -63,6 +63,6 @@ def _refuse_costly_keys(spec: Spec, item: bytes) -> None:
         return  # a key that cannot be filled in at a fire is told then
 
 
-def field_of(when: When) -> str:
+def field_of(when: NamedTrigger) -> str:
     """Where a job's definition says this."""
     return SCHEDULE if when.name == SCHEDULE else f"triggers.{when.name}"

@@ -24,9 +24,9 @@ from horae.model.base.view import Page
 from horae.model.definitions.reading.preview import show_coming, show_preview
 from horae.model.fields.values import a_text, an_object
 from horae.model.triggers.decisions.count import fires_left
+from horae.model.triggers.decisions.named_trigger import SCHEDULE
 from horae.model.triggers.decisions.preview import MOST
 from horae.model.triggers.decisions.schedule import KINDS
-from horae.model.triggers.decisions.when import SCHEDULE
 from horae.model.triggers.fire_view import PreviewView, TriggerView
 from horae.store.contract import Store
 from horae.store.definitions import job_reads

@@ -24,7 +24,7 @@ JoinState = Literal["open", "started", "skipped", "ended"]
 Verdict = Literal["wait", "start", "release", "skip"]
 
 
-class Part(Struct, frozen=True, kw_only=True):
+class JoinPart(Struct, frozen=True, kw_only=True):
     """The outcome of an upstream's execution, and whether it meets the dependent's condition."""
 
     upstream: UUID
@@ -55,7 +55,7 @@ class Join(Struct, frozen=True, kw_only=True):
 
 
 Needed = Mapping[UUID, Condition]  # upstream -> its condition
-Parts = Mapping[UUID, Part]  # by upstream
+Parts = Mapping[UUID, JoinPart]  # by upstream
 
 
 def meets(condition: Condition, state: str) -> bool:
@@ -85,7 +85,7 @@ def judge(join: Join, needed: Needed, parts: Parts, *, scheduled: bool) -> Verdi
     return "skip" if any(needed[part.upstream] == "success" for part in unmet(needed, parts)) else "wait"
 
 
-def unmet(needed: Needed, parts: Parts) -> list[Part]:
+def unmet(needed: Needed, parts: Parts) -> list[JoinPart]:
     """Return the parts of upstreams that ended without meeting their condition."""
     return [parts[upstream] for upstream in sorted(needed) if upstream in parts and not parts[upstream].met]
 

@@ -89,7 +89,7 @@ class FireCountsView(View, frozen=True, kw_only=True):
     notes: list[str] = []
 
 
-class ComingView(View, frozen=True, kw_only=True):
+class UpcomingFireView(View, frozen=True, kw_only=True):
     """A future fire: its instant, the local time, and a note about anything special, such as a clock change before
     it.
     """
@@ -105,5 +105,5 @@ class PreviewView(View, frozen=True, kw_only=True):
     fires: list[Time]
     text: str
     timezone: str
-    details: list[ComingView]
+    details: list[UpcomingFireView]
     notes: list[str] = []

@@ -11,7 +11,7 @@ from msgspec import Struct, structs
 from horae.env import Instant
 from horae.model.triggers.calendars.compiled import Calendar
 from horae.model.triggers.decisions.decide import NONEXISTENT, Disposition, latest, upcoming
-from horae.model.triggers.decisions.lost import lost_between
+from horae.model.triggers.decisions.lost_times import lost_times_between
 from horae.model.triggers.decisions.rules import Rules
 from horae.model.triggers.decisions.values import Trigger
 
@@ -67,7 +67,7 @@ def _runs(row: LedgerRow, out: Sequence[Instant], trigger: Trigger, rules: Rules
 
 
 def _lost(row: LedgerRow, after: Instant, before: Instant, trigger: Trigger, rules: Rules) -> Iterator[LedgerRow]:
-    for lost in lost_between(trigger, rules, after, before):
+    for lost in lost_times_between(trigger, rules, after, before):
         yield structs.replace(row, first=lost.at, last=lost.at, disposition=NONEXISTENT, cause=lost.cause)
 
 

@@ -13,7 +13,7 @@ from msgspec import Struct, field
 
 from horae.env import SECOND, Instant, Micros
 from horae.model.triggers.decisions.count import count_fires
-from horae.model.triggers.decisions.coverage import Coverage, Flaw, Span, name_fires
+from horae.model.triggers.decisions.coverage import Coverage, FireSpan, Flaw, name_fires
 from horae.model.triggers.decisions.decide import NONEXISTENT
 from horae.model.triggers.decisions.values import Timed
 from horae.model.triggers.ledger import TriggerVersion
@@ -91,7 +91,7 @@ def audit_job(job: UUID, trigger: str | None, since: Instant, until: Instant, no
     if any(_is_zoned(row) for row in rows):
         report.zones = [past for past in (yield from zone_rules.earlier_versions()) if past[1] > max(since, known_from)]
     for row in rows:
-        span = Span(max(since, known_from), until - 1)
+        span = FireSpan(max(since, known_from), until - 1)
         for finding in (yield from _audit_row(row, span.first, (span, now), report)):
             _name(report, row, finding)
     return report
@@ -102,7 +102,7 @@ def _is_zoned(row: Row) -> bool:
 
 
 def _audit_row(
-    row: Row, since: Instant, within: tuple[Span, Instant] | None, report: FireReport
+    row: Row, since: Instant, within: tuple[FireSpan, Instant] | None, report: FireReport
 ) -> Script[list[FireFinding]]:
     """Return the findings in one version's ledger: all from `since` on, or only those within a span."""
     try:
@@ -118,7 +118,7 @@ def _audit_row(
         return [FireFinding("undecidable", row[0], row[5], last, row[1], detail=describe_error(error))]
 
 
-def _expected(found: StoredVersion, span: Span, now: Instant, report: FireReport) -> Instant:
+def _expected(found: StoredVersion, span: FireSpan, now: Instant, report: FireReport) -> Instant:
     """Return the instant up to which fires have to be covered, and count undecided fires after it."""
     version, through = found.version, min(found.version.through, span.last)
     if not found.live or found.spent or through == span.last:
@@ -167,7 +167,7 @@ def _name(report: FireReport, row: Row, finding: FireFinding) -> None:
         report.findings.append(finding)
         return
     version = read_version(row).version
-    span = Span(finding.first, finding.last)
+    span = FireSpan(finding.first, finding.last)
     instants, fires = name_fires(version.trigger, version.rules, span, max(0, room))
     if not fires:  # an invented fire, or one that a clock change removed
         instants, fires = [finding.first][:room], 1

@@ -16,9 +16,9 @@ from msgspec import Struct
 
 from horae.env import Instant
 from horae.errors import HoraeError
-from horae.model.triggers.calendars.compiled import Calendar, all_open
+from horae.model.triggers.calendars.compiled import Calendar, open_when_all
 from horae.model.triggers.calendars.read import parse_times
-from horae.model.triggers.calendars.resolve import Version, through_time
+from horae.model.triggers.calendars.resolve import Version, calendar_through_time
 from horae.model.triggers.calendars.values import Times, references_of
 from horae.store.base.shelves import Columns
 from horae.store.script import Fetch, ForEach, Insert, Row, Script, Statement
@@ -242,4 +242,4 @@ def _compiled(names: tuple[str, ...], rows: tuple[Row, ...]) -> Calendar:
     kept: Sequence[Version] = [
         Version(name=row[1], version=row[2], times=_times(row[3]), valid_from=row[4], valid_to=row[5]) for row in rows
     ]
-    return all_open([through_time(name, kept) for name in names])
+    return open_when_all([calendar_through_time(name, kept) for name in names])

@@ -13,11 +13,11 @@ from horae.model.expressions.meter import ITEM_STEPS, Meter, shared
 from horae.model.expressions.template import TooCostly
 from horae.model.triggers.calendars.compiled import Calendar
 from horae.model.triggers.calendars.resolve import no_such_calendar
-from horae.model.triggers.decisions.alike import Alike
 from horae.model.triggers.decisions.by_calendar import decide_by_calendar
 from horae.model.triggers.decisions.decide import Decision, Fire
 from horae.model.triggers.decisions.params import fill_fire_params, fire_scope
 from horae.model.triggers.decisions.rules import due_at
+from horae.model.triggers.decisions.shared_decisions import SharedDecisions
 from horae.store.script import Script
 from horae.store.triggers import calendars, turns
 from horae.store.triggers.due import DueTimer, Trouble
@@ -60,7 +60,7 @@ def decide_all(
     new_id: Callable[[], UUID],
 ) -> list[DecidedTimer]:
     """Decide the timers at one instant. `live` has those of their last executions that have not ended."""
-    alike, terms = Alike(now, MAX_FIRES), _Terms(lead, new_id)
+    alike, terms = SharedDecisions(now, MAX_FIRES), _Terms(lead, new_id)
     decided: list[DecidedTimer] = []
     meters: dict[int, Meter] = {}  # one per namespace, so that a costly namespace does not stop others from firing
     for d in due:

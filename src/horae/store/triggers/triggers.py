@@ -15,10 +15,10 @@ from horae.env import Instant
 from horae.errors import HoraeError
 from horae.model.triggers.calendars.resolve import no_such_calendar
 from horae.model.triggers.decisions.decide import Disposition, LedgerRun, cover, due_after, is_spent
-from horae.model.triggers.decisions.external import Event, Watch, watch_id
+from horae.model.triggers.decisions.external import EventTrigger, WatchTrigger, watch_id
+from horae.model.triggers.decisions.named_trigger import NamedTrigger
 from horae.model.triggers.decisions.rules import Rules
 from horae.model.triggers.decisions.values import Timed, Trigger, begin
-from horae.model.triggers.decisions.when import When
 from horae.store.base.shelves import Columns
 from horae.store.script import Fetch, Insert, Row, Script, Statement
 from horae.store.triggers import calendars
@@ -96,8 +96,8 @@ class Timer(Struct, frozen=True, kw_only=True, gc=False):
     moved_to: Instant | None = None  # the target of the last fire that a calendar moved
 
     @property
-    def when(self) -> When:
-        return When(name=self.name, trigger=self.trigger, rules=self.rules, params=self.params)
+    def when(self) -> NamedTrigger:
+        return NamedTrigger(name=self.name, trigger=self.trigger, rules=self.rules, params=self.params)
 
 
 class Owner(Struct, frozen=True):
@@ -122,7 +122,7 @@ class Predecessor(Struct, frozen=True, kw_only=True):
 
 
 def add(
-    trigger_id: UUID, owner: Owner, when: When, now: Instant, predecessor: Predecessor | None = None
+    trigger_id: UUID, owner: Owner, when: NamedTrigger, now: Instant, predecessor: Predecessor | None = None
 ) -> Script[None]:
     """Add a trigger from now on. A paused trigger, or a trigger of a paused job, has no next fire."""
     old = predecessor or Predecessor(state="paused" if when.paused else "active")
@@ -140,13 +140,13 @@ def add(
         _json(when.rules),
         params,
     )
-    event = when.trigger.event if isinstance(when.trigger, Event) else None
+    event = when.trigger.event if isinstance(when.trigger, EventTrigger) else None
     yield Fetch(ADD, (*row, event, old.state, decided, now))
     timer = (trigger_id, owner.job, owner.namespace, following, decided, old.last_execution, old.fired, old.moved_to)
     yield Fetch(ADD_TIMER, timer)
     if when.rules.calendars:
         yield from _use_calendars(trigger_id, owner.namespace, when.rules)
-    if isinstance(when.trigger, Watch):
+    if isinstance(when.trigger, WatchTrigger):
         watch = watch_id(owner.job, when.name, when.trigger.url)
         yield Fetch(BEGIN_WATCH, (watch, trigger_id, owner.job, owner.namespace, now))
 
@@ -219,7 +219,9 @@ def _drop(timer: Timer, ended_at: Instant) -> Script[None]:
         yield from calendars.drop_uses(timer.id)
 
 
-def replace(timer: Timer, trigger_id: UUID, owner: Owner, when: When, state: State, now: Instant) -> Script[None]:
+def replace(
+    timer: Timer, trigger_id: UUID, owner: Owner, when: NamedTrigger, state: State, now: Instant
+) -> Script[None]:
     """Replace a trigger by another version, which takes over its count of fires and its last execution.
 
     A version with the same fire times decides the fires that the old one left undecided. Any other version begins now,

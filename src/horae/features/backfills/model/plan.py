@@ -10,9 +10,9 @@ from msgspec import Struct
 from horae.env import Instant
 from horae.model.triggers.calendars.compiled import Calendar
 from horae.model.triggers.decisions.count import count_fires
-from horae.model.triggers.decisions.course import Course
 from horae.model.triggers.decisions.decide import latest, upcoming
 from horae.model.triggers.decisions.open_count import count_open
+from horae.model.triggers.decisions.timetable import Timetable
 from horae.model.triggers.ledger import TriggerVersion
 
 Place = tuple[Instant, str]  # a fire: its instant, and its trigger's name
@@ -74,10 +74,10 @@ class Stretch(Struct, frozen=True):
         v = self.version
         return latest(v.trigger, v.rules, before) if v.calendar is None else self._course(v.calendar).previous(before)
 
-    def _course(self, calendar: Calendar) -> Course:
+    def _course(self, calendar: Calendar) -> Timetable:
         """Its fires as the calendar lets them through; of those that are moved together the first of the version."""
         begun = self.after if self.known == "before" else self.version.after
-        return Course(self.version.trigger, self.version.rules, calendar, begun)
+        return Timetable(self.version.trigger, self.version.rules, calendar, begun)
 
 
 def stretches(versions: Iterable[TriggerVersion], since: Instant, until: Instant, known_from: Instant) -> list[Stretch]:

@@ -23,7 +23,7 @@ from horae.features.events.store.hooks import Hook, Secret
 from horae.model.base.duration import DAY
 from horae.model.base.instant import format_instant
 from horae.model.base.webhook_signature import SignedMessage, verify
-from horae.model.triggers.decisions.external import Event
+from horae.model.triggers.decisions.external import EventTrigger
 from horae.model.triggers.events.values import NewEvent
 from horae.store.contract import Store
 from horae.store.script import Script
@@ -41,7 +41,7 @@ class _Of(Struct, frozen=True):
     job: UUID
     job_name: str
     name: str
-    trigger: Event
+    trigger: EventTrigger
 
 
 class Hooks:
@@ -119,17 +119,22 @@ class Hooks:
         return await self._deliver(hook, trigger, told)
 
     async def _verified(
-        self, hook: Hook, trigger: Event, headers: Mapping[bytes, bytes], body: bytes, now: Instant
+        self, hook: Hook, trigger: EventTrigger, headers: Mapping[bytes, bytes], body: bytes, now: Instant
     ) -> SignedMessage | None:
         return None if trigger.verify == "none" else verify(headers, body, await self._secrets.of(hook, now), now)
 
     def _read(
-        self, hook: Hook, trigger: Event, headers: Mapping[bytes, bytes], body: bytes, signed: SignedMessage | None
+        self,
+        hook: Hook,
+        trigger: EventTrigger,
+        headers: Mapping[bytes, bytes],
+        body: bytes,
+        signed: SignedMessage | None,
     ) -> list[NewEvent] | Notice:
         scope = "" if trigger.event is not None else f"hook:{hook.job}/{hook.trigger}"
         return read_delivery(headers, body, signed, name=trigger.event or hook.trigger, scope=scope)
 
-    async def _deliver(self, hook: Hook, trigger: Event, told: list[NewEvent] | Notice) -> Delivered:
+    async def _deliver(self, hook: Hook, trigger: EventTrigger, told: list[NewEvent] | Notice) -> Delivered:
         """Store and decide the events of a call.
 
         If the webhook's trigger has an event name, all triggers that listen to it decide, otherwise only this trigger.
@@ -157,7 +162,7 @@ class Hooks:
         if found is None:
             known = ", ".join(timer.name for timer in timers) or "none"
             raise NotFound(f'Job "{stored.job.name}" has no trigger "{name[:128]}".', f"Its triggers: {known}.")
-        if not isinstance(found, Event) or found.verify is None:
+        if not isinstance(found, EventTrigger) or found.verify is None:
             remedy = 'Give the trigger "webhook": true, or {"verify": "none"} for senders that cannot sign.'
             raise BadInput(f'Trigger "{name}" has no webhook.', remedy, field="webhook")
         return _Of(stored.job.id, stored.job.name, name, found)
@@ -176,7 +181,7 @@ def _make(hook: Hook, until: Instant, now: Instant, *, anew: bool) -> Script[tup
     return True, bool(old)
 
 
-def _note(trigger: Event, *, made: bool) -> str:
+def _note(trigger: EventTrigger, *, made: bool) -> str:
     if not made:
         return "The URL stays as it is. The secret is not shown again."
     if trigger.verify == "none":

@@ -28,7 +28,7 @@ from horae.features.events.store.listeners import (
 )
 from horae.model.executions.parcel import Parcel
 from horae.model.expressions.meter import ITEM_STEPS, Meter, shared
-from horae.model.triggers.decisions.external import Event
+from horae.model.triggers.decisions.external import EventTrigger
 from horae.model.triggers.events.values import NewEvent, event_scope
 from horae.store.base.shelves import Columns
 from horae.store.script import Again, ForEach, Insert, Script, Statement
@@ -191,7 +191,7 @@ def _decide(
     by_name: dict[str | None, list[Listener]] = {}
     for one in listeners:
         trigger = one.timer.trigger
-        by_name.setdefault(trigger.event if isinstance(trigger, Event) else None, []).append(one)
+        by_name.setdefault(trigger.event if isinstance(trigger, EventTrigger) else None, []).append(one)
     decided: list[Decided] = []
     meter = Meter()
     for id, event in events:

@@ -11,7 +11,7 @@ import msgspec
 from msgspec import Struct
 
 from horae.env import Instant
-from horae.model.triggers.decisions.external import Event
+from horae.model.triggers.decisions.external import EventTrigger
 from horae.model.triggers.decisions.values import Trigger
 from horae.store.script import Fetch, Lock, Row, Script, Statement
 
@@ -65,13 +65,13 @@ class Hook(Struct, frozen=True, kw_only=True):
         return [secret.text for secret in self.secrets if secret.until is None or now < secret.until]
 
 
-def find(hash: bytes, now: Instant) -> Script[tuple[Hook, Event] | None]:
+def find(hash: bytes, now: Instant) -> Script[tuple[Hook, EventTrigger] | None]:
     """Return the webhook of a token with its present trigger, or None if either has ended."""
     rows = yield Fetch(FIND, (hash, now))
     if not rows:
         return None
     trigger = msgspec.json.decode(rows[0][7], type=Trigger)
-    return (_hook(rows[0]), trigger) if isinstance(trigger, Event) and trigger.verify is not None else None
+    return (_hook(rows[0]), trigger) if isinstance(trigger, EventTrigger) and trigger.verify is not None else None
 
 
 def hold(job: UUID, trigger: str) -> Script[None]:

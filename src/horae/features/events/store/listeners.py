@@ -15,8 +15,8 @@ from horae.model.executions.submission import NewExecution, deadline_after
 from horae.model.expressions.meter import refuse_blamed
 from horae.model.expressions.template import TemplateError
 from horae.model.triggers.calendars.compiled import Calendar
-from horae.model.triggers.decisions.external import Event, Watch
-from horae.model.triggers.events.decide import OUTRUN, Listening, Verdict, decide_event
+from horae.model.triggers.decisions.external import EventTrigger, WatchTrigger
+from horae.model.triggers.events.decide import OVERTAKEN, Listening, Verdict, decide_event
 from horae.model.triggers.events.params import fill_params
 from horae.store.admission.share_lanes import assign_share_lanes
 from horae.store.base.live import live_among
@@ -84,7 +84,7 @@ class Listener(Struct, kw_only=True):
         if self.target.state == "paused" or self.timer.state == "paused":
             paused = "job" if self.target.state == "paused" else "trigger"
         return Listening(
-            rules=self.timer.rules, filter=trigger.filter if isinstance(trigger, Event | Watch) else None,
+            rules=self.timer.rules, filter=trigger.filter if isinstance(trigger, EventTrigger | WatchTrigger) else None,
             paused=paused, fired=self.fired + self.fires, busy=self.turn.busy, waiting=self.turn.waiting,
             calendar=self.calendar,
         )  # fmt: skip
@@ -214,7 +214,7 @@ def keep_newest(decided: Sequence[Decided]) -> list[Decided]:
         if d.wanted is not None and listener.replaces and turns.will_wait(d.wanted):
             if listener.timer.id in seen:
                 listener.fires -= 1
-                d = Decided(d.event, listener, OUTRUN)
+                d = Decided(d.event, listener, OVERTAKEN)
             seen.add(listener.timer.id)
         kept.append(d)
     return kept[::-1]

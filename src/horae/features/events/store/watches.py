@@ -14,7 +14,7 @@ from msgspec import Struct
 from horae.env import SECOND, Instant, Micros
 from horae.features.events.store.events import Taken, take
 from horae.features.events.store.listeners import Check, hold_jobs
-from horae.model.triggers.decisions.external import Watch
+from horae.model.triggers.decisions.external import WatchTrigger
 from horae.model.triggers.decisions.values import Trigger
 from horae.model.triggers.events.values import NewEvent
 from horae.store.base.shelves import Columns
@@ -83,7 +83,7 @@ class Poll(Struct, frozen=True, kw_only=True):
     job: UUID
     namespace: int
     trigger: str
-    place: Watch
+    place: WatchTrigger
     since: Instant  # when the watch began
     ready: bool  # a first listing has completed, so the objects from before the watch are known
     counted_at: Instant
@@ -114,7 +114,7 @@ def due(limit: int, now: Instant) -> Script[list[Poll]]:
 
 def _poll(row: Row, now: Instant) -> Poll:
     place = msgspec.json.decode(row[5], type=Trigger)
-    if not isinstance(place, Watch):
+    if not isinstance(place, WatchTrigger):
         raise TypeError(f"trigger {row[1]} is no watch")
     return Poll(
         watch=row[0], job=row[2], namespace=row[3], trigger=row[4], place=place, since=row[6], ready=row[7],

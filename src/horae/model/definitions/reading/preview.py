@@ -8,12 +8,12 @@ from horae.errors import BadInput
 from horae.model.base.instant import format_instant
 from horae.model.definitions.reading.schedule import parse_when, render_when
 from horae.model.triggers.calendars.compiled import Calendar
+from horae.model.triggers.decisions.named_trigger import SCHEDULE, NamedTrigger
 from horae.model.triggers.decisions.preview import preview, warnings, zone_of
 from horae.model.triggers.decisions.rules import Rules, describe_outside
 from horae.model.triggers.decisions.schedule import KINDS, either, kind_of
 from horae.model.triggers.decisions.values import Timed
-from horae.model.triggers.decisions.when import SCHEDULE, When
-from horae.model.triggers.fire_view import ComingView, PreviewView
+from horae.model.triggers.fire_view import PreviewView, UpcomingFireView
 
 
 def show_preview(
@@ -32,7 +32,9 @@ def show_preview(
     return show_coming(when, after, count, by)
 
 
-def show_coming(when: When, after: Instant, count: int, by: Callable[[Rules], Calendar] | None = None) -> PreviewView:
+def show_coming(
+    when: NamedTrigger, after: Instant, count: int, by: Callable[[Rules], Calendar] | None = None
+) -> PreviewView:
     """Return the first fires of a parsed trigger; an interval counts from its own anchor."""
     if not isinstance(when.trigger, Timed):
         remedy = f"Give {either([kind.field for kind in KINDS.values() if kind.is_timed])}."
@@ -44,6 +46,6 @@ def show_coming(when: When, after: Instant, count: int, by: Callable[[Rules], Ca
         fires=[format_instant(one.at) for one in coming],
         text=when.trigger.words + describe_outside(when.rules),
         timezone=zone_of(when.trigger),
-        details=[ComingView(at=format_instant(one.at), local=one.local, note=one.note) for one in coming],
+        details=[UpcomingFireView(at=format_instant(one.at), local=one.local, note=one.note) for one in coming],
         notes=[*warnings(when.trigger), *([] if coming else ["Nothing fires after that."])],
     )

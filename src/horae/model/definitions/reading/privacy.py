@@ -4,12 +4,12 @@ from collections.abc import Iterable
 
 from horae.errors import BadInput
 from horae.model.definitions.job import Spec
-from horae.model.triggers.decisions.external import Event
-from horae.model.triggers.decisions.when import When
+from horae.model.triggers.decisions.external import EventTrigger
+from horae.model.triggers.decisions.named_trigger import NamedTrigger
 from horae.model.workflows.decisions.values import Workflow
 
 
-def check_sensitive(spec: Spec, whens: Iterable[When]) -> None:
+def check_sensitive(spec: Spec, whens: Iterable[NamedTrigger]) -> None:
     """Refuse features for which the store would have to read sealed values, or would store them unsealed."""
     if not spec.sensitive:
         return
@@ -20,7 +20,7 @@ def check_sensitive(spec: Spec, whens: Iterable[When]) -> None:
         (spec.debounce is not None, "debounced: the store would have to merge its params", 'Leave "debounce" out.'),
         (spec.cache is not None, "answered from a cache", 'Leave "cache" out.'),
         (
-            any(isinstance(when.trigger, Event) for when in whens),
+            any(isinstance(when.trigger, EventTrigger) for when in whens),
             "started by events, whose payloads are kept as they came",
             "Submit it instead: POST /api/v1/executions.",
         ),

@@ -18,7 +18,7 @@ from horae.model.definitions.reading.timeouts import with_run
 from horae.model.definitions.tasks import Task
 from horae.model.expressions.meter import defining
 from horae.model.fields.values import an_object, shallow
-from horae.model.triggers.decisions.when import When
+from horae.model.triggers.decisions.named_trigger import NamedTrigger
 from horae.model.triggers.dependency import Condition
 from horae.model.workflows.decisions.values import Workflow
 from horae.model.workflows.reading.workflow import check_owned, with_timeout
@@ -35,7 +35,7 @@ class Definition(Struct, frozen=True, kw_only=True):
     """A parsed definition of a job; `dependencies` are names or ids as given, not yet resolved."""
 
     spec: Spec
-    whens: tuple[When, ...] = ()  # the schedule's first
+    whens: tuple[NamedTrigger, ...] = ()  # the schedule's first
     dependencies: tuple[str, ...] = ()
     conditions: dict[str, Condition] = {}  # of dependencies, unless success
     derived: tuple[UUID, int] | None = None  # the template and its version, when it was just rendered from one
@@ -73,7 +73,7 @@ def _definition(body: Any, namespace_name: str, created_at: Instant) -> Definiti
     return Definition(spec=spec, whens=whens, dependencies=tuple(needed), conditions=conditions)
 
 
-def parse_whens(spec: Spec, *, key: str, created_at: Instant, past: bool = False) -> tuple[When, ...]:
+def parse_whens(spec: Spec, *, key: str, created_at: Instant, past: bool = False) -> tuple[NamedTrigger, ...]:
     """Read the triggers of a job: its schedule's, and the named ones. `H` spreads by `key`, which is namespace/job.
 
     With `past`, instants may be over, because they were accepted earlier.

@@ -10,26 +10,26 @@ from msgspec import structs
 from horae.env import Instant
 from horae.errors import BadInput
 from horae.model.fields.values import NAME, a_list, a_name, refuse_unknown
+from horae.model.triggers.decisions.named_trigger import NAMED_TRIGGER, SCHEDULE, NamedTrigger
 from horae.model.triggers.decisions.rules import RULES, Overlap, Rules, check_rules, offset_in
 from horae.model.triggers.decisions.schedule import BESIDE, TriggerKind, as_object, kind_of, render_schedule
 from horae.model.triggers.decisions.values import Timed
-from horae.model.triggers.decisions.when import SCHEDULE, WHEN, When
 
 MOST_TRIGGERS = 1_000
 _TRIGGERS = 'Write a list such as [{"name": "nightly", "cron": "0 2 * * *"}, {"name": "often", "every": "5m"}].'
 
 
-def parse_when(value: Any, *, key: str, created_at: Instant, name: str = SCHEDULE) -> When:
+def parse_when(value: Any, *, key: str, created_at: Instant, name: str = SCHEDULE) -> NamedTrigger:
     """Read a `schedule`, or a trigger without its name: an object with the fields of its kind and its rules."""
     given = as_object(value)
     kind = _kind_of(given)
     _refuse_meaningless(given, kind)
     refuse_unknown(given, kind.names, "This schedule", "schedule.")
     trigger = kind.read({field: part for field, part in given.items() if field in kind.table.names}, key, created_at)
-    beside = WHEN.read({field: part for field, part in given.items() if field in BESIDE}, "schedule.")
+    beside = NAMED_TRIGGER.read({field: part for field, part in given.items() if field in BESIDE}, "schedule.")
     if "params" in beside:
         kind.check_params(beside["params"], "schedule.params")
-    return When(name=name, trigger=trigger, rules=_rules(given, kind, f"{key}/{name}"), **beside)
+    return NamedTrigger(name=name, trigger=trigger, rules=_rules(given, kind, f"{key}/{name}"), **beside)
 
 
 def name_triggers(value: Any) -> list[dict[str, Any]]:
@@ -46,7 +46,7 @@ def name_triggers(value: Any) -> list[dict[str, Any]]:
     return named
 
 
-def parse_trigger(named: dict[str, Any], *, key: str, created_at: Instant) -> When:
+def parse_trigger(named: dict[str, Any], *, key: str, created_at: Instant) -> NamedTrigger:
     """Read a named trigger from a job's `triggers`."""
     bare = {field: part for field, part in named.items() if field != "name"}
     return parse_when(bare, key=key, created_at=created_at, name=named["name"])
@@ -114,7 +114,7 @@ def _refuse_meaningless(value: dict[str, Any], kind: TriggerKind) -> None:
         raise BadInput("An event cannot be advanced to before it came.", remedy, field="schedule.outside")
 
 
-def render_when(when: When) -> dict[str, Any]:
+def render_when(when: NamedTrigger) -> dict[str, Any]:
     """Write a trigger without its name and without its pause."""
     rules = _render_rules(when.rules, "skip" if isinstance(when.trigger, Timed) else "allow")
     return {**as_object(render_schedule(when.trigger)), **rules, **({"params": when.params} if when.params else {})}

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import NamedTuple, assert_never
 
 from horae.env import SECOND, Instant
-from horae.model.triggers.calendars.intervals import Intervals, common, joined, rest
+from horae.model.triggers.calendars.intervals import Intervals, difference_of, intersection_of, union_of
 from horae.model.triggers.calendars.values import (
     Business,
     Dates,
@@ -29,7 +29,7 @@ BITS = 23  # bits of the seconds in a bucket (97 days); a bucket of time zones h
 FIRST_BUCKET, LAST_BUCKET = -1, (217 << BUCKET_BITS - BITS) - 1  # from before 1970 to after the year 2200
 MOST_KEPT = 200_000  # openings and buckets together
 
-Part = Callable[[int], Intervals]
+BucketOpenings = Callable[[int], Intervals]
 
 
 class Opening(NamedTuple):
@@ -47,7 +47,7 @@ class Calendar:
 
     __slots__ = ("_kept", "_part", "_size", "name")
 
-    def __init__(self, part: Part, name: str = "") -> None:
+    def __init__(self, part: BucketOpenings, name: str = "") -> None:
         self._part, self.name = part, name
         self._kept: dict[int, Intervals] = {}
         self._size = 0
@@ -152,17 +152,17 @@ FIRST: Instant = (FIRST_BUCKET << BITS) * SECOND
 LAST: Instant = ((LAST_BUCKET + 1) << BITS) * SECOND
 
 
-def compiled(times: Times, others: Mapping[str, Calendar], name: str = "") -> Calendar:
+def compile_times(times: Times, others: Mapping[str, Calendar], name: str = "") -> Calendar:
     """Compile a definition; `others` are the calendars it refers to, by name."""
     return Calendar(_part(times, others), name)
 
 
-def _part(times: Times, others: Mapping[str, Calendar]) -> Part:
+def _part(times: Times, others: Mapping[str, Calendar]) -> BucketOpenings:
     if isinstance(times, Business | Dates | Hours):
         return lambda bucket: open_in(times, *_bounds(bucket))
     if isinstance(times, Windows):
-        seconds = joined((-(-each.start // SECOND), -(-each.end // SECOND)) for each in times.windows)
-        return lambda bucket: common((_bounds(bucket),), seconds)
+        seconds = union_of((-(-each.start // SECOND), -(-each.end // SECOND)) for each in times.windows)
+        return lambda bucket: intersection_of((_bounds(bucket),), seconds)
     if isinstance(times, Reference):
         return others[times.name].bucket
     if isinstance(times, Union):
@@ -171,7 +171,7 @@ def _part(times: Times, others: Mapping[str, Calendar]) -> Part:
         return _all_of([_part(member, others) for member in sorted(times.members, key=_cost)])
     if isinstance(times, Exclusion):
         base, without = _part(times.base, others), _any_of([_part(each, others) for each in times.without])
-        return _all_of([base, lambda bucket: rest(_bounds(bucket), without(bucket))])
+        return _all_of([base, lambda bucket: difference_of(_bounds(bucket), without(bucket))])
     assert_never(times)
 
 
@@ -182,23 +182,23 @@ def _cost(times: Times) -> int:
     return 1 if isinstance(times, Hours) else 2
 
 
-def _any_of(parts: list[Part]) -> Part:
-    return lambda bucket: joined(interval for part in parts for interval in part(bucket))
+def _any_of(parts: list[BucketOpenings]) -> BucketOpenings:
+    return lambda bucket: union_of(interval for part in parts for interval in part(bucket))
 
 
-def _all_of(parts: list[Part]) -> Part:
+def _all_of(parts: list[BucketOpenings]) -> BucketOpenings:
     def both(bucket: int) -> Intervals:
         found: Intervals = (_bounds(bucket),)
         for part in parts:
             if not found:
                 break
-            found = common(found, part(bucket))
+            found = intersection_of(found, part(bucket))
         return found
 
     return both
 
 
-def all_open(calendars: "list[Calendar]") -> Calendar:
+def open_when_all(calendars: "list[Calendar]") -> Calendar:
     """Return a calendar that is open when all of these are."""
     if len(calendars) == 1:
         return calendars[0]

@@ -45,7 +45,7 @@ def parse_day(text: object, field: str) -> Period | Yearly:
     return period
 
 
-def apart(periods: Iterable[Period]) -> tuple[Period, ...]:
+def merge_periods(periods: Iterable[Period]) -> tuple[Period, ...]:
     """Merge periods that overlap or touch, and return them in order."""
     found: list[Period] = []
     for period in sorted(periods, key=lambda period: period.first):

@@ -6,7 +6,7 @@ Interval = tuple[int, int]
 Intervals = tuple[Interval, ...]
 
 
-def joined(intervals: Iterable[Interval]) -> Intervals:
+def union_of(intervals: Iterable[Interval]) -> Intervals:
     """Return the union of intervals; empty intervals are ignored."""
     found: list[Interval] = []
     for start, end in sorted(intervals):
@@ -19,7 +19,7 @@ def joined(intervals: Iterable[Interval]) -> Intervals:
     return tuple(found)
 
 
-def common(one: Intervals, other: Intervals) -> Intervals:
+def intersection_of(one: Intervals, other: Intervals) -> Intervals:
     """Return the intersection of two sets."""
     found: list[Interval] = []
     i = j = 0
@@ -34,7 +34,7 @@ def common(one: Intervals, other: Intervals) -> Intervals:
     return tuple(found)
 
 
-def rest(within: Interval, taken: Intervals) -> Intervals:
+def difference_of(within: Interval, taken: Intervals) -> Intervals:
     """Return the part of an interval outside a set."""
-    edges = [within[0], *(edge for interval in common((within,), taken) for edge in interval), within[1]]
+    edges = [within[0], *(edge for interval in intersection_of((within,), taken) for edge in interval), within[1]]
     return tuple((edges[i], edges[i + 1]) for i in range(0, len(edges), 2) if edges[i] < edges[i + 1])

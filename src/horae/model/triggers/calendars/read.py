@@ -20,8 +20,8 @@ from horae.model.triggers.calendars.values import (
     Hours,
     Intersection,
     Reference,
+    SimpleTimes,
     Times,
-    Told,
     Union,
     Windows,
     count_of,
@@ -37,7 +37,7 @@ class CalendarKind(Struct, frozen=True):
     """One kind of calendar: the field that identifies it, its struct and its field table."""
 
     field: str
-    struct: type[Told]
+    struct: type[SimpleTimes]
     table: Table
 
     @property
@@ -47,7 +47,7 @@ class CalendarKind(Struct, frozen=True):
         return (self.field, *(row.name for row in takewhile(lambda row: not row.field.tells, following)))
 
 
-TABLES = {struct: Table(struct, "This calendar") for struct in get_args(Told)}
+TABLES = {struct: Table(struct, "This calendar") for struct in get_args(SimpleTimes)}
 KINDS: dict[str, CalendarKind] = {
     row.name: CalendarKind(row.name, struct, table)
     for struct, table in TABLES.items()

@@ -8,8 +8,8 @@ from msgspec import Struct
 from horae.env import SECOND, Instant
 from horae.errors import BadInput
 from horae.model.triggers.calendars.business import check
-from horae.model.triggers.calendars.compiled import Calendar, compiled
-from horae.model.triggers.calendars.intervals import common, joined
+from horae.model.triggers.calendars.compiled import Calendar, compile_times
+from horae.model.triggers.calendars.intervals import intersection_of, union_of
 from horae.model.triggers.calendars.read import MOST_DEPTH
 from horae.model.triggers.calendars.values import Business, Exclusion, Intersection, Times, Union, references_of
 
@@ -29,7 +29,7 @@ class Version(Struct, frozen=True, kw_only=True):
         return self.valid_from <= at and (self.valid_to is None or at < self.valid_to)
 
 
-def present(name: str, definitions: Definitions) -> Calendar:
+def current_calendar(name: str, definitions: Definitions) -> Calendar:
     """Return the current calendar with all calendars it refers to. Raises BadInput for a cycle or an unknown
     calendar.
     """
@@ -53,7 +53,7 @@ class _Resolver:
         if name not in self._found:
             times = self._definitions[name]
             others = {other: self.find(other, (*path, name)) for other in sorted(references_of(times))}
-            self._found[name] = compiled(times, others, name)
+            self._found[name] = compile_times(times, others, name)
         return self._found[name]
 
 
@@ -65,7 +65,7 @@ def no_such_calendar(name: str, names: Iterable[str]) -> BadInput:
     return BadInput(f'There is no calendar named "{name}".', remedy, calendar=name)
 
 
-def through_time(name: str, versions: Sequence[Version]) -> Calendar:
+def calendar_through_time(name: str, versions: Sequence[Version]) -> Calendar:
     """Return a calendar that judges each instant by the versions valid then, including versions of referenced
     calendars.
 
@@ -74,7 +74,7 @@ def through_time(name: str, versions: Sequence[Version]) -> Calendar:
     """
     own = [each for each in versions if each.name == name]
     if not own:
-        return present(name, {})
+        return current_calendar(name, {})
     begin = min(each.valid_from for each in own)
     changes = sorted({begin, *(at for each in versions for at in _ends(each) if at > begin)})
     pieces = [(start, _present_at(name, versions, start)) for start in changes]
@@ -97,7 +97,7 @@ def _present_at(name: str, versions: Sequence[Version], at: Instant) -> Calendar
     for each in sorted(versions, key=lambda each: -each.valid_from):
         if each.holds_at(at) or (each.name != name and each.valid_from > at):
             definitions[each.name] = each.times
-    return present(name, definitions) if name in definitions else None
+    return current_calendar(name, definitions) if name in definitions else None
 
 
 def _joined_in_time(name: str, pieces: Sequence[tuple[Instant, Calendar | None]]) -> Calendar:
@@ -105,11 +105,11 @@ def _joined_in_time(name: str, pieces: Sequence[tuple[Instant, Calendar | None]]
     bounds = list(zip([-(1 << 62), *starts[1:]], [*starts[1:], 1 << 62], strict=True))
 
     def part(bucket: int) -> tuple[tuple[int, int], ...]:
-        return joined(
+        return union_of(
             interval
             for (_, calendar), bound in zip(pieces, bounds, strict=True)
             if calendar is not None
-            for interval in common((bound,), calendar.bucket(bucket))
+            for interval in intersection_of((bound,), calendar.bucket(bucket))
         )
 
     return Calendar(part, name)

@@ -14,7 +14,7 @@ from horae.model.base.instant import format_instant, parse_instant
 from horae.model.fields.kinds import Custom, Kind, Listed, Name, Text, as_given
 from horae.model.fields.table import Document, Field, Group
 from horae.model.fields.values import a_text
-from horae.model.triggers.calendars.dates import Period, Yearly, apart, parse_day, render_day
+from horae.model.triggers.calendars.dates import Period, Yearly, merge_periods, parse_day, render_day
 from horae.model.triggers.calendars.hours import Weekly, parse_hours, render_hours
 from horae.model.triggers.cron.zone import ZONE
 
@@ -72,7 +72,7 @@ def _entry(read: Any, write: Any) -> Custom:
 def _read_dates(given: Document, prefix: str) -> dict[str, Any]:
     days = DATES.read(given["dates"], f"{prefix}dates")
     yearly = sorted({day for day in days if isinstance(day, Yearly)}, key=lambda day: (day.month, day.day))
-    return {"periods": apart(day for day in days if isinstance(day, Period)), "yearly": tuple(yearly)}
+    return {"periods": merge_periods(day for day in days if isinstance(day, Period)), "yearly": tuple(yearly)}
 
 
 def _write_dates(dates: "Dates") -> dict[str, Any]:
@@ -85,7 +85,7 @@ def _entries(item: Kind, most: int = MOST_ENTRIES) -> Listed:
 
 CODE = Text(MOST_TEXT, 1, _read_code)
 DATES = _entries(_entry(parse_day, render_day))
-OF_DATES = Group(_read_dates, _write_dates)
+DATES_GROUP = Group(_read_dates, _write_dates)
 _MEMBER = str | dict[str, Any]
 MEMBERS = Custom(as_given, _MEMBER | list[_MEMBER], "Sequence[str | Mapping[str, Any]]", option="repeated")
 
@@ -124,7 +124,7 @@ class Dates(Struct, frozen=True, kw_only=True):
 
     periods: Annotated[
         tuple[Period, ...],
-        OF_DATES,
+        DATES_GROUP,
         Field(
             DATES,
             "Whole days, all days from one to another, or days of every year.",
@@ -248,8 +248,8 @@ class CalendarHead(CalendarExtras, frozen=True, kw_only=True):
 
 
 # Each kind is identified by a field of its own.
-Told = Business | Dates | Hours | Windows | Reference | Union | Intersection
-Times = Told | Exclusion
+SimpleTimes = Business | Dates | Hours | Windows | Reference | Union | Intersection
+Times = SimpleTimes | Exclusion
 
 
 def members_of(times: Times) -> "tuple[Times, ...]":

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from datetime import date
 
 from horae.model.triggers.calendars.business import working_days
-from horae.model.triggers.calendars.intervals import Interval, Intervals, common, joined
+from horae.model.triggers.calendars.intervals import Interval, Intervals, intersection_of, union_of
 from horae.model.triggers.calendars.values import Business, Dates, Hours
 from horae.model.triggers.cron.zone import BUCKET_BITS, spans
 
@@ -25,9 +25,9 @@ def open_in(times: Business | Dates | Hours, first: int, last: int) -> Intervals
         start, end = max(span.start, first) + span.offset, min(span.end, last) + span.offset
         if start >= end:
             continue
-        walls = joined(_walls(times, start // DAY, -(-end // DAY)))
-        found += [(a - span.offset, b - span.offset) for a, b in common(((start, end),), walls)]
-    return joined(found)
+        walls = union_of(_walls(times, start // DAY, -(-end // DAY)))
+        found += [(a - span.offset, b - span.offset) for a, b in intersection_of(((start, end),), walls)]
+    return union_of(found)
 
 
 def _walls(times: Business | Dates | Hours, first: int, last: int) -> Iterator[Interval]:

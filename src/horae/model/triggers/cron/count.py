@@ -3,22 +3,22 @@
 from datetime import date
 
 from horae.env import SECOND, Instant
-from horae.model.triggers.cron.fire import DstGap, DstOverlap, Passing, fires_in_gap, passing_of, walls
-from horae.model.triggers.cron.wall import DAY, EPOCH_ORDINAL, Expression, Ticks, month_at
+from horae.model.triggers.cron.fire import ClockChangeRule, DstGap, DstOverlap, clock_change_rule, fires_in_gap, walls
+from horae.model.triggers.cron.wall import DAY, EPOCH_ORDINAL, CronExpression, Ticks, month_at
 from horae.model.triggers.cron.zone import BUCKET_BITS, FIRST_BUCKET, LAST_BUCKET, Span, spans
 
 
 def count_between(
-    x: Expression, zone: str, after: Instant, before: Instant, gap: DstGap = "shift", overlap: DstOverlap = "first"
+    x: CronExpression, zone: str, after: Instant, before: Instant, gap: DstGap = "shift", overlap: DstOverlap = "first"
 ) -> int:
     """Count the fires strictly between two instants. A century costs about a thousand months of work."""
-    passing = passing_of(x, gap, overlap)
+    passing = clock_change_rule(x, gap, overlap)
     lo, hi = after // SECOND + 1, -(-before // SECOND)  # the whole seconds from `lo` to before `hi`
     buckets = range(max(lo >> BUCKET_BITS, FIRST_BUCKET), min((hi - 1) >> BUCKET_BITS, LAST_BUCKET) + 1)
     return sum(_count_in(x, span, lo, hi, passing) for bucket in buckets for span in spans(zone, bucket))
 
 
-def _count_in(x: Expression, span: Span, lo: int, hi: int, passing: Passing) -> int:
+def _count_in(x: CronExpression, span: Span, lo: int, hi: int, passing: ClockChangeRule) -> int:
     """Count the fires of a span at UTC seconds from `lo` to before `hi`."""
     start, end = max(lo, span.start), min(hi, span.end)
     if start >= end:
@@ -31,7 +31,7 @@ def _count_in(x: Expression, span: Span, lo: int, hi: int, passing: Passing) -> 
     return count
 
 
-def count_walls(x: Expression, lo: int, hi: int) -> int:
+def count_walls(x: CronExpression, lo: int, hi: int) -> int:
     """Count the matching wall times from `lo` to before `hi`."""
     if lo >= hi:
         return 0
@@ -44,7 +44,7 @@ def count_walls(x: Expression, lo: int, hi: int) -> int:
     return count
 
 
-def _days_between(x: Expression, first: int, end: int) -> int:
+def _days_between(x: CronExpression, first: int, end: int) -> int:
     """Count the matching days since 1970, from `first` to before `end`."""
     count = 0
     index = _month_of(first) if first < end else 0
@@ -63,7 +63,7 @@ def _month_of(day: int) -> int:
     return at.year * 12 + at.month - 1
 
 
-def _times_before(x: Expression, second: int) -> int:
+def _times_before(x: CronExpression, second: int) -> int:
     """Count the matching seconds of a day before `second`."""
     minute, second = divmod(second, 60)
     hour, minute = divmod(minute, 60)

@@ -18,7 +18,7 @@ _SPREAD = re.compile(r"H(?:\((\w+)-(\w+)\))?", re.ASCII)
 
 
 @dataclass(frozen=True, slots=True)
-class Field:
+class CronField:
     """One field of a dialect. `H` hashes `name` and chooses from the range `spread`."""
 
     name: str
@@ -31,20 +31,20 @@ class Field:
     wraps: bool = False  # whether `22-2` continues past the field's end at its beginning
 
 
-SECOND = Field("second", "second", 0, 59, (0, 59))
-MINUTE = Field("minute", "minute", 0, 59, (0, 59))
-HOUR = Field("hour", "hour", 0, 23, (0, 23))
-DOM = Field("dom", "day-of-month", 1, 31, (1, 28))  # up to 28, so that H picks a day that every month has
-MONTH = Field("month", "month", 1, 12, (1, 12), MONTHS)
-DOW = Field("dow", "day-of-week", 0, 7, (0, 6), WEEKDAYS)  # 0 and 7 are both Sunday
+SECOND = CronField("second", "second", 0, 59, (0, 59))
+MINUTE = CronField("minute", "minute", 0, 59, (0, 59))
+HOUR = CronField("hour", "hour", 0, 23, (0, 23))
+DOM = CronField("dom", "day-of-month", 1, 31, (1, 28))  # up to 28, so that H picks a day that every month has
+MONTH = CronField("month", "month", 1, 12, (1, 12), MONTHS)
+DOW = CronField("dow", "day-of-week", 0, 7, (0, 6), WEEKDAYS)  # 0 and 7 are both Sunday
 
 
-def refuse(where: Field, item: str, reason: str, remedy: str) -> NoReturn:
+def refuse(where: CronField, item: str, reason: str, remedy: str) -> NoReturn:
     """Refuse an item of a field with the reason and a suggestion."""
     raise BadInput(f"{item[:40]!r} in the {where.title} field: {reason}.", remedy, field="schedule")
 
 
-def read_item(where: Field, item: str, key: str) -> int:
+def read_item(where: CronField, item: str, key: str) -> int:
     """Return one item of a field's list (`5`, `1-5`, `*/15`, `MON-FRI`, `H/10`) as bits; bit 0 is the value 0."""
     base, slash, steps = item.partition("/")
     step = _read_step(where, item, steps) if slash else 1
@@ -55,7 +55,7 @@ def read_item(where: Field, item: str, key: str) -> int:
     return bits
 
 
-def read_number(where: Field, item: str, text: str) -> int:
+def read_number(where: CronField, item: str, text: str) -> int:
     """Parse a value of the field, given by number or by name."""
     if text in where.names:
         return where.names[text]
@@ -67,7 +67,7 @@ def read_number(where: Field, item: str, text: str) -> int:
     return value
 
 
-def _read_step(where: Field, item: str, text: str) -> int:
+def _read_step(where: CronField, item: str, text: str) -> int:
     if not text.isdigit() or not text.isascii() or len(text) > 9:
         refuse(where, item, "the step after / must be a whole number", f'For example "*/{_example_step(where)}".')
     if int(text) == 0:
@@ -75,7 +75,7 @@ def _read_step(where: Field, item: str, text: str) -> int:
     return int(text)
 
 
-def _read_range(where: Field, item: str, base: str, step: int, key: str) -> tuple[int, int]:
+def _read_range(where: CronField, item: str, base: str, step: int, key: str) -> tuple[int, int]:
     """Return the first and last value of an item; `step` is 0 without a step. A last value beyond the field's range
     wraps.
     """
@@ -93,7 +93,7 @@ def _read_range(where: Field, item: str, base: str, step: int, key: str) -> tupl
     return lo, hi if hi >= lo else hi + _size(where)
 
 
-def _open_end(where: Field, item: str, lo: int, step: int) -> int:
+def _open_end(where: CronField, item: str, lo: int, step: int) -> int:
     """Return the end of `5/15`: the end of the field.
 
     Cron implementations disagree whether a week that does not begin on Sunday ends on one, so that is refused.
@@ -104,7 +104,7 @@ def _open_end(where: Field, item: str, lo: int, step: int) -> int:
     return where.hi
 
 
-def _read_spread(where: Field, item: str, found: re.Match[str], step: int, key: str) -> tuple[int, int]:
+def _read_spread(where: CronField, item: str, found: re.Match[str], step: int, key: str) -> tuple[int, int]:
     """Resolve `H` to one stable value of its range per key, and `H/15` to every 15th value from a stable start."""
     if where.spread is None:
         refuse(where, item, f"H does not choose a {where.title}", _expected(where))
@@ -126,7 +126,7 @@ def spread(key: str, name: str, lo: int, hi: int) -> int:
     return lo + int.from_bytes(sha256(f"{key}\0{name}".encode()).digest()[:8], "big") % (hi - lo + 1)
 
 
-def _no_number(where: Field, text: str) -> str:
+def _no_number(where: CronField, text: str) -> str:
     if not text:
         return "a value is missing"
     if text in MONTHS or text in WEEKDAYS:
@@ -134,14 +134,14 @@ def _no_number(where: Field, text: str) -> str:
     return f"{text[:20]} is not a value of this field"
 
 
-def _expected(where: Field) -> str:
+def _expected(where: CronField) -> str:
     if where.names:
         names = list(where.names)
         return f"It takes {where.lo}-{where.hi} or {names[0]}-{names[-1]}. {where.order}"
     return f"It takes {where.lo}-{where.hi}. {where.order}"
 
 
-def _instead(where: Field, value: int) -> str:
+def _instead(where: CronField, value: int) -> str:
     if value == where.hi + 1 and where.lo == 0 and where is not DOW:
         return f"Write 0: the {where.title} after {where.hi} is 0."
     if where.name == "dom" and value > 31:
@@ -153,7 +153,7 @@ def _instead(where: Field, value: int) -> str:
     return _expected(where)
 
 
-def _turned(where: Field, first: str, last: str) -> str:
+def _turned(where: CronField, first: str, last: str) -> str:
     """Suggest a backwards range as two forward ranges, or swapped where wrapping has no meaning."""
     if where.name == "year":
         return f'Write "{last}-{first}".'
@@ -162,9 +162,9 @@ def _turned(where: Field, first: str, last: str) -> str:
     return f'Write "{first}-{where.hi},{where.lo}-{last}".'
 
 
-def _size(where: Field) -> int:
+def _size(where: CronField) -> int:
     return where.hi - where.lo + 1
 
 
-def _example_step(where: Field) -> int:
+def _example_step(where: CronField) -> int:
     return {"hour": 6, "dom": 2, "month": 3, "dow": 2}.get(where.name, 15)

@@ -10,7 +10,7 @@ offset after another.
 from typing import Literal, NamedTuple
 
 from horae.env import SECOND, Instant
-from horae.model.triggers.cron.wall import DAY, Expression, ceil_wall, floor_wall
+from horae.model.triggers.cron.wall import DAY, CronExpression, ceil_wall, floor_wall
 from horae.model.triggers.cron.zone import BUCKET_BITS, FIRST_BUCKET, LAST_BUCKET, Span, spans
 
 DstGap = Literal["shift", "skip"]
@@ -19,7 +19,7 @@ DstOverlap = Literal["first", "second", "both"]
 LONG_GAP = 3 * 3600  # a gap this long is a calendar change, not a clock change
 
 
-class Passing(NamedTuple):
+class ClockChangeRule(NamedTuple):
     """The behaviour of an expression at a clock change: whether it shifts out of gaps, and its passes in an overlap."""
 
     shift: bool
@@ -27,24 +27,24 @@ class Passing(NamedTuple):
     last_only: bool
 
 
-_WILD = Passing(shift=False, first_only=False, last_only=False)
+_WILD = ClockChangeRule(shift=False, first_only=False, last_only=False)
 _FIXED = {
-    (gap, overlap): Passing(gap == "shift", overlap == "first", overlap == "second")
+    (gap, overlap): ClockChangeRule(gap == "shift", overlap == "first", overlap == "second")
     for gap in ("shift", "skip")
     for overlap in ("first", "second", "both")
 }
 
 
-def passing_of(x: Expression, gap: DstGap, overlap: DstOverlap) -> Passing:
+def clock_change_rule(x: CronExpression, gap: DstGap, overlap: DstOverlap) -> ClockChangeRule:
     """Return the behaviour of an expression at a clock change; `gap` and `overlap` apply to fixed expressions only."""
     return _WILD if x.wild else _FIXED[gap, overlap]
 
 
 def next_after(
-    x: Expression, zone: str, after: Instant, gap: DstGap = "shift", overlap: DstOverlap = "first"
+    x: CronExpression, zone: str, after: Instant, gap: DstGap = "shift", overlap: DstOverlap = "first"
 ) -> Instant | None:
     """Return the first fire strictly after an instant, or None without one in 50 years or in the expression's years."""
-    passing = passing_of(x, gap, overlap)
+    passing = clock_change_rule(x, gap, overlap)
     second = after // SECOND + 1
     bucket = second >> BUCKET_BITS
     while FIRST_BUCKET <= bucket <= LAST_BUCKET:
@@ -63,10 +63,10 @@ def next_after(
 
 
 def last_before(
-    x: Expression, zone: str, before: Instant, gap: DstGap = "shift", overlap: DstOverlap = "first"
+    x: CronExpression, zone: str, before: Instant, gap: DstGap = "shift", overlap: DstOverlap = "first"
 ) -> Instant | None:
     """Return the last fire strictly before an instant, or None without one in 50 years or in the expression's years."""
-    passing = passing_of(x, gap, overlap)
+    passing = clock_change_rule(x, gap, overlap)
     second = -(-before // SECOND) - 1
     bucket = second >> BUCKET_BITS
     while FIRST_BUCKET <= bucket <= LAST_BUCKET:
@@ -82,7 +82,7 @@ def last_before(
     return None
 
 
-def _first_in(x: Expression, span: Span, second: int, passing: Passing) -> int | None:
+def _first_in(x: CronExpression, span: Span, second: int, passing: ClockChangeRule) -> int | None:
     """Return the first fire of a span at or after a UTC second."""
     if passing.shift and second <= span.start and fires_in_gap(x, span):
         return span.start
@@ -91,7 +91,7 @@ def _first_in(x: Expression, span: Span, second: int, passing: Passing) -> int |
     return wall - span.offset if wall is not None and wall < hi else None
 
 
-def _last_in(x: Expression, span: Span, second: int, passing: Passing) -> int | None:
+def _last_in(x: CronExpression, span: Span, second: int, passing: ClockChangeRule) -> int | None:
     """Return the last fire of a span at or before a UTC second."""
     lo, hi = walls(span, passing)
     wall = floor_wall(x, min(hi - 1, second + span.offset))
@@ -100,13 +100,13 @@ def _last_in(x: Expression, span: Span, second: int, passing: Passing) -> int | 
     return span.start if passing.shift and fires_in_gap(x, span) else None
 
 
-def walls(span: Span, passing: Passing) -> tuple[int, int]:
+def walls(span: Span, passing: ClockChangeRule) -> tuple[int, int]:
     """Return the wall times, first and end, that fire in this span rather than in another pass."""
     lo, hi = span.start + span.offset, span.end + span.offset
     return max(lo, span.high) if passing.first_only else lo, min(hi, span.low) if passing.last_only else hi
 
 
-def fires_in_gap(x: Expression, span: Span) -> bool:
+def fires_in_gap(x: CronExpression, span: Span) -> bool:
     """Return whether a wall time matches in the gap before this span, if that gap is short enough to shift out of."""
     lands = span.start + span.offset
     if not 0 < lands - span.high < LONG_GAP:

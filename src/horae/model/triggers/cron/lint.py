@@ -3,20 +3,20 @@
 from collections.abc import Iterator
 
 from horae.model.triggers.cron import fields as f
-from horae.model.triggers.cron.fields import Field
-from horae.model.triggers.cron.wall import Expression
+from horae.model.triggers.cron.fields import CronField
+from horae.model.triggers.cron.wall import CronExpression
 
 _CYCLES = {"second": 60, "minute": 60, "hour": 24}
 _LENGTHS = {month: 30 if month in (4, 6, 9, 11) else 31 for month in range(1, 13)} | {2: 29}
 _UNRESTRICTED = ("*", "?")
 
 
-def lint(x: Expression) -> list[str]:
+def lint(x: CronExpression) -> list[str]:
     """Return warnings about an expression that is valid but surprising, in plain words."""
     return [*_steps(x), *_often(x), *_either_or_both(x), *_short_months(x), *_other_dialect(x)]
 
 
-def _steps(x: Expression) -> Iterator[str]:
+def _steps(x: CronExpression) -> Iterator[str]:
     for where, text in zip((f.SECOND, f.MINUTE, f.HOUR, f.DOM, f.MONTH, f.DOW), x.fields, strict=True):
         for item in text.split(","):
             base, slash, step = item.partition("/")
@@ -24,7 +24,7 @@ def _steps(x: Expression) -> Iterator[str]:
                 yield from _step(where, item, int(step))
 
 
-def _step(where: Field, item: str, step: int) -> Iterator[str]:
+def _step(where: CronField, item: str, step: int) -> Iterator[str]:
     cycle = _CYCLES.get(where.name)
     first = "Sunday" if where.name == "dow" else where.lo
     if step > where.hi - where.lo or (where.name == "dow" and step == 7):  # 0 and 7 are the same day
@@ -35,7 +35,7 @@ def _step(where: Field, item: str, step: int) -> Iterator[str]:
         yield f'"{item}" in the {where.title} field starts again on day 1 of each month, so its last step is shorter.'
 
 
-def _often(x: Expression) -> Iterator[str]:
+def _often(x: CronExpression) -> Iterator[str]:
     second, minute, hour = x.fields[:3]
     if second == "*":
         fields = "; with five fields there are no seconds" if x.dialect == "unix" else ""
@@ -44,7 +44,7 @@ def _often(x: Expression) -> Iterator[str]:
         yield f'It fires every minute of each matching hour; for once an hour write "0" instead of "*" before "{hour}".'
 
 
-def _either_or_both(x: Expression) -> Iterator[str]:
+def _either_or_both(x: CronExpression) -> Iterator[str]:
     dom, dow = x.fields[3], x.fields[5]
     if dom in _UNRESTRICTED or dow in _UNRESTRICTED:
         return
@@ -54,7 +54,7 @@ def _either_or_both(x: Expression) -> Iterator[str]:
         yield "Day-of-month and day-of-week are both restricted: it fires on days that match either."
 
 
-def _short_months(x: Expression) -> Iterator[str]:
+def _short_months(x: CronExpression) -> Iterator[str]:
     """Warn about days that only some months have."""
     dom, dow = x.fields[3], x.fields[5]
     if dow not in _UNRESTRICTED or dom not in ("29", "30", "31", "29W", "30W", "31W"):
@@ -67,7 +67,7 @@ def _short_months(x: Expression) -> Iterator[str]:
         yield f'Months without a day {day} are left out; "L" is the last day of every month.'
 
 
-def _other_dialect(x: Expression) -> Iterator[str]:
+def _other_dialect(x: CronExpression) -> Iterator[str]:
     """Warn about numbered weekdays if the expression looks like the other dialect, which counts differently."""
     dow = x.fields[5]
     numbered = any(item[:1].isdigit() for item in dow.split(","))

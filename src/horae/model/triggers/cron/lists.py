@@ -3,12 +3,12 @@
 from collections.abc import Callable
 
 from horae.model.triggers.cron.days import Days, Last, LastWeekday, Nearest, Nth, Special
-from horae.model.triggers.cron.fields import Field, read_item, read_number, refuse
+from horae.model.triggers.cron.fields import CronField, read_item, read_number, refuse
 
-Counted = Callable[[Field, str], Special | None]
+Counted = Callable[[CronField, str], Special | None]
 
 
-def read_list(where: Field, text: str, key: str) -> int:
+def read_list(where: CronField, text: str, key: str) -> int:
     """Return a field of plain values as bits; bit 0 is the value 0."""
     bits = 0
     for item in dict.fromkeys(text.split(",")):
@@ -16,7 +16,7 @@ def read_list(where: Field, text: str, key: str) -> int:
     return bits
 
 
-def read_days(where: Field, text: str, key: str, counted: Counted) -> Days:
+def read_days(where: CronField, text: str, key: str, counted: Counted) -> Days:
     """Parse a day field; `counted` parses items counted within the month and returns None for plain items."""
     bits, special = 0, []
     for item in dict.fromkeys(text.split(",")):
@@ -27,14 +27,14 @@ def read_days(where: Field, text: str, key: str, counted: Counted) -> Days:
     return Days(bits, tuple(special))
 
 
-def read_weekdays(where: Field, text: str, key: str, counted: Counted) -> Days:
+def read_weekdays(where: CronField, text: str, key: str, counted: Counted) -> Days:
     """Parse a field of weekdays and number them from Sunday as 0, whatever the field's own numbers are."""
     days = read_days(where, text, key, counted)
     bits = days.plain >> where.lo
     return Days((bits | bits >> 7) & 0x7F, days.special)
 
 
-def counted_in_month(where: Field, item: str) -> Special | None:
+def counted_in_month(where: CronField, item: str) -> Special | None:
     """Parse `L`, `LW` or `15W`."""
     if item == "L":
         return Last()
@@ -43,7 +43,7 @@ def counted_in_month(where: Field, item: str) -> Special | None:
     return Nearest(read_number(where, item, item[:-1])) if item.endswith("W") else None
 
 
-def counted_weekday(where: Field, item: str) -> Special | None:
+def counted_weekday(where: CronField, item: str) -> Special | None:
     """Parse `5L` or `MON#2`."""
     weekday, hash_, nth = item.partition("#")
     if hash_:
@@ -53,5 +53,5 @@ def counted_weekday(where: Field, item: str) -> Special | None:
     return LastWeekday(_weekday(where, item, item[:-1])) if item.endswith("L") else None
 
 
-def _weekday(where: Field, item: str, text: str) -> int:
+def _weekday(where: CronField, item: str, text: str) -> int:
     return (read_number(where, item, text) - where.lo) % 7

@@ -8,18 +8,18 @@ from typing import Literal
 from horae.errors import BadInput
 from horae.model.triggers.cron.quartz import parse_quartz
 from horae.model.triggers.cron.unix import parse_unix
-from horae.model.triggers.cron.wall import Expression
+from horae.model.triggers.cron.wall import CronExpression
 
 Dialect = Literal["unix", "quartz"]
 
 LONGEST_TEXT = 1000
 
-_DIALECTS: Mapping[str, Callable[[str, str], Expression]] = {"unix": parse_unix, "quartz": parse_quartz}
+_DIALECTS: Mapping[str, Callable[[str, str], CronExpression]] = {"unix": parse_unix, "quartz": parse_quartz}
 _SPREAD = re.compile(r"(?<![A-Z])H(?![A-Z])", re.IGNORECASE)
 
 
 @lru_cache(maxsize=16_384)
-def parse_cron(text: str, dialect: str = "unix", key: str = "") -> Expression:
+def parse_cron(text: str, dialect: str = "unix", key: str = "") -> CronExpression:
     """Parse an expression or refuse it with the reason and a suggestion. `H` spreads by `key`, which is
     namespace/job.
     """

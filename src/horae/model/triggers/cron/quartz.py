@@ -11,25 +11,27 @@ from dataclasses import replace
 from horae.errors import BadInput
 from horae.model.triggers.cron import fields as f
 from horae.model.triggers.cron.days import Last, Nearest, Special, month_days
-from horae.model.triggers.cron.fields import Field, refuse
+from horae.model.triggers.cron.fields import CronField, refuse
 from horae.model.triggers.cron.lists import counted_in_month, counted_weekday, read_days, read_list, read_weekdays
 from horae.model.triggers.cron.unix import MACROS, parse_unix
-from horae.model.triggers.cron.wall import Expression, ceil_wall, ticks
+from horae.model.triggers.cron.wall import CronExpression, ceil_wall, ticks
 
 ORDER = "The fields are: second minute hour day-of-month month day-of-week [year]."
 
 SECOND, MINUTE, HOUR, DOM, MONTH = (
     replace(each, order=ORDER, wraps=True) for each in (f.SECOND, f.MINUTE, f.HOUR, f.DOM, f.MONTH)
 )
-DOW = Field("dow", "day-of-week", 1, 7, (1, 7), {name: day + 1 for name, day in f.WEEKDAYS.items()}, ORDER, wraps=True)
-YEAR = Field("year", "year", 1970, 2099, None, order=ORDER)
+DOW = CronField(
+    "dow", "day-of-week", 1, 7, (1, 7), {name: day + 1 for name, day in f.WEEKDAYS.items()}, ORDER, wraps=True
+)
+YEAR = CronField("year", "year", 1970, 2099, None, order=ORDER)
 
 _LAST_OFFSET = re.compile(r"L-(\d{1,2})(W?)", re.ASCII)
 _NO_BASE = re.compile(r"(^|,)/")
 _LAST_OF_WEEK = re.compile(r"(^|,)L(?=,|$)")
 
 
-def parse_quartz(text: str, key: str) -> Expression:
+def parse_quartz(text: str, key: str) -> CronExpression:
     """Parse an expression; ambiguous, wrong and never-firing ones are refused with the reason and a suggestion."""
     *parts, year = _split(text)
     second, minute, hour, dom, month, dow = parts
@@ -37,7 +39,7 @@ def parse_quartz(text: str, key: str) -> Expression:
     _require_question(text, parts, year)
     days_of_month = read_days(DOM, dom, key, _counted_in_month)
     days_of_week = read_weekdays(DOW, _LAST_OF_WEEK.sub(r"\1SAT", dow), key, counted_weekday)
-    x = Expression(
+    x = CronExpression(
         text=text,
         fields=tuple(parts),
         seconds=ticks(read_list(SECOND, second, key), 60),
@@ -126,7 +128,7 @@ def _without_question(text: str) -> str:
     return ",".join(item for item in text.split(",") if "?" not in item) or "*"
 
 
-def _counted_in_month(where: Field, item: str) -> Special | None:
+def _counted_in_month(where: CronField, item: str) -> Special | None:
     """Parse `L-3` and `L-3W` as well as `L`, `LW` and `15W`."""
     if not item.startswith("L-"):
         return counted_in_month(where, item)
@@ -144,7 +146,7 @@ def _years(text: str, key: str) -> tuple[int, ...] | None:
     return tuple(year for year in range(YEAR.lo, YEAR.hi + 1) if bits >> year & 1)
 
 
-def _refuse_never(x: Expression, year: str) -> None:
+def _refuse_never(x: CronExpression, year: str) -> None:
     dom, month, dow = x.fields[3:]
     when = "no month has such a day" if x.years is None else f"there is no such day in {year[:40]}"
     raise BadInput(

@@ -3,9 +3,9 @@
 from horae.errors import BadInput
 from horae.model.triggers.cron import fields as f
 from horae.model.triggers.cron.days import Special, month_days, never
-from horae.model.triggers.cron.fields import Field, refuse
+from horae.model.triggers.cron.fields import CronField, refuse
 from horae.model.triggers.cron.lists import counted_in_month, counted_weekday, read_days, read_list, read_weekdays
-from horae.model.triggers.cron.wall import Expression, ticks
+from horae.model.triggers.cron.wall import CronExpression, ticks
 
 MACROS = {
     "@yearly": "0 0 1 1 *",
@@ -18,7 +18,7 @@ MACROS = {
 }
 
 
-def parse_unix(text: str, key: str) -> Expression:
+def parse_unix(text: str, key: str) -> CronExpression:
     """Parse an expression; ambiguous, wrong and never-firing ones are refused with the reason and a suggestion."""
     parts = _split(text)
     second, minute, hour, dom, month, dow = parts
@@ -33,7 +33,7 @@ def parse_unix(text: str, key: str) -> Expression:
             'Choose a day the month has, or "L" for its last day.',
             field="schedule",
         )
-    return Expression(
+    return CronExpression(
         text=text,
         fields=parts,
         seconds=ticks(read_list(f.SECOND, second, key), 60),
@@ -81,13 +81,13 @@ def _count(parts: list[str]) -> str:
     return f.ORDER
 
 
-def _counted_in_month(where: Field, item: str) -> Special | None:
+def _counted_in_month(where: CronField, item: str) -> Special | None:
     if item.startswith("L-"):
         refuse(where, item, "counting back from the last day belongs to the quartz dialect", 'Write "L" or a day.')
     return counted_in_month(where, item)
 
 
-def _counted_weekday(where: Field, item: str) -> Special | None:
+def _counted_weekday(where: CronField, item: str) -> Special | None:
     if item == "L":
         refuse(where, item, "it does not say which weekday", 'Write "6" for Saturday or "5L" for the last Friday.')
     return counted_weekday(where, item)

@@ -40,7 +40,7 @@ def ticks(bits: int, size: int) -> Ticks:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Expression:
+class CronExpression:
     """A parsed cron expression. `wild` decides its behaviour at clock changes; `fields` are its six source fields."""
 
     text: str
@@ -83,7 +83,7 @@ def month_at(index: int) -> Month:
     return Month(year, number + 1, first, shape((after - begin).days, begin.isoweekday() % 7))
 
 
-def ceil_wall(x: Expression, wall: int) -> int | None:
+def ceil_wall(x: CronExpression, wall: int) -> int | None:
     """Return the first matching wall time at or after `wall`, within 50 years or in the expression's years."""
     day, second = divmod(wall, DAY)
     at = date.fromordinal(day + EPOCH_ORDINAL)
@@ -100,7 +100,7 @@ def ceil_wall(x: Expression, wall: int) -> int | None:
     return _first_in(x, _months_after(x, index))
 
 
-def floor_wall(x: Expression, wall: int) -> int | None:
+def floor_wall(x: CronExpression, wall: int) -> int | None:
     """Return the last matching wall time at or before `wall`, within 50 years or in the expression's years."""
     day, second = divmod(wall, DAY)
     at = date.fromordinal(day + EPOCH_ORDINAL)
@@ -117,19 +117,19 @@ def floor_wall(x: Expression, wall: int) -> int | None:
     return _last_in(x, _months_before(x, index))
 
 
-def _months_after(x: Expression, index: int) -> Iterable[int]:
+def _months_after(x: CronExpression, index: int) -> Iterable[int]:
     if x.years is None:
         return range(index + 1, min(index + YEARS_AHEAD * 12, _LAST_MONTH) + 1)
     return (m for year in x.years for m in range(max(index + 1, year * 12), year * 12 + 12))
 
 
-def _months_before(x: Expression, index: int) -> Iterable[int]:
+def _months_before(x: CronExpression, index: int) -> Iterable[int]:
     if x.years is None:
         return range(index - 1, max(index - YEARS_AHEAD * 12, _FIRST_MONTH) - 1, -1)
     return (m for year in reversed(x.years) for m in range(min(index - 1, year * 12 + 11), year * 12 - 1, -1))
 
 
-def _first_in(x: Expression, months: Iterable[int]) -> int | None:
+def _first_in(x: CronExpression, months: Iterable[int]) -> int | None:
     for index in months:
         if not x.months >> index % 12 + 1 & 1:
             continue
@@ -140,7 +140,7 @@ def _first_in(x: Expression, months: Iterable[int]) -> int | None:
     return None
 
 
-def _last_in(x: Expression, months: Iterable[int]) -> int | None:
+def _last_in(x: CronExpression, months: Iterable[int]) -> int | None:
     for index in months:
         if not x.months >> index % 12 + 1 & 1:
             continue
@@ -155,17 +155,17 @@ def _lowest(bits: int) -> int:
     return (bits & -bits).bit_length() - 1
 
 
-def first_time(x: Expression) -> int:
+def first_time(x: CronExpression) -> int:
     """Return the first matching second of a day."""
     return x.hours.first * 3600 + x.minutes.first * 60 + x.seconds.first
 
 
-def last_time(x: Expression) -> int:
+def last_time(x: CronExpression) -> int:
     """Return the last matching second of a day."""
     return x.hours.last * 3600 + x.minutes.last * 60 + x.seconds.last
 
 
-def ceil_time(x: Expression, second: int) -> int:
+def ceil_time(x: CronExpression, second: int) -> int:
     """Return the first matching second of the day at or after `second`, or -1."""
     minute, second = divmod(second, 60)
     hour, minute = divmod(minute, 60)
@@ -182,7 +182,7 @@ def ceil_time(x: Expression, second: int) -> int:
     return -1 if hour < 0 else hour * 3600 + x.minutes.first * 60 + x.seconds.first
 
 
-def floor_time(x: Expression, second: int) -> int:
+def floor_time(x: CronExpression, second: int) -> int:
     """Return the last matching second of the day at or before `second`, or -1."""
     minute, second = divmod(second, 60)
     hour, minute = divmod(minute, 60)

@@ -14,7 +14,6 @@ from horae.env import SECOND, Instant, Micros
 from horae.model.base.duration import format_duration
 from horae.model.base.instant import format_instant
 from horae.model.triggers.calendars.compiled import Calendar
-from horae.model.triggers.decisions.course import Course
 from horae.model.triggers.decisions.decide import (
     Decision,
     Disposition,
@@ -22,10 +21,11 @@ from horae.model.triggers.decisions.decide import (
     LedgerRun,
     decide,
     is_spent,
-    meet_next,
-    with_lost,
+    next_decision_at,
+    with_lost_times,
 )
 from horae.model.triggers.decisions.rules import Rules
+from horae.model.triggers.decisions.timetable import Timetable
 from horae.model.triggers.decisions.values import Once, Trigger, previous_fire
 
 TOGETHER: Micros = 5 * SECOND  # a closed fire waits this long to share a row with the next
@@ -53,61 +53,63 @@ def decide_by_calendar(
     """
     at = now - rules.offset
     bare = msgspec.structs.replace(rules, offset=0, start_at=None, end_at=None)
-    course = Course(trigger, rules, calendar, decided_through, moved_to, at)
+    timetable = Timetable(trigger, rules, calendar, decided_through, moved_to, at)
     main = decide(
-        cast(Trigger, course), bare, decided_through, at, limit, fired=fired, busy=busy, waiting=waiting
-    )  # the course provides fires in place of the trigger
+        cast(Trigger, timetable), bare, decided_through, at, limit, fired=fired, busy=busy, waiting=waiting
+    )  # the timetable provides fires in place of the trigger
     cut = main.next_fire_at is not None and main.next_fire_at <= at
     fires, ledger, through = main.fires, main.ledger, main.decided_through
     if not cut and not is_spent(rules, fired + len(fires)):
         queued = waiting + max(0, len(fires) - (0 if busy or waiting else 1))  # in addition to the running execution
-        ahead = _ahead(course, bare, through, at, limit - len(fires), fired + len(fires), busy or bool(fires), queued)
+        ahead = _decide_advanced(
+            timetable, bare, through, at, limit - len(fires), fired + len(fires), busy or bool(fires), queued
+        )
         if ahead is not None:
             fires, ledger, through = (*fires, *ahead.fires), (*ledger, *ahead.ledger), ahead.decided_through
-    moved = [_moved(course, trigger, fire) for fire in fires]
+    moved = [_moved(timetable, trigger, fire) for fire in fires]
     last = next((fire.due for fire in reversed(moved) if fire.due is not None), moved_to)
-    told = [_told(course, run, at) for run in ledger]
+    told = [_recorded(timetable, run, at) for run in ledger]
     following: Instant | None = main.next_fire_at if cut else None
     if not cut and not is_spent(rules, fired + len(fires)):
-        following = _meet_next(trigger, rules, calendar, through, last)
-    covered = _merged(_covered(course, told, decided_through, through))
+        following = _next_decision_at(trigger, rules, calendar, through, last)
+    covered = _merged(_covered(timetable, told, decided_through, through))
     return Decision(
         fires=tuple(moved),
-        ledger=tuple(with_lost(trigger, rules, covered, decided_through, through)),
+        ledger=tuple(with_lost_times(trigger, rules, covered, decided_through, through)),
         decided_through=through,
         next_fire_at=None if following is None else following + rules.offset,
         moved_to=last,
     )
 
 
-def _meet_next(
+def _next_decision_at(
     trigger: Trigger, rules: Rules, calendar: Calendar, decided_through: Instant, moved_to: Instant | None
 ) -> Instant | None:
     """Return when the trigger must be decided next, before its offset: at a fire, or to record fires that do not
     run.
     """
-    course = Course(trigger, rules, calendar, decided_through, moved_to)
-    first = course.nominal_after(decided_through)
+    timetable = Timetable(trigger, rules, calendar, decided_through, moved_to)
+    first = timetable.nominal_after(decided_through)
     if first is None:
-        return meet_next(trigger, rules, decided_through, None)
-    if course.runs(first):
-        return meet_next(trigger, rules, decided_through, min(first, course.due(first) or first))
-    together = course.nominal_before(first + TOGETHER + 1) or first
-    near = Course(trigger, rules, calendar, decided_through, moved_to, together).next(decided_through)
-    return meet_next(trigger, rules, decided_through, together if near is None else min(near, together))
+        return next_decision_at(trigger, rules, decided_through, None)
+    if timetable.runs(first):
+        return next_decision_at(trigger, rules, decided_through, min(first, timetable.due(first) or first))
+    together = timetable.nominal_before(first + TOGETHER + 1) or first
+    near = Timetable(trigger, rules, calendar, decided_through, moved_to, together).next(decided_through)
+    return next_decision_at(trigger, rules, decided_through, together if near is None else min(near, together))
 
 
 def runs_after(trigger: Trigger, rules: Rules, calendar: Calendar, after: Instant) -> Iterator[tuple[Instant, Instant]]:
     """Yield the fires that run after an instant, each with its due instant; end when a long search finds no more."""
-    course = Course(trigger, rules, calendar, after)
-    at = course.next(after)
+    timetable = Timetable(trigger, rules, calendar, after)
+    at = timetable.next(after)
     while at is not None:
-        yield at, course.due(at) or at
-        at = course.next(at)
+        yield at, timetable.due(at) or at
+        at = timetable.next(at)
 
 
-def _ahead(
-    course: Course,
+def _decide_advanced(
+    timetable: Timetable,
     rules: Rules,
     through: Instant,
     at: Instant,
@@ -117,10 +119,10 @@ def _ahead(
     waiting: int,
 ) -> Decision | None:
     """Decide a future fire that is already due because it is advanced; None without one."""
-    coming = course.nominal_after(max(through, at)) if rules.outside == "advance" and limit > 0 else None
-    if coming is None or not course.runs(coming):
+    coming = timetable.nominal_after(max(through, at)) if rules.outside == "advance" and limit > 0 else None
+    if coming is None or not timetable.runs(coming):
         return None
-    due = course.due(coming)
+    due = timetable.due(coming)
     if due is None or due > at:
         return None
     allowed = rules.misfire.within if rules.misfire.policy == "window" else 0
@@ -130,70 +132,72 @@ def _ahead(
     return decide(Once(at=coming), rules, coming - 1, coming, limit, fired=fired, busy=busy, waiting=waiting)
 
 
-def _moved(course: Course, trigger: Trigger, fire: Fire) -> Fire:
+def _moved(timetable: Timetable, trigger: Trigger, fire: Fire) -> Fire:
     """Return a fire with its due instant if that differs, and with the nominal fire before it as `since`."""
-    due = course.due(fire.at)
+    due = timetable.due(fire.at)
     return Fire(fire.at, previous_fire(trigger, fire.at), None if due == fire.at else due)
 
 
-def _told(course: Course, run: LedgerRun, now: Instant) -> LedgerRun:
+def _recorded(timetable: Timetable, run: LedgerRun, now: Instant) -> LedgerRun:
     """Return a run as it is recorded: a moved fire names its new instant."""
     if run.disposition != "fired":
         return run
-    due = course.due(run.first)
+    due = timetable.due(run.first)
     if due is None or due == run.first:
         return run
-    late = f"; missed; misfire is {course.rules.misfire.policy}" if now - due > course.rules.grace else ""
-    cause = f'calendar "{course.calendar.name}" was closed; moved to {format_instant(due)}{late}'
+    late = f"; missed; misfire is {timetable.rules.misfire.policy}" if now - due > timetable.rules.grace else ""
+    cause = f'calendar "{timetable.calendar.name}" was closed; moved to {format_instant(due)}{late}'
     return LedgerRun(run.first, run.last, "moved", cause)
 
 
-def _covered(course: Course, ledger: Sequence[LedgerRun], after: Instant, through: Instant) -> Iterator[LedgerRun]:
+def _covered(
+    timetable: Timetable, ledger: Sequence[LedgerRun], after: Instant, through: Instant
+) -> Iterator[LedgerRun]:
     """Add runs for the nominal fires that do not run, so that all fires in (after, through] are covered."""
     reached = after
     for place, run in enumerate(ledger):
-        yield from _unrun(course, reached, run.first)
+        yield from _runs_between(timetable, reached, run.first)
         reached = run.last
         if run.first == run.last:
             yield run
-        elif course.rules.outside == "skip":
-            yield from _apart(course, run)
+        elif timetable.rules.outside == "skip":
+            yield from _split_by_openings(timetable, run)
         else:  # a fire after a fire that does not run gets the same disposition
             before = ledger[place + 1].first if place + 1 < len(ledger) else through + 1
-            reached = max(reached, course.nominal_before(before) or reached)
+            reached = max(reached, timetable.nominal_before(before) or reached)
             yield LedgerRun(run.first, reached, run.disposition, run.cause)
-    yield from _unrun(course, reached, through + 1)
+    yield from _runs_between(timetable, reached, through + 1)
 
 
-def _unrun(course: Course, after: Instant, before: Instant) -> Iterator[LedgerRun]:
+def _runs_between(timetable: Timetable, after: Instant, before: Instant) -> Iterator[LedgerRun]:
     """Yield the runs for the nominal fires strictly between two instants, none of which runs."""
-    first = course.nominal_after(after)
+    first = timetable.nominal_after(after)
     if first is None or first >= before:
         return
-    last = course.nominal_before(before) or first
-    disposition, cause = _fate(course, first)
-    if course.rules.outside == "postpone" and disposition == "coalesced" and course.due(last) is None:
-        closed = course.boundary(last + 1)  # the last opening ended between these fires
-        yield LedgerRun(first, course.nominal_before(closed) or first, disposition, cause)
-        first = course.nominal_after(closed - 1) or last
-        disposition, cause = _fate(course, first)
+    last = timetable.nominal_before(before) or first
+    disposition, cause = _disposition(timetable, first)
+    if timetable.rules.outside == "postpone" and disposition == "coalesced" and timetable.due(last) is None:
+        closed = timetable.boundary(last + 1)  # the last opening ended between these fires
+        yield LedgerRun(first, timetable.nominal_before(closed) or first, disposition, cause)
+        first = timetable.nominal_after(closed - 1) or last
+        disposition, cause = _disposition(timetable, first)
     yield LedgerRun(first, last, disposition, cause)
 
 
-def _fate(course: Course, at: Instant) -> tuple[Disposition, str]:
+def _disposition(timetable: Timetable, at: Instant) -> tuple[Disposition, str]:
     """Return the disposition and the cause of a nominal fire that does not run."""
-    closed = f'calendar "{course.calendar.name}" was closed'
-    if course.rules.outside == "skip":
+    closed = f'calendar "{timetable.calendar.name}" was closed'
+    if timetable.rules.outside == "skip":
         return "skipped-calendar", closed
-    if course.follows(at):
+    if timetable.follows(at):
         return "coalesced", f"{closed}; another fire of this trigger, due at the same instant, stands for it"
-    if course.due(at) is None:
-        when = "does not open again" if course.rules.outside == "postpone" else "had never been open before"
+    if timetable.due(at) is None:
+        when = "does not open again" if timetable.rules.outside == "postpone" else "had never been open before"
         return "skipped-calendar", f"{closed} and {when}"
     return "skipped-calendar", f"{closed}, and its last open instant had passed"
 
 
-def _apart(course: Course, run: LedgerRun) -> Iterator[LedgerRun]:
+def _split_by_openings(timetable: Timetable, run: LedgerRun) -> Iterator[LedgerRun]:
     """Split a run of fires that did not run by openings, since the calendar was closed for some of them anyway.
 
     After MOST_ROWS the rest becomes one row: fires missed over years need no row per day.
@@ -202,13 +206,13 @@ def _apart(course: Course, run: LedgerRun) -> Iterator[LedgerRun]:
     for _ in range(MOST_ROWS // 2):
         if first is None or first > run.last:
             return
-        closes = course.calendar.next_closed(first)
-        last = run.last if closes is None else course.nominal_before(min(closes, run.last + 1)) or first
+        closes = timetable.calendar.next_closed(first)
+        last = run.last if closes is None else timetable.nominal_before(min(closes, run.last + 1)) or first
         yield LedgerRun(first, last, run.disposition, run.cause)
-        first = course.next(last)
-        yield from _unrun(course, last, min(first or run.last + 1, run.last + 1))
+        first = timetable.next(last)
+        yield from _runs_between(timetable, last, min(first or run.last + 1, run.last + 1))
     if first is not None and first <= run.last:
-        cause = f'{run.cause}; calendar "{course.calendar.name}" was closed at some of these'
+        cause = f'{run.cause}; calendar "{timetable.calendar.name}" was closed at some of these'
         yield LedgerRun(first, run.last, run.disposition, cause)
 
 
@@ -218,7 +222,7 @@ def _merged(rows: Iterator[LedgerRun]) -> Iterator[LedgerRun]:
     for row in rows:
         if kept is None:
             kept = row
-        elif row.disposition not in ("fired", "moved") and _fate_of(row) == _fate_of(kept):
+        elif row.disposition not in ("fired", "moved") and _key(row) == _key(kept):
             kept = LedgerRun(kept.first, row.last, row.disposition, row.cause)
         else:
             yield kept
@@ -227,5 +231,5 @@ def _merged(rows: Iterator[LedgerRun]) -> Iterator[LedgerRun]:
         yield kept
 
 
-def _fate_of(row: LedgerRun) -> tuple[str, str]:
+def _key(row: LedgerRun) -> tuple[str, str]:
     return row.disposition, row.cause

@@ -10,14 +10,14 @@ from msgspec import Struct
 from horae.env import Instant
 from horae.model.triggers.decisions.count import count_fires
 from horae.model.triggers.decisions.decide import latest, upcoming
-from horae.model.triggers.decisions.lost import first_lost, lost_between
+from horae.model.triggers.decisions.lost_times import first_lost_time, lost_times_between
 from horae.model.triggers.decisions.rules import Rules
 from horae.model.triggers.decisions.values import Trigger
 
-Wrong = Literal["uncovered", "doubled", "invented"]
+FlawKind = Literal["uncovered", "doubled", "invented"]
 
 
-class Span(Struct, frozen=True, order=True):
+class FireSpan(Struct, frozen=True, order=True):
     """All nominal fires from the first to the last, inclusive."""
 
     first: Instant
@@ -27,8 +27,8 @@ class Span(Struct, frozen=True, order=True):
 class Flaw(Struct, frozen=True):
     """Nominal fires covered by no row or by two rows, or a row whose first or last fire is not nominal."""
 
-    kind: Wrong
-    span: Span
+    kind: FlawKind
+    span: FireSpan
 
 
 class Coverage:
@@ -42,11 +42,11 @@ class Coverage:
         self._trigger, self._rules, self._begun = trigger, rules, begun
         self._since, self._until = since, until
         self._reached = since - 1
-        self._holes: list[Span] = []
-        self._doubled: list[Span] = []
-        self._invented: list[Span] = []
-        lost = lost_between(trigger, rules, max(begun, since - 1), until + 1)
-        self._told = dict.fromkeys((one.at for one in lost), 0)  # the number of rows per lost time
+        self._holes: list[FireSpan] = []
+        self._doubled: list[FireSpan] = []
+        self._invented: list[FireSpan] = []
+        lost = lost_times_between(trigger, rules, max(begun, since - 1), until + 1)
+        self._lost_rows = dict.fromkeys((one.at for one in lost), 0)  # the number of rows per lost time
 
     def add(self, first: Instant, last: Instant) -> None:
         """Check the next row; a row that begins after `until` is ignored."""
@@ -56,7 +56,7 @@ class Coverage:
             self._reached = first  # the common case: exactly the next expected fire
             return
         self._check_ends(first, last)
-        self._told.update({at: times + 1 for at, times in self._told.items() if first <= at <= last})
+        self._lost_rows.update({at: times + 1 for at, times in self._lost_rows.items() if first <= at <= last})
         first, last = max(first, self._since), min(last, self._until)
         if first <= self._reached:
             self._overlap(first, min(last, self._reached))
@@ -67,10 +67,10 @@ class Coverage:
         """Check a row for skipped wall times, in order among the other rows."""
         if at > self._until:
             return
-        if at in self._told:
-            self._told[at] += 1
-        elif first_lost(self._trigger, self._rules, at - 1, at + 1) is None:
-            self._invented.append(Span(at, at))
+        if at in self._lost_rows:
+            self._lost_rows[at] += 1
+        elif first_lost_time(self._trigger, self._rules, at - 1, at + 1) is None:
+            self._invented.append(FireSpan(at, at))
 
     def finish(self) -> list[Flaw]:
         """Return all flaws in the order of time; no row may be added afterwards."""
@@ -78,7 +78,9 @@ class Coverage:
         needed = (self._fires(max(hole.first - 1, self._begun), hole.last + 1) for hole in self._holes)
         found = [Flaw("uncovered", span) for span in needed if span is not None]
         found += [
-            Flaw("doubled" if times else "uncovered", Span(at, at)) for at, times in self._told.items() if times != 1
+            Flaw("doubled" if times else "uncovered", FireSpan(at, at))
+            for at, times in self._lost_rows.items()
+            if times != 1
         ]
         found += [Flaw("doubled", span) for span in self._doubled]
         found += [Flaw("invented", span) for span in self._invented]
@@ -88,23 +90,23 @@ class Coverage:
         begins = upcoming(self._trigger, self._rules, first - 1)
         ends = begins if first == last else latest(self._trigger, self._rules, last + 1)
         if first > last or begins != first or ends != last:
-            self._invented.append(Span(first, last))
+            self._invented.append(FireSpan(first, last))
 
     def _find_hole(self, before: Instant) -> None:
         span = self._fires(self._reached, before)
         if span is not None:
             self._holes.append(span)
 
-    def _fires(self, after: Instant, before: Instant) -> Span | None:
+    def _fires(self, after: Instant, before: Instant) -> FireSpan | None:
         """Return the nominal fires strictly between two instants, or None without any."""
         first = upcoming(self._trigger, self._rules, after) if after + 1 < before else None
         if first is None or first >= before:
             return None
-        return Span(first, latest(self._trigger, self._rules, before) or first)
+        return FireSpan(first, latest(self._trigger, self._rules, before) or first)
 
     def _overlap(self, first: Instant, last: Instant) -> None:
         """Handle a row that overlaps earlier rows: it fills holes there and doubles the rest."""
-        holes: list[Span] = []
+        holes: list[FireSpan] = []
         at = first
         for hole in self._holes:
             if hole.last < first or hole.first > last:
@@ -122,7 +124,7 @@ class Coverage:
             self._doubled.append(span)
 
 
-def name_fires(trigger: Trigger, rules: Rules, span: Span, most: int) -> tuple[list[Instant], int]:
+def name_fires(trigger: Trigger, rules: Rules, span: FireSpan, most: int) -> tuple[list[Instant], int]:
     """Return the first nominal fires of a span and the number of all its fires."""
     named: list[Instant] = []
     at = upcoming(trigger, rules, span.first - 1)

@@ -8,7 +8,7 @@ from msgspec import Struct
 
 from horae.env import Instant
 from horae.model.base.duration import format_duration
-from horae.model.triggers.decisions.lost import can_lose, first_lost, lost_between
+from horae.model.triggers.decisions.lost_times import can_lose_times, first_lost_time, lost_times_between
 from horae.model.triggers.decisions.rules import Misfire, Rules
 from horae.model.triggers.decisions.values import Trigger, due_from, next_fire, previous_fire
 
@@ -106,7 +106,7 @@ def decide(
     ledger = chain(missed, held, (_fired(rules, fire, now) for fire in fires), full)
     return Decision(
         fires=fires,
-        ledger=tuple(with_lost(trigger, rules, ledger, decided_through, through)),
+        ledger=tuple(with_lost_times(trigger, rules, ledger, decided_through, through)),
         decided_through=through,
         next_fire_at=None if spent else _meet_at(trigger, rules, through, following),
     )
@@ -116,7 +116,7 @@ def _nothing(
     trigger: Trigger, rules: Rules, decided_through: Instant, through: Instant, first: Instant | None, spent: bool
 ) -> Decision:
     """Decide that no fire is due."""
-    told = with_lost(trigger, rules, (), decided_through, through)
+    told = with_lost_times(trigger, rules, (), decided_through, through)
     return Decision((), tuple(told), through, None if spent else _meet_at(trigger, rules, through, first))
 
 
@@ -133,17 +133,17 @@ def _alone(
     fire = Fire(at, previous_fire(trigger, at))
     return Decision(
         fires=(fire,),
-        ledger=tuple(with_lost(trigger, rules, (_fired(rules, fire, now),), decided_through, now)),
+        ledger=tuple(with_lost_times(trigger, rules, (_fired(rules, fire, now),), decided_through, now)),
         decided_through=now,
         next_fire_at=None if spent else _meet_at(trigger, rules, now, after),
     )
 
 
-def with_lost(
+def with_lost_times(
     trigger: Trigger, rules: Rules, runs: Iterable[LedgerRun], after: Instant, through: Instant
 ) -> Iterator[LedgerRun]:
     """Yield the runs of (after, through] in order, with runs for wall times that clock changes skipped."""
-    if not can_lose(trigger):
+    if not can_lose_times(trigger):
         yield from runs
         return
     for run in runs:
@@ -154,23 +154,23 @@ def with_lost(
 
 
 def _lost(trigger: Trigger, rules: Rules, after: Instant, before: Instant) -> Iterator[LedgerRun]:
-    for lost in lost_between(trigger, rules, after, before):
+    for lost in lost_times_between(trigger, rules, after, before):
         yield LedgerRun(lost.at, lost.at, NONEXISTENT, lost.cause)
 
 
-def meet_next(trigger: Trigger, rules: Rules, through: Instant, following: Instant | None) -> Instant | None:
+def next_decision_at(trigger: Trigger, rules: Rules, through: Instant, following: Instant | None) -> Instant | None:
     """Return when a trigger must be decided next, before its offset: at `following`, or to record skipped wall times.
 
     Without further fires, skipped wall times are recorded up to `end_at`.
     """
     until = rules.end_at if following is None else following
-    if until is None or not can_lose(trigger):
+    if until is None or not can_lose_times(trigger):
         return following
-    return first_lost(trigger, rules, through, until) or following
+    return first_lost_time(trigger, rules, through, until) or following
 
 
 def _meet_at(trigger: Trigger, rules: Rules, through: Instant, following: Instant | None) -> Instant | None:
-    at = meet_next(trigger, rules, through, following)
+    at = next_decision_at(trigger, rules, through, following)
     return None if at is None else at + rules.offset
 
 
@@ -190,7 +190,7 @@ def cover(
     runs: tuple[LedgerRun, ...] = ()
     if first is not None and first <= now:
         runs = (LedgerRun(first, _last_of(trigger, rules, first, now + 1), disposition, cause),)
-    return tuple(with_lost(trigger, rules, runs, decided_through, now))
+    return tuple(with_lost_times(trigger, rules, runs, decided_through, now))
 
 
 def due_after(trigger: Trigger, rules: Rules, decided_through: Instant) -> Instant | None:

@@ -110,7 +110,7 @@ class ExternalTrigger(Struct, frozen=True):
         return 0
 
 
-class Event(
+class EventTrigger(
     ExternalTrigger, frozen=True, kw_only=True, omit_defaults=True, rename="camel", tag_field="kind", tag="event"
 ):
     """Fires when a named event arrives that passes the filter.
@@ -136,7 +136,7 @@ class Event(
     ] = None
 
     @classmethod
-    def made(cls, read: dict[str, Any], key: str, created_at: Instant) -> "Event":
+    def made(cls, read: dict[str, Any], key: str, created_at: Instant) -> "EventTrigger":
         """Return the trigger with these fields."""
         trigger = cls(**read)
         if trigger.event is None and trigger.verify is None:
@@ -152,7 +152,7 @@ class Event(
         return f"{named}{by}{' and passes its filter' if self.filter else ''}"
 
 
-class Watch(
+class WatchTrigger(
     ExternalTrigger, frozen=True, kw_only=True, omit_defaults=True, rename="camel", tag_field="kind", tag="watch"
 ):
     """Fires once for each version of each object in a folder or under an object store's prefix."""
@@ -186,7 +186,7 @@ class Watch(
     filter: Annotated[str | None, FILTER] = None
 
     @classmethod
-    def made(cls, read: dict[str, Any], key: str, created_at: Instant) -> "Watch":
+    def made(cls, read: dict[str, Any], key: str, created_at: Instant) -> "WatchTrigger":
         """Return the trigger with these fields."""
         settles = FOLDER_SETTLES if read["url"].startswith("file://") else 0
         return cls(**{"settle": settles, **read})

@@ -14,7 +14,7 @@ from horae.model.triggers.cron.lint import lint
 from horae.model.triggers.cron.zone import BUCKET_BITS, load, spans
 from horae.model.triggers.decisions.by_calendar import runs_after
 from horae.model.triggers.decisions.decide import upcoming
-from horae.model.triggers.decisions.lost import lost_between
+from horae.model.triggers.decisions.lost_times import lost_times_between
 from horae.model.triggers.decisions.rules import Rules
 from horae.model.triggers.decisions.values import Trigger
 
@@ -22,7 +22,7 @@ MOST = 1_000
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
-class Coming(Struct, frozen=True, kw_only=True):
+class UpcomingFire(Struct, frozen=True, kw_only=True):
     """One future fire: its instant, the local time, and a note about anything special."""
 
     at: Instant
@@ -37,14 +37,14 @@ def preview(
     count: int,
     zone: str | None = None,
     calendar: Calendar | None = None,
-) -> list[Coming]:
+) -> list[UpcomingFire]:
     """Return the first fires strictly after an instant that the bounds and a calendar allow, at most `count`.
 
     Local times are in the trigger's own zone unless another zone is given. A fire moved by the calendar is shown at its
     new instant.
     """
     name = zone or zone_of(trigger)
-    found: list[Coming] = []
+    found: list[UpcomingFire] = []
     last = after
     most = count if rules.max_fires is None else min(count, rules.max_fires)
     for nominal, at in islice(_coming(trigger, rules, after, calendar), most):
@@ -52,7 +52,7 @@ def preview(
         note = "; ".join(
             told for told in (moved, _note(name, last, at), _skipped(trigger, rules, last, nominal)) if told
         )
-        found.append(Coming(at=at, local=local_time(name, at), note=note))
+        found.append(UpcomingFire(at=at, local=local_time(name, at), note=note))
         last = at
     return found
 
@@ -108,7 +108,7 @@ def _note(zone: str, after: Instant, at: Instant) -> str:
 
 def _skipped(trigger: Trigger, rules: Rules, after: Instant, nominal: Instant) -> str:
     """Describe the wall times that clock changes skipped between two fires."""
-    lost = lost_between(trigger, rules, after, nominal)
+    lost = lost_times_between(trigger, rules, after, nominal)
     return f"{lost[-1].walls} did not exist and was skipped" if lost else ""
 
 

@@ -12,15 +12,17 @@ from horae.env import Instant
 from horae.errors import BadInput
 from horae.model.fields.table import JoinedRows, Table
 from horae.model.fields.values import refuse_unknown
-from horae.model.triggers.decisions.external import Watch
+from horae.model.triggers.decisions.external import WatchTrigger
 from horae.model.triggers.decisions.fields import ACCEPTED
+from horae.model.triggers.decisions.named_trigger import NAMED_TRIGGER
 from horae.model.triggers.decisions.params import check_fire_params
 from horae.model.triggers.decisions.rules import RULES, Overlap
 from horae.model.triggers.decisions.values import TIMED, TRIGGERS, Cron, Trigger
-from horae.model.triggers.decisions.when import WHEN
 from horae.model.triggers.events.params import check_params
 
-BESIDE = tuple(name for name in WHEN.names if name != "name")  # fields of a trigger beside its definition and its rules
+BESIDE = tuple(
+    name for name in NAMED_TRIGGER.names if name != "name"
+)  # fields of a trigger beside its definition and its rules
 OF_EVENTS = RULES.where(lambda field: not field.no_event)
 
 
@@ -74,7 +76,7 @@ KINDS: dict[str, TriggerKind] = {
 }
 KIND_NAMES = tuple(kind.name for kind in KINDS.values())
 TIMES = JoinedRows((TABLES[struct] for struct in TIMED), "This schedule")
-FIELDS = JoinedRows((*TABLES.values(), RULES, WHEN), "This schedule")  # all fields of triggers of any kind
+FIELDS = JoinedRows((*TABLES.values(), RULES, NAMED_TRIGGER), "This schedule")  # all fields of triggers of any kind
 
 
 def parse_schedule(value: str | dict[str, Any], *, key: str, created_at: Instant) -> Trigger:
@@ -123,6 +125,6 @@ def either(words: Sequence[str]) -> str:
 def render_schedule(trigger: Trigger) -> str | dict[str, Any]:
     """Format a trigger as a user would write it; a cron expression alone becomes a text."""
     table = TABLES[type(trigger)]
-    shown = table.write(trigger) if isinstance(trigger, Watch) else table.written(trigger)
+    shown = table.write(trigger) if isinstance(trigger, WatchTrigger) else table.written(trigger)
     shown = {name: part for name, part in shown.items() if part is not None}
     return trigger.expression if isinstance(trigger, Cron) and len(shown) == 1 else shown

@@ -17,12 +17,12 @@ from horae.model.fields.kinds import Choice, Moment
 from horae.model.triggers.cron.count import count_between
 from horae.model.triggers.cron.fire import DstGap, DstOverlap, last_before, next_after
 from horae.model.triggers.cron.parse import Dialect, needs_key, parse_cron
-from horae.model.triggers.cron.wall import Expression
+from horae.model.triggers.cron.wall import CronExpression
 from horae.model.triggers.cron.words.calendar import cron_in_words
 from horae.model.triggers.cron.zone import ZONE
-from horae.model.triggers.decisions.external import Event, Watch
+from horae.model.triggers.decisions.external import EventTrigger, WatchTrigger
 from horae.model.triggers.decisions.fields import CRON, EVERY, TriggerField
-from horae.model.triggers.decisions.remembered import Remembered
+from horae.model.triggers.decisions.fire_cache import FireCache
 from horae.model.triggers.decisions.rules import GRACE
 
 
@@ -90,7 +90,7 @@ class Cron(
         return f"{words}, {self.timezone} time"
 
     @property
-    def parsed(self) -> Expression:
+    def parsed(self) -> CronExpression:
         return parse_cron(self.expression, self.dialect, self.key)
 
 
@@ -165,7 +165,7 @@ class Once(Struct, frozen=True, kw_only=True, rename="camel", tag_field="kind", 
         return f"once at {format_instant(self.at)}"
 
 
-class Derived:
+class DerivedFires:
     """Fires derived from a trigger and something else, with the interface of a trigger."""
 
     wall: ClassVar[None] = None
@@ -185,7 +185,7 @@ class Derived:
 
 Recurring = Cron | Interval  # their fires have data intervals
 Timed = Recurring | Once  # kinds with nominal instants
-Trigger = Timed | Event | Watch
+Trigger = Timed | EventTrigger | WatchTrigger
 
 TIMED: tuple[type[Timed], ...] = get_args(Timed)
 TRIGGERS: tuple[type[Trigger], ...] = get_args(Trigger)
@@ -205,12 +205,12 @@ def due_from(trigger: Trigger, at: Instant) -> Instant:
     """Return the earliest instant whose nominal fires are due at or after `at`; it differs from `at` if fires are
     moved.
     """
-    return trigger.boundary(at) if isinstance(trigger, Derived) else at
+    return trigger.boundary(at) if isinstance(trigger, DerivedFires) else at
 
 
 def begin(trigger: Trigger, created_at: Instant) -> Instant:
     """Return the start of a new trigger's decisions: its creation, or earlier for an instant that has just passed."""
-    if isinstance(trigger, Recurring | Event | Watch):
+    if isinstance(trigger, Recurring | EventTrigger | WatchTrigger):
         return created_at
     return min(created_at, trigger.at - 1)
 
@@ -223,4 +223,4 @@ def _last_of(cron: Cron, before: Instant) -> Instant | None:
     return last_before(cron.parsed, cron.timezone, before, cron.dst_gap, cron.dst_overlap)
 
 
-_coming, _past = Remembered(_next_of, forward=True), Remembered(_last_of, forward=False)
+_coming, _past = FireCache(_next_of, forward=True), FireCache(_last_of, forward=False)

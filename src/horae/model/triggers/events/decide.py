@@ -51,7 +51,7 @@ class Verdict(Struct, frozen=True):
 
 
 FIRED = Verdict("fired", "the event came")
-OUTRUN = Verdict("skipped-overlap", "a newer event came with it and waits instead")
+OVERTAKEN = Verdict("skipped-overlap", "a newer event came with it and waits instead")
 
 
 def decide_event(listening: Listening, scope: dict[str, Any], now: Instant) -> Verdict:

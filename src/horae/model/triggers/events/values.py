@@ -35,9 +35,9 @@ class NewEvent(Struct, frozen=True, kw_only=True):
         return self.scope or f"event:{self.name}"
 
 
-def with_id(event: NewEvent, id: str) -> NewEvent:
+def with_id(event: NewEvent, event_id: str) -> NewEvent:
     """Return the event with this id, unless it has one already."""
-    return event if event.id is not None else structs.replace(event, id=id)
+    return event if event.id is not None else structs.replace(event, id=event_id)
 
 
 def encode_payload(payload: Any, field: str = "payload") -> bytes:
@@ -49,10 +49,10 @@ def encode_payload(payload: Any, field: str = "payload") -> bytes:
     return encoded
 
 
-def event_scope(event: NewEvent, id: str, at: Instant) -> dict[str, Any]:
+def event_scope(event: NewEvent, event_id: str, at: Instant) -> dict[str, Any]:
     """Return the value that expressions see as `event`."""
     return {
-        "id": id,
+        "id": event_id,
         "name": event.name,
         "type": event.type,
         "source": event.source,

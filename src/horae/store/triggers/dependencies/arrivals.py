@@ -12,7 +12,7 @@ from msgspec import Struct, structs
 from horae.env import Instant
 from horae.model.base.ids import execution_id
 from horae.model.executions.parcel import extras_of
-from horae.model.triggers.dependency import NO_INTERVAL, Condition, Join, Part, judge, meets
+from horae.model.triggers.dependency import NO_INTERVAL, Condition, Join, JoinPart, judge, meets
 from horae.store.script import ForEach, Script, Statement
 from horae.store.triggers.dependencies import joins
 from horae.store.triggers.dependencies.dependents import Dependent, Need, locked, save_counts, sharing
@@ -87,7 +87,7 @@ def _arrivals(ended: Sequence[EndedItems]) -> Script[dict[UUID, Arrivals]]:
 
 def _bring(dependents: dict[UUID, Dependent], arrivals: dict[UUID, Arrivals], now: Instant) -> Script[set[joins.Key]]:
     """Add ends with an interval to all joins for that interval, and ends that met a condition to joins without one."""
-    brought: dict[tuple[UUID, Instant], list[Part]] = {}
+    brought: dict[tuple[UUID, Instant], list[JoinPart]] = {}
     own: dict[joins.Key, Join] = {}
     for d in dependents.values():
         for upstream in d.needs.keys() & arrivals.keys():
@@ -106,15 +106,15 @@ def _bring(dependents: dict[UUID, Dependent], arrivals: dict[UUID, Arrivals], no
     return {key for key, _ in parts}
 
 
-def _part(upstream: UUID, ends: Ends, condition: Condition) -> Part:
+def _part(upstream: UUID, ends: Ends, condition: Condition) -> JoinPart:
     """Return the part that an upstream adds to a join: of several ends the newest that meets the condition,
     else any.
     """
     state = next((state for state in ends if meets(condition, state)), next(iter(ends)))
-    return Part(upstream=upstream, met=meets(condition, state), state=state, execution=ends[state][-1])
+    return JoinPart(upstream=upstream, met=meets(condition, state), state=state, execution=ends[state][-1])
 
 
-NewParts = dict[tuple[joins.Key, UUID], Part]
+NewParts = dict[tuple[joins.Key, UUID], JoinPart]
 
 
 def _fill(dependents: dict[UUID, Dependent], made: Collection[joins.Key], known: NewParts) -> Script[NewParts]:
@@ -131,10 +131,10 @@ def _fill(dependents: dict[UUID, Dependent], made: Collection[joins.Key], known:
     return filled
 
 
-def used(upstream: UUID, need: Need) -> Part:
+def used(upstream: UUID, need: Need) -> JoinPart:
     """Use one of an upstream's unused successes as a part."""
     state = "failed" if need.condition == "failure" else "success"
-    return Part(upstream=upstream, met=True, state=state, execution=need.use())
+    return JoinPart(upstream=upstream, met=True, state=state, execution=need.use())
 
 
 def _count(dependents: dict[UUID, Dependent], arrivals: dict[UUID, Arrivals], now: Instant) -> Script[set[joins.Key]]:
@@ -154,7 +154,7 @@ def _count(dependents: dict[UUID, Dependent], arrivals: dict[UUID, Arrivals], no
             intervals = upstream not in shared[job]
             for join in (yield from joins.lacking(job, upstream, len(met), intervals=intervals)):
                 state, execution = met.pop(0)
-                parts[join.key, upstream] = Part(upstream=upstream, met=True, state=state, execution=execution)
+                parts[join.key, upstream] = JoinPart(upstream=upstream, met=True, state=state, execution=execution)
         dependents[job].needs[upstream].add([execution for _, execution in met])
     yield from joins.add_parts([(key, parts[key, upstream]) for key, upstream in sorted(parts)], now)
     return {key for key, _ in parts}

@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterable, Sequence
 from uuid import UUID
 
 from horae.env import Instant
-from horae.model.triggers.dependency import NO_INTERVAL, Join, Part
+from horae.model.triggers.dependency import NO_INTERVAL, Join, JoinPart
 from horae.store.base.shelves import Columns
 from horae.store.script import Fetch, ForEach, Insert, Row, Script, Statement
 from horae.store.triggers.dependencies.dependents import lock
@@ -72,7 +72,7 @@ PART_COLUMNS: Columns = (
 EVER = 1 << 62
 
 Key = tuple[UUID, str, Instant]
-Parts = dict[UUID, Part]
+Parts = dict[UUID, JoinPart]
 
 
 def _join(row: Row) -> Join:
@@ -94,7 +94,7 @@ def put(joins: Sequence[Join], now: Instant) -> Script[set[Key]]:
     return {(row[0], row[1], row[2]) for row in made}
 
 
-def add_parts(parts: Iterable[tuple[Key, Part]], now: Instant) -> Script[None]:
+def add_parts(parts: Iterable[tuple[Key, JoinPart]], now: Instant) -> Script[None]:
     """Add the parts of upstreams. A part that met its condition stays so, however the same upstream ends later."""
     rows = [(*key, p.upstream, p.met, p.state, p.execution, now) for key, p in parts]
     if rows:
@@ -114,7 +114,7 @@ def read(keys: Collection[Key]) -> Script[list[tuple[Join, Parts]]]:
     rows = yield ForEach(KEYED, _KEYS, given)
     parts: dict[Key, Parts] = {}
     for dependent, step, start, upstream, met, state, execution in (yield ForEach(PARTS, _KEYS, given)):
-        brought = Part(upstream=upstream, met=bool(met), state=state, execution=execution)
+        brought = JoinPart(upstream=upstream, met=bool(met), state=state, execution=execution)
         parts.setdefault((dependent, step, start), {})[upstream] = brought
     found = sorted((_join(row) for row in rows), key=lambda join: join.key)
     return [(join, parts.get(join.key, {})) for join in found]

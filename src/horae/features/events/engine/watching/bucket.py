@@ -7,13 +7,13 @@ from typing import Any
 from horae.engine.storage.buckets import Open, open_bucket
 from horae.features.events.engine.watching.listed import Listed
 from horae.features.events.engine.watching.refusals import in_words
-from horae.model.triggers.decisions.external import Watch
+from horae.model.triggers.decisions.external import WatchTrigger
 
 PAGE = 1000
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
-async def pages(place: Watch, open: Open = open_bucket) -> AsyncIterator[list[Listed]]:
+async def pages(place: WatchTrigger, open: Open = open_bucket) -> AsyncIterator[list[Listed]]:
     """Yield the objects under a prefix, in the pages of the object store. Raises BadInput if the store refuses."""
     store = open(f"{place.url.partition('://')[0]}://{place.bucket}")
     import obstore

@@ -8,7 +8,7 @@ from msgspec import Struct
 from horae.env import SECOND, Instant
 from horae.features.events.store.watches import Found, Poll
 from horae.model.base.instant import format_instant
-from horae.model.triggers.decisions.external import Watch
+from horae.model.triggers.decisions.external import WatchTrigger
 from horae.model.triggers.events.values import MOST_ID, NewEvent, encode_payload
 
 
@@ -28,7 +28,7 @@ class Listed(Struct, frozen=True, kw_only=True):
         whole = hashlib.sha256(self.raw or self.key.encode()).digest() + self.version.encode()
         return UUID(bytes=hashlib.sha256(whole).digest()[:16])
 
-    def settled(self, place: Watch, now: Instant) -> bool:
+    def settled(self, place: WatchTrigger, now: Instant) -> bool:
         """Return whether it has been unchanged for long enough; a modification time in the future is not."""
         return not now - place.settle < self.modified <= now
 

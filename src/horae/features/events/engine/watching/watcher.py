@@ -22,7 +22,7 @@ from horae.features.events.store.events import Taken
 from horae.features.events.store.listeners import Check
 from horae.features.events.store.watches import LEASE, Overtaken, Poll
 from horae.model.base.duration import DAY
-from horae.model.triggers.decisions.external import Watch, is_within
+from horae.model.triggers.decisions.external import WatchTrigger, is_within
 from horae.store.contract import Store
 from horae.store.triggers.refusals import Room
 
@@ -43,7 +43,7 @@ class Places:
     def __init__(self, roots: Sequence[str] = (), open: Open = open_bucket) -> None:
         self._roots, self._open = tuple(roots), open
 
-    def check(self, place: Watch, field: str = "watch") -> None:
+    def check(self, place: WatchTrigger, field: str = "watch") -> None:
         """Refuse a place outside the allowed roots. Raises BadInput."""
         if is_within(place.url, self._roots):
             return
@@ -51,7 +51,7 @@ class Places:
         remedy = f"{allowed} An administrator allows more by HORAE_WATCH_ROOTS, such as /srv/inbox,s3://bucket/inbox."
         raise BadInput(f"This server may not watch {place.url}.", remedy, field=field)
 
-    def pages(self, place: Watch) -> Pages:
+    def pages(self, place: WatchTrigger) -> Pages:
         """Return the objects of a place, page by page."""
         self.check(place)
         if place.is_folder:

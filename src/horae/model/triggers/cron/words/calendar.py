@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 
 from horae.model.triggers.cron.days import Days, Last, LastWeekday, Nearest, Nth, Special
-from horae.model.triggers.cron.wall import Expression
+from horae.model.triggers.cron.wall import CronExpression
 from horae.model.triggers.cron.words.clock import time_in_words
 from horae.model.triggers.cron.words.lists import listed, ordinal, progression, ranges, round_ranges
 
@@ -19,7 +19,7 @@ _NTH = ("", "first", "second", "third", "fourth", "fifth")
 _MOST_NAMES = 6  # in one list; longer lists make the sentence too complex
 
 
-def days_in_words(x: Expression) -> str | None:
+def days_in_words(x: CronExpression) -> str | None:
     """Describe the days; empty if every day matches, None if the expression is too complex for words."""
     every = (x.dom.plain == _EVERY_DAY, x.dow.plain == _EVERY_WEEKDAY)
     if all(every) or (any(every) and not x.both):
@@ -75,7 +75,7 @@ def _plain_weekdays(plain: list[int]) -> Iterable[str]:
     return [f"on {listed([WEEKDAYS[day] for day in sorted(plain, key=lambda day: (day - 1) % 7)])}"]
 
 
-def months_in_words(x: Expression) -> str:
+def months_in_words(x: CronExpression) -> str:
     months = [month for month in range(1, 13) if x.months >> month & 1]
     if len(months) == 12:
         return ""
@@ -85,7 +85,7 @@ def months_in_words(x: Expression) -> str:
     return f" in {listed([MONTHS[month - 1] for month in months])}"
 
 
-def years_in_words(x: Expression) -> str:
+def years_in_words(x: CronExpression) -> str:
     if x.years is None:
         return ""
     steps = progression(x.years)
@@ -94,7 +94,7 @@ def years_in_words(x: Expression) -> str:
     return f" in {listed(ranges(x.years, str))}"
 
 
-def cron_in_words(x: Expression) -> str | None:
+def cron_in_words(x: CronExpression) -> str | None:
     """Describe an expression in one short sentence without a full stop, or return None if it is too complex."""
     time, days = time_in_words(x), days_in_words(x)
     if time is None or days is None:

@@ -1,13 +1,13 @@
 """The clock of an expression in plain English: its times of the day."""
 
-from horae.model.triggers.cron.wall import Expression, Ticks
+from horae.model.triggers.cron.wall import CronExpression, Ticks
 from horae.model.triggers.cron.words.lists import listed, ordinal, progression, ranges, round_ranges
 
 _MOST_TIMES = 4  # times of the day that are listed individually
 _MOST_VALUES = 6  # of a field
 
 
-def time_in_words(x: Expression) -> str | None:
+def time_in_words(x: CronExpression) -> str | None:
     """Describe times as `at 09:00` or `every 15 minutes between 09:00 and 17:59`, or return None if they are too
     complex.
     """

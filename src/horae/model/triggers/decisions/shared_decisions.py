@@ -6,14 +6,14 @@ from msgspec import UNSET, Struct, UnsetType
 
 from horae.env import Instant
 from horae.model.triggers.decisions.decide import Decision, decide
-from horae.model.triggers.decisions.lost import can_lose, first_lost
+from horae.model.triggers.decisions.lost_times import can_lose_times, first_lost_time
 from horae.model.triggers.decisions.rules import Rules
 from horae.model.triggers.decisions.values import Trigger, previous_fire
 
 EVER: Instant = -(1 << 63)
 
 
-class _Made(Struct):
+class _SharedDecision(Struct):
     """A decision for a trigger decided through `so_far`, also valid for triggers without another fire before `at`."""
 
     so_far: Instant
@@ -32,12 +32,12 @@ class _Made(Struct):
         return self.since is not None and self.since <= min(decided_through, self.so_far) and decided_through < self.at
 
 
-class Alike:
+class SharedDecisions:
     """Decides triggers at one instant and reuses a decision for triggers with the same definition and rules."""
 
     def __init__(self, now: Instant, limit: int) -> None:
         self._now, self._limit = now, limit
-        self._made: dict[tuple[int, int, bool, int], _Made] = {}
+        self._made: dict[tuple[int, int, bool, int], _SharedDecision] = {}
 
     def decide(
         self, trigger: Trigger, rules: Rules, decided_through: Instant, fired: int, busy: bool, waiting: int
@@ -53,13 +53,13 @@ class Alike:
             trigger, rules, decided_through, self._now, self._limit, fired=fired, busy=busy, waiting=waiting
         )
         if rules.max_fires is None and decision.ledger:
-            self._made[key] = _Made(decided_through, decision.ledger[0].first, decision, trigger, rules)
+            self._made[key] = _SharedDecision(decided_through, decision.ledger[0].first, decision, trigger, rules)
         return decision
 
 
 def _since(trigger: Trigger, rules: Rules, at: Instant) -> Instant | None:
     """Return the instant from which on a trigger has nothing to report before `at`, or None if unknown."""
     since = previous_fire(trigger, at)
-    if not can_lose(trigger):
+    if not can_lose_times(trigger):
         return EVER if since is None else since
-    return since if since is None or first_lost(trigger, rules, since, at + 1) is None else None
+    return since if since is None or first_lost_time(trigger, rules, since, at + 1) is None else None

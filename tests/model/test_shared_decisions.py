@@ -6,10 +6,10 @@ from hypothesis import strategies as st
 from horae.env import SECOND
 from horae.model.base.duration import DAY, HOUR, MINUTE
 from horae.model.base.instant import parse_instant
-from horae.model.triggers.decisions import alike as module
-from horae.model.triggers.decisions.alike import Alike
+from horae.model.triggers.decisions import shared_decisions as module
 from horae.model.triggers.decisions.decide import decide
 from horae.model.triggers.decisions.rules import Misfire, Rules
+from horae.model.triggers.decisions.shared_decisions import SharedDecisions
 from horae.model.triggers.decisions.values import Cron, Interval, Once
 
 T0 = parse_instant("2026-11-01T03:00:00Z")  # New York sets its clocks back at 06:00
@@ -35,7 +35,7 @@ ASKED = st.tuples(
 @given(st.integers(0, DAY), st.lists(ASKED, min_size=1, max_size=60))
 def test_whoever_was_decided_before(since, asked):
     now = T0 + since
-    alike = Alike(now, 5)
+    alike = SharedDecisions(now, 5)
 
     for trigger, rules, ago, fired, busy in asked:
         told = {"fired": fired, "busy": busy, "waiting": int(busy)}
@@ -50,7 +50,7 @@ def test_a_thousand_due_for_one_fire_are_decided_once(monkeypatch):
         return decide(*args, **told)
 
     monkeypatch.setattr(module, "decide", counting)
-    alike, cron, rules = Alike(T0 + SECOND, 100), Cron(expression="0 3 * * *"), Rules()
+    alike, cron, rules = SharedDecisions(T0 + SECOND, 100), Cron(expression="0 3 * * *"), Rules()
 
     decisions = [alike.decide(cron, rules, T0 - 1 - i, fired=i, busy=False, waiting=0) for i in range(1_000)]
 

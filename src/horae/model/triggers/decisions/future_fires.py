@@ -5,30 +5,30 @@ from itertools import pairwise
 
 from horae.env import Instant
 from horae.model.triggers.decisions.count import count_fires, fires_left
-from horae.model.triggers.decisions.course import Course
 from horae.model.triggers.decisions.decide import upcoming
 from horae.model.triggers.decisions.open_count import count_open
 from horae.model.triggers.decisions.rules import Rules
+from horae.model.triggers.decisions.timetable import Timetable
 from horae.model.triggers.decisions.values import Trigger
 
 FEW = 12  # the minimum number of fires to enumerate one by one before counting by span instead
 
 
-def count_ahead(
+def count_future_fires(
     trigger: Trigger,
     rules: Rules,
     decided: Instant,
     fired: int,
     edges: Sequence[Instant],
-    course: Course | None = None,
+    timetable: Timetable | None = None,
 ) -> list[int]:
-    """Count the undecided fires between each two edges; with a course, only those that the calendar lets run."""
+    """Count the undecided fires between each two edges; with a timetable, only those that the calendar lets run."""
     begin = max(decided, edges[0] - rules.offset - 1)
     left = fires_left(trigger, rules, fired, decided, begin)
-    counts = _one_by_one(trigger, rules, begin, edges) if course is None else None
+    counts = _one_by_one(trigger, rules, begin, edges) if timetable is None else None
     if counts is None:
         counts = [
-            _between(trigger, rules, max(begin, low - rules.offset - 1), high - rules.offset, course)
+            _between(trigger, rules, max(begin, low - rules.offset - 1), high - rules.offset, timetable)
             for low, high in pairwise(edges)
         ]
     return counts if left is None else _at_most(counts, left)
@@ -48,10 +48,10 @@ def _one_by_one(trigger: Trigger, rules: Rules, at: Instant, edges: Sequence[Ins
     return None
 
 
-def _between(trigger: Trigger, rules: Rules, after: Instant, before: Instant, course: Course | None) -> int:
+def _between(trigger: Trigger, rules: Rules, after: Instant, before: Instant, timetable: Timetable | None) -> int:
     if after >= before:
         return 0
-    return count_fires(trigger, rules, after, before) if course is None else count_open(course, after, before)
+    return count_fires(trigger, rules, after, before) if timetable is None else count_open(timetable, after, before)
 
 
 def _at_most(counts: Sequence[int], left: int) -> list[int]:

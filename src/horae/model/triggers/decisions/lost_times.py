@@ -13,7 +13,7 @@ from msgspec import Struct
 from horae.env import SECOND, Instant
 from horae.model.base.duration import format_duration
 from horae.model.base.instant import format_instant
-from horae.model.triggers.cron.lost import LostWalls, lost_walls
+from horae.model.triggers.cron.lost_times import LostTimes, lost_times
 from horae.model.triggers.cron.zone import BUCKET_BITS, FIRST_BUCKET, LAST_BUCKET
 from horae.model.triggers.decisions.rules import Rules
 from horae.model.triggers.decisions.values import Cron, Trigger
@@ -21,7 +21,7 @@ from horae.model.triggers.decisions.values import Cron, Trigger
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
-class Lost(Struct, frozen=True):
+class LostTimesRecord(Struct, frozen=True):
     """The wall times skipped by one clock change: the instant of the ledger row, the times in words, and the cause."""
 
     at: Instant
@@ -29,7 +29,7 @@ class Lost(Struct, frozen=True):
     cause: str
 
 
-def can_lose(trigger: Trigger) -> bool:
+def can_lose_times(trigger: Trigger) -> bool:
     """Return whether a clock change may skip wall times of a trigger. Few triggers can, so the others skip the
     search.
     """
@@ -42,10 +42,10 @@ def _is_fixed(cron: Cron) -> bool:
     return not cron.parsed.wild
 
 
-def lost_between(trigger: Trigger, rules: Rules, after: Instant, before: Instant) -> Sequence[Lost]:
+def lost_times_between(trigger: Trigger, rules: Rules, after: Instant, before: Instant) -> Sequence[LostTimesRecord]:
     """Return the skipped wall times to record strictly between two instants within the rules' bounds, in order."""
     wall = trigger.wall
-    if wall is None or not can_lose(trigger):
+    if wall is None or not can_lose_times(trigger):
         return ()
     if rules.start_at is not None:
         after = max(after, rules.start_at - 1)
@@ -56,19 +56,19 @@ def lost_between(trigger: Trigger, rules: Rules, after: Instant, before: Instant
     return [lost for bucket in buckets for lost in _lost_in(wall, bucket) if after < lost.at < before]
 
 
-def first_lost(trigger: Trigger, rules: Rules, after: Instant, before: Instant) -> Instant | None:
+def first_lost_time(trigger: Trigger, rules: Rules, after: Instant, before: Instant) -> Instant | None:
     """Return the instant of the first such record strictly between two instants."""
-    lost = lost_between(trigger, rules, after, before)
+    lost = lost_times_between(trigger, rules, after, before)
     return lost[0].at if lost else None
 
 
 @lru_cache(maxsize=32_768)
-def _lost_in(cron: Cron, bucket: int) -> tuple[Lost, ...]:
-    lost = lost_walls(cron.parsed, cron.timezone, bucket, cron.dst_gap)
+def _lost_in(cron: Cron, bucket: int) -> tuple[LostTimesRecord, ...]:
+    lost = lost_times(cron.parsed, cron.timezone, bucket, cron.dst_gap)
     return tuple(_in_words(cron.timezone, walls) for walls in lost)
 
 
-def _in_words(zone: str, lost: LostWalls) -> Lost:
+def _in_words(zone: str, lost: LostTimes) -> LostTimesRecord:
     walls = _wall(lost.first)
     if lost.times > 1:
         walls = f"{lost.times} times from {walls} to {_wall(lost.last)}"
@@ -78,7 +78,7 @@ def _in_words(zone: str, lost: LostWalls) -> Lost:
         f"{walls} did not exist in {zone}: clocks went forward by {amount} at {format_instant(change)},"
         f" from {_wall(lost.before)} to {_wall(lost.after)}"
     )
-    return Lost(change - 1, walls, cause)
+    return LostTimesRecord(change - 1, walls, cause)
 
 
 def _wall(second: int) -> str:

@@ -8,13 +8,13 @@ trigger that fires every second costs no more than a daily one if its calendar i
 from horae.env import SECOND, Instant
 from horae.model.triggers.calendars.compiled import Calendar
 from horae.model.triggers.decisions.rules import Rules
-from horae.model.triggers.decisions.values import Derived, Trigger, next_fire, previous_fire
+from horae.model.triggers.decisions.values import DerivedFires, Trigger, next_fire, previous_fire
 
 MOST_JUMPS = 20_000  # some 50 years of days whose openings contain no fire
 FAR: Instant = 1 << 62
 
 
-def effective(calendar: Calendar, rules: Rules, at: Instant) -> Instant | None:
+def due_instant(calendar: Calendar, rules: Rules, at: Instant) -> Instant | None:
     """Return when a nominal fire is due: its instant, its new instant if the rules move it, or None if it is
     skipped.
     """
@@ -25,7 +25,7 @@ def effective(calendar: Calendar, rules: Rules, at: Instant) -> Instant | None:
     return calendar.last_open(at) if rules.outside == "advance" else None
 
 
-class Course(Derived):
+class Timetable(DerivedFires):
     """The nominal fires that run; each may also run for fires that follow it to the same instant.
 
     Of the fires decided already, only the target of the last moved fire (`moved_to`) is known. `horizon` limits the
@@ -45,7 +45,7 @@ class Course(Derived):
         self.trigger, self._decided, self._moved_to, self._horizon = trigger, decided_through, moved_to, horizon
 
     def due(self, at: Instant) -> Instant | None:
-        return effective(self.calendar, self.rules, at)
+        return due_instant(self.calendar, self.rules, at)
 
     def nominal_after(self, after: Instant) -> Instant | None:
         """Return the first nominal fire strictly after an instant, whether it runs or not."""

@@ -29,7 +29,7 @@ def _read_params(value: Any, at: str) -> dict[str, Any]:
 PARAMS = Custom(_read_params, dict[str, Any], "Mapping[str, Any]", option="pairs")
 
 
-class When(Struct, frozen=True, kw_only=True):
+class NamedTrigger(Struct, frozen=True, kw_only=True):
     """One named trigger of a job.
 
     `params` override those of the job and may use templates. `paused` is the initial state only: pausing and resuming
@@ -49,9 +49,9 @@ class When(Struct, frozen=True, kw_only=True):
     ] = {}
     paused: Annotated[bool, TriggerField(Flag(), "Whether it begins paused.")] = False
 
-    def is_like(self, other: "When") -> bool:
+    def is_like(self, other: "NamedTrigger") -> bool:
         """Return whether both fire at the same instants with the same outcome, whatever their initial state."""
         return (self.trigger, self.rules, self.params) == (other.trigger, other.rules, other.params)
 
 
-WHEN = Table(When, "A trigger")
+NAMED_TRIGGER = Table(NamedTrigger, "A trigger")

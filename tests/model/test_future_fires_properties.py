@@ -7,8 +7,8 @@ from hypothesis import strategies as st
 
 from horae.env import SECOND
 from horae.model.base.duration import HOUR, MINUTE
-from horae.model.triggers.decisions.ahead import count_ahead
 from horae.model.triggers.decisions.decide import upcoming
+from horae.model.triggers.decisions.future_fires import count_future_fires
 from horae.model.triggers.decisions.rules import Rules
 from horae.model.triggers.decisions.values import Cron, Interval, Trigger
 
@@ -30,7 +30,7 @@ def test_they_are_those_that_are_found_one_by_one(
     places = [NOW + sum(widths[:n]) for n in range(len(widths) + 1)]
     through = NOW + decided
 
-    counts = count_ahead(trigger, rules, through, 0, places)
+    counts = count_future_fires(trigger, rules, through, 0, places)
 
     found, at = [], through
     while (following := upcoming(trigger, rules, at)) is not None and following + offset < places[-1]:

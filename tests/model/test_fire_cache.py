@@ -9,8 +9,8 @@ from horae.model.base.duration import DAY, HOUR
 from horae.model.base.instant import parse_instant
 from horae.model.triggers.cron.fire import last_before, next_after
 from horae.model.triggers.cron.parse import parse_cron
-from horae.model.triggers.decisions import remembered
-from horae.model.triggers.decisions.remembered import Remembered
+from horae.model.triggers.decisions import fire_cache as remembered
+from horae.model.triggers.decisions.fire_cache import FireCache
 from horae.model.triggers.decisions.values import Cron, next_fire, previous_fire
 
 T0 = parse_instant("2026-11-01T03:00:00Z")  # New York sets its clocks back at 06:00
@@ -35,7 +35,7 @@ class Asked:
 
 def test_ten_thousand_triggers_of_one_expression_ask_once():
     asked = Asked(lambda at: (at // HOUR + 1) * HOUR)
-    following = Remembered(asked, forward=True)
+    following = FireCache(asked, forward=True)
 
     assert {following("hourly", T0 + i * SECOND % HOUR) for i in range(10_000)} == {T0 + HOUR}
     assert asked.times == 1
@@ -43,7 +43,7 @@ def test_ten_thousand_triggers_of_one_expression_ask_once():
 
 def test_an_answer_holds_up_to_the_fire_and_not_at_it():
     asked = Asked(lambda at: (at // HOUR + 1) * HOUR)
-    following = Remembered(asked, forward=True)
+    following = FireCache(asked, forward=True)
 
     assert [following("x", at) for at in (T0, T0 + HOUR - 1, T0 + HOUR, T0)] == [
         T0 + HOUR,
@@ -56,7 +56,7 @@ def test_an_answer_holds_up_to_the_fire_and_not_at_it():
 
 def test_a_fire_and_the_one_after_it_are_asked_once_for_all_triggers_in_turn():
     asked = Asked(lambda at: (at // HOUR + 1) * HOUR)
-    following = Remembered(asked, forward=True)
+    following = FireCache(asked, forward=True)
 
     for i in range(1_000):
         assert (following("x", T0 + i), following("x", T0 + HOUR)) == (T0 + HOUR, T0 + 2 * HOUR)
@@ -65,7 +65,7 @@ def test_a_fire_and_the_one_after_it_are_asked_once_for_all_triggers_in_turn():
 
 def test_looking_back_it_holds_from_after_the_fire():
     asked = Asked(lambda at: (at - 1) // HOUR * HOUR)
-    past = Remembered(asked, forward=False)
+    past = FireCache(asked, forward=False)
 
     assert [past("x", at) for at in (T0 + HOUR, T0 + 1, T0)] == [T0, T0, T0 - HOUR]
     assert asked.times == 2
@@ -73,7 +73,7 @@ def test_looking_back_it_holds_from_after_the_fire():
 
 def test_the_same_answer_from_further_away_holds_for_more():
     asked = Asked(lambda at: T0)
-    following = Remembered(asked, forward=True)
+    following = FireCache(asked, forward=True)
 
     assert [following("x", at) for at in (T0 - 5, T0 - 50, T0 - 40, T0 - 1)] == [T0] * 4
     assert asked.times == 2
@@ -81,7 +81,7 @@ def test_the_same_answer_from_further_away_holds_for_more():
 
 def test_never_is_asked_each_time():
     asked = Asked(lambda at: None)
-    following = Remembered(asked, forward=True)
+    following = FireCache(asked, forward=True)
 
     assert [following("x", T0), following("x", T0)] == [None, None]
     assert asked.times == 2
@@ -89,7 +89,7 @@ def test_never_is_asked_each_time():
 
 def test_what_is_remembered_is_bounded(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(remembered, "MOST", 10)
-    following = Remembered(Asked(lambda at: T0 + HOUR), forward=True)
+    following = FireCache(Asked(lambda at: T0 + HOUR), forward=True)
 
     for key in range(1_000):
         following(key, T0)

@@ -7,11 +7,11 @@ from typing import NamedTuple
 
 from horae.model.triggers.cron.count import count_walls
 from horae.model.triggers.cron.fire import LONG_GAP, DstGap
-from horae.model.triggers.cron.wall import Expression, ceil_wall, floor_wall
+from horae.model.triggers.cron.wall import CronExpression, ceil_wall, floor_wall
 from horae.model.triggers.cron.zone import Span, spans
 
 
-class LostWalls(NamedTuple):
+class LostTimes(NamedTuple):
     """The matching wall times of one gap: their number, the first, the last, and the clock before and after the gap."""
 
     change: int  # the UTC second at which the clock jumps from `before` to `after`
@@ -22,12 +22,12 @@ class LostWalls(NamedTuple):
     last: int
 
 
-def lost_walls(x: Expression, zone: str, bucket: int, gap: DstGap = "shift") -> list[LostWalls]:
+def lost_times(x: CronExpression, zone: str, bucket: int, gap: DstGap = "shift") -> list[LostTimes]:
     """Return the gaps of one bucket of UTC seconds with matching wall times that do not fire."""
     return [] if x.wild else [lost for span in spans(zone, bucket) if (lost := _lost(x, span, gap)) is not None]
 
 
-def _lost(x: Expression, span: Span, gap: DstGap) -> LostWalls | None:
+def _lost(x: CronExpression, span: Span, gap: DstGap) -> LostTimes | None:
     lands = span.start + span.offset
     if lands <= span.high or (gap == "shift" and lands - span.high < LONG_GAP):
         return None
@@ -36,4 +36,4 @@ def _lost(x: Expression, span: Span, gap: DstGap) -> LostWalls | None:
         return None
     last = floor_wall(x, lands - 1)
     assert last is not None
-    return LostWalls(span.start, span.high, lands, count_walls(x, span.high, lands), first, last)
+    return LostTimes(span.start, span.high, lands, count_walls(x, span.high, lands), first, last)

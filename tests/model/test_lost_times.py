@@ -13,17 +13,17 @@ from hypothesis import strategies as st
 from horae.env import SECOND
 from horae.model.base.duration import DAY, HOUR, MINUTE
 from horae.model.base.instant import format_instant, parse_instant
-from horae.model.triggers.calendars.compiled import compiled
+from horae.model.triggers.calendars.compiled import compile_times
 from horae.model.triggers.calendars.read import parse_times
 from horae.model.triggers.cron.parse import parse_cron
 from horae.model.triggers.cron.wall import ceil_wall
-from horae.model.triggers.decisions.alike import Alike
 from horae.model.triggers.decisions.by_calendar import decide_by_calendar
-from horae.model.triggers.decisions.coverage import Coverage, Flaw, Span
+from horae.model.triggers.decisions.coverage import Coverage, FireSpan, Flaw
 from horae.model.triggers.decisions.decide import cover, decide, due_after, latest, upcoming
-from horae.model.triggers.decisions.lost import lost_between
+from horae.model.triggers.decisions.lost_times import lost_times_between
 from horae.model.triggers.decisions.preview import preview
 from horae.model.triggers.decisions.rules import Misfire, Rules
+from horae.model.triggers.decisions.shared_decisions import SharedDecisions
 from horae.model.triggers.decisions.values import Cron, next_fire
 from horae.model.triggers.ledger import LedgerRow, cut
 from tests.model.zones import PECULIAR, changes
@@ -46,7 +46,7 @@ def told(decision):
 
 
 def lost(trigger, after, before, rules=ALL):
-    return [one.at for one in lost_between(trigger, rules, after, before)]
+    return [one.at for one in lost_times_between(trigger, rules, after, before)]
 
 
 @pytest.mark.parametrize(
@@ -120,7 +120,7 @@ def test_a_pause_tells_it_beside_its_run():
 
 def test_what_triggers_alike_share_is_told_to_each():
     trigger, rules, now = skipping("30 2 * * *"), Rules(), SPRING + 24 * HOUR - 30 * MINUTE
-    alike = Alike(now, 10)
+    alike = SharedDecisions(now, 10)
     for through in (SPRING, SPRING - HOUR, SPRING + HOUR):
         decision = alike.decide(trigger, rules, through, fired=0, busy=False, waiting=0)
         assert decision == decide(trigger, rules, through, now, 10)
@@ -128,7 +128,7 @@ def test_what_triggers_alike_share_is_told_to_each():
 
 def test_a_calendar_leaves_it_to_be_told():
     trigger = skipping("30 2 * * *")
-    rules, work = Rules(calendars=("work",)), compiled(parse_times({"hours": ["MON-FRI 00:00-24:00"]}), {})
+    rules, work = Rules(calendars=("work",)), compile_times(parse_times({"hours": ["MON-FRI 00:00-24:00"]}), {})
     met = decide_by_calendar(trigger, rules, work, SPRING - 24 * HOUR, SPRING - 24 * HOUR + 2, 10)
     assert met.next_fire_at == SPRING - 24 * HOUR + 30 * MINUTE
     friday = decide_by_calendar(trigger, rules, work, SPRING - 12 * HOUR, SPRING - HOUR, 10)
@@ -216,7 +216,7 @@ def test_however_it_is_decided_an_audit_finds_nothing(outage, limit):
     assert flaws(trigger, rules, rows, begun, through) == []
     for gone in (row for row in rows if row.disposition == DISPOSITION):
         left = [row for row in rows if row is not gone]
-        assert flaws(trigger, rules, left, begun, through) == [Flaw("uncovered", Span(gone.last, gone.last))]
+        assert flaws(trigger, rules, left, begun, through) == [Flaw("uncovered", FireSpan(gone.last, gone.last))]
 
 
 def flaws(trigger, rules, rows, begun, until):
@@ -235,10 +235,10 @@ def test_an_audit_tells_what_is_invented_and_what_is_told_twice():
     (extra,) = cover(trigger, ALL, SPRING - HOUR, SPRING, "skipped-paused", "paused")
     assert [flaw.kind for flaw in flaws(trigger, ALL, run, SPRING - 2 * DAY, SPRING + 2 * DAY)] == []
     twice = flaws(trigger, ALL, [*run, extra], SPRING - 2 * DAY, SPRING + 2 * DAY)
-    assert twice == [Flaw("doubled", Span(SPRING - 1, SPRING - 1))]
+    assert twice == [Flaw("doubled", FireSpan(SPRING - 1, SPRING - 1))]
     shifted = skipping("30 2 * * *", gap="shift")
     found = flaws(shifted, ALL, [extra], SPRING - HOUR, SPRING - 1)
-    assert found == [Flaw("invented", Span(SPRING - 1, SPRING - 1))]
+    assert found == [Flaw("invented", FireSpan(SPRING - 1, SPRING - 1))]
 
 
 @given(st.sampled_from(NAMES), st.data())

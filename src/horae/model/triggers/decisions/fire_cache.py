@@ -17,7 +17,7 @@ Key = TypeVar("Key", bound=Hashable)
 Stretch = tuple[Instant, Instant]  # the range for which an answer holds, in order
 
 
-class Remembered(Generic[Key]):
+class FireCache(Generic[Key]):
     """The two newest answers to one question per trigger; when there are too many, all are dropped at once.
 
     Two answers are needed because a decision asks for a fire and for the fire after it, for one trigger after another.
