@@ -1,4 +1,4 @@
-"""HTTP: REST routes, the worker gateway's door, auth, events (SSE), metrics and the UI's files.
+"""HTTP: REST routes, the endpoints of workers, authentication, events (SSE), metrics and the UI's files.
 
-`routes/` says what there is, one module per noun; a route translates and does not think. Only `cli` imports this layer.
+`routes/` declares the API, one module per noun; a route translates and does not decide. Only `cli` imports this layer.
 """

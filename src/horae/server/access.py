@@ -1,4 +1,4 @@
-"""The credentials that a route is for. Every route declares one of these."""
+"""Access rules: the credentials that may use a route. Every route declares one of them."""
 
 from msgspec import Struct
 
@@ -6,7 +6,7 @@ from horae.model.tenancy.principal import ROLES, Permission, Principal, at_least
 
 
 class Access(Struct, frozen=True):
-    """The roles that may use a route, and the permission that they need besides."""
+    """The roles that may use a route, and the permission that it requires besides."""
 
     roles: frozenset[str]
     permission: Permission | None = None
@@ -21,12 +21,12 @@ class Access(Struct, frozen=True):
 
 
 BY_MIGHT = ("viewer", "operator", "editor", "worker", "admin")
-EVERYBODY = Access(frozenset({"*"}))  # needs no credential
+EVERYBODY = Access(frozenset({"*"}))  # without a credential
 ANYBODY = Access(frozenset(ROLES))  # any credential
 VIEW = Access(at_least("viewer"))  # reads
-OPERATE = Access(at_least("operator"))  # acts on what is defined: runs it, holds it, ends it
-EDIT = Access(at_least("editor"))  # defines
+OPERATE = Access(at_least("operator"))  # runs, holds and ends things
+EDIT = Access(at_least("editor"))  # writes definitions
 ADMIN = Access(at_least("admin"))  # grants and revokes
-WORKER = Access(at_least("worker"))  # executes
-OVERSEE = Access(at_least("viewer"), "installation")  # reads what belongs to no namespace, or to all
-INSTALLATION = Access(at_least("admin"), "installation")  # changes what belongs to no namespace, or to all
+WORKER = Access(at_least("worker"))  # executes jobs
+OVERSEE = Access(at_least("viewer"), "installation")  # reads installation-wide data
+INSTALLATION = Access(at_least("admin"), "installation")  # changes installation-wide data

@@ -1,4 +1,4 @@
-"""The application as ASGI calls it: a request goes from the router straight to the door."""
+"""The ASGI application: it routes a request and has it answered."""
 
 from collections.abc import Collection
 from functools import cached_property
@@ -24,7 +24,7 @@ from horae.server.streaming.stream import EventStreams
 
 
 class Application:
-    """Serves some parts of a node; whoever made the node starts and stops it."""
+    """Serves some parts of a node; the owner of the node starts and stops it."""
 
     def __init__(
         self,
@@ -35,7 +35,7 @@ class Application:
         proxies: Proxies | None = None,
         cors: Cors | None = None,
     ) -> None:
-        """With `certified`, workers must show a certificate."""
+        """Create the application. With `certified`, workers must show a certificate."""
         self.node, self._parts, self._certified = node, parts, certified
         self.proxies, self._cors = proxies or Proxies(), cors or Cors()
         self.metrics = Metrics(node)
@@ -46,13 +46,13 @@ class Application:
 
     @cached_property
     def document(self) -> bytes:
-        """The OpenAPI document of the routes that this server has, encoded."""
+        """Return the OpenAPI document of this server's routes, encoded."""
         from horae.server.openapi import build
 
         return encode(build(self._served))
 
     async def __call__(self, scope: dict[str, Any], receive: Receive, send: Send) -> None:
-        """Answer an ASGI call, of another server or in the same process, with the request id that our listener adds."""
+        """Answer an ASGI call of another server or of this process, and add the request id like our listener."""
         if scope["type"] == "websocket":
             await send({"type": "websocket.close"})
             return
@@ -73,7 +73,7 @@ class Application:
             REQUEST_ID.reset(before)
 
     async def answer(self, scope: dict[str, Any], receive: Receive) -> Response:
-        """Answer a request, and let pages of other sites read the answer where a setting says so."""
+        """Answer a request, and let pages of other sites read the answer if a setting allows it."""
         headers = scope["fields"] = dict(scope["headers"])
         origin = self._cors.allowed(headers)
         if origin is None:
@@ -100,25 +100,25 @@ class Application:
         return await shaped(reply, route, headers) if route.method == "GET" else reply
 
     def _quoted(self, scope: dict[str, Any]) -> Found[Route] | None:
-        """The same for a path with a quoted slash, which does not part it: `jobs/etl%2Fload`."""
+        """Find the route of a path with a quoted slash, which does not split it: `jobs/etl%2Fload`."""
         found = self._router.find(scope["raw_path"].decode("latin-1"))
         return None if found is None else (found[0], {name: unquote(text) for name, text in found[1].items()})
 
 
 def serves(parts: Collection[str], route: Route) -> bool:
-    """Whether a server that runs these parts has this route; every server can be watched."""
+    """Return whether a server that runs these parts has this route; every server has health and metrics."""
     return route.tag in ("health", "metrics") or ("gateway" if route.tag == "sessions" else "api") in parts
 
 
 def elsewhere() -> BadInput:
-    """Return the refusal of a request for a name that is not this server's."""
+    """Return the refusal of a request for a host name that is not this server's."""
     return BadInput(
         "This server has another name.", "Ask for a name that its setting allowed_hosts lists.", field="Host"
     )
 
 
 def uncertified() -> Forbidden:
-    """Why a worker without a certificate is sent away."""
+    """Return the refusal of a worker without a certificate."""
     return Forbidden(
         "Workers of this server show a certificate, and this one did not.",
         "Give the worker one that the server's tls_client_ca signed: HORAE_CLIENT_CERT and HORAE_CLIENT_KEY.",

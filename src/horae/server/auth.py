@@ -1,4 +1,4 @@
-"""Credentials: a bearer key, or the cookie of a browser that signed in; and the routes that each may use."""
+"""Authentication by a bearer key, or by the cookie of a signed-in browser; and authorisation of routes."""
 
 import hmac
 from collections.abc import Mapping
@@ -13,14 +13,14 @@ from horae.server.route import Route
 COOKIE = "horae"
 CSRF_HEADER = b"x-csrf-token"
 NAMESPACE_HEADER = b"horae-namespace"
-SOON = 1.0  # seconds that the store has to tell of who is known anyway
+SOON = 1.0  # seconds for the store to confirm a cached credential
 SAFE_METHODS = frozenset({"GET", "HEAD", "OPTIONS"})
 
 _REMEDY = "Send `Authorization: Bearer <key>`; the first key lies in the server's admin.key, `horae keys` makes more."
 
 
 async def authenticate(keys: ApiKeys, method: str, headers: Mapping[bytes, bytes]) -> Principal:
-    """Who this request comes from, in the namespace that it chooses if its credential is for several.
+    """Return the caller of a request, in the namespace that it chooses if its credential has several.
 
     Raises Unauthorized, Forbidden for a browser's write without its token, and NotFound for a namespace that is not
     this credential's.
@@ -32,7 +32,7 @@ async def authenticate(keys: ApiKeys, method: str, headers: Mapping[bytes, bytes
 
 
 async def authenticate_watcher(keys: ApiKeys, method: str, headers: Mapping[bytes, bytes]) -> Principal:
-    """The same for who watches this server: a store that is away does not keep out whom it let in before."""
+    """Return the caller of a monitoring request. If the store is away, a known credential suffices."""
     known = keys.recall(_key_of(headers.get(b"authorization", b"")))
     if known is None:
         return await authenticate(keys, method, headers)
@@ -43,7 +43,7 @@ async def authenticate_watcher(keys: ApiKeys, method: str, headers: Mapping[byte
 
 
 def authorise(who: Principal, route: Route) -> None:
-    """Refuse a credential that the route is not for."""
+    """Raise Forbidden for a credential that may not use the route."""
     may = route.access
     if may.admits(who):
         return
@@ -82,7 +82,7 @@ def _key_of(shown: bytes) -> str:
 
 
 def _check_csrf(who: Principal, headers: Mapping[bytes, bytes]) -> None:
-    """A page of another site can make a browser send its cookie, but cannot read this token."""
+    """Check the CSRF token: a page of another site can make a browser send its cookie, but cannot read this token."""
     token = headers.get(CSRF_HEADER, b"")
     if who.csrf is None or not hmac.compare_digest(token, who.csrf.encode()):
         raise Forbidden(
@@ -91,17 +91,17 @@ def _check_csrf(who: Principal, headers: Mapping[bytes, bytes]) -> None:
 
 
 def refuse_forms(headers: Mapping[bytes, bytes]) -> None:
-    """Refuse what a form of another site could send, where there is no token yet that it could not know.
+    """Refuse a request that a form of another site could send, where no CSRF token exists yet.
 
-    Else somebody would work on in an attacker's name without noticing. Browsers ask first before they let another
-    site's page send JSON, and are told no.
+    Otherwise a user could be signed in to an attacker's account without noticing. Browsers ask the server before
+    another site's page may send JSON, and the server refuses.
     """
     if headers.get(b"content-type", b"").partition(b";")[0].strip().lower() != b"application/json":
         raise Forbidden("A browser is signed in by JSON only.", "Send `Content-Type: application/json`.")
 
 
 def cookie_of(headers: Mapping[bytes, bytes], name: str = COOKIE) -> str | None:
-    """A cookie's text, whatever other cookies there are: a page beside this one may have set what no reader expects."""
+    """Return a cookie's text, and ignore all other cookies, even malformed ones of neighbouring sites."""
     for pair in headers.get(b"cookie", b"").decode("latin-1").split(";"):
         own, _, text = pair.strip().partition("=")
         if own == name:
@@ -110,6 +110,6 @@ def cookie_of(headers: Mapping[bytes, bytes], name: str = COOKIE) -> str | None:
 
 
 def set_cookie(text: str, seconds: int, *, secure: bool, name: str = COOKIE, path: str = "/") -> Header:
-    """The header that gives a browser its cookie; an empty text takes it away."""
+    """Return the header that sets a cookie; an empty text deletes it."""
     parts = [f"{name}={text}", f"Path={path}", f"Max-Age={seconds}", "HttpOnly", "SameSite=Lax"]
     return (b"set-cookie", "; ".join([*parts, "Secure"] if secure else parts).encode())

@@ -1,7 +1,7 @@
-"""Memory for large bodies: those of one namespace take a bounded part of it at a time, and the next ones wait.
+"""The memory budget of large bodies: those of one namespace share a bounded amount, and further bodies wait.
 
-A body that has no room yet is not read, so its client waits, too. Room is taken for a whole body before it is read:
-else many that are read halfway would wait for one another.
+A body that must wait is not read, so its client waits, too. Room for the whole body is reserved before it is read:
+otherwise many half-read bodies would wait for one another.
 """
 
 import asyncio
@@ -10,8 +10,8 @@ from collections.abc import Mapping
 
 from horae.server.route import Route
 
-SMALL = 64 * 1024  # bytes of a body that takes no room
-MOST = 256 * 1024 * 1024  # bytes of the large bodies of a namespace
+SMALL = 64 * 1024  # bytes; a smaller body needs no room
+MOST = 256 * 1024 * 1024  # bytes for the large bodies of a namespace
 
 
 class BodyBudget:
@@ -23,7 +23,7 @@ class BodyBudget:
         self._waiting: dict[int, deque[tuple[int, asyncio.Future[None]]]] = {}
 
     async def enter(self, namespace: int, size: int) -> None:
-        """Take room for a body, in the order of those that wait for it; `leave` must follow."""
+        """Reserve room for a body, in the order of arrival; `leave` must follow."""
         if namespace not in self._waiting and self._fits(namespace, size):
             self._held[namespace] += size
             return
@@ -37,7 +37,7 @@ class BodyBudget:
             raise
 
     def leave(self, namespace: int, size: int) -> None:
-        """Give room back, and let those in that fit now."""
+        """Release room, and admit waiting bodies that fit now."""
         self._held[namespace] -= size
         waiting = self._waiting.get(namespace, deque())
         while waiting and (waiting[0][1].done() or self._fits(namespace, waiting[0][0])):
@@ -56,7 +56,7 @@ class BodyBudget:
 
 
 def room_of(route: Route, headers: Mapping[bytes, bytes]) -> int:
-    """Return the bytes that a request's body may take; 0 for a small one."""
+    """Return the bytes that a request's body may need; 0 for a small one."""
     length = headers.get(b"content-length")
     most = route.limit if length is None or not length.isdigit() else min(int(length), route.limit)
     if length is None and b"transfer-encoding" not in headers:

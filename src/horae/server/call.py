@@ -1,4 +1,4 @@
-"""A call: one admitted request, as a route sees it."""
+"""A call: one admitted request, in the view of a route."""
 
 import hashlib
 from collections.abc import AsyncIterator, Mapping
@@ -18,7 +18,7 @@ MOST_IDEMPOTENCY_KEY = 256
 
 
 class ApiCall:
-    """What a route may know of its request."""
+    """The request data that a route may use."""
 
     __slots__ = ("_receive", "body", "headers", "node", "route", "scope", "who")
 
@@ -36,16 +36,16 @@ class ApiCall:
         self._receive = receive
 
     def pieces(self) -> AsyncIterator[bytes]:
-        """The body piece by piece, on a route that streams."""
+        """Return the body in pieces, on a route that streams."""
         return read_pieces(self._receive)
 
     def of(self, route: Route) -> "ApiCall":
-        """The same caller at another route, which reads what this one changes."""
+        """Return a call of the same caller to another route, which reads the thing that this route changes."""
         return ApiCall(self.node, route, self.scope, self.headers, self.who, b"", self._receive)
 
     @property
     def namespace(self) -> int:
-        """The tenant: from the credential, never from the request."""
+        """Return the tenant: from the credential, never from the request."""
         return self.who.namespace
 
     @property
@@ -59,27 +59,27 @@ class ApiCall:
 
     @property
     def secure(self) -> bool:
-        """Whether the client's side is encrypted, by this server or by a trusted proxy."""
+        """Return whether the client's connection is encrypted, to this server or to a trusted proxy."""
         return self._proxies.is_secure(self.scope, self.headers)
 
     @property
     def here(self) -> str:
-        """This server's URL as the client spelled it, if it did."""
+        """Return this server's URL as the client wrote it, if it did."""
         host = self._proxies.host(self.scope, self.headers)
         return f"{'https' if self.secure else 'http'}://{host}" if host else self.node.fleet.presence.url
 
     @property
     def address(self) -> str:
-        """The client's address, as the connection or trusted proxies tell it."""
+        """Return the client's address, from the connection or from trusted proxies."""
         return self._proxies.client(self.scope)
 
     def path(self, name: str) -> str:
-        """A part of the path."""
+        """Return a parameter of the path."""
         value: str = self.scope["path_params"][name]
         return value
 
     def id(self, name: str = "id") -> UUID:
-        """A part of the path that is an id; a text that is none names nothing."""
+        """Return a parameter of the path that is an id. Raises NotFound for any other text."""
         text = self.path(name)
         try:
             return UUID(text)
@@ -94,12 +94,12 @@ class ApiCall:
 
     @property
     def trace(self) -> TraceHeaders:
-        """The trace that this request is part of, as its headers say; several `tracestate` are one list."""
+        """Return the request's trace from its headers; several `tracestate` headers are one list."""
         states = [value.decode("latin-1") for name, value in self.scope["headers"] if name == b"tracestate"]
         return TraceHeaders(self.header(b"traceparent"), ",".join(states) or None)
 
     def if_match(self) -> int | None:
-        """The version an edit was made against; `*` and absence mean any."""
+        """Return the version that the client edited; `*` or no header means any."""
         text = self.header(b"if-match")
         if text is None or text.strip() == "*":
             return None
@@ -117,7 +117,7 @@ class ApiCall:
         return key
 
     def fingerprint(self) -> bytes:
-        """What makes two requests the same one: path, query and body."""
+        """Return a digest of path, query and body, equal for repetitions of a request."""
         whole = hashlib.sha256(self.scope["path"].encode())
         for part in (self.scope["query_string"], self.body):
             whole.update(b"\0")

@@ -1,4 +1,4 @@
-"""Pages of other sites (CORS): which may call the API, with a key of their own and never with a cookie."""
+"""CORS: the pages of other sites that may call the API, with their own key and never with a cookie."""
 
 from collections.abc import Collection, Mapping
 
@@ -17,11 +17,11 @@ class Cors:
     """The origins whose pages may read answers."""
 
     def __init__(self, origins: Collection[str] = ()) -> None:
-        """Take origins as `https://dash.example.com`; `*` stands for all."""
+        """Take origins such as `https://dash.example.com`; `*` means all."""
         self._origins = frozenset(origin.rstrip("/").lower().encode() for origin in origins)
 
     def allowed(self, headers: Mapping[bytes, bytes]) -> bytes | None:
-        """Return the origin to name in the answer; None when its page may not read it."""
+        """Return the origin for the answer's header; None if its page may not read the answer."""
         origin = headers.get(b"origin") if self._origins else None
         if origin is None:
             return None
@@ -30,7 +30,7 @@ class Cors:
         return origin if origin.lower() in self._origins else None
 
     def preflight(self, origin: bytes) -> Response:
-        """Answer a browser that asks before it lets a page send a request."""
+        """Answer the request that a browser sends before a page's request."""
         own = (
             (b"access-control-allow-methods", METHODS),
             (b"access-control-allow-headers", ALLOWED),

@@ -1,7 +1,7 @@
-"""The door: what happens to every request before its route runs and after it has.
+"""The processing of every request before and after its route runs.
 
-Admission is decided on the matched route alone, before the body is read. Whatever goes wrong becomes a problem
-document; nothing of an unforeseen exception leaves the process.
+Admission is decided by the matched route alone, before the body is read. Every error becomes a problem document; no
+detail of an unexpected exception leaves the process.
 """
 
 from collections.abc import Collection, Mapping
@@ -30,7 +30,7 @@ BODIED = frozenset({"POST", "PUT", "PATCH"})
 
 
 async def answer(node: ServerNode, route: Route, scope: Scope, receive: Receive) -> Response:
-    """The answer to a request that a route matched."""
+    """Answer a request that a route matched."""
     try:
         headers = scope["fields"]
         public = route.is_public
@@ -43,7 +43,7 @@ async def answer(node: ServerNode, route: Route, scope: Scope, receive: Receive)
             await room.enter(who.namespace, size)
         try:
             body = await _read(route, headers, receive)
-            if size and route.name == "sessions.exchange":  # it may wait for work, long after its body was decoded
+            if size and route.name == "sessions.exchange":  # it may wait for work, long after its body is decoded
                 room.leave(who.namespace, size)
                 size = 0
             return await _acting(ApiCall(node, route, scope, headers, who, body, receive))
@@ -53,7 +53,7 @@ async def answer(node: ServerNode, route: Route, scope: Scope, receive: Receive)
     except HoraeError as error:
         return problem(error, scope["path"])
     except ClientGone:
-        return Response(499)  # nobody is there to read it
+        return Response(499)  # the client is gone
     except Exception as error:
         if isinstance(error, OverflowError) or isinstance(error.__cause__, OverflowError):
             return problem(
@@ -80,15 +80,18 @@ async def _acting(call: ApiCall) -> Response:
 async def unmatched(
     node: ServerNode, scope: Scope, there: Mapping[str, Route], parts: Collection[str] = ROLES
 ) -> Response:
-    """Answer a request that no route matched, of those at its path. Without a credential nobody learns what exists."""
+    """Answer a request that no route matched; `there` are the routes of its path.
+
+    A client without a credential does not learn which paths exist.
+    """
     try:
-        if scope["path"] == "*":  # a question about the server as a whole; nothing else has this path
+        if scope["path"] == "*":  # a request about the whole server; no route has this path
             return Response(204, headers=((b"allow", b"GET, HEAD, POST, PUT, PATCH, DELETE, OPTIONS"),))
         if not there or not all(route.is_public for route in there.values()):
             node.tenancy.request_rates.take(await authenticate(node.tenancy.keys, "GET", scope["fields"]))
         if there:
             return _not_allowed(scope, ", ".join([*there, *(("HEAD",) if "GET" in there else ()), "OPTIONS"]))
-        remedy = "/openapi.json lists what there is."
+        remedy = "/openapi.json lists all paths."
         if len(parts) < len(ROLES):
             remedy = f"This server runs only {' and '.join(sorted(parts))} (--only): ask one that runs the rest."
         raise NotFound(f"There is nothing at {scope['path'][:200]}.", remedy)
@@ -99,7 +102,7 @@ async def unmatched(
 
 
 def _not_allowed(scope: Scope, allow: str) -> Response:
-    """Answer a question for the methods of a path, or refuse a method that it does not have."""
+    """Answer an OPTIONS request for a path, or refuse a method that it does not have."""
     if scope["method"] == "OPTIONS":
         return Response(204, headers=((b"allow", allow.encode()),))
     raise MethodNotAllowed(f"{scope['path'][:200]} has no {scope['method'][:20]}.", f"It has: {allow}.", allow=allow)
@@ -137,7 +140,7 @@ async def _keep_within(call: ApiCall, arguments: Mapping[str, Any]) -> None:
 
 
 def _refuse_strangers(call: ApiCall) -> None:
-    """Refuse a worker that registered with another installation: it was sent here by a copy of this one."""
+    """Refuse a worker that registered with another installation: a copy of that installation sent it here."""
     named, known = call.headers.get(INSTALLATION, b"").decode("latin-1"), call.node.base.epochs.installation
     if named and known is not None and not known.accepts(named):
         detail = "This worker registered with another installation of Horae than this server belongs to."
@@ -164,7 +167,7 @@ async def _in_turn(call: ApiCall) -> Response:
 
 
 async def _perform(call: ApiCall) -> Response:
-    """Decode what the route takes, then run it, once when asked so."""
+    """Decode the route's input and run it; a repetition with an Idempotency-Key is not run again."""
     route, arguments = call.route, dict[str, Any]()
     if "\0" in call.scope["path"]:
         raise NotFound("No name contains the character NUL.", "Leave it out.")
@@ -183,7 +186,7 @@ async def _perform(call: ApiCall) -> Response:
     async def act() -> Response:
         return await run() if route.audit is None else await _recorder(call.scope).recorded(call, run)
 
-    if getattr(arguments.get("query"), "dry_run", False):  # nothing changes: nothing is told of it, nor remembered
+    if getattr(arguments.get("query"), "dry_run", False):  # nothing changes: no audit entry, no stored answer
         return await run()
     if route.repeats == "kept" and (key := call.idempotency_key()) is not None:
         return await once(call, key, act)

@@ -1,4 +1,4 @@
-"""Idempotency-Key: a repeated POST is answered as the first time, and does nothing again."""
+"""Idempotency-Key: a repeated POST gets the first answer again and has no further effect."""
 
 from collections.abc import Awaitable, Callable
 
@@ -17,7 +17,7 @@ SUBMISSIONS_KEPT_FOR: Micros = 7200 * SECOND
 
 
 class StoredResponse(Struct, frozen=True):
-    """The headers and the body of an answer as they are kept."""
+    """The stored headers and body of an answer."""
 
     headers: list[tuple[bytes, bytes]]
     body: bytes
@@ -33,7 +33,7 @@ async def once(call: ApiCall, key: str, run: Callable[[], Awaitable[Response]]) 
 
 
 def submission_key(call: ApiCall) -> Idempotency | None:
-    """Return the idempotency of a submission, which the submitter keeps in its own transaction."""
+    """Return the idempotency data of a submission, which the submitter stores in its own transaction."""
     key = call.idempotency_key()
     return None if key is None else _asked(call, key, SUBMISSIONS_KEPT_FOR)
 

@@ -1,6 +1,6 @@
 """The OpenAPI 3.1 document, built from the routes.
 
-Schemas come from msgspec, which also decodes the bodies: what the document says is what the server accepts.
+Schemas come from msgspec, which also decodes the bodies: the document describes exactly what the server accepts.
 """
 
 import inspect
@@ -31,14 +31,14 @@ TEXT: Document = {"type": "string", "maxLength": 8192}
 MERGE_PATCH = "application/merge-patch+json"
 FILE, FILE_SCHEMA = "application/octet-stream", {"type": "string", "format": "binary"}
 JOB_VIEWS = ("JobView", "ListedJobView")
-AS_WRITTEN = tuple(row.name for row in JOB.rows if row.kind.shown is Any)  # what these show as it was written
-UNLOCATED = frozenset({"sessions", "enrolments"})  # what they make is not read at an address
-UUID_TAGS = frozenset({"executions", "dlq", "sessions"})  # whose {id} is a UUID
+AS_WRITTEN = tuple(row.name for row in JOB.rows if row.kind.shown is Any)  # fields shown as they were written
+UNLOCATED = frozenset({"sessions", "enrolments"})  # tags whose created things have no URL
+UUID_TAGS = frozenset({"executions", "dlq", "sessions"})  # tags with a UUID as {id}
 _PARAMETER = re.compile(r"\{(\w+)\}")
 
 
 def build(routes: Iterable[Route]) -> Document:
-    """The document of these routes."""
+    """Return the document of these routes."""
     routes = list(routes)
     schemas, components = _schemas(routes)
     refusals = Refusals(schemas[ProblemDocument])
@@ -62,7 +62,7 @@ def build(routes: Iterable[Route]) -> Document:
 
 
 def _tags(routes: Iterable[Route]) -> dict[str, str]:
-    """What each tag is about: the first line of the module of its routes."""
+    """Return a description of each tag: the first line of the module of its routes."""
     modules = {route.tag: inspect.getmodule(route.run) for route in reversed(list(routes))}
     return {tag: (inspect.getdoc(module) or tag).partition("\n")[0] for tag, module in modules.items()}
 
@@ -80,7 +80,7 @@ def _security() -> Document:
 
 
 class Schemas(dict[Any, Document]):
-    """What stands for each type in the document; several types are alternatives."""
+    """The schema of each type in the document; several types are alternatives."""
 
     def of(self, type: Any) -> Document:
         return {"oneOf": [self[one] for one in type]} if isinstance(type, tuple) else self[type]
@@ -95,7 +95,7 @@ def _schemas(routes: list[Route]) -> tuple[Schemas, Document]:
 
 
 def _typed(components: Document) -> None:
-    """Give types to answers that msgspec knows as any JSON: what is read has the form of what was written."""
+    """Add types to answers that msgspec knows as any JSON: a read definition has the form of the written one."""
     written = components["JobBody"]["properties"]
     for name in JOB_VIEWS:
         shown = components[name]["properties"]
@@ -142,7 +142,7 @@ def _operation(route: Route, schemas: Schemas, refusals: "Refusals") -> Document
 
 
 def _needs_body(takes: Any) -> bool:
-    """An empty body counts as an empty object: enough when nothing is required."""
+    """Return whether any field is required; otherwise an empty body counts as an empty object."""
     types = takes if isinstance(takes, tuple) else (takes,)
     return all(any(field.required for field in msgspec.structs.fields(type)) for type in types)
 
@@ -171,7 +171,7 @@ def _query_parameters(route: Route) -> Iterator[Document]:
 
 
 def _without_null(schema: Document) -> Document:
-    """An absent parameter is left out; there is no way to write null."""
+    """Remove null from a parameter's schema: an absent parameter is left out."""
     rest = {name: value for name, value in schema.items() if not (name == "default" and value is None)}
     kept = [option for option in rest.get("anyOf", ()) if option.get("type") != "null"]
     if "anyOf" not in rest or len(kept) == len(rest["anyOf"]):
@@ -209,7 +209,7 @@ def _header(meaning: str, **schema: Any) -> Document:
     return {"schema": {"type": "string", **schema}, "description": meaning}
 
 
-RESPONSE_NAMES: dict[type[HoraeError], str] = {InternalError: "Broken"}  # where they differ from the class names
+RESPONSE_NAMES: dict[type[HoraeError], str] = {InternalError: "Broken"}  # names that differ from the class names
 RETRY_AFTER = {"Retry-After": _header("Seconds after which to try again.", pattern="^[0-9]+$")}
 REFUSED_WITH: dict[int, Document] = {
     401: {"WWW-Authenticate": _header("How to present a credential.")},
@@ -219,14 +219,14 @@ REFUSED_WITH: dict[int, Document] = {
 
 
 class Refusals:
-    """The answers that refuse, each once for all routes that give it."""
+    """The refusing answers, each once for all routes that give it."""
 
     def __init__(self, schema: Document) -> None:
         self._content = {"application/problem+json": {"schema": schema}}
         self.components: Document = {}
 
     def of(self, route: Route) -> Document:
-        """The refusals of a route by status, as references."""
+        """Return references to the refusals of a route, by status."""
         kinds: dict[int, list[type[HoraeError]]] = {}
         for error in _errors(route):
             kinds.setdefault(error.status, []).append(error)

@@ -11,14 +11,14 @@ from msgspec import UNSET, Struct, UnsetType
 from horae.errors import Busy, HoraeError, TooLarge, Unauthorized
 from horae.server.reply import PROBLEM, UNCACHED, Response, encode
 
-PROPER_ID = re.compile(rb"[0-9A-Za-z._:/+=@-]{1,128}")  # of a request, that its client chose
+PROPER_ID = re.compile(rb"[0-9A-Za-z._:/+=@-]{1,128}")  # a request id chosen by the client
 REQUEST_ID: ContextVar[str] = ContextVar("request_id", default="")  # of the request that this task answers
 
 log = structlog.get_logger("horae.server")
 
 
 class ProblemDocument(Struct, frozen=True, kw_only=True):
-    """What went wrong and what to do; an error's own members stand beside these."""
+    """An error and its remedy; an error's own members are added to these."""
 
     type: str
     title: str
@@ -39,25 +39,25 @@ class MethodNotAllowed(HoraeError):
 
 
 class UnsupportedMedia(HoraeError):
-    """The body is packed, or not JSON in UTF-8."""
+    """The body is compressed, or not JSON in UTF-8."""
 
     status, slug, title, exit_code = 415, "unsupported-media", "This body cannot be read", 2
 
 
 class HeadTooLong(HoraeError):
-    """The request's line, headers or trailers are over their bound."""
+    """The request's line, headers or trailers exceed their limit."""
 
     status, slug, title, exit_code = 431, "head-too-long", "The request's headers are too long", 2
 
 
 class InternalError(HoraeError):
-    """Something nobody foresaw; the log has it, the answer does not."""
+    """An unexpected error; its details are in the log, not in the answer."""
 
     slug = "internal"
 
 
 def problem_document(error: HoraeError, instance: str = "") -> dict[str, Any]:
-    """Return an error's document. Its own members come first, so that none of them hides one of these."""
+    """Return an error's document. Its own members come first, so that none of them hides a standard member."""
     return {
         **error.fields,
         "type": f"urn:horae:{error.slug}",
@@ -70,7 +70,7 @@ def problem_document(error: HoraeError, instance: str = "") -> dict[str, Any]:
 
 
 def problem(error: HoraeError, instance: str) -> Response:
-    """An error's answer."""
+    """Return an error's answer."""
     headers = [UNCACHED]
     if isinstance(error, Unauthorized):
         headers.append((b"www-authenticate", b"Bearer"))
@@ -78,7 +78,7 @@ def problem(error: HoraeError, instance: str) -> Response:
         headers.append((b"retry-after", b"%d" % error.retry_after))
     if isinstance(error, MethodNotAllowed):
         headers.append((b"allow", error.fields["allow"].encode()))
-    if isinstance(error, TooLarge):  # the rest of the body is not read, so the connection cannot go on
+    if isinstance(error, TooLarge):  # the rest of the body is not read, so the connection must be closed
         headers.append((b"connection", b"close"))
     if error.fields.get("retryAfter"):
         headers.append((b"retry-after", b"%d" % error.fields["retryAfter"]))
@@ -89,7 +89,7 @@ def problem(error: HoraeError, instance: str) -> Response:
 
 
 def broken(error: Exception, route: str, instance: str) -> Response:
-    """The answer to an exception nobody foresaw."""
+    """Return the answer to an unexpected exception."""
     log.error("request failed", route=route, request_id=REQUEST_ID.get(), exc_info=error)
     remedy = "Try again; if it happens again, the server's log says why."
     return problem(InternalError("The server could not finish this request.", remedy), instance)

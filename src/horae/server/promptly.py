@@ -1,4 +1,4 @@
-"""What waits for the store no longer than whoever asks does."""
+"""A time limit for requests to the store."""
 
 import asyncio
 from collections.abc import Coroutine
@@ -10,7 +10,7 @@ T = TypeVar("T")
 
 
 async def promptly(work: Coroutine[Any, Any, T], seconds: float) -> T:
-    """What this work brings, if it brings it soon; raises StoreUnavailable otherwise, and nobody waits for its end."""
+    """Return the result of this work, or raise StoreUnavailable if it takes too long. Late work is cancelled."""
     task = asyncio.ensure_future(work)
     task.add_done_callback(heard)
     try:
@@ -23,6 +23,6 @@ async def promptly(work: Coroutine[Any, Any, T], seconds: float) -> T:
 
 
 def heard(task: asyncio.Task[Any]) -> None:
-    """What comes too late is of no interest, and not worth a line in the log."""
+    """Ignore the result or exception of late work, so that no warning is logged."""
     if not task.cancelled():
         task.exception()

@@ -1,7 +1,7 @@
-"""The audit log hears of what people and programs change: that it is begun, and then how it ended.
+"""Entries of the audit log for changes by people and programs: the start of each change, then its end.
 
-Executions are left out: each carries its caller, and reports of workers are its history. For a changed definition, the
-log holds the fields that differ: the definition is read as its own route shows it, before and after.
+Executions are left out: each stores its caller, and reports of workers are its history. For a changed definition, the
+log holds the fields that differ: the definition is read through its own route, before and after.
 """
 
 import re
@@ -26,8 +26,8 @@ MOST_DETAIL = 16 * 1024  # bytes
 MOST_TARGET = 500  # characters
 PERSONAL = ("params", "result", "payload", "data", "value", "code", "token", "password")
 UNTOLD = "(not recorded)"
-DEEPEST = 30  # levels of a request that are looked at
-# Fields that differ at every look, without anybody's doing.
+DEEPEST = 30  # recorded levels of a request
+# Fields that change by themselves.
 PASSING = frozenset((
     "updatedAt", "nextFireAt", "lastExecution", "startedAt", "progress", "executionId", "status", "next", "depth",
     "firing",
@@ -38,14 +38,14 @@ log = structlog.get_logger("horae.server")
 
 
 class AuditRecorder:
-    """Tells the audit log of requests to these routes."""
+    """Writes requests to these routes to the audit log."""
 
     def __init__(self, routes: Sequence[Route]) -> None:
         self._readers = _readers(routes)
         self._paths = frozenset(route.path for route in routes)
 
     async def recorded(self, call: ApiCall, run: Callable[[], Awaitable[Response]]) -> Response:
-        """Run a request and record it. A request that cannot be recorded is not begun."""
+        """Run a request and record it. A request that cannot be recorded is not started."""
         reader = self._readers.get(call.route.name)
         before = await _read(call, reader)
         body = _body(call)
@@ -72,7 +72,7 @@ class AuditRecorder:
         return reply
 
     async def denied(self, call: ApiCall, error: HoraeError) -> None:
-        """Record a change that was refused for want of a permission; repetitions only now and then."""
+        """Record a change that was refused for a missing permission; repetitions are recorded only occasionally."""
         if call.route.audit is not None:
             said = {"path": _path(call), "status": 403, "said": error.detail[:500]}
             with suppress(StoreUnavailable):
@@ -80,7 +80,7 @@ class AuditRecorder:
                 await call.node.tenancy.audit.deny(_entry(call, "denied", target, said))
 
     def makes(self, route: Route) -> str | None:
-        """Whether a route adds things that are found by `name` or by `id`; None if it adds none."""
+        """Return `name` or `id`, the parameter for the things that a route creates; None if it creates none."""
         if route.method != "POST":
             return None
         if f"{route.path}/{{name}}" in self._paths or f"{route.path}/{{ref}}" in self._paths:
@@ -88,10 +88,10 @@ class AuditRecorder:
         return "id" if f"{route.path}/{{id}}" in self._paths else None
 
     async def target_of(self, call: ApiCall, asked: Any) -> str:
-        """Return the thing that a request is about: its path up to the last name, as in `jobs/etl/triggers/nightly`.
+        """Return the target of a request: its path up to the last name, as in `jobs/etl/triggers/nightly`.
 
-        So a thing's rows are found by its target, and below it those of what it holds, whatever was done (`/pause`). A
-        job stands there by its name even where the path has its id. `asked` is the body, as far as it can be read.
+        So the entries of a thing share its target, whatever the action (`/pause`), and the entries of its parts follow
+        below it. A job appears by name, even if the path has its id. `asked` is the body, as far as it can be read.
         """
         how, path = self.makes(call.route), call.route.path.removeprefix(f"{API}/")
         if how is None:
@@ -99,12 +99,12 @@ class AuditRecorder:
             path = named[0] if named else path.removesuffix(f"/{call.route.name.partition('.')[2]}")
         target = path.format_map(await _names(call))
         name = asked.get("name") if how == "name" and isinstance(asked, dict) else None
-        if isinstance(name, str) and NAME.fullmatch(name):  # what cannot be a name may be a secret in the wrong place
+        if isinstance(name, str) and NAME.fullmatch(name):  # any other text may be a secret in the wrong field
             target = f"{target}/{name}"
         return target.replace("\0", "\N{REPLACEMENT CHARACTER}")[:MOST_TARGET]
 
     def made_by(self, call: ApiCall, target: str, reply: Response) -> tuple[str, str | None]:
-        """Return the target as the answer tells it, and the id of what the request made."""
+        """Return the target as the answer names it, and the id of the created thing."""
         place = dict(reply.headers).get(b"location")
         made = None if place is None else place.decode("latin-1").rpartition("/")[2]
         how = self.makes(call.route)
@@ -115,9 +115,9 @@ class AuditRecorder:
 
 
 async def failed(call: ApiCall, error: HoraeError, name: str = "") -> None:
-    """Record a failed sign-in, unless the server itself could not look.
+    """Record a failed sign-in, unless the server itself could not check it.
 
-    What cannot be a name is left out: it may be a password in the wrong place.
+    A text that cannot be a name is left out: it may be a password in the wrong field.
     """
     if error.status < 500:
         known = name if NAME.fullmatch(name) else ""
@@ -125,7 +125,7 @@ async def failed(call: ApiCall, error: HoraeError, name: str = "") -> None:
 
 
 def _readers(routes: Sequence[Route]) -> Mapping[str, Route]:
-    """Return, by the name of a route whose changes are recorded, the route that reads what it changes."""
+    """Map the name of each route with recorded changes to the route that reads the changed thing."""
     reads = {route.path: route for route in routes if route.method == "GET" and route.media == "application/json"}
     found = {}
     for route in routes:
@@ -140,7 +140,7 @@ def _readers(routes: Sequence[Route]) -> Mapping[str, Route]:
 
 
 async def _record_each(call: ApiCall, reply: Response, begun: int) -> None:
-    """Tell of each definition that an apply has changed, as its own route would."""
+    """Record each definition that an apply has changed, like its own route."""
     applied = msgspec.json.decode(reply.body, type=AppliedListView)
     for one in () if applied.dry_run else applied.items:
         if one.outcome == "unchanged":
@@ -159,7 +159,7 @@ def _known(value: Any) -> Any:
 
 
 async def _end(call: ApiCall, entry: AuditEntry) -> None:
-    """What is done is done: if this cannot be told, the log says that it was begun."""
+    """Record the end of a change. If that fails, the log still has the start of the change."""
     try:
         await call.node.tenancy.audit.append(entry)
     except StoreUnavailable:
@@ -167,7 +167,7 @@ async def _end(call: ApiCall, entry: AuditEntry) -> None:
 
 
 async def _read(call: ApiCall, reader: Route | None) -> dict[str, Any] | None:
-    """A definition as its own route shows it; None when there is none."""
+    """Return a definition as its own route shows it; None if there is none."""
     if reader is None:
         return None
     arguments = {} if reader.query is None else {"query": reader.query()}
@@ -180,7 +180,7 @@ async def _read(call: ApiCall, reader: Route | None) -> dict[str, Any] | None:
 
 
 def _changed(before: dict[str, Any] | None, after: dict[str, Any] | None) -> dict[str, list[Any]]:
-    """Each field that is another one now, before and after."""
+    """Return each field that differs, before and after."""
     old, new = before or {}, after or {}
     names = sorted({*old, *new} - PASSING)
     changed = (name for name in names if old.get(name) != new.get(name))
@@ -188,14 +188,14 @@ def _changed(before: dict[str, Any] | None, after: dict[str, Any] | None) -> dic
 
 
 def _body(call: ApiCall) -> Any:
-    """What was sent, if it can be read."""
+    """Return the body, if it can be read."""
     with suppress(msgspec.DecodeError, UnicodeDecodeError):
         return msgspec.json.decode(call.body) if call.body else None
     return None
 
 
 def _request(call: ApiCall, body: Any) -> dict[str, Any]:
-    """What was asked, without what is somebody's own."""
+    """Return the request without personal values."""
     said: dict[str, Any] = {"path": _path(call)}
     if call.scope["query_string"]:
         said["query"] = call.scope["query_string"].decode("latin-1")[:500]
@@ -210,7 +210,7 @@ def _path(call: ApiCall) -> str:
 
 
 def _public(asked: Any, deep: int = 0) -> Any:
-    """Without what jobs are given, wherever it stands: in a definition, its triggers or its steps."""
+    """Remove the values given to jobs, at any depth: in a definition, its triggers or its steps."""
     if deep > DEEPEST:
         return UNTOLD
     if isinstance(asked, list):
@@ -229,7 +229,7 @@ def _entry(call: ApiCall, outcome: Outcome, target: str, said: dict[str, Any], b
 
 
 def _encoded(said: dict[str, Any]) -> str:
-    """As JSON, within bounds: what is too long is told by the names of its fields."""
+    """Encode details as JSON, within limits; a part that is too long is replaced by the names of its fields."""
     for name in ("request", "changed"):
         if len(msgspec.json.encode(said)) > MOST_DETAIL and isinstance(said.get(name), dict):
             said = {**said, name: {"tooLong": sorted(said[name])[:100]}}
@@ -238,7 +238,7 @@ def _encoded(said: dict[str, Any]) -> str:
 
 
 async def _names(call: ApiCall) -> dict[str, str]:
-    """The parts of the path; a job's id is its name."""
+    """Return the parameters of the path, with the job's name instead of its id."""
     parts: dict[str, str] = dict(call.scope["path_params"])
     ref = parts.get("ref")
     if ref is not None and as_id(ref) is not None:

@@ -1,4 +1,4 @@
-"""Answers as ASGI speaks them: small, encoded once, with the headers every page carries."""
+"""ASGI answers: small, encoded once, with the headers of every page."""
 
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from hashlib import blake2b
@@ -14,7 +14,7 @@ Header = tuple[bytes, bytes]
 JSON = b"application/json"
 PROBLEM = b"application/problem+json"
 
-# No inline script or style, nothing from elsewhere, in nobody's frame.
+# No inline script or style, no content of other sites, no embedding in frames.
 SAFETY: tuple[Header, ...] = (
     (b"content-security-policy", b"default-src 'self'; base-uri 'none'; form-action 'self'; frame-ancestors 'none'"),
     (b"x-content-type-options", b"nosniff"),
@@ -35,7 +35,7 @@ class Response:
         self, status: int = 200, body: bytes = b"", kind: bytes = JSON, headers: Iterable[Header] = (UNCACHED,)
     ) -> None:
         self.status, self.body, self.kind, self.headers = status, body, kind, tuple(headers)
-        self.kept: bytes | None = None  # the body to remember instead, when this one holds a secret
+        self.kept: bytes | None = None  # the body to store for repetitions, when this one holds a secret
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if self.status == 204:
@@ -51,9 +51,9 @@ class Response:
 def ok(value: object, status: int = 200, *, location: str | None = None, version: int | None = None) -> Response:
     """Return a JSON document.
 
-    The ETag of something with versions is the version, which If-Match goes by, and a digest of everything that is
-    shown, which If-None-Match goes by: states and counts change without a new version. It is weak, for answers are
-    also sent packed.
+    The ETag of a versioned thing has two parts: its version, for If-Match, and a digest of the whole answer, for
+    If-None-Match, since states and counts change without a new version. It is weak, because answers are also sent
+    compressed.
     """
     headers, body = [UNCACHED], encode(value)
     if location is not None:
@@ -65,5 +65,5 @@ def ok(value: object, status: int = 200, *, location: str | None = None, version
 
 
 def nothing() -> Response:
-    """Done, and there is nothing to say."""
+    """Return an empty answer (204)."""
     return Response(204)

@@ -1,7 +1,7 @@
-"""A route: one method on one path, with all that the server needs to know of it.
+"""A route: one method on one path, with everything that the server needs to know about it.
 
-Routing, decoding, access, the audit log, idempotency, the OpenAPI document and docs/access.md read these values.
-`access` and `scope` are required of every route, and `audit` of every route that changes something.
+Routing, decoding, access, the audit log, idempotency, the OpenAPI document and docs/access.md use these values. Every
+route must declare `access` and `scope`, and every route that changes something `audit`.
 """
 
 import inspect
@@ -20,21 +20,21 @@ API = "/api/v1"
 
 Method = Literal["GET", "POST", "PUT", "PATCH", "DELETE"]
 Run = Callable[..., Awaitable[Response]]
-# How a repeated POST is recognised: by its kept answer, in the submission's own transaction, or by what it says.
+# How a repeated POST is recognised: by its stored answer, in the submission's own transaction, or by its content.
 Repeats = Literal["kept", "submission", "by itself"]
-# Refuses a request that names anything outside of the scope of its credential. Its docstring's first sentence stands in
+# Refuses a request that names anything outside the scope of its credential. Its docstring's first sentence is used in
 # docs/access.md.
 Scope = Callable[[Any, Mapping[str, Any]], Awaitable[None]]
 
 
 class AuditPolicy(Struct, frozen=True):
-    """What the audit log holds of a request besides its caller, its target and how it ended."""
+    """The parts of a request that the audit log holds besides its caller, target and outcome."""
 
     body: bool = True  # without personal values
-    changes: bool = False  # the fields that differ afterwards in what GET shows at the same path
+    changes: bool = False  # the fields of GET at the same path that differ afterwards
 
 
-UNRECORDED = None  # submissions and reports: the executions and events themselves tell of them
+UNRECORDED = None  # submissions and reports: executions and events record them
 ACTION = AuditPolicy(body=False)  # the body holds secrets
 ACTION_AND_CHANGES = AuditPolicy(body=False, changes=True)
 REQUEST = AuditPolicy()
@@ -42,28 +42,28 @@ CHANGES = AuditPolicy(changes=True)
 
 
 class Route(Struct, frozen=True, kw_only=True):
-    """Everything there is to know about a route."""
+    """All properties of a route."""
 
-    name: str  # "jobs.create": access and idempotency keys speak of it
+    name: str  # "jobs.create": used by access and idempotency keys
     method: Method
     path: str  # "/api/v1/jobs/{ref}"
     run: Run
     gives: Mapping[int, Any]  # status -> the answer's type; None is an empty answer
     access: Access
-    scope: Scope  # asked of credentials for some queues or jobs only
+    scope: Scope  # called for credentials for some queues or jobs only
     audit: AuditPolicy | None
     refuses: tuple[type[HoraeError], ...] = ()
     repeats: Repeats | None = None
-    takes: Any = None  # what the document says the body is, when its Python type says too little
+    takes: Any = None  # the documented type of the body, if its Python type is too general
     body: msgspec.json.Decoder[Any] | None = None
     body_type: Any = None
     query: type[Struct] | None = None
     limit: int = LIMIT
-    streams: bool = False  # the body is a file's content, which the route reads piece by piece
-    texts: bool = True  # the body holds texts the store keeps as such, so NUL is refused
+    streams: bool = False  # the body is a file's content, which the route reads in pieces
+    texts: bool = True  # the body holds texts for the store, so NUL is refused
     media: str = "application/json"  # of the answer
-    secret: bool = False  # the answer may hold a secret, so it is never packed
-    headers: Mapping[str, str] = {}  # request headers it reads, with their meaning
+    secret: bool = False  # the answer may hold a secret, so it is never compressed
+    headers: Mapping[str, str] = {}  # request headers with their meaning
 
     @property
     def summary(self) -> str:
@@ -79,27 +79,27 @@ class Route(Struct, frozen=True, kw_only=True):
 
     @property
     def is_public(self) -> bool:
-        """Whether a request needs no credential."""
+        """Return whether a request needs no credential."""
         return self.access is EVERYBODY
 
     @property
     def is_counted(self) -> bool:
-        """Whether a request counts for the rate of its credential. Workers' exchanges do not."""
+        """Return whether a request counts for the rate limit of its credential. Workers' exchanges do not."""
         return self.tag != "sessions"
 
     @property
     def is_watching(self) -> bool:
-        """Whether a request asks about this server itself, which it answers also while the store is away."""
+        """Return whether a request monitors this server, which works even if the store is away."""
         return self.tag == "metrics"
 
     @property
     def takes_turn(self) -> bool:
-        """Whether a request waits for its namespace's turn. Exchanges that wait for work do not, nor uploads."""
+        """Return whether a request waits for its namespace's turn. Exchanges that wait for work and uploads do not."""
         return not (self.is_public or self.is_watching or self.streams or self.name == "sessions.exchange")
 
 
 class RouteOptions(TypedDict, total=False):
-    """The fields of a route that have a default."""
+    """The optional fields of a route."""
 
     refuses: tuple[type[HoraeError], ...]
     takes: Any
@@ -152,7 +152,7 @@ def post(
     path: str, name: str, gives: Any = None, *, access: Access, scope: Scope, audit: AuditPolicy | None,
     status: int = 200, repeats: Repeats = "kept", **details: Unpack[RouteOptions],
 ) -> RouteDecorator:  # fmt: skip
-    """Declare an action; a repetition with the same Idempotency-Key is answered alike."""
+    """Declare an action; a repetition with the same Idempotency-Key gets the same answer."""
     return _declare(
         "POST", path, name, gives, status, access=access, scope=scope, audit=audit, repeats=repeats, **details
     )

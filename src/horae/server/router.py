@@ -1,7 +1,7 @@
-"""The router: which route a path and a method name.
+"""The router: it finds the route for a path and a method.
 
-A path without parameters is looked up whole; otherwise its parts are followed one by one. A literal part goes before a
-parameter, and `{file}` takes the rest of the path.
+A path without parameters is looked up as a whole; otherwise its parts are followed one by one. A literal part has
+precedence over a parameter, and `{file}` takes the rest of the path.
 """
 
 from collections.abc import Iterable, Mapping
@@ -12,13 +12,13 @@ REST = "{file}"
 
 
 class _Part(Generic[T]):
-    """One part of the paths: what may follow it, and what stands here, by method."""
+    """One part of the paths: the parts that may follow it, and the values at it, by method."""
 
     __slots__ = ("here", "literals", "parameter", "parts", "rest")
 
     def __init__(self) -> None:
         self.literals: dict[str, _Part[T]] = {}
-        self.parts: _Part[T] | None = None  # what follows a parameter
+        self.parts: _Part[T] | None = None  # the parts after a parameter
         self.parameter = ""
         self.rest: dict[str, T] | None = None
         self.here: dict[str, T] = {}
@@ -28,10 +28,10 @@ Found = tuple[Mapping[str, T], dict[str, str]]
 
 
 class Router(Generic[T]):
-    """Finds what stands at a path."""
+    """Finds the values registered for a path."""
 
     def __init__(self, places: Iterable[tuple[str, str, T]]) -> None:
-        """Takes (method, path, what stands there)."""
+        """Take tuples of method, path and value."""
         self._whole: dict[str, dict[str, T]] = {}
         self._root: _Part[T] = _Part()
         for method, path, what in places:
@@ -39,7 +39,7 @@ class Router(Generic[T]):
             here[method] = what
 
     def find(self, path: str) -> Found[T] | None:
-        """What stands at a path by method, and the path's parameters; None where nothing does."""
+        """Return the values at a path by method, and the path's parameters; None if there are none."""
         whole = self._whole.get(path)
         if whole is not None:
             return whole, {}

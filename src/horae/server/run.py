@@ -1,4 +1,4 @@
-"""Serving: a node, its application and its socket, and an orderly end of all three."""
+"""Serving: a node, its application and its socket, with an orderly end of all three."""
 
 import errno
 import ipaddress
@@ -17,11 +17,11 @@ from horae.server.http.proxies import Proxies
 from horae.server.http.tls import Tls
 
 EVERYWHERE = ("0.0.0.0", "::", "")
-GRACE = 10  # seconds for requests under way when the server stops
+GRACE = 10  # seconds for unfinished requests when the server stops
 
 
 class Serving:
-    """A server that listens; it runs on the event loop that made it."""
+    """A running server on the event loop that created it."""
 
     def __init__(
         self, node: ServerNode, listener: HttpListener, host: str, port: int, grace: float, *, is_private: bool = False
@@ -30,10 +30,10 @@ class Serving:
         self.host, self.port, self.is_private = host, port, is_private
         scheme = "https" if is_private else "http"
         self.url = local_url(host, self.port, scheme)
-        self.remote = remote_url(host, self.port, scheme)  # empty: only `url` leads here
+        self.remote = remote_url(host, self.port, scheme)  # empty: only `url` reaches this server
 
     async def stop(self) -> None:
-        """Answer who waits at once, finish what was begun, then let go of the store."""
+        """Answer waiting requests at once, finish the others, then release the store."""
         self._node.base.events.close()
         await self._node.gateway.stop()
         await self._listener.stop(self._grace)
@@ -55,8 +55,8 @@ async def serve(
 ) -> Serving:
     """Start a node and serve it over HTTP; port 0 takes a free one.
 
-    Returns when requests are answered. Raises BadInput for an address that cannot be had, or that other machines reach
-    without TLS unless `allow_remote` says that this is meant.
+    Returns when requests are answered. Raises BadInput for an unavailable address, and for an address that other
+    machines reach without TLS, unless `allow_remote` is set.
     """
     check_bind(host, allow_remote=allow_remote or tls is not None)
     bound = _listen(host, port)
@@ -78,7 +78,7 @@ def _asks(tls: Tls | None) -> bool:
 
 
 def is_loopback(host: str) -> bool:
-    """Whether only this machine reaches an address."""
+    """Return whether only this machine can reach an address."""
     try:
         return ipaddress.ip_address(host).is_loopback
     except ValueError:
@@ -86,7 +86,7 @@ def is_loopback(host: str) -> bool:
 
 
 def check_bind(host: str, *, allow_remote: bool) -> None:
-    """Refuse an address that other machines reach, unless asked for: keys would travel in the clear."""
+    """Refuse an address that other machines reach, unless it is allowed: keys would be sent unencrypted."""
     if allow_remote or is_loopback(host):
         return
     raise BadInput(
@@ -99,7 +99,7 @@ def check_bind(host: str, *, allow_remote: bool) -> None:
 
 def _listen(host: str, port: int) -> socket.socket:
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
-    # Named as TCP, so that asyncio sets TCP_NODELAY: else an answer's second part waits 40 ms for the first one's ACK.
+    # Explicitly TCP, so that asyncio sets TCP_NODELAY: otherwise an answer's second part waits 40 ms for the first ACK.
     listener = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
     try:
         listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
@@ -112,7 +112,7 @@ def _listen(host: str, port: int) -> socket.socket:
 
 
 def _refused(host: str, port: int, error: OSError) -> BadInput:
-    """Why an address cannot be had: its port is somebody's, or the host is not this machine."""
+    """Return the reason why an address is unavailable: its port is in use, or the host is not this machine."""
     detail = f"Cannot listen on {host or 'all addresses'}, port {port}: {error.strerror}."
     if error.errno in (errno.EADDRINUSE, errno.EACCES):
         return BadInput(detail, "Choose another port with --port, or stop what listens there.", field="port")
@@ -121,11 +121,11 @@ def _refused(host: str, port: int, error: OSError) -> BadInput:
 
 
 def local_url(host: str, port: int, scheme: str = "http") -> str:
-    """Where this machine reaches a server; an address that stands for all of them is none to go to."""
+    """Return the URL of a server on this machine; a wildcard address becomes the loopback address."""
     place = {"": "127.0.0.1", "0.0.0.0": "127.0.0.1", "::": "::1"}.get(host, host)
     return f"{scheme}://[{place}]:{port}" if ":" in place else f"{scheme}://{place}:{port}"
 
 
 def remote_url(host: str, port: int, scheme: str = "http") -> str:
-    """Where other machines reach a server that listens on all addresses; empty for one that has an address."""
+    """Return the URL for other machines of a server on all addresses; empty for a server on one address."""
     return f"{scheme}://{platform.node()}:{port}" if host in EVERYWHERE else ""

@@ -1,7 +1,7 @@
-"""How a route keeps a credential for some queues or jobs only within them. Every route declares one of these functions.
+"""Scope checks: they keep a credential for some queues or jobs within its scope. Every route declares one of them.
 
-The first sentence of each stands in docs/access.md. They check what a request names; what a definition may be, and what
-a workflow may run, is checked where it is written (`engine/definitions/permits`).
+The first sentence of each stands in docs/access.md. They check the names in a request; the content of definitions and
+the jobs that a workflow runs are checked where they are written (`engine/definitions/permits`).
 """
 
 from collections.abc import Iterable, Mapping

@@ -1,4 +1,4 @@
-"""Answers as clients can take them: not at all when they have them, and packed where that is safe."""
+"""Adaptation of answers to clients: 304 for a known answer, and compression where that is safe."""
 
 import asyncio
 import re
@@ -13,7 +13,7 @@ from horae.server.reply import Header, Response
 from horae.server.route import Route
 
 LEAST = 1024  # bytes: a smaller answer fits a packet
-MOST_INLINE = 128 * 1024  # bytes that are packed on the event loop
+MOST_INLINE = 128 * 1024  # bytes that are compressed on the event loop
 LEVEL = 1  # JSON shrinks to a seventh with it, at a third of the default's time
 TEXTS = (b"application/json", b"application/openapi+json", b"text/")
 VARY: Header = (b"vary", b"accept-encoding")
@@ -23,7 +23,7 @@ _GZIP = re.compile(rb"(?:^|,)\s*(?:gzip|x-gzip|\*)\s*(?:;\s*q=(?P<q>[01](?:\.[0-
 
 
 async def shaped(reply: Response, route: Route, headers: Mapping[bytes, bytes]) -> Response:
-    """Return the answer to a read in the shape that its client takes."""
+    """Return the answer to a read in the form that its client accepts."""
     reply, tags = tagged(reply, route), headers.get(b"if-none-match")
     if tags is not None and reply.status == 200 and is_known(reply, tags):
         return Response(304, b"", reply.kind, reply.headers)
@@ -31,7 +31,7 @@ async def shaped(reply: Response, route: Route, headers: Mapping[bytes, bytes]) 
 
 
 def tagged(reply: Response, route: Route) -> Response:
-    """Return the answer with an ETag, where it is one that nobody edits with If-Match."""
+    """Return the answer with an ETag, unless the ETag is a version for If-Match."""
     if type(reply) is Response and reply.status == 200 and is_tagged(route):
         digest = blake2b(reply.body, digest_size=12).hexdigest()
         reply.headers = (*reply.headers, (b"etag", f'W/"{digest}"'.encode()))
@@ -39,7 +39,7 @@ def tagged(reply: Response, route: Route) -> Response:
 
 
 def is_tagged(route: Route) -> bool:
-    """Whether a route answers with a list, or with a description of the API."""
+    """Return whether a route answers with a list, or with a description of the API."""
     return route.tag == "openapi" or (route.method == "GET" and _is_listed(route.query))
 
 
@@ -49,7 +49,7 @@ def _is_listed(query: type[Struct] | None) -> bool:
 
 
 def is_known(reply: Response, asked: bytes) -> bool:
-    """Whether a client has this answer: one of the tags that it names is the answer's (RFC 9110, 13.1.2)."""
+    """Return whether the client has this answer: one of its tags is the answer's (RFC 9110, 13.1.2)."""
     tag = next((value for name, value in reply.headers if name == b"etag"), None)
     if tag is None:
         return False
@@ -58,10 +58,10 @@ def is_known(reply: Response, asked: bytes) -> bool:
 
 
 def may_be_packed(reply: Response, route: Route, headers: Mapping[bytes, bytes]) -> bool:
-    """Whether an answer is worth packing, and safe.
+    """Return whether compressing an answer is worthwhile and safe.
 
-    A packed answer's length tells how much of it repeats. So an answer that holds a secret is never packed, for it may
-    also hold text that an attacker chose (BREACH); nor is an answer that comes with a cookie.
+    The length of a compressed answer reveals repetitions in it. So an answer with a secret is never compressed, since
+    it may also hold text that an attacker chose (BREACH); nor is an answer with a cookie.
     """
     if type(reply) is not Response or len(reply.body) < LEAST:
         return False
@@ -73,13 +73,13 @@ def may_be_packed(reply: Response, route: Route, headers: Mapping[bytes, bytes])
 
 
 def takes_gzip(headers: Mapping[bytes, bytes]) -> bool:
-    """Whether a client takes gzip."""
+    """Return whether a client accepts gzip."""
     found = _GZIP.search(headers.get(b"accept-encoding", b""))
     return found is not None and (found["q"] is None or float(found["q"]) > 0)
 
 
 async def packed(reply: Response) -> Response:
-    """Pack an answer; a long one in a thread, so that others are answered meanwhile."""
+    """Compress an answer; a long one in a thread, so that other requests are answered meanwhile."""
     pack = _pack(reply.body) if len(reply.body) <= MOST_INLINE else await asyncio.to_thread(_pack, reply.body)
     return Response(reply.status, pack, reply.kind, (*reply.headers, PACKED, VARY))
 

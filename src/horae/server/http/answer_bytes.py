@@ -1,4 +1,4 @@
-"""Answers as HTTP/1.1 spells them: a whole one at once, or in parts."""
+"""HTTP/1.1 encoding of answers, as a whole or in parts."""
 
 from collections.abc import Awaitable, Callable, Sequence
 from http import HTTPStatus
@@ -12,13 +12,13 @@ _LINES = {status.value: f"HTTP/1.1 {status.value} {status.phrase}\r\n".encode() 
 BODILESS = (204, 304)  # answers without content, which carry no length either (RFC 9110, 8.6)
 CLOSE: Header = (b"connection", b"close")
 
-# A status and its headers, for a request, as bytes with what every answer carries.
+# Encodes a status and headers for a request, with the headers of every answer.
 Head = Callable[[int, Sequence[Header], HttpRequest], bytes]
 Push = Callable[[bytes], Awaitable[None]]
 
 
 def head(status: int, headers: Sequence[Header], request: HttpRequest, always: bytes) -> bytes:
-    """Return an answer's first part; `always` are lines that every answer carries."""
+    """Return the head of an answer; `always` are lines for every answer."""
     if CLOSE in headers:
         request.keep = False
     elif not request.keep:
@@ -32,7 +32,7 @@ def head(status: int, headers: Sequence[Header], request: HttpRequest, always: b
 
 
 def whole(reply: Response, request: HttpRequest, head_of: Head) -> bytes:
-    """Return all of an answer."""
+    """Return a whole answer."""
     if reply.status in BODILESS:
         return head_of(reply.status, reply.headers, request)
     own = ((b"content-type", reply.kind), (b"content-length", b"%d" % len(reply.body)), *reply.headers)
@@ -41,17 +41,17 @@ def whole(reply: Response, request: HttpRequest, head_of: Head) -> bytes:
 
 
 class HeadOnly(Exception):
-    """The client asked for the head of an answer, and has it."""
+    """The head of an answer was sent, and the client requested no more."""
 
 
 class Sender:
-    """ASGI's `send` for answers in parts: as they are when their length is told, in chunks otherwise."""
+    """ASGI's `send` for answers in parts: unchanged if their length is known, otherwise in chunks."""
 
     __slots__ = ("_chunked", "_ended", "_head_of", "_left", "_push", "_request")
 
     def __init__(self, request: HttpRequest, head_of: Head, push: Push) -> None:
         self._request, self._head_of, self._push = request, head_of, push
-        self._left: int | None = None  # bytes that the answer still announces
+        self._left: int | None = None  # remaining bytes of the announced length
         self._chunked = self._ended = False
 
     async def __call__(self, message: dict[str, Any]) -> None:
@@ -64,7 +64,7 @@ class Sender:
             await self._push(part)
 
     def check(self) -> None:
-        """Raise when the answer is not whole, so that the connection is cut and the client notices."""
+        """Raise if the answer is incomplete, so that the connection is cut and the client notices."""
         if not self._ended:
             raise RuntimeError("the answer ended before its end")
 

@@ -1,7 +1,7 @@
-"""HTTP/1.1 on one connection: requests are read as far as there is room, and a task answers them one by one.
+"""HTTP/1.1 on one connection: requests are read while there is room, and a task answers them one by one.
 
-uvicorn costs 50 us of processor time a request and this 16, of some 150 that a single submission takes
-(docs/decisions/0011-http.md). A handler is given ASGI's scope and `receive`, and returns a `Reply`.
+uvicorn costs 50 us of processor time per request and this module 16, of some 150 for a single submission
+(docs/decisions/0011-http.md). A handler receives ASGI's scope and `receive`, and returns a `Response`.
 """
 
 import asyncio
@@ -17,14 +17,14 @@ from horae.server.http.request import HttpRequest
 from horae.server.problems import REQUEST_ID, broken, problem
 from horae.server.reply import Header, Receive, Response
 
-MOST_HELD = 256 * 1024  # bytes of a body that its handler has not asked for, or of requests in line: then reading waits
-MOST_UNREAD = 64 * 1024  # bytes of answers that the client does not read: then the next one waits
-MOST_AFTER = 1024 * 1024  # bytes that still come when their request is answered: then the connection ends
-PIECE = 64  # bytes that a piece of such a body counts more than it has: reading a small one costs as much
-MOST_LINED_UP = 16  # requests sent ahead of their answers: then reading pauses
+MOST_HELD = 256 * 1024  # unread bytes of a body, or bytes of waiting requests, at which reading pauses
+MOST_UNREAD = 64 * 1024  # bytes of answers unread by the client, at which the next answer waits
+MOST_AFTER = 1024 * 1024  # bytes that may follow for an answered request before the connection ends
+PIECE = 64  # bytes added to the size of each piece of such a body, for the cost of reading it
+MOST_LINED_UP = 16  # requests sent ahead of their answers, at which reading pauses
 AT_ONCE = 256  # requests and pieces of bodies that are read before other connections have their turn
-PATIENCE = 30.0  # seconds for the next piece of a request that has begun, or for a client to read its answer
-SLOWEST = 1024  # bytes a second, after that time: one byte now and then would hold a connection for nothing
+PATIENCE = 30.0  # seconds for the next piece of an unfinished request, or for a client to read its answer
+SLOWEST = 1024  # bytes per second after that time: a slower client would hold the connection for nothing
 
 _CONTINUE = b"HTTP/1.1 100 Continue\r\n\r\n"
 _CROWDED = b"HTTP/1.1 503 Service Unavailable\r\ncontent-length: 0\r\nretry-after: 5\r\nconnection: close\r\n\r\n"
@@ -33,16 +33,16 @@ Answer = Callable[[dict[str, Any], Receive], Awaitable[Response]]
 
 
 class ConnectionHost(Protocol):
-    """What a connection belongs to."""
+    """The listener of a connection."""
 
     answer: Answer
     date: bytes
-    now: float  # monotonic seconds, as of the last look
+    now: float  # monotonic seconds, at the last tick
     stopping: bool
-    safety: bytes  # headers that every answer carries
+    safety: bytes  # headers of every answer
 
     def new_id(self) -> bytes:
-        """Make the id of a request that brought none."""
+        """Create the id of a request that brought none."""
         ...
 
     def opened(self, connection: "HttpConnection") -> bool: ...
@@ -51,7 +51,7 @@ class ConnectionHost(Protocol):
 
 
 class HttpConnection(asyncio.Protocol):
-    """Answers the requests of one client, in their order."""
+    """Answers the requests of one client, in order."""
 
     def __init__(self, host: ConnectionHost) -> None:
         self._host = host
@@ -59,23 +59,23 @@ class HttpConnection(asyncio.Protocol):
         self._framing = RequestFraming()
         self._transport: asyncio.Transport = cast(asyncio.Transport, None)
         self.peer: tuple[Any, ...] = ("", 0)  # the other end's address and port
-        self._scheme, self._certified = "http", False  # the other end showed a certificate that was checked
+        self._scheme, self._certified = "http", False  # whether the client has a verified certificate
         self._coming = HttpRequest()  # the request that is being read
-        self._after = 0  # bytes that came although their request is answered
+        self._after = 0  # bytes received for an answered request
         self._line: deque[HttpRequest] = deque()
-        self._active: HttpRequest | None = None  # the task answers it
+        self._active: HttpRequest | None = None  # the request that the task answers
         self._task: asyncio.Task[None] | None = None
         self._open = True
-        self._ended = False  # the last request is read, or what followed cannot be read
-        self.leaving = False  # the last answer is out; bytes that still come are dropped
+        self._ended = False  # the last request is read, or unreadable bytes followed
+        self.leaving = False  # the last answer is sent; further bytes are dropped
         self._reading = True
-        self._soon = False  # it reads on in the next turn
+        self._soon = False  # reading continues in the next turn of the loop
         self._drained: asyncio.Future[None] | None = None  # while the client does not read its answer
         self._closing = False
-        # Since when the client has to read what is left of an answer, how much that was, and how much it was last seen.
+        # For a slow reader: when and with how many unread bytes the wait began, and the last known count and its time.
         self._stuck_at, self._stuck, self._unread, self._read_at = 0.0, 0, 0, 0.0
         self.heard_at = self._began_at = self._host.now
-        self._heard = 0  # bytes, since a request began
+        self._heard = 0  # bytes since the start of a request
 
     # Called by the event loop
 
@@ -125,14 +125,14 @@ class HttpConnection(asyncio.Protocol):
 
     @property
     def _is_full(self) -> bool:
-        """Whether reading waits: a request that is answered holds nothing, so there is room again soon."""
+        """Return whether reading must wait. An answered request holds no bytes, so there is room again soon."""
         line, coming = self._line, self._coming
         if len(line) >= MOST_LINED_UP or coming.size > MOST_HELD:
             return True
         return len(line) > 1 and sum(request.weight for request in line) > MOST_HELD
 
     def _read(self) -> None:
-        """Take requests out of the bytes that came, as many as there is room for, and begin to answer."""
+        """Read as many requests as there is room for, and start to answer."""
         more = AT_ONCE
         try:
             while more and not self._ended and not self._is_full and (part := self._framing.take()) is not None:
@@ -156,7 +156,7 @@ class HttpConnection(asyncio.Protocol):
         self._advance()
 
     def _refuse(self, error: HoraeError) -> None:
-        """End a connection whose bytes cannot be read, with a reason; requests before them are answered first."""
+        """End a connection with unreadable bytes, with a reason; earlier requests are answered first."""
         coming, self._ended = self._coming, True
         last = self._line[-1] if self._line else self._active
         if last is None:
@@ -173,13 +173,13 @@ class HttpConnection(asyncio.Protocol):
         self._advance()
 
     def _read_on(self) -> None:
-        """Go on with the bytes that are here, then with those that the client sends."""
+        """Continue with the bytes received so far, then with further ones."""
         midway = self._framing.midway
         if (midway or not self._reading) and self._open and not self._is_full:
             (self._read if midway and not self._ended else self._resume)()
 
     def _read_soon(self) -> None:
-        """Read on when other connections had their turn."""
+        """Continue reading after other connections had their turn."""
         if not self._soon:
             self._soon = True
             self._loop.call_soon(self._read_now)
@@ -196,7 +196,7 @@ class HttpConnection(asyncio.Protocol):
     def _resume(self) -> None:
         if not self._reading:
             self._reading = True
-            self.heard_at = self._began_at = self._host.now  # the client is not to blame for the pause
+            self.heard_at = self._began_at = self._host.now  # the pause does not count against the client
             self._heard = 0
             self._transport.resume_reading()
 
@@ -210,16 +210,16 @@ class HttpConnection(asyncio.Protocol):
 
     @property
     def idle(self) -> bool:
-        """Whether nothing is under way, a request that is not whole included."""
+        """Return whether nothing is in progress, not even an incomplete request."""
         return self._task is None and not self._line and not self._framing.midway
 
     @property
     def stalled(self) -> bool:
-        """Whether the rest of a request is still to come, answered or not."""
+        """Return whether a request is incomplete, answered or not."""
         return self._framing.midway
 
     def is_late(self, now: float) -> bool:
-        """Whether the client is too slow to send the rest of a request, or to read its answer."""
+        """Return whether the client is too slow to send the rest of a request, or to read its answer."""
         if (self._drained is not None or self._closing) and self._is_unread(now):
             return True
         if not (self.stalled or self.leaving) or not self._reading:
@@ -232,7 +232,7 @@ class HttpConnection(asyncio.Protocol):
         self._stuck = self._unread = self._transport.get_write_buffer_size()
 
     def _is_unread(self, now: float) -> bool:
-        """Whether the client reads its answer, or what is left of it at the end, too slowly."""
+        """Return whether the client reads its answer, or the rest of it at the end, too slowly."""
         left = self._transport.get_write_buffer_size()
         if left != self._unread:
             self._unread, self._read_at = left, now
@@ -240,32 +240,32 @@ class HttpConnection(asyncio.Protocol):
         return now - self._read_at > PATIENCE or (took > PATIENCE and self._stuck - left < took * SLOWEST)
 
     def close(self) -> None:
-        """End it when the client has read what it was sent."""
+        """Close the connection after the client has read its answers."""
         if not self._closing and self._drained is None:
             self._begin_to_wait()
         self._closing = True
         self._transport.close()
 
     def abort(self) -> None:
-        """End it now, with the request that is under way."""
+        """Close the connection now, and cancel its request."""
         if self._task is not None:
             self._task.cancel()
         self._transport.abort()
 
     def _leave(self) -> None:
-        """End it from this side. Closed at once, bytes that the client still sends would destroy the answer."""
+        """Close this side. A full close now would destroy the answer if the client still sends bytes."""
         self.leaving = self._ended = True
         self._resume()
         self.heard_at = self._began_at = self._host.now
         if self._transport.can_write_eof():
             self._transport.write_eof()
-        else:  # TLS ends both ways at once
+        else:  # TLS closes both directions at once
             self.close()
 
     # Answering
 
     def _advance(self) -> None:
-        """Begin with the next request, unless the client does not read the answers before it."""
+        """Start with the next request, unless the client is slow to read earlier answers."""
         if self._task is None and self._line and self._open and self._drained is None:
             request = self._line.popleft()
             self._active = request
@@ -291,7 +291,7 @@ class HttpConnection(asyncio.Protocol):
                     await reply(scope, receive, sender)
                 sender.check()
             if self._drained is not None and (not request.keep or self._host.stopping):
-                await self._drained  # TLS gives what is left only a moment once it is closed
+                await self._drained  # after the close, TLS leaves little time for the rest
         except asyncio.CancelledError:
             self._transport.abort()
             raise
@@ -302,7 +302,7 @@ class HttpConnection(asyncio.Protocol):
             self._done(request)
 
     def _fail(self, error: Exception, request: HttpRequest) -> None:
-        """Answer an error that its handler did not. Half an answer is cut: nothing else says that it is not whole."""
+        """Answer an error of the handler. An incomplete answer is cut off, so that the client notices."""
         if request.begun and not self._open:
             return
         reply = problem(error, "") if isinstance(error, HoraeError) else broken(error, "http", request.shown)
@@ -327,7 +327,7 @@ class HttpConnection(asyncio.Protocol):
             self._read_on()
 
     async def _receive(self, request: HttpRequest) -> dict[str, Any]:
-        """Return the next part of the body; when there is none, wait for the end of the connection."""
+        """Return the next part of the body; without one, wait for the end of the connection."""
         while True:
             if request.parts:
                 body = request.parts[0] if len(request.parts) == 1 else b"".join(request.parts)
@@ -357,14 +357,14 @@ class HttpConnection(asyncio.Protocol):
 
     def _head(self, status: int, headers: Sequence[Header], request: HttpRequest) -> bytes:
         host = self._host
-        # A client that waited for 100 Continue may send its body now, or never: the next bytes could be either.
+        # A client that waited for 100 Continue may or may not send its body now: the next bytes would be ambiguous.
         if host.stopping or (request.expects and not request.whole):
             request.keep = False
         always = b"%bdate: %b\r\nx-request-id: %b\r\n" % (host.safety, host.date, request.id)
         return head(status, headers, request, always)
 
     async def _push(self, data: bytes) -> None:
-        """Write a part of a long answer; waits while the client does not read."""
+        """Write a part of a long answer; wait while the client does not read."""
         if self._drained is not None:
             await self._drained
         if self._open:

@@ -1,4 +1,4 @@
-"""How many connections there may be: in all, and from one address."""
+"""Limits on the number of connections: in total, and from one address."""
 
 from collections import Counter
 
@@ -9,7 +9,7 @@ MOST_OF_ONE = 1_000
 
 
 class ConnectionLimits:
-    """Counts connections. Those of trusted proxies are bounded only by their sum: they carry those of all clients."""
+    """Counts connections. Trusted proxies carry connections of many clients, so only the total limits them."""
 
     def __init__(self, most: int = MOST, most_of_one: int = MOST_OF_ONE, proxies: Proxies | None = None) -> None:
         self._most, self._most_of_one, self._proxies = most, most_of_one, proxies or Proxies()
@@ -17,7 +17,7 @@ class ConnectionLimits:
         self._all = 0
 
     def enter(self, address: str) -> bool:
-        """Count another one in; False when there is no room for it."""
+        """Count a new connection; return False if there is no room for it."""
         crowded = self._of[address] >= self._most_of_one and not self._proxies.trusts(address)
         if self._all >= self._most or crowded:
             return False

@@ -1,7 +1,7 @@
 """Header fields (RFC 9110, 5 and RFC 9112, 5): a block of lines, and its meaning for a connection.
 
-A field that two programs can read differently is refused: no blanks around names, no folded or bare lines, and one
-value where routes read one.
+A field that two programs could read differently is refused: there are no blanks around names, no folded or bare lines,
+and only one value where routes read one.
 """
 
 import re
@@ -15,7 +15,7 @@ MOST_FIELDS = 200
 TOKEN = rb"[!#$%&'*+\-.^_`|~0-9A-Za-z]"
 VALUE = rb"[\t -~\x80-\xff]*"
 HOST = re.compile(rb"(?:[A-Za-z0-9._~-]+|\[[0-9A-Fa-f:.]+\])?(?::\d{1,5})?")
-# A proxy may read the first of two, and this server the last. X-Forwarded-For is a list, and haproxy adds a line to it.
+# A proxy may read the first of two fields, and this server the last. X-Forwarded-For may repeat: haproxy adds a line.
 ONCE = frozenset((
     b"authorization", b"content-encoding", b"content-length", b"content-type", b"cookie", b"expect", b"host",
     b"horae-namespace", b"idempotency-key", b"origin", b"transfer-encoding", b"traceparent", b"x-csrf-token",
@@ -31,7 +31,7 @@ class HeaderFields:
     __slots__ = ("block", "chunked", "closes", "expects", "headers", "host", "id", "keeps", "length")
 
     def __init__(self, block: bytes) -> None:
-        """Read lines that each end with CR and LF. Raise BadInput or HeadTooLong."""
+        """Read lines that each end with CR and LF. Raises BadInput or HeadTooLong."""
         self.block, self.headers = block, read(block)
         first = dict(self.headers)
         if len(first) != len(self.headers):
@@ -50,7 +50,7 @@ class HeaderFields:
 
 
 def read(block: bytes) -> list[Header]:
-    """Return names in lower case, and values without blanks around them. Every byte must belong to a field."""
+    """Return names in lower case, and values without surrounding blanks. Every byte must belong to a field."""
     found = _FIELD.findall(block)
     if len(found) > MOST_FIELDS:
         raise HeadTooLong("The request has too many headers.", f"Send at most {MOST_FIELDS} of them.")

@@ -1,8 +1,8 @@
 """HTTP/1.1 framing (RFC 9112): finds requests and their bodies in the bytes of a connection.
 
-Two parsers that read the same bytes differently let one request hide in another. So there is one reading of every
-byte here and no leniency: every line ends with CR and LF, a body has one length, and a target agrees with Host.
-Bytes are counted before they are kept, and trailers are dropped.
+If two parsers read the same bytes differently, a request can hide in another. So every byte has one reading here,
+without leniency: every line ends with CR and LF, a body has one length, and a target agrees with Host. Bytes are
+counted before they are stored, and trailers are dropped.
 """
 
 import re
@@ -15,7 +15,7 @@ MOST_HEAD = 64 * 1024  # bytes of a request's line and headers
 MOST_KEPT = 4 * 1024  # bytes of headers that are remembered for the next request
 MOST_TRAILERS = 8 * 1024  # bytes
 MOST_CHUNK_LINE = 256  # bytes of a chunk's size and extensions
-MOST_EXCESS = 16 * 1024  # bytes by which the framing of chunks may exceed what they pay for
+MOST_EXCESS = 16 * 1024  # bytes by which the framing of chunks may exceed its allowance
 CRLF = b"\r\n"
 
 # The part of a request that comes next: its head, its content, a chunk's size, a chunk's content, trailers.
@@ -26,7 +26,7 @@ _ABSOLUTE = re.compile(rb"(?i:https?)://([^/?@]+)(/[^?]*)?(\?.*)?")
 _EXTENSION = rb";" + TOKEN + rb"+(?:=(?:" + TOKEN + rb'+|"[\t !#-\[\]-~\x80-\xff]*"))?'
 _SIZE = rb"([0-9A-Fa-f]{1,16})(?:" + _EXTENSION + rb")*\r\n"
 _SIZES = {FIRST_CHUNK: re.compile(_SIZE), NEXT_CHUNK: re.compile(CRLF + _SIZE)}
-# The same as far as they may have come.
+# Incomplete forms of the same.
 _BEGUN_LINE = re.compile(rb"\r?\Z|(?:\r\n)?" + TOKEN + rb"{0,32}(?: |\Z)")
 _BEGUN_SIZE = rb"[0-9A-Fa-f]{0,16}(?:;" + VALUE + rb")?\r?\Z"
 _BEGUN_SIZES = {FIRST_CHUNK: re.compile(_BEGUN_SIZE), NEXT_CHUNK: re.compile(rb"\r?\Z|\r\n" + _BEGUN_SIZE)}
@@ -34,7 +34,7 @@ _STRAY = re.compile(rb"(?<!\r)\n|\r(?!\n|\Z)|\0")
 
 
 class RequestFraming:
-    """The bytes of one connection as requests and pieces of their bodies."""
+    """Splits the bytes of one connection into requests and pieces of their bodies."""
 
     __slots__ = ("_at", "_bytes", "_excess", "_fields", "_left", "_request", "_searched", "_stage")
 
@@ -45,7 +45,7 @@ class RequestFraming:
 
     @property
     def midway(self) -> bool:
-        """Whether a request has begun to come and is not whole."""
+        """Return whether a request is incomplete."""
         return self._stage != HEAD or self._at < len(self._bytes)
 
     def feed(self, data: bytes) -> None:
@@ -55,10 +55,10 @@ class RequestFraming:
         self._at = 0
 
     def take(self) -> HttpRequest | bytes | None:
-        """Return the next request, or the next piece of its body; None when more bytes are needed.
+        """Return the next request, or the next piece of its body; None if more bytes are needed.
 
-        A request carries its body if that is here already. It is `whole` once its last piece, which may be empty, is
-        taken. Raise BadInput or HeadTooLong for anything that is not HTTP/1.1; nothing can be taken afterwards.
+        A request includes its body if that has arrived already. It is `whole` once its last piece, which may be empty,
+        is taken. Raises BadInput or HeadTooLong for anything that is not HTTP/1.1; then nothing more can be taken.
         """
         stage = self._stage
         if stage == HEAD and self._at < len(self._bytes):
@@ -71,7 +71,7 @@ class RequestFraming:
         return self._trailers() if stage == TRAILERS else self._chunk()
 
     def _let_go(self) -> None:
-        """Keep nothing large for as long as the client is silent."""
+        """Release large buffers while the client is silent."""
         self._bytes, self._at = b"", 0
         if len(self._fields.block) > MOST_KEPT:
             self._request, self._fields = HttpRequest(), HeaderFields(b"")
@@ -94,11 +94,11 @@ class RequestFraming:
         self._request = self._begin(self._fields, *line.groups())
         self._request.head = self._at - begin
         if self._stage == CONTENT and len(self._bytes) - self._at >= self._left and (body := self._content()):
-            self._request.add(body)  # most bodies come with their heads
+            self._request.add(body)  # most bodies arrive with their heads
         return self._request
 
     def _begin(self, fields: HeaderFields, method: bytes, target: bytes, version: bytes) -> HttpRequest:
-        """Make a request, and decide where its body ends."""
+        """Create a request, and find out where its body ends."""
         request = HttpRequest()
         request.method, request.headers, request.modern = method, fields.headers, version == b"1.1"
         request.id = fields.id
@@ -130,10 +130,10 @@ class RequestFraming:
         return piece
 
     def _chunk(self) -> bytes | None:
-        """Read a chunk's size, and the part of its content that is there. Extensions are ignored.
+        """Read a chunk's size, and the part of its content that has arrived. Extensions are ignored.
 
-        A chunk pays for 16 bytes and twice its content, as in Go's net/http: a body of small chunks passes, a body
-        made of extensions does not.
+        A chunk has an allowance of 16 bytes plus twice its content for framing, as in Go's net/http: a body of small
+        chunks passes, a body of extensions does not.
         """
         size = _SIZES[self._stage].match(self._bytes, self._at)
         if size is None:
@@ -150,7 +150,7 @@ class RequestFraming:
         return self._content() if self._left else self._trailers()
 
     def _trailers(self) -> bytes | None:
-        """Drop trailers: RFC 9110, 6.5.1 forbids to take them for headers, and no route has a use for them."""
+        """Drop trailers: RFC 9110, 6.5.1 forbids to use them as headers, and no route needs them."""
         if not self._bytes.startswith(CRLF, self._at):
             end = self._find_end(self._at, MOST_TRAILERS, "trailers")
             if end is None:
@@ -166,7 +166,7 @@ class RequestFraming:
         self._stage, self._searched = HEAD, 0
 
     def _find_end(self, begin: int, most: int, what: str) -> int | None:
-        """Find the empty line that ends a section, within its bound; None when it has not come yet."""
+        """Return the position of the empty line that ends a section, within its limit; None if it has not arrived."""
         end = self._bytes.find(b"\r\n\r\n", max(begin, self._searched))
         if (len(self._bytes) if end < 0 else end + 4) - begin > most:
             raise HeadTooLong(f"The request's {what} are too long.", f"Send at most {most} bytes of them.")
@@ -179,7 +179,7 @@ class RequestFraming:
 
 
 def _path_of(target: bytes, method: bytes, host: bytes | None) -> bytes:
-    """Return the path of a target that names the server, too; it must name the same as Host."""
+    """Return the path of a target that includes the server, which must agree with Host."""
     if target == b"*" and method == b"OPTIONS":
         return target
     absolute = _ABSOLUTE.fullmatch(target)

@@ -1,4 +1,4 @@
-"""The listener: accepts connections, looks after idle ones, and ends in good order."""
+"""The listener: accepts connections, closes idle ones, and stops in good order."""
 
 import asyncio
 import itertools
@@ -17,7 +17,7 @@ TICK = 1.0
 
 
 class HttpListener:
-    """Connections of one socket, on the event loop that made it."""
+    """The connections of one socket, on the event loop that created it."""
 
     def __init__(self, env: Env, answer: Answer, tls: Tls | None = None, crowd: ConnectionLimits | None = None) -> None:
         self.answer, self._tls, self.crowd = answer, tls, crowd or ConnectionLimits()
@@ -35,7 +35,7 @@ class HttpListener:
         self._looking: asyncio.Task[None] | None = None
 
     async def start(self, listener: socket.socket) -> None:
-        """Accept from now on."""
+        """Accept connections from now on."""
         loop = asyncio.get_running_loop()
         self._look()
         self._looking = loop.create_task(self._keep_looking(), name="horae-http")
@@ -45,11 +45,11 @@ class HttpListener:
             self._server = await loop.create_server(self.make, sock=listener, backlog=BACKLOG)
 
     def make(self) -> HttpConnection:
-        """Make a connection that belongs here."""
+        """Create a connection of this listener."""
         return HttpConnection(self)
 
     async def stop(self, grace: float) -> None:
-        """Accept nobody, answer what is under way, and end all connections within so many seconds."""
+        """Stop accepting, answer unfinished requests, and close all connections within the grace time in seconds."""
         self.stopping = True
         if self._server is not None:
             self._server.close()
@@ -69,11 +69,11 @@ class HttpListener:
             self._looking.cancel()
 
     def new_id(self) -> bytes:
-        """Make the id of a request: unlike those of other servers and starts, and cheap."""
+        """Create the id of a request: cheap, and different from those of other servers and starts."""
         return next(self._ids)
 
     def opened(self, connection: HttpConnection) -> bool:
-        """Take a connection in; False when there is no room for it."""
+        """Register a connection; return False if there is no room for it."""
         if self.handshakes is not None:
             self.handshakes.end(connection)
         if not self.crowd.enter(connection.peer[0]):
@@ -98,7 +98,7 @@ class HttpListener:
                 self._tls.follow(self.now)
 
     def _look(self) -> None:
-        """What time it is, and who has been silent for too long."""
+        """Update the time, and close connections that were silent for too long."""
         self.date = formatdate(self._env.now() / SECOND, usegmt=True).encode()
         self.now = self._env.clock.monotonic()
         for connection in list(self._connections):

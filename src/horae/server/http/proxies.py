@@ -1,4 +1,4 @@
-"""Proxies in front of the server: whose `X-Forwarded-*` is believed, and the client that they speak for."""
+"""Proxies in front of the server: trust in their `X-Forwarded-*` headers, and the clients behind them."""
 
 import ipaddress
 import re
@@ -13,23 +13,23 @@ Address = ipaddress.IPv4Address | ipaddress.IPv6Address
 
 
 class Proxies:
-    """The addresses of trusted proxies, how many of them may stand in a row, and the names of this server."""
+    """The addresses of trusted proxies, their maximum number in a row, and the host names of this server."""
 
     def __init__(self, trusted: Iterable[str] = LOOPBACK, hops: int = 1, hosts: Collection[str] = ()) -> None:
-        """With `hosts`, requests for other names are refused."""
+        """Take the settings. With `hosts`, requests for other names are refused."""
         self._trusted = [_network(text) for text in trusted]
         self._hops, self.hosts = hops, frozenset(host.lower() for host in hosts)
 
     def trusts(self, address: str) -> bool:
-        """Whether an address is a trusted proxy's."""
+        """Return whether an address belongs to a trusted proxy."""
         parsed = parse_address(address)
         return parsed is not None and any(parsed in network for network in self._trusted)
 
     def client(self, scope: Mapping[str, Any]) -> str:
-        """Return the client's address: the connection's other end, or the one that trusted proxies name.
+        """Return the client's address: the connection's peer, or the address that trusted proxies name.
 
-        Each proxy appends the address that it saw, so entries are believed from the right, and only as long as the
-        one that wrote them is trusted. A client can write whatever it likes to the left of them.
+        Each proxy appends the address that it saw. So entries are believed from the right, as long as their author is
+        trusted. A client can write any text to the left of them.
         """
         address = peer_of(scope)
         named = [text for name, text in scope["headers"] if name == b"x-forwarded-for"]
@@ -42,33 +42,33 @@ class Proxies:
         return address
 
     def is_secure(self, scope: Mapping[str, Any], headers: Mapping[bytes, bytes]) -> bool:
-        """Whether the client's side is encrypted: by this server, or by a trusted proxy."""
+        """Return whether the client's connection is encrypted, to this server or to a trusted proxy."""
         if scope["scheme"] == "https":
             return True
         return headers.get(b"x-forwarded-proto") == b"https" and self.trusts(peer_of(scope))
 
     def host(self, scope: Mapping[str, Any], headers: Mapping[bytes, bytes]) -> str:
-        """Return the name and port that the client asked for; empty when it did not say."""
+        """Return the name and port in the client's request; empty if it has none."""
         forwarded = headers.get(b"x-forwarded-host")
         if forwarded is not None and HOST.fullmatch(forwarded) and self.trusts(peer_of(scope)):
             return forwarded.decode("latin-1")
         return headers.get(b"host", b"").decode("latin-1")
 
     def is_here(self, scope: Mapping[str, Any]) -> bool:
-        """Whether a request is for one of this server's names, with or without a port."""
+        """Return whether a request is for one of this server's names, with or without a port."""
         host = self.host(scope, dict(scope["headers"])).lower()
         return host in self.hosts or re.sub(r":\d+$", "", host) in self.hosts
 
 
 def peer_of(scope: Mapping[str, Any]) -> str:
-    """Return the address of the connection's other end."""
+    """Return the address of the connection's peer."""
     address: str = (scope.get("client") or ("",))[0]
     parsed = parse_address(address)
     return address if parsed is None else str(parsed)
 
 
 def parse_address(text: str) -> Address | None:
-    """Read an address, with or without a port; an IPv4 address in IPv6 is the IPv4 address."""
+    """Parse an address, with or without a port; an IPv4 address in IPv6 becomes the IPv4 address."""
     text = text.strip()
     if text.startswith("["):
         text = text[1:].partition("]")[0]

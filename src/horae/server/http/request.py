@@ -1,4 +1,4 @@
-"""A request as far as it has come."""
+"""A request that may be incomplete."""
 
 import asyncio
 from typing import Any
@@ -9,7 +9,7 @@ from horae.server.reply import Header
 
 
 class HttpRequest:
-    """What a client asks; its body may still be on its way."""
+    """A client's request; its body may still be arriving."""
 
     __slots__ = (
         "answered", "begun", "broken", "expects", "head", "headers", "id", "keep", "method", "modern", "news", "parts",
@@ -18,36 +18,36 @@ class HttpRequest:
 
     def __init__(self) -> None:
         self.method, self.target = b"", b""  # a path with its query, or `*`
-        self.id = b""  # the client's name for it, or one that the server makes
+        self.id = b""  # from the client, or created by the server
         self.head = 0  # bytes of its line and headers
         self.headers: list[Header] = []
         self.parts: list[bytes] = []
-        self.size = 0  # of the parts nobody has asked for yet
-        self.whole = self.told = self.answered = self.expects = False  # `told`: that it is whole
-        self.begun = False  # a part of a long answer is out
-        self.keep = self.modern = True  # the connection may go on afterwards; the client knows HTTP/1.1
+        self.size = 0  # of the parts that the handler has not received
+        self.whole = self.told = self.answered = self.expects = False  # `told`: the handler knows that it is whole
+        self.begun = False  # a part of a long answer is sent
+        self.keep = self.modern = True  # the connection stays open; the client knows HTTP/1.1
         self.broken: HoraeError | None = None  # the reason why the rest of the body cannot be read
         self.news: asyncio.Future[None] | None = None
 
     @property
     def weight(self) -> int:
-        """Bytes that are held for it."""
+        """Return the bytes held for this request."""
         return self.head + self.size
 
     @property
     def shown(self) -> str:
-        """The target, short enough for a log."""
+        """Return the target, short enough for a log."""
         return self.target[:200].decode("latin-1")
 
     def add(self, part: bytes) -> None:
-        """Keep a part of the body until the handler asks for it."""
+        """Store a part of the body for the handler."""
         if part:
             self.parts.append(part)
             self.size += len(part)
         self.wake()
 
     def clear(self) -> None:
-        """Let go of the parts."""
+        """Release the parts."""
         self.parts.clear()
         self.size = 0
 
@@ -56,7 +56,7 @@ class HttpRequest:
             self.news.set_result(None)
 
     def scope(self) -> dict[str, Any]:
-        """Return the request as ASGI describes it."""
+        """Return the request as an ASGI scope."""
         path, _, query = self.target.partition(b"?")
         text = path.decode("latin-1")
         return {

@@ -1,8 +1,8 @@
-"""TLS: the server's certificate, read again when it is renewed, the clients that must show one, and handshakes.
+"""TLS: handshakes, the server's certificate, which is read again after its renewal, and clients' certificates.
 
-A client counts from the moment it connects: one that never ends its handshake holds a place, too. Connections are
-accepted here, not by the event loop's server, which reports a client only after its handshake. And TLS is there before
-anything is read: uvloop reads a connection once it is made, even if reading was paused before.
+A client counts from its connection: an endless handshake occupies a place, too. Connections are accepted here and not
+by the event loop's server, which reports a client only after its handshake. TLS is set up before the first read: uvloop
+reads a new connection at once, even if reading was paused before.
 """
 
 import asyncio
@@ -18,13 +18,13 @@ from horae.errors import BadInput
 from horae.server.http.connection import HttpConnection
 from horae.server.http.crowd import ConnectionLimits
 
-LOOK = 60.0  # seconds between looks whether the files have changed
+LOOK = 60.0  # seconds between checks for changed files
 
 log = structlog.get_logger("horae.server")
 
 
 class Tls:
-    """A server's certificate and key, and the authority whose certificates clients may show."""
+    """A server's certificate and key, and the authority for clients' certificates."""
 
     def __init__(self, certificate: Path, key: Path, client_authority: Path | None = None) -> None:
         self._files, self._authority = (certificate, key), client_authority
@@ -38,11 +38,11 @@ class Tls:
 
     @property
     def asks_for_certificates(self) -> bool:
-        """Whether workers must show one."""
+        """Return whether workers must show a certificate."""
         return self._authority is not None
 
     def follow(self, now: float) -> None:
-        """Use a renewed certificate for connections from now on; one that cannot be read leaves the old one."""
+        """Use a renewed certificate for new connections; if it cannot be read, keep the old one."""
         if now - self._looked_at < LOOK:
             return
         self._looked_at = now
@@ -75,7 +75,7 @@ class Tls:
             said = error.strerror or str(error)
             remedy = "Name a PEM file with the authority that signs workers' certificates."
             raise BadInput(f"{authority} cannot be used: {said}.", remedy, field="tls_client_ca") from None
-        self.context.verify_mode = ssl.CERT_OPTIONAL  # people's browsers have none; routes of workers ask for one
+        self.context.verify_mode = ssl.CERT_OPTIONAL  # browsers have none; routes of workers check for one
 
     def _changed_at(self) -> tuple[int, ...]:
         try:
@@ -84,13 +84,13 @@ class Tls:
             return ()
 
 
-HANDSHAKE = 10.0  # seconds for a client to end its handshake
-FAREWELL = 5.0  # seconds for a client to end TLS, too; what it still sends is read and dropped until then
+HANDSHAKE = 10.0  # seconds for a client to complete its handshake
+FAREWELL = 5.0  # seconds for a client to end TLS, too; until then its bytes are read and dropped
 PAUSE = 1.0  # seconds without accepting after an error, such as too many open files
 
 
 class Handshakes:
-    """Accepts connections, and begins TLS on those that there is room for."""
+    """Accepts connections, and starts TLS on those that have room."""
 
     def __init__(
         self,
@@ -108,20 +108,20 @@ class Handshakes:
         return len(self._under_way)
 
     def start(self, listener: socket.socket) -> None:
-        """Accept from now on."""
+        """Accept connections from now on."""
         listener.setblocking(False)
         listener.listen(self._backlog)
         self._accepting = asyncio.get_running_loop().create_task(self._accept(listener), name="horae-tls")
 
     def stop(self) -> None:
-        """Accept nobody, and end the handshakes that are under way."""
+        """Stop accepting, and cancel unfinished handshakes."""
         if self._accepting is not None:
             self._accepting.cancel()
         for _, task in self._under_way.values():
             task.cancel()
 
     def end(self, connection: HttpConnection) -> None:
-        """Give a connection's place back: its handshake is over."""
+        """Release the place of a connection, since its handshake is over."""
         if connection in self._under_way:
             self._crowd.leave(self._under_way.pop(connection)[0])
 
@@ -146,7 +146,7 @@ class Handshakes:
                 lambda: connection, client, ssl=self._context, ssl_handshake_timeout=HANDSHAKE,
                 ssl_shutdown_timeout=FAREWELL,
             )  # fmt: skip
-        except OSError:  # what TLS refuses is one of these, as is a client that goes or is silent
+        except OSError:  # TLS errors, and clients that leave or are silent
             pass
         finally:
             self.end(connection)

@@ -1,4 +1,4 @@
-"""Metrics: what this server measured, and what the store says when it is asked. One module per family.
+"""Metrics: figures that this server counted, and figures read from the store on demand. One module per family.
 
-`Metrics` is the application's; only the route of `/metrics` asks for an `exposition`.
+`Metrics` belongs to the application; only the route of `/metrics` calls `exposition`.
 """

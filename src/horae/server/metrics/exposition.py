@@ -1,4 +1,4 @@
-"""All families of one server, and their text."""
+"""All metric families of one server, and their text."""
 
 from prometheus_client import CollectorRegistry, ProcessCollector, generate_latest
 from prometheus_client.exposition import CONTENT_TYPE_PLAIN_0_0_4
@@ -16,7 +16,7 @@ CONTENT_TYPE = CONTENT_TYPE_PLAIN_0_0_4.encode()
 
 
 class Metrics:
-    """The families of one server."""
+    """The metric families of one server."""
 
     def __init__(self, node: ServerNode) -> None:
         self.registry = CollectorRegistry()
@@ -38,11 +38,14 @@ class Metrics:
         self.registry.register(self._shown)
 
     def answered(self, route: Route, status: int, seconds: float) -> None:
-        """A request was answered."""
+        """Count an answered request."""
         self._answers.add(route.name, status, seconds)
 
     async def text(self) -> bytes:
-        """What Prometheus reads, with what the store just said; while it is away, what this process knows."""
+        """Return the text for Prometheus, with fresh figures of the store.
+
+        If the store is away, it has only the figures of this process.
+        """
         try:
             self._shown.show(await self._look.now())
         except StoreUnavailable:
@@ -51,6 +54,6 @@ class Metrics:
 
 
 async def exposition(call: ApiCall) -> bytes:
-    """The text Prometheus reads."""
+    """Return the text for Prometheus."""
     metrics: Metrics = call.scope["app"].metrics
     return await metrics.text()

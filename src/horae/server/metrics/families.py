@@ -1,4 +1,4 @@
-"""What every family is made of, and how its labels are bounded."""
+"""Building blocks of metric families, and limits on their labels."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from heapq import nlargest
@@ -14,17 +14,17 @@ from horae.model.base.buckets import Buckets
 K = TypeVar("K", bound=str)
 V = TypeVar("V")
 Labels = tuple[str, ...]
-MOST_SERIES = 500  # of one family that users' own names tell apart
+MOST_SERIES = 500  # series of one family with labels that users chose
 OTHERS = "(others)"
 
 
 def by(values: Mapping[K, V]) -> Mapping[Labels, V]:
-    """What one label tells apart."""
+    """Convert keys to tuples of one label."""
     return {(own,): value for own, value in values.items()}
 
 
 def counter(name: str, told: str, values: float | Mapping[Labels, float], labels: Sequence[str] = ()) -> Metric:
-    """What only grows while this server runs."""
+    """Return a family that only grows while this server runs."""
     if not isinstance(values, Mapping):
         return CounterMetricFamily(f"horae_{name}", told, value=values)
     family = CounterMetricFamily(f"horae_{name}", told, labels=labels)
@@ -34,7 +34,7 @@ def counter(name: str, told: str, values: float | Mapping[Labels, float], labels
 
 
 def gauge(name: str, told: str, values: float | Mapping[Labels, float], labels: Sequence[str] = ()) -> Metric:
-    """What is so now."""
+    """Return a family with present values."""
     if not isinstance(values, Mapping):
         return GaugeMetricFamily(f"horae_{name}", told, value=values)
     family = GaugeMetricFamily(f"horae_{name}", told, labels=labels)
@@ -44,7 +44,7 @@ def gauge(name: str, told: str, values: float | Mapping[Labels, float], labels: 
 
 
 def histogram(name: str, told: str, values: Buckets | Mapping[Labels, Buckets], labels: Sequence[str] = ()) -> Metric:
-    """How often something was how large."""
+    """Return a family with a distribution of sizes."""
     family = HistogramMetricFamily(f"horae_{name}", told, labels=labels)
     for own, buckets in (values if isinstance(values, Mapping) else {(): values}).items():
         bounds = [*map(str, buckets.bounds), "+Inf"]
@@ -53,12 +53,12 @@ def histogram(name: str, told: str, values: Buckets | Mapping[Labels, Buckets], 
 
 
 class Gauge(NamedTuple):
-    """A family that only the store knows, as a feature declares it; no labels: one number."""
+    """A gauge that a feature reads from the store; without labels it is one number."""
 
     name: str
     told: str
     labels: Sequence[str] = ()
-    names: int = 0  # so many of the first labels are users' own names
+    names: int = 0  # number of leading labels that users chose
 
 
 class FeatureMetrics:
@@ -70,11 +70,11 @@ class FeatureMetrics:
         self.node = node
 
     def collect(self) -> Iterator[Metric]:
-        """Yield what this server counted."""
+        """Yield the figures that this server counted."""
         yield from ()
 
     async def look(self, names: Mapping[int, str]) -> Mapping[str, Mapping[Labels, float]]:
-        """Ask the store for the gauges, by their names; `names` are those of namespaces. Raises StoreUnavailable."""
+        """Read the gauges from the store, by name; `names` maps namespaces to their names. Raises StoreUnavailable."""
         return {}
 
 
@@ -83,10 +83,10 @@ def _sum(one: float, other: float) -> float:
 
 
 def named(counts: Mapping[int, float], names: Mapping[int, str], most: int = MOST_SERIES) -> Mapping[str, float]:
-    """What was counted for namespaces, by their names: of the first so many; the rest together, as `(others)`.
+    """Return counts of namespaces by name, for the first names; the rest together, as `(others)`.
 
-    Names are only ever added, so nothing is told under another one later: no counter goes down. What has no name yet
-    is told when it has one.
+    Names are only added, so a count keeps its name and no counter decreases. A namespace without a name is left out
+    until it has one.
     """
     kept: dict[str, float] = {}
     for place, (namespace, own) in enumerate(names.items()):
@@ -102,9 +102,9 @@ def bounded(
     together: Callable[[float, float], float] = _sum,
     order: Mapping[Labels, float] | None = None,
 ) -> Mapping[Labels, float]:
-    """The largest of what users' names tell apart, or those of greatest `order`; the rest together, as `(others)`.
+    """Return the largest values by users' names, or those of greatest `order`; the rest together, as `(others)`.
 
-    The first so many labels are names; those after them are words of ours.
+    The first `names` labels are users' names; the following labels are fixed words.
     """
     if len(values) <= most:
         return values

@@ -1,4 +1,4 @@
-"""What this server's services did, how the store serves it, and what it is."""
+"""Metrics of this server's services, of the store's response times, and of the build."""
 
 import platform
 from collections.abc import Iterator
@@ -13,7 +13,7 @@ from horae.version import __version__
 
 
 class ServiceMetrics(Collector):
-    """What services count as they go."""
+    """Counters of services."""
 
     def __init__(self, node: ServerNode) -> None:
         self._node = node
@@ -33,7 +33,7 @@ class ServiceMetrics(Collector):
 
 
 class ServerInfoMetrics(Collector):
-    """What this server is, and whether it trusts its clock."""
+    """This server's build, and whether it trusts its clock."""
 
     def __init__(self, node: ServerNode) -> None:
         self._node = node
@@ -49,7 +49,7 @@ class ServerInfoMetrics(Collector):
 
 
 class StoreMetrics(Collector):
-    """How long the store takes, how much is committed together, and which epoch it is in."""
+    """Response times of the store, sizes of group commits, and the epoch."""
 
     def __init__(self, node: ServerNode, shown: StoredMetrics) -> None:
         self._node, self._shown = node, shown

@@ -1,4 +1,4 @@
-"""What only the store knows, asked each time that somebody reads the metrics."""
+"""Metrics that are read from the store whenever the metrics are read."""
 
 import asyncio
 from collections.abc import Iterator, Mapping, Sequence
@@ -14,25 +14,25 @@ from horae.server.metrics.families import FeatureMetrics, Labels, bounded, gauge
 from horae.server.promptly import heard
 
 PATIENCE = 5.0  # seconds that the store has to answer; Prometheus itself waits for ten
-LITTLE_PATIENCE = 1.0  # if it is known to be away
+LITTLE_PATIENCE = 1.0  # seconds, if the store is known to be away
 
 
 class StoreSample(Struct):
-    """What the store said of all namespaces: the survey of the kernel, and the figures of features."""
+    """Figures of the store for all namespaces: the survey of the kernel, and figures of features."""
 
     survey: Survey = field(default_factory=Survey)
     figures: dict[str, Mapping[Labels, float]] = field(default_factory=dict)  # by the gauge's name
 
 
 class StoreSampler:
-    """Asks the store, once for all who read at the same time."""
+    """Reads the store, once for all simultaneous readers."""
 
     def __init__(self, node: ServerNode, features: Sequence[FeatureMetrics]) -> None:
         self._node, self._features = node, features
         self._going: asyncio.Task[StoreSample] | None = None
 
     async def now(self) -> StoreSample | None:
-        """Return what the store says; None if it takes longer than readers wait. Raises StoreUnavailable."""
+        """Return fresh figures of the store; None if that takes longer than readers wait. Raises StoreUnavailable."""
         if self._going is None or self._going.done():
             self._going = asyncio.create_task(look(self._node, self._features), name="horae-metrics")
             self._going.add_done_callback(heard)
@@ -49,7 +49,7 @@ class StoreSampler:
 
 
 async def look(node: ServerNode, features: Sequence[FeatureMetrics]) -> StoreSample:
-    """Ask for everything."""
+    """Read all figures from the store."""
     looked = StoreSample(await node.work.surveyor.look())
     for feature in features:
         looked.figures.update(await feature.look(looked.survey.namespaces))
@@ -57,13 +57,13 @@ async def look(node: ServerNode, features: Sequence[FeatureMetrics]) -> StoreSam
 
 
 class StoredMetrics(Collector):
-    """The last look. Of a store that could not be asked nothing is told, rather than what was so before."""
+    """The metrics of the last sample. If the store could not be read, it has none, rather than old values."""
 
     def __init__(self, features: Sequence[FeatureMetrics]) -> None:
         self._gauges = [gauge for feature in features for gauge in feature.gauges]
         self.looked: StoreSample | None = None
         self.away = False
-        self.names: dict[int, str] = {}  # of all namespaces that were ever seen: counters of theirs do not go away
+        self.names: dict[int, str] = {}  # all namespaces ever seen, since their counters must not disappear
 
     def show(self, looked: StoreSample | None, *, away: bool = False) -> None:
         self.looked, self.away = looked, away

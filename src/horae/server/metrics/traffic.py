@@ -1,4 +1,4 @@
-"""What this server did: requests answered, exchanges with workers, and executions from submission to end."""
+"""Metrics of this server's work: answered requests, exchanges with workers, and executions from submission to end."""
 
 from collections import Counter
 from collections.abc import Iterator, Mapping
@@ -16,7 +16,7 @@ BUCKETS = (0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 
 
 
 class RequestMetrics(Collector):
-    """Requests answered, and how long that took: plain numbers, because only the event loop's thread counts them."""
+    """Answered requests and their durations: plain numbers, because only the event loop's thread counts them."""
 
     def __init__(self) -> None:
         self._counts: Counter[tuple[str, int]] = Counter()
@@ -36,7 +36,7 @@ class RequestMetrics(Collector):
 
 
 class ExchangeMetrics(Collector):
-    """Claims, and the exchanges that they are made for."""
+    """Claims, and the exchanges that requested them."""
 
     def __init__(self, node: ServerNode) -> None:
         self._node = node
@@ -55,7 +55,7 @@ class ExchangeMetrics(Collector):
         yield gauge("parked_exchanges", "Exchanges that wait here for work.", len(self._node.fleet.lot))
 
 
-# What operators call the classes of failures.
+# The names of failure classes in metrics.
 CLASSES: Mapping[FailureKind, str] = {
     "error": "job",
     "timeout": "timeout",
@@ -67,10 +67,10 @@ assert set(CLASSES) == set(get_args(FailureKind))
 
 
 class ExecutionMetrics(Collector):
-    """Executions from when they are asked for to their ends."""
+    """Executions from submission to end."""
 
     def __init__(self, node: ServerNode, names: Mapping[int, str]) -> None:
-        """`names` are those of namespaces as they are known by now."""
+        """Take the node, and the names of all namespaces known by now."""
         self._node, self._names = node, names
 
     def collect(self) -> Iterator[Metric]:

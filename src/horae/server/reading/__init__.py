@@ -1,1 +1,1 @@
-"""Reading requests: queries, bodies, JSON schemas, and advice on mistakes."""
+"""Reading of requests: queries, bodies, JSON schemas, and messages for mistakes."""

@@ -1,6 +1,6 @@
 """Bodies of requests: read within their limit, checked to be JSON, and decoded to typed values.
 
-The bodies of one noun stand beside its routes, large ones in `_body` modules.
+The bodies of a noun are defined beside its routes, large ones in `_body` modules.
 """
 
 import json
@@ -21,11 +21,11 @@ from horae.server.reply import Receive
 
 MIB = 1024 * 1024
 LIMIT = MIB
-SMALL_LIMIT = 16 * 1024  # routes that are open to everybody: what a client sends is held before it is known
+SMALL_LIMIT = 16 * 1024  # for public routes: their bodies are stored before the client is known
 LARGE_LIMIT = 8 * MIB  # bulk submissions and exchanges
-MOST_DISCARDED = 64 * MIB  # of a body that is refused: whoever still sends does not hear an answer
+MOST_DISCARDED = 64 * MIB  # of a refused body: a client that still sends does not read the answer
 
-# A backslash and what it escapes, whole pairs first: what is left alone is half of one.
+# A backslash with its escape, whole surrogate pairs first: a remaining surrogate is half of a pair.
 _ESCAPES = re.compile(rb"\\u[dD][89abAB]..\\u[dD][c-fC-F]..|(?P<half>\\u[dD][89a-fA-F]..)|\\.", re.DOTALL)
 _NUL = re.compile(rb"(?<!\\)(?:\\\\)*\\u0000|\x00")
 GZIP = b"\x1f\x8b"
@@ -36,7 +36,7 @@ Duration = Annotated[
     str | int | float,
     Meta(description='"5m", "1h30m", ISO 8601 or seconds.', extra_json_schema={"examples": ["5m", "PT1H", 90]}),
 ]
-DurationText = Annotated[str, Meta(max_length=256, extra={"kind": "duration"})]  # where a number would be a text
+DurationText = Annotated[str, Meta(max_length=256, extra={"kind": "duration"})]  # where numbers arrive as text
 Name = Annotated[str, Meta(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]{0,127}$")]
 When = Annotated[
     str,
@@ -46,21 +46,21 @@ Key = Annotated[str, Meta(min_length=1, max_length=256)]
 
 
 class RequestBody(Struct, frozen=True, kw_only=True, rename="camel", forbid_unknown_fields=True, omit_defaults=True):
-    """The body of a request; a field it does not know is refused."""
+    """The body of a request; an unknown field is refused."""
 
 
 class Reason(RequestBody, frozen=True, kw_only=True):
-    """Why."""
+    """A reason."""
 
     reason: Annotated[str, Meta(max_length=1000, description="Why; it is kept with the execution.")] = ""
 
 
 class ClientGone(Exception):
-    """The client went away before its request was complete."""
+    """The client disconnected before its request was complete."""
 
 
 async def read_body(receive: Receive, length: bytes | None, limit: int) -> bytes:
-    """The whole body. One over the limit is read and thrown away: a sender that is cut off hears no answer."""
+    """Return the whole body. A body over the limit is read and dropped: a sender that is cut off reads no answer."""
     declared = int(length) if length is not None and length.isdigit() else 0
     if declared > MOST_DISCARDED:
         raise _too_large(limit)
@@ -79,7 +79,7 @@ async def read_body(receive: Receive, length: bytes | None, limit: int) -> bytes
 
 
 async def read_pieces(receive: Receive) -> AsyncIterator[bytes]:
-    """The body piece by piece, as it comes."""
+    """Yield the body in pieces, as it arrives."""
     more = True
     while more:
         piece, more = _part(await receive())
@@ -98,7 +98,7 @@ def _too_large(limit: int) -> TooLarge:
 
 
 def decode(body: bytes, decoder: msgspec.json.Decoder[Any]) -> Any:
-    """A body's value; an empty one counts as an empty object."""
+    """Return a body's value; an empty body counts as an empty object."""
     try:
         return decoder.decode(body or b"{}")
     except msgspec.ValidationError as error:
@@ -113,7 +113,10 @@ def decode(body: bytes, decoder: msgspec.json.Decoder[Any]) -> Any:
 
 
 def _too_big(body: bytes, message: str) -> BadInput | None:
-    """A number that no computer holds, such as 1e999. The decoder does not name its field, so it is looked for."""
+    """Return the error for a number that no computer can hold, such as 1e999.
+
+    The decoder does not name its field, so it is searched for.
+    """
     if not message.startswith("Number out of range"):
         return None
     try:
@@ -127,7 +130,7 @@ def _too_big(body: bytes, message: str) -> BadInput | None:
 
 
 def _endless(value: Any, place: str = "") -> str | None:
-    """Where in a document the first number is that became infinite."""
+    """Return the place of the first number that became infinite."""
     if isinstance(value, float):
         return place if math.isinf(value) else None
     members: Iterable[tuple[str, Any]] = ()
@@ -146,7 +149,7 @@ def _malformed(body: bytes, error: msgspec.DecodeError) -> BadInput:
 
 
 def _wrong_byte(body: bytes) -> str:
-    """Where in the body it stops being UTF-8; the decoder counts from the beginning of the text it is in."""
+    """Return the position of the first byte that is not UTF-8; the decoder's position is relative to its text."""
     try:
         body.decode()
     except UnicodeDecodeError as error:
@@ -161,9 +164,9 @@ def refuse_nul(body: bytes) -> None:
 
 
 def check_media(headers: Mapping[bytes, bytes], body: bytes, *, is_json: bool) -> None:
-    """Refuse a body that is packed, in another charset or, where JSON is read, of another type.
+    """Refuse a body that is compressed, in another charset or, where JSON is read, of another type.
 
-    A body that begins as JSON does passes under any name: `curl -d` calls everything a form.
+    A body that begins like JSON passes under any type: `curl -d` calls everything a form.
     """
     coding = headers.get(b"content-encoding", b"identity")
     if coding.lower() != b"identity" or body.startswith(GZIP):

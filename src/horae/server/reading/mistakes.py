@@ -1,4 +1,4 @@
-"""A value of the wrong type, as an error that names the field and says what it takes."""
+"""Errors for values of the wrong type, with the field and the accepted values."""
 
 import json
 import re
@@ -19,7 +19,7 @@ _INDEX = re.compile(r"\[[^\]]*\]")
 
 
 def invalid(message: str, type: Any) -> BadInput:
-    """msgspec's message with the place it names, and what its type takes there."""
+    """Convert msgspec's message to an error with the field and advice for it."""
     found = _AT.match(message)
     what, where = (found["what"], found["where"] or "$") if found else (message, "$")
     field = where.removeprefix("$").removeprefix(".").replace("[...]", "")
@@ -33,7 +33,7 @@ def invalid(message: str, type: Any) -> BadInput:
 
 
 def advice(type: Any, field: str) -> str:
-    """The choices of a field, or what its description or its bounds say."""
+    """Return the choices of a field, or its description or bounds."""
     found: inspect.Type | None = _type_info(type)
     for name in filter(None, _INDEX.sub("", field).split(".")):
         found = _member(found, name)
@@ -63,7 +63,7 @@ def _member(of: inspect.Type | None, name: str) -> inspect.Type | None:
 
 
 def _inner(type: inspect.Type | None) -> inspect.Type | None:
-    """The type without its description; of a list its items'."""
+    """Return the type without its description; the item type of a list."""
     type = _chosen(type)
     if isinstance(type, inspect.Metadata):
         return _inner(type.type)
@@ -71,7 +71,7 @@ def _inner(type: inspect.Type | None) -> inspect.Type | None:
 
 
 def _chosen(type: inspect.Type | None) -> inspect.Type | None:
-    """Of a type that may be null, the other one."""
+    """Return the other type of a type that may be null."""
     if not isinstance(type, inspect.UnionType):
         return type
     others = [one for one in type.types if not isinstance(one, inspect.NoneType)]

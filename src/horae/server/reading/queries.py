@@ -1,4 +1,7 @@
-"""Query strings as typed values; an unknown parameter is refused. Those of one noun stand beside its routes."""
+"""Query strings as typed values; an unknown parameter is refused.
+
+The queries of a noun are defined beside its routes.
+"""
 
 from functools import cache
 from typing import Annotated, Any
@@ -36,7 +39,7 @@ class Paged(Query, frozen=True, kw_only=True):
 
 
 class DryRun(Query, frozen=True, kw_only=True):
-    """Whether it is done, or only told."""
+    """The choice between a change and its preview."""
 
     dry_run: Annotated[bool, Meta(description="Write nothing; say what would be written, or why it is refused.")] = (
         False
@@ -51,7 +54,7 @@ class TimeWindow(Query, frozen=True, kw_only=True):
 
 
 def decode_query(query: bytes, type: type[Struct]) -> Any:
-    """A query string's values. A parameter given twice is refused unless it is a list; so is an unknown one."""
+    """Return a query string's values. An unknown parameter is refused, and a repeated one unless it is a list."""
     given: dict[str, Any] = {}
     lists = _list_fields(type)
     for name, value in _pairs(query):

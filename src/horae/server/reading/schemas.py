@@ -1,4 +1,4 @@
-"""JSON schemas of what goes over HTTP. They come from msgspec, which also decodes the bodies."""
+"""JSON schemas of everything sent over HTTP. They come from msgspec, which also decodes the bodies."""
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -29,8 +29,8 @@ from horae.version import __version__
 Document = dict[str, Any]
 
 UNWRITABLE = "(raw)"
-# Names in the documents that differ from those of the classes. `ToldOutcome` differs from a field of its own, which
-# generators of clients would mistake for it.
+# Names in the documents that differ from the class names. `ToldOutcome` must differ from a field of its own: generators
+# of clients would confuse the two.
 RENAMED = {
     "CircuitOpenBody": "Opening",
     "ExecutionBody": "NewExecution",
@@ -40,11 +40,11 @@ RENAMED = {
 }
 TOLD = (Register, Exchange, Remember, Await, ChildSubmit)
 ANSWERED = (Registered, Answer, Remembered, KnownSteps, Awaited)
-BEHIND = (Spec, Extra)  # what answers carry as raw JSON
+BEHIND = (Spec, Extra)  # types that answers carry as raw JSON
 
 
 def schemas_of(types: Sequence[Any], prefix: str) -> tuple[list[Document], Document]:
-    """The schema of each type, and the components that they refer to below a prefix."""
+    """Return the schema of each type, and the components to which they refer below a prefix."""
     with _unwritable_defaults_marked():
         schemas, components = msgspec.json.schema_components(types, ref_template=prefix + "{name}")
     for component in components.values():
@@ -63,7 +63,7 @@ def schemas_of(types: Sequence[Any], prefix: str) -> tuple[list[Document], Docum
 
 
 def _short(name: str) -> str:
-    """A component's name. Of types of the same name, msgspec tells the modules: one word of it is enough."""
+    """Return a component's name. msgspec prefixes types of equal names with their modules: one word of it is enough."""
     module, _, last = name.rpartition(".")
     words = module.rpartition(".")[2].removesuffix("_view").split("_")
     return "".join(word.capitalize() for word in words) + RENAMED.get(last, last)
@@ -72,7 +72,7 @@ def _short(name: str) -> str:
 def _mender(renamed: dict[str, str]) -> Callable[[Any], Any]:
 
     def mend(part: Any) -> Any:
-        """A schema with the names that it has here, written as generators of clients read it."""
+        """Return a schema with renamed components, in a form that generators of clients can read."""
         if isinstance(part, list):
             return [mend(one) for one in part]
         if not isinstance(part, dict):
@@ -92,7 +92,7 @@ def _mender(renamed: dict[str, str]) -> Callable[[Any], Any]:
 
 @contextmanager
 def _unwritable_defaults_marked() -> Iterator[None]:
-    """Let msgspec's generator mark a default that is raw JSON: it would refuse the whole type for it."""
+    """Let msgspec's generator mark a default that is raw JSON; otherwise it would refuse the whole type."""
     names = vars(generator)
     write = names["to_builtins"]
 
@@ -108,12 +108,15 @@ def _unwritable_defaults_marked() -> Iterator[None]:
 
 @cache
 def protocol_document() -> bytes:
-    """The schemas of the worker protocol as one document, encoded."""
+    """Return the schemas of the worker protocol as one encoded document."""
     return encode(protocol_schema())
 
 
 def protocol_schema() -> Document:
-    """Every body of the worker protocol. Those that workers send have no other fields, as with `Horae-Strict`."""
+    """Return the schema of every body of the worker protocol.
+
+    Those that workers send have no other fields, as with `Horae-Strict`.
+    """
     _, components = schemas_of([*(closed(type) for type in TOLD), *ANSWERED, *BEHIND], "#/$defs/")
     return {
         "$schema": "https://json-schema.org/draft/2020-12/schema",

@@ -1,7 +1,7 @@
-"""Bodies that workers send: fields nobody knows are passed over, unless they look like a mistake.
+"""Bodies that workers send: unknown fields are ignored, unless they look like a mistake.
 
-A worker may be newer than its server, so an unknown field is no error. But a field that resembles a known one is a
-misspelling, which would lose a result without a word: it is refused. With `Horae-Strict: 1` every unknown field is.
+A worker may be newer than its server, so an unknown field is no error. But a field that resembles a known one is
+refused: the misspelling would silently lose a result. With `Horae-Strict: 1` every unknown field is refused.
 """
 
 import re
@@ -19,20 +19,20 @@ from horae.model.fleet.protocol import Exchange, Outcome
 from horae.server.reading.bodies import MIB, decode
 
 STRICT = b"horae-strict"
-INSTALLATION = b"horae-installation"  # which one a worker registered with
-ALIKE = 0.8  # of difflib: "resutls" is "results", "temperature" is nothing
-SYNONYMS = frozenset({  # for a result
+INSTALLATION = b"horae-installation"  # the installation that a worker is registered with
+ALIKE = 0.8  # ratio of difflib: "resutls" resembles "results", "temperature" no field
+SYNONYMS = frozenset({  # of a result
     "output", "outputs", "value", "values", "return", "returns", "returned", "returnvalue", "retval", "data",
     "payload", "answer", "response", "body",
 })  # fmt: skip
 SHORTEST = 3  # letters of an abbreviation
-MOST_SEARCHED = MIB  # of a body in which the outcome at fault is looked for
+MOST_SEARCHED = MIB  # the largest body in which a faulty outcome is searched for
 _TOKEN = re.compile(rb'"(?:[^"\\]|\\.)*"|[\[\]{}]', re.DOTALL)
 _OUTCOME = msgspec.json.Decoder(Outcome)
 
 
 def decode_told(body: bytes, decoder: msgspec.json.Decoder[Any], *, strict: bool) -> Any:
-    """A worker's body as a value. Raises OutcomeRefused where one outcome is at fault, with its index."""
+    """Return a worker's body as a value. Raises OutcomeRefused with an index if one outcome is at fault."""
     try:
         return _closed_decoder(decoder.type).decode(body or b"{}")  # type: ignore[arg-type]
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
@@ -56,7 +56,7 @@ def _refuse_unknown(body: bytes, type: Any, *, strict: bool) -> None:
 
 
 def _meant(name: str, known: Mapping[str, Any]) -> str | None:
-    """The known field that an unknown one resembles."""
+    """Return the known field that an unknown one resembles."""
     plain, told = {each.lower(): each for each in known}, name.lower().replace("_", "").replace("-", "")
     swapped = [each for each in plain if sorted(each) == sorted(told)]
     cut = [each for each in plain if len(told) >= SHORTEST and each.startswith(told)]
@@ -66,7 +66,7 @@ def _meant(name: str, known: Mapping[str, Any]) -> str | None:
 
 
 def _unknown(text: bytes | Raw, type: Any, place: str = "") -> Iterator[tuple[str, str, Mapping[str, Any]]]:
-    """The fields that structs in a document do not have: where, their name, and those there are."""
+    """Yield unknown fields of structs in a document: their place, their name, and the known fields."""
     struct = _struct_in(type)
     if struct is None:
         return
@@ -84,7 +84,7 @@ def _unknown(text: bytes | Raw, type: Any, place: str = "") -> Iterator[tuple[st
 
 
 def _struct_in(type: Any) -> type[Struct] | None:
-    """The struct that a type is, lists, or allows."""
+    """Return the struct that a type is, lists, or allows."""
     if isinstance(type, _META) and issubclass(type, Struct):
         return type
     inner = (_struct_in(one) for one in get_args(type)) if get_origin(type) in (list, Union, Annotated, _UNION) else ()
@@ -102,7 +102,7 @@ def _closed_decoder(type: Any) -> msgspec.json.Decoder[Any]:
 
 @cache
 def closed(type: Any) -> Any:
-    """The same type, whose structs have no fields but their own."""
+    """Return the same type with structs that refuse unknown fields."""
     if isinstance(type, _META) and issubclass(type, Struct):
         fields = [_redeclared(field) for field in msgspec.structs.fields(type)]
         return msgspec.defstruct(
@@ -129,7 +129,7 @@ def _redeclared(field: msgspec.structs.FieldInfo) -> tuple[str, Any] | tuple[str
 
 
 def _of_outcome(body: bytes, type: Any, error: BadInput, *, strict: bool) -> BadInput:
-    """The error with the index of the outcome that it is about, where it is about one."""
+    """Return the error with the index of the faulty outcome, if it concerns one."""
     if type is not Exchange or len(body) > MOST_SEARCHED:
         return error
     for i, outcome in enumerate(_members(body, b'"outcomes"')):
@@ -143,7 +143,7 @@ def _of_outcome(body: bytes, type: Any, error: BadInput, *, strict: bool) -> Bad
 
 
 def _members(body: bytes, field: bytes) -> Iterator[bytes]:
-    """The objects in a list that is a field of a document, as they are written, however deep or wrong they are."""
+    """Yield the objects in a list that is a field of a document, as bytes, even if they are malformed or deep."""
     depth, start, last, inside = 0, 0, b"", False
     for token in _TOKEN.finditer(body):
         mark = token[0]

@@ -1,1 +1,1 @@
-"""The routes, one module per noun; `ROUTES` is all of them. A route parses, calls the engine and renders."""
+"""The routes, one module per noun; `ROUTES` has all of them. A route parses, calls the engine and renders."""

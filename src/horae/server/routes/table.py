@@ -1,6 +1,6 @@
-"""List every route: those of the kernel, which the modules beside this one declare, and those of features.
+"""The list of every route: those of the kernel, declared by the modules beside this one, and those of features.
 
-`ROUTES` is the whole of what is installed: documents, access and scopes go by it. What a server answers is `answered`.
+`ROUTES` has all installed routes: documents, access and scopes use it. `answered` selects the routes of one server.
 """
 
 from collections.abc import Collection, Iterator
@@ -62,7 +62,7 @@ KERNEL = (
 
 
 def _composed() -> Iterator[tuple[ModuleType, str]]:
-    """Yield each module of routes with its feature's name, if it has one: each feature's after its kernel module."""
+    """Yield each module of routes with its feature's name, or "": a feature's modules follow their kernel module."""
     rows = [(feature.name, row) for feature in installed() for row in feature.routes]
     for module in KERNEL:
         yield module, ""
@@ -81,14 +81,14 @@ ROUTES: tuple[Route, ...] = tuple(route for route, _ in _OWNED)
 
 
 def answered(features: Collection[Feature]) -> tuple[list[Route], list[Route]]:
-    """Return the routes of a server with these features, and for each other route one that refuses."""
+    """Return the routes of a server with these features, and a refusing route for each other route."""
     on = {"", *(feature.name for feature in features)}
     served = [route for route, feature in _OWNED if feature in on]
     return served, [_refusing(route, feature) for route, feature in _OWNED if feature not in on]
 
 
 def _refusing(route: Route, feature: str) -> Route:
-    """Return a route that says, to all who may ask anything, that its feature is off."""
+    """Return a route that tells every caller that its feature is off."""
 
     async def run(call: ApiCall) -> Response:
         raise switched_off(feature)

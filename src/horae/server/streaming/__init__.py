@@ -1,1 +1,1 @@
-"""Answers that go on: events as they happen, and contents that are sent piece by piece."""
+"""Streaming answers: events as they happen, and contents that are sent in pieces."""

@@ -1,4 +1,4 @@
-"""An answer as long as a file, read piece by piece and never held whole."""
+"""Answers with long contents, read in pieces and never held whole."""
 
 import asyncio
 import os
@@ -33,7 +33,7 @@ class Download(Response):
 
 
 class StreamedFile(Response):
-    """A content of a known length that comes piece by piece."""
+    """A content of a known length that arrives in pieces."""
 
     __slots__ = ("_pieces", "_size")
 
@@ -56,7 +56,7 @@ class StreamedFile(Response):
 
 
 class StreamedText(Response):
-    """A content that comes piece by piece and ends when it ends."""
+    """A content of unknown length that arrives in pieces."""
 
     __slots__ = ("_pieces",)
 

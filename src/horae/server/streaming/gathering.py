@@ -1,7 +1,7 @@
-"""Events as server-sent events, gathered for a moment and written once for all who follow the same.
+"""Server-sent events, gathered for a moment and encoded once for all listeners with the same filter.
 
-What costs is not an event but an event for each of many listeners: those who want the same things share one gathering,
-which encodes what happened once and gives all of them the same bytes.
+The cost is not in an event but in sending it to each of many listeners: listeners with the same filter share a feed,
+which encodes events once and sends the same bytes to all of them.
 """
 
 import asyncio
@@ -19,16 +19,16 @@ from horae.model.base.instant import format_instant
 from horae.server.reply import encode
 
 HEARTBEAT = 15.0  # seconds between comments on a quiet stream
-PACE = 0.05  # seconds for which events are gathered; the first after a quiet time goes at once
-MOST_PENDING = 1000  # events that are gathered; the oldest go
-MOST_BEHIND = 100  # gatherings that a listener may be behind
-MOST_CHANGES = 200  # jobs that are told apart in one event of changes
+PACE = 0.05  # seconds for which events are gathered; the first after a quiet time is sent at once
+MOST_PENDING = 1000  # gathered events, above which the oldest are dropped
+MOST_BEHIND = 100  # batches that a listener may be behind
+MOST_CHANGES = 200  # jobs that are counted separately in one event of changes
 MISSED = b"event: missed\ndata: {}\n\n"
 STILL_HERE = b": still here\n\n"
 
 
 class StreamEventView(Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True):
-    """The data of one event: this thing is now in this state; `count` executions of one parcel from this one on."""
+    """The data of one event: this thing is now in this state; `count` executions of one parcel, from this one on."""
 
     kind: str
     id: UUID
@@ -40,7 +40,7 @@ class StreamEventView(Struct, frozen=True, kw_only=True, rename="camel", omit_de
 
 
 class ChangeView(Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True):
-    """How many things of a kind, and of a job, came to be in a state."""
+    """The number of things of a kind, and of a job, that entered a state."""
 
     kind: str
     state: str
@@ -49,16 +49,16 @@ class ChangeView(Struct, frozen=True, kw_only=True, rename="camel", omit_default
 
 
 class ChangesView(Struct, frozen=True, kw_only=True, rename="camel"):
-    """The data of an event `changes`: what happened since the one before; without jobs where there were too many."""
+    """The data of an event `changes`: changes since the previous one; without jobs if there were too many."""
 
     at: str
     changes: list[ChangeView]
 
 
 class StreamFilter(Struct, frozen=True):
-    """Which events a stream carries: kinds of things, and one execution with its steps and its log.
+    """The events that a stream carries: kinds of things, and one execution with its steps and its log.
 
-    With `every` microseconds, kinds of things are counted; one execution is always told of by itself.
+    With `every` microseconds, kinds of things are counted; the events of the one execution are always sent singly.
     """
 
     kinds: frozenset[str]
@@ -69,7 +69,7 @@ class StreamFilter(Struct, frozen=True):
         return event.kind in self.kinds or event.kind == LEFT_OUT or self.follows(event)
 
     def follows(self, event: Event) -> bool:
-        """Whether an event is about the one execution."""
+        """Return whether an event is about the one execution."""
         if self.execution is None or event.kind not in ("execution", "step", "log"):
             return False
         place = index_of(self.execution) - index_of(event.id)
@@ -77,7 +77,7 @@ class StreamFilter(Struct, frozen=True):
 
 
 class EventEncoder:
-    """Encodes events; one that several gatherings ask for in turn is encoded once."""
+    """Encodes events; an event that several feeds need in turn is encoded once."""
 
     def __init__(self) -> None:
         self._last: tuple[Event | None, bytes] = (None, b"")
@@ -93,17 +93,17 @@ class EventEncoder:
 
 
 class PendingEvents(Protocol):
-    """What was gathered and not told yet."""
+    """Gathered events that are not sent yet."""
 
     def add(self, event: Event) -> None: ...
 
     def take(self) -> bytes:
-        """All of it, as it goes to listeners; empty when nothing happened."""
+        """Return all of them, encoded for listeners; empty if there are none."""
         ...
 
 
 class EventBuffer:
-    """Every event by itself."""
+    """Single events."""
 
     def __init__(self, write: Callable[[Event], bytes]) -> None:
         self._write = write
@@ -126,7 +126,7 @@ class EventBuffer:
 
 
 class EventCounts:
-    """How many of each kind and job came to be in each state; and each event of one execution."""
+    """Counts of events by kind, job and state; and single events of one execution."""
 
     def __init__(self, wanted: StreamFilter, write: Callable[[Event], bytes]) -> None:
         self._wanted = wanted
@@ -160,7 +160,7 @@ class EventCounts:
 
 
 class StreamReader:
-    """One listener's queue; when it falls behind, everything in it goes and it is told so."""
+    """One listener's queue; if it falls behind, everything in it is replaced by a notice of missed events."""
 
     def __init__(self) -> None:
         self._queue: asyncio.Queue[bytes | None] = asyncio.Queue()
@@ -173,12 +173,12 @@ class StreamReader:
         self._queue.put_nowait(body)
 
     async def get(self) -> bytes | None:
-        """What comes next; None when there is nothing more."""
+        """Return the next bytes; None at the end."""
         return await self._queue.get()
 
 
 class EventFeed:
-    """What happens, for all who want the same of it."""
+    """The events of one filter, for all its listeners."""
 
     def __init__(self, clock: Clock, wanted: StreamFilter, write: Callable[[Event], bytes]) -> None:
         self._clock, self._wanted = clock, wanted
@@ -204,7 +204,7 @@ class EventFeed:
             self._task = None
 
     def hear(self, event: Event | None) -> None:
-        """Take in what happened; None when the server stops."""
+        """Add an event; None when the server stops."""
         if event is None:
             self._tell(None)
         elif event in self._wanted:
@@ -226,7 +226,7 @@ class EventFeed:
             await self._clock.sleep(self._every)
 
     async def _happens(self) -> bool:
-        """Wait until something does; false when nothing did for a while."""
+        """Wait for an event; return False after a quiet time."""
         happens = asyncio.ensure_future(self._happened.wait())
         quiet = asyncio.ensure_future(self._clock.sleep(HEARTBEAT))
         try:

@@ -1,4 +1,4 @@
-"""Server-sent events: what changed, as it changes. They are hints; whoever missed some reads again."""
+"""Server-sent events about changes. They are hints: a client that missed some reads the things again."""
 
 import asyncio
 from collections import Counter
@@ -16,7 +16,7 @@ Admitted = Callable[[], Awaitable[bool]]
 
 
 class EventStreams:
-    """The gatherings of a server, one for each namespace and each thing that listeners want of it."""
+    """The feeds of a server, one for each namespace and filter."""
 
     def __init__(self, node: ServerNode) -> None:
         self._node = node
@@ -25,7 +25,7 @@ class EventStreams:
         self._followed: Counter[int] = Counter()  # streams, by namespace
 
     def refuse_more(self, namespace: int) -> None:
-        """Raise TooOften when a namespace follows as many streams as it may."""
+        """Raise TooOften if a namespace has the maximum number of streams."""
         most = self._node.settings.namespace_streams
         if self._followed[namespace] >= most:
             remedy = "Close some, share one between several readers, or have the setting namespace_streams raised."
@@ -33,7 +33,7 @@ class EventStreams:
 
     @contextmanager
     def follow(self, namespace: int, wanted: StreamFilter) -> Iterator[StreamReader]:
-        """Read what happens for as long as the block lasts."""
+        """Yield a reader of events for as long as the block lasts."""
         key, reader = (namespace, wanted), StreamReader()
         if key not in self._gatherings:
             made = EventFeed(self._node.env.clock, wanted, self._write)
@@ -54,10 +54,10 @@ class EventStreams:
 
 
 class EventStream(Response):
-    """An answer that goes on until the client leaves, its credential ends or the server stops.
+    """An answer that lasts until the client disconnects, its credential ends or the server stops.
 
-    Whether the credential is still good is asked before anything is sent: one that is busy has no quiet moment for it.
-    What happens is gathered for a moment, so that is no more than twenty times a second.
+    The credential is checked before every send, since a busy stream has no quiet moment for it. Events are gathered for
+    a moment, so that is at most twenty times per second.
     """
 
     __slots__ = ("_admitted", "_namespace", "_streams", "_wanted")

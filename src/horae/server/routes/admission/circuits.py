@@ -1,4 +1,4 @@
-"""Circuit breakers: how they stand, opened, closed and reset by hand. A `ref` is a job's name or id."""
+"""Circuit breakers: their states, and opening, closing and resetting by hand. A `ref` is a job's name or id."""
 
 from typing import Annotated
 
@@ -17,28 +17,28 @@ from horae.server.reply import Response, ok
 from horae.server.route import API, CHANGES, get, post
 from horae.server.scopes import by_job, closed
 
-Key = Annotated[str, Meta(max_length=MOST_KEY, description="The value whose circuit is meant, where each has one.")]
-Why = Annotated[str, Meta(max_length=MOST_REASON, description="Why; it is kept with the change.")]
+Key = Annotated[str, Meta(max_length=MOST_KEY, description="The key of the circuit, if each key has its own.")]
+Why = Annotated[str, Meta(max_length=MOST_REASON, description="The reason, stored with the change.")]
 
 
 class WhichCircuit(Query, frozen=True, kw_only=True):
-    """Which circuit."""
+    """The selection of a circuit."""
 
     key: Key | None = None
 
 
 class Override(RequestBody, frozen=True, kw_only=True):
-    """Which circuit, and why."""
+    """The selection of a circuit, and a reason."""
 
     key: Key | None = None
     reason: Why = ""
 
 
 class CircuitOpenBody(Override, frozen=True, kw_only=True):
-    """Which circuit, why, and for how long: until it is reset otherwise."""
+    """The selection of a circuit, a reason, and a duration: until a reset by default."""
 
-    length: Annotated[Duration, Meta(description="How long it stays open; then probes are tried.")] | None = field(
-        name="for", default=None
+    length: Annotated[Duration, Meta(description="The time that it stays open before probes are tried.")] | None = (
+        field(name="for", default=None)
     )
 
 
@@ -53,7 +53,7 @@ async def list_circuits(call: ApiCall) -> Response:
     access=VIEW, scope=by_job, refuses=(NotFound, Conflict),
 )  # fmt: skip
 async def get_circuit(call: ApiCall, query: WhichCircuit) -> Response:
-    """Read a job's circuit, or those of its keys, and what they went through."""
+    """Read a job's circuit, or the circuits of its keys, with their recent changes."""
     return ok(await call.node.admission.circuit_breakers.show(call.namespace, call.path("ref"), query.key))
 
 
@@ -62,7 +62,7 @@ async def get_circuit(call: ApiCall, query: WhichCircuit) -> Response:
     access=OPERATE, scope=by_job, audit=CHANGES, refuses=(NotFound, Conflict),
 )  # fmt: skip
 async def open_circuit(call: ApiCall, body: CircuitOpenBody) -> Response:
-    """Open a circuit by hand: once this is answered, no server starts anything of it."""
+    """Open a circuit by hand: after the answer, no server starts its executions."""
     shown = await call.node.admission.circuit_breakers.open(
         call.namespace, call.path("ref"), by=call.caller, key=body.key, reason=body.reason, length=body.length
     )
@@ -74,7 +74,7 @@ async def open_circuit(call: ApiCall, body: CircuitOpenBody) -> Response:
     access=OPERATE, scope=by_job, audit=CHANGES, refuses=(NotFound, Conflict),
 )  # fmt: skip
 async def close_circuit(call: ApiCall, body: Override) -> Response:
-    """Close a circuit by hand: it does not open, whatever fails, until it is reset."""
+    """Close a circuit by hand: it does not open on failures until it is reset."""
     shown = await call.node.admission.circuit_breakers.close(
         call.namespace, call.path("ref"), by=call.caller, key=body.key, reason=body.reason
     )
@@ -86,7 +86,7 @@ async def close_circuit(call: ApiCall, body: Override) -> Response:
     access=OPERATE, scope=by_job, audit=CHANGES, refuses=(NotFound, Conflict),
 )  # fmt: skip
 async def reset_circuit(call: ApiCall, body: Override) -> Response:
-    """Close a circuit and count anew; what was done by hand ends."""
+    """Close a circuit, reset its counts, and end any manual override."""
     shown = await call.node.admission.circuit_breakers.reset(
         call.namespace, call.path("ref"), by=call.caller, key=body.key, reason=body.reason
     )

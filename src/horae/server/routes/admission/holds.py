@@ -1,4 +1,4 @@
-"""Holds and maintenance windows: while one lasts, nothing of a queue, or of all queues, is started."""
+"""Holds and maintenance windows: while one lasts, no execution of a queue, or of any queue, starts."""
 
 from typing import Annotated
 
@@ -16,47 +16,51 @@ from horae.server.reply import Response, nothing, ok
 from horae.server.route import API, CHANGES, REQUEST, delete, get, post, put
 from horae.server.scopes import by_queue, closed
 
-Reason = Annotated[str, Meta(max_length=MOST_REASON, description="Why, as deploy-123: what is held says so.")]
+Reason = Annotated[
+    str, Meta(max_length=MOST_REASON, description="The reason, such as deploy-123; held executions show it.")
+]
 
 
 class HoldBody(RequestBody, frozen=True, kw_only=True):
-    """For how long to hold: `for` or `until`; up to 30 days."""
+    """The duration of a hold: `for` or `until`; up to 30 days."""
 
-    length: Annotated[Duration, Meta(description="How long it lasts.")] | None = field(name="for", default=None)
-    until: Annotated[When, Meta(description="When it ends, instead of `for`.")] | None = None
-    since: Annotated[When, Meta(description="When it begins; at once otherwise.")] | None = field(
+    length: Annotated[Duration, Meta(description="The duration of the hold.")] | None = field(name="for", default=None)
+    until: Annotated[When, Meta(description="The end of the hold, instead of `for`.")] | None = None
+    since: Annotated[When, Meta(description="The start of the hold; at once by default.")] | None = field(
         name="from", default=None
     )
+
     reason: Reason = ""
-    drain: Annotated[bool, Meta(description="Somebody waits for what runs to end; `running` counts it.")] = False
+    drain: Annotated[bool, Meta(description="A user waits until `running` is 0.")] = False
 
     def asked(self) -> HoldRequest:
         return HoldRequest(length=self.length, until=self.until, since=self.since, reason=self.reason, drain=self.drain)
 
 
 class WindowBody(RequestBody, frozen=True, kw_only=True):
-    """What else is to be said of a maintenance window."""
+    """The options of a maintenance window."""
 
     reason: Reason = ""
-    drain: Annotated[bool, Meta(description="Somebody waits for what runs to end; `running` counts it.")] = False
+
+    drain: Annotated[bool, Meta(description="A user waits until `running` is 0.")] = False
 
 
 class Release(Query, frozen=True, kw_only=True):
-    """Which holds."""
+    """The selection of holds to release."""
 
-    reason: Annotated[Text, Meta(description="Only what is held for this reason.")] | None = None
+    reason: Annotated[Text, Meta(description="Only holds with this reason.")] | None = None
 
 
 class HoldList(Query, frozen=True, kw_only=True):
-    """Which holds."""
+    """The selection of holds to list."""
 
-    queue: Annotated[Text, Meta(description="Only those that hold this queue.")] | None = None
-    ended: Annotated[bool, Meta(description="Also those that ended in the last 30 days.")] = False
+    queue: Annotated[Text, Meta(description="Only holds of this queue.")] | None = None
+    ended: Annotated[bool, Meta(description="Include holds that ended in the last 30 days.")] = False
 
 
 @get(f"{API}/holds", "holds.list", Whole[HoldView], access=VIEW, scope=closed, refuses=(NotFound,))
 async def list_holds(call: ApiCall, query: HoldList) -> Response:
-    """List holds and maintenance windows, newest first: until when, why, and who opened and ended them."""
+    """List holds and maintenance windows, newest first, with their ends, reasons and authors."""
     return ok(Whole(items=await call.node.admission.holds.list(call.namespace, queue=query.queue, ended=query.ended)))
 
 
@@ -65,10 +69,10 @@ async def list_holds(call: ApiCall, query: HoldList) -> Response:
     access=OPERATE, scope=by_queue, audit=CHANGES, status=201, refuses=(NotFound, Conflict),
 )  # fmt: skip
 async def hold(call: ApiCall, body: HoldBody) -> Response:
-    """Start nothing of a queue for a time: once this is answered, no server does.
+    """Start no execution of a queue for a time: after the answer, no server does.
 
-    What runs goes on. What is submitted or fires is queued and starts when the hold has ended, by itself or by a
-    release. The same reason again moves the end.
+    Running executions continue. Submitted and fired executions are queued and start after the hold, when it ends or is
+    released. A second hold with the same reason moves the end.
     """
     return ok(await call.node.admission.holds.open(call.namespace, call.path("name"), body.asked(), call.caller), 201)
 
@@ -78,7 +82,7 @@ async def hold(call: ApiCall, body: HoldBody) -> Response:
     access=OPERATE, scope=by_queue, audit=CHANGES, status=200, refuses=(NotFound,),
 )  # fmt: skip
 async def release(call: ApiCall, query: Release) -> Response:
-    """Let a queue go on at once. Windows, and holds of all queues, go on; the answer names what holds still."""
+    """Release a queue at once. Windows, and holds of all queues, remain; the answer names the remaining holds."""
     return ok(await call.node.admission.holds.release(call.namespace, call.path("name"), query.reason, call.caller))
 
 
@@ -86,13 +90,13 @@ async def release(call: ApiCall, query: Release) -> Response:
     f"{API}/holds", "holds.open", HoldView, access=OPERATE, scope=closed, audit=REQUEST, status=201, refuses=(Conflict,)
 )
 async def hold_all(call: ApiCall, body: HoldBody) -> Response:
-    """Start nothing of any queue for a time, as POST /api/v1/queues/{name}/hold does for one."""
+    """Start no execution of any queue for a time, like POST /api/v1/queues/{name}/hold for one queue."""
     return ok(await call.node.admission.holds.open(call.namespace, None, body.asked(), call.caller), 201)
 
 
 @delete(f"{API}/holds", "holds.release", ReleasedView, access=OPERATE, scope=closed, audit=REQUEST, status=200)
 async def release_all(call: ApiCall, query: Release) -> Response:
-    """End what holds all queues; what holds a single queue goes on."""
+    """End the holds of all queues together; holds of single queues remain."""
     return ok(await call.node.admission.holds.release(call.namespace, None, query.reason, call.caller))
 
 
@@ -101,7 +105,7 @@ async def release_all(call: ApiCall, query: Release) -> Response:
     access=OPERATE, scope=by_queue, audit=CHANGES, refuses=(NotFound, Conflict),
 )  # fmt: skip
 async def window(call: ApiCall, body: WindowBody) -> Response:
-    """Make a calendar a queue's maintenance window: while it is open, nothing of the queue is started."""
+    """Make a calendar a queue's maintenance window: while it is open, no execution of the queue starts."""
     view = await call.node.admission.holds.put_window(
         call.namespace, call.path("name"), call.path("calendar"), drain=body.drain, reason=body.reason, by=call.caller
     )
@@ -113,7 +117,7 @@ async def window(call: ApiCall, body: WindowBody) -> Response:
     access=OPERATE, scope=by_queue, audit=CHANGES, refuses=(NotFound,),
 )  # fmt: skip
 async def remove_window(call: ApiCall) -> Response:
-    """Take a maintenance window away from a queue."""
+    """Remove a maintenance window from a queue."""
     await call.node.admission.holds.remove_window(call.namespace, call.path("name"), call.path("calendar"), call.caller)
     return nothing()
 
@@ -123,7 +127,7 @@ async def remove_window(call: ApiCall) -> Response:
     access=OPERATE, scope=closed, audit=REQUEST, refuses=(NotFound, Conflict),
 )  # fmt: skip
 async def window_of_all(call: ApiCall, body: WindowBody) -> Response:
-    """Make a calendar the maintenance window of all queues: while it is open, nothing is started."""
+    """Make a calendar the maintenance window of all queues: while it is open, no execution starts."""
     view = await call.node.admission.holds.put_window(
         call.namespace, None, call.path("calendar"), drain=body.drain, reason=body.reason, by=call.caller
     )
@@ -135,6 +139,6 @@ async def window_of_all(call: ApiCall, body: WindowBody) -> Response:
     access=OPERATE, scope=closed, audit=REQUEST, refuses=(NotFound,),
 )  # fmt: skip
 async def remove_window_of_all(call: ApiCall) -> Response:
-    """Take a maintenance window away from all queues."""
+    """Remove a maintenance window from all queues."""
     await call.node.admission.holds.remove_window(call.namespace, None, call.path("calendar"), call.caller)
     return nothing()

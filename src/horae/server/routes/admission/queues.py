@@ -1,4 +1,4 @@
-"""Queues: where executions stand in line, and what decides who is next."""
+"""Queues: the order in which executions wait, and the policies that decide it."""
 
 from typing import Annotated, Any
 
@@ -20,7 +20,7 @@ from horae.server.scopes import by_queue, closed
 
 
 class PurgedView(View, frozen=True, kw_only=True):
-    """How many executions were cancelled."""
+    """The number of cancelled executions."""
 
     cancelled: int
 
@@ -31,26 +31,26 @@ QueueBody = derived.body(
 
 
 class PauseBody(RequestBody, frozen=True, kw_only=True):
-    """Why."""
+    """A reason."""
 
-    reason: Annotated[str, Meta(max_length=MOST_REASON, description="Why; what is held says so.")] = ""
+    reason: Annotated[str, Meta(max_length=MOST_REASON, description="The reason; held executions show it.")] = ""
 
 
 class Purge(Query, frozen=True, kw_only=True):
-    """Whether it is meant."""
+    """The confirmation of a purge."""
 
     confirm: Annotated[Text, Meta(description="The queue's name once more.")] | None = None
 
 
 @get(f"{API}/queues", "queues.list", Whole[QueueView], access=VIEW, scope=closed)
 async def list_queues(call: ApiCall) -> Response:
-    """List queues with their lanes, how much is queued and runs in each, and what holds them now."""
+    """List queues with their lanes, the numbers of queued and running executions, and their present holds."""
     return ok(Whole(items=await call.node.admission.queue_views.list(call.namespace)))
 
 
 @get(f"{API}/queues/{{name}}", "queues.get", QueueView, access=VIEW, scope=by_queue, refuses=(NotFound,))
 async def get_queue(call: ApiCall) -> Response:
-    """Read a queue: its policy, what is queued and runs, and what holds it."""
+    """Read a queue: its policy, its queued and running executions, and its holds."""
     return await _shown(call, await call.node.admission.queues.get(call.namespace, call.path("name")))
 
 
@@ -65,7 +65,7 @@ async def get_queue(call: ApiCall) -> Response:
     refuses=(Conflict,),
 )
 async def put_queue(call: ApiCall, body: dict[str, Any]) -> Response:
-    """Define a queue; it acts at once, also on what is queued. What is left out takes its default."""
+    """Define a queue, with immediate effect, also on queued executions. An absent field takes its default."""
     return await _shown(call, await call.node.admission.queues.put(call.namespace, call.path("name"), body))
 
 
@@ -80,7 +80,7 @@ async def put_queue(call: ApiCall, body: dict[str, Any]) -> Response:
     refuses=(NotFound,),
 )
 async def patch_queue(call: ApiCall, body: dict[str, Any]) -> Response:
-    """Change some of a queue's definition."""
+    """Change parts of a queue's definition."""
     return await _shown(call, await call.node.admission.queues.patch(call.namespace, call.path("name"), body))
 
 
@@ -89,7 +89,10 @@ async def patch_queue(call: ApiCall, body: dict[str, Any]) -> Response:
     access=OPERATE, scope=by_queue, audit=CHANGES, refuses=(NotFound, Conflict),
 )  # fmt: skip
 async def pause(call: ApiCall, body: PauseBody) -> Response:
-    """Start nothing of a queue until it is resumed: once this is answered, no server does. What runs goes on."""
+    """Start no execution of a queue until it is resumed: after the answer, no server does.
+
+    Running executions continue.
+    """
     name = call.path("name")
     await call.node.admission.holds.pause(call.namespace, name, body.reason, False, call.caller)
     return await _shown(call, await call.node.admission.queues.get(call.namespace, name))
@@ -100,7 +103,7 @@ async def pause(call: ApiCall, body: PauseBody) -> Response:
     access=OPERATE, scope=by_queue, audit=CHANGES, refuses=(NotFound,),
 )  # fmt: skip
 async def resume(call: ApiCall) -> Response:
-    """Let a queue that was paused or drained go on; holds with an end, and windows, last as long as they do."""
+    """Resume a paused or drained queue; holds with an end, and windows, remain."""
     name = call.path("name")
     await call.node.admission.holds.resume(call.namespace, name, call.caller)
     return await _shown(call, await call.node.admission.queues.set_state(call.namespace, name, "active"))
@@ -111,7 +114,7 @@ async def resume(call: ApiCall) -> Response:
     access=OPERATE, scope=by_queue, audit=CHANGES, refuses=(NotFound,),
 )  # fmt: skip
 async def drain(call: ApiCall) -> Response:
-    """Refuse what is submitted to a queue from now on, and run what it has. Triggers of its jobs go on firing."""
+    """Refuse further submissions to a queue, and run its present executions. Triggers of its jobs continue to fire."""
     return await _shown(call, await call.node.admission.queues.set_state(call.namespace, call.path("name"), "draining"))
 
 
@@ -120,7 +123,7 @@ async def drain(call: ApiCall) -> Response:
     access=OPERATE, scope=by_queue, audit=CHANGES, refuses=(NotFound,),
 )  # fmt: skip
 async def purge(call: ApiCall, query: Purge) -> Response:
-    """Cancel everything of a queue that has not begun; `confirm` must be its name."""
+    """Cancel every execution of a queue that has not started; `confirm` must be the queue's name."""
     done = await call.node.admission.queues.purge(call.namespace, call.path("name"), query.confirm, call.caller)
     return ok(PurgedView(cancelled=done.cancelled))
 

@@ -20,7 +20,7 @@ Definitions = Annotated[list[dict[str, Any]], Meta(extra_json_schema={"maxItems"
 
 
 class ApplyBody(RequestBody, frozen=True, kw_only=True):
-    """Definitions as POST to each of their routes takes them, in any order."""
+    """Definitions in the form of POST to each of their routes, in any order."""
 
     calendars: Definitions | None = None
     templates: Definitions | None = None
@@ -42,9 +42,9 @@ async def by_documents(call: ApiCall, arguments: Arguments) -> None:
 
 @post(f"{API}/apply", "apply.all", AppliedListView, access=EDIT, scope=by_documents, audit=REQUEST, refuses=(Conflict,))
 async def apply(call: ApiCall, body: ApplyBody, query: DryRun) -> Response:
-    """Create or change calendars, templates and jobs, all of them or none; those it does not name stay as they are.
+    """Create or change calendars, templates and jobs, all of them or none; others stay unchanged.
 
-    The name of each says which one is meant. With `dryRun`, say what would change.
+    Definitions are matched by name. With `dryRun`, return the changes without making them.
     """
     documents = Documents(calendars=body.calendars or (), templates=body.templates or (), jobs=body.jobs or ())
     return ok(await call.node.definitions.applying.apply(call.namespace, documents, dry_run=query.dry_run))

@@ -1,4 +1,4 @@
-"""Bodies of requests about jobs, for the OpenAPI document; `model/definitions` reads them and names every mistake."""
+"""Bodies of requests about jobs, for the OpenAPI document; `model/definitions` reads them and reports every mistake."""
 
 from typing import Annotated, Any
 
@@ -15,12 +15,12 @@ from horae.server.reading.bodies import RequestBody
 StepBody = body(
     STEP,
     "StepBody",
-    "A step: its name, one field that says what it does, and others. With `job`, fields of a job stand over its own.",
+    "A step: its name, one field with its task, and options. With `job`, a step's fields override the job's.",
     RequestBody,
     needed=("name",),
 )
 
-_STEPS: Any = list[StepBody]  # type: ignore[valid-type] # made of a value
+_STEPS: Any = list[StepBody]  # type: ignore[valid-type] # created at run time
 
 
 class _Limited(RequestBody, frozen=True, kw_only=True):
@@ -43,7 +43,7 @@ JobPatch = body(
 JobBody = body(
     JOB,
     "JobBody",
-    "A job: its name, one of command, python, http and workflow, and whatever else differs from the defaults.",
+    "A job: its name, one of command, python, http and workflow, and options that differ from the defaults.",
     RequestBody,
     needed=("name",),
     types=_TYPES,

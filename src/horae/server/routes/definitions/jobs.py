@@ -1,4 +1,4 @@
-"""Jobs: named, versioned definitions of what runs, when and how. A `ref` is a job's name or id."""
+"""Jobs: named, versioned definitions of work with its schedule and options. A `ref` is a job's name or id."""
 
 from typing import Annotated, Any, Literal
 
@@ -29,37 +29,35 @@ from horae.server.scopes import by_definition, by_job, by_leaving_out, closed
 
 
 class Forgotten(View, frozen=True, kw_only=True):
-    """How many remembered results were forgotten."""
+    """The number of deleted cached results."""
 
     forgotten: int
 
 
 class JobList(Paged, frozen=True, kw_only=True):
-    """Which jobs."""
+    """The selection of jobs to list."""
 
     search: Annotated[Text, Meta(description="A part of the name, the description or a tag.")] | None = None
-    prefix: Annotated[Text, Meta(description="How the name begins.")] | None = None
-    state: Annotated[Literal["active", "paused", "deleted"], Meta(description="Only those in this state.")] | None = (
-        None
-    )
-    tag: Annotated[Text, Meta(description='Only those with this tag: "name" or "name=value".')] | None = None
+    prefix: Annotated[Text, Meta(description="The start of the name.")] | None = None
+    state: Annotated[Literal["active", "paused", "deleted"], Meta(description="Only jobs in this state.")] | None = None
+    tag: Annotated[Text, Meta(description='Only jobs with this tag: "name" or "name=value".')] | None = None
     queue: QueueName | None = None
-    owner: Annotated[Text, Meta(description="Only the jobs that this workflow keeps for its steps.")] | None = None
-    owned: Annotated[bool, Meta(description="With the jobs that workflows keep for their steps.")] = False
-    statistics: Annotated[bool, Meta(description="With each job's newest executions, success rate and durations.")] = (
-        False
-    )
+    owner: Annotated[Text, Meta(description="Only jobs that this workflow owns for its steps.")] | None = None
+    owned: Annotated[bool, Meta(description="Include jobs that workflows own for their steps.")] = False
+    statistics: Annotated[
+        bool, Meta(description="Include each job's newest executions, success rate and durations.")
+    ] = False
 
 
 class DeleteJob(Query, frozen=True, kw_only=True):
-    """What becomes of a deleted job's executions."""
+    """The treatment of a deleted job's executions."""
 
-    queued: Annotated[Literal["cancel", "finish"], Meta(description="What becomes of queued executions.")] = "cancel"
-    running: Annotated[Literal["cancel", "finish"], Meta(description="What becomes of running ones.")] = "finish"
-    force: Annotated[bool, Meta(description="Also if workflows run it.")] = False
+    queued: Annotated[Literal["cancel", "finish"], Meta(description="The treatment of queued executions.")] = "cancel"
+    running: Annotated[Literal["cancel", "finish"], Meta(description="The treatment of running executions.")] = "finish"
+    force: Annotated[bool, Meta(description="Delete the job even if workflows run it.")] = False
 
 
-IF_MATCH = {"If-Match": "The ETag of the job as it was read: the edit is refused when somebody changed it meanwhile."}
+IF_MATCH = {"If-Match": "The ETag of the job that was read: the edit is refused if the job has changed since."}
 
 
 def _shown(job: JobView, status: int = 200) -> Response:
@@ -72,7 +70,7 @@ def _shown(job: JobView, status: int = 200) -> Response:
     access=EDIT, scope=by_definition, audit=REQUEST, status=201, takes=JobBody, refuses=(Conflict,),
 )  # fmt: skip
 async def create(call: ApiCall, body: dict[str, Any], query: DryRun) -> Response:
-    """Create a job; with `dryRun`, say what it would be (200)."""
+    """Create a job; with `dryRun`, return the job that would be created (200)."""
     if query.dry_run:
         return ok(await call.node.definitions.job_plans.create(call.namespace, body))
     return _shown(await call.node.definitions.jobs.create(call.namespace, body), 201)
@@ -80,10 +78,9 @@ async def create(call: ApiCall, body: dict[str, Any], query: DryRun) -> Response
 
 @get(f"{API}/jobs", "jobs.list", Page[ListedJobView], access=VIEW, scope=by_leaving_out, refuses=(NotFound,))
 async def list_jobs(call: ApiCall, query: JobList) -> Response:
-    """List jobs by name; deleted ones only when `state` asks for them.
+    """List jobs by name; deleted jobs only if `state` selects them.
 
-    A page of large jobs, or of a credential that is for some jobs only, may hold fewer than `limit`, and go on
-    nevertheless.
+    A page of large jobs, or of a credential for some jobs only, may have fewer than `limit` jobs although more follow.
     """
     lister = call.node.require(ListsJobs) if query.statistics else None
     page = await call.node.definitions.jobs.list(
@@ -100,7 +97,7 @@ async def list_jobs(call: ApiCall, query: JobList) -> Response:
 
 @get(f"{API}/jobs/{{ref}}", "jobs.get", JobView, access=VIEW, scope=by_job, refuses=(NotFound,))
 async def get_job(call: ApiCall) -> Response:
-    """Read a job; deleted ones by id."""
+    """Read a job; deleted jobs by id."""
     return _shown(await call.node.definitions.jobs.get(call.namespace, call.path("ref")))
 
 
@@ -109,7 +106,7 @@ async def get_job(call: ApiCall) -> Response:
     access=EDIT, scope=by_job, audit=CHANGES, takes=JobBody, headers=IF_MATCH, refuses=(NotFound, Conflict, Stale),
 )  # fmt: skip
 async def replace(call: ApiCall, body: dict[str, Any], query: DryRun) -> Response:
-    """Give a job a whole new definition; every real change is a version. With `dryRun`, say what would change."""
+    """Replace the whole definition of a job; every real change is a version. With `dryRun`, return the changes only."""
     ref, if_match = call.path("ref"), call.if_match()
     if query.dry_run:
         return ok(
@@ -123,7 +120,7 @@ async def replace(call: ApiCall, body: dict[str, Any], query: DryRun) -> Respons
     access=EDIT, scope=by_job, audit=CHANGES, takes=JobPatch, headers=IF_MATCH, refuses=(NotFound, Conflict, Stale),
 )  # fmt: skip
 async def edit(call: ApiCall, body: dict[str, Any], query: DryRun) -> Response:
-    """Change parts of a job's definition: a JSON merge patch. With `dryRun`, say what would change."""
+    """Change parts of a job's definition by a JSON merge patch. With `dryRun`, return the changes only."""
     ref, if_match = call.path("ref"), call.if_match()
     if query.dry_run:
         return ok(await call.node.definitions.job_plans.edit(call.namespace, ref, body, if_match=if_match))
@@ -148,7 +145,7 @@ async def delete_job(call: ApiCall, query: DeleteJob) -> Response:
     access=OPERATE, scope=by_job, audit=CHANGES, refuses=(NotFound, Conflict),
 )  # fmt: skip
 async def pause(call: ApiCall) -> Response:
-    """Start nothing of a job until it is resumed; what runs goes on."""
+    """Start no execution of a job until it is resumed; running executions continue."""
     return _shown(await call.node.definitions.jobs.pause(call.namespace, call.path("ref")))
 
 
@@ -157,7 +154,7 @@ async def pause(call: ApiCall) -> Response:
     access=OPERATE, scope=by_job, audit=CHANGES, refuses=(NotFound, Conflict),
 )  # fmt: skip
 async def resume(call: ApiCall) -> Response:
-    """Let a paused job go on."""
+    """Resume a paused job."""
     return _shown(await call.node.definitions.jobs.resume(call.namespace, call.path("ref")))
 
 
@@ -166,7 +163,7 @@ async def resume(call: ApiCall) -> Response:
     access=EDIT, scope=by_definition, audit=CHANGES, refuses=(NotFound, Conflict),
 )  # fmt: skip
 async def restore(call: ApiCall) -> Response:
-    """Undo a deletion; a name means the job of that name deleted last."""
+    """Undo a deletion; a name means the last deleted job of that name."""
     return _shown(await call.node.definitions.jobs.restore(call.namespace, call.path("ref")))
 
 
@@ -178,10 +175,10 @@ async def restore(call: ApiCall) -> Response:
 async def trigger(call: ApiCall, body: Trigger) -> Response:
     """Run a job now, after a delay or at an instant; an empty body runs it now with its own params.
 
-    A `key` makes the submission unique for a time: a repetition answers 200 with the execution it stands for, as does
-    one that meets another under the job's `unique` or `debounce`, or has a result in its `cache`. It runs
-    whatever the job depends on, unless it is asked to wait, and its end is told to the jobs that depend on it, unless
-    it is asked not to: `note` says so.
+    A `key` makes the submission unique for a time: a repetition returns 200 with the first execution. So does a
+    submission that is merged with another by the job's `unique` or `debounce`, or that has a result in its `cache`. By
+    default the job runs without waiting for its dependencies, and its end may start dependent jobs: the body can change
+    both, and `note` explains the effect.
     """
     request = submit_of(call.path("ref"), body, call.trace)
     receipts = await call.node.submitter.submit(
@@ -202,7 +199,7 @@ async def trigger(call: ApiCall, body: Trigger) -> Response:
     access=VIEW, scope=closed, refuses=(NotFound,),
 )  # fmt: skip
 async def dependencies(call: ApiCall) -> Response:
-    """What a job depends on, what of that is met, what waits for it, and which jobs depend on it."""
+    """Read a job's dependencies, their states, its waiting executions, and the jobs that depend on it."""
     return ok(await call.node.definitions.dependencies.of(call.namespace, call.path("ref")))
 
 
@@ -224,5 +221,5 @@ async def executions(call: ApiCall, query: JobExecutions) -> Response:
     access=OPERATE, scope=by_job, audit=CHANGES, status=200, refuses=(NotFound,),
 )  # fmt: skip
 async def forget_results(call: ApiCall) -> Response:
-    """Let no remembered result of a job answer a submission any more."""
+    """Delete the cached results of a job, so that they answer no further submission."""
     return ok(Forgotten(forgotten=await call.node.definitions.jobs.forget_results(call.namespace, call.path("ref"))))

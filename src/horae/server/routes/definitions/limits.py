@@ -1,4 +1,4 @@
-"""Limits: who holds them. What they are stands in the definitions of jobs and queues."""
+"""Limits: the executions that hold them. Limits are defined by jobs and queues."""
 
 from horae.errors import BadInput, NotFound
 from horae.model.admission.held_key_view import HeldKeyView
@@ -16,7 +16,7 @@ from horae.server.scopes import by_job
     access=VIEW, scope=by_job, refuses=(NotFound, BadInput),
 )  # fmt: skip
 async def held(call: ApiCall, query: Paged) -> Response:
-    """List the keys of a job's limits and sequence that are held, and who holds them; at most 100 a page."""
+    """List the held keys of a job's limits and sequence, with the executions that hold them; at most 100 per page."""
     page = await call.node.admission.held_keys.page(
         call.namespace, call.path("ref"), limit=query.limit, cursor=query.cursor
     )

@@ -1,4 +1,4 @@
-"""Versions of jobs: what each says, what tells two apart, and the way back to one."""
+"""Versions of jobs: reading, comparing and restoring them."""
 
 from typing import Annotated
 
@@ -17,7 +17,7 @@ from horae.server.scopes import by_job
 
 
 class Rollback(RequestBody, frozen=True, kw_only=True):
-    """Which version to go back to."""
+    """The version to restore."""
 
     version: Annotated[int, Meta(ge=1, le=2**31 - 1)]
 
@@ -45,7 +45,7 @@ async def version(call: ApiCall) -> Response:
     access=VIEW, scope=by_job, refuses=(NotFound,),
 )  # fmt: skip
 async def diff(call: ApiCall) -> Response:
-    """Tell what differs between two versions of a job, field by field."""
+    """Return the differences between two versions of a job, field by field."""
     before, after = call.path("version"), call.path("other")
     return ok(await call.node.definitions.jobs.diff(call.namespace, call.path("ref"), before, after))
 
@@ -55,7 +55,7 @@ async def diff(call: ApiCall) -> Response:
     access=EDIT, scope=by_job, audit=CHANGES, headers=IF_MATCH, refuses=(NotFound, Conflict, Stale),
 )  # fmt: skip
 async def rollback(call: ApiCall, body: Rollback) -> Response:
-    """Make a new version that reads as an earlier one."""
+    """Create a new version with the content of an earlier one."""
     ref = call.path("ref")
     job = await call.node.definitions.jobs.rollback(call.namespace, ref, body.version, if_match=call.if_match())
     return ok(job, version=job.version)

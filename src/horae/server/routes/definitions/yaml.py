@@ -1,4 +1,4 @@
-"""YAML as the page's editor and scripts have it, turned into what the other routes take."""
+"""YAML of the UI's editor and of scripts, converted to the input of other routes."""
 
 from typing import Any
 
@@ -20,7 +20,7 @@ class YamlBody(RequestBody, frozen=True, kw_only=True):
 
 
 class YamlView(View, frozen=True, kw_only=True):
-    """What a text says, and where: line and column, from 1, of each member by its path, such as `schedule.cron`."""
+    """The value of a text, with the line and column, from 1, of each member by its path, such as `schedule.cron`."""
 
     value: Any
     places: dict[str, tuple[int, int]]
@@ -28,7 +28,7 @@ class YamlView(View, frozen=True, kw_only=True):
 
 @post(f"{API}/yaml", "yaml.read", YamlView, access=VIEW, scope=unscoped, audit=UNRECORDED, repeats="by itself")
 async def read(call: ApiCall, body: YamlBody) -> Response:
-    """Read YAML as `horae apply` does, and store nothing; a mistake is told with its line and column."""
+    """Parse YAML like `horae apply`, and store nothing; an error has its line and column."""
     documents = await call.node.base.fair_access.compute(lambda: read_documents(body.text))
     if len(documents) != 1:
         what = "is empty" if not documents else f"has {len(documents)} documents"

@@ -1,4 +1,4 @@
-"""Which executions, as addresses say it."""
+"""Selections of executions in query strings."""
 
 from typing import Annotated, Literal
 
@@ -6,25 +6,25 @@ from msgspec import Meta
 
 from horae.server.reading.queries import JobRef, Paged, QueueName, Since, Text, Until
 
-Tag = Annotated[Text, Meta(description='Only those with this tag: "name" or "name=value".')]
+Tag = Annotated[Text, Meta(description='Only executions with this tag: "name" or "name=value".')]
 Status = Literal["waiting", "queued", "running", "success", "failed", "cancelled", "skipped", "pending"]
 
 
 class JobExecutions(Paged, frozen=True, kw_only=True):
-    """Which executions of a job."""
+    """The selection of a job's executions."""
 
     status: Annotated[Status, Meta(description="`pending` means waiting or queued.")] | None = None
     tag: Tag | None = None
-    worker: Annotated[Text, Meta(description="Only those that this worker runs or ran.")] | None = None
+    worker: Annotated[Text, Meta(description="Only executions that this worker runs or ran.")] | None = None
     since: Since | None = None
     until: Until | None = None
 
 
 class ExecutionList(JobExecutions, frozen=True, kw_only=True):
-    """Which executions."""
+    """The selection of executions."""
 
     job: JobRef | None = None
     queue: QueueName | None = None
     parent: (
-        Annotated[Text, Meta(description="Only those that this execution submitted, or runs as its steps.")] | None
+        Annotated[Text, Meta(description="Only executions that this one submitted, or runs as its steps.")] | None
     ) = None

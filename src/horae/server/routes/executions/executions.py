@@ -1,4 +1,4 @@
-"""Executions: submitted one by one or in bulk, read, followed and cancelled."""
+"""Executions: submitted singly or in bulk, read, followed and cancelled."""
 
 from collections.abc import Sequence
 
@@ -53,9 +53,9 @@ async def by_submissions(call: ApiCall, arguments: Arguments) -> None:
 async def submit(call: ApiCall, body: SubmissionBody) -> Response:
     """Submit one execution, or many.
 
-    One answers 201, or 200 with `deduplicated` when its key stood for an execution already, or with `cached` and the
-    `result` of an execution that its job remembers. Many answer 201 when all were accepted and 207 when some were
-    refused, each with its error; `atomic` refuses all when one is wrong.
+    A single submission returns 201; 200 with `deduplicated` if its key belongs to an existing execution, or with
+    `cached` and the cached `result`. A bulk submission returns 201 if all items were accepted and 207 if some were
+    refused, each with its error; `atomic` refuses all if one is wrong.
     """
     if body.items is not None and body.job is not None:
         return await _submit_lot(call, body, body.job, body.items)
@@ -76,7 +76,7 @@ async def submit(call: ApiCall, body: SubmissionBody) -> Response:
 
 
 async def _submit_lot(call: ApiCall, body: SubmissionBody, job: str, items: Sequence[Raw]) -> Response:
-    """Many of one job."""
+    """Submit many executions of one job."""
     receipts, refused = await call.node.submitter.submit_lot(
         call.namespace, terms_of(job, items, body, call.trace), items, origin="submit",
         caller=call.caller, idempotency=submission_key(call), partial=not body.atomic,
@@ -108,7 +108,7 @@ async def get_execution(call: ApiCall) -> Response:
     access=OPERATE, scope=by_execution, audit=REQUEST, refuses=(NotFound, Conflict, Gone),
 )  # fmt: skip
 async def cancel(call: ApiCall, body: Reason) -> Response:
-    """Cancel what has not begun; ask the worker to stop what runs."""
+    """Cancel an execution that has not started; ask the worker to stop a running one."""
     return ok(await call.node.work.executions.cancel(call.namespace, call.id(), body.reason))
 
 
@@ -117,5 +117,5 @@ async def cancel(call: ApiCall, body: Reason) -> Response:
     access=VIEW, scope=by_execution, refuses=(NotFound, Gone),
 )  # fmt: skip
 async def attempts(call: ApiCall) -> Response:
-    """List the tries of an execution in order, each with its error."""
+    """List the attempts of an execution in order, each with its error."""
     return ok(Whole(items=await call.node.work.executions.attempts(call.namespace, call.id())))

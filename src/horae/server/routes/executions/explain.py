@@ -1,4 +1,4 @@
-"""Explanations: why an execution or a job does not run, and what would let it."""
+"""Explanations: the reasons why an execution or a job does not run, and their remedies."""
 
 from horae.errors import Gone, NotFound
 from horae.model.executions.explain_view import ExplanationView, JobExplanationView
@@ -14,11 +14,11 @@ from horae.server.scopes import by_execution, by_job
     access=VIEW, scope=by_execution, refuses=(NotFound, Gone),
 )  # fmt: skip
 async def explain_execution(call: ApiCall) -> Response:
-    """Say why an execution does not run: what holds it, in order, what opens each, and when it probably starts."""
+    """Explain why an execution does not run: its closed gates in order, the remedy for each, and the probable start."""
     return ok(await call.node.work.explainer.execution(call.namespace, call.id()))
 
 
 @get(f"{API}/jobs/{{ref}}/explain", "jobs.explain", JobExplanationView, access=VIEW, scope=by_job, refuses=(NotFound,))
 async def explain_job(call: ApiCall) -> Response:
-    """Say why a job does not run: its triggers, its queue, its workers, and what holds its executions."""
+    """Explain why a job does not run: its triggers, its queue, its workers, and the gates of its executions."""
     return ok(await call.node.work.explainer.job(call.namespace, call.path("ref")))

@@ -1,4 +1,4 @@
-"""Signals and callbacks: what executions that wait are told."""
+"""Signals and callbacks to waiting executions."""
 
 from typing import Annotated
 
@@ -19,8 +19,10 @@ from horae.server.scopes import by_execution, closed
 class NewSignal(RequestBody, frozen=True, kw_only=True):
     """A signal: a name, and any JSON."""
 
-    name: Annotated[str, Meta(min_length=1, max_length=MAX_SIGNAL_NAME, description="What the execution waits for.")]
-    payload: Annotated[Raw, Meta(description="What `ctx.wait_for` returns; null unless given.")] = ABSENT
+    name: Annotated[
+        str, Meta(min_length=1, max_length=MAX_SIGNAL_NAME, description="The name that the execution waits for.")
+    ]
+    payload: Annotated[Raw, Meta(description="The return value of `ctx.wait_for`; null by default.")] = ABSENT
 
 
 @post(
@@ -29,7 +31,7 @@ class NewSignal(RequestBody, frozen=True, kw_only=True):
     refuses=(NotFound, Conflict, Gone, KeyReused, TooLarge),
 )  # fmt: skip
 async def signal(call: ApiCall, body: NewSignal) -> Response:
-    """Send a signal to an execution that waits for it, or will; one that has ended refuses it."""
+    """Send a signal to an execution that waits for it now or later; an ended execution refuses it."""
     key = call.idempotency_key()
     sent = await call.node.work.signals.send(call.namespace, call.id(), body.name, body.payload, key)
     return ok(sent, 202)
@@ -41,7 +43,7 @@ async def signal(call: ApiCall, body: NewSignal) -> Response:
     refuses=(NotFound, Conflict, TooLarge),
 )  # fmt: skip
 async def called(call: ApiCall) -> Response:
-    """Call the URL of a step that waits for it, with any JSON; the token is the credential. It counts once."""
+    """Call the URL of a waiting step, with any JSON; the token is the credential. Only the first call counts."""
     if call.body:
         check_item(b'{"body":' + call.body + b"}", "body")
     return ok(await call.node.workflows.callbacks.receive(call.path("token"), Raw(call.body)), 202)

@@ -1,4 +1,4 @@
-"""Submissions: what the REST routes take, as the engine's requests; its receipts, as answers."""
+"""Submissions: bodies of routes converted to requests for the engine, and its receipts converted to answers."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
@@ -23,14 +23,14 @@ _ITEM = msgspec.json.Decoder(ExecutionBody)
 _NOTHING = Trigger()
 
 
-# One execution as the engine takes it.
+# Converts one execution to a request for the engine.
 submit_of: Callable[[str, Trigger, TraceHeaders], Submit] = reader(
     TERMS, Submit, "job, body, trace", job="job", trace="trace.parent", trace_state="trace.state"
 )
 
 
 def requests_of(body: SubmissionBody, trace: TraceHeaders) -> list[Submit | HoraeError]:
-    """What a body asks for: one execution, or many on their own terms; an item that cannot be read is an error."""
+    """Return the submissions of a body: one, or many with their own options; an unreadable item becomes an error."""
     if body.items is None:
         if body.job is None:
             raise BadInput("Neither job nor items is given.", 'Say which job: {"job": "report"}.', field="job")
@@ -41,7 +41,7 @@ def requests_of(body: SubmissionBody, trace: TraceHeaders) -> list[Submit | Hora
 
 
 def terms_of(job: str, items: Sequence[Raw], body: SubmissionBody, trace: TraceHeaders) -> Submit:
-    """What is common to many executions of one job."""
+    """Return the common options of many executions of one job."""
     _check_count(items)
     if body.params or body.key is not None:
         field = "params" if body.params else "key"
@@ -58,7 +58,7 @@ def _check_count(items: Sequence[Raw]) -> None:
 def _refuse_common(body: SubmissionBody) -> None:
     for field in msgspec.structs.fields(Trigger):
         if getattr(body, field.name) != getattr(_NOTHING, field.name):
-            remedy = "Say it in each item, or name one job for all of them."
+            remedy = "Give it in each item, or name one job for all of them."
             name = field.encode_name
             raise BadInput(f"{name} stands beside items without a job.", remedy, field=name)
 
@@ -73,7 +73,7 @@ def _own(item: Raw, index: int, trace: TraceHeaders) -> Submit | HoraeError:
 
 
 def readable(requests: Sequence[Submit | HoraeError], *, partial: bool) -> list[Submit]:
-    """The requests that could be read; without `partial`, the first that could not refuses all."""
+    """Return the readable requests; without `partial`, raise the first error."""
     for request in requests:
         if isinstance(request, HoraeError) and not partial:
             raise request
@@ -83,32 +83,32 @@ def readable(requests: Sequence[Submit | HoraeError], *, partial: bool) -> list[
 def merged(
     requests: Sequence[Submit | HoraeError], receipts: Sequence[Receipt | HoraeError]
 ) -> list[Receipt | HoraeError]:
-    """What became of each: receipts in the place of what was read, the errors of the rest."""
+    """Return the result of each item: receipts of readable items, errors of the others."""
     rest = iter(receipts)
     return [request if isinstance(request, HoraeError) else next(rest) for request in requests]
 
 
 def accepted(receipt: Receipt) -> Accepted:
-    """A receipt as the API shows it."""
+    """Convert a receipt to the API's form."""
     return Accepted(
         execution_id=receipt.execution_id, status=receipt.state, deduplicated=receipt.deduplicated, **_shared(receipt)
     )
 
 
 def _shared(receipt: Receipt) -> dict[str, Any]:
-    """What a receipt says of what a submission shares with others, where it does."""
+    """Return the members of a receipt about a batch or a cached result, if any."""
     if receipt.batched:
         return {"batched": True, "index": receipt.index}
     return {"cached": True} if receipt.cached else {}
 
 
 def is_old(receipt: Accepted) -> bool:
-    """Whether a submission was answered with an execution that was there before."""
+    """Return whether a submission was answered with an execution that existed before."""
     return receipt.deduplicated or receipt.cached is True
 
 
 async def with_result(call: ApiCall, receipt: Accepted) -> Accepted:
-    """A receipt with the result that answers, when one does."""
+    """Add the cached result to a receipt, if it has one."""
     if receipt.cached is not True:
         return receipt
     known = await call.node.work.executions.get(call.namespace, receipt.execution_id)
@@ -116,19 +116,19 @@ async def with_result(call: ApiCall, receipt: Accepted) -> Accepted:
 
 
 async def with_warning(call: ApiCall, job: str, receipt: Accepted) -> Accepted:
-    """A receipt with what is odd about its job, when something is."""
+    """Add the warning about its job to a receipt, if there is one."""
     warning = await call.node.warning(call.namespace, job)
     return receipt if warning is None else msgspec.structs.replace(receipt, warning=warning)
 
 
 async def warnings_of(call: ApiCall, jobs: Iterable[str]) -> list[str]:
-    """What is odd about jobs of which many were submitted, each with its name."""
+    """Return the warnings about submitted jobs, each with the job's name."""
     told = [(job, await call.node.warning(call.namespace, job)) for job in dict.fromkeys(jobs)]
     return [f'Job "{job}": {warning}' for job, warning in told if warning is not None]
 
 
 def one(receipts: Sequence[Receipt | HoraeError]) -> Accepted:
-    """The only receipt."""
+    """Return the only receipt."""
     receipt = receipts[0]
     if isinstance(receipt, HoraeError):
         raise receipt
@@ -136,7 +136,7 @@ def one(receipts: Sequence[Receipt | HoraeError]) -> Accepted:
 
 
 def bulk(receipts: Sequence[Receipt | HoraeError], warnings: list[str]) -> BulkAccepted:
-    """What became of each."""
+    """Return the answer for a bulk submission."""
     items = [_item(receipt) for receipt in receipts]
     refused = sum(isinstance(receipt, HoraeError) for receipt in receipts)
     return BulkAccepted(items=items, accepted=len(items) - refused, refused=refused, warnings=warnings or UNSET)
@@ -151,7 +151,7 @@ def _item(receipt: Receipt | HoraeError) -> BulkItem:
 
 
 def lot(receipts: Sequence[Receipt], refused: Mapping[int, HoraeError], warnings: list[str]) -> bytes:
-    """What became of each of a lot, encoded as `BulkAccepted` is, at a tenth of the cost."""
+    """Return the answer for a bulk submission, encoded like `BulkAccepted` at a tenth of the cost."""
     items = [text for receipt in receipts for text in _texts(receipt)]
     accepted = len(items)
     for i in sorted(refused):
@@ -161,7 +161,7 @@ def lot(receipts: Sequence[Receipt], refused: Mapping[int, HoraeError], warnings
 
 
 def _texts(receipt: Receipt) -> list[str]:
-    """Executions of one parcel differ in the last four digits of their ids."""
+    """Encode a receipt; executions of one parcel differ only in the last four digits of their ids."""
     if receipt.batched or receipt.cached:
         return [encode(_item(receipt)).decode()]
     first = index_of(receipt.execution_id)

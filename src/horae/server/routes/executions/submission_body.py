@@ -1,4 +1,4 @@
-"""What requests may say to have executions made: one, many of one job, or many."""
+"""Bodies of submissions: one execution, many of one job, or many."""
 
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -9,10 +9,10 @@ from horae.model.fleet.submit import SUBMISSION
 from horae.server.reading.bodies import RequestBody
 
 MOST_ITEMS = 10_000  # in one bulk submission
-TERMS = tuple(row for row in SUBMISSION.rows if row.attribute != "job")  # what is said of an execution of a job
+TERMS = tuple(row for row in SUBMISSION.rows if row.attribute != "job")  # the options of an execution
 Job = Annotated[str, Meta(min_length=1, max_length=128, description=SUBMISSION["job"].field.help)]
 
-if TYPE_CHECKING:  # what Python reads of the fields that are made of the table
+if TYPE_CHECKING:  # for type checkers: the fields used in Python
 
     class Trigger(RequestBody, frozen=True, kw_only=True):
         params: Raw = Raw()
@@ -20,17 +20,17 @@ if TYPE_CHECKING:  # what Python reads of the fields that are made of the table
         propagate: bool = True
         wait_for_dependencies: bool = False
 else:
-    Trigger = decoded(TERMS, "Trigger", "How to run a job now or later; every field may be left out.", RequestBody)
+    Trigger = decoded(TERMS, "Trigger", "Options of an execution, now or later; all are optional.", RequestBody)
 
 
 class ExecutionBody(Trigger, frozen=True, kw_only=True):
-    """One execution asked for."""
+    """A submission of one execution."""
 
     job: Job
 
 
 class ManyOfOneJob(Trigger, frozen=True, kw_only=True):
-    """Many executions of one job: `items` are their params, the rest is common to all."""
+    """Many executions of one job: `items` are their params, the other fields are common to all."""
 
     job: Job
     items: Annotated[list[dict[str, Any]], Meta(min_length=1, max_length=MOST_ITEMS)]
@@ -40,14 +40,14 @@ class ManyOfOneJob(Trigger, frozen=True, kw_only=True):
 
 
 class ManyExecutions(RequestBody, frozen=True, kw_only=True):
-    """Many executions, each on its own terms."""
+    """Many executions, each with its own options."""
 
     items: Annotated[list[ExecutionBody], Meta(min_length=1, max_length=MOST_ITEMS)]
     atomic: bool = False
 
 
 class SubmissionBody(Trigger, frozen=True, kw_only=True):
-    """Whichever of the three forms of a submission came."""
+    """A submission in any of the three forms."""
 
     job: Job | None = None
     items: list[Raw] | None = None

@@ -1,4 +1,4 @@
-"""What is answered to those who asked for executions."""
+"""Answers to submissions."""
 
 from typing import Any
 from uuid import UUID
@@ -9,11 +9,10 @@ from horae.model.base.view import Status, View
 
 
 class Accepted(View, frozen=True, kw_only=True):
-    """An execution that was accepted; `deduplicated` says that its key stood for this one already.
+    """An accepted execution; `deduplicated` means that its key belonged to this execution already.
 
-    `cached` says that the execution ended before, and its `result` answers; `batched`, that it takes in this submission
-    as the item at `index`.
-    `warning` is there when it needs what no worker ever had.
+    `cached` means that an earlier execution's `result` is the answer; `batched`, that the execution includes this
+    submission as the item at `index`. `warning` is present if it needs something that no worker ever had.
     """
 
     execution_id: UUID
@@ -27,14 +26,14 @@ class Accepted(View, frozen=True, kw_only=True):
 
 
 class Triggered(Accepted, frozen=True, kw_only=True):
-    """A job that was triggered; `fires` names the jobs that its end may start, `note` says what of that is so."""
+    """A triggered job; `fires` names the jobs that its end may start, `note` explains exceptions."""
 
     fires: tuple[str, ...] = ()
     note: str | None = None
 
 
 class BulkItem(View, frozen=True, kw_only=True):
-    """What became of one item: an execution, or the problem for which it was refused."""
+    """The result of one item: an execution, or the problem for which it was refused."""
 
     execution_id: UUID | UnsetType = UNSET
     status: Status | UnsetType = UNSET
@@ -46,7 +45,7 @@ class BulkItem(View, frozen=True, kw_only=True):
 
 
 class BulkAccepted(View, frozen=True, kw_only=True):
-    """What became of each item, in their order; `warnings` is there when jobs of them need what no worker ever had."""
+    """The result of each item, in order; `warnings` is present if jobs need something that no worker ever had."""
 
     items: list[BulkItem]
     accepted: int

@@ -1,4 +1,4 @@
-"""Autoscaling: what a queue's workers should be, for whoever starts and stops them."""
+"""Autoscaling: the number of workers that a queue needs, for tools that start and stop workers."""
 
 from typing import Annotated
 
@@ -20,30 +20,32 @@ MOST_WAIT = 86_400_000_000
 
 
 class AutoscaleQuery(Query, frozen=True, kw_only=True):
-    """For which wait, and what a worker is."""
+    """The target wait, and the size of a worker."""
 
-    target_wait: Annotated[DurationText, Meta(description="How long an execution may wait, as 5s.")] = "5s"
-    slots: Annotated[int, Meta(ge=1, le=100_000, description="Slots of a worker; as those that are there.")] | None = (
-        None
-    )
+    target_wait: Annotated[DurationText, Meta(description="The time that an execution may wait, such as 5s.")] = "5s"
+    slots: (
+        Annotated[int, Meta(ge=1, le=100_000, description="Slots per worker; the mean of present workers by default.")]
+        | None
+    ) = None
 
 
 class AutoscaleView(View, frozen=True, kw_only=True):
     """A queue's signals. Times are seconds, rates executions per second."""
 
     queue: str
-    backlog: Annotated[int, Meta(description="Executions that are queued; at most 100,000 slices are counted.")]
-    oldest_age: Annotated[float, Meta(description="How long the oldest of them has been queued.")]
+    backlog: Annotated[int, Meta(description="Queued executions; at most 100,000 slices are counted.")]
+    oldest_age: Annotated[float, Meta(description="The time that the oldest has been queued.")]
     running: int
-    arrival_rate: Annotated[float, Meta(description="That came, since a question up to two minutes ago.")]
-    service_rate: Annotated[float, Meta(description="That ended, in this minute and the one before.")]
-    duration: Annotated[float | None, Meta(description="That an execution takes; null when none is known.")] = None
-    utilisation: Annotated[float, Meta(description="The share of the workers' slots that is in use, 0 to 1.")]
-    workers: Annotated[int, Meta(description="That serve the queue and do not drain.")]
-    slots: Annotated[int, Meta(description="Of these workers, in all.")]
+    arrival_rate: Annotated[float, Meta(description="Arrivals, since a request up to two minutes ago.")]
+    service_rate: Annotated[float, Meta(description="Ends, in this minute and the previous one.")]
+    duration: Annotated[float | None, Meta(description="The mean duration of an execution; null if unknown.")] = None
+    utilisation: Annotated[float, Meta(description="The used share of the workers' slots, 0 to 1.")]
+    workers: Annotated[int, Meta(description="Workers that serve the queue and do not drain.")]
+    slots: Annotated[int, Meta(description="Total slots of these workers.")]
     target_wait: str
     desired_workers: Annotated[
-        int, Meta(description=f"That start all this within the wait, and use at most {HEADROOM:.0%} of their slots.")
+        int,
+        Meta(description=f"Workers that start all this within the wait, with at most {HEADROOM:.0%} of their slots."),
     ]
 
 
@@ -52,7 +54,7 @@ class AutoscaleView(View, frozen=True, kw_only=True):
     access=VIEW, scope=by_queue, refuses=(NotFound, BadInput),
 )  # fmt: skip
 async def autoscale_queue(call: ApiCall, query: AutoscaleQuery) -> Response:
-    """Tell how a queue stands, and how many workers it wants for a target wait."""
+    """Read the load of a queue, and the number of workers for a target wait."""
     wait = parse_duration(query.target_wait, field="targetWait")
     if not 1000 <= wait <= MOST_WAIT:
         raise BadInput(f"targetWait cannot be {query.target_wait}.", "It runs from 1ms to 1d.", field="targetWait")

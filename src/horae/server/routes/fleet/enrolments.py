@@ -1,4 +1,4 @@
-"""Enrolments: how a worker comes to a key of its own."""
+"""Enrolments: tokens that workers exchange for their own keys."""
 
 from typing import Annotated
 
@@ -19,21 +19,21 @@ from horae.server.scopes import closed
 
 
 class EnrolmentBody(RequestBody, frozen=True, kw_only=True):
-    """What a worker may do that enrols."""
+    """The permissions of an enrolling worker."""
 
     queues: Annotated[tuple[Name, ...], Meta(max_length=100, description="The only queues it may serve.")] = ()
-    expires_in: Annotated[DurationText, Meta(description="How long the token is good for, up to 30d.")] = "1h"
+    expires_in: Annotated[DurationText, Meta(description="The validity of the token, up to 30d.")] = "1h"
 
 
 class RedeemBody(RequestBody, frozen=True, kw_only=True):
-    """A token that is exchanged for a key."""
+    """A token to exchange for a key."""
 
     token: Annotated[str, Meta(min_length=1, max_length=256)]
     name: Annotated[str, Meta(max_length=100, description="The worker's name, for people.")] = ""
 
 
 class EnrolmentView(View, frozen=True, kw_only=True):
-    """A token, told once."""
+    """A token, shown once."""
 
     token: str
     expires_at: Time
@@ -44,7 +44,7 @@ class EnrolmentView(View, frozen=True, kw_only=True):
     access=ADMIN, scope=closed, audit=ACTION, status=201, repeats="by itself",
 )  # fmt: skip
 async def create(call: ApiCall, body: EnrolmentBody) -> Response:
-    """Make a token that one worker exchanges for a key of its own. Repeated, it makes another one."""
+    """Create a token that one worker exchanges for its own key. A repeated request creates another token."""
     made = await call.node.fleet.enrolments.create(
         call.who, body.queues, parse_duration(body.expires_in, field="expiresIn")
     )
@@ -59,7 +59,7 @@ async def create(call: ApiCall, body: EnrolmentBody) -> Response:
     refuses=(Unauthorized,),
 )  # fmt: skip
 async def redeem(call: ApiCall, body: RedeemBody) -> Response:
-    """Exchange a token for a worker's key, which is told this once.
+    """Exchange a token for a worker's key, which is shown once.
 
     A token works once, so a repeated request is refused.
     """

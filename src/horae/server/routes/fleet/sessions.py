@@ -1,4 +1,4 @@
-"""Sessions: what workers say. docs/worker-protocol.md is the whole protocol; times here are integer microseconds."""
+"""Sessions: the requests of workers. docs/worker-protocol.md is the whole protocol; times here are microseconds."""
 
 from typing import Annotated
 from uuid import UUID
@@ -46,7 +46,7 @@ class RunningItem(Query, frozen=True, kw_only=True):
 
     parcel: Annotated[str, Meta(extra_json_schema={"format": "uuid"})]
     item: Annotated[int, Meta(ge=0, le=1023)]
-    after: Annotated[str, Meta(max_length=MAX_STEP_NAME, description="Only steps behind this name.")] = ""
+    after: Annotated[str, Meta(max_length=MAX_STEP_NAME, description="Only steps after this name.")] = ""
 
 
 async def by_queues_served(call: ApiCall, arguments: Arguments) -> None:
@@ -63,7 +63,7 @@ async def by_queues_served(call: ApiCall, arguments: Arguments) -> None:
     access=WORKER, scope=by_queues_served, audit=UNRECORDED, status=201, refuses=(ProtocolMismatch, OverQuota),
 )  # fmt: skip
 async def register(call: ApiCall, body: Register) -> Response:
-    """Present a worker process; the answer names its session and the rhythm the server expects."""
+    """Register a worker process; the answer has its session and the expected intervals."""
     registered = await call.node.gateway.register(call.namespace, body, call.who.namespace_name, call.who.key)
     known = call.node.base.epochs.installation
     return ok(registered if known is None else structs.replace(registered, installation=known.id), 201)
@@ -75,7 +75,7 @@ async def register(call: ApiCall, body: Register) -> Response:
     refuses=(NotFound, SessionEnded),
 )  # fmt: skip
 async def exchange(call: ApiCall, body: Exchange) -> Response:
-    """Send outcomes and free capacity up, get slices and requests down; wait a while when there is nothing to do.
+    """Report outcomes and free capacity, receive slices and requests; wait a while if there is nothing to do.
 
     Exchanges are numbered on each channel: an unanswered one is repeated with the same number and body.
     """
@@ -88,7 +88,7 @@ async def exchange(call: ApiCall, body: Exchange) -> Response:
     refuses=(NotFound, Conflict, KeyReused, OverQuota),
 )  # fmt: skip
 async def submit(call: ApiCall, body: ChildSubmit) -> Response:
-    """Submit executions for a running one; a repeated `call` answers with the same executions."""
+    """Submit executions for a running one; a repeated `call` returns the same executions."""
     receipts = await call.node.gateway.submit_children(call.namespace, call.id(), body)
     return ok(Whole(items=[accepted(receipt) for receipt in receipts]), 201)
 
@@ -99,7 +99,7 @@ async def submit(call: ApiCall, body: ChildSubmit) -> Response:
     refuses=(NotFound, TooLarge),
 )  # fmt: skip
 async def remember(call: ApiCall, body: Remember) -> Response:
-    """Remember results of steps before the code goes on; a known step answers with its first result."""
+    """Store results of steps before the code continues; a known step returns its first result."""
     return ok(await call.node.gateway.memory.remember(call.namespace, call.id(), body))
 
 
@@ -108,7 +108,7 @@ async def remember(call: ApiCall, body: Remember) -> Response:
     access=WORKER, scope=by_session, audit=UNRECORDED, repeats="by itself", refuses=(NotFound, Conflict),
 )  # fmt: skip
 async def wait(call: ApiCall, body: Await) -> Response:
-    """Let a step of a running item wait for a signal; one that has come, or a timeout, is its result."""
+    """Let a step of a running item wait for a signal; a received signal, or a timeout, is its result."""
     return ok(await call.node.gateway.memory.wait(call.namespace, call.id(), body))
 
 
@@ -117,7 +117,7 @@ async def wait(call: ApiCall, body: Await) -> Response:
     access=WORKER, scope=by_session, refuses=(NotFound, Conflict), secret=True,
 )  # fmt: skip
 async def steps(call: ApiCall, query: RunningItem) -> Response:
-    """Read the steps that an item of this session has finished in earlier attempts, from behind a name on."""
+    """Read the steps that earlier attempts of an item of this session have finished, after a name."""
     try:
         parcel = UUID(query.parcel)
     except ValueError:
@@ -131,6 +131,6 @@ async def steps(call: ApiCall, query: RunningItem) -> Response:
     f"{API}/sessions/{{id}}", "sessions.close", access=WORKER, scope=by_session, audit=UNRECORDED, refuses=(NotFound,)
 )
 async def close(call: ApiCall) -> Response:
-    """Leave: what the session still holds goes on elsewhere."""
+    """Leave: other workers take over the remaining work of the session."""
     await call.node.gateway.close(call.namespace, call.id())
     return nothing()

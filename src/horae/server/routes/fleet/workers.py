@@ -1,4 +1,4 @@
-"""Workers: the processes that execute, as people see them."""
+"""Workers: the processes that execute jobs."""
 
 from uuid import UUID
 
@@ -14,10 +14,10 @@ from horae.server.scopes import closed
 
 
 class WorkerView(View, frozen=True, kw_only=True):
-    """A process that executes.
+    """A process that executes jobs.
 
-    `capacity` is its slots, `running` the executions it holds; `used` says how many `slots` and how much of its
-    `resources` these take. Its labels include its own: `worker` and `host`.
+    `capacity` is its slots, `running` the executions it holds; `used` has the used `slots` and amounts of its
+    `resources`. Its labels include `worker` and `host`.
     """
 
     worker_id: str
@@ -49,14 +49,14 @@ class WorkerView(View, frozen=True, kw_only=True):
 
 @get(f"{API}/workers", "workers.list", Whole[WorkerView], access=VIEW, scope=closed)
 async def list_workers(call: ApiCall) -> Response:
-    """List workers that are there or were lost lately, newest first."""
+    """List workers that are present or were lost recently, newest first."""
     workers = await call.node.fleet.workers.list(call.namespace)
     return ok(Whole(items=[WorkerView.of(worker) for worker in workers]))
 
 
 @get(f"{API}/workers/{{id}}", "workers.get", WorkerView, access=VIEW, scope=closed, refuses=(NotFound,))
 async def get_worker(call: ApiCall) -> Response:
-    """Read a worker, by its name or by its session's id."""
+    """Read a worker, by its name or its session's id."""
     return ok(WorkerView.of(await call.node.fleet.workers.show(call.namespace, call.path("id"))))
 
 
@@ -65,5 +65,5 @@ async def get_worker(call: ApiCall) -> Response:
     access=OPERATE, scope=closed, audit=REQUEST, status=202, refuses=(NotFound, Conflict),
 )  # fmt: skip
 async def drain(call: ApiCall) -> Response:
-    """Ask a worker to finish what it runs and leave."""
+    """Ask a worker to finish its running executions and leave."""
     return ok(WorkerView.of(await call.node.fleet.workers.drain(call.namespace, call.path("id"))), 202)

@@ -1,4 +1,4 @@
-"""The backup of a SQLite store, whose only process this is."""
+"""The backup of a SQLite store, which only this process uses."""
 
 from horae.errors import Conflict
 from horae.server.access import INSTALLATION
@@ -14,5 +14,5 @@ from horae.server.streaming.download import Download
     access=INSTALLATION, scope=closed, audit=REQUEST, media="application/vnd.sqlite3", refuses=(Conflict,),
 )  # fmt: skip
 async def read(call: ApiCall) -> Response:
-    """Read a copy of the whole SQLite store, as it is at one instant; the server goes on meanwhile."""
+    """Read a copy of the whole SQLite store at one instant; the server continues meanwhile."""
     return Download(await call.node.tenancy.backups.take(), b"application/vnd.sqlite3")

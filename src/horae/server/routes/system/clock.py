@@ -1,4 +1,4 @@
-"""The clock: what this server believes about time. A clock that jumped stops firing until somebody accepts it."""
+"""The clock: this server's time, and trust in it. After a jump of the clock, firing stops until a user accepts it."""
 
 from horae.model.base.instant import format_instant
 from horae.model.base.view import Time, View
@@ -10,7 +10,7 @@ from horae.server.scopes import closed, unscoped
 
 
 class ClockView(View, frozen=True, kw_only=True):
-    """Server time, whether it is trusted, and by how much the store's clock jumped since it last was."""
+    """Server time, whether it is trusted, and the jump of the store's clock since it last was."""
 
     now: Time
     trusted: bool
@@ -32,6 +32,6 @@ async def read(call: ApiCall) -> Response:
 
 @post(f"{API}/clock/accept", "clock.accept", ClockView, access=INSTALLATION, scope=closed, audit=REQUEST, status=200)
 async def accept(call: ApiCall) -> Response:
-    """Take the present time for true on all servers: firing and expiring go on."""
+    """Accept the present time on all servers: firing and expiring continue."""
     call.node.base.clock.accept()
     return ok(_view(call))

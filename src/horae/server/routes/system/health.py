@@ -1,4 +1,4 @@
-"""Is the server there, and can it work?"""
+"""Health checks: liveness and readiness."""
 
 from horae.env import SECOND
 from horae.errors import StoreUnavailable
@@ -12,7 +12,7 @@ from horae.version import __version__
 
 
 class Health(View, frozen=True, kw_only=True):
-    """How the server is; `note` tells what it does not do, though it answers."""
+    """The state of the server; `note` names a stopped function of a server that otherwise works."""
 
     status: str
     version: str
@@ -21,13 +21,13 @@ class Health(View, frozen=True, kw_only=True):
 
 @get("/healthz", "health.live", Health, access=EVERYBODY, scope=closed)
 async def live(call: ApiCall) -> Response:
-    """Tell that the process lives."""
+    """Answer while the process is alive."""
     return ok(Health(status="ok", version=__version__))
 
 
 @get("/readyz", "health.ready", Health, access=EVERYBODY, scope=closed, refuses=(StoreUnavailable,))
 async def ready(call: ApiCall) -> Response:
-    """Tell whether the store answers, its disk takes more, and the server can work."""
+    """Check that the store answers, its disk is not full, and the server can work."""
     if not call.node.ready:
         detail = "The store cannot be reached, or its disk is full."
         raise StoreUnavailable(detail, "Look at the store; this server goes on by itself.")

@@ -1,4 +1,4 @@
-"""The API's own description."""
+"""The description of the API."""
 
 from typing import Any
 
@@ -11,7 +11,7 @@ from horae.server.scopes import unscoped
 
 @get("/openapi.json", "openapi.read", dict[str, Any], access=ANYBODY, scope=unscoped)
 async def read(call: ApiCall) -> Response:
-    """Read this document: every route of this server with what it takes, gives and refuses, as OpenAPI 3.1."""
+    """Read this document: every route of this server with its input, answers and errors, as OpenAPI 3.1."""
     return Response(200, call.scope["app"].document)
 
 

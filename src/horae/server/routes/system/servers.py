@@ -1,4 +1,4 @@
-"""Servers: the processes that answer, schedule and hand out work."""
+"""Servers: the processes that answer requests, schedule and distribute work."""
 
 from typing import Annotated
 from uuid import UUID
@@ -23,9 +23,9 @@ class ServerView(View, frozen=True, kw_only=True):
     host: str
     pid: int
     version: str
-    parts: Annotated[tuple[str, ...], Meta(description="What it runs: api, gateway, scheduler.")]
+    parts: Annotated[tuple[str, ...], Meta(description="The parts it runs: api, gateway, scheduler.")]
     lacks_master_key: Annotated[
-        bool, Meta(description="It cannot open what is sealed here, and hands out no work that needs secrets.")
+        bool, Meta(description="It cannot decrypt sealed data, and hands out no work that needs secrets.")
     ] = False
     started_at: Time
     last_heartbeat: Time
@@ -42,5 +42,5 @@ class ServerView(View, frozen=True, kw_only=True):
 
 @get(f"{API}/servers", "servers.list", Whole[ServerView], access=OVERSEE, scope=closed)
 async def list_servers(call: ApiCall) -> Response:
-    """List the servers that were heard of lately."""
+    """List the servers with a recent heartbeat."""
     return ok(Whole(items=[ServerView.of(server) for server in await call.node.fleet.presence.servers()]))

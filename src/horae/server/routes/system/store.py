@@ -1,4 +1,4 @@
-"""The store: what it is, which revision its tables have, and the settings that matter."""
+"""The store: its kind, the revision of its tables, and important settings."""
 
 from horae.model.base.store_view import StoreView
 from horae.server.access import OVERSEE
@@ -10,5 +10,5 @@ from horae.server.scopes import closed
 
 @get(f"{API}/store", "store.get", StoreView, access=OVERSEE, scope=closed)
 async def get_store(call: ApiCall) -> Response:
-    """Read what the store says of itself: kind, revision, settings, what is sealed, and why nothing is archived."""
+    """Read the store's kind, revision, settings and sealed data, and the reason if nothing is archived."""
     return ok(await call.node.report())

@@ -36,23 +36,25 @@ else:
 
 
 class Topics(Query, frozen=True, kw_only=True):
-    """Which events to follow; all of them when nothing is named."""
+    """The events to follow; all of them by default."""
 
     topics: Annotated[
         list[Topic],
         Meta(description="Kinds of things, separated by commas."),
     ] = field(default_factory=list)
-    every: (
-        Annotated[str, Meta(max_length=20, description="Things are counted, and told so often: `100ms` to `1m`.")]
+    every: Annotated[str, Meta(max_length=20, description="Send counts at this interval: `100ms` to `1m`.")] | None = (
+        None
+    )
+    execution: (
+        Annotated[
+            str, Meta(description="One execution, with its steps and its log.", extra_json_schema={"format": "uuid"})
+        ]
         | None
     ) = None
-    execution: (
-        Annotated[str, Meta(description="One, its steps and its log.", extra_json_schema={"format": "uuid"})] | None
-    ) = None
 
 
-# Microseconds between events of counts. Streams that ask for a time in between are told more often, so that few
-# gatherings serve many streams.
+# Microseconds between events of counts. A stream with another interval gets the next shorter one, so that few feeds
+# serve many streams.
 PACES = tuple(tenths * SECOND // 10 for tenths in (1, 2, 5, 10, 20, 50, 100, 200, 300, 600))
 LEAST, MOST = PACES[0], PACES[-1]
 
@@ -73,11 +75,11 @@ async def by_followed_execution(call: ApiCall, arguments: Arguments) -> None:
     access=VIEW, scope=by_followed_execution, media="text/event-stream", refuses=(NotFound, Gone),
 )  # fmt: skip
 async def follow(call: ApiCall, query: Topics) -> Response:
-    """Follow what changes, as server-sent events.
+    """Follow changes as server-sent events.
 
-    An event says that a thing is now in a state: `{"kind", "id", "state", "at"}`. Events are hints: `missed` says that
-    some were left out, and after it or a broken connection a client reads what it shows again. With `every`, things are
-    counted instead, and told so often.
+    An event means that a thing is now in a state: `{"kind", "id", "state", "at"}`. Events are hints: `missed` means
+    that some were left out; after it or a broken connection a client reads its data again. With `every`, things are
+    counted instead, and the counts are sent at this interval.
     """
 
     async def admitted() -> bool:
@@ -98,7 +100,7 @@ async def follow(call: ApiCall, query: Topics) -> Response:
 
 
 def wanted(query: Topics) -> StreamFilter:
-    """Read what a stream is to carry."""
+    """Return the filter of a stream."""
     every = 0 if query.every is None else parse_duration(query.every, field="every")
     if query.every is not None and not LEAST <= every <= MOST:
         raise BadInput(f"every cannot be {query.every}.", "It runs from 100ms to 1m.", field="every")

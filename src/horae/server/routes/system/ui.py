@@ -1,4 +1,4 @@
-"""The UI's files, as they lie in the package; what the page shows by itself is answered with the page."""
+"""The files of the UI from the package; addresses of the UI's own pages are answered with its page."""
 
 import hashlib
 import zlib
@@ -24,13 +24,13 @@ KINDS = {
     "json": b"application/json",
     "txt": b"text/plain; charset=utf-8",
 }
-# The first parts of addresses that the page itself reads (ui/core/pages.js); the folders of its files are others.
+# The first parts of addresses that the page itself handles (ui/core/pages.js). They differ from the folders of files.
 KERNEL = ("overview", "jobs", "executions", "schedule", "queues", "workers", "audit", "settings", "sign-in")
 PAGES = frozenset((*KERNEL, *(page for feature in installed() for page in feature.pages)))
 
 
 class File(Struct, frozen=True):
-    """A file, whole and packed, and the mark by which a browser knows that it has it."""
+    """A file, plain and compressed, with its ETag."""
 
     content: bytes
     packed: bytes
@@ -47,7 +47,7 @@ def _read(content: bytes, kind: bytes) -> File:
 
 @cache
 def _files() -> dict[str, File]:
-    """Every file there is, by its path: what a client names is looked up here and never opened."""
+    """Return every file by its path: a client's name is looked up here and never opened."""
     found: dict[str, File] = {}
     folders = [("", files("horae.ui"))]
     for prefix, folder in folders:
@@ -79,15 +79,15 @@ async def page(call: ApiCall) -> Response:
 
 @get("/ui", "ui.open", {302: None}, access=EVERYBODY, scope=closed)
 async def begin(_: ApiCall) -> Response:
-    """Go to the UI's page."""
+    """Redirect to the UI's page."""
     return Response(302, headers=((b"location", b"/"), UNCACHED))
 
 
 @get("/ui/{file}", "ui.file", str, access=EVERYBODY, scope=closed, media="*/*", refuses=(NotFound,))
 async def file(call: ApiCall) -> Response:
-    """Read a file of the UI, or its page for what the page shows by itself, such as /ui/jobs/nightly.
+    """Read a file of the UI, or its page for an address that the page handles, such as /ui/jobs/nightly.
 
-    A browser that asks for what there is not gets the page, too: it says so, and leads on.
+    A browser that requests an unknown address gets the page, too, which says so.
     """
     name = call.path("file").lstrip("/")
     return _file(call, "index.html" if name.partition("/")[0] in PAGES | {""} else name)

@@ -22,22 +22,22 @@ from horae.server.scopes import closed
 
 
 class KeyView(View, frozen=True, kw_only=True):
-    """A key; `key` is its text, told once, when it is made."""
+    """A key; `key` is its text, shown once, when it is created."""
 
     key_id: str
     name: str
     namespace: str
     role: str
     permissions: Annotated[tuple[str, ...], Meta(description="Granted beyond its role.")] = ()
-    queues: Annotated[tuple[str, ...], Meta(description="The only ones it is for; empty: all.")] = ()
+    queues: Annotated[tuple[str, ...], Meta(description="The only queues it is for; empty: all.")] = ()
     jobs: Annotated[tuple[str, ...], Meta(description="Patterns of the only jobs it is for; empty: all.")] = ()
-    rate: Annotated[str | None, Meta(description="How often it may ask each server.")] = None
+    rate: Annotated[str | None, Meta(description="The rate limit of its requests to each server.")] = None
     created_at: Time
     expires_at: Time | None = None
     last_used_at: Time | None = None
     revoked_at: Time | None = None
     created_by: Annotated[str | None, Meta(description="The key that created it.")] = None
-    replaced_by: Annotated[str | None, Meta(description="The key that it was rotated to.")] = None
+    replaced_by: Annotated[str | None, Meta(description="The key that replaces it after a rotation.")] = None
     key: str | UnsetType = UNSET
 
     @classmethod
@@ -55,18 +55,18 @@ JobPattern = Annotated[str, Meta(pattern=r"^[A-Za-z0-9._*?\[\]!-]{1,128}$", desc
 
 
 class KeyBody(RequestBody, frozen=True, kw_only=True):
-    """A key to be made."""
+    """A new key."""
 
     name: Annotated[str, Meta(min_length=1, max_length=128)]
-    role: Annotated[Role, Meta(description="What it may do.")]
-    permissions: Annotated[tuple[Permission, ...], Meta(description="Beyond its role, one by one.")] = ()
+    role: Annotated[Role, Meta(description="Its permissions, as a role.")]
+    permissions: Annotated[tuple[Permission, ...], Meta(description="Single permissions beyond its role.")] = ()
     queues: Annotated[tuple[Name, ...], Meta(max_length=100, description="The only queues it is for.")] = ()
     jobs: Annotated[
         tuple[JobPattern, ...], Meta(max_length=100, description='Patterns of the only jobs it is for: ["etl-*"].')
     ] = ()
     rate: (
         Annotated[
-            str, Meta(max_length=64, description='Requests to each server, at most: "100/1s"; workers\' are not.')
+            str, Meta(max_length=64, description='The rate limit for each server: "100/1s"; exchanges are exempt.')
         ]
         | None
     ) = None
@@ -74,14 +74,16 @@ class KeyBody(RequestBody, frozen=True, kw_only=True):
 
 
 class Rotation(RequestBody, frozen=True, kw_only=True):
-    """How a key is replaced."""
+    """The overlap of a key's replacement."""
 
-    overlap: Annotated[Duration, Meta(description="How long the old one stays valid, up to 90d; 0 ends it.")] = "1d"
+    overlap: Annotated[Duration, Meta(description="The time that the old key stays valid, up to 90d; 0 ends it.")] = (
+        "1d"
+    )
 
 
 @get(f"{API}/keys", "keys.list", Page[KeyView], access=ADMIN, scope=closed, secret=True)
 async def list_keys(call: ApiCall, query: Paged) -> Response:
-    """List keys, those that were revoked or have expired included; their secrets are not stored."""
+    """List keys, including revoked and expired ones; their secrets are not stored."""
     stored = await call.node.tenancy.keys.list(call.namespace, query.cursor or "", query.limit + 1)
     items = [KeyView.of(key, call.who.namespace_name) for key in stored[: query.limit]]
     return ok(Page(items=items, next_cursor=items[-1].key_id if len(stored) > query.limit else None))
@@ -91,7 +93,7 @@ async def list_keys(call: ApiCall, query: Paged) -> Response:
     f"{API}/keys", "keys.create", KeyView, access=ADMIN, scope=closed, audit=REQUEST, status=201, refuses=(Forbidden,)
 )
 async def create(call: ApiCall, body: KeyBody) -> Response:
-    """Make a key; the answer holds its text, which is told this once, also when the request is repeated."""
+    """Create a key; the answer has its text, which is shown only once, even if the request is repeated."""
     expires_at = None if body.expires_at is None else parse_instant(body.expires_at, field="expiresAt")
     new = await call.node.tenancy.keys.create(
         call.namespace, body.name, body.role, expires_at, permissions=body.permissions, queues=body.queues,
@@ -105,9 +107,9 @@ async def create(call: ApiCall, body: KeyBody) -> Response:
     access=ADMIN, scope=closed, audit=REQUEST, status=201, refuses=(NotFound, Conflict, Forbidden),
 )  # fmt: skip
 async def rotate(call: ApiCall, body: Rotation) -> Response:
-    """Make a key that replaces another: what that one may, and as long; both are valid until the overlap ends.
+    """Create a key that replaces another, with its permissions and expiry; both are valid until the overlap ends.
 
-    The answer holds its text, which is told this once, also when the request is repeated.
+    The answer has its text, which is shown only once, even if the request is repeated.
     """
     overlap = parse_duration(body.overlap, field="overlap")
     return _told_once(call, await call.node.tenancy.keys.rotate(call.namespace, call.path("id"), overlap, by=call.who))
@@ -121,13 +123,13 @@ def _told_once(call: ApiCall, new: NewKey) -> Response:
 
 
 class Revocation(Query, frozen=True, kw_only=True):
-    """How a key is ended."""
+    """The options of a revocation."""
 
-    force: Annotated[bool, Meta(description="Also if it is the last key that administers the installation.")] = False
+    force: Annotated[bool, Meta(description="Revoke even the last key that administers the installation.")] = False
 
 
 @delete(f"{API}/keys/{{id}}", "keys.revoke", access=ADMIN, scope=closed, audit=REQUEST, refuses=(NotFound, Conflict))
 async def revoke(call: ApiCall, query: Revocation) -> Response:
-    """Revoke a key: it stops working within five seconds on every server, as do browsers that it signed in."""
+    """Revoke a key: it, and browsers that it signed in, lose access to every server within five seconds."""
     await call.node.tenancy.keys.revoke(call.namespace, call.path("id"), by=call.who, force=query.force)
     return nothing()

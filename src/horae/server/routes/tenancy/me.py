@@ -1,4 +1,4 @@
-"""Who one is: browsers sign in with a single-use code and sign out; every credential can ask."""
+"""The caller: signing in with a single-use code, signing out, and reading one's own credential."""
 
 from typing import Annotated
 
@@ -20,17 +20,17 @@ from horae.server.scopes import closed, unscoped
 
 
 class Me(View, frozen=True, kw_only=True):
-    """Who this credential is; a browser also gets the token its writes must show."""
+    """The caller's credential; a browser also gets the token for its writes."""
 
     key_id: str
     name: str
     namespace: str
     role: str
-    permissions: Annotated[tuple[str, ...], Meta(description="In effect: those that its role brings included.")] = ()
-    queues: Annotated[tuple[str, ...], Meta(description="The only ones it is for; empty: all.")] = ()
+    permissions: Annotated[tuple[str, ...], Meta(description="All permissions, including those of its role.")] = ()
+    queues: Annotated[tuple[str, ...], Meta(description="The only queues it is for; empty: all.")] = ()
     jobs: Annotated[tuple[str, ...], Meta(description="Patterns of the only jobs it is for; empty: all.")] = ()
-    namespaces: Annotated[tuple[str, ...], Meta(description="A person's own, to choose from.")] = ()
-    features: Annotated[tuple[str, ...], Meta(description="What this server does beside running executions.")] = ()
+    namespaces: Annotated[tuple[str, ...], Meta(description="The namespaces that a user may choose.")] = ()
+    features: Annotated[tuple[str, ...], Meta(description="The enabled features of this server.")] = ()
     csrf: str | None = None
 
     @classmethod
@@ -43,7 +43,7 @@ class Me(View, frozen=True, kw_only=True):
 
 
 class SignInCode(View, frozen=True, kw_only=True):
-    """A code that signs one browser in; it is told this once."""
+    """A code that signs one browser in; it is shown once."""
 
     code: str
     expires_at: Time
@@ -84,9 +84,9 @@ async def sign_in(call: ApiCall, body: Code) -> Response:
     access=VIEW, scope=unscoped, audit=ACTION, status=201, repeats="by itself",
 )  # fmt: skip
 async def new_code(call: ApiCall) -> Response:
-    """Make a code that signs one browser in, for what this credential may, within ten minutes.
+    """Create a code that signs one browser in, with this credential's permissions, within ten minutes.
 
-    A link carries it: the server's URL and `/#code=` with the code. Repeated, it makes another code.
+    A link carries it: the server's URL and `/#code=` with the code. A repeated request creates another code.
     """
     made = await call.node.tenancy.keys.new_sign_in_code(call.who)
     return ok(SignInCode(code=made.text, expires_at=format_instant(made.until)), 201)
@@ -96,7 +96,7 @@ async def new_code(call: ApiCall) -> Response:
 async def sign_out(call: ApiCall) -> Response:
     """End this browser's sign-in.
 
-    Repeated, it is refused for want of a credential: the first one has ended it.
+    A repeated request is refused without a credential: the first one has ended it.
     """
     cookie = cookie_of(call.headers)
     if cookie is not None:
@@ -108,5 +108,5 @@ async def sign_out(call: ApiCall) -> Response:
 
 @get(f"{API}/me", "me.get", Me, access=ANYBODY, scope=unscoped, secret=True)
 async def get_me(call: ApiCall) -> Response:
-    """Tell who this credential is."""
+    """Read the caller's own credential."""
     return ok(Me.of(call, call.who, call.node.tenancy.keys.namespaces(call.who)))

@@ -1,4 +1,4 @@
-"""Namespaces: tenants, what holds in each, what it may have and use, and what it used."""
+"""Namespaces: tenants, their settings, quotas and usage."""
 
 from typing import Annotated, Any
 
@@ -22,10 +22,12 @@ from horae.server.scopes import closed
 
 
 class UsageDays(Query, frozen=True, kw_only=True):
-    """Which days, in UTC."""
+    """The selected days, in UTC."""
 
-    since: Annotated[When, Meta(description="Not before the day of this.")] | None = field(default=None, name="from")
-    until: Annotated[When, Meta(description="Up to the day before this ends.")] | None = field(default=None, name="to")
+    since: Annotated[When, Meta(description="The day of this instant and later.")] | None = field(
+        default=None, name="from"
+    )
+    until: Annotated[When, Meta(description="Days before this instant.")] | None = field(default=None, name="to")
 
 
 class _Named(RequestBody, frozen=True, kw_only=True):
@@ -33,7 +35,7 @@ class _Named(RequestBody, frozen=True, kw_only=True):
 
 
 NamespaceBody = derived.body(
-    NAMESPACE, "NamespaceBody", "What is said of a namespace; null takes a field back to its default.", RequestBody
+    NAMESPACE, "NamespaceBody", "The settings of a namespace; null takes a field back to its default.", RequestBody
 )
 NewNamespace = derived.body(NAMESPACE, "NewNamespace", "A namespace, by name.", _Named)
 
@@ -49,14 +51,14 @@ async def list_namespaces(call: ApiCall) -> Response:
     access=INSTALLATION, scope=closed, audit=REQUEST, status=201, takes=NewNamespace, refuses=(Conflict,),
 )  # fmt: skip
 async def create(call: ApiCall, body: dict[str, Any]) -> Response:
-    """Make a namespace, with its first queue."""
+    """Create a namespace, with its first queue."""
     made = await call.node.tenancy.namespaces.create(body)
     return ok(made, 201, location=f"{API}/namespaces/{made.name}")
 
 
 @get(f"{API}/namespaces/{{name}}", "namespaces.get", NamespaceView, access=VIEW, scope=closed, refuses=(NotFound,))
 async def get_namespace(call: ApiCall) -> Response:
-    """Read what is said of a namespace."""
+    """Read the settings of a namespace."""
     return ok(await call.node.tenancy.namespaces.get(call.who, call.path("name")))
 
 
@@ -65,7 +67,7 @@ async def get_namespace(call: ApiCall) -> Response:
     access=ADMIN, scope=closed, audit=CHANGES, takes=NamespaceBody, refuses=(NotFound, Forbidden),
 )  # fmt: skip
 async def edit(call: ApiCall, body: dict[str, Any]) -> Response:
-    """Change some of what is said of a namespace."""
+    """Change settings of a namespace."""
     return ok(await call.node.tenancy.namespaces.edit(call.who, call.path("name"), body))
 
 
@@ -74,19 +76,17 @@ async def edit(call: ApiCall, body: dict[str, Any]) -> Response:
     access=INSTALLATION, scope=closed, audit=CHANGES, refuses=(NotFound, Conflict),
 )  # fmt: skip
 async def delete_namespace(call: ApiCall) -> Response:
-    """Delete a namespace in which nothing lives; its keys end within five seconds."""
+    """Delete an empty namespace; its keys end within five seconds."""
     await call.node.tenancy.namespaces.delete(call.who, call.path("name"))
     return nothing()
 
 
-QuotaBody = derived.body(
-    QUOTA, "QuotaBody", "What a namespace may have and use; what is left out has no bound.", RequestBody
-)
+QuotaBody = derived.body(QUOTA, "QuotaBody", "The quotas of a namespace; an absent field has no limit.", RequestBody)
 
 
 @get(f"{API}/namespaces/{{name}}/quota", "namespaces.quota", QuotaView, access=VIEW, scope=closed, refuses=(NotFound,))
 async def get_quota(call: ApiCall) -> Response:
-    """Read what a namespace may have and use."""
+    """Read the quotas of a namespace."""
     found = await call.node.tenancy.namespaces.find(call.who, call.path("name"))
     return ok(await call.node.admission.quotas.get(found.id, found.name))
 
@@ -96,14 +96,14 @@ async def get_quota(call: ApiCall) -> Response:
     access=INSTALLATION, scope=closed, audit=CHANGES, takes=QuotaBody, refuses=(NotFound,),
 )  # fmt: skip
 async def set_quota(call: ApiCall, body: dict[str, Any]) -> Response:
-    """Say what a namespace may have and use; what is left out, or null, is without a bound."""
+    """Set the quotas of a namespace; an absent or null field has no limit."""
     found = await call.node.tenancy.namespaces.find(call.who, call.path("name"))
     return ok(await call.node.admission.quotas.put(found.id, found.name, body))
 
 
 @get(f"{API}/namespaces/{{name}}/usage", "namespaces.usage", UsageView, access=VIEW, scope=closed, refuses=(NotFound,))
 async def usage(call: ApiCall, query: UsageDays) -> Response:
-    """Tell what a namespace has now, and used by day: the last thirty days unless told otherwise."""
+    """Read the present and daily usage of a namespace: the last thirty days by default."""
     found = await call.node.tenancy.namespaces.find(call.who, call.path("name"))
     since = None if query.since is None else parse_instant(query.since, field="from")
     until = None if query.until is None else parse_instant(query.until, field="to")

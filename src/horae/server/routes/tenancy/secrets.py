@@ -1,4 +1,4 @@
-"""Secrets of a namespace: set and removed here, referred to by jobs. No route ever answers a value."""
+"""Secrets of a namespace: set and deleted here, referred to by jobs. No route ever returns a value."""
 
 from typing import Annotated
 
@@ -19,13 +19,15 @@ from horae.server.scopes import closed
 class SecretBody(RequestBody, frozen=True, kw_only=True):
     """A secret's value: a text of 4 to 32768 characters."""
 
-    value: Annotated[str, Meta(description="It is sealed, given to workers with what needs it, and never shown.")]
+    value: Annotated[
+        str, Meta(description="It is encrypted, sent to workers with executions that need it, and never shown.")
+    ]
 
 
 class DeleteSecret(Query, frozen=True, kw_only=True):
-    """Whether jobs that refer to it stand against it."""
+    """The options of a deletion."""
 
-    force: Annotated[bool, Meta(description="Also if jobs refer to it: their executions fail then.")] = False
+    force: Annotated[bool, Meta(description="Delete it even if jobs refer to it: their executions fail then.")] = False
 
 
 @get(f"{API}/secrets", "secrets.list", Page[SecretView], access=EDIT, scope=closed, secret=True)
@@ -36,7 +38,7 @@ async def list_secrets(call: ApiCall, query: Paged) -> Response:
 
 @get(f"{API}/secrets/{{name}}", "secrets.get", SecretView, access=EDIT, scope=closed, refuses=(NotFound,), secret=True)
 async def get_secret(call: ApiCall) -> Response:
-    """Read what is known of a secret, and which jobs refer to it."""
+    """Read the properties of a secret, and the jobs that refer to it."""
     return ok(await call.node.base.secrets.get(call.namespace, call.path("name")))
 
 
@@ -45,7 +47,7 @@ async def get_secret(call: ApiCall) -> Response:
     access=ADMIN, scope=closed, audit=ACTION, refuses=(MasterKeyMissing,),
 )  # fmt: skip
 async def put_secret(call: ApiCall, body: SecretBody) -> Response:
-    """Set a secret's value; executions that start from now on get it."""
+    """Set a secret's value for executions that start from now on."""
     view, is_new = await call.node.base.secrets.put(call.namespace, call.path("name"), body.value)
     return ok(view, 201 if is_new else 200, location=f"{API}/secrets/{view.name}" if is_new else None)
 
@@ -54,7 +56,7 @@ async def put_secret(call: ApiCall, body: SecretBody) -> Response:
     f"{API}/secrets/{{name}}", "secrets.delete", access=ADMIN, scope=closed, audit=ACTION, refuses=(NotFound, Conflict)
 )
 async def delete_secret(call: ApiCall, query: DeleteSecret) -> Response:
-    """Remove a secret that no job refers to."""
+    """Delete a secret to which no job refers."""
     await call.node.base.secrets.delete(call.namespace, call.path("name"), force=query.force)
     return nothing()
 
@@ -64,5 +66,5 @@ async def delete_secret(call: ApiCall, query: DeleteSecret) -> Response:
     access=INSTALLATION, scope=closed, audit=ACTION, repeats="by itself", refuses=(MasterKeyMissing,),
 )  # fmt: skip
 async def rotate(call: ApiCall) -> Response:
-    """Seal all secrets of all namespaces with the first master key, so that others can be taken away."""
+    """Encrypt all secrets of all namespaces with the first master key, so that other keys can be removed."""
     return ok(await call.node.tenancy.sealed_kinds.rotate())

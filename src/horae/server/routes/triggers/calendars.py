@@ -1,4 +1,4 @@
-"""Calendars: named, versioned sets of times that triggers go by."""
+"""Calendars: named, versioned sets of times for triggers."""
 
 from typing import Annotated, Any
 
@@ -17,30 +17,36 @@ from horae.server.reply import Response, nothing, ok
 from horae.server.route import API, CHANGES, REQUEST, delete, get, post, put
 from horae.server.scopes import closed
 
-IF_MATCH = {"If-Match": "The ETag of the calendar as it was read: refused when somebody changed it meanwhile."}
+IF_MATCH = {
+    "If-Match": "The ETag of the calendar that was read: the edit is refused if the calendar has changed since."
+}
 
 
 CalendarBody = body_of(
     FIELDS,
     "CalendarBody",
-    "When a calendar is open: one of country, exchange, dates, hours, windows, calendar, any and all.",
+    "The opening times of a calendar: one of country, exchange, dates, hours, windows, calendar, any and all.",
     RequestBody,
 )
-NewCalendar = body_of(FIELDS, "NewCalendar", "A calendar that is to be made.", RequestBody, needed=("name",))
+NewCalendar = body_of(FIELDS, "NewCalendar", "A new calendar.", RequestBody, needed=("name",))
 
 
 class CalendarAt(Query, frozen=True, kw_only=True):
-    """Which version."""
+    """The version to read."""
 
-    at: Annotated[When, Meta(description="As it was then.")] | None = None
+    at: Annotated[When, Meta(description="The version at this time.")] | None = None
 
 
 class Openings(Paged, frozen=True, kw_only=True):
-    """Which openings."""
+    """The openings to list."""
 
-    since: Annotated[When, Meta(description="From then on; now otherwise.")] | None = field(name="from", default=None)
-    until: Annotated[When, Meta(description="Up to then; a year on otherwise.")] | None = field(default=None, name="to")
-    at: Annotated[When, Meta(description="By the version of then.")] | None = None
+    since: Annotated[When, Meta(description="The start of the list; now by default.")] | None = field(
+        name="from", default=None
+    )
+    until: Annotated[When, Meta(description="The end of the list; a year later by default.")] | None = field(
+        default=None, name="to"
+    )
+    at: Annotated[When, Meta(description="Use the version at this time.")] | None = None
 
 
 def _shown(calendar: CalendarView, status: int = 200) -> Response:
@@ -65,7 +71,7 @@ async def list_calendars(call: ApiCall, query: Paged) -> Response:
 
 @get(f"{API}/calendars/{{name}}", "calendars.get", CalendarView, access=VIEW, scope=closed, refuses=(NotFound,))
 async def get_calendar(call: ApiCall, query: CalendarAt) -> Response:
-    """Read a calendar, as it is or as it was, and who goes by it."""
+    """Read a calendar, in its present or an earlier version, with the triggers that use it."""
     return _shown(await call.node.definitions.calendars.get(call.namespace, call.path("name"), query.at))
 
 
@@ -74,7 +80,7 @@ async def get_calendar(call: ApiCall, query: CalendarAt) -> Response:
     access=EDIT, scope=closed, audit=CHANGES, takes=CalendarBody, headers=IF_MATCH, refuses=(Stale, Conflict),
 )  # fmt: skip
 async def put_calendar(call: ApiCall, body: dict[str, Any]) -> Response:
-    """Create a calendar or give it a whole new definition; every real change is a version and takes effect at once."""
+    """Create a calendar or replace its definition; every real change is a version and takes effect at once."""
     view, change = await call.node.definitions.calendars.put(
         call.namespace, call.path("name"), body, if_match=call.if_match()
     )
@@ -86,7 +92,7 @@ async def put_calendar(call: ApiCall, body: dict[str, Any]) -> Response:
     access=EDIT, scope=closed, audit=CHANGES, headers=IF_MATCH, refuses=(NotFound, Conflict, Stale),
 )  # fmt: skip
 async def delete_calendar(call: ApiCall) -> Response:
-    """Delete a calendar that nothing goes by; its versions can be read still."""
+    """Delete an unused calendar; its versions stay readable."""
     await call.node.definitions.calendars.delete(call.namespace, call.path("name"), if_match=call.if_match())
     return nothing()
 
@@ -96,7 +102,7 @@ async def delete_calendar(call: ApiCall) -> Response:
     access=VIEW, scope=closed, refuses=(NotFound,),
 )  # fmt: skip
 async def versions(call: ApiCall) -> Response:
-    """List a calendar's versions, newest first, also after its deletion."""
+    """List a calendar's versions, newest first, even after its deletion."""
     return ok(Whole(items=await call.node.definitions.calendars.versions(call.namespace, call.path("name"))))
 
 
@@ -105,7 +111,7 @@ async def versions(call: ApiCall) -> Response:
     access=VIEW, scope=closed, refuses=(NotFound,),
 )  # fmt: skip
 async def openings(call: ApiCall, query: Openings) -> Response:
-    """List when a calendar is open between two instants."""
+    """List the opening times of a calendar between two instants."""
     page = await call.node.definitions.calendars.openings(
         call.namespace, call.path("name"), after=query.since, before=query.until, at=query.at, limit=query.limit,
         cursor=query.cursor,

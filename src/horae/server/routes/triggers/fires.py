@@ -1,4 +1,4 @@
-"""Fires: what became of each nominal fire, and what is to come."""
+"""Fires: the results of past nominal fires, and the planned ones."""
 
 from typing import Annotated, Literal
 
@@ -16,7 +16,10 @@ from horae.server.scopes import by_job_filter
 
 
 class FireList(Paged, frozen=True, kw_only=True):
-    """Which fires: in [from, to), by default from an hour ago to a day ahead; to a year if only `planned` ones."""
+    """The selection of fires in [from, to).
+
+    The default is from an hour ago to a day ahead, or a year ahead for `planned` only.
+    """
 
     since: Annotated[When, Meta(description="Not before this.")] | None = field(default=None, name="from")
     until: Annotated[When, Meta(description="Before this.")] | None = field(default=None, name="to")
@@ -27,16 +30,19 @@ class FireList(Paged, frozen=True, kw_only=True):
 
 
 class FireCounting(Query, frozen=True, kw_only=True):
-    """Which days, of which time zone: at most 62, 8 by the hour, or one by the minute."""
+    """The selected days of a time zone: at most 62, 8 by the hour, or one by the minute."""
 
     since: (
-        Annotated[Text, Meta(description="The first day, as 2026-11-15, or the day of an instant; today.")] | None
+        Annotated[
+            Text, Meta(description="The first day, such as 2026-11-15, or the day of an instant; today by default.")
+        ]
+        | None
     ) = field(default=None, name="from")
-    until: Annotated[Text, Meta(description="The last day; the first one unless said.")] | None = field(
+    until: Annotated[Text, Meta(description="The last day; the first by default.")] | None = field(
         default=None, name="to"
     )
     by: Annotated[
-        Literal["minute", "hour", "day"], Meta(description="What an item is for; minutes without fires are left out.")
+        Literal["minute", "hour", "day"], Meta(description="The period of an item; minutes without fires are left out.")
     ] = "day"
     timezone: Annotated[Text, Meta(description='An IANA name such as "Europe/Paris".')] = "UTC"
     job: Annotated[Text, Meta(description="A job's name or id.")] | None = None
@@ -44,7 +50,7 @@ class FireCounting(Query, frozen=True, kw_only=True):
 
 @get(f"{API}/fires", "fires.list", FirePage, access=VIEW, scope=by_job_filter, refuses=(NotFound, BadInput))
 async def list_fires(call: ApiCall, query: FireList) -> Response:
-    """Everything that fired or will fire in a window, across jobs, in the order of time."""
+    """List past and planned fires in a window, across jobs, in the order of time."""
     page = await call.node.firing.fires.list(
         call.namespace, since=query.since, until=query.until, job=query.job, trigger=query.trigger,
         disposition=query.disposition, limit=query.limit, cursor=query.cursor,
@@ -56,7 +62,7 @@ async def list_fires(call: ApiCall, query: FireList) -> Response:
     f"{API}/fires/counts", "fires.count", FireCountsView, access=VIEW, scope=by_job_filter, refuses=(NotFound, BadInput)
 )
 async def count_fires(call: ApiCall, query: FireCounting) -> Response:
-    """Count what fired, was missed or skipped and what is to come, by minute, hour or day of a time zone."""
+    """Count fired, missed, skipped and planned fires, by minute, hour or day of a time zone."""
     counted = await call.node.firing.fire_counts.of(
         call.namespace, since=query.since, until=query.until, by=query.by, zone=query.timezone, job=query.job
     )

@@ -9,7 +9,7 @@ from horae.model.triggers.decisions.preview import MOST
 from horae.model.triggers.decisions.schedule import FIELDS
 from horae.server.reading.bodies import RequestBody, When
 
-if TYPE_CHECKING:  # made of the table
+if TYPE_CHECKING:  # created at run time from the table
 
     class TriggerPatch(RequestBody, frozen=True, kw_only=True): ...
 else:
@@ -22,15 +22,15 @@ else:
 
 
 class TriggerBody(TriggerPatch, frozen=True, kw_only=True):
-    """A trigger: the field that tells its kind, and whatever else differs from the defaults."""
+    """A trigger: the field that defines its kind, and options that differ from the defaults."""
 
 
 class PreviewBody(TriggerPatch, frozen=True, kw_only=True):
-    """A trigger to look at, or `job` and `trigger` of one that exists; from when, and how many fires."""
+    """A trigger to preview, or `job` and `trigger` of an existing one; with a start, and the number of fires."""
 
     job: str | None = None
     trigger: str | None = None
-    from_: Annotated[When, Meta(description="Fires strictly after this; now otherwise.")] | None = field(
+    from_: Annotated[When, Meta(description="Fires strictly after this; now by default.")] | None = field(
         default=None, name="from"
     )
     count: Annotated[int, Meta(ge=1, le=MOST)] = 10

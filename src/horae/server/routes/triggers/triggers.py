@@ -1,4 +1,4 @@
-"""Triggers: what fires a job, one by one. A `ref` is a job's name or id, a `name` that of one of its triggers."""
+"""Triggers of jobs, one by one. A `ref` is a job's name or id, a `name` the name of one of its triggers."""
 
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
@@ -24,11 +24,13 @@ else:
 
 
 class TriggerList(Paged, frozen=True, kw_only=True):
-    """Which triggers."""
+    """The selection of triggers."""
 
     job: JobRef | None = None
-    state: Annotated[Literal["active", "paused", "ended"], Meta(description="Only those in this state.")] | None = None
-    kind: Annotated[KindName, Meta(description="Only those of this kind.")] | None = None
+    state: Annotated[Literal["active", "paused", "ended"], Meta(description="Only triggers in this state.")] | None = (
+        None
+    )
+    kind: Annotated[KindName, Meta(description="Only triggers of this kind.")] | None = None
     search: Annotated[Text, Meta(description="A part of the trigger's or the job's name.")] | None = None
 
 
@@ -40,7 +42,7 @@ OF_JOB = f"{API}/jobs/{{ref}}/triggers"
     access=VIEW, scope=by_job_filter, refuses=(NotFound, BadInput),
 )  # fmt: skip
 async def list_triggers(call: ApiCall, query: TriggerList) -> Response:
-    """List triggers across jobs, in the order they were made."""
+    """List triggers across jobs, in the order of creation."""
     page = await call.node.definitions.triggers.list(
         call.namespace, job=query.job, state=query.state, kind=query.kind, search=query.search, limit=query.limit,
         cursor=query.cursor,
@@ -53,7 +55,7 @@ async def list_triggers(call: ApiCall, query: TriggerList) -> Response:
     access=VIEW, scope=closed, audit=UNRECORDED, takes=PreviewBody, refuses=(NotFound,),
 )  # fmt: skip
 async def preview(call: ApiCall, body: dict[str, Any]) -> Response:
-    """When a trigger would fire, or one that a job has will: nothing is stored."""
+    """List the next fires of a new trigger, or of an existing one; nothing is stored."""
     return ok(await call.node.definitions.triggers.preview(call.namespace, body))
 
 
@@ -69,14 +71,14 @@ async def of_job(call: ApiCall) -> Response:
     refuses=(NotFound, Conflict, Stale),
 )  # fmt: skip
 async def add(call: ApiCall, body: dict[str, Any]) -> Response:
-    """Add a trigger to a job: a new version of it."""
+    """Add a trigger to a job, as a new version of the job."""
     made = await call.node.definitions.triggers.add(call.namespace, call.path("ref"), body, if_match=call.if_match())
     return ok(made, 201, location=f"{API}/jobs/{made.job_id}/triggers/{made.name}")
 
 
 @get(f"{OF_JOB}/{{name}}", "triggers.get", TriggerView, access=VIEW, scope=by_job, refuses=(NotFound,))
 async def get_trigger(call: ApiCall) -> Response:
-    """Read one trigger; that of a job's `schedule` is named "schedule"."""
+    """Read one trigger; the trigger of a job's `schedule` is named "schedule"."""
     return ok(await call.node.definitions.triggers.get(call.namespace, call.path("ref"), call.path("name")))
 
 
@@ -85,7 +87,7 @@ async def get_trigger(call: ApiCall) -> Response:
     access=EDIT, scope=by_job, audit=CHANGES, takes=TriggerPatch, headers=IF_MATCH, refuses=(NotFound, Conflict, Stale),
 )  # fmt: skip
 async def edit(call: ApiCall, body: dict[str, Any]) -> Response:
-    """Change parts of a trigger: a new version of its job. It keeps its count of fires and its last execution."""
+    """Change parts of a trigger, as a new version of its job. It keeps its count of fires and its last execution."""
     ref, name = call.path("ref"), call.path("name")
     return ok(await call.node.definitions.triggers.edit(call.namespace, ref, name, body, if_match=call.if_match()))
 
@@ -95,7 +97,7 @@ async def edit(call: ApiCall, body: dict[str, Any]) -> Response:
     access=EDIT, scope=by_job, audit=CHANGES, status=200, headers=IF_MATCH, refuses=(NotFound, Stale),
 )  # fmt: skip
 async def remove(call: ApiCall) -> Response:
-    """Take a trigger away: it fires no more, at once and on all servers."""
+    """Remove a trigger: it stops firing at once on all servers."""
     ref, name = call.path("ref"), call.path("name")
     return ok(await call.node.definitions.triggers.remove(call.namespace, ref, name, if_match=call.if_match()))
 
@@ -105,7 +107,7 @@ async def remove(call: ApiCall) -> Response:
     access=OPERATE, scope=by_job, audit=CHANGES, refuses=(NotFound, Conflict),
 )  # fmt: skip
 async def pause(call: ApiCall) -> Response:
-    """Let one trigger fire nothing until it is resumed."""
+    """Stop a trigger from firing until it is resumed."""
     return ok(await call.node.definitions.triggers.pause(call.namespace, call.path("ref"), call.path("name")))
 
 
@@ -114,5 +116,5 @@ async def pause(call: ApiCall) -> Response:
     access=OPERATE, scope=by_job, audit=CHANGES, refuses=(NotFound, Conflict),
 )  # fmt: skip
 async def resume(call: ApiCall) -> Response:
-    """Let a paused trigger go on; the ledger says what it left out."""
+    """Resume a paused trigger; the ledger has the fires that it skipped."""
     return ok(await call.node.definitions.triggers.resume(call.namespace, call.path("ref"), call.path("name")))

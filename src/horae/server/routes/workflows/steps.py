@@ -1,4 +1,4 @@
-"""Workflows by hand: steps that are agreed to, done or left out, and reruns."""
+"""Manual actions on workflows: approving, completing and skipping steps, and reruns."""
 
 from typing import Annotated, Any
 
@@ -22,38 +22,40 @@ from horae.server.routes.executions.submission_view import Accepted
 from horae.server.scopes import by_execution, closed
 
 _REFUSES = (NotFound, Conflict, Forbidden, Gone, TooLarge)
-Why = Annotated[str, Meta(max_length=2000, description="Why; it is kept with the step.")]
-_SINCE = "A step, or `failed`: what succeeded before it is taken over."
+Why = Annotated[str, Meta(max_length=2000, description="The reason, stored with the step.")]
+_SINCE = "A step, or `failed`: earlier successful steps are not run again."
 Since = Annotated[str, Meta(max_length=128, description=_SINCE)]
 
 
 class StepAnswer(RequestBody, frozen=True, kw_only=True):
-    """Yes or no to a step that waits for it."""
+    """The approval or rejection of a waiting step."""
 
-    step: Annotated[str, Meta(max_length=128, description="Which step; needed when several wait.")] | None = None
+    step: Annotated[str, Meta(max_length=128, description="The step; required if several wait.")] | None = None
     comment: Why = ""
 
 
 class StepSkip(RequestBody, frozen=True, kw_only=True):
-    """A step is left out."""
+    """The omission of a step."""
 
     reason: Why = ""
 
 
 class StepDone(RequestBody, frozen=True, kw_only=True):
-    """A step is taken as done."""
+    """The manual completion of a step."""
 
-    result: Annotated[Raw, Meta(description="What later steps get as its result; null unless given.")] = ABSENT
+    result: Annotated[Raw, Meta(description="The step's result for later steps; null by default.")] = ABSENT
     reason: Why = ""
 
 
 class RerunBody(RequestBody, frozen=True, kw_only=True):
-    """How to run an execution again."""
+    """The options of a rerun."""
 
     since: Since = field(default="", name="from")
-    params: Annotated[dict[str, Any], Meta(description="What differs, as a merge patch.")] | None = None
-    latest: Annotated[bool, Meta(description="By the definitions of now, not by those that it was run with.")] = False
-    breakpoints: Annotated[tuple[str, ...], Meta(max_length=100, description="Steps before which it stops.")] = ()
+    params: Annotated[dict[str, Any], Meta(description="Changed params, as a merge patch.")] | None = None
+    latest: Annotated[bool, Meta(description="Use the present definitions, not those of the first run.")] = False
+    breakpoints: Annotated[
+        tuple[str, ...], Meta(max_length=100, description="Steps before which the workflow pauses.")
+    ] = ()
 
 
 @post(
@@ -61,7 +63,7 @@ class RerunBody(RequestBody, frozen=True, kw_only=True):
     access=OPERATE, scope=by_execution, audit=REQUEST, status=202, refuses=(NotFound, Conflict, Gone, OverQuota),
 )  # fmt: skip
 async def rerun(call: ApiCall, body: RerunBody) -> Response:
-    """Run an execution that has ended again, as a new one: a workflow from a step on, or from what failed."""
+    """Run an ended execution again, as a new one: a workflow from a step on, or from its failed steps."""
     wish = RerunRequest(since=body.since, params=body.params, latest=body.latest, breakpoints=tuple(body.breakpoints))
     receipt = await call.node.work.reruns.rerun(call.namespace, call.id(), wish, call.caller)
     return ok(accepted(receipt), 202, location=f"{API}/executions/{receipt.execution_id}")
@@ -69,7 +71,7 @@ async def rerun(call: ApiCall, body: RerunBody) -> Response:
 
 @get(f"{API}/approvals", "executions.approvals", Page[ApprovalView], access=VIEW, scope=closed)
 async def approvals(call: ApiCall, query: Paged) -> Response:
-    """List steps of workflows that wait for somebody to agree, the longest wait first."""
+    """List steps of workflows that wait for approval, the longest wait first."""
     return ok(await call.node.workflows.steps_by_hand.approvals(call.namespace, limit=query.limit, cursor=query.cursor))
 
 
@@ -78,7 +80,7 @@ async def approvals(call: ApiCall, query: Paged) -> Response:
     access=OPERATE, scope=by_execution, audit=REQUEST, refuses=_REFUSES,
 )  # fmt: skip
 async def approve(call: ApiCall, body: StepAnswer) -> Response:
-    """Agree to a step of a workflow that waits for it."""
+    """Approve a waiting step of a workflow."""
     told = call.node.workflows.steps_by_hand.answer(call.who, call.id(), body.step, body.comment, agreed=True)
     return ok(hidden(await told))
 
@@ -88,7 +90,7 @@ async def approve(call: ApiCall, body: StepAnswer) -> Response:
     access=OPERATE, scope=by_execution, audit=REQUEST, refuses=_REFUSES,
 )  # fmt: skip
 async def reject(call: ApiCall, body: StepAnswer) -> Response:
-    """Refuse a step of a workflow that waits for it: it fails."""
+    """Reject a waiting step of a workflow: it fails."""
     told = call.node.workflows.steps_by_hand.answer(call.who, call.id(), body.step, body.comment, agreed=False)
     return ok(hidden(await told))
 
@@ -98,7 +100,7 @@ async def reject(call: ApiCall, body: StepAnswer) -> Response:
     access=OPERATE, scope=by_execution, audit=REQUEST, refuses=_REFUSES,
 )  # fmt: skip
 async def skip(call: ApiCall, body: StepSkip) -> Response:
-    """Leave a step of a workflow out; what it runs is cancelled."""
+    """Skip a step of a workflow; its executions are cancelled."""
     return ok(hidden(await call.node.workflows.steps_by_hand.skip(call.who, call.id(), call.path("step"), body.reason)))
 
 
@@ -107,6 +109,6 @@ async def skip(call: ApiCall, body: StepSkip) -> Response:
     access=OPERATE, scope=by_execution, audit=REQUEST, refuses=_REFUSES,
 )  # fmt: skip
 async def complete(call: ApiCall, body: StepDone) -> Response:
-    """Take a step of a workflow as done, with a result; what it runs is cancelled."""
+    """Complete a step of a workflow with a given result; its executions are cancelled."""
     done = call.node.workflows.steps_by_hand.complete(call.who, call.id(), call.path("step"), body.result, body.reason)
     return ok(hidden(await done))

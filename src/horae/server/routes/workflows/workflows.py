@@ -1,4 +1,4 @@
-"""Workflows under way: their graphs, and that they are paused or go on; and the grid of a job's executions."""
+"""Running workflows: their graphs, pausing and resuming; and the grid of a job's executions."""
 
 from typing import Annotated
 
@@ -23,7 +23,7 @@ from horae.server.scopes import by_execution, by_job
     access=VIEW, scope=by_execution, refuses=(NotFound, Gone, Conflict),
 )  # fmt: skip
 async def graph(call: ApiCall) -> Response:
-    """Read the steps of a workflow's execution: how they stand, their times, and those that it waited for."""
+    """Read the steps of a workflow's execution, with their states, times and dependencies."""
     return ok(await call.node.workflows.graphs.graph(call.namespace, call.id()))
 
 
@@ -32,7 +32,7 @@ async def graph(call: ApiCall) -> Response:
     access=OPERATE, scope=by_execution, audit=REQUEST, refuses=(NotFound, Gone, Conflict),
 )  # fmt: skip
 async def pause(call: ApiCall) -> Response:
-    """Let no step of a workflow start, nor of those below it, until it is resumed; what runs goes on."""
+    """Start no step of a workflow, nor of workflows below it, until it is resumed; running steps continue."""
     return ok(hidden(await call.node.workflows.graphs.pause(call.namespace, call.id())))
 
 
@@ -41,19 +41,19 @@ async def pause(call: ApiCall) -> Response:
     access=OPERATE, scope=by_execution, audit=REQUEST, refuses=(NotFound, Gone, Conflict),
 )  # fmt: skip
 async def resume(call: ApiCall) -> Response:
-    """Let a paused workflow go on, also from a step before which it stopped."""
+    """Resume a paused workflow, also one that stopped before a step."""
     return ok(hidden(await call.node.workflows.graphs.resume(call.namespace, call.id())))
 
 
 class Gridded(Paged, frozen=True, kw_only=True):
-    """A page of executions, and in which order they stand in it."""
+    """A page of executions and their order."""
 
-    by: Annotated[GridOrder, Meta(description="run: the newest first; interval: by the data they are about.")] = "run"
+    by: Annotated[GridOrder, Meta(description="run: newest first; interval: by their data interval.")] = "run"
 
 
 @get(f"{API}/jobs/{{ref}}/grid", "jobs.grid", GridView, access=VIEW, scope=by_job, refuses=(NotFound, BadInput))
 async def grid(call: ApiCall, query: Gridded) -> Response:
-    """A job's executions, newest first, and how the steps of each stand if it is a workflow."""
+    """List a job's executions, newest first, with the states of their steps if it is a workflow."""
     page = await call.node.workflows.grid.page(
         call.namespace, call.path("ref"), limit=query.limit, cursor=query.cursor, by=query.by
     )
