@@ -139,39 +139,38 @@ class WorkersResource(Resource):
     # (create: enrol).
 
     async def list(self) -> ResultPage[WorkerInfo]:
-        """List workers that are there or were lost lately, newest first."""
+        """List workers that are present or were lost recently, newest first."""
         return page_of(WorkerInfo, await self._caller.get(path_of("workers")))
 
     async def get(self, id: str) -> WorkerInfo:
-        """Read a worker, by its name or by its session's id."""
+        """Read a worker, by its name or its session's id."""
         return WorkerInfo.of(await self._caller.get(path_of("workers", id)))
 
     async def drain(self, id: str) -> WorkerInfo:
-        """Ask a worker to finish what it runs and leave."""
+        """Ask a worker to finish its running executions and leave."""
         return WorkerInfo.of(await self._caller.post(path_of("workers", id, "drain")))
 
     async def signals(
         self, queue: str, *, target_wait: Span | None = None, slots: int | None = None
     ) -> AutoscaleSignals:
-        """Tell how a queue stands, and how many workers it wants for a target wait.
+        """Read the load of a queue, and the number of workers for a target wait.
 
-        `target_wait`: How long an execution may wait, as 5s; 5s otherwise. `slots`: Slots of a worker; as those
-        that are there.
+        `target_wait`: The time that an execution may wait, such as 5s; 5s otherwise. `slots`: Slots per worker;
+        the mean of present workers by default.
         """
         query = {"target_wait": span(target_wait), "slots": slots}
         return AutoscaleSignals.of(await self._caller.get(path_of("autoscale", "queues", queue), query))
 
     async def enrol(self, *, queues: Sequence[str] = (), expires_in: Span | None = None) -> ApiDocument:
-        """Make a token that one worker exchanges for a key of its own. Repeated, it makes another one.
+        """Create a token that one worker exchanges for its own key. A repeated request creates another token.
 
-        `queues`: The only queues it may serve. `expires_in`: How long the token is good for, up to 30d; 1h
-        otherwise.
+        `queues`: The only queues it may serve. `expires_in`: The validity of the token, up to 30d; 1h otherwise.
         """
         body = given(queues=list(queues) or None, expires_in=span(expires_in))
         return ApiDocument.of(await self._caller.post(path_of("enrolments"), body))
 
     async def redeem(self, token: str, *, name: str | None = None) -> ApiDocument:
-        """Exchange a token for a worker's key, which is told this once.
+        """Exchange a token for a worker's key, which is shown once.
 
         A token works once, so a repeated request is refused.
 
@@ -186,7 +185,7 @@ class ServersResource(Resource):
     # `python -m tools.sdk` writes what follows, from the routes of servers.
 
     async def list(self) -> ResultPage[ApiDocument]:
-        """List the servers that were heard of lately."""
+        """List the servers with a recent heartbeat."""
         return page_of(ApiDocument, await self._caller.get(path_of("servers")))
 
 
@@ -245,5 +244,5 @@ class ClockResource(Resource):
         return ApiDocument.of(await self._caller.get(path_of("clock")))
 
     async def accept(self) -> ApiDocument:
-        """Take the present time for true on all servers: firing and expiring go on."""
+        """Accept the present time on all servers: firing and expiring continue."""
         return ApiDocument.of(await self._caller.post(path_of("clock", "accept")))

@@ -46,34 +46,32 @@ class CalendarsResource(Resource):
         return page_of(CalendarInfo, await self._caller.get(path_of("calendars"), {"limit": limit, "cursor": cursor}))
 
     async def get(self, name: str, *, at: datetime | str | None = None) -> CalendarInfo:
-        """Read a calendar, as it is or as it was, and who goes by it.
+        """Read a calendar, in its present or an earlier version, with the triggers that use it.
 
-        `at`: As it was then.
+        `at`: The version at this time.
         """
         return CalendarInfo.of(await self._caller.get(path_of("calendars", name), {"at": instant(at)}))
 
     async def put(self, name: str, definition: dict[str, Any], *, if_match: str | None = None) -> CalendarInfo:
-        """Create a calendar or give it a whole new definition; every real change is a version and takes effect at
-        once.
-        """
+        """Create a calendar or replace its definition; every real change is a version and takes effect at once."""
         return CalendarInfo.of(await self._caller.edit("PUT", path_of("calendars", name), definition, if_match))
 
     async def delete(self, name: str) -> None:
-        """Delete a calendar that nothing goes by; its versions can be read still."""
+        """Delete an unused calendar; its versions stay readable."""
         await self._caller.delete(path_of("calendars", name))
 
     async def versions(self, name: str) -> ResultPage[CalendarInfo]:
-        """List a calendar's versions, newest first, also after its deletion."""
+        """List a calendar's versions, newest first, even after its deletion."""
         return page_of(CalendarInfo, await self._caller.get(path_of("calendars", name, "versions")))
 
     async def openings(
         self, name: str, *, since: datetime | str | None = None, until: datetime | str | None = None,
         at: datetime | str | None = None, limit: int | None = None, cursor: str | None = None,
     ) -> ResultPage[ApiDocument]:  # fmt: skip
-        """List when a calendar is open between two instants.
+        """List the opening times of a calendar between two instants.
 
-        `since`: From then on; now otherwise. `until`: Up to then; a year on otherwise. `at`: By the version of
-        then.
+        `since`: The start of the list; now by default. `until`: The end of the list; a year later by default.
+        `at`: Use the version at this time.
         """
         query = {"from": instant(since), "to": instant(until), "at": instant(at), "limit": limit, "cursor": cursor}
         return page_of(ApiDocument, await self._caller.get(path_of("calendars", name, "openings"), query))

@@ -43,35 +43,35 @@ class CircuitsResource(Resource):
         return page_of(CircuitInfo, await self._caller.get(path_of("circuits")))
 
     async def get(self, ref: str, *, key: str | None = None) -> JobCircuitInfo:
-        """Read a job's circuit, or those of its keys, and what they went through.
+        """Read a job's circuit, or the circuits of its keys, with their recent changes.
 
-        `key`: The value whose circuit is meant, where each has one.
+        `key`: The key of the circuit, if each key has its own.
         """
         return JobCircuitInfo.of(await self._caller.get(path_of("jobs", ref, "circuit"), {"key": key}))
 
     async def open(
         self, ref: str, *, length: Span | None = None, key: str | None = None, reason: str | None = None
     ) -> CircuitInfo:
-        """Open a circuit by hand: once this is answered, no server starts anything of it.
+        """Open a circuit by hand: after the answer, no server starts its executions.
 
-        `length`: How long it stays open; then probes are tried. `key`: The value whose circuit is meant, where
-        each has one. `reason`: Why; it is kept with the change.
+        `length`: The time that it stays open before probes are tried. `key`: The key of the circuit, if each key
+        has its own. `reason`: The reason, stored with the change.
         """
         body = given(**{"for": span(length), "key": key, "reason": reason})
         return CircuitInfo.of(await self._caller.post(path_of("jobs", ref, "circuit", "open"), body))
 
     async def close(self, ref: str, *, key: str | None = None, reason: str | None = None) -> CircuitInfo:
-        """Close a circuit by hand: it does not open, whatever fails, until it is reset.
+        """Close a circuit by hand: it does not open on failures until it is reset.
 
-        `key`: The value whose circuit is meant, where each has one. `reason`: Why; it is kept with the change.
+        `key`: The key of the circuit, if each key has its own. `reason`: The reason, stored with the change.
         """
         body = given(key=key, reason=reason)
         return CircuitInfo.of(await self._caller.post(path_of("jobs", ref, "circuit", "close"), body))
 
     async def reset(self, ref: str, *, key: str | None = None, reason: str | None = None) -> CircuitInfo:
-        """Close a circuit and count anew; what was done by hand ends.
+        """Close a circuit, reset its counts, and end any manual override.
 
-        `key`: The value whose circuit is meant, where each has one. `reason`: Why; it is kept with the change.
+        `key`: The key of the circuit, if each key has its own. `reason`: The reason, stored with the change.
         """
         body = given(key=key, reason=reason)
         return CircuitInfo.of(await self._caller.post(path_of("jobs", ref, "circuit", "reset"), body))

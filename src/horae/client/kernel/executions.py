@@ -185,10 +185,10 @@ class ExecutionsResource(Resource):
         """List executions, newest first; large params and results are left out, and those of sensitive jobs are
         sealed.
 
-        `job`: Only those of this job, by name or id. `queue`: Only those of this queue. `parent`: Only those that
-        this execution submitted, or runs as its steps. `status`: `pending` means waiting or queued. `tag`: Only
-        those with this tag: "name" or "name=value". `worker`: Only those that this worker runs or ran. `since`:
-        Not before this. `until`: Before this.
+        `job`: Only those of this job, by name or id. `queue`: Only those of this queue. `parent`: Only executions
+        that this one submitted, or runs as its steps. `status`: `pending` means waiting or queued. `tag`: Only
+        executions with this tag: "name" or "name=value". `worker`: Only executions that this worker runs or ran.
+        `since`: Not before this. `until`: Before this.
         """
         query = {
             "job": job, "queue": queue, "parent": parent, "status": status, "tag": tag, "worker": worker,
@@ -201,14 +201,14 @@ class ExecutionsResource(Resource):
         return ExecutionInfo.of(await self._caller.get(path_of("executions", id)))
 
     async def cancel(self, id: str, *, reason: str | None = None) -> Cancellation:
-        """Cancel what has not begun; ask the worker to stop what runs.
+        """Cancel an execution that has not started; ask the worker to stop a running one.
 
         `reason`: Why; it is kept with the execution.
         """
         return Cancellation.of(await self._caller.post(path_of("executions", id, "cancel"), given(reason=reason)))
 
     async def attempts(self, id: str) -> ResultPage[AttemptInfo]:
-        """List the tries of an execution in order, each with its error."""
+        """List the attempts of an execution in order, each with its error."""
         return page_of(AttemptInfo, await self._caller.get(path_of("executions", id, "attempts")))
 
     async def artifacts(
@@ -226,7 +226,7 @@ class ExecutionsResource(Resource):
         """List executions of the archive, the newest files first; a page may be short, even empty, while there is
         more.
 
-        `job`: A job's name or id, as it was then. `tag`: Only those with this tag: "name" or "name=value".
+        `job`: A job's name or id, as it was then. `tag`: Only executions with this tag: "name" or "name=value".
         `since`: Not before this. `until`: Before this.
         """
         query = {
@@ -236,37 +236,37 @@ class ExecutionsResource(Resource):
         return page_of(ExecutionInfo, await self._caller.get(path_of("archive"), query))
 
     async def pause(self, id: str) -> ExecutionInfo:
-        """Let no step of a workflow start, nor of those below it, until it is resumed; what runs goes on."""
+        """Start no step of a workflow, nor of workflows below it, until it is resumed; running steps continue."""
         return ExecutionInfo.of(await self._caller.post(path_of("executions", id, "pause")))
 
     async def resume(self, id: str) -> ExecutionInfo:
-        """Let a paused workflow go on, also from a step before which it stopped."""
+        """Resume a paused workflow, also one that stopped before a step."""
         return ExecutionInfo.of(await self._caller.post(path_of("executions", id, "resume")))
 
     async def approvals(self, *, limit: int | None = None, cursor: str | None = None) -> ResultPage[ApiDocument]:
-        """List steps of workflows that wait for somebody to agree, the longest wait first."""
+        """List steps of workflows that wait for approval, the longest wait first."""
         return page_of(ApiDocument, await self._caller.get(path_of("approvals"), {"limit": limit, "cursor": cursor}))
 
     async def approve(self, id: str, *, step: str | None = None, comment: str | None = None) -> ExecutionInfo:
-        """Agree to a step of a workflow that waits for it.
+        """Approve a waiting step of a workflow.
 
-        `step`: Which step; needed when several wait. `comment`: Why; it is kept with the step.
+        `step`: The step; required if several wait. `comment`: The reason, stored with the step.
         """
         body = given(step=step, comment=comment)
         return ExecutionInfo.of(await self._caller.post(path_of("executions", id, "approve"), body))
 
     async def reject(self, id: str, *, step: str | None = None, comment: str | None = None) -> ExecutionInfo:
-        """Refuse a step of a workflow that waits for it: it fails.
+        """Reject a waiting step of a workflow: it fails.
 
-        `step`: Which step; needed when several wait. `comment`: Why; it is kept with the step.
+        `step`: The step; required if several wait. `comment`: The reason, stored with the step.
         """
         body = given(step=step, comment=comment)
         return ExecutionInfo.of(await self._caller.post(path_of("executions", id, "reject"), body))
 
     async def skip(self, id: str, step: str, *, reason: str | None = None) -> ExecutionInfo:
-        """Leave a step of a workflow out; what it runs is cancelled.
+        """Skip a step of a workflow; its executions are cancelled.
 
-        `reason`: Why; it is kept with the step.
+        `reason`: The reason, stored with the step.
         """
         body = given(reason=reason)
         return ExecutionInfo.of(await self._caller.post(path_of("executions", id, "steps", step, "skip"), body))
@@ -274,13 +274,15 @@ class ExecutionsResource(Resource):
     async def complete(
         self, id: str, step: str, *, result: Any | None = None, reason: str | None = None
     ) -> ExecutionInfo:
-        """Take a step of a workflow as done, with a result; what it runs is cancelled.
+        """Complete a step of a workflow with a given result; its executions are cancelled.
 
-        `result`: What later steps get as its result; null unless given. `reason`: Why; it is kept with the step.
+        `result`: The step's result for later steps; null by default. `reason`: The reason, stored with the step.
         """
         body = given(result=result, reason=reason)
         return ExecutionInfo.of(await self._caller.post(path_of("executions", id, "steps", step, "complete"), body))
 
     async def explain(self, id: str) -> Explanation:
-        """Say why an execution does not run: what holds it, in order, what opens each, and when it probably starts."""
+        """Explain why an execution does not run: its closed gates in order, the remedy for each, and the probable
+        start.
+        """
         return Explanation.of(await self._caller.get(path_of("executions", id, "explain")))

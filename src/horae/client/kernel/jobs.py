@@ -97,15 +97,15 @@ class JobsResource(Resource):
         queue: str | None = None, owner: str | None = None, owned: bool = False, statistics: bool = False,
         limit: int | None = None, cursor: str | None = None,
     ) -> ResultPage[JobInfo]:  # fmt: skip
-        """List jobs by name; deleted ones only when `state` asks for them.
+        """List jobs by name; deleted jobs only if `state` selects them.
 
-        A page of large jobs, or of a credential that is for some jobs only, may hold fewer than `limit`, and go
-        on nevertheless.
+        A page of large jobs, or of a credential for some jobs only, may have fewer than `limit` jobs although
+        more follow.
 
-        `search`: A part of the name, the description or a tag. `prefix`: How the name begins. `state`: Only those
-        in this state. `tag`: Only those with this tag: "name" or "name=value". `queue`: Only those of this queue.
-        `owner`: Only the jobs that this workflow keeps for its steps. `owned`: With the jobs that workflows keep
-        for their steps. `statistics`: With each job's newest executions, success rate and durations.
+        `search`: A part of the name, the description or a tag. `prefix`: The start of the name. `state`: Only
+        jobs in this state. `tag`: Only jobs with this tag: "name" or "name=value". `queue`: Only those of this
+        queue. `owner`: Only jobs that this workflow owns for its steps. `owned`: Include jobs that workflows own
+        for their steps. `statistics`: Include each job's newest executions, success rate and durations.
         """
         query = {
             "search": search, "prefix": prefix, "state": state, "tag": tag, "queue": queue, "owner": owner,
@@ -114,7 +114,7 @@ class JobsResource(Resource):
         return page_of(JobInfo, await self._caller.get(path_of("jobs"), query))
 
     async def get(self, ref: str) -> JobInfo:
-        """Read a job; deleted ones by id."""
+        """Read a job; deleted jobs by id."""
         return JobInfo.of(await self._caller.get(path_of("jobs", ref)))
 
     async def delete(
@@ -123,26 +123,26 @@ class JobsResource(Resource):
     ) -> JobInfo:  # fmt: skip
         """Delete a job: its triggers stop at once, its history stays readable, its name is free again.
 
-        `queued`: What becomes of queued executions; cancel otherwise. `running`: What becomes of running ones;
-        finish otherwise. `force`: Also if workflows run it.
+        `queued`: The treatment of queued executions; cancel otherwise. `running`: The treatment of running
+        executions; finish otherwise. `force`: Delete the job even if workflows run it.
         """
         query = {"queued": queued, "running": running, "force": force or None}
         return JobInfo.of(await self._caller.delete(path_of("jobs", ref), query))
 
     async def pause(self, ref: str) -> JobInfo:
-        """Start nothing of a job until it is resumed; what runs goes on."""
+        """Start no execution of a job until it is resumed; running executions continue."""
         return JobInfo.of(await self._caller.post(path_of("jobs", ref, "pause")))
 
     async def resume(self, ref: str) -> JobInfo:
-        """Let a paused job go on."""
+        """Resume a paused job."""
         return JobInfo.of(await self._caller.post(path_of("jobs", ref, "resume")))
 
     async def restore(self, ref: str) -> JobInfo:
-        """Undo a deletion; a name means the job of that name deleted last."""
+        """Undo a deletion; a name means the last deleted job of that name."""
         return JobInfo.of(await self._caller.post(path_of("jobs", ref, "restore")))
 
     async def dependencies(self, ref: str) -> ApiDocument:
-        """What a job depends on, what of that is met, what waits for it, and which jobs depend on it."""
+        """Read a job's dependencies, their states, its waiting executions, and the jobs that depend on it."""
         return ApiDocument.of(await self._caller.get(path_of("jobs", ref, "dependencies")))
 
     async def executions(
@@ -152,8 +152,8 @@ class JobsResource(Resource):
     ) -> ResultPage[ExecutionInfo]:  # fmt: skip
         """List a job's executions, newest first.
 
-        `status`: `pending` means waiting or queued. `tag`: Only those with this tag: "name" or "name=value".
-        `worker`: Only those that this worker runs or ran. `since`: Not before this. `until`: Before this.
+        `status`: `pending` means waiting or queued. `tag`: Only executions with this tag: "name" or "name=value".
+        `worker`: Only executions that this worker runs or ran. `since`: Not before this. `until`: Before this.
         """
         query = {
             "status": status, "tag": tag, "worker": worker, "since": instant(since), "until": instant(until),
@@ -190,7 +190,9 @@ class JobsResource(Resource):
         return page_of(JobVersionInfo, await self._caller.get(path_of("jobs", ref, "versions")))
 
     async def limits(self, ref: str, *, limit: int | None = None, cursor: str | None = None) -> ResultPage[ApiDocument]:
-        """List the keys of a job's limits and sequence that are held, and who holds them; at most 100 a page."""
+        """List the held keys of a job's limits and sequence, with the executions that hold them; at most 100 per
+        page.
+        """
         query = {"limit": limit, "cursor": cursor}
         return page_of(ApiDocument, await self._caller.get(path_of("jobs", ref, "limits"), query))
 
@@ -198,13 +200,13 @@ class JobsResource(Resource):
         self, ref: str, *, by: Literal["run", "interval"] | None = None, limit: int | None = None,
         cursor: str | None = None,
     ) -> ApiDocument:  # fmt: skip
-        """A job's executions, newest first, and how the steps of each stand if it is a workflow.
+        """List a job's executions, newest first, with the states of their steps if it is a workflow.
 
-        `by`: run: the newest first; interval: by the data they are about; run otherwise.
+        `by`: run: newest first; interval: by their data interval; run otherwise.
         """
         query = {"by": by, "limit": limit, "cursor": cursor}
         return ApiDocument.of(await self._caller.get(path_of("jobs", ref, "grid"), query))
 
     async def explain(self, ref: str) -> Explanation:
-        """Say why a job does not run: its triggers, its queue, its workers, and what holds its executions."""
+        """Explain why a job does not run: its triggers, its queue, its workers, and the gates of its executions."""
         return Explanation.of(await self._caller.get(path_of("jobs", ref, "explain")))

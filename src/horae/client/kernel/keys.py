@@ -21,7 +21,7 @@ class KeysResource(Resource):
     # `python -m tools.sdk` writes what follows, from the routes of keys (revoke: delete).
 
     async def list(self, *, limit: int | None = None, cursor: str | None = None) -> ResultPage[ApiDocument]:
-        """List keys, those that were revoked or have expired included; their secrets are not stored."""
+        """List keys, including revoked and expired ones; their secrets are not stored."""
         return page_of(ApiDocument, await self._caller.get(path_of("keys"), {"limit": limit, "cursor": cursor}))
 
     async def create(
@@ -29,11 +29,11 @@ class KeysResource(Resource):
         permissions: Sequence[Literal["commands", "sensitive", "installation"]] = (), queues: Sequence[str] = (),
         jobs: Sequence[str] = (), rate: str | None = None, expires_at: datetime | str | None = None,
     ) -> ApiDocument:  # fmt: skip
-        """Make a key; the answer holds its text, which is told this once, also when the request is repeated.
+        """Create a key; the answer has its text, which is shown only once, even if the request is repeated.
 
-        `role`: What it may do. `permissions`: Beyond its role, one by one. `queues`: The only queues it is for.
-        `jobs`: Patterns of the only jobs it is for: ["etl-*"]. `rate`: Requests to each server, at most:
-        "100/1s"; workers' are not.
+        `role`: Its permissions, as a role. `permissions`: Single permissions beyond its role. `queues`: The only
+        queues it is for. `jobs`: Patterns of the only jobs it is for: ["etl-*"]. `rate`: The rate limit for each
+        server: "100/1s"; exchanges are exempt.
         """
         body = given(
             name=name, role=role, permissions=list(permissions) or None, queues=list(queues) or None,
@@ -42,17 +42,18 @@ class KeysResource(Resource):
         return ApiDocument.of(await self._caller.post(path_of("keys"), body))
 
     async def rotate(self, id: str, *, overlap: Span | None = None) -> ApiDocument:
-        """Make a key that replaces another: what that one may, and as long; both are valid until the overlap ends.
+        """Create a key that replaces another, with its permissions and expiry; both are valid until the overlap
+        ends.
 
-        The answer holds its text, which is told this once, also when the request is repeated.
+        The answer has its text, which is shown only once, even if the request is repeated.
 
-        `overlap`: How long the old one stays valid, up to 90d; 0 ends it; 1d otherwise.
+        `overlap`: The time that the old key stays valid, up to 90d; 0 ends it; 1d otherwise.
         """
         return ApiDocument.of(await self._caller.post(path_of("keys", id, "rotate"), given(overlap=span(overlap))))
 
     async def delete(self, id: str, *, force: bool = False) -> None:
-        """Revoke a key: it stops working within five seconds on every server, as do browsers that it signed in.
+        """Revoke a key: it, and browsers that it signed in, lose access to every server within five seconds.
 
-        `force`: Also if it is the last key that administers the installation.
+        `force`: Revoke even the last key that administers the installation.
         """
         await self._caller.delete(path_of("keys", id), {"force": force or None})

@@ -51,23 +51,23 @@ class NamespacesResource(Resource):
         return page_of(ApiDocument, await self._caller.get(path_of("namespaces")))
 
     async def get(self, name: str) -> ApiDocument:
-        """Read what is said of a namespace."""
+        """Read the settings of a namespace."""
         return ApiDocument.of(await self._caller.get(path_of("namespaces", name)))
 
     async def delete(self, name: str) -> None:
-        """Delete a namespace in which nothing lives; its keys end within five seconds."""
+        """Delete an empty namespace; its keys end within five seconds."""
         await self._caller.delete(path_of("namespaces", name))
 
     async def quota(self, name: str) -> ApiDocument:
-        """Read what a namespace may have and use."""
+        """Read the quotas of a namespace."""
         return ApiDocument.of(await self._caller.get(path_of("namespaces", name, "quota")))
 
     async def usage(
         self, name: str, *, since: datetime | str | None = None, until: datetime | str | None = None
     ) -> ApiDocument:
-        """Tell what a namespace has now, and used by day: the last thirty days unless told otherwise.
+        """Read the present and daily usage of a namespace: the last thirty days by default.
 
-        `since`: Not before the day of this. `until`: Up to the day before this ends.
+        `since`: The day of this instant and later. `until`: Days before this instant.
         """
         query = {"from": instant(since), "to": instant(until)}
         return ApiDocument.of(await self._caller.get(path_of("namespaces", name, "usage"), query))

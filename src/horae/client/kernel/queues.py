@@ -113,26 +113,30 @@ class QueuesResource(Resource):
     # `python -m tools.sdk` writes what follows, from the routes of queues (put: set, patch: set, window: set_window).
 
     async def list(self) -> ResultPage[ApiDocument]:
-        """List queues with their lanes, how much is queued and runs in each, and what holds them now."""
+        """List queues with their lanes, the numbers of queued and running executions, and their present holds."""
         return page_of(ApiDocument, await self._caller.get(path_of("queues")))
 
     async def get(self, name: str) -> ApiDocument:
-        """Read a queue: its policy, what is queued and runs, and what holds it."""
+        """Read a queue: its policy, its queued and running executions, and its holds."""
         return ApiDocument.of(await self._caller.get(path_of("queues", name)))
 
     async def pause(self, name: str, *, reason: str | None = None) -> ApiDocument:
-        """Start nothing of a queue until it is resumed: once this is answered, no server does. What runs goes on.
+        """Start no execution of a queue until it is resumed: after the answer, no server does.
 
-        `reason`: Why; what is held says so.
+        Running executions continue.
+
+        `reason`: The reason; held executions show it.
         """
         return ApiDocument.of(await self._caller.post(path_of("queues", name, "pause"), given(reason=reason)))
 
     async def resume(self, name: str) -> ApiDocument:
-        """Let a queue that was paused or drained go on; holds with an end, and windows, last as long as they do."""
+        """Resume a paused or drained queue; holds with an end, and windows, remain."""
         return ApiDocument.of(await self._caller.post(path_of("queues", name, "resume")))
 
     async def drain(self, name: str) -> ApiDocument:
-        """Refuse what is submitted to a queue from now on, and run what it has. Triggers of its jobs go on firing."""
+        """Refuse further submissions to a queue, and run its present executions. Triggers of its jobs continue to
+        fire.
+        """
         return ApiDocument.of(await self._caller.post(path_of("queues", name, "drain")))
 
 

@@ -25,23 +25,23 @@ class SecretsResource(Resource):
         return page_of(SecretInfo, await self._caller.get(path_of("secrets"), {"limit": limit, "cursor": cursor}))
 
     async def get(self, name: str) -> SecretInfo:
-        """Read what is known of a secret, and which jobs refer to it."""
+        """Read the properties of a secret, and the jobs that refer to it."""
         return SecretInfo.of(await self._caller.get(path_of("secrets", name)))
 
     async def set(self, name: str, value: str) -> SecretInfo:
-        """Set a secret's value; executions that start from now on get it.
+        """Set a secret's value for executions that start from now on.
 
-        `value`: It is sealed, given to workers with what needs it, and never shown.
+        `value`: It is encrypted, sent to workers with executions that need it, and never shown.
         """
         return SecretInfo.of(await self._caller.edit("PUT", path_of("secrets", name), given(value=value)))
 
     async def delete(self, name: str, *, force: bool = False) -> None:
-        """Remove a secret that no job refers to.
+        """Delete a secret to which no job refers.
 
-        `force`: Also if jobs refer to it: their executions fail then.
+        `force`: Delete it even if jobs refer to it: their executions fail then.
         """
         await self._caller.delete(path_of("secrets", name), {"force": force or None})
 
     async def rotate(self) -> ApiDocument:
-        """Seal all secrets of all namespaces with the first master key, so that others can be taken away."""
+        """Encrypt all secrets of all namespaces with the first master key, so that other keys can be removed."""
         return ApiDocument.of(await self._caller.post(path_of("master-key", "rotation")))

@@ -79,10 +79,10 @@ class TriggersResource(Resource):
         kind: TriggerKind | None = None, search: str | None = None, limit: int | None = None,
         cursor: str | None = None,
     ) -> ResultPage[TriggerInfo]:  # fmt: skip
-        """List triggers across jobs, in the order they were made.
+        """List triggers across jobs, in the order of creation.
 
-        `job`: Only those of this job, by name or id. `state`: Only those in this state. `kind`: Only those of
-        this kind. `search`: A part of the trigger's or the job's name.
+        `job`: Only those of this job, by name or id. `state`: Only triggers in this state. `kind`: Only triggers
+        of this kind. `search`: A part of the trigger's or the job's name.
         """
         query = {"job": job, "state": state, "kind": kind, "search": search, "limit": limit, "cursor": cursor}
         return page_of(TriggerInfo, await self._caller.get(path_of("triggers"), query))
@@ -92,19 +92,19 @@ class TriggersResource(Resource):
         return page_of(TriggerInfo, await self._caller.get(path_of("jobs", ref, "triggers")))
 
     async def get(self, ref: str, name: str) -> TriggerInfo:
-        """Read one trigger; that of a job's `schedule` is named "schedule"."""
+        """Read one trigger; the trigger of a job's `schedule` is named "schedule"."""
         return TriggerInfo.of(await self._caller.get(path_of("jobs", ref, "triggers", name)))
 
     async def remove(self, ref: str, name: str) -> TriggerInfo:
-        """Take a trigger away: it fires no more, at once and on all servers."""
+        """Remove a trigger: it stops firing at once on all servers."""
         return TriggerInfo.of(await self._caller.delete(path_of("jobs", ref, "triggers", name)))
 
     async def pause(self, ref: str, name: str) -> TriggerInfo:
-        """Let one trigger fire nothing until it is resumed."""
+        """Stop a trigger from firing until it is resumed."""
         return TriggerInfo.of(await self._caller.post(path_of("jobs", ref, "triggers", name, "pause")))
 
     async def resume(self, ref: str, name: str) -> TriggerInfo:
-        """Let a paused trigger go on; the ledger says what it left out."""
+        """Resume a paused trigger; the ledger has the fires that it skipped."""
         return TriggerInfo.of(await self._caller.post(path_of("jobs", ref, "triggers", name, "resume")))
 
 
@@ -118,7 +118,7 @@ class FiresResource(Resource):
         trigger: str | None = None, disposition: str | None = None, limit: int | None = None,
         cursor: str | None = None,
     ) -> ResultPage[ApiDocument]:  # fmt: skip
-        """Everything that fired or will fire in a window, across jobs, in the order of time.
+        """List past and planned fires in a window, across jobs, in the order of time.
 
         `since`: Not before this. `until`: Before this. `job`: A job's name or id. `trigger`: A trigger's name.
         `disposition`: `fired`, `planned`, `skipped-overlap`, ...
@@ -133,11 +133,11 @@ class FiresResource(Resource):
         self, *, since: str | None = None, until: str | None = None,
         by: Literal["minute", "hour", "day"] | None = None, timezone: str | None = None, job: str | None = None,
     ) -> ApiDocument:  # fmt: skip
-        """Count what fired, was missed or skipped and what is to come, by minute, hour or day of a time zone.
+        """Count fired, missed, skipped and planned fires, by minute, hour or day of a time zone.
 
-        `since`: The first day, as 2026-11-15, or the day of an instant; today. `until`: The last day; the first
-        one unless said. `by`: What an item is for; minutes without fires are left out; day otherwise. `timezone`:
-        An IANA name such as "Europe/Paris"; UTC otherwise. `job`: A job's name or id.
+        `since`: The first day, such as 2026-11-15, or the day of an instant; today by default. `until`: The last
+        day; the first by default. `by`: The period of an item; minutes without fires are left out; day otherwise.
+        `timezone`: An IANA name such as "Europe/Paris"; UTC otherwise. `job`: A job's name or id.
         """
         query = {"from": since, "to": until, "by": by, "timezone": timezone, "job": job}
         return ApiDocument.of(await self._caller.get(path_of("fires", "counts"), query))
