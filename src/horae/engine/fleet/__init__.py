@@ -1,1 +1,1 @@
-"""Workers: sessions, the exchange that feeds them, rescue of lost ones, and scaling."""
+"""Workers: their sessions, the exchanges that bring them work, the rescue of lost ones, and autoscaling."""

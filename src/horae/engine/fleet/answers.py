@@ -1,4 +1,4 @@
-"""Answers to exchanges: slices with their items and definitions, encoded."""
+"""Answers to exchanges: granted slices with their items and definitions, encoded."""
 
 from collections import OrderedDict
 from collections.abc import Iterable, Mapping, Sequence
@@ -25,30 +25,30 @@ CACHE_BYTES = 32 * 1024 * 1024
 
 
 class ParcelCache:
-    """Parcels lately written or granted; they never change."""
+    """A cache of recently written or granted parcels. An entry never becomes stale, because a parcel never changes."""
 
     def __init__(self, store: Store) -> None:
         self._store = store
-        self._kept: OrderedDict[UUID, Parcel] = OrderedDict()
+        self._cached: OrderedDict[UUID, Parcel] = OrderedDict()
         self._bytes = 0
 
     def keep(self, parcels: Iterable[Parcel]) -> None:
         for parcel in parcels:
-            if parcel.id not in self._kept:
-                self._kept[parcel.id] = parcel
+            if parcel.id not in self._cached:
+                self._cached[parcel.id] = parcel
                 self._bytes += _weight(parcel)
         while self._bytes > CACHE_BYTES:
-            _, old = self._kept.popitem(last=False)
+            _, old = self._cached.popitem(last=False)
             self._bytes -= _weight(old)
 
-    def known(self, id: UUID) -> Parcel | None:
-        """A parcel that is kept."""
-        return self._kept.get(id)
+    def known(self, parcel_id: UUID) -> Parcel | None:
+        """Return a cached parcel, or None."""
+        return self._cached.get(parcel_id)
 
     async def get(self, ids: Iterable[UUID]) -> dict[UUID, Parcel]:
-        """Parcels by id, from memory or from the store."""
+        """Return parcels by id, from memory or from the store."""
         wanted = set(ids)
-        found = {id: self._kept[id] for id in wanted if id in self._kept}
+        found = {parcel_id: self._cached[parcel_id] for parcel_id in wanted if parcel_id in self._cached}
         missing = sorted(wanted - found.keys())
         if missing:
             read = await self._store.parcels(missing)
@@ -62,7 +62,7 @@ def _weight(parcel: Parcel) -> int:
 
 
 class AnswerBuilder:
-    """Builds answers for workers."""
+    """Builds answers to workers."""
 
     def __init__(
         self,
@@ -83,7 +83,7 @@ class AnswerBuilder:
 
     @property
     def servers(self) -> list[str]:
-        """Addresses of the servers that workers may use."""
+        """The addresses of servers that workers may use."""
         return self._presence.addresses
 
     async def encode(
@@ -96,22 +96,22 @@ class AnswerBuilder:
         ignored: Sequence[Range] = (),
         drain: bool = False,
     ) -> bytes:
-        """One answer: slices with items, definitions and secrets, requests, and what the worker should forget.
+        """Encode one answer: slices with items, definitions and secrets, requests, and ranges to drop.
 
-        The secrets are those of the session's namespace, and its epoch makes the tokens: a copy of the store's epoch in
-        memory may be older than the session.
+        The secrets are read in the session's namespace, and the tokens are made with the session's epoch: this server's
+        copy of the store's epoch may be older than the session.
         """
-        parcels = await self.parcels.get(s.parcel for s in slices) if slices else {}
-        keys = {(p.envelope.job, p.envelope.version) for p in parcels.values()}
+        parcels = await self.parcels.get(running.parcel for running in slices) if slices else {}
+        keys = {(parcel.envelope.job, parcel.envelope.version) for parcel in parcels.values()}
         definitions = await self._directory.definitions.get(sorted(keys)) if keys else {}
-        given = await self._given(session.namespace, definitions)
+        secrets = await self._given(session.namespace, definitions)
         if self._verbose:
             execution_log.log_grants(slices, parcels, definitions)
         answer = Answer(
-            slices=[self._grant(s, session.epoch, parcels[s.parcel], definitions) for s in slices],
+            slices=[self._grant(running, session.epoch, parcels[running.parcel], definitions) for running in slices],
             jobs={f"{job}:{version}": Raw(known.spec) for (job, version), known in definitions.items()},
-            secrets=given.values,
-            secret_problems=given.problems,
+            secrets=secrets.values,
+            secret_problems=secrets.problems,
             requests=list(requests),
             hand_back=list(hand_back),
             ignored=list(ignored),
@@ -122,34 +122,41 @@ class AnswerBuilder:
         return self._encoder.encode(answer)
 
     async def sensitive(self, parcels: Iterable[UUID]) -> set[UUID]:
-        """Those of these parcels whose executions are of sensitive jobs."""
+        """Return those of these parcels that belong to sensitive jobs."""
         known = await self.parcels.get(parcels)
-        versions = {id: (parcel.envelope.job, parcel.envelope.version) for id, parcel in known.items()}
+        versions = {parcel_id: (parcel.envelope.job, parcel.envelope.version) for parcel_id, parcel in known.items()}
         definitions = await self._directory.definitions.get(sorted(set(versions.values())))
-        return {id for id, version in versions.items() if version in definitions and definitions[version].sensitive}
+        return {
+            parcel_id
+            for parcel_id, version in versions.items()
+            if version in definitions and definitions[version].sensitive
+        }
 
     async def _given(self, namespace: int, definitions: Mapping[Version, CachedDefinition]) -> GrantedSecrets:
-        """The secrets that granted jobs refer to; most refer to none."""
+        """Return the secrets that granted jobs refer to. Most jobs refer to none."""
         wanted = {name for known in definitions.values() for name in known.secrets}
         return await self._secrets.give(namespace, sorted(wanted)) if wanted else NOTHING
 
-    def _grant(self, s: Running, epoch: int, parcel: Parcel, definitions: Mapping[Version, CachedDefinition]) -> Grant:
-        e = parcel.envelope
-        items, problem = parcel.items.part(s.lo, s.hi), ""
-        known = definitions.get((e.job, e.version))
+    def _grant(
+        self, running: Running, epoch: int, parcel: Parcel, definitions: Mapping[Version, CachedDefinition]
+    ) -> Grant:
+        envelope = parcel.envelope
+        items, problem = parcel.items.part(running.lo, running.hi), ""
+        known = definitions.get((envelope.job, envelope.version))
         if known is not None and known.sensitive:
-            items, problem = self._seals.granted(e.job, items)
-        token = epoch << 32 | s.attempt
+            items, problem = self._seals.granted(envelope.job, items)
+        token = epoch << 32 | running.attempt
         return Grant(
-            parcel=s.parcel, lo=s.lo, hi=s.hi, job=s.job, version=e.version, attempt=s.attempt,
-            token=token, token_text=str(token), failures=s.failures, due_at=e.due_at, deadline=e.deadline,
-            priority=e.priority, parent=e.parent, items=[Raw(item) for item in items], problem=problem,
-            extras=self._extras(parcel, s, "" if known is None else known.name),
+            parcel=running.parcel, lo=running.lo, hi=running.hi, job=running.job, version=envelope.version,
+            attempt=running.attempt, token=token, token_text=str(token), failures=running.failures,
+            due_at=envelope.due_at, deadline=envelope.deadline, priority=envelope.priority, parent=envelope.parent,
+            items=[Raw(item) for item in items], problem=problem,
+            extras=self._extras(parcel, running, "" if known is None else known.name),
         )  # fmt: skip
 
-    def _extras(self, parcel: Parcel, s: Running, job: str) -> Raw:
+    def _extras(self, parcel: Parcel, running: Running, job: str) -> Raw:
         if self._tracer is not None:
-            return Raw(msgspec.json.encode(self._tracer.granted(s, parcel, job)))
+            return Raw(msgspec.json.encode(self._tracer.granted(running, parcel, job)))
         if parcel.extras is None:
             return ABSENT
-        return Raw(msgspec.json.encode(extras_of(parcel.extras, s.lo, s.hi)))
+        return Raw(msgspec.json.encode(extras_of(parcel.extras, running.lo, running.hi)))

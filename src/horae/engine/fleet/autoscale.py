@@ -1,4 +1,4 @@
-"""Autoscaling signals: how a queue stands, and how many workers it wants for a target wait."""
+"""Autoscaling: the signals of a queue, and the number of workers that it needs for a target wait."""
 
 from msgspec import Struct
 
@@ -11,12 +11,12 @@ from horae.store.contract import Store
 from horae.store.fleet import autoscale
 
 MOST_WORKERS = 100_000
-MOST_FLOWS = 1000  # queues whose arrivals are followed
+MOST_METERS = 1000  # queues with a meter of arrivals
 MINUTE = 60.0  # seconds
 
 
 class Advice(Struct, frozen=True, kw_only=True):
-    """A queue's signals, and what follows from them."""
+    """A queue's signals, and the number of workers that follows from them."""
 
     queue: str
     signals: ScalingSignals
@@ -25,19 +25,21 @@ class Advice(Struct, frozen=True, kw_only=True):
 
 
 class Autoscale:
-    """Answers how many workers a queue wants. What arrives is told from one question to the next."""
+    """Computes the number of workers that a queue needs. Arrivals are measured from one call to the next."""
 
     def __init__(self, env: Env, store: Store, directory: LocalDirectory) -> None:
         self._env, self._store, self._directory = env, store, directory
-        self._flows: dict[int, ArrivalMeter] = {}
+        self._meters: dict[int, ArrivalMeter] = {}
 
     async def advise(self, namespace: int, name: str, target_wait: Micros, slots: int | None = None) -> Advice:
-        """The signals of a queue, by name, and how many workers it wants so that nothing waits for longer."""
+        """Return the signals of a queue, and the number of workers that keeps waits within the target."""
         queue = await self._queue(namespace, name)
         now = self._env.now()
         lanes = [lane.id for lane in self._directory.lanes.values() if lane.queue == queue]
         stands = await self._store.read(lambda: autoscale.queue_activity(queue, lanes, now))
-        sessions = [s for s in await self._store.sessions(namespace, now, MOST_WORKERS) if _serves(s, name)]
+        sessions = [
+            session for session in await self._store.sessions(namespace, now, MOST_WORKERS) if _serves(session, name)
+        ]
         signals = self._signals(queue, stands, sessions)
         desired = desired_workers(signals, target_wait / SECOND, slots)
         return Advice(queue=name, signals=signals, target_wait=target_wait, desired=desired)
@@ -56,11 +58,11 @@ class Autoscale:
         ended = sum(count for count, _ in stands.ended.values())
         busy = sum(micros for _, micros in stands.ended.values())
         served = _service_rate(stands, now / SECOND)
-        if len(self._flows) > MOST_FLOWS:
-            self._flows.clear()
+        if len(self._meters) > MOST_METERS:
+            self._meters.clear()
         counts = {minute: count for minute, (count, _) in stands.ended.items()}
         sample = BacklogSample(now / SECOND, stands.backlog + stands.running, counts)
-        arriving = self._flows.setdefault(queue, ArrivalMeter()).rate(sample)
+        arriving = self._meters.setdefault(queue, ArrivalMeter()).rate(sample)
         return ScalingSignals(
             backlog=stands.backlog,
             running=stands.running,
@@ -79,14 +81,14 @@ def _serves(session: Session, queue: str) -> bool:
 
 
 def _service_rate(stands: autoscale.QueueActivity, now: float) -> float:
-    """Executions that ended per second, in this minute and the one before."""
+    """Return the executions that ended per second, in this minute and the one before."""
     minute = int(now // MINUTE)
     ended = sum(count for at, (count, _) in stands.ended.items() if at >= minute - 1)
     return ended / (MINUTE + now % MINUTE)
 
 
 def _duration(ended: int, busy: int, stands: autoscale.QueueActivity) -> float | None:
-    """Seconds that an execution takes: as those that ended did, or at least as long as those that run have run."""
+    """Return the seconds that an execution takes: the mean of ended ones, or else the mean so far of running ones."""
     so_far = stands.run_so_far / stands.running / SECOND if stands.running else 0.0
     if not ended:
         return so_far or None

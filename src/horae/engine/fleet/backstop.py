@@ -1,4 +1,4 @@
-"""The backstop: workers enforce timeouts; where one fails to, the server asks it to end the attempt."""
+"""The backstop: workers enforce timeouts. Where one fails to, the server asks it to end the attempt."""
 
 from uuid import UUID
 
@@ -13,14 +13,14 @@ from horae.model.definitions.timeouts import REQUESTS, AttemptTimeout, AttemptTi
 from horae.store.contract import Store
 from horae.store.fleet import backstop
 
-LOOK = 5.0
-SLACK: Micros = 30 * SECOND  # beyond timeout and grace, for workers that report late
+INTERVAL = 5.0  # seconds between two checks
+SLACK: Micros = 30 * SECOND  # after timeout and grace, for workers that report late
 PAGE = 500
 log = structlog.get_logger("horae.engine")
 
 
 class Backstop:
-    """Requests the end of every item that has run longer than its job allows."""
+    """Asks workers to end every item that has run longer than its job allows."""
 
     name = "backstop"
 
@@ -30,11 +30,11 @@ class Backstop:
         self.alarm = Alarm()
 
     async def step(self) -> Wait:
-        """Check everything that has run for a while."""
+        """Check all items that have run for a while."""
         after: tuple[UUID, int] | None = backstop.FIRST
         while after is not None:
             after = await self._page(after)
-        return LOOK
+        return INTERVAL
 
     async def _page(self, after: tuple[UUID, int]) -> tuple[UUID, int] | None:
         before = self._env.now() - SLACK
@@ -60,7 +60,7 @@ class Backstop:
 def _late(row: backstop.LongRunning, allowed: AttemptTimeouts, before: Instant) -> AttemptTimeout | None:
     """Return the timeout that passed before an instant.
 
-    Of several items held together only the first may have reported.
+    In a slice of several items, perhaps only the first one has reported.
     """
     if not allowed.is_bounded:
         return None

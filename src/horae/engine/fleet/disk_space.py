@@ -1,13 +1,13 @@
-"""Room: a server whose store can take nothing more is not ready, also while nobody writes through it."""
+"""The disk space check: a server is not ready while its store's disk is full, even if nothing is written."""
 
 from horae.engine.service import Alarm, Wait
 from horae.store.contract import Store
 
-LOOK = 5.0
+INTERVAL = 5.0  # seconds between two checks
 
 
 class DiskSpaceCheck:
-    """Looks whether the store's disk takes more; while it does not, the runner tells that the store is away."""
+    """Checks that the store's disk has room. Otherwise the runner reports the store as unavailable."""
 
     name = "room"
 
@@ -16,6 +16,6 @@ class DiskSpaceCheck:
         self.alarm = Alarm()
 
     async def step(self) -> Wait:
-        """Look once. Raises StoreUnavailable when there is no room."""
+        """Check once. Raises StoreUnavailable when there is no room."""
         await self._store.driver.check_room()
-        return LOOK
+        return INTERVAL

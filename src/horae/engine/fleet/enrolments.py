@@ -1,6 +1,6 @@
-"""Enrolment: an administrator makes a token, a worker exchanges it for a key of its own, once.
+"""Enrolment: an administrator creates a token, and a worker exchanges it, once, for its own key.
 
-So no key travels through the tools that start machines: what they hold is worth nothing after its first use.
+So no key passes through the tools that start machines. A token is worthless after its first use.
 """
 
 from collections.abc import Sequence
@@ -21,20 +21,23 @@ LONGEST: Micros = 30 * DAY
 
 
 class NewEnrolment(Struct, frozen=True):
-    """A token that was just made; its text is shown this once."""
+    """A token that was just created. Its text is shown only now."""
 
     text: str
     until: Instant
 
 
 class Enrolments:
-    """Makes tokens and exchanges them."""
+    """Creates tokens and exchanges them for keys."""
 
     def __init__(self, env: Env, store: Store) -> None:
         self._env, self._store = env, store
 
     async def create(self, who: Principal, queues: Sequence[str], span: Micros) -> NewEnrolment:
-        """A token for one worker of somebody's namespace, which may serve these queues; all without any."""
+        """Create a token for one worker of the caller's namespace.
+
+        It may serve these queues, or all if none is given.
+        """
         if not 0 < span <= LONGEST:
             raise BadInput("An enrolment lasts up to 30 days.", "Give a shorter expiresIn.", field="expiresIn")
         text, now = new_enrolment_token(), self._env.now()
@@ -44,14 +47,14 @@ class Enrolments:
 
     async def redeem(self, token: str, name: str) -> NewKey:
         """Exchange a token for a worker's key."""
-        id, text = new_key_text()
+        key_id, text = new_key_text()
         now = self._env.now()
-        made = await self._store.write(
-            lambda: enrolments.use(digest_of(token), id, digest_of(text), f"worker {name}", now)
+        stored = await self._store.write(
+            lambda: enrolments.use(digest_of(token), key_id, digest_of(text), f"worker {name}", now)
         )
-        if made is None:
+        if stored is None:
             raise Unauthorized(
                 "This enrolment token is not valid: each works once, and not for ever.",
                 "Make a new one with `horae workers enrol`, with an administrator's key.",
             )
-        return NewKey(made, text)
+        return NewKey(stored, text)

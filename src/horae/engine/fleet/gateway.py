@@ -1,7 +1,8 @@
-"""The gateway: sessions, and the exchange that does all the work between workers and the store.
+"""The gateway: sessions, and the exchanges by which workers get work and report it.
 
-An exchange's outcomes are committed at once, together with those of other sessions. What it can claim is claimed in the
-same transaction; otherwise it parks, and the server claims once for all parked exchanges when a lane gets something.
+Outcomes of an exchange are committed at once, together with those of other sessions. Work that can be claimed is
+claimed in the same transaction. Otherwise the exchange is parked, and the server claims once for all parked exchanges
+when a lane receives something.
 """
 
 import hashlib
@@ -51,12 +52,12 @@ from horae.store.executions.log_lines import ATTEMPTS_KEPT, pack_all
 from horae.store.fleet import sessions
 from horae.store.fleet.exchange import IncomingExchange, Reply, is_quiet, want_of
 
-CROWD = 32  # parked exchanges from which on waits end together: one transaction for many heartbeats
-TOGETHER = 0.1  # seconds
-KNOWN_FOR = 7 * DAY  # how long a repeated call of an execution finds its children
-CALL_KNOWN_FOR = DAY // 12  # how long such a call is refused when it names other jobs
-MOST_READ = 512  # sessions that are looked up, or told of, by one statement
-FIRST_WAIT = (0.1, 0.5)  # of its wait: how long a session waits first that comes from another server
+CROWD = 32  # with this many parked exchanges, waits end together: one transaction for many heartbeats
+TOGETHER = 0.1  # seconds: the ends of such waits are rounded to this
+KNOWN_FOR = 7 * DAY  # the time in which a repeated call of an execution finds its children
+CALL_KNOWN_FOR = DAY // 12  # the time in which such a call is refused if it names other jobs
+MOST_READ = 512  # sessions that one statement reads
+FIRST_WAIT = (0.1, 0.5)  # the part of its wait that a session from another server waits first
 
 
 def _ended() -> SessionEnded:
@@ -83,12 +84,12 @@ class Gateway:
     ) -> None:
         self._env, self._store, self._directory, self._hints = env, store, directory, hints
         self._submitter, self._settings, self._outcomes = submitter, settings, outcomes
-        self._seals = seals  # of results that are not stored as they are
+        self._seals = seals  # seals the results of sensitive jobs
         self._sessions, self._lot, self._hand_backs, self._answers = sessions, lot, hand_backs, answers
         self.memory = DurableSteps(env, store, sessions)
-        self._asked: set[UUID] = set()  # sessions with requests to be told at once
+        self._asked: set[UUID] = set()  # sessions with requests that must be answered at once
         self._batcher: Batcher[IncomingExchange, Reply] = Batcher(self._commit, most=64, in_flight=2, key=_session_of)
-        self._looks: Batcher[IncomingExchange, Reply] = Batcher(all_fail(store.look), most=MOST_READ)
+        self._reads: Batcher[IncomingExchange, Reply] = Batcher(all_fail(store.look), most=MOST_READ)
         self._requests: Lookup[UUID, list[StopRequest]] = Lookup(store.requests_of, most=MOST_READ)
         self._most_log = settings.log_limit * ATTEMPTS_KEPT
         hints.listen(self._on_hint)
@@ -96,7 +97,7 @@ class Gateway:
     async def register(
         self, namespace: int, presence: Register, namespace_name: str = "default", key: str = ""
     ) -> Registered:
-        """Give a worker a session, counted with those of its key. Raises OverQuota."""
+        """Register a worker's session, counted for its key. Raises OverQuota."""
         check_presence(presence)
         await self._refuse_too_many(key)
         session = await self._store.register(namespace, presence, key)
@@ -108,7 +109,7 @@ class Gateway:
         )  # fmt: skip
 
     async def _refuse_too_many(self, key: str) -> None:
-        """Refuse one session more than a key may have; registrations that come together may pass by a few."""
+        """Refuse sessions beyond the limit of a key. Concurrent registrations may exceed it by a few."""
         most = self._settings.sessions_per_key
         if key and await self._store.read(lambda: sessions.count_of_key(key, most)) >= most:
             raise OverQuota(
@@ -118,7 +119,7 @@ class Gateway:
             )
 
     async def exchange(self, namespace: int, session: UUID, up: Exchange) -> bytes:
-        """Settle, claim, or wait for work; the encoded answer."""
+        """Settle outcomes, claim or wait for work, and return the encoded answer."""
         check_exchange(up)
         if up.outcomes:
             self._lot.counters.reported.add(sum(outcome.hi - outcome.lo for outcome in up.outcomes))
@@ -131,11 +132,11 @@ class Gateway:
         patient = up.wait > 0 and not self._lot.closed and session not in self._asked
         lanes = self._sessions.lanes(known)
         head = IncomingExchange(
-            session=session, exchange=up, lanes=lanes, taste=known.taste, patient=patient,
+            session=session, exchange=up, lanes=lanes, taste=known.preferences, patient=patient,
             pieces=pack_all(up.logs) if up.logs else (), most_log=self._most_log,
         )  # fmt: skip
         reply = await self._decide(head)
-        if reply.ignored and not reply.known:  # a repetition brings again what its first sending settled
+        if reply.ignored and not reply.known:  # a repetition repeats outcomes that are already settled
             self._lot.counters.refused(reply.ignored)
         match reply.decision:
             case "ended":
@@ -155,21 +156,26 @@ class Gateway:
         if up.free:
             self._lot.make_room(session)
         self._hand_backs.note(session, up, granted)
-        telling = not granted and not self._lot.has(session)  # one that waits is told when its wait ends
-        return await self._encode(known, granted, reply.ignored, reply.draining, telling=telling)
+        with_requests = not granted and not self._lot.has(session)  # a parked exchange gets them when its wait ends
+        return await self._encode(known, granted, reply.ignored, reply.draining, with_requests=with_requests)
 
     async def _marked(self, up: Exchange) -> Exchange:
-        """The same, in which outcomes of sensitive jobs say that they are: not every worker tells."""
+        """Mark outcomes of sensitive jobs: not every worker does so."""
         plain = {outcome.parcel for outcome in up.outcomes if outcome.results and not outcome.sensitive}
         if not plain or not self._directory.seals or not (found := await self._answers.sensitive(plain)):
             return up
-        marked = [structs.replace(one, sensitive=True) if one.parcel in found else one for one in up.outcomes]
+        marked = [
+            structs.replace(outcome, sensitive=True) if outcome.parcel in found else outcome for outcome in up.outcomes
+        ]
         return structs.replace(up, outcomes=marked)
 
     async def _decide(self, head: IncomingExchange) -> Reply:
-        """One that says nothing and finds nothing goes on waiting without a lock or a write."""
-        wants_in_vain = not self._lot.has_work(want_of(head, 1), head.lanes)
-        return await (self._looks if wants_in_vain and is_quiet(head) else self._batcher).do(head)
+        """Commit an exchange.
+
+        If it reports nothing and there is no work, only read: then it waits without a lock or a write.
+        """
+        finds_nothing = not self._lot.has_work(want_of(head, 1), head.lanes)
+        return await (self._reads if finds_nothing and is_quiet(head) else self._batcher).do(head)
 
     def _forget(self, session: UUID) -> None:
         self._sessions.forget(session)
@@ -177,17 +183,17 @@ class Gateway:
         self._asked.discard(session)
 
     async def _commit(self, heads: Sequence[IncomingExchange]) -> Sequence[Reply]:
-        """One transaction for the exchanges that met."""
+        """Commit concurrent exchanges in one transaction."""
         marks = self._directory.marks()
         parked = self._lot.of({head.session for head in heads})
-        room = sum(room_of(head.exchange) for head in heads) + capacity([one.want for one in parked])
+        room = sum(room_of(head.exchange) for head in heads) + capacity([waiting.want for waiting in parked])
         views = self._directory.views(room)
         done = await self._store.exchange(
             heads, views, self._directory.paused, self._directory.policies, arising=self._directory.arising,
             parked=parked,
         )  # fmt: skip
-        self._answers.parcels.keep(done.effects.created)  # steps that followed are most likely given out at once
-        self._lot.serve(done.claimed.running, {one.place for one in parked})
+        self._answers.parcels.keep(done.effects.created)  # following steps are most likely granted at once
+        self._lot.serve(done.claimed.running, {waiting.place for waiting in parked})
         self._lot.committed()
         left = self._lot.learn(done.claimed, marks)
         self._directory.settled(done.effects)
@@ -195,7 +201,7 @@ class Gateway:
         return done.replies
 
     async def _park(self, known: CachedSession, head: IncomingExchange, reply: Reply) -> bytes:
-        """Wait for work; the answer may come from a claim, from a request, or be empty."""
+        """Wait for work. The answer comes from a claim or a request, or is empty."""
         up, session = head.exchange, head.session
         wait = min(up.wait, self._settings.heartbeat) * self._share_of_wait(known)
         want = want_of(head, known.session.concurrency)
@@ -214,10 +220,13 @@ class Gateway:
             granted = await self._store.stamped(session, up.channel, up.n)
         self._hand_backs.note(session, up, granted)
         draining = reply.draining or served.draining
-        return await self._encode(known, granted, reply.ignored, draining, telling=not granted)
+        return await self._encode(known, granted, reply.ignored, draining, with_requests=not granted)
 
     def _share_of_wait(self, known: CachedSession) -> float:
-        """Those that come together from a server that is gone have their heartbeat soon, and apart from each other."""
+        """Return the part of its wait that a session waits.
+
+        Sessions that move here together get early, spread heartbeats.
+        """
         if not known.is_new:
             return 1.0
         known.is_new = False
@@ -230,13 +239,13 @@ class Gateway:
         ignored: Sequence[Range],
         draining: bool,
         *,
-        telling: bool,
+        with_requests: bool,
     ) -> bytes:
-        """Requests are told with answers that bring no work, and at once when somebody just asked."""
+        """Encode an answer. It contains requests if it brings no work, or if a request was just made."""
         session = known.session.id
         requests: list[Request] = []
         hand_back: list[Range] = []
-        if telling or session in self._asked:
+        if with_requests or session in self._asked:
             self._asked.discard(session)
             hand_back = await self._hand_backs.take(session)
             requests = [
@@ -255,14 +264,14 @@ class Gateway:
         return answer
 
     def _on_hint(self, hint: Hint) -> None:
-        """Somebody asked something of a session: its parked exchanges are answered."""
+        """Answer the parked exchanges of sessions that a request was made to."""
         for session in hint.sessions:
             if session in self._sessions:
                 self._asked.add(session)
                 self._lot.release(session)
 
     async def submit_children(self, namespace: int, session: UUID, body: ChildSubmit) -> list[Receipt]:
-        """A running item submits others; a repeated call answers with the same executions."""
+        """Submit executions on behalf of a running item. A repeated call is answered with the same executions."""
         await self._sessions.get(namespace, session)
         await self._held(session, body.parcel, body.item, body.attempt)
         parent = execution_id(body.parcel, body.item)
@@ -274,8 +283,8 @@ class Gateway:
         try:
             receipts = await submit(namespace, requests, origin="child", parent=parent, idempotency=call)
         except KeyReused:
-            said = f'Call "{body.call[:60]}" of this execution submitted other jobs before.'
-            raise KeyReused(said, "Give each call a name of its own; count them.", field="call") from None
+            detail = f'Call "{body.call[:60]}" of this execution submitted other jobs before.'
+            raise KeyReused(detail, "Give each call a name of its own; count them.", field="call") from None
         return [receipt for receipt in receipts if not isinstance(receipt, HoraeError)]
 
     async def _held(self, session: UUID, parcel: UUID, item: int, attempt: int) -> None:
@@ -283,7 +292,7 @@ class Gateway:
             raise not_held()
 
     async def close(self, namespace: int, session: UUID) -> None:
-        """A worker leaves."""
+        """Close the session of a worker that leaves."""
         await self._sessions.get(namespace, session)
         self._forget(session)
         if await self._store.close_session(session):
@@ -291,13 +300,13 @@ class Gateway:
 
     @property
     def batches(self) -> dict[str, Buckets]:
-        """How many of each met in one transaction."""
-        return {"exchange": self._batcher.sizes, "look": self._looks.sizes, "step": self.memory.batches}
+        """The numbers of calls that shared a transaction, by kind."""
+        return {"exchange": self._batcher.sizes, "look": self._reads.sizes, "step": self.memory.batches}
 
     async def stop(self) -> None:
-        """Answer what is parked and finish what was begun."""
+        """Answer parked exchanges and finish pending calls."""
         await self._lot.close()
-        for batcher in (self._batcher, self._looks):
+        for batcher in (self._batcher, self._reads):
             await batcher.close()
         await self.memory.stop()
 
@@ -307,18 +316,18 @@ def _session_of(head: IncomingExchange) -> UUID:
 
 
 def room_of(up: Exchange) -> int:
-    """How many executions an exchange can take at most."""
+    """Return the largest number of executions that an exchange can take."""
     return up.free + sum(up.prefetch.values())
 
 
 def _keyed(request: Submit, parent: UUID, call: str, index: int) -> Submit:
-    """A child without a key of its own is known by its parent and call, whatever span its job gives to keys."""
+    """Give a child without its own key a key from its parent and call, whatever the job's `keyFor` is."""
     if request.key:
         return request
     return structs.replace(request, key=f"{parent}:{call}:{index}", key_for=KNOWN_FOR)
 
 
 def _call_of(namespace: int, parent: UUID, body: ChildSubmit, until: Instant) -> Idempotency:
-    """What a call of an execution is known by: the same call submits the same jobs, whatever their params."""
+    """Return the idempotency key of a call. A repeated call must name the same jobs; its params may differ."""
     jobs = hashlib.sha256(msgspec.json.encode([request.job for request in body.submissions]))
     return Idempotency(namespace, "sessions.submit", f"{parent}:{body.call}", jobs.digest(), until)

@@ -1,8 +1,9 @@
-"""Hand-backs: what workers hold ready goes back when something that goes before it waits, or its queue is held.
+"""Hand-backs: workers return prefetched executions when a more urgent one waits, or when their queue is held.
 
-A server remembers what it gave beyond idle slots, and to whom: a worker that asks for an idle slot has begun all of it.
-When something that ranks well before that comes into a lane such a worker may take from, and nobody takes it at once,
-as many workers as there are executions are told to hand back what has not begun. When a queue is held, all are.
+A server remembers the grants that it made beyond idle slots. A worker that asks for an idle slot has begun all of them.
+When an execution with a much lower rank enters a lane that such workers may take from, and no worker takes it at once,
+as many workers as there are such executions are asked to hand back their prefetched ones. When a queue is held, all
+workers are.
 """
 
 from collections.abc import Callable, Collection, Sequence
@@ -21,18 +22,18 @@ from horae.model.fleet.protocol import Exchange, Range
 from horae.store.admission.placement import prefetch
 from horae.store.contract import Store
 
-SOON = 0.02  # seconds within which an idle slot takes what comes
-# A worker is asked this often, in seconds, and so many times more after a while: what is urgent now and then starts at
-# once, and a steady stream of it (retries of a job that often fails) does not keep short jobs on the way.
+SOON = 0.02  # seconds in which an idle slot would take a new execution
+# A worker is asked once in this many seconds, with a burst after a quiet time: occasional urgent executions start at
+# once, and a steady stream of them (such as retries) does not keep short jobs from being prefetched.
 PAUSE, BURST = 1.0, 8
 IDLE = 60.0
-LAST = 1 << 62  # after every rank
+LAST = 1 << 62  # greater than every rank
 LanesOf = Callable[[UUID], frozenset[int]]
 TasteOf = Callable[[UUID], QueuePreferences | None]
 
 
 class HandBacks:
-    """Decides who hands back what it holds ready. A service: its step asks."""
+    """Selects the sessions that hand back prefetched executions. As a service, it sends the requests."""
 
     name = "hand-backs"
 
@@ -48,37 +49,40 @@ class HandBacks:
     ) -> None:
         self._env, self._store, self._directory, self._hints = env, store, directory, hints
         self._lanes_of, self._taste_of = lanes_of, taste_of
-        self._ready: dict[UUID, dict[int, int]] = {}  # session -> queue -> the greatest rank it was given in advance
-        self._top: dict[int, int] = {}  # queue -> no session holds anything ready that ranks after this
-        self._came: dict[int, tuple[float, int]] = {}  # lane -> when to look whether what came there still waits
-        self._asked_until: dict[UUID, float] = {}  # when all that was asked of a session is paid for
-        self._due: dict[UUID, tuple[int, int, bool]] = {}  # session -> queue, rank; and whether other queues go back
-        self._held_of: dict[UUID, set[int]] = {}  # session -> queues that are held, of which all goes back
+        self._ready: dict[UUID, dict[int, int]] = {}  # session -> queue -> highest prefetched rank
+        self._top: dict[int, int] = {}  # queue -> upper bound of the prefetched ranks of all sessions
+        self._new: dict[int, tuple[float, int]] = {}  # lane -> time of the check, and queue
+        self._asked_until: dict[UUID, float] = {}  # session -> the time at which its requests are paid off
+        self._due: dict[UUID, tuple[int, int, bool]] = {}  # session -> queue, rank, and whether other queues hand back
+        self._held_of: dict[UUID, set[int]] = {}  # session -> held queues, which hand back everything
         self.alarm = Alarm()
         hints.listen(self._on_hint)
         topics.held.subscribe(self.name, self.hold)
 
     def note(self, session: UUID, up: Exchange, granted: Sequence[Running]) -> None:
-        """A session was answered: what it had in advance it has begun, if it asked for idle slots."""
+        """Record the grants of an answer.
+
+        A session that asked for idle slots has begun its earlier prefetched executions.
+        """
         if up.free:
             self._ready.pop(session, None)
-        if up.prefetch and granted and sum(s.hi - s.lo for s in granted) > up.free:
+        if up.prefetch and granted and sum(running.hi - running.lo for running in granted) > up.free:
             ready = self._ready.setdefault(session, {})
-            for slice in granted:
-                ready[slice.queue] = max(slice.rank, ready.get(slice.queue, slice.rank))
-                self._top[slice.queue] = max(slice.rank, self._top.get(slice.queue, slice.rank))
-            if self._directory.held:  # it was claimed before the hold, and is answered after it
+            for running in granted:
+                ready[running.queue] = max(running.rank, ready.get(running.queue, running.rank))
+                self._top[running.queue] = max(running.rank, self._top.get(running.queue, running.rank))
+            if self._directory.held:  # the claim was before the hold, the answer is after it
                 self.hold(self._directory.held)
 
     def hold(self, queues: Collection[int]) -> None:
-        """These queues are held: what sessions hold ready of them is not to begin."""
+        """Request the prefetched executions of held queues from all sessions."""
         asked = []
         for session, ready in list(self._ready.items()):
-            mine = ready.keys() & queues
-            if not mine:
+            held_here = ready.keys() & queues
+            if not held_here:
                 continue
-            self._held_of.setdefault(session, set()).update(mine)
-            self._ready[session] = {queue: rank for queue, rank in ready.items() if queue not in mine}
+            self._held_of.setdefault(session, set()).update(held_here)
+            self._ready[session] = {queue: rank for queue, rank in ready.items() if queue not in held_here}
             asked.append(session)
         if asked:
             self._hints.send_locally(Hint(sessions=asked))
@@ -92,46 +96,53 @@ class HandBacks:
             return
         for lane, rank in hint.lanes.items():
             known = self._directory.lanes.get(lane)
-            if known is not None and lane not in self._came and self._is_behind(known.queue, rank):
-                self._came[lane] = self._env.clock.monotonic() + SOON, known.queue
+            if known is not None and lane not in self._new and self._is_behind(known.queue, rank):
+                self._new[lane] = self._env.clock.monotonic() + SOON, known.queue
                 self.alarm.ring()
 
     def _is_behind(self, queue: int, rank: int) -> bool:
-        """Whether some session holds something ready that this goes before; mostly one look tells that none does."""
+        """Return whether a session holds a prefetched execution that ranks after this one.
+
+        Mostly one comparison is enough.
+        """
         if self._top.keys() <= {queue} and not goes_before(rank, self._top.get(queue, rank)):
             return False
         return any(self._goes_before(session, queue, rank) for session in self._ready)
 
     def _goes_before(self, session: UUID, queue: int, rank: int) -> bool:
-        """Whether this goes before something that a session holds ready. Ranks are of one queue."""
+        """Return whether this execution precedes a prefetched one of a session. Ranks are compared within one queue."""
         ready = self._ready[session]
         return (queue in ready and goes_before(rank, ready[queue])) or self._before_others(session, queue, rank)
 
     def _before_others(self, session: UUID, queue: int, rank: int) -> bool:
-        """Whether it goes before other queues: it is in front of all, or the session takes its queues in order."""
+        """Return whether it precedes other queues: it is in front of all, or the session serves its queues in order."""
         others = [held for held in self._ready[session] if held != queue]
         if is_in_front(rank):
             return bool(others)
-        taste = self._taste_of(session) if others else None
-        return taste is not None and taste.strict and any(taste.place(queue) < taste.place(held) for held in others)
+        preferences = self._taste_of(session) if others else None
+        return (
+            preferences is not None
+            and preferences.strict
+            and any(preferences.place(queue) < preferences.place(held) for held in others)
+        )
 
     async def step(self) -> Wait:
-        """Ask for what is held behind what came a moment ago and still waits."""
+        """Request hand-backs for new executions that still wait after a moment."""
         now = self._env.clock.monotonic()
-        due = {lane: queue for lane, (at, queue) in self._came.items() if at <= now}
+        due = {lane: queue for lane, (at, queue) in self._new.items() if at <= now}
         for lane in due:
-            del self._came[lane]
+            del self._new[lane]
         if due:
-            await self._look(due, now)
+            await self._request(due, now)
         self._top = {queue: max(ready.get(queue, -LAST) for ready in self._ready.values()) for queue in self._held()}
-        return min((at - now for at, _ in self._came.values()), default=IDLE)
+        return min((at - now for at, _ in self._new.values()), default=IDLE)
 
-    async def _look(self, lanes: dict[int, int], now: float) -> None:
+    async def _request(self, lanes: dict[int, int], now: float) -> None:
         highest = {lane: self._highest(queue) for lane, queue in lanes.items()}
         wanted = [(lane, rank) for lane, rank in highest.items() if rank is not None]
         found = await self._store.read(lambda: prefetch.fronts_of(wanted))
         asked: list[UUID] = []
-        for lane, first in sorted(found.items(), key=lambda one: one[1].rank):
+        for lane, first in sorted(found.items(), key=lambda entry: entry[1].rank):
             able = self._behind(lane, lanes[lane], first.rank, now)
             for session in able[: first.count]:
                 others = self._before_others(session, lanes[lane], first.rank)
@@ -146,13 +157,16 @@ class HandBacks:
         return {queue for ready in self._ready.values() for queue in ready}
 
     def _highest(self, queue: int) -> int | None:
-        """Up to which rank it is worth a look; where only other queues are held, that of any."""
+        """Return the highest rank that may precede a prefetched one.
+
+        If sessions hold only other queues, every rank may.
+        """
         if any(queue not in ready for ready in self._ready.values()):
             return LAST
         return max((ready[queue] - MARGIN for ready in self._ready.values()), default=None)
 
     def _behind(self, lane: int, queue: int, rank: int, now: float) -> list[UUID]:
-        """Who holds something ready that this goes before, and could run it; who holds the last of it first."""
+        """Return able sessions that hold a prefetched execution behind this one, highest prefetched rank first."""
         able = [
             (ready.get(queue, 0), session)
             for session, ready in self._ready.items()
@@ -163,7 +177,7 @@ class HandBacks:
         return [session for _, session in sorted(able, reverse=True)]
 
     async def take(self, session: UUID) -> list[Range]:
-        """What a session is to hand back, told once."""
+        """Return the ranges that a session must hand back, once."""
         asked = [(queue, -LAST, False) for queue in sorted(self._held_of.pop(session, ()))]
         due = self._due.pop(session, None)
         if due is not None and (due[2] or due[0] not in {queue for queue, _, _ in asked}):
@@ -171,5 +185,5 @@ class HandBacks:
         found: dict[tuple[UUID, int], Range] = {}
         for queue, rank, others in asked:
             ranges = await self._store.read(lambda: prefetch.held_ready(session, queue, rank, others))  # noqa: B023
-            found |= {(one.parcel, one.lo): one for one in ranges}
+            found |= {(found_range.parcel, found_range.lo): found_range for found_range in ranges}
         return list(found.values())

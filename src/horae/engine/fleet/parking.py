@@ -1,4 +1,4 @@
-"""The parking lot: exchanges that wait for work, and the claims made for all of them together."""
+"""The parking lot: exchanges that wait for work, and the claims that are made for all of them together."""
 
 import asyncio
 from collections.abc import Callable, Container, Iterable, Mapping, Sequence
@@ -31,7 +31,7 @@ log = structlog.get_logger("horae.engine")
 
 
 class ParkingLot:
-    """Parks exchanges, claims for them, and answers those whose time is over. A service: its step ends the waits."""
+    """Parks exchanges, claims for them, and answers those whose wait is over. As a service, it ends the waits."""
 
     name = "parking"
 
@@ -47,12 +47,12 @@ class ParkingLot:
         taste_of: TasteOf = lambda session: None,
     ) -> None:
         self._env, self._store, self._directory, self._hints = env, store, directory, hints
-        self._lanes_of = lanes_of  # asked at every claim: lanes come and go while exchanges wait
+        self._lanes_of = lanes_of  # called for every claim, because lanes change while exchanges wait
         self._taste_of = taste_of
         self._places = ParkingSpots(lanes_of)
         self._claiming: asyncio.Task[None] | None = None
-        self._looks_at = inf  # when `step` comes next, unless rung
-        self._commits = 0  # of exchanges, which hold their sessions meanwhile
+        self._next_step = inf  # the time of the next step, unless the alarm rings
+        self._commits = 0  # committed exchanges; each locks its session meanwhile
         self._passed_over = False
         self.counters, self._topics = counters, topics
         self.closed = False
@@ -63,7 +63,7 @@ class ParkingLot:
         return len(self._places)
 
     async def park(self, parked: ParkedExchange) -> ParkingResult:
-        """Wait for work. Work that came since the claim that found none wakes the claimer at once."""
+        """Wait for work. Work that arrived after the claim that found none wakes the claimer at once."""
         old = self._places.get(parked.place)
         if old is not None:
             self._places.remove(old)
@@ -72,47 +72,48 @@ class ParkingLot:
         place = self._places.add(parked, asyncio.get_running_loop().create_future())
         if self.has_work(parked.want, self._lanes_of(parked.want.session)):
             self._kick()
-        if self.closed or parked.until < self._looks_at:
-            self.alarm.ring()  # whatever the claim brings, the wait ends in time
+        if self.closed or parked.until < self._next_step:
+            self.alarm.ring()  # the wait must end in time, even if the claim brings nothing
         try:
             return await place.done
         finally:
             self._places.remove(place)
 
     def of(self, sessions: Iterable[UUID]) -> list[exchange.WaitingExchange]:
-        """What waits of these sessions, and can take something."""
+        """Return the waiting exchanges of these sessions that can take work."""
         places = (place for session in sessions for place in self._places.of(session) if not place.done.done())
-        return [self._as_it_stands(place) for place in places if place.parked.want.free or place.parked.want.prefetch]
+        return [self._as_parked(place) for place in places if place.parked.want.free or place.parked.want.prefetch]
 
     def has(self, session: UUID) -> bool:
-        """Whether an exchange of a session waits."""
+        """Return whether an exchange of a session waits."""
         return any(self._places.of(session))
 
     def make_room(self, session: UUID) -> None:
-        """A session has got more room: what waits for it is asked anew, by an exchange that tells of all of it.
+        """Answer a session's waiting exchanges after it got more room, so that the next one reports all of its room.
 
-        Each exchange tells of what no other does. What needs more room than one of them has would wait for their ends.
+        Each exchange reports a separate part of the room. An execution that needs more than one of these parts would
+        otherwise wait until their waits end.
         """
-        demands = self._directory.lane_needs
-        if demands.costs and any(
-            place.parked.want.free and demands.has_costly(place.lanes) for place in self._places.of(session)
+        lane_needs = self._directory.lane_needs
+        if lane_needs.costs and any(
+            place.parked.want.free and lane_needs.has_costly(place.lanes) for place in self._places.of(session)
         ):
             self.release(session)
 
     def release(self, session: UUID) -> None:
-        """Answer a session's exchanges now: there is something to tell it."""
+        """Answer a session's waiting exchanges now, because there is a request for it."""
         if self._places.hasten(session):
             self.alarm.ring()
 
     def committed(self) -> None:
-        """Exchanges of this server let go of their sessions: a claim that passed over some looks again."""
+        """Claim again after commits of exchanges, which locked sessions that a claim then skipped."""
         self._commits += 1
         if self._passed_over:
             self._passed_over = False
             self._kick()
 
     async def close(self) -> None:
-        """Answer everybody; whoever comes later is answered at once."""
+        """Answer all waiting exchanges. Later ones are answered at once."""
         self.closed = True
         if self._claiming is not None:
             await asyncio.gather(self._claiming, return_exceptions=True)
@@ -124,7 +125,7 @@ class ParkingLot:
                     place.done.set_result(ParkingResult("superseded"))
 
     async def step(self) -> Wait:
-        """End the waits whose time is over: an empty answer is the heartbeat."""
+        """End the waits that are over. An empty answer is the heartbeat."""
         now = self._env.clock.monotonic()
         due = self._places.due(inf if self.closed else now)
         try:
@@ -134,8 +135,8 @@ class ParkingLot:
             raise
         now = self._env.clock.monotonic()
         soonest = self._places.soonest()
-        self._looks_at = now + 60 if soonest is None else max(now + 0.005, soonest)
-        return self._looks_at - now
+        self._next_step = now + 60 if soonest is None else max(now + 0.005, soonest)
+        return self._next_step - now
 
     async def _end(self, due: Sequence[ParkingSpot]) -> None:
         if not due:
@@ -152,14 +153,14 @@ class ParkingLot:
             self._kick()
 
     def _kick(self) -> None:
-        """Claim, unless a claim is under way: it looks again by itself."""
+        """Start a claim, unless one is running: it checks again by itself."""
         if not self.closed and (self._claiming is None or self._claiming.done()):
             self._claiming = asyncio.create_task(self._claim_all())
 
     async def _claim_all(self) -> None:
         """Claim until no parked exchange has an occupied lane.
 
-        No more sessions are locked than there are executions to give; when those got nothing, all are tried.
+        Lock no more sessions than there are executions to grant. If these got nothing, try all sessions.
         """
         wide = False
         while not self.closed:
@@ -185,19 +186,22 @@ class ParkingLot:
         return list(islice(able, most))
 
     def has_work(self, want: WorkRequest, lanes: frozenset[int]) -> bool:
-        """Whether a claim may bring something; one that wants nothing only waits for news."""
+        """Return whether a claim may bring something. An exchange that wants nothing only waits for requests."""
         return self._is_occupied(want, lanes) and self._directory.lane_needs.affords(want, lanes)
 
     def _is_occupied(self, want: WorkRequest, lanes: frozenset[int]) -> bool:
-        """The same, whatever executions take."""
+        """Return whether lanes have wanted executions, whatever they cost."""
         ahead = None if want.free > 0 else [job for job, count in want.prefetch.items() if count > 0]
         return self._directory.occupied(lanes, of=ahead)
 
     async def _claim(self, able: Sequence[ParkingSpot]) -> bool:
-        """One claim for these; false when it brought nothing new: the next hint, exchange or scan tells."""
+        """Claim once for these exchanges.
+
+        Return False when nothing changed: then wait for a hint, an exchange or a scan.
+        """
         marks, commits = self._directory.marks(), self._commits
-        parked = [self._as_it_stands(place) for place in able]
-        views = self._directory.views(capacity([one.want for one in parked]))
+        parked = [self._as_parked(place) for place in able]
+        views = self._directory.views(capacity([waiting.want for waiting in parked]))
         done = await self._store.claim_for_parked(parked, views, self._directory.paused)
         left = self.learn(done, marks)
         self.serve(done.running)
@@ -205,22 +209,22 @@ class ParkingLot:
             self._hints.send(Hint(lanes=left))
         if not done.lanes and done.full:
             return False
-        if not done.lanes:  # no lane was asked: somebody else holds their sessions
+        if not done.lanes:  # no lane was read: other transactions hold these sessions
             self._passed_over = commits == self._commits
             return not self._passed_over
         return bool(done.running) or any(low is None for low in done.lanes.values())
 
-    def _as_it_stands(self, place: ParkingSpot) -> exchange.WaitingExchange:
+    def _as_parked(self, place: ParkingSpot) -> exchange.WaitingExchange:
         want = place.parked.want
         return exchange.WaitingExchange(want=want, lanes=place.lanes, taste=self._taste_of(want.session))
 
     def serve(self, running: Sequence[Running], only: Container[tuple[UUID, int]] | None = None) -> None:
-        """Answer those for whom something was claimed; `only` these, where others have an answer of their own."""
+        """Answer the exchanges for which slices were claimed. With `only`, the others have an answer of their own."""
         served: dict[tuple[UUID, int], list[Running]] = {}
-        for slice in running:
-            place = slice.session, slice.channel
+        for running_slice in running:
+            place = running_slice.session, running_slice.channel
             if only is None or place in only:
-                served.setdefault(place, []).append(slice)
+                served.setdefault(place, []).append(running_slice)
         for key, granted in served.items():
             found = self._places.get(key)
             if found is not None and found.parked.want.n == granted[0].n and not found.done.done():
@@ -228,7 +232,7 @@ class ParkingLot:
                 self._places.remove(found)
 
     def takers(self, amounts: Mapping[int, int]) -> list[exchange.WaitingExchange]:
-        """Who waits for so many executions that are about to go into these lanes; one exchange of a session."""
+        """Return waiting exchanges, one per session, for executions that are about to enter these lanes."""
         if self.closed or not self._places:
             return []
         most = min(MOST_AT_ONCE, sum(amounts.values()))
@@ -244,21 +248,21 @@ class ParkingLot:
         return list(found.values())
 
     def handed_over(self, running: Sequence[Running]) -> None:
-        """What was accepted went to exchanges that wait here: answer them."""
+        """Answer exchanges that new executions were handed over to."""
         if running:
             self.learn(ClaimResult(list(running), {}), {})
             self.serve(running)
             self.committed()
 
     def learn(self, claimed: ClaimResult, marks: dict[int, int]) -> dict[int, int]:
-        """Learn from a claim what lanes hold and how large their slices are; returns what to hint again."""
+        """Update estimates after a claim; return the lanes to hint again."""
         self.counters.claimed(claimed)
         granted: dict[int, list[Running]] = {}
-        for slice in claimed.running:
-            granted.setdefault(slice.lane, []).append(slice)
-            taste = self._taste_of(slice.session)
-            if taste is not None:
-                charge(taste, slice, self._directory.expectations.of(slice.job))
+        for running_slice in claimed.running:
+            granted.setdefault(running_slice.lane, []).append(running_slice)
+            preferences = self._taste_of(running_slice.session)
+            if preferences is not None:
+                charge(preferences, running_slice, self._directory.expectations.of(running_slice.job))
         for lane, slices in granted.items():
             self._directory.granted(lane, slices)
         self._directory.estimates.learn_sizes(claimed.means, self._directory.lanes)

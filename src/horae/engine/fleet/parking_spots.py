@@ -1,6 +1,6 @@
-"""The places of a parking lot, in the orders they are looked for: by lanes and load, and by when their wait ends.
+"""The spots of a parking lot, indexed by lanes and load, and by the end of their wait.
 
-What a look costs follows the number of different sets of lanes and of what it finds, not the number of exchanges.
+The cost of a search depends on the number of different sets of lanes and of results, not on the number of exchanges.
 """
 
 import asyncio
@@ -33,7 +33,7 @@ class ParkedExchange(Struct, frozen=True, kw_only=True):
 
 
 class ParkingResult(Struct, frozen=True):
-    """How the wait ended: with slices, empty, with something stamped by another claim, or with the session's end."""
+    """The result of a wait: slices, nothing, slices that another claim stamped, or the end of the session."""
 
     decision: Literal["granted", "empty", "taken", "ended", "superseded"]
     granted: list[Running] = []
@@ -41,27 +41,30 @@ class ParkingResult(Struct, frozen=True):
 
 
 class ParkingSpot(Struct, eq=False):
-    """Where an exchange waits."""
+    """The spot of a waiting exchange."""
 
     parked: ParkedExchange
     done: "asyncio.Future[ParkingResult]"
     number: int
-    until: float  # sooner than it was parked for, when there is something to tell
+    until: float  # earlier than the parked exchange's, if its session was released
     lanes: Lanes = frozenset()
 
 
-Standing = tuple[float, int, ParkingSpot]  # load and number: the least loaded first, then who came first
+Entry = tuple[float, int, ParkingSpot]  # sorted by load, then by arrival
 
 
 class ParkingSpots:
-    """Parked exchanges; whoever has a session's lanes changed says so by another version."""
+    """Parked exchanges.
+
+    Callers pass the version of the lanes; a new version means that sessions' lanes have changed.
+    """
 
     def __init__(self, lanes_of: Callable[[UUID], Lanes]) -> None:
         self._lanes_of = lanes_of
         self._by_key: dict[Key, ParkingSpot] = {}
-        self._free: dict[Lanes, list[Standing]] = {}  # who has idle slots, by what they may take from
-        self._ahead: dict[Lanes, list[Standing]] = {}  # who only fetches ahead
-        self._ends: list[tuple[float, int, ParkingSpot]] = []  # a heap; those that have left are passed over
+        self._free: dict[Lanes, list[Entry]] = {}  # exchanges with idle slots, by their lanes
+        self._ahead: dict[Lanes, list[Entry]] = {}  # exchanges that only prefetch
+        self._ends: list[tuple[float, int, ParkingSpot]] = []  # a heap; it may contain removed spots
         self._numbers = count()
         self._version = -1
 
@@ -75,28 +78,28 @@ class ParkingSpots:
         return self._by_key.get(key)
 
     def add(self, parked: ParkedExchange, done: "asyncio.Future[ParkingResult]") -> ParkingSpot:
-        """Take a place; whoever has it must have left."""
+        """Add a spot. An earlier exchange on its channel must have been removed."""
         place = ParkingSpot(parked, done, next(self._numbers), parked.until)
         self._by_key[parked.place] = place
-        self._stand(place)
+        self._index(place)
         self.remind([place], place.until)
         return place
 
     def remove(self, place: ParkingSpot) -> None:
-        """Leave; again: nothing more."""
+        """Remove a spot, if it is still there."""
         if self._by_key.get(place.parked.place) is not place:
             return
         del self._by_key[place.parked.place]
-        self._leave(place)
-        if len(self._ends) > 64 + 4 * len(self._by_key):  # most have left long before their time
+        self._unindex(place)
+        if len(self._ends) > 64 + 4 * len(self._by_key):  # most entries are of removed spots
             self._ends = sorted((place.until, place.number, place) for place in self._by_key.values())
 
     def of(self, session: UUID) -> Iterator[ParkingSpot]:
-        """Those of a session."""
+        """Return the spots of a session."""
         return (place for channel in range(CHANNELS) if (place := self._by_key.get((session, channel))))
 
     def hasten(self, session: UUID) -> bool:
-        """End the waits of a session now; false when it has none."""
+        """End the waits of a session now; return False when it has none."""
         found = list(self.of(session))
         for place in found:
             place.until = 0.0
@@ -104,7 +107,7 @@ class ParkingSpots:
         return bool(found)
 
     def due(self, now: float) -> list[ParkingSpot]:
-        """Those whose wait is over; they keep their places until they are answered."""
+        """Return the spots whose wait is over. They stay until they are answered."""
         found: dict[int, ParkingSpot] = {}
         while self._ends and self._ends[0][0] <= now:
             place = heappop(self._ends)[2]
@@ -113,70 +116,73 @@ class ParkingSpots:
         return list(found.values())
 
     def remind(self, places: list[ParkingSpot], at: float) -> None:
-        """Have their waits end at this time too."""
+        """Make `due` return these spots at this time, too."""
         for place in places:
             heappush(self._ends, (at, next(self._numbers), place))
 
     def soonest(self) -> float | None:
-        """When the next wait ends."""
+        """Return the end of the next wait."""
         while self._ends and not self._is_here(self._ends[0][2]):
             heappop(self._ends)
         return self._ends[0][0] if self._ends else None
 
     def able(self, version: int, has_work: Callable[[WorkRequest, Lanes], bool]) -> Iterator[ParkingSpot]:
-        """Those that a claim may bring something, the least loaded first. `version` is that of the lanes."""
-        self._keep_up(version)
+        """Return spots for which a claim may bring something, the least loaded first.
+
+        `version` is that of the lanes.
+        """
+        self._refresh(version)
         free = [line for lanes, line in self._free.items() if has_work(line[0][2].parked.want, lanes)]
         for lanes, line in self._ahead.items():
             if has_work(_ANYTHING, lanes):
-                free.append([one for one in line if has_work(one[2].parked.want, lanes)])
+                free.append([entry for entry in line if has_work(entry[2].parked.want, lanes)])
         return (place for _, _, place in merge(*free) if not place.done.done())
 
     def idle(self, version: int, lanes: Collection[int]) -> Iterator[ParkingSpot]:
-        """Those with idle slots that may take from one of these lanes, the least loaded first."""
-        self._keep_up(version)
+        """Return spots with idle slots that may take from one of these lanes, the least loaded first."""
+        self._refresh(version)
         lines = [line for may, line in self._free.items() if not may.isdisjoint(lanes)]
         return (place for _, _, place in merge(*lines) if not place.done.done())
 
-    def _keep_up(self, version: int) -> None:
+    def _refresh(self, version: int) -> None:
         if version != self._version:
             self._version = version
-            self._stand_anew()
+            self._reindex()
 
     def _is_here(self, place: ParkingSpot) -> bool:
         return self._by_key.get(place.parked.place) is place
 
-    def _stand(self, place: ParkingSpot) -> None:
+    def _index(self, place: ParkingSpot) -> None:
         place.lanes = self._lanes_of(place.parked.want.session)
         lines = self._lines(place)
         if lines is not None:
-            insort(lines.setdefault(place.lanes, []), _standing(place))
+            insort(lines.setdefault(place.lanes, []), _entry(place))
 
-    def _leave(self, place: ParkingSpot) -> None:
+    def _unindex(self, place: ParkingSpot) -> None:
         lines = self._lines(place)
         if lines is None:
             return
         line = lines[place.lanes]
-        del line[bisect_left(line, _standing(place))]
+        del line[bisect_left(line, _entry(place))]
         if not line:
             del lines[place.lanes]
 
-    def _lines(self, place: ParkingSpot) -> dict[Lanes, list[Standing]] | None:
-        """Where it stands; one that wants nothing only waits for news."""
+    def _lines(self, place: ParkingSpot) -> dict[Lanes, list[Entry]] | None:
+        """Return the index of a spot; None if it wants no work and only waits for requests."""
         want = place.parked.want
         if want.free > 0:
             return self._free
         return self._ahead if want.prefetch else None
 
-    def _stand_anew(self) -> None:
+    def _reindex(self) -> None:
         self._free.clear()
         self._ahead.clear()
         for place in self._by_key.values():
-            self._stand(place)
+            self._index(place)
 
 
 _ANYTHING = WorkRequest(session=UUID(int=0), channel=0, n=0, free=1)
 
 
-def _standing(place: ParkingSpot) -> Standing:
+def _entry(place: ParkingSpot) -> Entry:
     return place.parked.want.load, place.number, place

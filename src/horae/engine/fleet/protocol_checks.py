@@ -1,4 +1,4 @@
-"""Checks of what workers send that the types of the protocol cannot say."""
+"""Checks of workers' messages beyond the types of the protocol."""
 
 from collections import Counter
 
@@ -20,11 +20,11 @@ from horae.model.fleet.protocol import (
 )
 
 MOST_LINES = 100_000_000  # of an attempt
-MOST_PIECES = 100  # of the log of one attempt in one exchange: each is a statement
+MOST_PIECES = 100  # pieces of one attempt's log in one exchange: each is a statement
 
 
 def check_presence(presence: Register) -> None:
-    """Refuse a registration of another protocol, or with texts or numbers that are out of bounds."""
+    """Refuse a registration with another protocol, or with invalid texts or numbers."""
     if not max(FIRST_PROTOCOL, PROTOCOL - 1) <= presence.protocol <= PROTOCOL:
         raise ProtocolMismatch(
             f"The worker speaks protocol {presence.protocol}, this server {PROTOCOL}.",
@@ -45,7 +45,7 @@ def check_presence(presence: Register) -> None:
 
 
 def _check_error(error: Failure) -> None:
-    """Refuse an error that would fill the pages that show it."""
+    """Refuse an error that is too large for the pages that show it."""
     for field, text, most in (
         ("type", error.type, MAX_ERROR_NAME),
         ("message", error.message, MAX_MESSAGE),
@@ -53,15 +53,15 @@ def _check_error(error: Failure) -> None:
         ("names", max(error.names, key=len, default=""), MAX_ERROR_NAME),
     ):
         if len(text) > most:
-            said = f"The {field} of its error has {len(text)} characters."
-            raise BadInput(said, f"{most} are allowed: shorten it.", field=f"error.{field}")
+            detail = f"The {field} of its error has {len(text)} characters."
+            raise BadInput(detail, f"{most} are allowed: shorten it.", field=f"error.{field}")
     if len(error.names) > MOST_ERROR_NAMES:
-        said = f"Its error has {len(error.names)} names."
-        raise BadInput(said, f"{MOST_ERROR_NAMES} are allowed.", field="error.names")
+        detail = f"Its error has {len(error.names)} names."
+        raise BadInput(detail, f"{MOST_ERROR_NAMES} are allowed.", field="error.names")
 
 
 def check_exchange(up: Exchange) -> None:
-    """Refuse an exchange that contradicts itself, and name the outcome that does."""
+    """Refuse an inconsistent exchange, and name the faulty outcome."""
     if len(up.logs) > MOST_PIECES and max(Counter((log.parcel, log.item) for log in up.logs).values()) > MOST_PIECES:
         remedy = "Send consecutive lines of an attempt together."
         raise BadInput(f"There are more than {MOST_PIECES} pieces of one log.", remedy, field="logs")

@@ -1,4 +1,4 @@
-"""Rescue: sessions that stopped answering are ended, and what they held goes on elsewhere."""
+"""Rescue: sessions that stopped answering are ended, and their executions continue elsewhere."""
 
 from uuid import UUID
 
@@ -14,7 +14,7 @@ from horae.env import SECOND, Env, Instant
 from horae.model.base.event import Event
 from horae.store.contract import Store
 
-LOOK = 1.0
+INTERVAL = 1.0  # seconds between two checks
 log = structlog.get_logger("horae.engine")
 
 
@@ -24,9 +24,9 @@ class _Watch(Struct, frozen=True):
 
 
 class Rescuer:
-    """Ends a session only after it has itself watched the same heartbeat for a full timeout.
+    """Ends a session only after this server itself has watched the same heartbeat for a full timeout.
 
-    It measures on its own monotonic clock, with its own store calls succeeding: an outage of the store or a stalled
+    It measures on its own monotonic clock, while its own store calls succeed: an outage of the store or a stalled
     server must not expire the fleet.
     """
 
@@ -45,54 +45,58 @@ class Rescuer:
         self._timeout = settings.session_timeout / SECOND
         self._batch, self._clock = settings.rescue_batch, clock
         self._watched: dict[UUID, _Watch] = {}
-        self._last_look: float | None = None
+        self._last_check: float | None = None
         self.alarm = Alarm()
 
     async def step(self) -> Wait:
-        """Watch all sessions once; rescue those that have ended."""
+        """Check all sessions once; rescue the executions of ended ones."""
         sessions = await self._store.watched()
         now = self._env.clock.monotonic()
-        if self._last_look is None or now - self._last_look > self._stall:
+        if self._last_check is None or now - self._last_check > self._stall:
             self._watched.clear()
-        self._last_look = now
+        self._last_check = now
         again = False
-        for id, state, last_seen, owns in sessions:
+        for session, state, last_seen, owns in sessions:
             if state in ("live", "draining"):
-                again |= await self._expire(id, last_seen, now)
+                again |= await self._expire(session, last_seen, now)
             elif owns:
-                await self._rescue(id, charge=state == "lost")
-        live = {id for id, state, _, _ in sessions if state in ("live", "draining")}
-        self._watched = {id: watch for id, watch in self._watched.items() if id in live}
-        return 0.0 if again else min(LOOK, self._timeout / 3)
+                await self._rescue(session, charge=state == "lost")
+        live = {session for session, state, _, _ in sessions if state in ("live", "draining")}
+        self._watched = {session: watch for session, watch in self._watched.items() if session in live}
+        return 0.0 if again else min(INTERVAL, self._timeout / 3)
 
     @property
     def _stall(self) -> float:
-        """A pause between two looks after which what was watched before proves nothing."""
-        return max(3.0, self._timeout / 3) + LOOK
+        """The pause between two checks after which earlier observations are void."""
+        return max(3.0, self._timeout / 3) + INTERVAL
 
-    async def _expire(self, id: UUID, last_seen: Instant, now: float) -> bool:
-        watch = self._watched.get(id)
+    async def _expire(self, session_id: UUID, last_seen: Instant, now: float) -> bool:
+        watch = self._watched.get(session_id)
         if watch is None or watch.last_seen != last_seen:
-            self._watched[id] = _Watch(last_seen, now)
+            self._watched[session_id] = _Watch(last_seen, now)
             return False
         if now - watch.since < self._timeout or not self._clock.trusted:
             return False
-        del self._watched[id]
-        if not await self._store.mark_lost(id, last_seen):
+        del self._watched[session_id]
+        if not await self._store.mark_lost(session_id, last_seen):
             return False
-        session = await self._store.session(id)
-        log.warning("worker lost", worker=session.worker if session is not None else "", session=str(id))
+        session = await self._store.session(session_id)
+        log.warning("worker lost", worker=session.worker if session is not None else "", session=str(session_id))
         namespace = session.namespace if session is not None else 0
-        self._hints.send(Hint(sessions=[id], events=[Event("worker", id, "lost", namespace, self._env.now())]))
+        self._hints.send(
+            Hint(sessions=[session_id], events=[Event("worker", session_id, "lost", namespace, self._env.now())])
+        )
         return True
 
-    async def _rescue(self, id: UUID, *, charge: bool) -> None:
-        """Take everything back, batch by batch."""
+    async def _rescue(self, session: UUID, *, charge: bool) -> None:
+        """Take back all executions of a session, in batches."""
         while True:
-            effects = await self._store.rescue(id, self._batch, charge=charge)
+            effects = await self._store.rescue(session, self._batch, charge=charge)
             if effects is None:
                 return
             self._outcomes.settled(effects)
-            moved = sum(m.hi - m.lo for m in effects.moved) + sum(e.hi - e.lo for e in effects.ended)
+            moved = sum(moved_slice.hi - moved_slice.lo for moved_slice in effects.moved) + sum(
+                end.hi - end.lo for end in effects.ended
+            )
             if not moved:
                 return

@@ -1,4 +1,4 @@
-"""The sessions that a server knows, and what each may take from."""
+"""A cache of sessions with the lanes that each may take from."""
 
 from uuid import UUID
 
@@ -12,76 +12,76 @@ from horae.model.admission.claim_plan import QueuePreferences
 from horae.model.fleet.session import Session
 from horae.store.contract import Store
 
-SILENT = 600.0  # seconds after which a session is read from the store again; parked ones are heard of far sooner
+SILENT = 600.0  # seconds after which a silent session is dropped; live ones send an exchange far sooner
 MOST_READ = 256  # sessions read by one statement
 
 
 class CachedSession(Struct):
-    """A session as this server knows it; what it may take from follows the directory."""
+    """A session with values that are derived from the directory."""
 
     session: Session
     used_at: float
-    is_new: bool = False  # it came from elsewhere and has not waited here yet
+    is_new: bool = False  # it comes from another server and has not waited here yet
     version: int = -1
     lanes: frozenset[int] = frozenset()
-    taste: QueuePreferences | None = None  # how it chooses between its queues
+    preferences: QueuePreferences | None = None  # the order or weights of its queues
 
 
 class SessionCache:
-    """Sessions that registered or exchanged here lately; those that come from another server are read together."""
+    """Sessions that registered or exchanged here lately. Sessions from another server are read together."""
 
     def __init__(self, env: Env, store: Store, directory: LocalDirectory) -> None:
         self._env, self._directory = env, directory
         self._known: dict[UUID, CachedSession] = {}
         self._reads: Lookup[UUID, Session] = Lookup(store.some_sessions, most=MOST_READ)
 
-    def __contains__(self, id: UUID) -> bool:
-        return id in self._known
+    def __contains__(self, session_id: UUID) -> bool:
+        return session_id in self._known
 
     def add(self, session: Session) -> list[UUID]:
-        """A session that has just registered here; returns those that are forgotten.
+        """Add a session that has just registered here; return the sessions that were dropped.
 
-        Workers that were lost, or went to another server, say nothing: newcomers take their place in memory.
+        Lost workers, and workers that went to another server, do not say so: silent sessions are dropped for new ones.
         """
         now = self._env.clock.monotonic()
-        silent = [id for id, known in self._known.items() if known.used_at < now - SILENT]
-        for id in silent:
-            del self._known[id]
+        silent = [session_id for session_id, known in self._known.items() if known.used_at < now - SILENT]
+        for session_id in silent:
+            del self._known[session_id]
         self._known[session.id] = CachedSession(session, now)
         return silent
 
-    async def get(self, namespace: int, id: UUID) -> CachedSession:
-        """A session of this namespace. Raises NotFound."""
-        known = self._known.get(id)
+    async def get(self, namespace: int, session_id: UUID) -> CachedSession:
+        """Return a session of this namespace. Raises NotFound."""
+        known = self._known.get(session_id)
         if known is None:
-            session = await self._reads.get(id)
+            session = await self._reads.get(session_id)
             if session is None or session.namespace != namespace:
                 raise _unknown()
-            known = self._known.setdefault(id, CachedSession(session, 0.0, is_new=True))
+            known = self._known.setdefault(session_id, CachedSession(session, 0.0, is_new=True))
         if known.session.namespace != namespace:
             raise _unknown()
         known.used_at = self._env.clock.monotonic()
         return known
 
     def lanes(self, known: CachedSession) -> frozenset[int]:
-        """What a session may take from now."""
+        """Return the lanes that a session may take from now."""
         if known.version != self._directory.version:
             known.lanes, known.version = self._directory.may_take(known.session), self._directory.version
-            known.taste = self._directory.tastes.for_session(known.session)
+            known.preferences = self._directory.tastes.for_session(known.session)
         return known.lanes
 
-    def lanes_of(self, id: UUID) -> frozenset[int]:
-        """The same by id; one that is not known may take nothing."""
-        known = self._known.get(id)
+    def lanes_of(self, session_id: UUID) -> frozenset[int]:
+        """Return the lanes of a session by its id; none if it is not cached."""
+        known = self._known.get(session_id)
         return self.lanes(known) if known is not None else frozenset()
 
-    def taste_of(self, id: UUID) -> QueuePreferences | None:
-        """How a session chooses between its queues, as it was when its lanes were looked up."""
-        known = self._known.get(id)
-        return None if known is None else known.taste
+    def taste_of(self, session_id: UUID) -> QueuePreferences | None:
+        """Return a session's preferences between its queues, as of the last computation of its lanes."""
+        known = self._known.get(session_id)
+        return None if known is None else known.preferences
 
-    def forget(self, id: UUID) -> None:
-        self._known.pop(id, None)
+    def forget(self, session_id: UUID) -> None:
+        self._known.pop(session_id, None)
 
 
 def _unknown() -> NotFound:

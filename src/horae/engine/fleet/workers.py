@@ -1,4 +1,4 @@
-"""Workers as people see them: each worker's newest session, and how it is."""
+"""Workers as users see them: each worker's newest session and its status."""
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -19,14 +19,14 @@ from horae.store.contract import Store
 from horae.store.fleet.sessions import SessionSummary, held_by_lane, session_summaries
 
 Status = Literal["live", "late", "draining", "lost"]
-REMEMBERED = DAY  # how long a lost worker is listed
+REMEMBERED = DAY  # a lost worker is listed for this time
 MOST = 1000
 MOST_COUNTED = 100_000
-MOST_TOLD = 4 * 1024 * 1024  # characters of what workers say of themselves, in a list
+MOST_CHARACTERS = 4 * 1024 * 1024  # of the workers' own descriptions in a list
 
 
 class WorkerProcess(Struct, frozen=True, kw_only=True):
-    """A worker process; its session is what is fenced."""
+    """A worker process. Its session is the fence of its reports."""
 
     worker: str
     session: UUID
@@ -38,29 +38,29 @@ class WorkerProcess(Struct, frozen=True, kw_only=True):
     capacity: int
     running: int
     resources: dict[str, int]
-    used: dict[str, int]  # slots and resources that what it holds takes
-    jobs: tuple[str, ...]  # the functions it has loaded
+    used: dict[str, int]  # slots and resources that its executions take
+    jobs: tuple[str, ...]  # its loaded functions
     started_at: Instant
     last_seen: Instant
     status: Status
 
 
 class Slots(Struct):
-    """How many executions workers run at once at most, and how many they do."""
+    """The number of slots of workers, and how many of them are busy."""
 
     all: int = 0
     busy: int = 0
 
 
 class WorkerCountsByNamespace(Struct, frozen=True):
-    """How many workers of each namespace are how, and the slots of those that are there."""
+    """The numbers of workers by namespace and status, and the slots of workers that are not lost."""
 
     by_status: Mapping[tuple[int, Status], int]
     slots: Mapping[int, Slots]
 
 
 class WorkerCounts(Struct, frozen=True):
-    """How many workers of one namespace are how, and the slots of those that are there."""
+    """The numbers of workers of one namespace by status, and the slots of workers that are not lost."""
 
     by_status: Mapping[Status, int]
     slots: Slots
@@ -78,29 +78,29 @@ class Workers:
         *,
         costs: Callable[[], Mapping[int, Cost]] = dict,
     ) -> None:
-        """`costs` are those of executions in lanes where they take more than a slot."""
+        """Make an object that reads workers; `costs` returns the costs of lanes whose executions take several slots."""
         self._env, self._store, self._outcomes, self._costs = env, store, outcomes, costs
         self._late_after = settings.heartbeat * 3 // 2
 
     async def list(self, namespace: int) -> Sequence[WorkerProcess]:
-        """Workers that are there or were lost lately, newest first; those that left are not listed.
+        """Return live and recently lost workers, newest first. Workers that left are not listed.
 
-        A list ends where it would have more than `MOST_TOLD` characters.
+        A list ends where it would exceed `MOST_CHARACTERS`.
         """
         briefs = _newest(await self._sessions(namespace))
-        total, told = 0, dict[UUID, SessionSummary]()
+        total, listed = 0, dict[UUID, SessionSummary]()
         for brief in briefs:
             total += brief.size
-            if told and total > MOST_TOLD:
+            if listed and total > MOST_CHARACTERS:
                 break
-            told[brief.id] = brief
-        sessions = await self._store.some_sessions(list(told))
+            listed[brief.id] = brief
+        sessions = await self._store.some_sessions(list(listed))
         return await self._shown(
-            [structs.replace(sessions[id], running=brief.running) for id, brief in told.items() if id in sessions]
+            [structs.replace(sessions[key], running=brief.running) for key, brief in listed.items() if key in sessions]
         )
 
     async def fleet(self, namespace: int) -> WorkerCounts:
-        """How many workers of a namespace are how, and the slots of those that are there."""
+        """Count the workers of a namespace by status, and their slots."""
         briefs = _newest(await self._sessions(namespace))
         there = [brief for brief in briefs if self._status(brief) != "lost"]
         held = await self._store.read(lambda: held_by_lane(brief.id for brief in there))
@@ -110,25 +110,25 @@ class Workers:
         return WorkerCounts(Counter(map(self._status, briefs)), slots)
 
     async def counts(self) -> WorkerCountsByNamespace:
-        """How many workers of each namespace are how."""
+        """Count the workers of all namespaces by status, and their slots."""
         after, sessions = self._env.now() - REMEMBERED, dict[int, list[SessionSummary]]()
         for session in await self._store.read(lambda: session_summaries(0, after, MOST_COUNTED)):
             if session.state != "closed":
                 sessions.setdefault(session.namespace, []).append(session)
         by_status: Counter[tuple[int, Status]] = Counter()
         slots: dict[int, Slots] = {}
-        for namespace, some in sessions.items():
-            for one in _newest(some):
-                status = self._status(one)
+        for namespace, briefs in sessions.items():
+            for brief in _newest(briefs):
+                status = self._status(brief)
                 by_status[namespace, status] += 1
                 if status != "lost":
                     own = slots.setdefault(namespace, Slots())
-                    own.all += one.concurrency
-                    own.busy += min(one.concurrency, one.running)
+                    own.all += brief.concurrency
+                    own.busy += min(brief.concurrency, brief.running)
         return WorkerCountsByNamespace(by_status, slots)
 
     async def show(self, namespace: int, ref: str) -> WorkerProcess:
-        """One worker by its name or by its session's id."""
+        """Return one worker by its name or by its session's id."""
         return (await self._shown([await self._find(namespace, ref)]))[0]
 
     async def drain(self, namespace: int, ref: str) -> WorkerProcess:
@@ -171,7 +171,10 @@ class Workers:
 
 
 def used(slots: int, held: Mapping[int, int], costs: Mapping[int, Cost]) -> dict[str, int]:
-    """What of a worker is taken by so many executions of each lane; what is held ready takes no slot yet."""
+    """Return the slots and resources that a worker's executions take, given their number per lane.
+
+    Prefetched executions take no slot yet, so the slots are at most those of the worker.
+    """
     taken = {SLOTS: 0}
     for lane, count in held.items():
         cost = costs.get(lane, PLAIN)
@@ -182,7 +185,7 @@ def used(slots: int, held: Mapping[int, int], costs: Mapping[int, Cost]) -> dict
 
 
 def _newest(sessions: Iterable[SessionSummary]) -> list[SessionSummary]:
-    """A worker that came back hides the sessions it lost before."""
+    """Return the newest session of each worker. A worker that came back hides the sessions it lost before."""
     seen: set[str] = set()
     newest = []
     for session in sessions:
