@@ -12,8 +12,8 @@ from horae.version import __version__
 if TYPE_CHECKING:
     from horae.client.app import App, cron, every, once
     from horae.client.client import Client
-    from horae.client.embedded import EmbeddedTransport
     from horae.client.sync import SyncClient
+    from horae.client.transport.embedded import EmbeddedTransport
     from horae.client.workflows import steps as step
     from horae.errors import HoraeError
     from horae.model.executions.job_exceptions import Cancelled, GiveUp, Retry, SignalTimeout
@@ -41,7 +41,7 @@ __all__ = [
 _HOMES = {
     "horae.client.app": ("App", "cron", "every", "once"),
     "horae.client.client": ("Client",),
-    "horae.client.embedded": ("EmbeddedTransport",),
+    "horae.client.transport.embedded": ("EmbeddedTransport",),
     "horae.client.sync": ("SyncClient",),
     "horae.errors": ("HoraeError",),
     "horae.model.executions.job_exceptions": ("Cancelled", "GiveUp", "Retry", "SignalTimeout"),

@@ -1,4 +1,4 @@
-"""A server made of scripted answers, and a clock that moves whenever somebody sleeps."""
+"""A transport with scripted answers, and a clock that advances with every sleep."""
 
 import asyncio
 from collections.abc import AsyncIterator, Callable
@@ -16,7 +16,7 @@ Answer = ApiResponse | Unanswered | Callable[[ApiRequest], ApiResponse]
 
 
 class QuickClock(VirtualClock):
-    """Sleeping moves the time at once and is remembered."""
+    """A clock whose sleeps advance the time at once and are recorded."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -29,7 +29,7 @@ class QuickClock(VirtualClock):
 
 
 class Scripted:
-    """Answers calls in order; the last answer goes on for ever."""
+    """A transport that gives its answers in order and repeats the last one."""
 
     place = "http://scripted"
 

@@ -31,7 +31,7 @@ def up(tmp_path_factory) -> Iterator[Up]:
 
 
 def script(up: Up, body: str, *options: str) -> subprocess.CompletedProcess[str]:
-    """Run a program to its end; one that hangs is killed and fails the test."""
+    """Run a program to its end; if it hangs, kill it and fail the test."""
     path = up.folder / "script.py"
     path.write_text("import asyncio, os, sys, threading\nfrom shop import app, send_email\n\n" + textwrap.dedent(body))
     line = [sys.executable, "-W", "always", *options, str(path)]
@@ -40,13 +40,13 @@ def script(up: Up, body: str, *options: str) -> subprocess.CompletedProcess[str]
 
 
 def said(up: Up, body: str) -> list[str]:
-    """Return the lines that a program prints; it warns of nothing and ends well."""
+    """Return the lines that a program prints; check that it prints no warning and exits with 0."""
     done = script(up, body)
     assert (done.returncode, done.stderr) == (0, "")
     return done.stdout.splitlines()
 
 
-def test_each_of_many_loops_submits(up):
+def test_many_loops_submit(up):
     body = """
         ids = {asyncio.run(send_email.submit(to=str(n))).id for n in range(200)}
         print(len(ids), len(app.client._caller._transport._http._held))
@@ -54,7 +54,7 @@ def test_each_of_many_loops_submits(up):
     assert said(up, body) == ["200 0"]
 
 
-def test_loops_that_are_closed_by_hand_leave_nothing_behind(up):
+def test_loops_closed_by_hand_leave_no_connections(up):
     body = """
         import gc, warnings
 
@@ -140,7 +140,7 @@ def child(n):
 
 
 @pytest.mark.parametrize("before", ["used_before()", ""])
-def test_forked_children_submit_for_themselves_and_so_does_their_parent(up, before):
+def test_forked_children_and_their_parent_submit(up, before):
     body = f"""
         {before}
         read, write = os.pipe()
@@ -197,7 +197,7 @@ def test_processes_of_multiprocessing_submit(up, method):
     assert said(up, FORKED + textwrap.dedent(body)) == ["16"]
 
 
-def test_an_iterator_of_the_parent_says_so_in_a_child(up):
+def test_an_iterator_of_the_parent_is_refused_in_a_child(up):
     body = """
         ended = threading.Event()
 
@@ -293,7 +293,7 @@ feeding.start()
 @pytest.mark.parametrize(
     "left", ["pass", "await events.aclose()", "kept.append(events)", "kept.append(asyncio.create_task(anext(events)))"]
 )
-def test_a_stream_that_is_left_leaves_nothing_behind(up, left):
+def test_a_stream_that_is_left_leaves_no_connections(up, left):
     body = f"""
         kept = []
 
@@ -312,7 +312,7 @@ def test_a_stream_that_is_left_leaves_nothing_behind(up, left):
     assert said(up, STREAMS + textwrap.dedent(body)) == ["execution"]
 
 
-def test_python_ends_beside_open_streams(up):
+def test_python_exits_with_open_streams(up):
     body = """
         def follow():
             for event in app.client.sync.stream("executions"):
@@ -348,7 +348,7 @@ def test_an_interrupt_of_a_stream_is_an_interrupt(up):
     assert said(up, body) == ["queued", "queued"]
 
 
-def test_clients_that_nobody_closed_are_closed_without_a_warning(up):
+def test_unclosed_clients_are_closed_without_a_warning(up):
     body = """
         import gc
 
@@ -363,7 +363,7 @@ def test_clients_that_nobody_closed_are_closed_without_a_warning(up):
                 await Client().submit("send_email", {"to": "a"})
                 SyncClient().submit("send_email", {"to": "a"})
             async with asyncio.timeout(60):
-                while opened() > 12:  # of which two loops have three each
+                while opened() > 12:  # two loops use three each
                     await asyncio.sleep(0.01)
 
         asyncio.run(main())
@@ -372,7 +372,7 @@ def test_clients_that_nobody_closed_are_closed_without_a_warning(up):
     assert said(up, body) == []
 
 
-def test_the_last_words_of_a_program_are_submitted(up):
+def test_submissions_at_exit_are_made(up):
     body = """
         import atexit
 
@@ -395,7 +395,7 @@ def test_the_last_words_of_a_program_are_submitted(up):
     assert said(up, body) == ["queued", "queued", "Python is ending"]
 
 
-def test_a_submission_that_nobody_awaits_warns_with_its_line(up):
+def test_a_submission_that_is_not_awaited_warns_with_its_line(up):
     body = """
         def handle():
             send_email.submit(to="a")
@@ -422,7 +422,7 @@ def test_a_submission_that_nobody_awaits_warns_with_its_line(up):
 
 
 @pytest.mark.parametrize("method", ["fork", "spawn"])
-def test_a_job_goes_to_other_processes_as_a_function_does(up, method):
+def test_a_job_is_pickled_like_a_function(up, method):
     body = f"""
         import multiprocessing
         from concurrent.futures import ProcessPoolExecutor
@@ -435,7 +435,7 @@ def test_a_job_goes_to_other_processes_as_a_function_does(up, method):
     assert said(up, body) == ["queued"]
 
 
-def test_other_kinds_of_event_loops_are_refused_with_what_to_do(up):
+def test_other_kinds_of_event_loops_are_refused_with_a_remedy(up):
     body = """
         waiting = send_email.submit(to="a").__await__()
         try:

@@ -3,8 +3,8 @@
 from datetime import UTC, datetime, timedelta
 
 from horae.client.client import Client
-from horae.client.embedded import EmbeddedTransport
 from horae.client.transport.calls import RequestRetryPolicy
+from horae.client.transport.embedded import EmbeddedTransport
 from horae.engine.server_node import ServerNode
 from horae.env import SECOND, VirtualClock, virtual_env
 from horae.features.backfills.part import BackfillsPart
@@ -17,7 +17,7 @@ from tests.store_contract.world import World, success
 HOUR = timedelta(hours=1)
 
 
-async def test_a_backfill_is_planned_made_followed_and_audited():
+async def test_a_backfill_is_planned_created_followed_and_audited():
     clock = VirtualClock()
     env = virtual_env(clock=clock)
     driver = await open_store_driver("sqlite://", env)

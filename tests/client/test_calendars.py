@@ -8,7 +8,7 @@ from horae.errors import BadInput, NotFound, Stale
 from tests.client.test_real import embedded
 
 
-async def test_calendars_live_their_lives():
+async def test_calendars_are_created_changed_and_deleted():
     async with embedded() as client:
         work = await client.calendars.put("work", {"hours": "MON-FRI 09:00-17:00", "timezone": "Europe/Paris"})
         assert (work.version, work.text) == (1, "MON-FRI 09:00-17:00, Europe/Paris time")

@@ -1,4 +1,4 @@
-"""Asking again: what is repeated, how often, and what never is."""
+"""Retries of requests: which are repeated, how often, and which never."""
 
 import re
 from contextlib import suppress
@@ -30,7 +30,7 @@ JOB = {"jobId": "1", "name": "a"}
 
 
 class Dead:
-    """Servers that refuse connections, one after the other."""
+    """A transport to servers that refuse connections, one after the other."""
 
     def __init__(self, *places: str) -> None:
         self._places = list(places)
@@ -47,7 +47,7 @@ class Dead:
 
 
 class Silent(Dead):
-    """Servers that take a call and say nothing until its time is over."""
+    """A transport to servers that accept a call and never answer."""
 
     def __init__(self, clock: QuickClock, *places: str) -> None:
         super().__init__(*places)
@@ -98,13 +98,13 @@ async def test_pauses_grow_are_jittered_and_end_with_patience():
     assert len(server.calls) == len(clock.slept) + 1
 
 
-async def test_the_server_says_how_long_to_wait():
+async def test_the_pause_that_the_server_requests_is_kept():
     client, _, clock = client_of(problem(503, "store-unavailable", retry_after=4), ok(JOB))
     await client.jobs.get("a")
     assert clock.slept == [4.0]
 
 
-async def test_busy_for_too_long_is_told_with_the_servers_words():
+async def test_a_server_that_stays_busy_is_reported_with_its_message():
     client, server, _ = client_of(problem(503, "store-unavailable", "The store cannot be reached.", retry_after=20))
     with pytest.raises(StoreUnavailable, match="cannot be reached") as caught:
         await client.jobs.get("a")
@@ -112,7 +112,7 @@ async def test_busy_for_too_long_is_told_with_the_servers_words():
     assert len(server.calls) == 2
 
 
-async def test_our_own_first_try_still_under_way_is_waited_for():
+async def test_a_first_attempt_in_progress_is_waited_for():
     client, server, _ = client_of(LOST, problem(409, "conflict", "under way", retry_after=1, retryAfter=1), ok(JOB))
     await client.jobs.pause("a")
     assert len(server.calls) == 3
@@ -138,14 +138,14 @@ async def test_a_guarded_edit_of_unknown_outcome_is_not_repeated():
     assert len(server.calls) == 2
 
 
-async def test_a_person_is_told_at_once_when_nobody_listens():
+async def test_a_missing_server_is_reported_at_once():
     client, _, clock = client_of(REFUSED, patience=RequestRetryPolicy(refusals=1))
     with pytest.raises(Unreachable, match="horae up"):
         await client.jobs.get("a")
     assert clock.slept == []
 
 
-async def test_a_person_is_told_when_each_server_was_asked_once():
+async def test_missing_servers_are_reported_after_one_attempt_each():
     client, server, _ = client_of(REFUSED, ok(JOB), patience=RequestRetryPolicy(refusals=2))
     assert (await client.jobs.get("a")).name == "a"
     assert len(server.calls) == 2
@@ -167,11 +167,16 @@ async def test_a_person_is_told_when_each_server_was_asked_once():
         ),
         ("https://a", Unanswered("[SSL: WRONG_VERSION_NUMBER] wrong version number", sent=False), "POST", "http://"),
         ("http://a", REFUSED, "GET", "`horae up`"),
-        ("http://a", Unanswered("Server disconnected", sent=True), "GET", "Repeat it: it changes nothing. .*https://a"),
-        ("https://a", Unanswered("Server disconnected", sent=True), "POST", "look before you repeat it.$"),
+        (
+            "http://a",
+            Unanswered("Server disconnected", sent=True),
+            "GET",
+            "You can repeat the request: it changes nothing. .*https://a",
+        ),
+        ("https://a", Unanswered("Server disconnected", sent=True), "POST", "check before you repeat the request.$"),
     ],
 )
-def test_a_remedy_fits_what_went_wrong(place, lost, method, remedy):
+def test_the_remedy_depends_on_the_failure(place, lost, method, remedy):
     assert re.search(remedy, unreachable(place, lost, method).remedy)
 
 
@@ -199,34 +204,34 @@ async def test_a_problem_becomes_the_error_it_was(status, slug, kind):
     assert caught.value.fields["field"] == "x"
 
 
-async def test_an_answer_that_is_no_problem_document_is_still_told():
+async def test_an_error_without_a_problem_document_is_reported():
     client, _, _ = client_of(problem(503, "busy"), patience=RequestRetryPolicy(total=0))
     with pytest.raises(Busy):
         await client.jobs.get("a")
 
 
-async def test_calls_carry_the_key_and_quote_what_is_in_the_path():
+async def test_calls_carry_the_key_and_quote_parts_of_the_path():
     client, server, _ = client_of(ok(JOB))
     await client.jobs.get("a/b?c")
     assert server.calls[0].path == "/api/v1/jobs/a%2Fb%3Fc"
     assert server.calls[0].headers["authorization"] == "Bearer hk_test"
 
 
-async def test_filters_are_in_camel_case_and_absent_ones_left_out():
+async def test_filters_are_in_camel_case_without_absent_ones():
     client, server, _ = client_of(ok({"items": [], "nextCursor": "n"}))
     page = await client.dlq.list(error_type="Timeout Error", job=None, limit=5)
     assert server.calls[0].path == "/api/v1/dlq?errorType=Timeout+Error&limit=5"
     assert page.next_cursor == "n"
 
 
-async def test_every_server_that_was_asked_is_named():
+async def test_every_tried_server_is_named():
     dead, env = Dead("http://a", "http://b"), virtual_env(1, QuickClock())
     client = Client(key="k", transport=dead, patience=RequestRetryPolicy(refusals=2), env=env)  # type: ignore[arg-type]
     with pytest.raises(Unreachable, match="No Horae server answers at http://a, http://b "):
         await client.jobs.list()
 
 
-async def test_patience_ends_when_each_silent_server_was_asked():
+async def test_patience_ends_after_each_silent_server_was_tried():
     clock = QuickClock()
     silent = Silent(clock, "http://a", "http://b", "http://c")
     client = Client(key="k", transport=silent, patience=RequestRetryPolicy(total=30.0), env=virtual_env(1, clock))  # type: ignore[arg-type]
@@ -235,7 +240,7 @@ async def test_patience_ends_when_each_silent_server_was_asked():
     assert silent.asked == ["http://a", "http://b", "http://c"]
 
 
-async def test_a_first_try_that_another_server_works_on_is_waited_for_as_long_as_an_answer():
+async def test_a_first_attempt_on_another_server_is_waited_for_as_long_as_an_answer():
     under_way = [problem(409, "conflict", "under way", retry_after=8, retryAfter=8)] * 5
     client, server, clock = client_of(LOST, *under_way, ok(JOB), patience=RequestRetryPolicy(total=30.0))
     await client.jobs.pause("a")

@@ -1,4 +1,4 @@
-"""The SDK's methods that are written from the routes: they are as the routes say now, and send what those take."""
+"""The SDK's generated methods match the routes and send all their fields."""
 
 import inspect
 import re
@@ -24,16 +24,16 @@ DERIVED = [
 ANSWER = {"items": [], "name": "x"}
 
 
-def test_the_methods_are_as_the_routes_say():
+def test_generated_methods_match_the_routes():
     assert [str(path.relative_to(SRC)) for path in stale()] == [], "Run: python -m tools.sdk"
 
 
-def test_every_route_has_a_class_or_stands_outside():
+def test_every_route_has_a_class_or_is_excluded():
     assert unclaimed() == set()
 
 
 def value(kind: Any) -> Any:
-    """Something of a type, other than what is meant when nothing is given."""
+    """Return a value of a type that differs from the default."""
     origin, inner = get_origin(kind), [one for one in get_args(kind) if one is not NoneType]
     if inner == [bool]:
         return False
@@ -48,13 +48,13 @@ def value(kind: Any) -> Any:
 
 
 @pytest.mark.parametrize(("module", "owner", "name", "route"), DERIVED, ids=[f"{d[1]}.{d[2]}" for d in DERIVED])
-async def test_a_method_sends_all_that_its_route_takes(module, owner, name, route):
+async def test_a_method_sends_all_fields_of_its_route(module, owner, name, route):
     client, transport, _ = client_of(ok(ANSWER))
     method = getattr(getattr(import_module(module), owner)(client._caller), name)
     taken = inspect.signature(method).parameters
     given = {one.name: value(one.annotation) for one in taken.values() if one.kind is not one.VAR_KEYWORD}
 
-    with suppress(msgspec.ValidationError):  # of the answer, which has no field but these
+    with suppress(msgspec.ValidationError):  # the answer has only these fields
         await method(**given)
 
     (call,) = transport.calls

@@ -1,4 +1,4 @@
-"""The client's events against a real server in the same process; a webhook called as its sender would."""
+"""The client's events against a real server in the same process; a webhook is called as its sender would."""
 
 import pytest
 
@@ -8,7 +8,7 @@ from horae.model.base.webhook_signature import sign
 from tests.client.test_real import embedded
 
 
-async def test_events_are_sent_once_and_start_what_listens():
+async def test_events_are_sent_once_and_start_jobs():
     async with embedded() as client:
         trigger = {"name": "doubled", "event": "number", "params": {"i": "${event.payload.n}"}}
         await client.jobs.edit("double", triggers=[trigger])
@@ -27,7 +27,7 @@ async def test_events_are_sent_once_and_start_what_listens():
         assert (await client.events.send("unheard")).note
 
 
-async def test_a_webhook_is_made_called_and_ended():
+async def test_a_webhook_is_created_called_and_deleted():
     async with embedded() as client:
         await client.jobs.edit(
             "double", triggers=[{"name": "hook", "webhook": True, "params": {"i": "${event.payload.n}"}}]

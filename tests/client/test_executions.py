@@ -10,7 +10,7 @@ def execution(status: str) -> ApiResponse:
     return ok({"executionId": "e", "status": status, "startedAt": "2026-11-15T08:00:00Z", "ofANewerServer": 1})
 
 
-async def test_waiting_looks_until_the_end():
+async def test_waiting_continues_until_the_end():
     client, server, clock = client_of(execution("queued"), execution("running"), execution("success"))
     final = await client.executions.wait("e")
     assert final.status == "success"
@@ -41,7 +41,7 @@ async def test_a_log_is_read_to_its_end():
     assert [call.path.partition("?")[2] for call in server.calls] == ["", "cursor=1&limit=5000", "cursor=2&limit=5000"]
 
 
-async def test_a_log_is_searched_to_its_end_and_tells_what_it_lacks():
+async def test_a_log_is_searched_to_its_end_and_reports_lost_lines():
     found, nothing, end = lines("1", "a"), lines("2"), lines("3")
     more = ApiResponse(status=200, body=nothing.body.replace(b'"ended":false', b'"ended":false,"more":true'))
     cut = ApiResponse(
@@ -54,7 +54,7 @@ async def test_a_log_is_searched_to_its_end_and_tells_what_it_lacks():
     assert all("grep=a%20b%2Ac&level=warning" in call.path.replace("+", "%20") for call in server.calls)
 
 
-async def test_the_last_lines_are_all_there_though_pages_are_short():
+async def test_all_last_lines_are_read_from_short_pages():
     first, older, oldest = lines("9", "d"), lines("7", "b", "c"), lines("5", "a")
     more = [
         ApiResponse(
@@ -76,7 +76,7 @@ async def test_a_log_is_followed_until_the_execution_ends():
     assert len(clock.slept) == 2
 
 
-async def test_lines_without_an_end_are_told_while_they_stand_and_at_last():
+async def test_lines_without_an_end_are_shown_while_they_grow_and_at_the_end():
     def bar(page: ApiResponse, text: str) -> ApiResponse:
         open = b'"open":[{"text":"%s","stream":"stdout"}],' % text.encode()
         return ApiResponse(status=200, body=page.body.replace(b'"ended"', open + b'"ended"'))
@@ -92,7 +92,7 @@ async def test_lines_without_an_end_are_told_while_they_stand_and_at_last():
     assert shown == [["1%"], ["2%"], []]
 
 
-async def test_events_arrive_however_they_are_cut():
+async def test_events_are_parsed_from_any_chunks():
     body = b'retry: 2000\n\n: still here\n\nevent: execution\ndata: {"kind": "execution", "id": "e"}\r\n\n'
     body += b'event: missed\ndata: {}\n\nevent: job\ndata: {"kind":\ndata: "job"}\n\ndata: cut off'
 
@@ -108,7 +108,7 @@ async def test_events_arrive_however_they_are_cut():
     assert call.headers["accept"] == "text/event-stream"
 
 
-async def test_a_view_keeps_what_it_does_not_know():
+async def test_an_answer_keeps_unknown_fields():
     client, _, _ = client_of(execution("queued"))
     found = await client.executions.get("e")
     assert found.raw["ofANewerServer"] == 1
@@ -116,7 +116,7 @@ async def test_a_view_keeps_what_it_does_not_know():
     assert "raw" not in repr(found)
 
 
-async def test_a_result_is_fetched_where_it_lies():
+async def test_a_result_is_fetched_from_its_artifact():
     far = {"$artifact": {"name": ":result", "url": "/u", "size": 7}}
     client, server, _ = client_of(ok({"executionId": "e", "status": "success", "result": far}), ok([1, 2, 3]))
     final = await client.executions.wait("e")

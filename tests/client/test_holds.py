@@ -1,4 +1,4 @@
-"""The client's holds against a real server in the same process, with a worker that would run what is asked."""
+"""The client's holds against a real server in the same process, with a worker that runs jobs."""
 
 import asyncio
 
@@ -25,7 +25,7 @@ async def test_a_queue_is_held_drained_and_released():
         assert [(one.id, one.state) for one in await client.queues.holds(ended=True)] == [(hold.id, "ended")]
 
 
-async def test_a_hold_ends_by_itself_and_what_waited_runs():
+async def test_a_hold_ends_by_itself_and_waiting_executions_run():
     async with embedded() as client:
         await client.queues.hold(None, 0.3)
         held = await client.submit("double", {"i": 2})

@@ -1,4 +1,4 @@
-"""Finding the server and the key by itself."""
+"""Discovery of the server and the key."""
 
 import pytest
 
@@ -14,7 +14,7 @@ def _fresh(tmp_path, monkeypatch):
     (tmp_path / "admin.key").write_text("hk_local\n")
 
 
-def test_on_the_same_machine_the_key_is_found():
+def test_the_key_is_found_on_the_same_machine():
     assert resolve() == (["http://127.0.0.1:8420"], "hk_local")
 
 
@@ -23,27 +23,27 @@ def test_the_key_of_this_machine_is_never_sent_elsewhere():
     assert resolve("http://127.0.0.1:1,http://horae.example.com")[1] == ""
 
 
-def test_what_is_given_wins(monkeypatch):
+def test_arguments_override_settings(monkeypatch):
     monkeypatch.setenv("HORAE_URL", "http://a:1,http://b:2")
     monkeypatch.setenv("HORAE_KEY", "hk_env")
     assert resolve() == (["http://a:1", "http://b:2"], "hk_env")
     assert resolve("http://c:3", "hk_arg") == (["http://c:3"], "hk_arg")
 
 
-def test_the_data_folder_may_lie_elsewhere(monkeypatch, tmp_path):
+def test_the_data_folder_may_be_elsewhere(monkeypatch, tmp_path):
     (tmp_path / "state").mkdir()
     (tmp_path / "state" / "admin.key").write_text("hk_state")
     monkeypatch.setenv("HORAE_DATA", "state")
     assert resolve()[1] == "hk_state"
 
 
-def test_a_preset_key_is_known_to_the_same_environment(monkeypatch):
+def test_a_preset_key_is_found_in_the_same_environment(monkeypatch):
     monkeypatch.setenv("HORAE_ADMIN_KEY", "preset")
     assert resolve()[1] == "preset"
 
 
 @pytest.mark.parametrize("url", ["127.0.0.1:8420", "ftp://a", "http://", "nonsense"])
-def test_what_is_no_url_is_refused(url):
+def test_an_invalid_url_is_refused(url):
     with pytest.raises(BadInput, match="is not a server's URL"):
         resolve(url)
 

@@ -1,4 +1,4 @@
-"""The client against a real server in the same process and over a socket, with a worker that runs what is asked."""
+"""The client against a real server in the same process and over a socket, with a worker that runs jobs."""
 
 import asyncio
 from contextlib import asynccontextmanager
@@ -34,7 +34,7 @@ def jobs_of(client: Client | None = None) -> App:
 
 @asynccontextmanager
 async def working(node: ServerNode):
-    """A worker on the node, and its jobs defined."""
+    """Start a worker on the node and define its jobs."""
     await node.tenancy.keys.ensure_admin_key(KEY)
     app = jobs_of()
     for document in app.definitions():
@@ -86,7 +86,7 @@ async def test_functions_submit_through_their_app(client):
     assert [final.result for final in finals] == [0, 2, 4]
 
 
-async def test_many_are_submitted_with_refusals_told_one_by_one(client):
+async def test_many_are_submitted_with_one_error_per_refusal(client):
     done = await client.submit_many("double", [{"i": 1}, {"i": "x"}, {"i": 3}])
     assert [one.error is None for one in done] == [True, False, True]
     with pytest.raises(BadInput):
@@ -99,7 +99,7 @@ async def test_a_key_makes_a_submission_unique(client):
     assert (first.id, first.deduplicated, second.deduplicated) == (second.id, False, True)
 
 
-async def test_jobs_live_their_lives(client):
+async def test_jobs_are_created_changed_and_deleted(client):
     job = await client.jobs.create("report", command="true", schedule="0 3 * * *", timeout="1h")
     assert (job.name, job.status, job.version) == ("report", "scheduled", 1)
     with pytest.raises(Conflict):
@@ -133,7 +133,7 @@ async def test_dead_letters_are_retried_and_discarded(client):
     assert await client.dlq.list() == []
 
 
-async def test_events_and_people(client):
+async def test_events_and_users(client):
     seen = asyncio.ensure_future(first_event(client))
     while not seen.done():
         await client.submit("double", {"i": 1})

@@ -1,4 +1,4 @@
-"""What the SDK and the options of the command line say of what submissions share."""
+"""Options of deduplication, debounce, batches and caches in the SDK and the command line."""
 
 from datetime import timedelta
 
@@ -9,7 +9,7 @@ from horae.client.app import App
 from horae.model.definitions.job import JOB
 
 
-def test_rules_are_written_as_the_api_takes_them():
+def test_rules_are_sent_in_the_api_s_form():
     app = App()
 
     @app.job(unique={"key": "${params.table}", "for": timedelta(hours=1)}, cache={"ttl": "1h"})
@@ -27,7 +27,7 @@ def test_rules_are_written_as_the_api_takes_them():
     assert render.definition()["debounce"] == {"wait": 5.0, "keep": "first"}
 
 
-def test_an_item_of_a_batch_is_not_what_the_function_takes():
+def test_the_params_of_a_batch_are_those_of_an_item():
     app = App()
 
     @app.job(batch={"size": 10})

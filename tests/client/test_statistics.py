@@ -4,7 +4,7 @@ from horae.client.views import ApiDocument, ExecutionInfo
 from tests.client.test_real import embedded
 
 
-async def test_a_namespace_and_a_job_tell_how_they_fare():
+async def test_statistics_of_a_namespace_and_a_job_are_read():
     async with embedded() as client:
         done = await client.executions.wait((await client.submit("double", {"i": 1})).id, timeout=30)
 

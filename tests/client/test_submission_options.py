@@ -1,4 +1,4 @@
-"""Options of submissions: what a table says of them is what calls take and send."""
+"""Options of submissions: calls accept and send the fields of the table."""
 
 from datetime import UTC, datetime, timedelta
 from inspect import Parameter, signature
@@ -12,7 +12,7 @@ from horae.client.submitting import SubmitMethod
 NOON = datetime(2026, 11, 15, 12, tzinfo=UTC)
 
 
-def test_values_of_python_are_spelled():
+def test_python_values_are_converted():
     said = {
         "delay": timedelta(minutes=5), "at": NOON, "key": "a", "key_for": "1d", "priority": 9, "within": 90,
         "tags": {"team": "data"}, "interval": (NOON, "2026-11-16T00:00:00Z"), "propagate": False,
@@ -25,7 +25,7 @@ def test_values_of_python_are_spelled():
     }  # fmt: skip
 
 
-def test_what_is_so_anyway_is_not_sent():
+def test_defaults_are_not_sent():
     assert described({"propagate": True, "wait_for_dependencies": False, "tags": {}}, OF_ONE, "submit(...)") == {}
 
 
@@ -36,7 +36,7 @@ def test_an_unknown_option_is_a_type_error_with_the_nearest_one():
         described({"key": "a"}, OF_MANY, "submit_many(...)")
 
 
-def test_type_checkers_know_each_option_that_a_call_of_a_job_takes_alone():
+def test_type_checkers_know_each_option_of_submit():
     parameters = [one for call in get_overloads(SubmitMethod.submit) for one in signature(call).parameters.values()]
     alone = {one.name for one in parameters if one.kind is Parameter.KEYWORD_ONLY}
-    assert alone == {*OF_CALLS} - {"key_for"}  # which says nothing without a key
+    assert alone == {*OF_CALLS} - {"key_for"}  # it has no effect without a key

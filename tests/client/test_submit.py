@@ -1,4 +1,4 @@
-"""Submitting: what is sent, in how many requests, and what comes back."""
+"""Submission: the requests, their number, and the results."""
 
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
@@ -25,13 +25,13 @@ class Point:
 
 
 def accept(call: ApiRequest) -> ApiResponse:
-    """Accept every item; its id tells what it was."""
+    """Accept every item; return its params in the id."""
     body = msgspec.json.decode(call.body)
     items = [{"executionId": str(item["i"]), "status": "queued", "deduplicated": False} for item in body["items"]]
     return ok({"items": items, "accepted": len(items), "refused": 0}, 201)
 
 
-async def test_a_submission_says_what_was_given_and_no_more():
+async def test_a_submission_sends_the_given_options_only():
     client, server, _ = client_of(ok({"executionId": "e", "status": "queued", "deduplicated": True}))
 
     execution = await client.submit(
@@ -65,7 +65,7 @@ async def test_a_time_needs_its_zone():
         await client.submit("a", at=datetime(2026, 11, 15, 8))
 
 
-async def test_what_json_cannot_hold_is_refused_before_anything_is_sent():
+async def test_values_without_a_json_form_are_refused_before_sending():
     client, server, _ = client_of(ok({}))
     with pytest.raises(BadInput, match="cannot be sent: object"):
         await client.submit("a", {"x": object()})
@@ -74,7 +74,7 @@ async def test_what_json_cannot_hold_is_refused_before_anything_is_sent():
     assert server.calls == []
 
 
-async def test_many_travel_a_thousand_a_request_and_come_back_in_order():
+async def test_many_are_sent_a_thousand_per_request_and_answered_in_order():
     client, server, _ = client_of(accept)
 
     done = await client.submit_many("a", ({"i": i} for i in range(5_500)), priority=2)
@@ -86,7 +86,7 @@ async def test_many_travel_a_thousand_a_request_and_come_back_in_order():
     assert len({call.headers["idempotency-key"] for call in server.calls}) == 6
 
 
-def test_large_items_travel_in_smaller_requests():
+def test_large_items_are_sent_in_smaller_requests():
     items = [{"i": i, "text": "x" * 100_000} for i in range(200)]
 
     bodies = list(chunks({"job": "a"}, items))

@@ -1,4 +1,4 @@
-"""The sync face: the same methods, blocking."""
+"""The sync client: the same methods, blocking."""
 
 import asyncio
 import copy
@@ -41,7 +41,7 @@ def test_an_iterator_may_be_left_early():
             break
 
 
-def test_every_method_of_the_async_client_is_there():
+def test_every_method_of_the_async_client_exists():
     client, _, _ = client_of(ok({}))
     with client.sync as sync:
         names = [name for name in dir(client) if not name.startswith("_")]
@@ -50,7 +50,7 @@ def test_every_method_of_the_async_client_is_there():
         assert all(callable(getattr(sync.jobs, name)) for name in ("create", "get", "list", "trigger"))
 
 
-def test_it_is_made_like_the_async_one():
+def test_it_is_created_like_the_async_client():
     _, transport, _ = client_of(ok({"items": []}))
     sync = SyncClient(key="k", transport=transport)
     assert sync.workers.list() == []
@@ -78,7 +78,7 @@ def test_it_works_beside_a_running_loop():
     client.sync.close()
 
 
-def test_code_from_elsewhere_is_told_what_to_write():
+def test_methods_of_other_libraries_are_refused_with_the_right_call():
     job, flow = App().job(named), App().workflow(calling)
     with pytest.raises(
         AttributeError, match=r"no \.delay\(\.\.\.\)\. Write `await named\.submit\(\.\.\.\)`, or `named\."
@@ -91,7 +91,7 @@ def test_code_from_elsewhere_is_told_what_to_write():
     assert not hasattr(copy.copy(job), "enqueue")
 
 
-async def test_a_blocking_call_on_the_loop_of_an_embedded_server_says_what_to_do():
+async def test_a_blocking_call_on_the_loop_of_an_embedded_server_is_refused():
     async def application(scope, receive, send):
         await send({"type": "http.response.start", "status": 200, "headers": []})
         await send({"type": "http.response.body", "body": b'{"jobId": "1"}'})
@@ -114,7 +114,7 @@ async def test_streams_of_an_embedded_server_reach_other_threads():
     assert b"".join(pieces) == b"onetwo"
 
 
-def test_wrong_params_are_refused_when_they_are_given():
+def test_wrong_params_are_refused_at_once():
     with pytest.raises(TypeError, match="named has no use for 'tto'; its params are to"):
         App().job(named).submit(tto="a")
 

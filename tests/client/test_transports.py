@@ -1,4 +1,4 @@
-"""The two ways to a server: one interface, the same answers."""
+"""The two transports: one interface, the same answers."""
 
 import asyncio
 from contextlib import asynccontextmanager
@@ -7,14 +7,14 @@ import msgspec
 import pytest
 import uvicorn
 
-from horae.client.embedded import EmbeddedTransport
+from horae.client.transport.embedded import EmbeddedTransport
 from horae.client.transport.http import HttpClientTransport
 from horae.client.transport.transport import ApiRequest, Unanswered
 from tests.waiting import eventually
 
 
 async def echo(scope, receive, send):
-    """Tells what it was asked; /stream tells it in two parts, /fail fails."""
+    """An application that echoes its request; /stream answers in two parts, /fail fails."""
     if scope["type"] != "http":
         raise RuntimeError("only http")
     body = (await receive())["body"]
@@ -59,7 +59,7 @@ async def transport(request):
         yield made
 
 
-async def test_a_call_arrives_whole(transport):
+async def test_a_call_arrives_complete(transport):
     reply = await transport.send(
         ApiRequest(method="POST", path="/a%20b?x=1&y=2", headers={"idempotency-key": "k"}, body=b'{"i": 1}')
     )
@@ -94,7 +94,7 @@ async def test_an_application_that_fails_leaves_its_outcome_unknown():
     assert caught.value.sent
 
 
-async def test_a_server_that_does_not_listen_was_not_asked(unused_port):
+async def test_a_server_that_does_not_listen_received_no_request(unused_port):
     transport = HttpClientTransport([f"http://127.0.0.1:{unused_port}"])
     with pytest.raises(Unanswered) as caught:
         await transport.send(ApiRequest(method="GET", path="/"))
@@ -102,7 +102,7 @@ async def test_a_server_that_does_not_listen_was_not_asked(unused_port):
     await transport.close()
 
 
-async def test_the_next_server_is_asked_after_one_that_is_gone(unused_port):
+async def test_the_next_server_is_tried_after_a_dead_one(unused_port):
     gone = f"http://127.0.0.1:{unused_port}"
     async with over_http(gone) as transport:
         assert transport.place == gone
@@ -111,7 +111,7 @@ async def test_the_next_server_is_asked_after_one_that_is_gone(unused_port):
         assert (await transport.send(ApiRequest(method="GET", path="/"))).status == 200
 
 
-async def test_of_many_calls_that_one_server_fails_none_goes_back_to_it(unused_port):
+async def test_calls_never_return_to_a_failed_server(unused_port):
     gone = f"http://127.0.0.1:{unused_port}"
     async with over_http(gone) as transport:
         calls = [transport.send(ApiRequest(method="GET", path="/")) for _ in range(4)]
@@ -128,7 +128,7 @@ async def test_of_many_calls_that_one_server_fails_none_goes_back_to_it(unused_p
         (["http://a"], {"idempotency-key": "k"}, 60),
     ],
 )
-async def test_of_several_servers_a_silent_one_is_not_waited_for_long(urls, headers, waits):
+async def test_a_silent_server_among_several_is_left_early(urls, headers, waits):
     transport = HttpClientTransport(urls)
     http = await transport._http.here(transport._connect)
     request = transport._request(http, ApiRequest(method="POST", path="/", headers=headers))
@@ -142,4 +142,4 @@ def unused_port():
 
     with socket.socket() as held:
         held.bind(("127.0.0.1", 0))
-        yield held.getsockname()[1]  # bound and not listening: nobody else gets it, and connections are refused
+        yield held.getsockname()[1]  # bound but not listening: the port is reserved, and connections are refused

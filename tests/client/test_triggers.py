@@ -1,4 +1,4 @@
-"""`client.triggers` and `client.fires` against a real server: what Python says arrives as the API spells it."""
+"""`client.triggers` and `client.fires` against a real server: Python values arrive in the API's form."""
 
 from datetime import UTC, datetime, timedelta
 

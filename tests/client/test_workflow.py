@@ -1,4 +1,4 @@
-"""`@app.workflow`: calls become steps, values become expressions, and what cannot be known yet is refused."""
+"""`@app.workflow`: calls become steps, values become expressions, and operations that need a value now are refused."""
 
 from datetime import date, timedelta
 
@@ -28,7 +28,7 @@ PARAMS = WorkflowExpression("params")
         (PARAMS["ok"] | (PARAMS["n"] != None), "${params.ok || (params.n != null)}"),  # noqa: E711
     ],
 )
-def test_what_is_done_with_a_value_becomes_an_expression(expression: WorkflowExpression, text: str):
+def test_operations_on_a_value_become_an_expression(expression: WorkflowExpression, text: str):
     assert str(expression) == text
     assert rendered([{"a": (expression, 1)}]) == [{"a": [text, 1]}]
 
@@ -47,7 +47,7 @@ def test_a_value_in_a_text_is_filled_in_later():
         (lambda: PARAMS["n"] == object(), "compared"),
     ],
 )
-def test_what_needs_the_value_now_is_refused_with_what_to_say_instead(use, word: str):
+def test_operations_that_need_the_value_now_are_refused_with_an_alternative(use, word: str):
     with pytest.raises(TypeError, match=word):
         use()
 
@@ -73,7 +73,7 @@ def made() -> App:
 
 
 def task(workflow) -> Workflow:
-    """The workflow as a server reads it."""
+    """Return the workflow as a server reads it."""
     read = parse_definition(workflow.definition(), namespace_name="default", created_at=10**15).spec.task
     assert isinstance(read, Workflow)
     return read
@@ -110,7 +110,7 @@ def test_calls_become_steps_that_a_server_understands():
     assert [one["name"] for one in app.definitions()] == ["extract", "transform", "load.rows", "remove", "etl"]
 
 
-def test_the_undo_of_a_mapped_step_is_about_one_item():
+def test_the_undo_of_a_mapped_step_gets_one_item():
     app = made()
     transform, remove = app.jobs["transform"], app.jobs["remove"]
 
@@ -154,7 +154,7 @@ def test_waits_branches_loops_and_handlers():
     assert [one.name for one in read.last] == ["remove_2"]
 
 
-def test_steps_are_told_what_their_workflow_is_about():
+def test_steps_can_read_the_workflow_s_execution():
     app = made()
     extract, transform, _load, _remove = app.jobs.values()
 
@@ -192,7 +192,7 @@ def test_outside_a_workflow_calls_run_here_and_steps_are_refused():
         step.sleep("1s")
 
 
-def test_mistakes_are_told_where_they_are_made():
+def test_mistakes_are_reported_at_their_place():
     app = made()
     extract, transform, _load, _remove = app.jobs.values()
     with pytest.raises(BadInput, match="no steps"):
@@ -224,7 +224,7 @@ STEPS = "takes a step or a list of steps"
 
 
 def refusals(call) -> list[str]:
-    """What is said of values of any type, in a workflow of their own each."""
+    """Calls with values of any type, each in its own workflow."""
     said = []
     for value in OF_ANY_TYPE:
         try:
@@ -235,7 +235,7 @@ def refusals(call) -> list[str]:
 
 
 @pytest.mark.parametrize("name", STEP_OPTIONS)
-def test_a_step_s_value_of_another_type_is_refused_by_the_name_of_its_option_or_left_to_the_server(name: str):
+def test_a_wrong_value_of_a_step_is_refused_with_its_option_or_by_the_server(name: str):
     said = refusals(lambda value: step.command("ls", **{name: value}))
     assert [one for one in said if f"the option {name!r} of step.command(...)" not in one] == []
 
@@ -257,7 +257,7 @@ def test_a_step_s_value_of_another_type_is_refused_by_the_name_of_its_option_or_
         (lambda steps: steps >> step.sleep("1s"), f">> {STEPS}", 6),
     ],
 )
-def test_a_call_that_makes_a_step_says_what_it_takes(call, spoken: str, count: int):
+def test_a_call_that_creates_a_step_names_its_parameters(call, spoken: str, count: int):
     said = [one for one in refusals(call) if "or until=" not in one]
     assert [one for one in said if not one.startswith(spoken)] == []
     assert len(said) == count

@@ -1,4 +1,4 @@
-"""What a type checker makes of jobs and workflows: mypy reads this file, and a line it should refuse says so."""
+"""Types of jobs and workflows: mypy checks this file, and lines that it must refuse are marked."""
 
 from typing import Any, assert_type
 

@@ -1,11 +1,11 @@
-"""Write the SDK's methods that only carry a request, from `ROUTES`, and the keywords
-of jobs and the fields of the UI's form, from the table of a job.
+"""Generation of the SDK's methods that only send a request, from `ROUTES`, and of modules from field tables.
 
-`python -m tools.sdk` writes them; `--check` writes nothing.
+The modules contain keywords of the SDK and fields of the UI. `python -m tools.sdk` writes them; `--check` writes
+nothing.
 
-A class of the SDK ends with a comment that names the routes whose methods follow it. A method of the same name above
-the comment is written by hand and stays. In the comment, `revoke: delete` gives a route's method another name, and
-`create: -` gives it none.
+A class of the SDK ends with a comment that names the routes of the methods below it. A hand-written method of the same
+name above the comment replaces the generated one. In the comment, `revoke: delete` gives a route's method another name,
+and `create: -` omits it.
 """
 
 import ast
@@ -31,10 +31,10 @@ UI_ALERTS = SRC / "ui" / "core" / "alert-fields.js"
 UI_QUEUES = SRC / "ui" / "core" / "queue-fields.js"
 UI_TIMES = SRC / "ui" / "core" / "trigger-fields.js"
 MARK = re.compile(
-    r"    # `python -m tools\.sdk` writes what follows, from the routes of (?P<routes>[^\n]+(?:\n    # [^\n]+)*)\.\n"
+    r"    # `python -m tools\.sdk` generates the rest, from the routes of (?P<routes>[^\n]+(?:\n    # [^\n]+)*)\.\n"
 )
 CLAUSE = re.compile(r"([a-z-]+)(?: \(([^)]*)\))?")
-# Routes for browsers, workers and other programs, and those that methods of `Client` itself use.
+# Routes for browsers, workers and other programs, and routes that methods of `Client` use.
 OUTSIDE = {
     "apply", "backup", "callbacks", "erasures", "health", "holds", "me", "metrics", "openapi", "overview", "sessions",
     "store", "stream", "ui", "yaml",
@@ -42,22 +42,22 @@ OUTSIDE = {
 
 
 class Part(NamedTuple):
-    """The end of a class, which is written."""
+    """The generated end of a class."""
 
     owner: str
-    start: int  # of its text, behind the comment
+    start: int  # offset in the text, after the comment
     end: int
     routes: tuple[tuple[Route, str], ...]  # with the names of their methods
 
 
 def files() -> list[Path]:
-    """Return the modules with resources."""
+    """Return the modules with generated methods."""
     found = chain((SRC / "client").rglob("*.py"), (SRC / "features").glob("*/client.py"))
     return sorted(path for path in found if MARK.search(path.read_text()))
 
 
 def written(path: Path) -> str:
-    """Return a module with its methods as the routes say now."""
+    """Return a module with its methods generated from the routes."""
     text = path.read_text()
     views = {node.name for node in ast.parse(text).body if isinstance(node, ast.ClassDef)} | _imported(text)
     for part in reversed(list(parts(text))):
@@ -67,7 +67,7 @@ def written(path: Path) -> str:
 
 
 def parts(text: str) -> Iterator[Part]:
-    """Find the ends of classes that are written."""
+    """Yield the generated ends of classes."""
     lines = text.splitlines(keepends=True)
     classes = [node for node in ast.parse(text).body if isinstance(node, ast.ClassDef)]
     for mark in MARK.finditer(text):
@@ -79,7 +79,7 @@ def parts(text: str) -> Iterator[Part]:
 
 
 def claimed(mark: re.Match[str], by_hand: Iterable[str]) -> Iterator[tuple[Route, str]]:
-    """The routes that a comment names, with the names of their methods."""
+    """Yield the routes that a comment names, with the names of their methods."""
     for tag, given in clauses(mark):
         names = dict(one.split(": ") for one in given.split(", ")) if given else {}
         own = {route.name.partition(".")[2]: route for route in ROUTES if route.tag == tag}
@@ -92,12 +92,12 @@ def claimed(mark: re.Match[str], by_hand: Iterable[str]) -> Iterator[tuple[Route
 
 
 def clauses(mark: re.Match[str]) -> list[tuple[str, str]]:
-    """The kinds of routes that a comment names, with what it says of their names."""
+    """Return the tags of routes in a comment, with the renames for each."""
     return CLAUSE.findall(mark["routes"].replace("\n    #", ""))
 
 
 def unclaimed() -> set[str]:
-    """The kinds of routes that no class has and that do not stand outside."""
+    """Return the tags of routes that no class names and that are not in OUTSIDE."""
     marks = [mark for path in files() for mark in MARK.finditer(path.read_text())]
     return {route.tag for route in ROUTES} - {tag for mark in marks for tag, _ in clauses(mark)} - OUTSIDE
 
@@ -112,7 +112,7 @@ def _imported(text: str) -> set[str]:
 
 
 def _with_imports(text: str) -> str:
-    """Import what the methods use."""
+    """Add the imports that the generated methods need."""
     has = _imported(text)
     used = {node.id for node in ast.walk(ast.parse(text)) if isinstance(node, ast.Name)} & NAMES.keys()
     lines = "".join(f"from {NAMES[name]} import {name}\n" for name in sorted(used - has))
@@ -132,7 +132,7 @@ def _formatted(text: str, path: Path) -> str:
 
 
 def stale() -> Mapping[Path, str]:
-    """Return the modules that are not as the routes say, as they should be."""
+    """Return the outdated modules with their new content."""
     found = {path: written(path) for path in files()}
     keywords = {OPTIONS: options.text(), STEP_OPTIONS: options.of_steps(), TRIGGER_OPTIONS: trigger_options.text()}
     keywords |= feature_options.files(SRC)

@@ -1,4 +1,4 @@
-"""Write the fields of alert rules and of channels as the UI's forms read them."""
+"""Generation of the fields of alert rules and channels for the UI's forms."""
 
 import json
 from collections.abc import Callable, Iterable
@@ -18,7 +18,7 @@ HEAD = (
 
 
 def text() -> str:
-    """Return the module."""
+    """Return the content of the module."""
     return HEAD + listed("RULES", kinds(RULE, _of_rule)) + listed("CHANNELS", kinds(CHANNEL, _of_channel))
 
 
@@ -28,7 +28,7 @@ def listed(name: str, values: Iterable[Any]) -> str:
 
 
 def kinds(noun: Variants, more: Callable[[Row], dict[str, Any]]) -> Iterable[dict[str, Any]]:
-    """Yield each kind with its fields, and what more there is to say of these."""
+    """Yield each kind with its fields and their additional properties."""
     for kind, table in noun.tables.items():
         known = {one["name"]: one for one in described(table)}
         fields = [{**known[row.name], "flag": f"--{row.flag}", **more(row)} for row in noun.own(kind)]

@@ -1,4 +1,4 @@
-"""Write the keywords of features' requests, as type checkers and editors see them."""
+"""Generation of the keywords of features' requests, for type checkers and editors."""
 
 from collections.abc import Iterable
 from pathlib import Path
@@ -24,28 +24,28 @@ from horae.model.executions.job_exceptions import Span
 
 
 def _given(table: Rows) -> Iterable[Row]:
-    """The fields of a request that are keywords: not the name or what else is given by position."""
+    """Return the fields of a request that are keywords; others, such as the name, are positional."""
     return (row for row in table.rows if row.field.sdk)
 
 
-# By feature: the class, what it is, and its fields.
+# For each feature: the class, its description and its fields.
 OPTIONS: dict[str, tuple[tuple[str, str, Rows], ...]] = {
     "alerts": (
-        ("AlertRuleFields", "What a rule says; each kind has fields of its own.", RULE),
-        ("AlertChannelFields", "What a channel says; what is secret and left out stays as it was.", CHANNEL),
+        ("AlertRuleFields", "The fields of a rule; each kind has its own fields.", RULE),
+        ("AlertChannelFields", "The fields of a channel; secret fields that are not given stay unchanged.", CHANNEL),
     ),
-    "templates": (("TemplateFields", "What a template says.", TEMPLATE),),
-    "rollouts": (("RolloutOptions", "Which versions new executions go to.", ROLLOUT),),
-    "erasure": (("ErasureOptions", "Whose data goes: all that is said must hold.", SELECTION),),
-    "backfills": (("BackfillOptions", "How fires of the past are run.", BACKFILL),),
+    "templates": (("TemplateFields", "The fields of a template.", TEMPLATE),),
+    "rollouts": (("RolloutOptions", "The shares of versions in new executions.", ROLLOUT),),
+    "erasure": (("ErasureOptions", "The executions to erase: all given conditions must hold.", SELECTION),),
+    "backfills": (("BackfillOptions", "The options of a backfill.", BACKFILL),),
 }
 
 
-LETTER_OPTIONS = ("DeadLetterFilters", "Which dead letters: all that is said must hold.", LETTERS)
+LETTER_OPTIONS = ("DeadLetterFilters", "A selection of dead letters: all given conditions must hold.", LETTERS)
 
 
 def files(source: Path) -> dict[Path, str]:
-    """Return the modules; the SDK's own resource of dead letters has its keywords beside it."""
+    """Return the modules; the keywords of the SDK's own dead letters are beside their resource."""
     found = {source / "features" / name / "options.py": _text(parts) for name, parts in OPTIONS.items()}
     return {**found, source / "client" / "dead_letter_options.py": _text((LETTER_OPTIONS,))}
 

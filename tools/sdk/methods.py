@@ -1,4 +1,4 @@
-"""A route as the text of a method."""
+"""The text of a method, generated from a route."""
 
 import re
 import textwrap
@@ -30,30 +30,31 @@ NAMES = {
     "AlertChannelFields": "horae.features.alerts.options", "TemplateFields": "horae.features.templates.options",
     "TriggerKind": "horae.client.kernel.trigger_options",
 }  # fmt: skip
-# Answers whose class has another name in the SDK.
+# Answers with another class name in the SDK.
 VIEWS = {
     "RuleView": "AlertRule", "ChannelView": "AlertChannel", "TestView": "AlertTest",
     "AutoscaleView": "AutoscaleSignals", "EventView": "SentEvent", "SignalView": "SignalReceipt",
     "CancelView": "Cancellation", "BulkView": "BulkResult", "JobTotalsView": "JobStatisticsInfo",
     "ListedJobView": "JobInfo", "JobExplanationView": "Explanation",
 }  # fmt: skip
-# Documents whose fields are keywords, too.
+# Documents with fields that are also keywords.
 TYPED = {"AlertRuleBody": "AlertRuleFields", "AlertChannelBody": "AlertChannelFields", "TemplateBody": "TemplateFields"}
 PLAIN: dict[Any, str] = {str: "str", int: "int", float: "float", bool: "bool", Raw: "Any", Any: "Any"}
 SHAPES = (get_args(Duration)[1], get_args(When)[1], get_args(DurationText)[1])
 STATUSES = get_args(Status)
-DEFAULTED = ("otherwise", "unless", "by default")  # a description that has one of them tells of the default itself
+DEFAULTED = ("otherwise", "unless", "by default")  # a description with one of these words mentions the default already
 PAGING = ("limit", "cursor")
+NOUNS = {"dlq": "execution"}  # nouns of ids, where the path has another word
 WIDTH = 120
 
 
 class Field(NamedTuple):
-    """A parameter of a method that travels in the query or the body."""
+    """A parameter of a method that is sent in the query or the body."""
 
     name: str
-    sent: str  # how the API calls it
+    sent: str  # the name in the API
     type: str
-    value: str  # what is sent, from the parameter
+    value: str  # the expression that is sent
     required: bool
     about: str
 
@@ -71,7 +72,7 @@ class Field(NamedTuple):
 
 
 def method(route: Route, name: str, views: Set[str]) -> str:
-    """The text of the method that sends a route's request."""
+    """Return the text of the method that sends a route's request."""
     query = list(fields(route.query))
     body = list(fields(route.body_type))
     kind, wrapped = answer(route, views)
@@ -83,7 +84,7 @@ def method(route: Route, name: str, views: Set[str]) -> str:
 
 
 def head(name: str, given: list[str], kind: str) -> str:
-    """The method's first line, or lines with as many parameters as fit."""
+    """Return the method's first line, or lines with as many parameters as fit."""
     line = f"async def {name}({', '.join(['self', *given])}) -> {kind}:"
     if len(line) <= WIDTH - 4:
         return line
@@ -94,7 +95,7 @@ def head(name: str, given: list[str], kind: str) -> str:
 
 
 def filled(parts: Iterable[str]) -> str:
-    """Lines with as many parts as fit."""
+    """Return lines with as many parts as fit."""
     rows = [""]
     for part in parts:
         if len(rows[-1]) + len(part) + 2 > WIDTH - 12:
@@ -104,7 +105,7 @@ def filled(parts: Iterable[str]) -> str:
 
 
 def statement(line: str, request: str, document: str) -> str:
-    """The request as one statement; a document that makes it too long has one before it."""
+    """Return the request as one statement, after an assignment if the document would make it too long."""
     whole = line.format(request.format(document))
     if not document or len(whole) <= WIDTH - 4:
         return f"{whole}\n"
@@ -117,7 +118,7 @@ def statement(line: str, request: str, document: str) -> str:
 
 
 def fields(kind: Any) -> Iterator[Field]:
-    """What a query or a body holds: what is required first, and what it inherits last."""
+    """Yield the fields of a query or a body, required fields first and inherited fields last."""
     if not (isinstance(kind, type) and issubclass(kind, Struct)):
         return
     own = [name for base in kind.__mro__ for name in get_annotations(base)]
@@ -148,7 +149,7 @@ def _field(info: msgspec.structs.FieldInfo) -> Field:
 
 
 def _parts(kind: Any) -> tuple[Any, list[Meta]]:
-    """A type without None and UNSET, and all that is said of it."""
+    """Return a type without None and UNSET, and its annotations."""
     metas: list[Meta] = []
     while True:
         if get_origin(kind) is Annotated:
@@ -164,7 +165,7 @@ def _parts(kind: Any) -> tuple[Any, list[Meta]]:
 
 
 def spell(kind: Any) -> str:
-    """A type as the SDK writes it."""
+    """Return a type as the SDK writes it."""
     kind, _ = _parts(kind)
     if kind in PLAIN:
         return PLAIN[kind]
@@ -187,7 +188,7 @@ def spell(kind: Any) -> str:
 
 
 def parameters(route: Route, query: list[Field], body: list[Field]) -> Iterator[str]:
-    """What a method takes: parts of the path, then what is required, then the rest by name."""
+    """Yield a method's parameters: parts of the path, required fields, and then optional keywords."""
     yield from (f"{part}: str" for part in path_parts(route))
     both = [*body, *query]
     yield from (field.parameter for field in both if field.required)
@@ -205,7 +206,12 @@ def parameters(route: Route, query: list[Field], body: list[Field]) -> Iterator[
 
 
 def path_parts(route: Route) -> list[str]:
-    return re.findall(r"{(\w+)}", route.path)
+    """Return the names of a path's parameters; `{id}` is named after its noun, as `execution_id`."""
+    return [_parameter(noun, name) for noun, name in re.findall(r"([\w-]+)/{(\w+)}", route.path)]
+
+
+def _parameter(noun: str, name: str) -> str:
+    return f"{NOUNS.get(noun, noun.removesuffix('s'))}_id" if name == "id" else name
 
 
 def takes_document(route: Route) -> bool:
@@ -213,7 +219,7 @@ def takes_document(route: Route) -> bool:
 
 
 def typed(route: Route) -> str:
-    """The type of a document's fields, if these are keywords, too."""
+    """Return the type of a document's fields, if these are also keywords."""
     return TYPED.get(getattr(route.takes, "__name__", ""), "") if takes_document(route) else ""
 
 
@@ -222,8 +228,9 @@ def has_if_match(route: Route) -> bool:
 
 
 def call(route: Route, query: list[Field], body: list[Field]) -> tuple[str, str]:
-    """The request, as the caller is asked for it, with a place for the longer one of its query and body; and that."""
-    parts = [part[1:-1] if part.startswith("{") else f'"{part}"' for part in route.path[len(API) + 1 :].split("/")]
+    """Return the call of the caller, with a placeholder for its query or body, and that document."""
+    names = iter(path_parts(route))
+    parts = [next(names) if part.startswith("{") else f'"{part}"' for part in route.path[len(API) + 1 :].split("/")]
     path = f"path_of({', '.join(parts)})"
     asked = _literal({field.name if camel(field.name) == field.sent else field.sent: field.value for field in query})
     if route.method in ("GET", "DELETE"):
@@ -246,7 +253,7 @@ def _literal(values: dict[str, str]) -> str:
 
 
 def answer(route: Route, views: Set[str]) -> tuple[str, str]:
-    """The type that a method returns, and what makes it of the server's answer."""
+    """Return the type of a method's result, and the start of the expression that creates it."""
     kind = next(iter(route.gives.values()))
     kind = kind[0] if isinstance(kind, tuple) else kind
     if kind is None:
@@ -260,7 +267,7 @@ def answer(route: Route, views: Set[str]) -> tuple[str, str]:
 
 
 def _item(kind: Any) -> Any:
-    """What a list holds; None for what is no list."""
+    """Return the type of a list's items; None for a type that is no list."""
     if args := get_args(kind):
         return args[0]
     if not kind.__name__.endswith("Page"):
@@ -274,7 +281,7 @@ def _view(kind: Any, views: Set[str]) -> str:
 
 
 def docstring(route: Route, said: list[Field]) -> str:
-    """What the route does, and what each parameter is."""
+    """Return the docstring: the route's description and each parameter."""
     about = " ".join(f"`{field.name}`: {field.about}" for field in said if field.about and field.name not in PAGING)
     width = WIDTH - 8
     paragraphs = [part for part in (*route.description.split("\n\n"), about) if part]

@@ -1,4 +1,4 @@
-"""Write the keywords of decorators and of methods that take fields, as type checkers and editors see them."""
+"""Generation of the keywords of decorators and methods, for type checkers and editors."""
 
 from collections.abc import Callable, Iterable
 from typing import Any
@@ -32,50 +32,50 @@ from typing import Any, Literal, TypedDict
 from horae.model.executions.job_exceptions import Span
 '''
 OF_PROCESSES = '''    isolation: Literal["thread", "process"] | None
-    """Where a sync function runs; one with a timeout runs in a process of its own unless this says otherwise."""
+    """Where a sync function runs; by default, one with a timeout runs in a separate process."""
     process_limits: Mapping[str, Any] | None
-    """What a process of its own may use: {"memory": "1GiB", "cpu": "10m"}."""
+    """The limits of a separate process: {"memory": "1GiB", "cpu": "10m"}."""
 '''
-BACK = "None takes a field back to its default."
-TAKEN = ("batch",)  # a keyword of `@app.job` itself: with it, functions are submitted otherwise
+BACK = "None resets a field to its default."
+TAKEN = ("batch",)  # a keyword of `@app.job` itself, because it changes the signature of `submit`
 
 
 def text() -> str:
-    """Return the module."""
+    """Return the content of the module."""
     of_workflows = [row for row in WORKFLOW.rows if row.field.sdk]
     return "\n".join(
         (
             HEAD,
-            typed("JobOptions", "What `@app.job` takes; None stands for the default.", _jobs(_in_sdk, TAKEN))
+            typed("JobOptions", "The options of `@app.job`; None stands for the default.", _jobs(_in_sdk, TAKEN))
             + OF_PROCESSES,
             typed(
                 "WorkflowOptions",
-                "What `@app.workflow` takes; None stands for the default.",
+                "The options of `@app.workflow`; None stands for the default.",
                 [*_jobs(_of_workflows), *of_workflows],
             ),
             _declared(
                 "JobFields",
-                "What a definition says; None takes a field back to its default.",
+                "The fields of a definition; None resets a field to its default.",
                 _jobs(lambda field: True, ("name",)),
             ),
-            typed("QueueFields", f"What `client.queues.set` takes; {BACK}", QUEUE.rows),
-            typed("NamespaceFields", f"What holds in a namespace; {BACK}", NAMESPACE.rows),
+            typed("QueueFields", f"The fields of `client.queues.set`; {BACK}", QUEUE.rows),
+            typed("NamespaceFields", f"The settings of a namespace; {BACK}", NAMESPACE.rows),
             typed("QuotaFields", "The bounds of a namespace; None stands for no bound.", QUOTA.rows),
-            typed("SubmitOptions", "What is said of a submission.", OF_ONE.values()),
-            typed("BulkOptions", "What is said of many executions of a job.", OF_MANY.values()),
+            typed("SubmitOptions", "The options of a submission.", OF_ONE.values()),
+            typed("BulkOptions", "The shared options of a bulk submission.", OF_MANY.values()),
         )
     )
 
 
 def of_steps() -> str:
-    """Return the module of the keywords of steps."""
+    """Return the module with the keywords of steps."""
     return "\n".join(
         (
             STEPS_HEAD,
-            _declared("WaitOptions", "What is said of any step.", _steps(lambda field: not field.of_job)),
+            _declared("WaitOptions", "The options of every step.", _steps(lambda field: not field.of_job)),
             _declared(
                 "StepOptions",
-                "What is said of a step that runs a job.",
+                "The options of a step that runs a job.",
                 _steps(lambda field: field.of_job),
                 "WaitOptions",
             ),
@@ -104,14 +104,14 @@ def _steps(says: Callable[[Any], bool]) -> list[Row]:
 
 
 def _of_wait(name: str, wait: Object, *without: str) -> str:
-    """Return the keywords of a wait; its name, and what may be an expression, are parameters of the function."""
+    """Return the keywords of a wait; its name and its expressions are parameters of the function."""
     rows = [row for row in wait.table.rows if row.name not in ("name", *without)]
     word = name.removesuffix("Options").lower()
-    return _declared(name, f"What `step.{word}` takes.", rows, "WaitOptions")
+    return _declared(name, f"The options of `step.{word}`.", rows, "WaitOptions")
 
 
 def _declared(name: str, doc: str, rows: Iterable[Row], base: str = "TypedDict") -> str:
-    """Return keywords of what is sent away: a function runs where it is registered."""
+    """Return keywords without retry functions, which work only where the function is registered."""
     return typed(name, doc, rows, base).replace(" | RetryFunction", "")
 
 

@@ -1,4 +1,4 @@
-"""Write the fields of queues, policies and quotas as the UI's forms read them."""
+"""Generation of the fields of queues, policies and quotas for the UI's forms."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -18,7 +18,7 @@ HEAD = (
 
 
 def text() -> str:
-    """Return the module."""
+    """Return the content of the module."""
     lists = {"QUEUE": _fields(QUEUE), "POLICIES": kinds(POLICIES, _given), "QUOTA": _fields(QUOTA)}
     return HEAD + "".join(listed(name, values) for name, values in lists.items())
 

@@ -1,4 +1,4 @@
-"""Write the keywords of `cron`, `every`, `once` and `client.triggers`, as type checkers and editors see them."""
+"""Generation of the keywords of `cron`, `every`, `once` and `client.triggers`, for type checkers and editors."""
 
 from collections.abc import Iterator
 
@@ -17,21 +17,21 @@ from typing import Any, Literal, TypedDict
 
 from horae.model.executions.job_exceptions import Span
 '''
-BY_POSITION = ("timezone",)  # parameters of `cron` itself, beside the field that tells a kind of trigger
+BY_POSITION = ("timezone",)  # parameters of `cron` itself, beside the field that selects the kind of trigger
 
 
 def text() -> str:
-    """Return the module."""
+    """Return the content of the module."""
     return "\n".join((HEAD, *_parts()))
 
 
 def _parts() -> Iterator[str]:
     yield f"TriggerKind = {Choice(KIND_NAMES).python}\n"
-    yield typed("TriggerRules", "What triggers of all kinds take.", (*RULES.rows, *NAMED_TRIGGER.rows))
+    yield typed("TriggerRules", "The options of every kind of trigger.", (*RULES.rows, *NAMED_TRIGGER.rows))
     for struct in TIMED:
         own = [row for row in TABLES[struct].rows if not row.field.tells and row.name not in BY_POSITION]
         if own:
             doc = struct.__doc__ or ""
             yield typed(f"{struct.__name__}Options", doc.partition("\n")[0], own, base="TriggerRules")
     fields = (row for row in FIELDS.rows if row.name != "name")
-    yield typed("TriggerFields", "What a trigger says; None takes a field back to its default.", fields)
+    yield typed("TriggerFields", "The fields of a trigger; None resets a field to its default.", fields)

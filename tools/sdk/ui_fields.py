@@ -1,4 +1,4 @@
-"""Write fields as the UI's forms and definitions read them: those of a job, and those of triggers that fire by time."""
+"""Generation of the fields of jobs and timed triggers for the UI."""
 
 import json
 from typing import Any
@@ -10,18 +10,18 @@ from horae.model.triggers.decisions.schedule import KINDS, TriggerKind
 
 HEAD = "// The fields of a job in their order. `python -m tools.sdk` writes this module from their table.\n\n"
 OF_TRIGGERS = (
-    "// Kinds of triggers that fire by time, each with its fields; the first tells the kind."
+    "// Kinds of timed triggers, each with its fields; the first field selects the kind."
     " `python -m tools.sdk` writes this module from their tables.\n\n"
 )
 
 
 def text() -> str:
-    """Return the module of a job's fields."""
+    """Return the module with a job's fields."""
     return f"{HEAD}export const FIELDS = [\n" + "".join(f"  {line},\n" for line in _lines(JOB)) + "];\n"
 
 
 def of_triggers() -> str:
-    """Return the module of triggers."""
+    """Return the module with triggers."""
     parts = [_of_kind(kind) for kind in KINDS.values() if kind.is_timed]
     return f"{OF_TRIGGERS}export const TIMES = {{\n{''.join(parts)}}};\n"
 

@@ -81,8 +81,8 @@ def may_be_none(row: Row, table: Rows) -> bool:
 class _OrNone(click.ParamType):  # type: ignore[type-arg]  # not generic at run time before click 8.4
     """A value of a type, or `none`."""
 
-    def __init__(self, type: Any) -> None:
-        self.type = click.types.convert_type(type)
+    def __init__(self, kind: Any) -> None:
+        self.type = click.types.convert_type(kind)
         self.name = self.type.name
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
@@ -104,8 +104,8 @@ def unset_option(rows: Iterable[Row]) -> Callable[[Callable[..., Any]], Callable
     """Create the option that resets fields to their defaults."""
     fields = [row for row in rows if row.default is not NODEFAULT]
     example = next(row.flag for row in fields if row.flag)
-    help = f"Reset a field to its default, as --unset {example}; repeatable."
-    return click.option("--unset", multiple=True, metavar="FIELD", type=_FieldOf(fields), help=help)
+    text = f"Reset a field to its default, as --unset {example}; repeatable."
+    return click.option("--unset", multiple=True, metavar="FIELD", type=_FieldOf(fields), help=text)
 
 
 def with_options(options: Iterable[Any]) -> Callable[[Callable[..., Any]], Callable[..., Any]]:

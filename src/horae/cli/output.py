@@ -54,17 +54,17 @@ NOTHING: tuple[Any, ...] = (None, "", [], {})
 class Printer:
     """A printer of documents in the requested format."""
 
-    def __init__(self, format: Format, now: Callable[[], Instant]) -> None:
-        self.format = format
+    def __init__(self, output: Format, now: Callable[[], Instant]) -> None:
+        self.output = output
         self._now = now
 
     @property
     def is_for_people(self) -> bool:
-        return self.format == "table"
+        return self.output == "table"
 
     def document(self, document: Any) -> None:
         """Print one complete document, for programs."""
-        if self.format == "json":
+        if self.output == "json":
             echo(msgspec.json.format(msgspec.json.encode(document), indent=2))
         else:
             echo(as_yaml(document), nl=False)

@@ -93,11 +93,11 @@ async def _talk(
     *args: Any,
     **options: Any,
 ) -> None:
-    format, server, key, namespace, config = where_to
+    output, server, key, namespace, config = where_to
     env = world.env or system_env()
     client = connect(world, env, server, key, namespace, config)
     try:
-        await work(Api(client, Printer(format, env.now), env), *args, **options)  # type: ignore[arg-type]
+        await work(Api(client, Printer(output, env.now), env), *args, **options)  # type: ignore[arg-type]
     finally:
         await client.close()
 

@@ -34,7 +34,7 @@ def request(
     examples: tuple[str, ...],
     name: str = "",
     called: Mapping[str, str] = {},
-    help: str = "",
+    description: str = "",
 ) -> None:
     """Add a command to a group that calls a method of the client, such as "queues.pause", and shows the answer.
 
@@ -54,7 +54,7 @@ def request(
     for parameter in reversed(parameters):
         command = _offer(parameter, called.get(parameter.name, ""), helps.get(parameter.name, ""))(command)
     verb = name or path.rpartition(".")[2].replace("_", "-")
-    text = _in_options(help or about, verb, [one.name for one in parameters if one.default is not one.empty])
+    text = _in_options(description or about, verb, [one.name for one in parameters if one.default is not one.empty])
     brief = re.split(r"[;:.]\s", f"{text} ")[0]
     group.command(verb, help=text, short_help=f"{brief}.", examples=examples)(command)
 
@@ -86,7 +86,7 @@ def _in_options(text: str, verb: str, options: Iterable[str]) -> str:
     return f"Show{text.removeprefix('Read')}" if verb == "show" and text.startswith("Read ") else text
 
 
-def _offer(parameter: inspect.Parameter, called: str, help: str) -> Callable[..., Any]:
+def _offer(parameter: inspect.Parameter, called: str, about: str) -> Callable[..., Any]:
     """Return a decorator: an argument for a required parameter, an option for any other."""
     needed = parameter.default is parameter.empty
     if not called.startswith("-") and (called or needed):
@@ -98,7 +98,7 @@ def _offer(parameter: inspect.Parameter, called: str, help: str) -> Callable[...
     flag = called or f"--{(parameter.name.removesuffix('s') if many else parameter.name).replace('_', '-')}"
     settings = {"multiple": many, **_typed(kind, flag)}
     more = "; repeatable" if many else "; @FILE or - reads it" if settings.get("metavar") == "JSON" else ""
-    settings["help"] = f"{help.removesuffix('.')}{more}." if help else ""
+    settings["help"] = f"{about.removesuffix('.')}{more}." if about else ""
     if bool in (kind, parameter.annotation) and parameter.default is None:
         flag = f"{flag}/--no-{flag[2:]}"
     return click.option(flag, parameter.name, required=needed, **settings)

@@ -8,7 +8,7 @@
     await digest.submit(day=date.today(), delay="10m", key="digest-2026-11-15")
     digest.sync.submit(day=date.today())  # without an event loop
 
-Registering defines nothing on a server: `horae apply --app module:app` (or `horae up --app`) does.
+Registration alone defines no job on a server; `horae apply --app module:app` (or `horae up --app`) does.
 """
 
 import inspect
@@ -42,20 +42,20 @@ R = TypeVar("R")
 S = TypeVar("S")
 
 
-RULED_RETRIES = 100  # how often a job with a rule of its own is tried again unless it says otherwise
+RULED_RETRIES = 100  # retries of a job with its own retry function, unless it sets them
 _MOST_DESCRIPTION = 4096
 
 
 def cron(expression: str, tz: str | None = None, **rules: Unpack[CronOptions]) -> dict[str, Any]:
-    """Fire at the times of a cron expression, in a time zone (UTC otherwise).
+    """Fire at the times of a cron expression, in a time zone (UTC by default).
 
-    Rules are those of REST in Python's spelling, here and for the others: `start_at`, `max_fires`, `name`...
+    The rules are those of REST with Python names, here and in `every` and `once`: `start_at`, `max_fires`, `name`...
     """
     return _trigger(cron=expression, timezone=tz, **rules)
 
 
 def every(span: Span, **rules: Unpack[IntervalOptions]) -> dict[str, Any]:
-    """Fire again and again after a span."""
+    """Fire repeatedly at an interval."""
     return _trigger(every=span, **rules)
 
 
@@ -70,7 +70,10 @@ def _trigger(**parts: Any) -> dict[str, Any]:
 
 
 class AppJob(Submittable[Callable[P, R]], Generic[P, R]):
-    """A function that is a job. Calling it runs it here and now; `submit` and `sync.submit` have a worker run it."""
+    """A function that is a job.
+
+    Calling it runs it here and now; `submit` and `sync.submit` let a worker run it.
+    """
 
     def __init__(self, app: "App", function: Callable[P, R], name: str, document: dict[str, Any], retry: Any) -> None:
         self.app = app
@@ -84,7 +87,7 @@ class AppJob(Submittable[Callable[P, R]], Generic[P, R]):
     @overload
     def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R: ...
 
-    # A workflow calls it without the context, and what it gets stands for the result.
+    # A workflow calls it without the context, and the returned value stands for the result.
     @overload
     def __call__(
         self: "Submittable[Callable[Concatenate[Context, Q], Coroutine[Any, Any, Any]]]",
@@ -101,23 +104,23 @@ class AppJob(Submittable[Callable[P, R]], Generic[P, R]):
         return self.step()(*args, **kwargs)
 
     def step(self, **options: Unpack[StepOptions]) -> StepCall:
-        """A call as a step of a workflow, with what is said about it there: `when`, `retries`, `undo`, `name`..."""
+        """Return a call as a step of a workflow, with options of the step: `when`, `retries`, `undo`, `name`..."""
         return StepCall(self, options)
 
     def map(self, items: Any, *args: Any, **named: Any) -> StepNode:
-        """In a workflow: one execution for each of the items, with `concurrency` and `tolerate`."""
+        """In a workflow, add a step with one execution per item, with `concurrency` and `tolerate`."""
         return self.step().map(items, *args, **named)
 
     def __repr__(self) -> str:
         return f"<job {self.name}>"
 
     def definition(self) -> dict[str, Any]:
-        """The job as POST /api/v1/jobs takes it."""
+        """Return the job's definition as POST /api/v1/jobs accepts it."""
         return {**self._document, "schema": self.signature.schema}
 
 
 class App:
-    """A collection of jobs, and the way to the server they are submitted to."""
+    """A collection of jobs, with the client that submits them."""
 
     def __init__(self, name: str = "app", *, client: "Client | None" = None) -> None:
         self.name = name
@@ -127,9 +130,9 @@ class App:
 
     @property
     def client(self) -> "Client":
-        """Where submissions go: HORAE_URL, or the server on this machine. May be set."""
+        """The client for submissions: of HORAE_URL, or of the server on this machine. May be set."""
         if self._client is None:
-            with NO_FORK:  # of many threads that begin at once, one makes the client
+            with NO_FORK:  # of many threads that start at once, only one creates the client
                 from horae.client.client import Client
 
                 self._client = self._client or Client()
@@ -142,7 +145,7 @@ class App:
     @overload
     def job(self, name: Callable[P, R], /) -> AppJob[P, R]: ...
 
-    # What is submitted to a batch is an item, not what the function takes.
+    # The params of a submission to a batch are those of an item, not those of the function.
     @overload
     def job(
         self, name: str | None = None, *, batch: Mapping[str, Any], **options: Unpack[JobOptions]
@@ -154,12 +157,13 @@ class App:
     ) -> Callable[[Callable[P, R]], AppJob[P, R]]: ...
 
     def job(self, name: str | Callable[..., Any] | None = None, **options: Any) -> Any:
-        """Make a function a job, as `@app.job` or `@app.job(...)`; its name is the function's unless given, its
-        description the docstring.
+        """Register a function as a job, as `@app.job` or `@app.job(...)`.
 
-        A sync function with a timeout runs in a process of its own unless `isolation` says "thread", one with
-        `process_limits` always. `retry` is a policy, a list of delays, or a function of (failures, error) that is
-        asked by the worker after every failure.
+        The job's name defaults to the function's name, its description to the docstring.
+
+        A sync function with a timeout runs in a separate process unless `isolation` says "thread"; one with
+        `process_limits` always does. `retry` is a policy, a list of delays, or a function of (failures, error) that the
+        worker calls after every failure.
         """
         if callable(name):
             return self.job()(name)
@@ -187,9 +191,9 @@ class App:
     ) -> Callable[[Callable[..., Any]], AppWorkflow]: ...
 
     def workflow(self, name: str | Callable[..., Any] | None = None, **options: Any) -> Any:
-        """Make a function that calls jobs a workflow of these calls, as `@app.workflow` or `@app.workflow(...)`.
+        """Register a function that calls jobs as a workflow of these calls, as `@app.workflow` or `@app.workflow(...)`.
 
-        Options are those of a job that fit a workflow (`schedule`, `timeout`, `queue`, `tags`...), and `on_error`.
+        Options are those of a job that apply to a workflow (`schedule`, `timeout`, `queue`, `tags`...), and `on_error`.
         """
         if callable(name):
             return self.workflow()(name)
@@ -206,7 +210,7 @@ class App:
         return register
 
     def definitions(self) -> list[dict[str, Any]]:
-        """All jobs as POST /api/v1/jobs takes them, workflows after what they call."""
+        """Return the definitions of all jobs as POST /api/v1/jobs accepts them; workflows follow the jobs they call."""
         jobs = [job.definition() for job in self.jobs.values()]
         return jobs + [flow.definition() for flow in self.workflows.values()]
 
@@ -225,7 +229,7 @@ class App:
         document = {"name": chosen, "python": python, "description": about[:_MOST_DESCRIPTION], **options}
         encode(document, f"The job {chosen!r}")
         job = AppJob(self, function, chosen, document, rule)
-        if "batch" not in document:  # whose params are those of an item
+        if "batch" not in document:  # its params are those of an item
             job.signature.binder(document.get("params", {}))  # refuses params that the function does not have
         self.jobs[chosen] = job
         return job
@@ -242,5 +246,5 @@ class App:
 
 
 def _description(call: str, options: dict[str, Any]) -> str | None:
-    """Take the description out of the options."""
+    """Remove the description from the options and return it."""
     return named(option("description", call), text_of, options.pop("description", None))

@@ -1,4 +1,4 @@
-"""Submitting in bulk: a thousand items a request, fewer when they are large, a few requests at a time."""
+"""Bulk submission: up to a thousand items per request, fewer if they are large, with several requests in flight."""
 
 import asyncio
 from collections.abc import AsyncIterator, Iterable, Iterator
@@ -14,7 +14,7 @@ from horae.client.views import SubmittedItem
 from horae.errors import TooLarge
 
 MOST_ITEMS = 1000
-MOST_BYTES = 7 * 1024 * 1024  # the server takes 8 MiB; the rest is for the envelope
+MOST_BYTES = 7 * 1024 * 1024  # the server accepts 8 MiB; the rest is for the envelope
 IN_FLIGHT = 4
 
 
@@ -28,20 +28,20 @@ _ANSWERS = msgspec.json.Decoder(_Answer)
 async def submit_many(
     caller: Caller, envelope: dict[str, Any], params: Iterable[Any], *, atomic: bool
 ) -> list[SubmittedItem]:
-    """Send `params` under one envelope; what became of each, in order."""
+    """Submit an execution for each of `params` with shared options; return the results in order."""
     bodies = one_body(envelope, params) if atomic else chunks(envelope, params)
     return [item async for answer in _in_order(caller, bodies) for item in answer]
 
 
 def chunks(envelope: dict[str, Any], params: Iterable[Any]) -> Iterator[bytes]:
-    """Request bodies, each small enough; a single item that is too large is the server's to refuse."""
+    """Yield request bodies below the size limit; the server refuses a single item that is too large."""
     left = iter(params)
     while batch := list(islice(left, MOST_ITEMS)):
         yield from _bounded(envelope, batch)
 
 
 def one_body(envelope: dict[str, Any], params: Iterable[Any]) -> Iterator[bytes]:
-    """All in one request, for all or nothing."""
+    """Yield one request body with all items, for an atomic submission."""
     body = _body({**envelope, "atomic": True}, list(params))
     if len(body) > MOST_BYTES:
         raise TooLarge(
@@ -66,7 +66,7 @@ def _body(envelope: dict[str, Any], batch: list[Any]) -> bytes:
 
 
 async def _in_order(caller: Caller, bodies: Iterator[bytes]) -> AsyncIterator[list[SubmittedItem]]:
-    """A few requests in flight; answers in the order of the bodies. When one fails, the rest is not sent."""
+    """Send a few requests at a time and yield the answers in order; after a failure send no more."""
     flying: list[asyncio.Task[list[SubmittedItem]]] = []
     try:
         for body in bodies:

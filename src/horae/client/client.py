@@ -21,10 +21,10 @@ from horae.client.local import chosen_namespace, resolve
 from horae.client.loops import NO_FORK
 from horae.client.options import BulkOptions, SubmitOptions
 from horae.client.resources import AuditResource, ClockResource, DeadLettersResource, ServersResource, WorkersResource
-from horae.client.sse import events
 from horae.client.submission import OF_MANY, OF_ONE, described
 from horae.client.transport.calls import Caller, RequestRetryPolicy, Resource, path_of
 from horae.client.transport.http import HttpClientTransport
+from horae.client.transport.sse import events
 from horae.client.transport.transport import ClientTransport
 from horae.client.views import (
     ApiDocument,
@@ -51,11 +51,11 @@ if TYPE_CHECKING:
 
 
 class Client:
-    """Talks to a Horae server.
+    """A client of a Horae server.
 
-    Without arguments it goes where HORAE_URL says, or to http://127.0.0.1:8420, with the key of HORAE_KEY or, for a
-    server on this machine, the one in admin.key of the data folder. A key that may use several namespaces is used in
-    `namespace`, or HORAE_NAMESPACE.
+    Without arguments it connects to HORAE_URL or http://127.0.0.1:8420, with the key of HORAE_KEY or, for a server on
+    this machine, the key in admin.key of the data folder. With a key for several namespaces, `namespace` or
+    HORAE_NAMESPACE selects one.
     """
 
     jobs: JobsResource
@@ -112,10 +112,11 @@ class Client:
         return self._sync
 
     async def submit(self, job: str, params: Any = None, **options: Unpack[SubmitOptions]) -> ExecutionInfo:
-        """Ask for one execution of a job, by name or id. It is on disk when this returns.
+        """Submit one execution of a job, by name or id. It is on disk when this returns.
 
-        `key` makes it unique: while the key is taken, the same execution is answered, marked `deduplicated`. Queues by
-        deadline order by `deadline`, or by `within` a span. The last three are as in `jobs.trigger`.
+        `key` makes it unique: while the key is taken, the answer is the existing execution, marked `deduplicated`.
+        Queues with the deadline policy order executions by `deadline`, or by `within`, a span. See `jobs.trigger` for
+        the last three options.
         """
         body = {"job": job, **described(options, OF_ONE, "submit(...)")}
         body |= {} if params is None else {"params": msgspec.Raw(encode(params))}
@@ -124,9 +125,9 @@ class Client:
     async def submit_many(
         self, job: str, params: Iterable[Any], *, atomic: bool = False, **options: Unpack[BulkOptions]
     ) -> list[SubmittedItem]:
-        """Ask for an execution for each of `params`, in order, a thousand a request.
+        """Submit an execution for each of `params`, in order, up to a thousand per request.
 
-        Refused items carry their `error` and do not hold up the others; `atomic` takes all or none, in one request.
+        Refused items have an `error` and do not affect the others; `atomic` accepts all or none, in one request.
         """
         envelope = {"job": job, **described(options, OF_MANY, "submit_many(...)")}
         return await submit_many(self._caller, envelope, params, atomic=atomic)
@@ -139,9 +140,9 @@ class Client:
         calendars: Iterable[Mapping[str, Any]] = (),
         dry_run: bool = False,
     ) -> list[AppliedDocument]:
-        """Make all of these be as the documents say, as the API spells them, or change nothing.
+        """Create or change all these objects to match the documents, in the API's form, or change nothing.
 
-        Their order does not matter. With `dry_run`, only tell what would change.
+        Their order does not matter. With `dry_run`, only report the changes.
         """
         body = {"calendars": list(calendars), "templates": list(templates), "jobs": list(jobs)}
         path = path_of("apply") + ("?dryRun=true" if dry_run else "")
@@ -150,9 +151,11 @@ class Client:
     async def stream(
         self, *topics: str, execution: str | None = None, every: Span | None = None
     ) -> AsyncIterator[StreamEvent]:
-        """Events as they happen, until the connection ends: of all things, of topics (executions, jobs, workers,
-        holds), or of one execution with its log. They are hints: what was missed is found by reading. With `every`,
-        things are counted: so often, an event `changes` tells how many came to be in each state.
+        """Yield events as they happen, until the connection ends.
+
+        The events are about all objects, about topics (executions, jobs, workers, holds), or about one execution with
+        its log. They are hints: read the objects to find out what was missed. With `every`, state changes are counted:
+        each interval, one event `changes` has the number of changes to each state.
         """
         query = {"topics": ",".join(topics) or None, "execution": execution, "every": span(every)}
         async with self._caller.open(path_of("stream"), query, "text/event-stream") as opened:
@@ -161,17 +164,20 @@ class Client:
                 yield StreamEvent.of({"kind": event.event, **document})
 
     async def overview(self, since: datetime | str | None = None, until: datetime | str | None = None) -> OverviewInfo:
-        """A namespace at a glance: what waits and runs now, and what happened in the last hour or another window."""
+        """Read a namespace's overview:
+
+        waiting and running work now, and the results of the last hour or another window.
+        """
         return OverviewInfo.of(await self._caller.get(path_of("overview"), window(since, until)))
 
     async def backup(self) -> AsyncIterator[bytes]:
-        """A copy of the server's SQLite store as it is at one instant, piece by piece."""
+        """Yield a copy of the server's SQLite store as it is at one instant, piece by piece."""
         async with self._caller.open(path_of("backup"), None, "application/vnd.sqlite3") as opened:
             async for piece in opened.chunks:
                 yield piece
 
     async def store(self) -> ApiDocument:
-        """What the server's store says of itself: kind, version, revision, settings."""
+        """Read the facts about the server's store: kind, version, revision, settings."""
         return ApiDocument.of(await self._caller.get(path_of("store")))
 
     @property
@@ -180,15 +186,15 @@ class Client:
         return self._caller.place
 
     async def health(self) -> HealthInfo:
-        """Whether a server answers, and how its clock stands to this one."""
+        """Check that a server answers, and compare its clock with this machine's."""
         return await self._caller.health()
 
     async def ready(self) -> None:
-        """Raises StoreUnavailable while the server cannot reach its store."""
+        """Raise StoreUnavailable while the server cannot reach its store."""
         await self._caller.get("/readyz")
 
     async def close(self) -> None:
-        """Let go of connections."""
+        """Close the connections."""
         await self._caller.close()
 
     async def __aenter__(self) -> "Client":

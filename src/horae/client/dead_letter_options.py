@@ -7,7 +7,7 @@ from horae.model.executions.job_exceptions import Span
 
 
 class DeadLetterFilters(TypedDict, total=False):
-    """Which dead letters: all that is said must hold."""
+    """A selection of dead letters: all given conditions must hold."""
 
     job: str | None
     """Only those of this job, by name or id."""

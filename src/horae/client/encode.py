@@ -1,4 +1,7 @@
-"""Python values as JSON: whatever msgspec knows (dataclasses, dates, UUIDs, enums, sets, ...), and pydantic models."""
+"""JSON of Python values:
+
+everything that msgspec supports (dataclasses, dates, UUIDs, enums, sets, ...), and pydantic models.
+"""
 
 from collections.abc import Mapping
 from datetime import datetime, timedelta
@@ -22,7 +25,7 @@ ENCODER = msgspec.json.Encoder(enc_hook=_more)
 
 
 def encode(value: Any, what: str = "These parameters") -> bytes:
-    """JSON of a value; one that has none is refused before anything is sent."""
+    """Return a value as JSON; a value without a JSON form is refused before any request is sent."""
     try:
         return ENCODER.encode(value)
     except (TypeError, ValueError, OverflowError, RecursionError) as error:
@@ -31,12 +34,12 @@ def encode(value: Any, what: str = "These parameters") -> bytes:
 
 
 def span(value: Span | None) -> str | None:
-    """A length of time as the API takes it."""
+    """Return a duration in the API's form."""
     return None if value is None else format_duration(micros_of(value))
 
 
 def instant(value: datetime | str | None) -> str | None:
-    """A point in time as the API takes it; a datetime must know its zone."""
+    """Return an instant in the API's form; a datetime must have a time zone."""
     if isinstance(value, datetime):
         if value.tzinfo is None:
             raise BadInput(f"{value} does not say its zone.", "Use datetime.now(UTC) or give it a tzinfo.", field="at")
@@ -45,17 +48,17 @@ def instant(value: datetime | str | None) -> str | None:
 
 
 def given(**fields: Any) -> dict[str, Any]:
-    """A body of what was given, in camelCase."""
+    """Return a body of the given fields, in camelCase, without None."""
     return {camel(name): value for name, value in fields.items() if value is not None}
 
 
 def definition(fields: Mapping[str, Any]) -> dict[str, Any]:
-    """A job's definition as the API spells it; None takes a field away."""
+    """Return a job's definition in the API's form; None removes a field."""
     return {camel(n): span(v) if isinstance(v, timedelta) else v for n, v in fields.items()}
 
 
 def document(whole: Mapping[str, Any] | None, fields: Mapping[str, Any]) -> dict[str, Any]:
-    """A whole definition with some of its fields given by keywords."""
+    """Return a whole definition with some of its fields replaced by keywords."""
     return {**(whole or {}), **definition(fields)}
 
 

@@ -1,4 +1,4 @@
-"""What the client finds out by itself: the server's URL and, on the same machine, the key."""
+"""Defaults of the client: the server's URL and, on the same machine, the key."""
 
 import ipaddress
 from pathlib import Path
@@ -10,7 +10,7 @@ from horae.errors import BadInput
 
 
 def is_loopback(url: str) -> bool:
-    """Whether a URL leads to this very machine."""
+    """Tell whether a URL points to this machine."""
     host = urlsplit(url).hostname or ""
     if host == "localhost":
         return True
@@ -21,7 +21,7 @@ def is_loopback(url: str) -> bool:
 
 
 def where(url: str | None, settings: Settings) -> list[str]:
-    """The servers to talk to, as given or as set."""
+    """Return the URLs of the servers, from the argument or the settings."""
     urls = [part.strip() for part in url.split(",")] if url else list(settings.url)
     for each in urls:
         if urlsplit(each).scheme not in ("http", "https") or not urlsplit(each).hostname:
@@ -30,7 +30,7 @@ def where(url: str | None, settings: Settings) -> list[str]:
 
 
 def find_key(urls: list[str], settings: Settings) -> str:
-    """The key that was set; else, for a server on this machine, the one its first start left in the data folder."""
+    """Return the key in the settings or, for a server on this machine, the key that its first start stored."""
     if settings.key:
         return str(settings.key)
     if not all(map(is_loopback, urls)):
@@ -39,7 +39,7 @@ def find_key(urls: list[str], settings: Settings) -> str:
 
 
 def read_key(path: Path) -> str:
-    """The key in a file; empty when there is none or it is not ours to read."""
+    """Return the key in a file; empty if there is none or it may not be read."""
     try:
         return path.read_text().strip()
     except OSError:
@@ -47,12 +47,12 @@ def read_key(path: Path) -> str:
 
 
 def chosen_namespace(namespace: str | None = None) -> str:
-    """The namespace to choose with a key that may use several; empty: the key's own."""
+    """Return the namespace to select with a key for several namespaces; empty for the key's own."""
     return load().settings.namespace if namespace is None else namespace
 
 
 def resolve(url: str | None = None, key: str | None = None) -> tuple[list[str], str]:
-    """Servers and key, from the arguments where given and from the settings where not."""
+    """Return the servers and the key, from the arguments or else from the settings."""
     settings = load().settings
     urls = where(url, settings)
     return urls, key if key is not None else find_key(urls, settings)

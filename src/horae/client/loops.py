@@ -1,4 +1,4 @@
-"""Values that belong to one event loop, such as open connections, for code that runs on many loops."""
+"""Values that belong to one event loop, such as open connections, for code that runs on several loops."""
 
 import asyncio
 import atexit
@@ -15,18 +15,19 @@ from msgspec import Struct
 T = TypeVar("T")
 Loop = asyncio.AbstractEventLoop
 
-# The loops whose threads wait for a blocking call that the current task serves.
+# The loops with a thread that is blocked by a call which the current task serves.
 BLOCKED: ContextVar[tuple[Loop, ...]] = ContextVar("horae_blocked", default=())
 
-# Held while modules are loaded and threads started. A fork waits for it: a child that inherits the lock of a module
-# which another thread of its parent was loading waits for ever.
+# Held while modules are loaded and threads started. A fork waits for it: otherwise a child could inherit the lock of a
+# module that another thread of its parent was loading, and wait for it for ever.
 NO_FORK = threading.RLock()
 os.register_at_fork(before=NO_FORK.acquire, after_in_parent=NO_FORK.release, after_in_child=NO_FORK.release)
 
-# Called when Python ends, after all that the program registered with atexit since it imported horae: that may submit.
+# Functions called when Python exits, after all functions that the program registered with atexit after importing horae:
+# those may still submit.
 AT_THE_END: list[Callable[[], None]] = []
-CLOSING: set["asyncio.Task[None]"] = set()  # a loop itself does not keep its tasks
-INHERITED: list[object] = []  # kept for ever: the sockets and selectors of the process that this one was forked from
+CLOSING: set["asyncio.Task[None]"] = set()  # a loop itself holds only weak references to its tasks
+INHERITED: list[object] = []  # kept for ever: sockets and selectors of the parent process of a fork
 
 
 class _Held(Struct, Generic[T], frozen=True):
@@ -35,20 +36,21 @@ class _Held(Struct, Generic[T], frozen=True):
 
 
 class PerLoop(Generic[T]):
-    """One value for each process and running event loop: made on first use, closed with the loop.
+    """One value per process and running event loop, created on first use and closed with the loop.
 
-    A forked child makes its own values and never touches the parent's. `asyncio.run` and its like close what is open
-    because a loop closes its asynchronous generators before it ends, and a generator keeps each value. What the garbage
-    collector finds unclosed is closed on its own loop.
+    A forked child creates its own values and never touches the parent's. `asyncio.run` and similar functions close the
+    values: a loop closes its asynchronous generators before it ends, and a generator holds each value. An unclosed
+    value that the garbage collector finds is closed on its own loop.
     """
 
     def __init__(self, close: Callable[[T], Awaitable[None]]) -> None:
         self._close = close
         self._held: dict[tuple[int, Loop], _Held[T]] = {}
-        weakref.finalize(self, _let_go, self._held).atexit = False  # it keeps the values, so none is garbage before
+        # The finalizer references the values, so none becomes garbage earlier.
+        weakref.finalize(self, _let_go, self._held).atexit = False
 
     async def here(self, make: Callable[[], T]) -> T:
-        """Return the value of the running loop, made by `make` if there is none yet."""
+        """Return the value of the running loop; create it with `make` if there is none yet."""
         loop = needed_loop()
         key = os.getpid(), loop
         held = self._held.get(key)
@@ -59,7 +61,7 @@ class PerLoop(Generic[T]):
         return held.value
 
     async def close(self) -> None:
-        """Close the running loop's value, and ask every other loop that runs to close its own."""
+        """Close the running loop's value, and let every other running loop close its own."""
         pid, here = os.getpid(), needed_loop()
         for (owner, loop), held in list(self._held.items()):
             if owner == pid and loop is here:
@@ -85,7 +87,7 @@ async def _keep(
 
 
 def _let_go(held: dict[tuple[int, Loop], _Held[Any]]) -> None:
-    """Close values that nobody can use any more; the garbage collector calls it, in any thread."""
+    """Close values that are no longer reachable; the garbage collector calls this in any thread."""
     for (pid, loop), one in list(held.items()):
         if pid != os.getpid():
             INHERITED.append(one)
@@ -111,7 +113,7 @@ def _end() -> None:
 
 
 def needed_loop() -> Loop:
-    """Return the event loop that runs in this thread, or say how to do without one."""
+    """Return the running event loop of this thread, or raise an error with the alternative."""
     loop = running_loop()
     if loop is None:
         raise RuntimeError(
@@ -122,7 +124,7 @@ def needed_loop() -> Loop:
 
 
 def running_loop() -> Loop | None:
-    """Return the event loop that runs in this thread, if any."""
+    """Return the running event loop of this thread, if any."""
     try:
         return asyncio.get_running_loop()
     except RuntimeError:
@@ -130,7 +132,7 @@ def running_loop() -> Loop | None:
 
 
 async def at_home(home: Loop | None, work: Any) -> Any:
-    """Await a coroutine on the loop that its objects belong to, from whichever loop runs here."""
+    """Await a coroutine on the loop to which its objects belong, from any running loop."""
     if home is None or home.is_closed() or home is asyncio.get_running_loop():
         return await work
     if home in BLOCKED.get():

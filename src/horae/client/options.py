@@ -11,7 +11,7 @@ RetryFunction = Callable[[int, BaseException], Span | bool | None]
 
 
 class JobOptions(TypedDict, total=False):
-    """What `@app.job` takes; None stands for the default."""
+    """The options of `@app.job`; None stands for the default."""
 
     description: str | None
     """What it is for."""
@@ -94,13 +94,13 @@ class JobOptions(TypedDict, total=False):
     circuit: str | bool | Mapping[str, Any] | None
     """Stop it for a while when this share of its attempts fails."""
     isolation: Literal["thread", "process"] | None
-    """Where a sync function runs; one with a timeout runs in a process of its own unless this says otherwise."""
+    """Where a sync function runs; by default, one with a timeout runs in a separate process."""
     process_limits: Mapping[str, Any] | None
-    """What a process of its own may use: {"memory": "1GiB", "cpu": "10m"}."""
+    """The limits of a separate process: {"memory": "1GiB", "cpu": "10m"}."""
 
 
 class WorkflowOptions(TypedDict, total=False):
-    """What `@app.workflow` takes; None stands for the default."""
+    """The options of `@app.workflow`; None stands for the default."""
 
     description: str | None
     """What it is for."""
@@ -171,7 +171,7 @@ class WorkflowOptions(TypedDict, total=False):
 
 
 class JobFields(TypedDict, total=False):
-    """What a definition says; None takes a field back to its default."""
+    """The fields of a definition; None resets a field to its default."""
 
     description: str | None
     """What it is for."""
@@ -274,7 +274,7 @@ class JobFields(TypedDict, total=False):
 
 
 class QueueFields(TypedDict, total=False):
-    """What `client.queues.set` takes; None takes a field back to its default."""
+    """The fields of `client.queues.set`; None resets a field to its default."""
 
     policy: str | Mapping[str, Any] | None
     """The order of executions: fifo, priority, fair, deadline, shortest, or an object with the kind and its fields."""
@@ -295,7 +295,7 @@ class QueueFields(TypedDict, total=False):
 
 
 class NamespaceFields(TypedDict, total=False):
-    """What holds in a namespace; None takes a field back to its default."""
+    """The settings of a namespace; None resets a field to its default."""
 
     description: str | None
     """What it is for."""
@@ -333,7 +333,7 @@ class QuotaFields(TypedDict, total=False):
 
 
 class SubmitOptions(TypedDict, total=False):
-    """What is said of a submission."""
+    """The options of a submission."""
 
     delay: Span | None
     """How much later it runs."""
@@ -360,7 +360,7 @@ class SubmitOptions(TypedDict, total=False):
 
 
 class BulkOptions(TypedDict, total=False):
-    """What is said of many executions of a job."""
+    """The shared options of a bulk submission."""
 
     delay: Span | None
     """How much later it runs."""

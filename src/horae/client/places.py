@@ -1,4 +1,4 @@
-"""Where in the user's code something happened: the nearest frame that is not Horae's."""
+"""Places in the user's code: the nearest frame outside Horae."""
 
 import importlib
 import sys
@@ -23,7 +23,7 @@ def caller() -> Place:
 
 
 def raised_at(traceback: TracebackType | None) -> Place | None:
-    """Return the last line of the user's code that an error passed through."""
+    """Return the last line of the user's code in a traceback."""
     found = None
     while traceback is not None:
         file = traceback.tb_frame.f_code.co_filename

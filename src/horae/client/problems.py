@@ -1,4 +1,4 @@
-"""Errors of a server become errors here: problem+json back to the class of errors.py that made it."""
+"""Errors of a server as exceptions: problem+json becomes the class in errors.py that produced it."""
 
 from collections.abc import Iterator
 from typing import Any, ClassVar
@@ -16,14 +16,14 @@ _BY_STATUS = {
 
 
 class Unreachable(HoraeError):
-    """No server answered, for as long as the client was willing to try."""
+    """No server answered within the client's patience."""
 
     status: ClassVar[int] = 503
     slug, title = "unreachable", "No server answers"
 
 
 def rebuild(reply: ApiResponse) -> HoraeError:
-    """The error an answer stands for."""
+    """Return the exception for a server's error answer."""
     problem = _document(reply)
     status = reply.status
     slug = str(problem.get("type", "")).rstrip("/").rpartition("/")[2].rpartition(":")[2]
@@ -37,7 +37,7 @@ def rebuild(reply: ApiResponse) -> HoraeError:
 
 
 def retry_after(reply: ApiResponse) -> float | None:
-    """Seconds after which the server wants to be asked again, when it says so."""
+    """Return the seconds to wait before the next request, if the server gives them."""
     text = reply.headers.get("retry-after", "")
     return float(text) if text.isdecimal() else None
 
@@ -54,18 +54,18 @@ def unreachable(place: str, lost: Unanswered, method: str) -> Unreachable:
 
 
 def of_all(error: HoraeError, places: list[str]) -> HoraeError:
-    """Name every server that was asked, not only the last one."""
+    """Name every server that was tried, not only the last one."""
     mark = f"No Horae server answers at {places[-1]} "
     if len(places) > 1 and isinstance(error, Unreachable) and error.detail.startswith(mark):
         error.detail = f"No Horae server answers at {', '.join(places)} {error.detail.removeprefix(mark)}"
     return error
 
 
-_CHANGED_NOTHING = "Repeat it: it changes nothing."
-_MAY_BE_DONE = "It may have been done: look before you repeat it."
+_CHANGED_NOTHING = "You can repeat the request: it changes nothing."
+_MAY_BE_DONE = "The server may have done it: check before you repeat the request."
 _NOBODY = "Start one with `horae up`, or name the right one with HORAE_URL."
 _UNTRUSTED = (
-    "Nobody that this machine trusts signed the server's certificate, or not for this name. Name the file of the"
+    "The server's certificate is not signed by a trusted authority, or not for this name. Give the file of the"
     " authority that did with HORAE_CA, and the server as its certificate does."
 )
 _TLS = (
@@ -84,7 +84,7 @@ def _document(reply: ApiResponse) -> dict[str, Any]:
 
 
 def _by_slug() -> dict[str, type[HoraeError]]:
-    return {kind.slug: kind for kind in reversed(list(_kinds(HoraeError)))}  # of equal slugs the most general
+    return {kind.slug: kind for kind in reversed(list(_kinds(HoraeError)))}  # of equal slugs the most general class
 
 
 def _kinds(root: type[HoraeError]) -> Iterator[type[HoraeError]]:

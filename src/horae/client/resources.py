@@ -21,13 +21,16 @@ from horae.model.executions.job_exceptions import Span
 
 
 class DeadLettersResource(Resource):
-    """Executions that failed after their last try."""
+    """Executions that failed after their last retry."""
 
     async def retry(
         self, ids: Sequence[str] | None = None, *, params: Mapping[str, Any] | None = None, limit: int | None = None,
         cursor: str | None = None, **filters: Unpack[DeadLetterFilters],
     ) -> BulkResult:  # fmt: skip
-        """Run dead letters again as new executions, by id or by filter; `params` replace theirs, None takes away."""
+        """Run dead letters again as new executions, by id or by filter.
+
+        `params` replace those of the dead letters; None removes one.
+        """
         body = _which(ids, filters, limit, cursor)
         if params is not None:
             body["params"] = dict(params)
@@ -37,19 +40,19 @@ class DeadLettersResource(Resource):
         self, ids: Sequence[str] | None = None, *, limit: int | None = None, cursor: str | None = None,
         **filters: Unpack[DeadLetterFilters],
     ) -> BulkResult:  # fmt: skip
-        """Take dead letters off the list, by id or by filter; their history stays."""
+        """Remove dead letters from the list, by id or by filter; their history stays."""
         return BulkResult.of(await self._caller.post(path_of("dlq", "discard"), _which(ids, filters, limit, cursor)))
 
     async def replay(
         self, *, rate: str | None = None, params: Mapping[str, Any] | None = None, **filters: Unpack[DeadLetterFilters]
     ) -> ReplayInfo:
-        """Run all that match now again, at a pace such as "10/1s"; the servers go on with it by themselves."""
+        """Run all matching dead letters again, at a rate such as "10/1s"; the servers do it in the background."""
         body = {"filter": _filter(filters), **given(rate=rate)}
         if params is not None:
             body["params"] = dict(params)
         return ReplayInfo.of(await self._caller.post(path_of("dlq", "replays"), body))
 
-    # `python -m tools.sdk` writes what follows, from the routes of dlq.
+    # `python -m tools.sdk` generates the rest, from the routes of dlq.
 
     async def list(
         self, *, state: Literal["open", "retried", "discarded", "all"] | None = None, job: str | None = None,
@@ -89,9 +92,9 @@ class DeadLettersResource(Resource):
         }  # fmt: skip
         return ApiDocument.of(await self._caller.get(path_of("dlq", "groups"), query))
 
-    async def get(self, id: str) -> DeadLetter:
+    async def get(self, execution_id: str) -> DeadLetter:
         """Read a dead letter."""
-        return DeadLetter.of(await self._caller.get(path_of("dlq", id)))
+        return DeadLetter.of(await self._caller.get(path_of("dlq", execution_id)))
 
     async def replays(
         self, *, state: Literal["running", "paused", "cancelled", "done"] | None = None, limit: int | None = None,
@@ -104,21 +107,21 @@ class DeadLettersResource(Resource):
         query = {"state": state, "limit": limit, "cursor": cursor}
         return page_of(ReplayInfo, await self._caller.get(path_of("dlq", "replays"), query))
 
-    async def get_replay(self, id: str) -> ReplayInfo:
+    async def get_replay(self, replay_id: str) -> ReplayInfo:
         """Read a replay and how far it is."""
-        return ReplayInfo.of(await self._caller.get(path_of("dlq", "replays", id)))
+        return ReplayInfo.of(await self._caller.get(path_of("dlq", "replays", replay_id)))
 
-    async def pause_replay(self, id: str) -> ReplayInfo:
+    async def pause_replay(self, replay_id: str) -> ReplayInfo:
         """Run nothing more of a replay until it is resumed."""
-        return ReplayInfo.of(await self._caller.post(path_of("dlq", "replays", id, "pause")))
+        return ReplayInfo.of(await self._caller.post(path_of("dlq", "replays", replay_id, "pause")))
 
-    async def resume_replay(self, id: str) -> ReplayInfo:
+    async def resume_replay(self, replay_id: str) -> ReplayInfo:
         """Go on with a replay where it stopped."""
-        return ReplayInfo.of(await self._caller.post(path_of("dlq", "replays", id, "resume")))
+        return ReplayInfo.of(await self._caller.post(path_of("dlq", "replays", replay_id, "resume")))
 
-    async def cancel_replay(self, id: str) -> ReplayInfo:
+    async def cancel_replay(self, replay_id: str) -> ReplayInfo:
         """Run nothing more of a replay, for good; what was retried stays so."""
-        return ReplayInfo.of(await self._caller.post(path_of("dlq", "replays", id, "cancel")))
+        return ReplayInfo.of(await self._caller.post(path_of("dlq", "replays", replay_id, "cancel")))
 
 
 def _which(
@@ -133,22 +136,22 @@ def _filter(filters: DeadLetterFilters) -> dict[str, Any]:
 
 
 class WorkersResource(Resource):
-    """Processes that execute."""
+    """Worker processes."""
 
-    # `python -m tools.sdk` writes what follows, from the routes of workers, autoscale (queue: signals), enrolments
+    # `python -m tools.sdk` generates the rest, from the routes of workers, autoscale (queue: signals), enrolments
     # (create: enrol).
 
     async def list(self) -> ResultPage[WorkerInfo]:
         """List workers that are present or were lost recently, newest first."""
         return page_of(WorkerInfo, await self._caller.get(path_of("workers")))
 
-    async def get(self, id: str) -> WorkerInfo:
+    async def get(self, worker_id: str) -> WorkerInfo:
         """Read a worker, by its name or its session's id."""
-        return WorkerInfo.of(await self._caller.get(path_of("workers", id)))
+        return WorkerInfo.of(await self._caller.get(path_of("workers", worker_id)))
 
-    async def drain(self, id: str) -> WorkerInfo:
+    async def drain(self, worker_id: str) -> WorkerInfo:
         """Ask a worker to finish its running executions and leave."""
-        return WorkerInfo.of(await self._caller.post(path_of("workers", id, "drain")))
+        return WorkerInfo.of(await self._caller.post(path_of("workers", worker_id, "drain")))
 
     async def signals(
         self, queue: str, *, target_wait: Span | None = None, slots: int | None = None
@@ -182,7 +185,7 @@ class WorkersResource(Resource):
 class ServersResource(Resource):
     """The servers of an installation."""
 
-    # `python -m tools.sdk` writes what follows, from the routes of servers.
+    # `python -m tools.sdk` generates the rest, from the routes of servers.
 
     async def list(self) -> ResultPage[ApiDocument]:
         """List the servers with a recent heartbeat."""
@@ -190,15 +193,15 @@ class ServersResource(Resource):
 
 
 class AuditResource(Resource):
-    """Checks of a live store, and the log of who did what."""
+    """Checks of a live store, and the audit log."""
 
     async def executions(self, *, repair: bool = False) -> ApiDocument:
-        """Check that each execution is in one place and has an owner; with `repair`, queue again what has none."""
+        """Check that each execution is stored in one place and has an owner; with `repair`, queue the others again."""
         path = path_of("audit", "executions")
         timeout = 600.0
         return ApiDocument.of(await (self._caller.post(path, timeout=timeout) if repair else self._caller.get(path)))
 
-    # `python -m tools.sdk` writes what follows, from the routes of audit (verify: verify_log, repair: executions).
+    # `python -m tools.sdk` generates the rest, from the routes of audit (verify: verify_log, repair: executions).
 
     async def log(
         self, *, since: datetime | str | None = None, until: datetime | str | None = None, actor: str | None = None,
@@ -235,9 +238,9 @@ class AuditResource(Resource):
 
 
 class ClockResource(Resource):
-    """What the server believes about time."""
+    """The server's clock and its trust in it."""
 
-    # `python -m tools.sdk` writes what follows, from the routes of clock.
+    # `python -m tools.sdk` generates the rest, from the routes of clock.
 
     async def get(self) -> ApiDocument:
         """Read the server's clock."""

@@ -1,4 +1,4 @@
-"""How Python's values are spelled in a job's definition: spans, policies of retries, exceptions."""
+"""Python values in the form of job definitions: spans, retry policies, exceptions."""
 
 from collections.abc import Callable, Iterable, Mapping
 from datetime import timedelta
@@ -21,7 +21,7 @@ def camel(name: str) -> str:
 
 
 def refuse_unknown(given: Iterable[str], known: Iterable[str], what: str) -> None:
-    """Raise a TypeError for an option that does not exist, with the nearest one that does."""
+    """Raise a TypeError for an unknown option, with the most similar known option."""
     names = tuple(dict.fromkeys(known))
     for name in given:
         if name not in names:
@@ -31,7 +31,7 @@ def refuse_unknown(given: Iterable[str], known: Iterable[str], what: str) -> Non
 
 
 class OptionTypeError(TypeError):
-    """A value of a type that an option cannot take; `named` adds which option."""
+    """A value of the wrong type for an option; `named` adds the option's name."""
 
     def __init__(self, wanted: str, value: object) -> None:
         shown = repr(value)
@@ -39,7 +39,7 @@ class OptionTypeError(TypeError):
 
 
 def named(subject: str, spell: Callable[[Any], T], value: Any) -> T:
-    """Spell a value; a refusal begins with the option or the call that the value was given to."""
+    """Convert a value; an error begins with the option or call that the value was given to."""
     try:
         return spell(value)
     except OptionTypeError as error:
@@ -50,12 +50,12 @@ def named(subject: str, spell: Callable[[Any], T], value: Any) -> T:
 
 
 def option(name: str, call: str) -> str:
-    """Return how a refusal speaks of an option."""
+    """Return the name of an option for error messages."""
     return f"the option {name!r} of {call}"
 
 
 def items_of(value: Any, wanted: str) -> list[Any]:
-    """Return the items of a list or another collection; a text and a mapping are refused, not taken apart."""
+    """Return the items of a list or another collection; refuse texts and mappings."""
     if isinstance(value, str | bytes | Mapping) or not isinstance(value, Iterable):
         raise OptionTypeError(wanted, value)
     return list(value)
@@ -74,12 +74,12 @@ def text_of(value: Any) -> str | None:
 
 
 def snake(name: str) -> str:
-    """Spell a name of REST as Python does."""
+    """Return a name of REST in Python's form."""
     return "".join(f"_{char.lower()}" if char.isupper() else char for char in name)
 
 
 def spelled(span: Span | None) -> str | float | None:
-    """A span as JSON carries it; a wrong one is refused here, where it stands."""
+    """Return a span as a JSON value; refuse an invalid one at the place of the mistake."""
     if span is None:
         return None
     micros = micros_of(span)
@@ -87,19 +87,22 @@ def spelled(span: Span | None) -> str | float | None:
 
 
 def timeouts(spans: Mapping[str, Span] | None) -> dict[str, Any] | None:
-    """Each of them as a span."""
+    """Return a mapping of timeouts with spans as JSON values."""
     if spans is None:
         return None
     return {name: spelled(span) for name, span in mapping_of(spans, "a mapping of spans").items()}
 
 
 def process_limits(limits: Mapping[str, Any] | None) -> dict[str, Any]:
-    """What a process may use, in the spelling of definitions."""
+    """Return the limits of a process in the form of definitions."""
     return {camel(name): spelled(value) if name == "cpu" else value for name, value in mapping_of(limits or {}).items()}
 
 
 def policy(retry: Any, wanted: str = "a list of delays or a mapping") -> Any:
-    """How to retry: a list of delays, or an object whose rules may name exceptions by their classes."""
+    """Return a retry policy in the form of definitions:
+
+    a list of delays, or an object with rules; these may be exceptions.
+    """
     if retry is None:
         return None
     if not isinstance(retry, Mapping):
@@ -117,7 +120,7 @@ def _part(name: str, value: Any) -> Any:
 
 
 def rule(named: str | type[BaseException]) -> str:
-    """A rule about failures; a class is called by its name, with its module unless it is Python's own."""
+    """Return a rule about failures; an exception class becomes its name, with its module unless it is built in."""
     if isinstance(named, str):
         return named
     if not isinstance(named, type):

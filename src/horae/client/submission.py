@@ -1,4 +1,4 @@
-"""What is said of a submission beside its job and params, as the API takes it."""
+"""Options of a submission beside its job and params, in the API's form."""
 
 from collections.abc import Iterable, Mapping
 from typing import Any
@@ -11,11 +11,11 @@ from horae.model.fleet.submit import SUBMISSION
 
 OF_ONE = {row.keyword: row for row in SUBMISSION.rows if row.field.sdk}
 OF_MANY = {name: row for name, row in OF_ONE.items() if row.field.shared}
-OF_CALLS = tuple(name for name, row in OF_ONE.items() if row.field.called)  # beside the params of a function
+OF_CALLS = tuple(name for name, row in OF_ONE.items() if row.field.called)  # may stand beside params in a call
 
 
 def described(options: Mapping[str, Any], known: Mapping[str, Row], call: str) -> dict[str, Any]:
-    """Return options by their names in REST, without what is so anyway; an unknown one is a TypeError."""
+    """Return options by their names in REST, without defaults; raise a TypeError for an unknown option."""
     refuse_unknown(options, known, call)
     rows: Iterable[tuple[Row, Any]] = ((known[name], value) for name, value in options.items())
     return {row.name: _spelled(row, value) for row, value in rows if value is not None and value != row.default}

@@ -1,4 +1,4 @@
-"""Submitting a job by its function: `await job.submit(...)`, or `job.sync.submit(...)` without an event loop."""
+"""Submission of a job by its function: `await job.submit(...)`, or `job.sync.submit(...)` without an event loop."""
 
 import warnings
 from collections.abc import Callable, Coroutine, Generator, Iterable, Mapping
@@ -25,22 +25,22 @@ F_co = TypeVar("F_co", covariant=True)
 A_co = TypeVar("A_co", covariant=True)
 A = TypeVar("A")
 
-ELSEWHERE = {  # how other libraries call it
+ELSEWHERE = {  # names of submission methods in other libraries
     **dict.fromkeys(("apply_async", "si", "s"), "countdown= is delay=, eta= is at=."),
     **dict.fromkeys(("delay", "send", "send_with_options", "enqueue", "kiq", "defer", "remote", "apply"), ""),
 }
 
 
 class NotSubmitted(RuntimeWarning):
-    """A call of `submit` whose answer was never awaited: nothing was submitted."""
+    """A call of `submit` that was never awaited: nothing was submitted."""
 
 
 class PendingSubmission(Coroutine[Any, Any, T]):
-    """A submission that begins when it is awaited. Dropped before, it warns with the line that made it."""
+    """A submission that starts when it is awaited. If it is dropped before, it warns with the line that created it."""
 
     def __init__(self, call: str, work: Coroutine[Any, Any, T]) -> None:
         self._call, self._work, self._place, self._begun = call, work, caller(), False
-        self.__name__ = self.__qualname__ = call  # what asyncio calls a task of it
+        self.__name__ = self.__qualname__ = call  # asyncio's name for a task of it
 
     def __await__(self) -> Generator[Any, Any, T]:
         self._begun = True
@@ -61,7 +61,7 @@ class PendingSubmission(Coroutine[Any, Any, T]):
     def __repr__(self) -> str:
         return f"<{self._call}(...), begun>" if self._begun else f"<{self._remedy()}>"
 
-    if not TYPE_CHECKING:  # a type checker would take every name for one that exists
+    if not TYPE_CHECKING:  # otherwise a type checker would accept every name
 
         def __getattr__(self, name: str) -> NoReturn:
             if name.startswith(("_", "cr_")):
@@ -71,7 +71,7 @@ class PendingSubmission(Coroutine[Any, Any, T]):
     def __del__(self) -> None:
         if self._begun:
             return
-        with suppress(AttributeError, ImportError):  # modules go away when Python ends
+        with suppress(AttributeError, ImportError):  # modules disappear when Python exits
             self._work.close()
             warnings.warn_explicit(self._remedy(), NotSubmitted, *self._place, registry={})  # each time, not once
 
@@ -84,7 +84,7 @@ class PendingSubmission(Coroutine[Any, Any, T]):
 
 
 class SubmitMethod(Generic[F_co, A_co]):
-    """The typed call of `submit`: the function's own params, or any of them beside an option."""
+    """The typed method `submit`: with the function's own params, or with any params beside an option."""
 
     @overload
     def submit(
@@ -118,7 +118,8 @@ class SubmitMethod(Generic[F_co, A_co]):
     def submit(self, *args: Any, **named: Any) -> Any:
         """Submit one execution with these params; options say when and how: `delay`, `key`, `tags`...
 
-        An option whose name the function uses for a parameter is that parameter; then say how by `app.client.submit`.
+        A keyword that is both an option and a parameter of the function is the parameter; use `app.client.submit` for
+        the option then.
         """
         return self._submit(args, named)
 
@@ -127,7 +128,7 @@ class SubmitMethod(Generic[F_co, A_co]):
 
 
 class Submittable(SubmitMethod[F_co, PendingSubmission[ExecutionInfo]]):
-    """A job or a workflow that has its name, its function's signature and an app."""
+    """A job or a workflow, with its name, its function's signature and its app."""
 
     app: Any
     name: str
@@ -136,7 +137,7 @@ class Submittable(SubmitMethod[F_co, PendingSubmission[ExecutionInfo]]):
 
     @property
     def sync(self) -> "SyncSubmit[F_co]":
-        """Submit from code without an event loop: each call blocks until the submission is on disk."""
+        """Submission from code without an event loop: each call blocks until the submission is on disk."""
         return SyncSubmit(self)
 
     def submit_many(
@@ -147,7 +148,7 @@ class Submittable(SubmitMethod[F_co, PendingSubmission[ExecutionInfo]]):
             f"{self._said}.submit_many", self.app.client.submit_many(self.name, items, atomic=atomic, **options)
         )
 
-    if not TYPE_CHECKING:  # a type checker would take every name for one that exists
+    if not TYPE_CHECKING:  # otherwise a type checker would accept every name
 
         def __getattr__(self, name: str) -> NoReturn:
             if (hint := ELSEWHERE.get(name)) is None:
@@ -163,7 +164,7 @@ class Submittable(SubmitMethod[F_co, PendingSubmission[ExecutionInfo]]):
 
     @property
     def _said(self) -> str:
-        """How the user's code calls it."""
+        """The name of the job in the user's code."""
         return str(self.__dict__.get("__name__", self.name))
 
     def _submit(self, args: tuple[Any, ...], named: dict[str, Any]) -> PendingSubmission[ExecutionInfo]:
@@ -192,7 +193,7 @@ class SyncSubmit(SubmitMethod[F_co, ExecutionInfo]):
         execution: ExecutionInfo = self._client.sync.submit(self._job.name, params, **options)
         return execution
 
-    if not TYPE_CHECKING:  # a type checker would take every name for one that exists
+    if not TYPE_CHECKING:  # otherwise a type checker would accept every name
 
         def __getattr__(self, name: str) -> NoReturn:
             if name in ELSEWHERE and "_job" in self.__dict__:
@@ -211,9 +212,9 @@ class SyncSubmit(SubmitMethod[F_co, ExecutionInfo]):
 def split_arguments(
     job: str, signature: Signature, document: Mapping[str, Any], args: tuple[Any, ...], named: dict[str, Any]
 ) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Tell params from options; what the function cannot take, or needs, is a TypeError as in a plain call."""
+    """Separate params from options; raise a TypeError for wrong or missing params, as in a plain call."""
     names = [parameter.name for parameter in signature.parameters]
-    if "batch" in document and not args:  # what is submitted is an item of what the function gets
+    if "batch" in document and not args:  # a submission is an item of the function's list
         options = {name: named.pop(name) for name in OF_CALLS if name in named}
         return named, options
     if len(args) > len(names):

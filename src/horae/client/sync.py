@@ -1,6 +1,6 @@
 """The client for code without an event loop: one background thread runs the asynchronous client.
 
-There are no twins: `SyncClient` looks up the method of the same name and waits for it, so both always agree.
+No method is written twice: `SyncClient` looks up the asynchronous method of the same name and waits for it.
 """
 
 import asyncio
@@ -16,11 +16,11 @@ from typing import Any, Generic, TypeVar
 from horae.client.loops import AT_THE_END, BLOCKED, CLOSING, INHERITED, NO_FORK, running_loop
 
 T = TypeVar("T")
-LAST = 5.0  # seconds that closing connections may take when Python ends
+LAST = 5.0  # seconds that closing connections may take when Python exits
 
 
 class Portal:
-    """An event loop in a daemon thread, and the way into it. One serves the whole process."""
+    """An event loop in a daemon thread, with calls into it. One portal serves the whole process."""
 
     def __init__(self) -> None:
         if sys.is_finalizing():
@@ -35,7 +35,10 @@ class Portal:
         self._thread.start()
 
     def wait(self, work: Coroutine[Any, Any, T]) -> T:
-        """Run a coroutine there and wait for it here. It also works where a loop runs, which stands still meanwhile."""
+        """Run a coroutine in the portal's loop and wait for it here.
+
+        It also works in a thread with a running loop, which is blocked meanwhile.
+        """
         if threading.current_thread() is self._thread:
             work.close()
             raise RuntimeError("The sync client cannot be used from its own event loop; await the async one.")
@@ -52,12 +55,12 @@ class Portal:
             return future.result()
         except BaseException:
             if self._stopping and threading.current_thread().daemon:
-                threading.Event().wait()  # Python ends and leaves this thread behind: a traceback helps nobody
-            future.cancel()  # an interrupt here must not leave the work running there
+                threading.Event().wait()  # Python exits and abandons this thread: a traceback would help no user
+            future.cancel()  # after an interrupt here, the work must not continue there
             raise
 
     def iterate(self, items: AsyncIterator[T]) -> Iterator[T]:
-        """Pull an asynchronous iterator from here, one item at a time."""
+        """Iterate over an asynchronous iterator of the portal's loop, one item at a time."""
         pulled = _Pulled(items)
         try:
             while True:
@@ -69,9 +72,9 @@ class Portal:
             self._close(pulled)
 
     def stop(self) -> None:
-        """Close the connections that the loop holds, and end the thread. Python ends, so nothing may hold it up."""
+        """Close the loop's connections and end the thread. Python is exiting, so nothing may block this."""
         self._stopping = True
-        self._loop.set_exception_handler(lambda *_: None)  # of iterators that other threads still wait for
+        self._loop.set_exception_handler(lambda *_: None)  # for iterators that other threads still wait for
         with suppress(TimeoutError):
             asyncio.run_coroutine_threadsafe(self._close_all(), self._loop).result(LAST)
         self._loop.call_soon_threadsafe(self._loop.stop)
@@ -84,7 +87,7 @@ class Portal:
         await self._loop.shutdown_asyncgens()
 
     def _close(self, pulled: "_Pulled[Any]") -> None:
-        """Close an iterator; the garbage collector may ask for it in any thread, and in a forked child."""
+        """Close an iterator; the garbage collector may call this in any thread, and in a forked child."""
         if os.getpid() != self._pid or self._loop.is_closed():
             return
         if threading.current_thread() is self._thread:
@@ -94,7 +97,7 @@ class Portal:
 
 
 class _Pulled(Generic[T]):
-    """An iterator of the portal's loop. It is closed after an interrupted pull has ended, never in the midst of one."""
+    """An iterator of the portal's loop. It is closed only after a running or interrupted pull has ended."""
 
     def __init__(self, items: AsyncIterator[T]) -> None:
         self._items, self._turn = items, asyncio.Lock()
@@ -141,7 +144,7 @@ AT_THE_END.append(_stop)
 
 
 class SyncProxy:
-    """An object whose coroutine methods block and whose asynchronous iterators are plain ones."""
+    """A proxy whose methods block instead of returning coroutines, and with plain instead of asynchronous iterators."""
 
     def __init__(self, behind: Any) -> None:
         self._behind = behind

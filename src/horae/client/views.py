@@ -1,7 +1,7 @@
-"""What the client answers with: the API's documents as values.
+"""The answers of the client: the API's documents as values.
 
-Fields are those of the API in snake_case; ones that are not known yet are None. `raw` is the whole document as the
-server sent it, so what a newer server tells is never lost.
+Fields are those of the API in snake_case; absent ones are None. `raw` is the whole document as the server sent it, so
+fields of a newer server are never lost.
 """
 
 from datetime import datetime
@@ -28,7 +28,7 @@ class ApiDocument(Struct, frozen=True, kw_only=True, rename="camel"):
         return view
 
     def __repr__(self) -> str:
-        """Show the fields that have a value; a document without fields of its own shows all of it, within reason."""
+        """Show the fields that have a value; without declared fields, show the raw content, cut to a limit."""
         known = {name: getattr(self, name) for name in self.__struct_fields__ if name != "raw"}
         shown = ", ".join(f"{name}={value!r}" for name, value in known.items() if not _is_nothing(name, value))
         if known:
@@ -38,19 +38,19 @@ class ApiDocument(Struct, frozen=True, kw_only=True, rename="camel"):
 
 
 def _is_nothing(name: str, value: Any) -> bool:
-    """Whether a field says nothing; a result is a user's value, and says what it is."""
+    """Tell whether a field is empty; a result is a user's value, so only None counts as empty."""
     return value is None or (name != "result" and (value is False or value in ("", {}, [], ())))
 
 
 class ResultPage(list[V]):
-    """A list that may go on: `next_cursor` asks for more."""
+    """One page of a list; `next_cursor` is the cursor of the next page."""
 
     next_cursor: str | None = None
     raw: dict[str, Any]
 
 
 def page_of(kind: type[V], document: dict[str, Any]) -> ResultPage[V]:
-    """A list as the API answers it: `{"items": [...], "nextCursor": ...}`."""
+    """Return a list in an answer of the API: `{"items": [...], "nextCursor": ...}`."""
     page = ResultPage(kind.of(item) for item in document["items"])
     page.next_cursor = document.get("nextCursor")
     page.raw = document
@@ -58,7 +58,7 @@ def page_of(kind: type[V], document: dict[str, Any]) -> ResultPage[V]:
 
 
 class ExecutionError(ApiDocument, frozen=True, kw_only=True):
-    """Why an execution or an attempt failed."""
+    """The reason why an execution or an attempt failed."""
 
     type: str = ""
     message: str = ""
@@ -66,7 +66,7 @@ class ExecutionError(ApiDocument, frozen=True, kw_only=True):
 
 
 class IntervalInfo(ApiDocument, frozen=True, kw_only=True):
-    """The data an execution is about, from `start` up to `end`."""
+    """The data interval of an execution, from `start` up to `end`."""
 
     start: datetime
     end: datetime
@@ -80,11 +80,11 @@ class ExecutionInfo(ApiDocument, frozen=True, kw_only=True):
     job_name: str | None = None
     job_version: int | None = None
     status: str = "queued"
-    deduplicated: bool = False  # the submission's key was taken: this is the execution that took it
-    cached: bool = False  # it ended before, and its result answers
-    batched: bool = False  # it takes in this submission with others
-    index: int | None = None  # as the item at this place
-    warning: str | None = None  # of its submission: it needs what no worker ever had
+    deduplicated: bool = False  # the submission's key was taken: this is the existing execution
+    cached: bool = False  # it had ended before, and its result is the answer
+    batched: bool = False  # this submission became one of its items
+    index: int | None = None  # the position of that item
+    warning: str | None = None  # the submission's warning: it needs labels that no worker ever had
     scheduled_at: datetime | None = None
     queued_at: datetime | None = None
     started_at: datetime | None = None
@@ -108,17 +108,17 @@ class ExecutionInfo(ApiDocument, frozen=True, kw_only=True):
     rerun_of: str | None = None
     tags: dict[str, str] = {}
     key: str | None = None
-    origin: str | None = None  # what asked for it: submit, trigger, fire, dependency, ...
-    interval: IntervalInfo | None = None  # the data it is about
-    upstream: list[str] = []  # the executions because of which it started
-    fire_at: datetime | None = None  # the nominal fire it stands for
+    origin: str | None = None  # what created it: submit, trigger, fire, dependency, ...
+    interval: IntervalInfo | None = None  # its data interval
+    upstream: list[str] = []  # the executions that caused its start
+    fire_at: datetime | None = None  # its nominal fire time
     backfill_id: str | None = None
-    trace_id: str | None = None  # of the trace that it is part of
-    fires: list[str] = []  # of a trigger's answer: the jobs that its end may start
-    note: str | None = None  # and what it waits for
+    trace_id: str | None = None  # its trace
+    fires: list[str] = []  # in the answer of a trigger: the jobs that its end may start
+    note: str | None = None  # and the dependencies it waits for
     reason: str | None = None
     next_attempt_at: datetime | None = None
-    hint: str | None = None  # what to do about it, when it needs somebody
+    hint: str | None = None  # what a user can do if it cannot go on by itself
 
     @property
     def id(self) -> str:
@@ -130,14 +130,14 @@ class ExecutionInfo(ApiDocument, frozen=True, kw_only=True):
 
 
 class Cancellation(ApiDocument, frozen=True, kw_only=True):
-    """What became of a cancellation: `cancelled` at once, or `asked`: the worker has been asked to stop it."""
+    """The result of a cancellation: `cancelled`, or `asked` if the worker was asked to stop it."""
 
     verdict: str
     execution: ExecutionInfo
 
 
 class SignalReceipt(ApiDocument, frozen=True, kw_only=True):
-    """A signal that was taken: `delivered` to a step that waited for it, or kept for one that will."""
+    """A signal: `delivered` to a waiting step, or stored for a later one."""
 
     execution_id: str
     name: str
@@ -145,7 +145,7 @@ class SignalReceipt(ApiDocument, frozen=True, kw_only=True):
 
 
 class FailedStep(ApiDocument, frozen=True, kw_only=True):
-    """A step that failed, of a workflow that did."""
+    """A failed step of a failed workflow."""
 
     step: str
     execution_id: str | None = None
@@ -153,9 +153,9 @@ class FailedStep(ApiDocument, frozen=True, kw_only=True):
 
 
 class DeadLetter(ApiDocument, frozen=True, kw_only=True):
-    """An execution that failed for good; open until it is retried (as `retried_as`) or discarded.
+    """An execution that failed finally; it is open until it is retried (as `retried_as`) or discarded.
 
-    A failed workflow is one letter with the `steps` that failed; a retry goes on from these.
+    A failed workflow is one dead letter with the `steps` that failed; a retry continues from these.
     """
 
     execution: ExecutionInfo
@@ -170,7 +170,7 @@ class DeadLetter(ApiDocument, frozen=True, kw_only=True):
 
 
 class BulkResult(ApiDocument, frozen=True, kw_only=True):
-    """What a bulk action did; `more` says that its limit ended it, and `cursor=next_cursor` goes on from there."""
+    """The result of a bulk action; if its limit ended it, `more` is true and `cursor=next_cursor` continues."""
 
     matched: int = 0
     done: int = 0
@@ -182,7 +182,7 @@ class BulkResult(ApiDocument, frozen=True, kw_only=True):
 
 
 class ReplayInfo(ApiDocument, frozen=True, kw_only=True):
-    """Dead letters that are run again at a pace, and how far that is."""
+    """A replay of dead letters at a limited rate, with its progress."""
 
     replay_id: str
     state: str
@@ -201,7 +201,7 @@ class ReplayInfo(ApiDocument, frozen=True, kw_only=True):
 
 
 class AppliedDocument(ApiDocument, frozen=True, kw_only=True):
-    """What became of one document of an apply."""
+    """The result for one document of an apply."""
 
     kind: str
     name: str
@@ -232,7 +232,7 @@ class JobInfo(ApiDocument, frozen=True, kw_only=True):
 
 
 class JobVersionInfo(ApiDocument, frozen=True, kw_only=True):
-    """One version of a job's definition, as the API spells it."""
+    """One version of a job's definition, in the API's form."""
 
     job_id: str
     version: int
@@ -242,7 +242,7 @@ class JobVersionInfo(ApiDocument, frozen=True, kw_only=True):
 
 
 class JobPlan(ApiDocument, frozen=True, kw_only=True):
-    """What a job would become; `changes` has the fields that differ from what it is."""
+    """The result of a dry run of a job; `changes` has the fields that differ from the present version."""
 
     name: str
     version: int
@@ -253,7 +253,7 @@ class JobPlan(ApiDocument, frozen=True, kw_only=True):
 
 
 class JobStatisticsInfo(ApiDocument, frozen=True, kw_only=True):
-    """What became of a job's executions in a window; times in seconds, `series` is in `raw`."""
+    """Statistics of a job's executions in a window; times in seconds, `series` is in `raw`."""
 
     executions: int
     success: int
@@ -273,7 +273,7 @@ class JobStatisticsInfo(ApiDocument, frozen=True, kw_only=True):
 
 
 class AttemptInfo(ApiDocument, frozen=True, kw_only=True):
-    """One try of an execution."""
+    """One attempt of an execution."""
 
     attempt: int
     worker_id: str | None = None
@@ -286,7 +286,7 @@ class AttemptInfo(ApiDocument, frozen=True, kw_only=True):
 
 
 class ArtifactInfo(ApiDocument, frozen=True, kw_only=True):
-    """A file that an execution left behind."""
+    """A file that an execution stored."""
 
     name: str
     url: str
@@ -298,19 +298,19 @@ class ArtifactInfo(ApiDocument, frozen=True, kw_only=True):
 
 
 class LogLine(ApiDocument, frozen=True, kw_only=True):
-    """One line an attempt wrote."""
+    """One line in the log of an attempt."""
 
     at: datetime | None = None
     stream: str = "log"
     text: str = ""
     attempt: int | None = None
     seq: int | None = None
-    number: int | None = None  # of all lines of the execution, from 1
+    number: int | None = None  # among all lines of the execution, from 1
     level: str = "info"
 
 
 class WorkerInfo(ApiDocument, frozen=True, kw_only=True):
-    """A process that executes."""
+    """A worker process."""
 
     worker_id: str
     session_id: str | None = None
@@ -327,7 +327,7 @@ class WorkerInfo(ApiDocument, frozen=True, kw_only=True):
 
 
 class AutoscaleSignals(ApiDocument, frozen=True, kw_only=True):
-    """How a queue stands: times in seconds, rates in executions per second."""
+    """The load of a queue: times in seconds, rates in executions per second."""
 
     queue: str
     backlog: int
@@ -343,7 +343,7 @@ class AutoscaleSignals(ApiDocument, frozen=True, kw_only=True):
 
 
 class StateCount(ApiDocument, frozen=True, kw_only=True):
-    """How many things of a kind, and of a job, came to be in a state."""
+    """The number of objects of a kind, and of a job, that changed to a state."""
 
     kind: str = ""
     state: str = ""
@@ -352,7 +352,7 @@ class StateCount(ApiDocument, frozen=True, kw_only=True):
 
 
 class StreamEvent(ApiDocument, frozen=True, kw_only=True):
-    """Something happened to a thing; a hint to look, not a record."""
+    """An event of an object: a hint to read it, not a record."""
 
     kind: str = ""
     id: str | None = None
@@ -364,7 +364,7 @@ class StreamEvent(ApiDocument, frozen=True, kw_only=True):
 
 
 class HealthInfo(ApiDocument, frozen=True, kw_only=True):
-    """How a server is; `clock_offset` is how far its clock is ahead of this machine's, in microseconds."""
+    """The health of a server; `clock_offset` is the lead of its clock over this machine's, in microseconds."""
 
     status: str = ""
     version: str = ""
@@ -372,7 +372,7 @@ class HealthInfo(ApiDocument, frozen=True, kw_only=True):
 
 
 class SubmittedItem(Struct, frozen=True, kw_only=True, rename="camel"):
-    """What became of one item of a bulk submission: an execution, or the reason why there is none."""
+    """The result of one item of a bulk submission: an execution, or the error that refused it."""
 
     execution_id: str | None = None
     status: str | None = None

@@ -20,9 +20,9 @@ import structlog
 
 from horae.client.app import App
 from horae.client.client import Client
-from horae.client.embedded import EmbeddedTransport
 from horae.client.loops import at_home
 from horae.client.sync import SyncProxy
+from horae.client.transport.embedded import EmbeddedTransport
 from horae.client.views import ExecutionInfo
 from horae.engine.server_node import ServerNode
 from horae.engine.settings import DAY, EngineSettings

@@ -16,8 +16,8 @@ _OF_POLICIES = tuple((kind, table, row) for kind, table in POLICIES.tables.items
 
 def _of(kind: str, row: Row) -> Row:
     """Return the row with the policy's name at the start of its help."""
-    help = f"Of {kind}: {row.field.help[:1].lower()}{row.field.help[1:]}"
-    return structs.replace(row, field=replace(row.field, help=help))
+    text = f"Of {kind}: {row.field.help[:1].lower()}{row.field.help[1:]}"
+    return structs.replace(row, field=replace(row.field, help=text))
 
 
 definition_options = with_options(

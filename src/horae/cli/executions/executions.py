@@ -225,7 +225,7 @@ ATTEMPTS: list[Column] = [
     ("ERROR", lambda one: (one.get("errorMessage") or "").partition("\n")[0][:80]),
 ]
 request(
-    executions, "executions.attempts", lists(ATTEMPTS, "It has no attempts yet."), called={"id": "execution"},
+    executions, "executions.attempts", lists(ATTEMPTS, "It has no attempts yet."), called={"execution_id": "execution"},
     examples=("horae executions attempts EXECUTION",),
 )  # fmt: skip
 

@@ -44,21 +44,21 @@ async def finish(api: Api, execution: ExecutionInfo, *, follow: bool = False, ti
         click.get_current_context().exit(1)
 
 
-async def _end(api: Api, id: str, follow: bool) -> ExecutionInfo:
+async def _end(api: Api, execution_id: str, follow: bool) -> ExecutionInfo:
     if follow:
         live = OpenLines(api)
-        async for page in api.client.executions.log_pages(id, follow=True, on_open=live.show):
+        async for page in api.client.executions.log_pages(execution_id, follow=True, on_open=live.show):
             live.clear()
             show_lines(api, page)
         live.clear()
-    return await api.client.executions.wait(id)
+    return await api.client.executions.wait(execution_id)
 
 
 async def in_time(
     api: Api,
     waiting: Coroutine[Any, Any, T],
     timeout: str | None,
-    id: str,
+    name: str,
     *,
     what: str = "Execution",
     remedy: str | None = None,
@@ -75,19 +75,19 @@ async def in_time(
     finally:
         alarm.cancel()
         work.cancel()
-    again = remedy or f"wait again with `horae executions show {id} --wait`"
-    raise HoraeError(f"{what} {id} has not ended after {timeout}.", f"It continues; {again}.")
+    again = remedy or f"wait again with `horae executions show {name} --wait`"
+    raise HoraeError(f"{what} {name} has not ended after {timeout}.", f"It continues; {again}.")
 
 
-async def _hint(api: Api, id: str) -> None:
+async def _hint(api: Api, execution_id: str) -> None:
     await api.env.clock.sleep(PATIENCE)
-    await tell_hint(api, id)
+    await tell_hint(api, execution_id)
 
 
-async def tell_hint(api: Api, id: str) -> None:
+async def tell_hint(api: Api, execution_id: str) -> None:
     """Print the hint for an execution that does not start, such as a missing worker or a paused job."""
     with suppress(HoraeError):  # the execution was accepted, and the user knows that
-        if hint := (await api.client.executions.get(id)).hint:
+        if hint := (await api.client.executions.get(execution_id)).hint:
             echo(hint, err=True)
 
 

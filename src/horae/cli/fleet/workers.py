@@ -56,7 +56,9 @@ request(
 )  # fmt: skip
 
 
-request(workers, "workers.get", one, name="show", called={"id": "worker"}, examples=("horae workers show WORKER",))
+request(
+    workers, "workers.get", one, name="show", called={"worker_id": "worker"}, examples=("horae workers show WORKER",)
+)
 
 
 request(
@@ -68,7 +70,7 @@ request(
 request(
     workers, "workers.drain",
     says(lambda worker, given: f"{worker.worker_id} has been asked to drain; {worker.running or 0} running."),
-    called={"id": "worker"}, examples=("horae workers drain WORKER",),
+    called={"worker_id": "worker"}, examples=("horae workers drain WORKER",),
 )  # fmt: skip
 
 

@@ -62,11 +62,11 @@ async def create(api: Api, name: str, role: Any, expires: str | None, **scope: A
 
 def _replaced(api: Api, made: ApiDocument, given: Given) -> None:
     ends = given["overlap"] or "1d"
-    _tell(api, made.raw, f"This replaces {given['id']}, which expires after {ends}. It will not be shown again.")
+    _tell(api, made.raw, f"This replaces {given['key_id']}, which expires after {ends}. It will not be shown again.")
 
 
 request(
-    keys, "keys.rotate", _replaced, called={"id": "key_id"},
+    keys, "keys.rotate", _replaced,
     examples=("horae keys rotate 3f2a9c", "horae keys rotate 3f2a9c --overlap 1h"),
 )  # fmt: skip
 
@@ -106,8 +106,8 @@ request(
 
 def _revoked(api: Api, nothing: None, given: Given) -> None:
     if not api.out.is_for_people:
-        return api.out.document({"keyId": given["id"], "revoked": True})
-    return api.out.say(f"Revoked {given['id']}.")
+        return api.out.document({"keyId": given["key_id"], "revoked": True})
+    return api.out.say(f"Revoked {given['key_id']}.")
 
 
-request(keys, "keys.delete", _revoked, name="revoke", called={"id": "key_id"}, examples=("horae keys revoke 3f2a9c",))
+request(keys, "keys.delete", _revoked, name="revoke", examples=("horae keys revoke 3f2a9c",))

@@ -125,17 +125,17 @@ async def rerun(
 ) -> None:
     """Run an execution that has ended again, as a new one; a workflow from a step on, or from the failed steps."""
     patch = None if params is None else read_json(params, "--params")
-    id = await api.client.executions.rerun(
+    new_id = await api.client.executions.rerun(
         execution, since=since, params=patch, latest=latest, breakpoints=breakpoints
     )  # fmt: skip
-    made = await api.client.executions.get(id)
+    made = await api.client.executions.get(new_id)
     if wait or timeout is not None:
         await finish(api, made, timeout=timeout)
         return
     if not api.out.is_for_people:
         api.out.document(made.raw)
         return
-    api.out.say(f"Execution {id} is the new run.")
+    api.out.say(f"Execution {new_id} is the new run.")
 
 
 def _becomes(became: str) -> Show:
@@ -146,7 +146,7 @@ APPROVALS: list[Column] = [
     ("SINCE", "since"), ("WORKFLOW", "jobName"), ("STEP", "step"), ("ASKS", "message"),
     ("OF", lambda one: ", ".join(one["roles"])), ("UNTIL", "until"), ("EXECUTION", "executionId"),
 ]  # fmt: skip
-ONE = {"id": "execution"}
+ONE = {"execution_id": "execution"}
 STEP = {**ONE, "step": "step"}
 
 

@@ -1,1 +1,1 @@
-"""The SDK's resources for the kernel's nouns. A feature's resource stands with the feature."""
+"""The SDK's resources for the kernel's nouns. A feature's resource is in the feature."""

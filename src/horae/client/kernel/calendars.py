@@ -1,4 +1,4 @@
-"""`client.calendars`: named, versioned sets of times that triggers go by."""
+"""`client.calendars`: named, versioned sets of times for triggers and windows."""
 
 from datetime import datetime
 from typing import Any
@@ -11,7 +11,7 @@ from horae.errors import NotFound
 
 
 class CalendarInfo(ApiDocument, frozen=True, kw_only=True):
-    """A calendar: what it says, and how it stands now."""
+    """A calendar: its definition, and whether it is open now."""
 
     name: str
     version: int | None = None
@@ -27,10 +27,10 @@ class CalendarInfo(ApiDocument, frozen=True, kw_only=True):
 
 
 class CalendarsResource(Resource):
-    """Write, read and delete calendars, and look into them."""
+    """Write, read, delete and preview calendars."""
 
     async def apply(self, document: dict[str, Any]) -> tuple[CalendarInfo, Outcome]:
-        """Make the calendar that a document names be as it says; tells what that changed."""
+        """Create or change a calendar to match a document; return it with the outcome."""
         name = document.get("name", "")
         try:
             before = await self.get(name)
@@ -39,7 +39,7 @@ class CalendarsResource(Resource):
         after = await self.put(name, document)
         return after, "unchanged" if after.version == before.version else "changed"
 
-    # `python -m tools.sdk` writes what follows, from the routes of calendars (create: -).
+    # `python -m tools.sdk` generates the rest, from the routes of calendars (create: -).
 
     async def list(self, *, limit: int | None = None, cursor: str | None = None) -> ResultPage[CalendarInfo]:
         """List calendars by name."""

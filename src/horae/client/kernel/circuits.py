@@ -1,4 +1,4 @@
-"""`client.circuits`: how circuit breakers of jobs stand; opened, closed and reset by hand."""
+"""`client.circuits`: states of circuit breakers of jobs; open, close and reset them by hand."""
 
 from datetime import datetime
 from typing import Any
@@ -10,7 +10,7 @@ from horae.model.executions.job_exceptions import Span
 
 
 class CircuitInfo(ApiDocument, frozen=True, kw_only=True):
-    """How a circuit stands: "closed", "open" or "half-open"."""
+    """The state of a circuit: "closed", "open" or "half-open"."""
 
     job: str
     key: str | None = None
@@ -34,9 +34,12 @@ class JobCircuitInfo(ApiDocument, frozen=True, kw_only=True):
 
 
 class CircuitsResource(Resource):
-    """Circuit breakers. `ref` is a job's name or id; where each value of a key has a circuit, `key` is the value."""
+    """Circuit breakers of jobs.
 
-    # `python -m tools.sdk` writes what follows, from the routes of circuits.
+    `ref` is a job's name or id; in a job with one circuit per key, `key` is the value of the key.
+    """
+
+    # `python -m tools.sdk` generates the rest, from the routes of circuits.
 
     async def list(self) -> ResultPage[CircuitInfo]:
         """List circuits that are open or half-open."""

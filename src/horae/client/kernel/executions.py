@@ -24,40 +24,42 @@ from horae.client.views import (
 )
 from horae.model.executions.output.artifact import RESULT
 
-FIRST_LOOK = 0.02  # seconds; each look doubles the pause up to the last one
+FIRST_LOOK = 0.02  # seconds until the second check; each check doubles the pause up to LAST_LOOK
 LAST_LOOK = 1.0
-LINES = 5_000  # of a log that are asked for together, after the first
+LINES = 5_000  # log lines per request, after the first request
 
 
 class ExecutionsResource(Resource):
     """Read, wait for, follow and cancel executions by id."""
 
-    async def signal(self, id: str, name: str, payload: Any = None, *, key: str | None = None) -> SignalReceipt:
-        """Tell an execution what it waits for, or will; with the same `key` once, however often it is sent."""
+    async def signal(
+        self, execution_id: str, name: str, payload: Any = None, *, key: str | None = None
+    ) -> SignalReceipt:
+        """Send a signal to an execution that waits, or will wait, for it; repeats with the same `key` count once."""
         body = {"name": name, "payload": payload}
-        return SignalReceipt.of(await self._caller.post(path_of("executions", id, "signals"), body, key=key))
+        return SignalReceipt.of(await self._caller.post(path_of("executions", execution_id, "signals"), body, key=key))
 
-    async def graph(self, id: str) -> Mapping[str, Any]:
-        """The steps of a workflow's execution, as GET /api/v1/executions/{id}/graph tells of them."""
-        graph: Mapping[str, Any] = await self._caller.get(path_of("executions", id, "graph"))
+    async def graph(self, execution_id: str) -> Mapping[str, Any]:
+        """Read the steps of a workflow's execution, as GET /api/v1/executions/{id}/graph returns them."""
+        graph: Mapping[str, Any] = await self._caller.get(path_of("executions", execution_id, "graph"))
         return graph
 
     async def rerun(
-        self, id: str, *, since: str | None = None, params: Mapping[str, Any] | None = None, latest: bool = False,
-        breakpoints: Sequence[str] = (),
+        self, execution_id: str, *, since: str | None = None, params: Mapping[str, Any] | None = None,
+        latest: bool = False, breakpoints: Sequence[str] = (),
     ) -> str:  # fmt: skip
-        """Run one that has ended again: a workflow from a step on, or from what `failed`. The new execution's id."""
+        """Run an ended execution again, a workflow from a step on or from the `failed` steps; return the new id."""
         body = {"from": since or "", "params": params, "latest": latest, "breakpoints": list(breakpoints)}
-        return str((await self._caller.post(path_of("executions", id, "rerun"), body))["executionId"])
+        return str((await self._caller.post(path_of("executions", execution_id, "rerun"), body))["executionId"])
 
-    async def read_artifact(self, id: str, name: str) -> AsyncIterator[bytes]:
-        """A file that an execution left behind, piece by piece."""
-        async with self._caller.open(path_of("executions", id, "artifacts", name), None, "*/*") as opened:
+    async def read_artifact(self, execution_id: str, name: str) -> AsyncIterator[bytes]:
+        """Yield the content of a file that an execution stored, piece by piece."""
+        async with self._caller.open(path_of("executions", execution_id, "artifacts", name), None, "*/*") as opened:
             async for chunk in opened.chunks:
                 yield chunk
 
     async def result(self, execution: ExecutionInfo) -> Any:
-        """What an execution returned: the value itself, also where that lies as an artifact."""
+        """Return the result of an execution: the value itself, also if it is stored as an artifact."""
         told = execution.result
         name = told.get("$artifact", {}).get("name") if isinstance(told, dict) and len(told) == 1 else None
         if name != RESULT:
@@ -65,25 +67,28 @@ class ExecutionsResource(Resource):
         pieces = [piece async for piece in self.read_artifact(execution.execution_id, name)]
         return msgspec.json.decode(b"".join(pieces))
 
-    async def wait(self, id: str, *, timeout: float | None = None) -> ExecutionInfo:
-        """The execution once it is final. Raises TimeoutError after `timeout` seconds; the execution goes on."""
+    async def wait(self, execution_id: str, *, timeout: float | None = None) -> ExecutionInfo:
+        """Wait until the execution is final and return it.
+
+        Raises TimeoutError after `timeout` seconds; the execution continues.
+        """
         clock = self._caller.env.clock
         ends_at = None if timeout is None else clock.monotonic() + timeout
         pause = FIRST_LOOK
-        while not (execution := await self.get(id)).is_final:
+        while not (execution := await self.get(execution_id)).is_final:
             if ends_at is not None and clock.monotonic() + pause > ends_at:
-                raise TimeoutError(f"Execution {id} is still {execution.status} after {timeout} s.")
+                raise TimeoutError(f"Execution {execution_id} is still {execution.status} after {timeout} s.")
             await clock.sleep(pause)
             pause = min(LAST_LOOK, pause * 2)
         return execution
 
     async def wait_all(self, ids: Sequence[str], *, timeout: float | None = None) -> Sequence[ExecutionInfo]:
-        """All of them once all are final, in the order asked for."""
-        return await asyncio.gather(*(self.wait(id, timeout=timeout) for id in ids))
+        """Wait until all executions are final; return them in the given order."""
+        return await asyncio.gather(*(self.wait(one, timeout=timeout) for one in ids))
 
     async def logs(
         self,
-        id: str,
+        execution_id: str,
         *,
         follow: bool = False,
         attempt: int | None = None,
@@ -91,18 +96,20 @@ class ExecutionsResource(Resource):
         grep: str | None = None,
         level: str | None = None,
     ) -> AsyncIterator[LogLine]:
-        """The lines written so far, oldest first; with `follow` also those to come, until the execution is final.
+        """Yield the log lines written so far, oldest first; with `follow`, continue until the execution is final.
 
-        With `grep` only lines with that text, `*` standing for anything, or that match what follows `re:`; with `level`
-        only those at least so serious.
+        `grep` selects lines with a text, with `*` as a wildcard, or lines that match the pattern after `re:`; `level`
+        selects lines of this level or higher.
         """
-        async for page in self.log_pages(id, follow=follow, attempt=attempt, tail=tail, grep=grep, level=level):
+        async for page in self.log_pages(
+            execution_id, follow=follow, attempt=attempt, tail=tail, grep=grep, level=level
+        ):
             for line in page:
                 yield line
 
     async def log_pages(
         self,
-        id: str,
+        execution_id: str,
         *,
         follow: bool = False,
         attempt: int | None = None,
@@ -111,18 +118,18 @@ class ExecutionsResource(Resource):
         level: str | None = None,
         on_open: Callable[[Sequence[LogLine]], object] | None = None,
     ) -> AsyncIterator[Sequence[LogLine]]:
-        """The same lines, as many together as came together.
+        """Yield the same lines in the batches in which they arrive.
 
-        While it is followed, `on_open` is told of the lines that have no end yet, as they stand.
+        With `follow`, `on_open` is called with the lines that have no end yet.
         """
         pause = FIRST_LOOK
         wanted = {"attempt": attempt, "grep": grep, "level": level}
         query: dict[str, Any] = {"cursor": None, "tail": tail, **wanted}
         while True:
-            page = await self._caller.get(path_of("executions", id, "logs"), query)
+            page = await self._caller.get(path_of("executions", execution_id, "logs"), query)
             going_on = page.get("more", False)
-            if query.get("tail") is not None:  # beyond the last ones are older ones
-                await self._complete(id, page, query["tail"], wanted)
+            if query.get("tail") is not None:  # earlier pages contain older lines
+                await self._complete(execution_id, page, query["tail"], wanted)
                 going_on = False
             query = {"cursor": page["nextCursor"], "limit": LINES, **wanted}
             if page["items"]:
@@ -131,8 +138,8 @@ class ExecutionsResource(Resource):
             elif going_on:
                 continue
             elif page["ended"] or not follow:
-                if open := page.get("open"):
-                    yield [LogLine.of(item) for item in open]
+                if unfinished := page.get("open"):
+                    yield [LogLine.of(item) for item in unfinished]
                 if (cut := page.get("truncated")) and cut["ends"]:  # otherwise a line of the log says so
                     yield [LogLine.of({"stream": "log", "level": "warning", "text": cut["notice"]})]
                 return
@@ -142,30 +149,32 @@ class ExecutionsResource(Resource):
                 await self._caller.env.clock.sleep(pause)
                 pause = min(LAST_LOOK, pause * 2)
 
-    async def _complete(self, id: str, page: Mapping[str, Any], tail: int, wanted: Mapping[str, Any]) -> None:
-        """Add what is missing of the last lines: a page of long ones, or of a search, may be short."""
+    async def _complete(self, execution_id: str, page: Mapping[str, Any], tail: int, wanted: Mapping[str, Any]) -> None:
+        """Add missing lines to the last ones: a page of long lines, or of a search, may be short."""
         items, older = page["items"], page
         while older.get("more") and len(items) < tail and older["from"] > 1:
             query = {"before": older["from"], "limit": tail - len(items), **wanted}
-            older = await self._caller.get(path_of("executions", id, "logs"), query)
+            older = await self._caller.get(path_of("executions", execution_id, "logs"), query)
             items[:0] = older["items"]
 
     async def read_log(
         self,
-        id: str,
+        execution_id: str,
         *,
         attempt: int | None = None,
         grep: str | None = None,
         level: str | None = None,
         times: bool = False,
     ) -> AsyncIterator[bytes]:
-        """The log as one text, piece by piece; with `times` each line has its own before it."""
+        """Yield the log as one text, piece by piece; with `times`, each line begins with its time."""
         query = {"attempt": attempt, "grep": grep, "level": level, "times": "true" if times else None}
-        async with self._caller.open(path_of("executions", id, "logs", "download"), query, "text/plain") as opened:
+        async with self._caller.open(
+            path_of("executions", execution_id, "logs", "download"), query, "text/plain"
+        ) as opened:
             async for chunk in opened.chunks:
                 yield chunk
 
-    # `python -m tools.sdk` writes what follows, from the routes of executions (submit: -, skip-step: skip,
+    # `python -m tools.sdk` generates the rest, from the routes of executions (submit: -, skip-step: skip,
     # complete-step: complete, artifact: read_artifact, log: read_log).
 
     async def counts(self) -> ApiDocument:
@@ -196,27 +205,28 @@ class ExecutionsResource(Resource):
         }  # fmt: skip
         return page_of(ExecutionInfo, await self._caller.get(path_of("executions"), query))
 
-    async def get(self, id: str) -> ExecutionInfo:
+    async def get(self, execution_id: str) -> ExecutionInfo:
         """Read an execution."""
-        return ExecutionInfo.of(await self._caller.get(path_of("executions", id)))
+        return ExecutionInfo.of(await self._caller.get(path_of("executions", execution_id)))
 
-    async def cancel(self, id: str, *, reason: str | None = None) -> Cancellation:
+    async def cancel(self, execution_id: str, *, reason: str | None = None) -> Cancellation:
         """Cancel an execution that has not started; ask the worker to stop a running one.
 
         `reason`: Why; it is kept with the execution.
         """
-        return Cancellation.of(await self._caller.post(path_of("executions", id, "cancel"), given(reason=reason)))
+        body = given(reason=reason)
+        return Cancellation.of(await self._caller.post(path_of("executions", execution_id, "cancel"), body))
 
-    async def attempts(self, id: str) -> ResultPage[AttemptInfo]:
+    async def attempts(self, execution_id: str) -> ResultPage[AttemptInfo]:
         """List the attempts of an execution in order, each with its error."""
-        return page_of(AttemptInfo, await self._caller.get(path_of("executions", id, "attempts")))
+        return page_of(AttemptInfo, await self._caller.get(path_of("executions", execution_id, "attempts")))
 
     async def artifacts(
-        self, id: str, *, limit: int | None = None, cursor: str | None = None
+        self, execution_id: str, *, limit: int | None = None, cursor: str | None = None
     ) -> ResultPage[ArtifactInfo]:
         """List the files that an execution left behind, by name."""
         query = {"limit": limit, "cursor": cursor}
-        return page_of(ArtifactInfo, await self._caller.get(path_of("executions", id, "artifacts"), query))
+        return page_of(ArtifactInfo, await self._caller.get(path_of("executions", execution_id, "artifacts"), query))
 
     async def archived(
         self, *, status: Literal["success", "failed", "cancelled", "skipped"] | None = None, job: str | None = None,
@@ -235,54 +245,58 @@ class ExecutionsResource(Resource):
         }  # fmt: skip
         return page_of(ExecutionInfo, await self._caller.get(path_of("archive"), query))
 
-    async def pause(self, id: str) -> ExecutionInfo:
+    async def pause(self, execution_id: str) -> ExecutionInfo:
         """Start no step of a workflow, nor of workflows below it, until it is resumed; running steps continue."""
-        return ExecutionInfo.of(await self._caller.post(path_of("executions", id, "pause")))
+        return ExecutionInfo.of(await self._caller.post(path_of("executions", execution_id, "pause")))
 
-    async def resume(self, id: str) -> ExecutionInfo:
+    async def resume(self, execution_id: str) -> ExecutionInfo:
         """Resume a paused workflow, also one that stopped before a step."""
-        return ExecutionInfo.of(await self._caller.post(path_of("executions", id, "resume")))
+        return ExecutionInfo.of(await self._caller.post(path_of("executions", execution_id, "resume")))
 
     async def approvals(self, *, limit: int | None = None, cursor: str | None = None) -> ResultPage[ApiDocument]:
         """List steps of workflows that wait for approval, the longest wait first."""
         return page_of(ApiDocument, await self._caller.get(path_of("approvals"), {"limit": limit, "cursor": cursor}))
 
-    async def approve(self, id: str, *, step: str | None = None, comment: str | None = None) -> ExecutionInfo:
+    async def approve(self, execution_id: str, *, step: str | None = None, comment: str | None = None) -> ExecutionInfo:
         """Approve a waiting step of a workflow.
 
         `step`: The step; required if several wait. `comment`: The reason, stored with the step.
         """
         body = given(step=step, comment=comment)
-        return ExecutionInfo.of(await self._caller.post(path_of("executions", id, "approve"), body))
+        return ExecutionInfo.of(await self._caller.post(path_of("executions", execution_id, "approve"), body))
 
-    async def reject(self, id: str, *, step: str | None = None, comment: str | None = None) -> ExecutionInfo:
+    async def reject(self, execution_id: str, *, step: str | None = None, comment: str | None = None) -> ExecutionInfo:
         """Reject a waiting step of a workflow: it fails.
 
         `step`: The step; required if several wait. `comment`: The reason, stored with the step.
         """
         body = given(step=step, comment=comment)
-        return ExecutionInfo.of(await self._caller.post(path_of("executions", id, "reject"), body))
+        return ExecutionInfo.of(await self._caller.post(path_of("executions", execution_id, "reject"), body))
 
-    async def skip(self, id: str, step: str, *, reason: str | None = None) -> ExecutionInfo:
+    async def skip(self, execution_id: str, step: str, *, reason: str | None = None) -> ExecutionInfo:
         """Skip a step of a workflow; its executions are cancelled.
 
         `reason`: The reason, stored with the step.
         """
         body = given(reason=reason)
-        return ExecutionInfo.of(await self._caller.post(path_of("executions", id, "steps", step, "skip"), body))
+        return ExecutionInfo.of(
+            await self._caller.post(path_of("executions", execution_id, "steps", step, "skip"), body)
+        )
 
     async def complete(
-        self, id: str, step: str, *, result: Any | None = None, reason: str | None = None
+        self, execution_id: str, step: str, *, result: Any | None = None, reason: str | None = None
     ) -> ExecutionInfo:
         """Complete a step of a workflow with a given result; its executions are cancelled.
 
         `result`: The step's result for later steps; null by default. `reason`: The reason, stored with the step.
         """
         body = given(result=result, reason=reason)
-        return ExecutionInfo.of(await self._caller.post(path_of("executions", id, "steps", step, "complete"), body))
+        return ExecutionInfo.of(
+            await self._caller.post(path_of("executions", execution_id, "steps", step, "complete"), body)
+        )
 
-    async def explain(self, id: str) -> Explanation:
+    async def explain(self, execution_id: str) -> Explanation:
         """Explain why an execution does not run: its closed gates in order, the remedy for each, and the probable
         start.
         """
-        return Explanation.of(await self._caller.get(path_of("executions", id, "explain")))
+        return Explanation.of(await self._caller.get(path_of("executions", execution_id, "explain")))

@@ -1,4 +1,4 @@
-"""Why something does not run, as the client gives it back."""
+"""Explanations why an execution or a job does not run, as the client returns them."""
 
 from datetime import datetime
 from typing import Any
@@ -7,7 +7,7 @@ from horae.client.views import ApiDocument
 
 
 class BlockerInfo(ApiDocument, frozen=True, kw_only=True):
-    """A gate that is closed: what it is, what opens it, and until when if that is known."""
+    """A closed gate: its kind, its remedy, and its end if that is known."""
 
     gate: str
     message: str
@@ -17,7 +17,7 @@ class BlockerInfo(ApiDocument, frozen=True, kw_only=True):
 
 
 class StartEstimate(ApiDocument, frozen=True, kw_only=True):
-    """When an execution probably starts; None with the reason when nobody can tell."""
+    """The estimated start of an execution; None with the reason if there is no estimate."""
 
     starts_at: datetime | None = None
     reason: str
@@ -26,7 +26,10 @@ class StartEstimate(ApiDocument, frozen=True, kw_only=True):
 
 
 class Explanation(ApiDocument, frozen=True, kw_only=True):
-    """Why an execution or a job does not run: what holds it, in order. What runs or has ended is held by nothing."""
+    """The reasons why an execution or a job does not run, in order.
+
+    Running and ended executions have no blockers.
+    """
 
     execution_id: str | None = None
     job_id: str

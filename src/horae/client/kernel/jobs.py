@@ -32,19 +32,19 @@ class JobsResource(Resource):
         return JobInfo.of(await self._caller.post(path_of("jobs"), {"name": name, **definition(fields)}))
 
     async def edit(self, ref: str, *, if_match: str | None = None, **fields: Unpack[JobFields]) -> JobInfo:
-        """Change the given fields and leave the rest; with `if_match`, only if nobody changed the job meanwhile."""
+        """Change the given fields and keep the rest; with `if_match`, only if the job is still at that version."""
         return JobInfo.of(await self._caller.edit("PATCH", path_of("jobs", ref), definition(fields), if_match))
 
     async def replace(self, ref: str, document: dict[str, Any], *, if_match: str | None = None) -> JobInfo:
-        """Give a job a whole new definition, as the API spells it."""
+        """Replace the whole definition of a job, in the API's form."""
         return JobInfo.of(await self._caller.edit("PUT", path_of("jobs", ref), document, if_match))
 
     async def plan(
         self, document: dict[str, Any], ref: str | None = None, *, patch: bool = False, if_match: str | None = None
     ) -> JobPlan:
-        """What a new job would be, or what `ref` would become as a whole, or by a `patch`; nothing is written.
+        """Return the result of a dry run: a new job, or `ref` after a replacement or a `patch`.
 
-        What could not be written is refused in the same words.
+        An invalid definition is refused with the same error as in a real change.
         """
         if ref is None:
             return JobPlan.of(await self._caller.post(path_of("jobs") + DRY, document))
@@ -52,7 +52,10 @@ class JobsResource(Resource):
         return JobPlan.of(await self._caller.edit(method, path_of("jobs", ref) + DRY, document, if_match))
 
     async def apply(self, document: dict[str, Any]) -> tuple[JobInfo, Outcome]:
-        """Make the job of this name be as the document says, as the API spells it; an equal one makes no version."""
+        """Create or change the job of this name to match a document.
+
+        The document has the API's form; an equal one creates no version.
+        """
         name = document.get("name", "")
         try:
             before = await self.get(name)
@@ -62,7 +65,7 @@ class JobsResource(Resource):
         return after, "unchanged" if after.version == before.version else "changed"
 
     async def forget_results(self, ref: str) -> int:
-        """Let no remembered result of a job answer a submission any more; how many there were."""
+        """Forget the cached results of a job, so that they answer no submission; return their number."""
         forgotten: int = (await self._caller.delete(path_of("jobs", ref, "cache")))["forgotten"]
         return forgotten
 
@@ -70,11 +73,14 @@ class JobsResource(Resource):
         return JobVersionInfo.of(await self._caller.get(path_of("jobs", ref, "versions", str(version))))
 
     async def diff(self, ref: str, before: int, after: int) -> ApiDocument:
-        """What tells two versions apart: `raw["changes"]` has the fields that differ."""
+        """Compare two versions: `raw["changes"]` has the fields that differ."""
         return ApiDocument.of(await self._caller.get(path_of("jobs", ref, "versions", str(before), "diff", str(after))))
 
     async def rollback(self, ref: str, version: int, *, if_match: str | None = None) -> JobInfo:
-        """Make an old version's definition the newest one; with `if_match`, only if nobody changed it meanwhile."""
+        """Restore an old version's definition as the newest one.
+
+        With `if_match`, only if the job is still at that version.
+        """
         path, body = path_of("jobs", ref, "rollback"), {"version": version}
         if if_match:
             return JobInfo.of(await self._caller.edit("POST", path, body, if_match))
@@ -83,13 +89,13 @@ class JobsResource(Resource):
     async def trigger(self, ref: str, params: Any = None, **options: Unpack[SubmitOptions]) -> ExecutionInfo:
         """Run a job now, after a delay or at an instant.
 
-        It runs whatever the job depends on, unless it is to `wait_for_dependencies`; its end is told to the jobs that
-        depend on it unless `propagate` is False. `interval` is the data it is about. The answer's `note` tells of both.
+        It ignores the job's dependencies unless `wait_for_dependencies` is set; dependent jobs are notified of its end
+        unless `propagate` is False. `interval` is its data interval. The answer's `note` describes both.
         """
         body = {**described(options, OF_ONE, "trigger(...)"), **({} if params is None else {"params": params})}
         return ExecutionInfo.of(await self._caller.post(path_of("jobs", ref, "trigger"), body))
 
-    # `python -m tools.sdk` writes what follows, from the routes of jobs.
+    # `python -m tools.sdk` generates the rest, from the routes of jobs.
 
     async def list(
         self, *, search: str | None = None, prefix: str | None = None,

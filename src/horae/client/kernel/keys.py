@@ -1,4 +1,4 @@
-"""`client.keys`: who may talk to Horae."""
+"""`client.keys`: API keys."""
 
 from collections.abc import Sequence
 from datetime import datetime
@@ -11,14 +11,17 @@ from horae.model.executions.job_exceptions import Span
 
 
 class KeysResource(Resource):
-    """Credentials; a new key's text is told once, as its `key`."""
+    """API keys; the text of a new key is returned only once, as its `key`."""
 
     async def sign_in_link(self) -> ApiDocument:
-        """A link that signs one browser in, once, for what this client's key may: its `url` and when it ends."""
+        """Create a link that signs one browser in, once, with the permissions of this client's key.
+
+        The answer has its `url` and its end.
+        """
         made = await self._caller.post(path_of("sign-in", "codes"))
         return ApiDocument.of({"url": f"{self._caller.place}/#code={made['code']}", "expiresAt": made["expiresAt"]})
 
-    # `python -m tools.sdk` writes what follows, from the routes of keys (revoke: delete).
+    # `python -m tools.sdk` generates the rest, from the routes of keys (revoke: delete).
 
     async def list(self, *, limit: int | None = None, cursor: str | None = None) -> ResultPage[ApiDocument]:
         """List keys, including revoked and expired ones; their secrets are not stored."""
@@ -41,7 +44,7 @@ class KeysResource(Resource):
         )  # fmt: skip
         return ApiDocument.of(await self._caller.post(path_of("keys"), body))
 
-    async def rotate(self, id: str, *, overlap: Span | None = None) -> ApiDocument:
+    async def rotate(self, key_id: str, *, overlap: Span | None = None) -> ApiDocument:
         """Create a key that replaces another, with its permissions and expiry; both are valid until the overlap
         ends.
 
@@ -49,11 +52,11 @@ class KeysResource(Resource):
 
         `overlap`: The time that the old key stays valid, up to 90d; 0 ends it; 1d otherwise.
         """
-        return ApiDocument.of(await self._caller.post(path_of("keys", id, "rotate"), given(overlap=span(overlap))))
+        return ApiDocument.of(await self._caller.post(path_of("keys", key_id, "rotate"), given(overlap=span(overlap))))
 
-    async def delete(self, id: str, *, force: bool = False) -> None:
+    async def delete(self, key_id: str, *, force: bool = False) -> None:
         """Revoke a key: it, and browsers that it signed in, lose access to every server within five seconds.
 
         `force`: Revoke even the last key that administers the installation.
         """
-        await self._caller.delete(path_of("keys", id), {"force": force or None})
+        await self._caller.delete(path_of("keys", key_id), {"force": force or None})

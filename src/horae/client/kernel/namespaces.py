@@ -1,4 +1,4 @@
-"""`client.namespaces`: tenants, what holds in each, what each may have and use, and what it used."""
+"""`client.namespaces`: tenants with their defaults, quotas and usage."""
 
 from datetime import datetime
 from typing import Any, Unpack
@@ -12,20 +12,21 @@ DEFAULT = "default"
 
 
 class NamespacesResource(Resource):
-    """A key is for one namespace; one with the permission `installation` is for all of them."""
+    """Namespaces. A key belongs to one; a key with the permission `installation` may use all."""
 
     async def create(self, name: str, **fields: Unpack[NamespaceFields]) -> ApiDocument:
-        """Make a namespace, with its first queue."""
+        """Create a namespace with its first queue."""
         return ApiDocument.of(await self._caller.post(path_of("namespaces"), {"name": name, **definition(fields)}))
 
     async def edit(self, name: str, **fields: Unpack[NamespaceFields]) -> ApiDocument:
-        """Change some of what is said of a namespace; None takes a field back to its default."""
+        """Change some settings of a namespace; None resets a field to its default."""
         return ApiDocument.of(await self._caller.edit("PATCH", path_of("namespaces", name), definition(fields)))
 
     async def erase(self, name: str, *, cancel: bool = False, definitions: bool = False) -> ApiDocument:
-        """Erase all data of a namespace, part by part; with `definitions` also all that is defined, and itself.
+        """Erase all data of a namespace, part by part.
 
-        What has not ended refuses it, or is cancelled: while `done` is false and some are `live`, ask again.
+        With `definitions`, also all definitions and the namespace itself. Executions that have not ended make it fail,
+        or are cancelled: while `done` is false and some are `live`, repeat it.
         """
         asked: dict[str, Any] = {"confirm": name, "cancel": cancel, "definitions": definitions}
         counts = dict.fromkeys(("executions", "files", "events", "records", "definitions"), 0)
@@ -37,14 +38,14 @@ class NamespacesResource(Resource):
                 return ApiDocument.of({**done, **counts})
 
     async def own(self) -> str:
-        """The namespace that this client speaks of."""
+        """Return the namespace of this client."""
         return str((await self._caller.get(path_of("me")))["namespace"])
 
     async def set_quota(self, name: str = DEFAULT, **bounds: Unpack[QuotaFields]) -> ApiDocument:
-        """Say what a namespace may have and use; what is left out is without a bound."""
+        """Set the quotas of a namespace; a quota that is not given is unlimited."""
         return ApiDocument.of(await self._caller.edit("PUT", path_of("namespaces", name, "quota"), definition(bounds)))
 
-    # `python -m tools.sdk` writes what follows, from the routes of namespaces.
+    # `python -m tools.sdk` generates the rest, from the routes of namespaces.
 
     async def list(self) -> ResultPage[ApiDocument]:
         """List the namespaces that this credential is for."""

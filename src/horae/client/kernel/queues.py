@@ -1,4 +1,4 @@
-"""`client.queues`: what waits where, and holds: while one lasts, nothing of a queue is started."""
+"""`client.queues`: queues, and holds, during which no execution of a queue starts."""
 
 from datetime import datetime
 from typing import Any, Unpack
@@ -11,11 +11,11 @@ from horae.client.views import ApiDocument, ResultPage, page_of
 from horae.errors import Conflict, NotFound
 from horae.model.executions.job_exceptions import Span
 
-LOOK = 0.5  # seconds between looks at a queue that is waited for
+LOOK = 0.5  # seconds between checks of a queue
 
 
 class HoldInfo(ApiDocument, frozen=True, kw_only=True):
-    """What keeps a queue, or with `queue` None all queues, from starting anything. `raw` has its `from`."""
+    """A hold, which keeps a queue, or with `queue` None all queues, from starting executions. `raw` has its `from`."""
 
     hold_id: str
     queue: str | None = None
@@ -35,10 +35,10 @@ class HoldInfo(ApiDocument, frozen=True, kw_only=True):
 
 
 class QueuesResource(Resource):
-    """Queues by name; where a name is None, all queues are meant."""
+    """Queues by name; None means all queues."""
 
     async def set(self, name: str, **fields: Unpack[QueueFields]) -> ApiDocument:
-        """Define a queue, or change what is said of it; None takes a field back to its default."""
+        """Define a queue, or change its definition; None resets a field to its default."""
         body = definition(fields)
         try:
             return ApiDocument.of(await self._caller.edit("PATCH", path_of("queues", name), body, None))
@@ -46,11 +46,11 @@ class QueuesResource(Resource):
             return ApiDocument.of(await self._caller.edit("PUT", path_of("queues", name), body, None))
 
     async def purge(self, name: str) -> ApiDocument:
-        """Cancel everything of a queue that has not begun; `raw` tells how many were `cancelled`."""
+        """Cancel all executions of a queue that have not started; `raw` has their number as `cancelled`."""
         return ApiDocument.of(await self._caller.post(f"{path_of('queues', name, 'purge')}?confirm={quote(name)}", {}))
 
     async def emptied(self, name: str) -> ApiDocument:
-        """Wait until nothing of a queue is queued or runs."""
+        """Wait until no execution of a queue is queued or running."""
         while True:
             queue = await self.get(name)
             if not queue.raw["queued"] and not queue.raw["running"]:
@@ -67,42 +67,46 @@ class QueuesResource(Resource):
         reason: str = "",
         drain: bool = False,
     ) -> HoldInfo:
-        """Start nothing of a queue for a time ("30m", seconds or a timedelta) or `until` an instant.
+        """Start no executions of a queue for a time ("30m", seconds or a timedelta) or `until` an instant.
 
-        When this returns, no server does; what runs goes on. The same reason again moves the end.
+        When this returns, no server starts any; running executions continue. A repeated hold with the same reason moves
+        its end.
         """
         said = {"for": span(length), "until": instant(until), "from": instant(since), "reason": reason, "drain": drain}
         body = {field: value for field, value in said.items() if value not in (None, "", False)}
         return HoldInfo.of(await self._caller.post(_hold_of(name), body))
 
     async def release(self, name: str | None, *, reason: str | None = None) -> ApiDocument:
-        """End what was held by hand, or only what has this reason; `raw` tells what was `released` and what holds."""
+        """End the manual holds of a queue, or only those with a reason.
+
+        `raw` has the `released` holds and those that remain.
+        """
         return ApiDocument.of(await self._caller.delete(_hold_of(name), {"reason": reason}))
 
     async def holds(self, name: str | None = None, *, ended: bool = False) -> ResultPage[HoldInfo]:
-        """Holds and windows, newest first; with `ended`, also those that ended in the last 30 days."""
+        """List holds and windows, newest first; with `ended`, also those that ended in the last 30 days."""
         query = {"queue": name, "ended": ended or None}
         return page_of(HoldInfo, await self._caller.get(path_of("holds"), query))
 
     async def set_window(self, name: str | None, calendar: str, *, reason: str = "", drain: bool = False) -> HoldInfo:
-        """Hold starts while a calendar is open: a maintenance window."""
+        """Make a calendar a maintenance window of a queue: while it is open, no execution starts."""
         body = {"reason": reason, "drain": drain}
         return HoldInfo.of(await self._caller.edit("PUT", _window_of(name, calendar), body, None))
 
     async def remove_window(self, name: str | None, calendar: str) -> None:
-        """Let a calendar hold nothing any more."""
+        """Remove a maintenance window."""
         await self._caller.delete(_window_of(name, calendar))
 
     async def drained(self, hold: HoldInfo, on_look: Any = None) -> HoldInfo:
-        """Wait until nothing runs of what is held; `on_look` is called with the hold whenever its `running` changed.
+        """Wait until no held execution is running; call `on_look` with the hold whenever its `running` has changed.
 
-        Raises Conflict when the hold ends before that: then something may have been started again.
+        Raises Conflict if the hold ends before that: executions may have started again.
         """
         told: int | None = None
         while True:
             found = {one.id: one for one in await self.holds(ended=True)}.get(hold.id)
             if found is None or found.state == "ended":
-                raise Conflict("The hold ended before everything that ran had.", "Hold for longer, and wait again.")
+                raise Conflict("The hold ended before all running executions had.", "Hold for longer, and wait again.")
             if on_look is not None and found.running != told:
                 on_look(found)
             told = found.running
@@ -110,7 +114,7 @@ class QueuesResource(Resource):
                 return found
             await self._caller.env.clock.sleep(LOOK)
 
-    # `python -m tools.sdk` writes what follows, from the routes of queues (put: set, patch: set, window: set_window).
+    # `python -m tools.sdk` generates the rest, from the routes of queues (put: set, patch: set, window: set_window).
 
     async def list(self) -> ResultPage[ApiDocument]:
         """List queues with their lanes, the numbers of queued and running executions, and their present holds."""

@@ -1,4 +1,4 @@
-"""`client.secrets`: set and removed here, referred to by jobs; no value is ever read back."""
+"""`client.secrets`: set and delete secrets, which jobs refer to; no value can be read back."""
 
 from horae.client.encode import given
 from horae.client.transport.calls import Resource, path_of
@@ -6,7 +6,7 @@ from horae.client.views import ApiDocument, ResultPage, page_of
 
 
 class SecretInfo(ApiDocument, frozen=True, kw_only=True):
-    """What is known of a secret beside its value; `jobs` refer to it."""
+    """A secret without its value; `jobs` lists the jobs that refer to it."""
 
     name: str
     version: int
@@ -16,9 +16,9 @@ class SecretInfo(ApiDocument, frozen=True, kw_only=True):
 
 
 class SecretsResource(Resource):
-    """Secrets of the namespace."""
+    """The secrets of the namespace."""
 
-    # `python -m tools.sdk` writes what follows, from the routes of secrets (put: set).
+    # `python -m tools.sdk` generates the rest, from the routes of secrets (put: set).
 
     async def list(self, *, limit: int | None = None, cursor: str | None = None) -> ResultPage[SecretInfo]:
         """List secrets by name, without their values."""

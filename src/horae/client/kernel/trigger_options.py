@@ -10,7 +10,7 @@ TriggerKind = Literal["cron", "interval", "once", "event", "webhook", "watch"]
 
 
 class TriggerRules(TypedDict, total=False):
-    """What triggers of all kinds take."""
+    """The options of every kind of trigger."""
 
     start_at: datetime | str | None
     """Nothing fires before this."""
@@ -63,7 +63,7 @@ class IntervalOptions(TriggerRules, total=False):
 
 
 class TriggerFields(TypedDict, total=False):
-    """What a trigger says; None takes a field back to its default."""
+    """The fields of a trigger; None resets a field to its default."""
 
     cron: str | None
     """Fire when the clock on the wall matches these five cron fields."""

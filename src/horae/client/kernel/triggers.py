@@ -1,4 +1,4 @@
-"""`client.triggers` and `client.fires`: what fires jobs, and what fired or will."""
+"""`client.triggers` and `client.fires`: the triggers of jobs, and past and coming fires."""
 
 from collections.abc import Mapping
 from datetime import datetime
@@ -11,7 +11,7 @@ from horae.client.views import ApiDocument, ResultPage, page_of
 
 
 class TriggerInfo(ApiDocument, frozen=True, kw_only=True):
-    """One of a job's triggers and how it stands; all that the server told is in `raw`."""
+    """A trigger of a job and its state; the server's whole answer is in `raw`."""
 
     job_id: str
     job: str
@@ -26,7 +26,7 @@ class TriggerInfo(ApiDocument, frozen=True, kw_only=True):
 
 
 class Preview(ApiDocument, frozen=True, kw_only=True):
-    """When a trigger fires."""
+    """The coming fires of a trigger."""
 
     fires: list[datetime]
     text: str = ""
@@ -34,7 +34,10 @@ class Preview(ApiDocument, frozen=True, kw_only=True):
 
 
 class TriggersResource(Resource):
-    """Add, read, change, pause and preview triggers. `job` is a job's name or id, `name` that of its trigger."""
+    """Add, read, change, pause and preview triggers.
+
+    `job` is a job's name or id, `name` the name of one of its triggers.
+    """
 
     async def add(
         self,
@@ -44,7 +47,7 @@ class TriggersResource(Resource):
         name: str | None = None,
         **fields: Unpack[TriggerFields],
     ) -> TriggerInfo:
-        """Add a trigger: its fields, a cron text, or what `cron(...)`, `every(...)` and `once(...)` make."""
+        """Add a trigger: by its fields, a cron text, or the value of `cron(...)`, `every(...)` or `once(...)`."""
         spelled = {"cron": trigger} if isinstance(trigger, str) else trigger or {}
         named = {} if name is None else {"name": name}
         body = {**spelled, **named, **definition(fields)}
@@ -53,7 +56,10 @@ class TriggersResource(Resource):
     async def edit(
         self, ref: str, name: str, *, if_match: str | None = None, **fields: Unpack[TriggerFields]
     ) -> TriggerInfo:
-        """Change parts of a trigger: a new version of its job. It keeps its count of fires and its last execution."""
+        """Change parts of a trigger, which creates a version of its job.
+
+        Its count of fires and last execution are kept.
+        """
         path = path_of("jobs", ref, "triggers", name)
         return TriggerInfo.of(await self._caller.edit("PATCH", path, definition(fields), if_match))
 
@@ -66,13 +72,13 @@ class TriggersResource(Resource):
         since: datetime | str | None = None,
         count: int = 10,
     ) -> Preview:
-        """When a trigger would fire, or with `job` and `name` when one that exists will."""
+        """Preview the fires of a new trigger or, with `job` and `name`, of an existing one."""
         spelled = {"cron": trigger} if isinstance(trigger, str) else trigger or {}
         asked = {"job": job, "trigger": name, "from": instant(since), "count": count}
         body = {**spelled, **{field: value for field, value in asked.items() if value is not None}}
         return Preview.of(await self._caller.post(path_of("triggers", "preview"), body))
 
-    # `python -m tools.sdk` writes what follows, from the routes of triggers.
+    # `python -m tools.sdk` generates the rest, from the routes of triggers.
 
     async def list(
         self, *, job: str | None = None, state: Literal["active", "paused", "ended"] | None = None,
@@ -109,9 +115,9 @@ class TriggersResource(Resource):
 
 
 class FiresResource(Resource):
-    """What fired and what will."""
+    """Past and coming fires."""
 
-    # `python -m tools.sdk` writes what follows, from the routes of fires (count: counts).
+    # `python -m tools.sdk` generates the rest, from the routes of fires (count: counts).
 
     async def list(
         self, *, since: datetime | str | None = None, until: datetime | str | None = None, job: str | None = None,

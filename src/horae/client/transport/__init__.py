@@ -1,1 +1,1 @@
-"""How calls reach a server: retries, timeouts, TLS and the HTTP library."""
+"""Transport of calls to a server: retries, timeouts, TLS and the HTTP library."""

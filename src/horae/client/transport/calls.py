@@ -1,4 +1,4 @@
-"""Asking a server: what makes a request, when it is asked again, and what its answer means."""
+"""Requests to a server: their content, their retries, and the meaning of the answers."""
 
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
@@ -12,8 +12,8 @@ from msgspec import Struct
 
 from horae.client.encode import camel, encode
 from horae.client.problems import of_all, rebuild, retry_after, unreachable
-from horae.client.streamed import ResponseStream
-from horae.client.tracing import current_trace
+from horae.client.transport.streamed import ResponseStream
+from horae.client.transport.tracing import current_trace
 from horae.client.transport.transport import ApiRequest, ApiResponse, ClientTransport, StreamedResponse, Unanswered
 from horae.client.views import HealthInfo
 from horae.env import SECOND, Env
@@ -24,24 +24,27 @@ T = TypeVar("T")
 
 
 class RequestRetryPolicy(Struct, frozen=True, kw_only=True):
-    """How long a request without an answer is asked again, with growing, jittered pauses."""
+    """The time for which an unanswered request is repeated, with growing, jittered pauses."""
 
-    total: float = 30.0  # seconds from the first try
+    total: float = 30.0  # seconds since the first attempt
     pause: float = 0.1
     longest: float = 5.0
-    refusals: int | None = None  # servers that may refuse a connection before it gives up; None: any number
+    refusals: int | None = None  # servers that may refuse a connection before the client gives up; None: any number
 
     def wait(self, tries: int, chance: float) -> float:
         return min(self.longest, self.pause * 2.0 ** min(tries - 1, 16)) * (0.5 + chance / 2)
 
 
 def path_of(*parts: str) -> str:
-    """A path under /api/v1 with each part quoted."""
+    """Return a path under /api/v1 with each part quoted."""
     return "/".join((BASE, *(quote(part, safe="") for part in parts)))
 
 
 class Caller:
-    """Asks until answered. A POST carries an Idempotency-Key, so asking again never does a thing twice."""
+    """The sender of requests, which repeats them until they are answered.
+
+    A POST carries an Idempotency-Key, so a repetition never has a second effect.
+    """
 
     def __init__(
         self, transport: ClientTransport, key: str, env: Env, patience: RequestRetryPolicy, namespace: str = ""
@@ -57,7 +60,7 @@ class Caller:
 
     @property
     def place(self) -> str:
-        """Where the server is that answers now."""
+        """The URL of the server that answers now."""
         return self._transport.place
 
     async def get(self, path: str, query: Mapping[str, Any] | None = None) -> Any:
@@ -109,14 +112,14 @@ class Caller:
         return HealthInfo.of({**self._json(reply), "clockOffset": offset})
 
     async def ask(self, call: ApiRequest) -> ApiResponse:
-        """Send until there is an answer other than "later", or patience ends; raise what the answer says is wrong.
+        """Send a request until there is a final answer or patience ends; raise the error in the answer.
 
-        Patience does not end before each server was asked.
+        Patience does not end before each server was tried.
         """
         clock = self.env.clock
         began = clock.monotonic()
         tries = 0
-        asked: dict[str, None] = {}  # the servers, in order
+        asked: dict[str, None] = {}  # the URLs of the servers, in order
         while True:
             tries += 1
             asked[self._transport.place] = None
@@ -130,7 +133,7 @@ class Caller:
             await clock.sleep(pause)
 
     def open(self, path: str, query: Mapping[str, Any] | None, accept: str) -> ResponseStream:
-        """Open an answer that goes on and on; the caller decides whether to open it again when it breaks."""
+        """Open a streamed answer; the caller decides whether to reopen it when it breaks."""
         call = self._call("GET", path, query=query, headers={"accept": accept})
         return ResponseStream(lambda: self._open(call))
 
@@ -150,7 +153,10 @@ class Caller:
         await self._transport.close()
 
     async def _try(self, call: ApiRequest, tries: int) -> tuple[ApiResponse | HoraeError, float, float]:
-        """One try: the answer or what is wrong, for how long to ask again, and how long the server asks to wait."""
+        """Send a request once.
+
+        Return the answer or the error, the patience in seconds, and the pause that the server requests.
+        """
         place, total = self._transport.place, self._patience.total
         try:
             reply = await self._transport.send(call)
@@ -160,7 +166,7 @@ class Caller:
             return unreachable(place, lost, call.method), total if again else 0.0, 0.0
         if reply.status < 400:
             return reply, 0.0, 0.0
-        if reply.status == 409:  # our own first try, which another server still works on
+        if reply.status == 409:  # our own first attempt, which another server is still processing
             total = max(total, call.timeout)
         return rebuild(reply), total if _is_later(reply, call, tries) else 0.0, retry_after(reply) or 0.0
 
@@ -190,7 +196,10 @@ class Caller:
 
 
 class Resource:
-    """A part of a client, such as `client.queues`: methods that each send a request, and annotations for its parts."""
+    """A part of a client, such as `client.queues`.
+
+    Each method sends a request; annotations declare nested resources.
+    """
 
     def __init__(self, caller: Caller) -> None:
         self._caller = caller
@@ -199,7 +208,10 @@ class Resource:
 
 
 def _is_later(reply: ApiResponse, call: ApiRequest, tries: int) -> bool:
-    """Whether the answer means "not now": busy, a proxy without its server, or our own first try still going on."""
+    """Tell whether to retry after an answer:
+
+    a busy server, a proxy without its server, or our own unfinished first attempt.
+    """
     if reply.status in (429, 503):
         return True
     if reply.status == 409:

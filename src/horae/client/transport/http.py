@@ -15,11 +15,14 @@ if TYPE_CHECKING:
     import httpx2
 
 CONNECT_TIMEOUT = 5.0
-IMPATIENCE = 4  # of several servers, a silent one is given this part of the time before the next one is asked
+IMPATIENCE = 4  # with several servers, a silent one gets this fraction of the timeout before the next one is tried
 
 
 class HttpClientTransport:
-    """Sends to one URL until it fails to answer, then to the next one. Each event loop keeps its own connections."""
+    """A transport that sends to one URL until it fails, then to the next one.
+
+    Each event loop has its own connections.
+    """
 
     def __init__(self, urls: Sequence[str], trusting: Callable[[], ssl.SSLContext] = trust) -> None:
         self._urls, self._trust = [url.rstrip("/") for url in urls], trusting
@@ -32,13 +35,16 @@ class HttpClientTransport:
         return self._urls[self._at]
 
     def _verify(self) -> ssl.SSLContext | bool:
-        """Return the certificates to trust, which all loops share: reading them takes longer than many calls."""
+        """Return the certificates to trust. All loops share them: reading them takes longer than many calls."""
         if self._trusted is None:
             self._trusted = self._trust() if any(url.startswith("https:") for url in self._urls) else False
         return self._trusted
 
     def _connect(self) -> "httpx2.AsyncClient":
-        """Importing httpx2 takes long, so the first call does it, with all that httpx2 loads later."""
+        """Import httpx2 and create its client.
+
+        The import takes long, so the first call does it, together with all modules that httpx2 loads later.
+        """
         with NO_FORK:
             import httpx2
 
@@ -77,7 +83,7 @@ class HttpClientTransport:
     def _request(self, http: "httpx2.AsyncClient", call: ApiRequest) -> "httpx2.Request":
         import httpx2
 
-        shared = len(self._urls) > 1 and "idempotency-key" in call.headers  # another server may be asked meanwhile
+        shared = len(self._urls) > 1 and "idempotency-key" in call.headers  # another server may be tried meanwhile
         timeout = httpx2.Timeout(call.timeout / IMPATIENCE if shared else call.timeout, connect=CONNECT_TIMEOUT)
         return http.build_request(
             call.method, self.place + call.path, headers=call.headers, content=call.body or None, timeout=timeout
@@ -95,9 +101,9 @@ class HttpClientTransport:
                 await close()
 
     def _unanswered(self, error: Exception, at: int) -> Exception:
-        """What to raise instead; an error that is not about the network is nobody's silence and stays itself.
+        """Return the exception to raise: `Unanswered` for a network error, any other error unchanged.
 
-        Of many calls that one server fails, the first moves on to the next server, and none moves back.
+        If several calls fail at one server, the first failure moves on to the next server, and none moves back.
         """
         import httpx2
 

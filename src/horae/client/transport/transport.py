@@ -1,6 +1,6 @@
-"""The one seam of the client: how a call reaches a server and an answer comes back.
+"""The client's interface for transports: it sends a call to a server and returns the answer.
 
-`http` goes over the network, `embedded` calls a server in the same process; tests bring their own.
+`http` uses the network, `embedded` calls a server in the same process; tests have their own.
 """
 
 from collections.abc import AsyncIterator
@@ -11,17 +11,17 @@ from msgspec import Struct
 
 
 class ApiRequest(Struct, frozen=True, kw_only=True):
-    """One request; `path` begins at the server's root and carries its query."""
+    """One request; `path` begins at the server's root and includes the query."""
 
     method: str
     path: str
     headers: dict[str, str] = {}
     body: bytes = b""
-    timeout: float = 60.0  # seconds of silence after which nobody is expected to answer
+    timeout: float = 60.0  # seconds of silence before the request counts as unanswered
 
 
 class ApiResponse(Struct, frozen=True, kw_only=True):
-    """An answer, read to its end; header names are in lower case."""
+    """A complete answer; header names are in lower case."""
 
     status: int
     headers: dict[str, str] = {}
@@ -29,7 +29,7 @@ class ApiResponse(Struct, frozen=True, kw_only=True):
 
 
 class StreamedResponse(Struct, frozen=True, kw_only=True):
-    """An answer whose body arrives little by little."""
+    """An answer whose body arrives in chunks."""
 
     status: int
     headers: dict[str, str]
@@ -37,7 +37,7 @@ class StreamedResponse(Struct, frozen=True, kw_only=True):
 
 
 class Unanswered(Exception):
-    """No answer came. Unless `sent` is false, the server may have done what was asked."""
+    """There was no answer. Unless `sent` is false, the server may have processed the request."""
 
     def __init__(self, reason: str, *, sent: bool) -> None:
         super().__init__(reason)
@@ -46,21 +46,21 @@ class Unanswered(Exception):
 
 
 class ClientTransport(Protocol):
-    """Carries calls to a server."""
+    """A way to send calls to a server."""
 
     @property
     def place(self) -> str:
-        """Whom the next call goes to, for people."""
+        """The server of the next call, for messages."""
         ...
 
     async def send(self, call: ApiRequest) -> ApiResponse:
-        """Carry one call and bring its answer, whatever its status. Raises Unanswered and nothing else."""
+        """Send one call and return its answer, whatever its status. Raises Unanswered and nothing else."""
         ...
 
     def open(self, call: ApiRequest) -> AbstractAsyncContextManager[StreamedResponse]:
-        """Carry one call and hand out the answer's body as it arrives. Raises Unanswered, at any chunk too."""
+        """Send one call and stream the answer's body as it arrives. Raises Unanswered, also at any chunk."""
         ...
 
     async def close(self) -> None:
-        """Let go of connections."""
+        """Close the connections."""
         ...

@@ -1,4 +1,4 @@
-"""Whom a client trusts when a server speaks TLS, and what it shows of itself."""
+"""TLS trust: the certificates that a client accepts, and the one that it presents."""
 
 import ssl
 
@@ -8,7 +8,7 @@ from horae.errors import BadInput
 
 
 def trust(settings: Settings | None = None) -> ssl.SSLContext:
-    """The authorities and the certificate that the settings name; without them, those that everybody trusts."""
+    """Return the TLS context of the settings: their authorities and certificate, or else the system's authorities."""
     settings = settings or load().settings
     try:
         context = ssl.create_default_context(cafile=settings.ca or None)
@@ -26,7 +26,7 @@ def _show(context: ssl.SSLContext, settings: Settings) -> None:
     except (OSError, ssl.SSLError) as error:
         said = error.strerror or str(error)
         raise BadInput(
-            f"The certificate {settings.client_cert} cannot be shown: {said}.",
+            f"The certificate {settings.client_cert} cannot be used: {said}.",
             "Name PEM files that belong together with HORAE_CLIENT_CERT and HORAE_CLIENT_KEY.",
             field="client_cert",
         ) from None

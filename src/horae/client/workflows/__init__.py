@@ -1,1 +1,1 @@
-"""Workflows as Python: steps, the expressions that join them, and options of jobs."""
+"""Workflows as Python: steps, the expressions that connect them, and options of jobs."""

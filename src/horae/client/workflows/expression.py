@@ -15,7 +15,7 @@ _WORDS = frozenset({"in", "true", "false", "null", "as", "break", "const", "cont
 
 
 class WorkflowExpression:
-    """A part of the params, or of what a step returned; what is done with it becomes a part of the expression."""
+    """A part of the params, or of a step's result; each operation on it extends the expression."""
 
     def __init__(self, source: str) -> None:
         self._source = source
@@ -26,11 +26,11 @@ class WorkflowExpression:
         return WorkflowExpression(f"{self._source}[{cel(place)}]")
 
     def size(self) -> "WorkflowExpression":
-        """How many elements or characters it has; Python's `len` must be a number now."""
+        """Return the number of elements or characters as an expression; Python's `len` must return a number at once."""
         return WorkflowExpression(f"size({self._source})")
 
     def contains(self, part: Any) -> "WorkflowExpression":
-        """Whether a text contains a part, or a list an element."""
+        """Return the condition that a text contains a part, or a list an element."""
         return WorkflowExpression(f"({cel(part)} in {self._source})")
 
     def __eq__(self, other: object) -> "WorkflowExpression":  # type: ignore[override]
@@ -117,7 +117,7 @@ class WorkflowExpression:
 
 
 def cel(value: object) -> str:
-    """A value as an expression spells it."""
+    """Return a value in the syntax of expressions."""
     if isinstance(value, WorkflowExpression):
         return value._source
     try:
@@ -127,7 +127,7 @@ def cel(value: object) -> str:
 
 
 def rendered(value: Any) -> Any:
-    """A value as a definition carries it: expressions as texts, wherever they are in it."""
+    """Return a value as a definition contains it: expressions become texts, at any depth."""
     if isinstance(value, WorkflowExpression):
         return str(value)
     if isinstance(value, dict):
@@ -138,7 +138,7 @@ def rendered(value: Any) -> Any:
 
 
 def _bare(source: str) -> str:
-    """Without the brackets around all of it, if they belong together."""
+    """Return an expression without its outer brackets, if they enclose all of it."""
     if not source.startswith("("):
         return source
     depth, quoted = 0, False

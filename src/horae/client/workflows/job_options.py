@@ -1,4 +1,4 @@
-"""Options of `@app.job(...)` as a definition carries them: REST's names, and Python's values spelled."""
+"""Options of `@app.job(...)` in the form of a definition: with REST's names and JSON values."""
 
 from collections.abc import Callable, Mapping
 from datetime import datetime, timedelta
@@ -15,14 +15,14 @@ Spell = Callable[[Any], Any]
 
 
 def described(options: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the given options by their names in REST. An unknown one is a TypeError, as in any call."""
+    """Return the given options by their names in REST. An unknown one raises a TypeError, as in any call."""
     refuse_unknown(options, (*SPELLED, *OF_DECORATOR), "@app.job")
     given = ((name, value) for name, value in options.items() if value is not None)
     return {camel(name): named(option(name, "@app.job"), SPELLED[name], value) for name, value in given}
 
 
 def plain(part: Any, name: str) -> Any:
-    """A rule as JSON carries it: spans and instants may be Python's, also inside `misfire`."""
+    """Return a rule as JSON values: spans and instants may be Python objects, also inside `misfire`."""
     if isinstance(part, timedelta):
         return spelled(part)
     if isinstance(part, datetime):
@@ -37,19 +37,19 @@ def _as_is(value: Any) -> Any:
 
 
 def _object(value: Any) -> Any:
-    """A mapping as a plain one."""
+    """Return a mapping as a dict, any other value unchanged."""
     return dict(value) if isinstance(value, Mapping) else value
 
 
 def _dependency(job: Any) -> Any:
-    """A job to depend on: its name or id, its function, or an object of either with a condition."""
+    """Return a dependency: the name or id of a job, also from its function, or an object with a condition."""
     if isinstance(job, Mapping):
         return {**job, "job": getattr(job.get("job"), "name", job.get("job"))}
     return getattr(job, "name", job)
 
 
 def _rule(rule: Any) -> Any:
-    """An object as a plain one; its spans may be Python's."""
+    """Return a rule as a dict with spans as JSON values."""
     return {name: plain(value, name) for name, value in rule.items()} if isinstance(rule, Mapping) else rule
 
 
@@ -65,7 +65,7 @@ def _retry(retry: Any) -> Any:
     return policy(retry, "a list of delays, a mapping or a function")
 
 
-OF_DECORATOR = ("name", "description", "isolation", "process_limits")  # options that the decorator itself takes
+OF_DECORATOR = ("name", "description", "isolation", "process_limits")  # options that the decorator itself handles
 _OWN: Mapping[str, Spell] = {
     "schedule": _object,
     "triggers": _each(_object, "a list of triggers"),
@@ -78,7 +78,7 @@ _OWN: Mapping[str, Spell] = {
 
 
 def _spell(row: Row) -> Spell:
-    """Choose how a value of Python is spelled in a definition."""
+    """Return the function that converts a Python value of a field to a definition's value."""
     kind = row.kind
     if row.name in _OWN:
         return _OWN[row.name]

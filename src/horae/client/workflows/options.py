@@ -7,7 +7,7 @@ from horae.model.executions.job_exceptions import Span
 
 
 class WaitOptions(TypedDict, total=False):
-    """What is said of any step."""
+    """The options of every step."""
 
     name: str | None
     """Its name, unique in the workflow."""
@@ -35,7 +35,7 @@ class WaitOptions(TypedDict, total=False):
 
 
 class StepOptions(WaitOptions, total=False):
-    """What is said of a step that runs a job."""
+    """The options of a step that runs a job."""
 
     params: Mapping[str, Any] | None
     """What its execution is given, with expressions."""
@@ -108,7 +108,7 @@ class StepOptions(WaitOptions, total=False):
 
 
 class EventOptions(WaitOptions, total=False):
-    """What `step.event` takes."""
+    """The options of `step.event`."""
 
     timeout: Span | None
     """How long it waits."""
@@ -117,7 +117,7 @@ class EventOptions(WaitOptions, total=False):
 
 
 class SignalOptions(WaitOptions, total=False):
-    """What `step.signal` takes."""
+    """The options of `step.signal`."""
 
     timeout: Span | None
     """How long it waits."""
@@ -126,7 +126,7 @@ class SignalOptions(WaitOptions, total=False):
 
 
 class ApprovalOptions(WaitOptions, total=False):
-    """What `step.approval` takes."""
+    """The options of `step.approval`."""
 
     roles: Sequence[str] | None
     """Roles that may answer; whoever may operate otherwise."""
@@ -141,7 +141,7 @@ class ApprovalOptions(WaitOptions, total=False):
 
 
 class CallbackOptions(WaitOptions, total=False):
-    """What `step.callback` takes."""
+    """The options of `step.callback`."""
 
     timeout: Span | None
     """How long it waits."""

@@ -24,10 +24,10 @@ from horae.model.fields.kinds import Custom, Duration
 from horae.model.fields.table import Object, Row
 from horae.model.workflows.waits import APPROVAL, CALLBACK, EVENT, SIGNAL
 
-# Typed as Any, so that they may be given for whatever parameter a job has.
-item: Any = ITEM  # of a foreach, for params that say more than the item
+# Typed as Any, so that they may be passed to any parameter of a job.
+item: Any = ITEM  # the item of a foreach, for params that contain more than the item
 index: Any = INDEX
-execution: Any = WorkflowExpression("execution")  # the workflow's own: its id, scheduledAt and interval
+execution: Any = WorkflowExpression("execution")  # the workflow's own execution: its id, scheduledAt and interval
 
 
 def job(ref: str, params: Mapping[str, Any] | None = None, /, **options: Unpack[StepOptions]) -> StepNode:
@@ -38,13 +38,13 @@ def job(ref: str, params: Mapping[str, Any] | None = None, /, **options: Unpack[
 
 
 def command(line: str | Sequence[str] | Mapping[str, Any], **options: Unpack[StepOptions]) -> StepNode:
-    """Run a program. A value of the workflow reaches it as a param: `step.command("ls ${params.at}", params={...})`."""
+    """Run a program. Pass a workflow's value as a param: `step.command("ls ${params.at}", params={...})`."""
     _fixed(line, f'step.command(["ls", "${{params.path}}"], params={{"path": {_spoken(line)}}})')
     return _make("command", {"command": named("step.command(...)", _line, line)}, options)
 
 
 def http(request: str | Mapping[str, Any], **options: Unpack[StepOptions]) -> StepNode:
-    """Send a request. A value of the workflow reaches it as a param: `step.http("${params.url}", params={...})`."""
+    """Send a request. Pass a workflow's value as a param: `step.http("${params.url}", params={...})`."""
     _fixed(request, f'step.http({{"url": "${{params.url}}"}}, params={{"url": {_spoken(request)}}})')
     return _make("http", {"http": named("step.http(...)", _request, request)}, options)
 
@@ -65,7 +65,7 @@ def sleep(
 def event(
     named: str, /, *, filter: str | WorkflowExpression | None = None, **options: Unpack[EventOptions]
 ) -> StepNode:
-    """Wait for an event; the result is the event. `step.event_value` stands for it in the filter."""
+    """Wait for an event; the result is the event. In the filter, `step.event_value` stands for it."""
     return _wait("event", EVENT, {"name": named, "filter": filter}, options)
 
 
@@ -78,7 +78,7 @@ def signal(named: str, /, **options: Unpack[SignalOptions]) -> StepNode:
 
 
 def approval(**options: Unpack[ApprovalOptions]) -> StepNode:
-    """Wait until somebody agrees."""
+    """Wait for an approval."""
     return _wait("approval", APPROVAL, {}, options)
 
 
@@ -90,7 +90,7 @@ def callback(**options: Unpack[CallbackOptions]) -> StepNode:
 def switch(
     *branches: tuple[Any, StepNode | Sequence[StepNode]], default: Any = (), **options: Unpack[WaitOptions]
 ) -> StepNode:
-    """Choose the steps that go on: those of the first (condition, steps) that holds, or the default's."""
+    """Choose the branch that runs: the steps of the first (condition, steps) that holds, or the default's."""
     call = "step.switch(...)"
     cases = [named(call, _case, branch) for branch in branches]
     if names := named(option("default", call), _names, default):
@@ -120,7 +120,7 @@ def _request(request: Any) -> Any:
 
 
 def _wait(name: str, kind: Object, given: dict[str, Any], options: Mapping[str, Any]) -> StepNode:
-    """What the options say of the wait is told of it: its timeout is not that of an execution."""
+    """Add a waiting step; options of the wait, such as its timeout, become fields of the wait, not of an execution."""
     own = {row.keyword: row for row in kind.table.rows if row.name not in given}
     said = {
         own[word].name: named(option(word, f"step.{name}(...)"), partial(_spelled, own[word]), value)
@@ -146,7 +146,7 @@ def _make(wanted: str, document: dict[str, Any], options: Mapping[str, Any]) -> 
 
 
 def _spoken(part: Any) -> str:
-    """Name the first value of the workflow in a task as the user's code might."""
+    """Return the name of the first workflow value in a task, as the user's code might write it."""
     if isinstance(part, WorkflowExpression):
         return part.name if isinstance(part, StepNode) else part._source.removeprefix("params.")
     parts = part.values() if isinstance(part, Mapping) else part if isinstance(part, list | tuple) else ()
@@ -154,7 +154,7 @@ def _spoken(part: Any) -> str:
 
 
 def _fixed(part: Any, remedy: str) -> None:
-    """Refuse a value that only the running workflow knows, in a task that is sent as it stands."""
+    """Refuse a value that only the running workflow knows, in a task that is sent unchanged."""
     if isinstance(part, WorkflowExpression):
         raise TypeError(f"{part!r} is known when the workflow runs. Hand it to the step as a param: {remedy}")
     for each in part.values() if isinstance(part, Mapping) else part if isinstance(part, list | tuple) else ():

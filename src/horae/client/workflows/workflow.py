@@ -48,7 +48,7 @@ if TYPE_CHECKING:
     from horae.client.app import App
 
 _IDENTIFIER = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
-# Fields of a step that may be said beside its call, by their names in Python.
+# Fields of a step that may be given beside its call, by their names in Python.
 _SAID = {row.keyword: row for row in STEP.rows if row.field.sdk}
 STEP_OPTIONS = tuple(_SAID)
 _OF_WORKFLOWS = {row.keyword: row for row in WORKFLOW.rows if row.field.sdk}
@@ -57,7 +57,7 @@ BUILDING: ContextVar["PhaseSteps | None"] = ContextVar("horae_building", default
 
 
 class Callee(Protocol):
-    """What a step runs: a function, or a workflow."""
+    """A job or workflow that a step runs."""
 
     name: str
     signature: Signature
@@ -66,9 +66,9 @@ class Callee(Protocol):
 
 
 class StepNode(WorkflowExpression):
-    """A step of the workflow that is being defined; as a value it is what the step returns.
+    """A step of the workflow that is being defined; used as a value, it stands for the step's result.
 
-    `a >> b` has b follow a, also with lists of steps on either side.
+    `a >> b` makes b run after a, also with lists of steps on either side.
     """
 
     def __init__(self, name: str, document: dict[str, Any]) -> None:
@@ -90,7 +90,7 @@ class StepNode(WorkflowExpression):
     __hash__ = WorkflowExpression.__hash__
 
     def describe(self, options: Mapping[str, Any], call: str) -> "StepNode":
-        """Add what is said about the step beside its call; an unknown option is refused where it stands."""
+        """Add options of the step; an unknown option is refused at the place of the call."""
         refuse_unknown((name for name in options if camel(name) not in _SAID), STEP_OPTIONS, call)
         self.document |= {
             camel(name): named(option(name, call), partial(_option, name, node=self), value)
@@ -105,7 +105,7 @@ class StepNode(WorkflowExpression):
 
 
 def nodes_of(steps: Any) -> list[StepNode]:
-    """Return a step, or each of several, as a list."""
+    """Return one step or a list of steps as a list."""
     wanted = "a step or a list of steps"
     nodes = [steps] if isinstance(steps, StepNode) else items_of(steps, wanted)
     for node in nodes:
@@ -115,14 +115,14 @@ def nodes_of(steps: Any) -> list[StepNode]:
 
 
 class PhaseSteps:
-    """The steps of one phase, as they are called for."""
+    """The steps of one phase, in the order of their calls."""
 
     def __init__(self, taken: set[str]) -> None:
-        self._taken = taken  # names, of all phases
+        self._taken = taken  # names in all phases
         self.nodes: list[StepNode] = []
 
     def add(self, wanted: str, document: dict[str, Any], own: str | None = None) -> StepNode:
-        """A step; two of one name are told apart by a number, unless the name was given."""
+        """Add a step; a number makes its name unique, unless the user gave the name."""
         plain = re.sub(r"[^A-Za-z0-9_-]", "_", wanted)
         name, n = own or plain, 1
         if own is not None and own in self._taken:
@@ -140,7 +140,7 @@ class PhaseSteps:
 
 
 def build(function: Callable[..., Any], arguments: Mapping[str, Any], taken: set[str]) -> tuple[PhaseSteps, Any]:
-    """Run a function so that its calls of jobs become steps; the steps, and what it returned."""
+    """Run a function whose calls of jobs become steps; return the steps and the function's result."""
     steps = PhaseSteps(taken)
     token = BUILDING.set(steps)
     try:
@@ -154,7 +154,7 @@ def build(function: Callable[..., Any], arguments: Mapping[str, Any], taken: set
 
 
 class StepCall:
-    """A call of a job that is to become a step, with what is said about the step."""
+    """A call of a job that becomes a step, with the options of the step."""
 
     def __init__(self, callee: Callee, options: Mapping[str, Any]) -> None:
         self._callee, self._options = callee, dict(options)
@@ -165,9 +165,9 @@ class StepCall:
     def map(
         self, items: Any, *args: Any, concurrency: int | None = None, tolerate: int | str | None = None, **named: Any
     ) -> StepNode:
-        """One execution for each of the items, which only the running workflow knows; what else is given is for all.
+        """Add a step with one execution per item; other arguments are the same for all items.
 
-        The item is the first parameter that nothing else is given for.
+        Only the running workflow knows the items. The item is passed as the first parameter that has no other argument.
         """
         names = [parameter.name for parameter in self._callee.signature.parameters]
         free = next((name for name in names if name not in named), None)
@@ -198,7 +198,7 @@ def _others(names: Sequence[str], free: str) -> Iterable[str]:
 
 
 def building() -> PhaseSteps:
-    """The workflow that is being defined here."""
+    """Return the steps of the workflow that is being defined."""
     steps = BUILDING.get()
     if steps is None:
         raise RuntimeError("a step is made in a function under @app.workflow, and nowhere else")
@@ -206,7 +206,7 @@ def building() -> PhaseSteps:
 
 
 def _option(name: str, value: Any, node: StepNode) -> Any:
-    """What is said about a step, as a definition carries it. Functions get the step's own result."""
+    """Return an option of a step in the form of a definition. Functions are called with the step's own result."""
     if name == "undo":
         return _undo(value, node)
     if name in ("until", "while", "while_", "when") and callable(value) and not isinstance(value, WorkflowExpression):
@@ -222,7 +222,10 @@ def _option(name: str, value: Any, node: StepNode) -> Any:
 
 
 def _undo(value: Any, node: StepNode) -> Any:
-    """A job, or a function that calls one with the step's result; of a mapped step, with that of an item."""
+    """Return the undo of a step:
+
+    a job, or a function that calls one with the result of the step or of a mapped item.
+    """
     if hasattr(value, "signature"):
         return {"job": value.name}
     if not callable(value):
@@ -239,7 +242,7 @@ def _undo(value: Any, node: StepNode) -> Any:
 
 
 def described(options: Mapping[str, Any]) -> dict[str, Any]:
-    """What is said about a workflow as a job, in the API's spelling."""
+    """Return the options of a workflow as fields of a job, in the API's form."""
     refuse_unknown(options, (*SPELLED, "name", "description", *_OF_WORKFLOWS), "@app.workflow")
     if options.get("params") is not None:
         named(option("params", "@app.workflow"), mapping_of, options["params"])
@@ -249,7 +252,7 @@ def described(options: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def plain(value: Any) -> Any:
-    """A value as JSON carries it: spans may be Python's, jobs are called by their names."""
+    """Return a value as JSON: spans become texts, jobs their names."""
     if isinstance(value, timedelta):
         return spelled(value)
     if isinstance(value, Mapping):
@@ -260,7 +263,10 @@ def plain(value: Any) -> Any:
 
 
 class AppWorkflow(Submittable[Callable[..., Any]]):
-    """A workflow as its function defines it. `submit` has the servers run it; inside another workflow it is a step."""
+    """A workflow as its function defines it.
+
+    `submit` lets the servers run it; a call inside another workflow becomes a step.
+    """
 
     def __init__(self, app: "App", function: Callable[..., Any], name: str, document: dict[str, Any]) -> None:
         self.app, self.function, self.name = app, function, name
@@ -290,27 +296,27 @@ class AppWorkflow(Submittable[Callable[..., Any]]):
         return self.step()(*args, **named)
 
     def step(self, **options: Unpack[StepOptions]) -> StepCall:
-        """The same as a step of another workflow, with what is said about it there."""
+        """Return a call as a step of another workflow, with options of the step."""
         return StepCall(self, options)
 
     def map(self, items: Any, *args: Any, **named: Any) -> StepNode:
-        """One execution of it for each of the items."""
+        """Add a step with one execution of this workflow per item."""
         return self.step().map(items, *args, **named)
 
     def on_success(self, function: Callable[..., Any]) -> Callable[..., Any]:
-        """Steps that run when all steps have ended well."""
+        """Register steps that run after all steps have succeeded."""
         return self._handle("onSuccess", function)
 
     def on_failure(self, function: Callable[..., Any]) -> Callable[..., Any]:
-        """Steps that run when the workflow has failed; a parameter `error` says how."""
+        """Register steps that run after the workflow has failed; a parameter `error` has the reason."""
         return self._handle("onFailure", function)
 
     def finally_(self, function: Callable[..., Any]) -> Callable[..., Any]:
-        """Steps that run at the end, whatever came of it."""
+        """Register steps that run at the end, whatever the outcome."""
         return self._handle("finally", function)
 
     def definition(self) -> dict[str, Any]:
-        """The job as POST /api/v1/jobs takes it."""
+        """Return the workflow's definition as POST /api/v1/jobs accepts it."""
         document = dict(self._document)
         flow = document.pop("workflow", {})
         flow |= {phase: steps.documents() for phase, steps in self._phases.items()}

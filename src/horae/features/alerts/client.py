@@ -1,4 +1,4 @@
-"""`client.alerts`: what was found, `.rules` that say what to look for, and `.channels` that say where to tell it."""
+"""`client.alerts`: alerts, `.rules` that define them, and `.channels` that notify users of them."""
 
 from datetime import datetime
 from typing import Any, Literal, Unpack
@@ -9,8 +9,8 @@ from horae.client.views import ApiDocument, ResultPage, page_of
 from horae.features.alerts.options import AlertChannelFields, AlertRuleFields
 
 
-class AlertDelivery(ApiDocument, frozen=True, kw_only=True):
-    """How a notice fares: "pending", "delivered" or "failed"."""
+class AlertDeliveryInfo(ApiDocument, frozen=True, kw_only=True):
+    """The delivery of a notice: "pending", "delivered" or "failed"."""
 
     channel: str
     kind: str
@@ -21,13 +21,13 @@ class AlertDelivery(ApiDocument, frozen=True, kw_only=True):
 
 
 class AlertTest(ApiDocument, frozen=True, kw_only=True):
-    """What became of a test."""
+    """The result of a test."""
 
-    deliveries: list[AlertDelivery]
+    deliveries: list[AlertDeliveryInfo]
 
 
 class AlertInfo(ApiDocument, frozen=True, kw_only=True):
-    """Something that a rule found; "firing" until it is "recovered"."""
+    """A finding of a rule; "firing" until it is "recovered"."""
 
     alert_id: str
     rule: str
@@ -44,7 +44,7 @@ class AlertInfo(ApiDocument, frozen=True, kw_only=True):
     count: int = 1
     acknowledged_at: datetime | None = None
     acknowledged_by: str | None = None
-    deliveries: tuple[AlertDelivery, ...] = ()
+    deliveries: tuple[AlertDeliveryInfo, ...] = ()
 
 
 class AlertRule(ApiDocument, frozen=True, kw_only=True):
@@ -59,7 +59,7 @@ class AlertRule(ApiDocument, frozen=True, kw_only=True):
 
 
 class AlertChannel(ApiDocument, frozen=True, kw_only=True):
-    """A channel; `secret` is there once, when one was made for a webhook."""
+    """A channel; `secret` is returned only once, after it was created for a webhook."""
 
     name: str
     kind: str
@@ -70,14 +70,14 @@ class AlertChannel(ApiDocument, frozen=True, kw_only=True):
 
 
 class AlertRulesResource(Resource):
-    """Rules, by name."""
+    """Alert rules, by name."""
 
     async def acknowledge(self, name: str) -> int:
-        """Somebody looks after all that it has found so far; how many nobody looked after."""
+        """Acknowledge all present alerts of a rule; return the number of newly acknowledged ones."""
         answer = await self._caller.post(path_of("alert-rules", name, "acknowledge"))
         return int(answer["acknowledged"])
 
-    # `python -m tools.sdk` writes what follows, from the routes of alert-rules (create: -).
+    # `python -m tools.sdk` generates the rest, from the routes of alert-rules (create: -).
 
     async def list(self, *, limit: int | None = None, cursor: str | None = None) -> ResultPage[AlertRule]:
         """List alert rules by name."""
@@ -115,7 +115,7 @@ class AlertRulesResource(Resource):
 class AlertChannelsResource(Resource):
     """Channels, by name."""
 
-    # `python -m tools.sdk` writes what follows, from the routes of alert-channels (create: -).
+    # `python -m tools.sdk` generates the rest, from the routes of alert-channels (create: -).
 
     async def list(self, *, limit: int | None = None, cursor: str | None = None) -> ResultPage[AlertChannel]:
         """List channels by name, without what is secret of them."""
@@ -144,12 +144,12 @@ class AlertChannelsResource(Resource):
 
 
 class AlertsResource(Resource):
-    """Alerts, and what makes and tells them."""
+    """Alerts, their rules and their channels."""
 
     rules: AlertRulesResource
     channels: AlertChannelsResource
 
-    # `python -m tools.sdk` writes what follows, from the routes of alerts.
+    # `python -m tools.sdk` generates the rest, from the routes of alerts.
 
     async def list(
         self, *, state: Literal["firing", "recovered"] | None = None, rule: str | None = None,
@@ -163,10 +163,10 @@ class AlertsResource(Resource):
         query = {"state": state, "rule": rule, "job": job, "limit": limit, "cursor": cursor}
         return page_of(AlertInfo, await self._caller.get(path_of("alerts"), query))
 
-    async def get(self, id: str) -> AlertInfo:
+    async def get(self, alert_id: str) -> AlertInfo:
         """Read an alert."""
-        return AlertInfo.of(await self._caller.get(path_of("alerts", id)))
+        return AlertInfo.of(await self._caller.get(path_of("alerts", alert_id)))
 
-    async def acknowledge(self, id: str) -> AlertInfo:
+    async def acknowledge(self, alert_id: str) -> AlertInfo:
         """Say that somebody looks after an alert: nobody is reminded of it any more."""
-        return AlertInfo.of(await self._caller.post(path_of("alerts", id, "acknowledge")))
+        return AlertInfo.of(await self._caller.post(path_of("alerts", alert_id, "acknowledge")))

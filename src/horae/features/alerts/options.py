@@ -7,7 +7,7 @@ from horae.model.executions.job_exceptions import Span
 
 
 class AlertRuleFields(TypedDict, total=False):
-    """What a rule says; each kind has fields of its own."""
+    """The fields of a rule; each kind has its own fields."""
 
     kind: (
         Literal[
@@ -69,7 +69,7 @@ class AlertRuleFields(TypedDict, total=False):
 
 
 class AlertChannelFields(TypedDict, total=False):
-    """What a channel says; what is secret and left out stays as it was."""
+    """The fields of a channel; secret fields that are not given stay unchanged."""
 
     kind: Literal["webhook", "email", "apprise"] | None
     """How it tells."""

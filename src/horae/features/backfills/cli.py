@@ -112,7 +112,7 @@ RUNS: list[Column] = [
     ("OUTCOME", lambda one: one.get("outcome") or "live"),
     ("FORCED", "forced"),
 ]
-ONE = {"id": "backfill"}
+ONE = {"backfill_id": "backfill"}
 request(
     backfills, "backfills.list",
     lists(COLUMNS, "There are no backfills. Make one with: horae backfills create JOB --from --to"),

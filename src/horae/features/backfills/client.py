@@ -1,4 +1,4 @@
-"""`client.backfills`: fires of the past that are to run."""
+"""`client.backfills`: runs of past fires."""
 
 from datetime import datetime
 from typing import Any, Literal, Unpack
@@ -10,11 +10,11 @@ from horae.client.transport.calls import Resource, path_of
 from horae.client.views import ApiDocument, ResultPage, page_of
 from horae.features.backfills.options import BackfillOptions
 
-LOOK = 0.5  # seconds between looks at a backfill that is waited for
+LOOK = 0.5  # seconds between checks of a backfill
 
 
-class BackfillPlan(ApiDocument, frozen=True, kw_only=True):
-    """What a backfill would do."""
+class BackfillPlanInfo(ApiDocument, frozen=True, kw_only=True):
+    """The result of a dry run of a backfill."""
 
     fires: int
     to_run: int
@@ -27,7 +27,7 @@ class BackfillPlan(ApiDocument, frozen=True, kw_only=True):
 
 
 class BackfillInfo(ApiDocument, frozen=True, kw_only=True):
-    """A backfill and how far it is."""
+    """A backfill and its progress."""
 
     backfill_id: str
     job_id: str
@@ -53,7 +53,7 @@ class BackfillInfo(ApiDocument, frozen=True, kw_only=True):
 
     @property
     def is_final(self) -> bool:
-        """Nothing more starts, and all that was started has ended."""
+        """All executions of the backfill have ended, and no more will start."""
         return self.completed_at is not None
 
 
@@ -63,7 +63,7 @@ class BackfillsResource(Resource):
     async def create(
         self, job: str, since: datetime | str, until: datetime | str, **options: Unpack[BackfillOptions]
     ) -> BackfillInfo:
-        """Run what did not run of a job's fires in [since, until).
+        """Run the fires of a job in [since, until) that did not run.
 
         Its options are those of `BackfillOptions`.
         """
@@ -71,23 +71,23 @@ class BackfillsResource(Resource):
 
     async def plan(
         self, job: str, since: datetime | str, until: datetime | str, **options: Unpack[BackfillOptions]
-    ) -> BackfillPlan:
-        """What `create` would run, with the same options; nothing is started."""
+    ) -> BackfillPlanInfo:
+        """Return the fires that `create` would run, with the same options; no execution starts."""
         body = {**_body(job, since, until, options), "dryRun": True}
-        return BackfillPlan.of(await self._caller.post(path_of("backfills"), body))
+        return BackfillPlanInfo.of(await self._caller.post(path_of("backfills"), body))
 
-    async def cancel(self, id: str, *, executions: bool = False) -> BackfillInfo:
-        """Start nothing more, for good; with `executions`, what it started and has not ended is cancelled too."""
+    async def cancel(self, backfill_id: str, *, executions: bool = False) -> BackfillInfo:
+        """Start no more executions, permanently; with `executions`, also cancel those that have not ended."""
         body = {"executions": "cancel" if executions else "finish"}
-        return BackfillInfo.of(await self._caller.post(path_of("backfills", id, "cancel"), body))
+        return BackfillInfo.of(await self._caller.post(path_of("backfills", backfill_id, "cancel"), body))
 
-    async def wait(self, id: str) -> BackfillInfo:
-        """Wait until nothing more starts and all that was started has ended."""
-        while not (found := await self.get(id)).is_final:
+    async def wait(self, backfill_id: str) -> BackfillInfo:
+        """Wait until all executions have ended and no more will start."""
+        while not (found := await self.get(backfill_id)).is_final:
             await self._caller.env.clock.sleep(LOOK)
         return found
 
-    # `python -m tools.sdk` writes what follows, from the routes of backfills.
+    # `python -m tools.sdk` generates the rest, from the routes of backfills.
 
     async def list(
         self, *, job: str | None = None, state: Literal["running", "paused", "cancelled", "done"] | None = None,
@@ -100,22 +100,24 @@ class BackfillsResource(Resource):
         query = {"job": job, "state": state, "limit": limit, "cursor": cursor}
         return page_of(BackfillInfo, await self._caller.get(path_of("backfills"), query))
 
-    async def get(self, id: str) -> BackfillInfo:
+    async def get(self, backfill_id: str) -> BackfillInfo:
         """Read a backfill and how far it is."""
-        return BackfillInfo.of(await self._caller.get(path_of("backfills", id)))
+        return BackfillInfo.of(await self._caller.get(path_of("backfills", backfill_id)))
 
-    async def runs(self, id: str, *, limit: int | None = None, cursor: str | None = None) -> ResultPage[ApiDocument]:
+    async def runs(
+        self, backfill_id: str, *, limit: int | None = None, cursor: str | None = None
+    ) -> ResultPage[ApiDocument]:
         """List the fires that a backfill ran, with their executions, in the order of the fires."""
         query = {"limit": limit, "cursor": cursor}
-        return page_of(ApiDocument, await self._caller.get(path_of("backfills", id, "runs"), query))
+        return page_of(ApiDocument, await self._caller.get(path_of("backfills", backfill_id, "runs"), query))
 
-    async def pause(self, id: str) -> BackfillInfo:
+    async def pause(self, backfill_id: str) -> BackfillInfo:
         """Start nothing more until resumed; what was started goes on."""
-        return BackfillInfo.of(await self._caller.post(path_of("backfills", id, "pause")))
+        return BackfillInfo.of(await self._caller.post(path_of("backfills", backfill_id, "pause")))
 
-    async def resume(self, id: str) -> BackfillInfo:
+    async def resume(self, backfill_id: str) -> BackfillInfo:
         """Go on where it stopped."""
-        return BackfillInfo.of(await self._caller.post(path_of("backfills", id, "resume")))
+        return BackfillInfo.of(await self._caller.post(path_of("backfills", backfill_id, "resume")))
 
 
 def _body(job: str, since: datetime | str, until: datetime | str, options: BackfillOptions) -> dict[str, Any]:

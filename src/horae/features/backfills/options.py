@@ -5,7 +5,7 @@ from typing import Any, Literal, TypedDict
 
 
 class BackfillOptions(TypedDict, total=False):
-    """How fires of the past are run."""
+    """The options of a backfill."""
 
     trigger: str | None
     """Only this trigger of the job; all that fire at instants otherwise."""

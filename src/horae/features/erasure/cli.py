@@ -31,10 +31,10 @@ async def erase(api: Api, yes: bool, **options: Any) -> None:
         api.out.document(done)
     else:
         api.out.say(f"Erased {done['erased']:,} of {done['lookedAt']:,} executions that were looked at.")
-        for id in done["live"]:
-            api.out.say(f"Not erased, because it has not ended: {id}")
-        for id in done["unread"]:
-            api.out.say(f"Not erased, because the server has no key to read what it was given: {id}")
+        for execution in done["live"]:
+            api.out.say(f"Not erased, because it has not ended: {execution}")
+        for execution in done["unread"]:
+            api.out.say(f"Not erased, because the server has no key to read what it was given: {execution}")
         for file in done["unreadFiles"]:
             api.out.say(f"Not looked through, because it is damaged or gone: {file}")
     if done["live"] or done["unread"] or done["unreadFiles"]:

@@ -1,4 +1,4 @@
-"""`client.erasures`: somebody's data goes, that something ran stays."""
+"""`client.erasures`: erasure of personal data of executions; the fact that they ran stays."""
 
 from typing import Unpack
 
@@ -9,13 +9,13 @@ from horae.features.erasure.options import ErasureOptions
 
 
 class ErasuresResource(Resource):
-    """Erases what executions were given, said, returned and left behind."""
+    """Erase the params, logs, results and files of executions."""
 
     async def create(self, **which: Unpack[ErasureOptions]) -> ApiDocument:
-        """Erase all that is meant, part by part: how many were looked at and erased, and what was left.
+        """Erase all matching executions' data, part by part; return the numbers checked and erased, and those left out.
 
-        `live` have not ended yet; what `unread` were given is sealed with a key that the server does not have;
-        `unreadFiles` of the archive are damaged or gone.
+        `live` executions have not ended yet; params of `unread` ones are sealed with a key that the server does not
+        have; `unreadFiles` of the archive are damaged or missing.
         """
         where = given(**which)
         looked_at, erased, cursor = 0, 0, None

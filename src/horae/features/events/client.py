@@ -1,4 +1,4 @@
-"""`client.events`: send events, see what they came to, and make webhooks."""
+"""`client.events`: send events, read their effects, and create webhooks."""
 
 from collections.abc import Iterable, Sequence
 from datetime import datetime
@@ -11,7 +11,7 @@ from horae.model.executions.job_exceptions import Span
 
 
 class SentEvent(ApiDocument, frozen=True, kw_only=True):
-    """An event and what became of it: executions it started, triggers that did not fire and why."""
+    """An event and its effects: executions it started, and triggers that did not fire, with the reasons."""
 
     event_id: str
     name: str = ""
@@ -26,18 +26,18 @@ class SentEvent(ApiDocument, frozen=True, kw_only=True):
 
 
 class EventsResource(Resource):
-    """What happens elsewhere, and the triggers that listen to it."""
+    """External events, and the triggers that listen to them."""
 
     async def send(self, name: str, payload: Any = None, *, id: str | None = None) -> SentEvent:
-        """Send an event to all triggers that listen to its name. It is kept when this returns.
+        """Send an event to all triggers that listen to its name. It is stored when this returns.
 
-        The same `id` again fires nothing and is answered as then, marked `repeated`.
+        A repetition with the same `id` fires no trigger; its answer is the first one, marked `repeated`.
         """
         body = {"name": name, "payload": payload, **given(id=id)}
         return SentEvent.of(await self._caller.post(path_of("events"), body))
 
     async def plan(self, name: str, payload: Any = None, *, id: str | None = None) -> ApiDocument:
-        """What an event would come to if it came now, in `fires`, `skipped` and `note`; nothing is kept."""
+        """Return the effects of an event if it came now, in `fires`, `skipped` and `note`; nothing is stored."""
         body = {"name": name, "payload": payload, **given(id=id)}
         return ApiDocument.of(await self._caller.post(path_of("events") + "?dryRun=true", body))
 
@@ -46,7 +46,7 @@ class EventsResource(Resource):
         answer = await self._caller.post(path_of("events"), {"events": list(events)})
         return [SentEvent.of(one) for one in answer["items"]]
 
-    # `python -m tools.sdk` writes what follows, from the routes of events, hooks (get: webhook, create: create_webhook,
+    # `python -m tools.sdk` generates the rest, from the routes of events, hooks (get: webhook, create: create_webhook,
     # delete: delete_webhook, receive: -).
 
     async def list(

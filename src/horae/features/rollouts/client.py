@@ -1,4 +1,4 @@
-"""`client.rollouts`: shares of a job's new executions for other versions of it."""
+"""`client.rollouts`: gradual rollouts of job versions, by shares of new executions."""
 
 from datetime import datetime
 from typing import Any, Unpack
@@ -10,7 +10,7 @@ from horae.features.rollouts.options import RolloutOptions
 
 
 class RolloutInfo(ApiDocument, frozen=True, kw_only=True):
-    """A job's newest rollout; `versions` are documents with the share and the counts of each version."""
+    """A job's newest rollout; `versions` has the share and the statistics of each version."""
 
     job_id: str
     job: str
@@ -21,20 +21,19 @@ class RolloutInfo(ApiDocument, frozen=True, kw_only=True):
 
 
 class RolloutsResource(Resource):
-    """Begin, compare, promote and abort rollouts. `ref` is a job's name or id."""
+    """Start, compare, promote and abort rollouts. `ref` is a job's name or id."""
 
     async def start(self, ref: str, *, if_match: str | None = None, **options: Unpack[RolloutOptions]) -> RolloutInfo:
-        """Send a `share` of new executions to a `version` or to a new version made by a `change`; or give `versions`
-        weights.
+        """Send a `share` of new executions to a `version`, or to one that a `change` creates; or weights to `versions`.
 
-        An active rollout gets new shares.
+        A running rollout gets the new shares.
         """
         body = given(**options)
         if options.get("versions"):
             body["versions"] = {str(version): weight for version, weight in (options["versions"] or {}).items()}
         return RolloutInfo.of(await self._caller.edit("PUT", path_of("jobs", ref, "rollout"), body, if_match))
 
-    # `python -m tools.sdk` writes what follows, from the routes of rollouts (put: start).
+    # `python -m tools.sdk` generates the rest, from the routes of rollouts (put: start).
 
     async def get(self, ref: str) -> RolloutInfo:
         """Read a job's newest rollout: shares, failure rates and durations of its versions."""

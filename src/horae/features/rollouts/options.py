@@ -5,7 +5,7 @@ from typing import Any, TypedDict
 
 
 class RolloutOptions(TypedDict, total=False):
-    """Which versions new executions go to."""
+    """The shares of versions in new executions."""
 
     version: int | None
     """The version to try; or a change says what it is to be."""

@@ -1,4 +1,4 @@
-"""How jobs and whole namespaces fare, as the client gives it back."""
+"""The overview of a namespace, as the client returns it."""
 
 from datetime import datetime
 from typing import Any
@@ -8,7 +8,7 @@ from horae.client.views import ApiDocument
 
 
 class OverviewInfo(ApiDocument, frozen=True, kw_only=True):
-    """A namespace at a glance; the series and the timeline are in `raw`."""
+    """The overview of a namespace; the series and the timeline are in `raw`."""
 
     counts: dict[str, int]
     ended: dict[str, int]
@@ -18,5 +18,5 @@ class OverviewInfo(ApiDocument, frozen=True, kw_only=True):
 
 
 def window(since: datetime | str | None, until: datetime | str | None) -> dict[str, Any]:
-    """A window as a query spells it."""
+    """Return a window in the form of a query."""
     return {"from": since and instant(since), "to": until and instant(until)}

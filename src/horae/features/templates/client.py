@@ -1,4 +1,4 @@
-"""`client.templates`: definitions with parameters, and the jobs made from them."""
+"""`client.templates`: definitions with parameters, and the jobs created from them."""
 
 from typing import Any, Unpack
 
@@ -11,7 +11,7 @@ from horae.features.templates.options import TemplateFields
 
 
 class TemplateInfo(ApiDocument, frozen=True, kw_only=True):
-    """A template; `affected` lists the jobs that a change of it changed, or would change."""
+    """A template; `affected` lists the jobs that a change affects."""
 
     template_id: str
     name: str
@@ -27,7 +27,7 @@ class TemplatesResource(Resource):
     """Write, read and delete templates."""
 
     async def apply(self, document: dict[str, Any]) -> tuple[TemplateInfo, Outcome]:
-        """Create or change the template named in a document; return it with the outcome."""
+        """Create or change a template to match a document; return it with the outcome."""
         name = document.get("name", "")
         try:
             before = await self.get(name)
@@ -36,7 +36,7 @@ class TemplatesResource(Resource):
         after = await self.put(name, document)
         return after, "unchanged" if after.version == before.version else "changed"
 
-    # `python -m tools.sdk` writes what follows, from the routes of templates (create: -).
+    # `python -m tools.sdk` generates the rest, from the routes of templates (create: -).
 
     async def list(self, *, limit: int | None = None, cursor: str | None = None) -> ResultPage[TemplateInfo]:
         """List templates by name."""

@@ -5,7 +5,7 @@ from typing import Any, TypedDict
 
 
 class TemplateFields(TypedDict, total=False):
-    """What a template says."""
+    """The fields of a template."""
 
     job: Mapping[str, Any] | None
     """A job's definition without its name, with `${with.region}` in texts."""

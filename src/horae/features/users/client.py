@@ -1,4 +1,4 @@
-"""`client.users`: people, and what they may do in which namespaces."""
+"""`client.users`: users, and their roles in namespaces."""
 
 from collections.abc import Sequence
 
@@ -8,9 +8,9 @@ from horae.client.views import ApiDocument, ResultPage, page_of
 
 
 class UsersResource(Resource):
-    """People; a password is sent, and never told."""
+    """Users of an installation; passwords are sent but never returned."""
 
-    # `python -m tools.sdk` writes what follows, from the routes of users.
+    # `python -m tools.sdk` generates the rest, from the routes of users.
 
     async def list(self, *, limit: int | None = None, cursor: str | None = None) -> ResultPage[ApiDocument]:
         """List people in the order of their names; who administers one namespace sees those of it."""

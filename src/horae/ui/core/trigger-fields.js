@@ -1,4 +1,4 @@
-// Kinds of triggers that fire by time, each with its fields; the first tells the kind. `python -m tools.sdk` writes this module from their tables.
+// Kinds of timed triggers, each with its fields; the first field selects the kind. `python -m tools.sdk` writes this module from their tables.
 
 export const TIMES = {
   cron: [

@@ -49,7 +49,7 @@ request(
 
 
 request(
-    alerts, "alerts.get", one, name="show", called={"id": "alert"},
+    alerts, "alerts.get", one, name="show", called={"alert_id": "alert"},
     examples=("horae alerts show 0198c5a0-0000-7000-8000-000000000000",),
 )  # fmt: skip
 

@@ -184,7 +184,7 @@ async def _count(api: Api, filters: dict[str, Any]) -> tuple[int, bool]:
 
 
 def _tell(api: Api, verb: str, done: list[BulkResult]) -> None:
-    made = [id for bulk in done for id in bulk.execution_ids]
+    made = [execution for bulk in done for execution in bulk.execution_ids]
     summary = {
         "matched": sum(bulk.matched for bulk in done),
         "done": sum(bulk.done for bulk in done),

@@ -32,7 +32,7 @@ COLUMNS: list[Column] = [
     ("SKIPPED", "skipped"),
     ("CREATED", Age("createdAt")),
 ]
-ONE = {"id": "replay"}
+ONE = {"replay_id": "replay"}
 request(
     replays, "dlq.replays",
     lists(COLUMNS, "There are no replays. Make one with: horae dlq replay --job JOB --rate 10/1s"), name="list",

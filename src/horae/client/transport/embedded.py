@@ -1,4 +1,4 @@
-"""Calls to a server in the same process: an ASGI application, without a socket between."""
+"""Calls to a server in the same process: an ASGI application, without a socket."""
 
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, MutableMapping
@@ -14,9 +14,10 @@ Asgi = Callable[[Any, Callable[[], Awaitable[Any]], Callable[[Any], Awaitable[No
 
 
 class EmbeddedTransport:
-    """Calls an ASGI application; the caller starts and stops it.
+    """A transport that calls an ASGI application; the caller starts and stops the application.
 
-    The application runs on the event loop where the transport was made; calls from other loops and threads go there.
+    The application runs on the event loop in which the transport was created; calls from other loops and threads are
+    passed to it.
     """
 
     def __init__(self, app: Asgi) -> None:
@@ -91,7 +92,7 @@ class _Exchange:
         }
         self.status = 500
         self.headers: dict[str, str] = {}
-        self.body: asyncio.Queue[bytes | None] = asyncio.Queue()  # None ends it
+        self.body: asyncio.Queue[bytes | None] = asyncio.Queue()  # None marks the end
         self.started = asyncio.Event()
         self.gone = asyncio.Event()
         self._request: bytes | None = call.body
@@ -117,7 +118,7 @@ class _Exchange:
                 self.gone.set()
 
     def end(self, _: object) -> None:
-        """The application returned or failed: nobody waits for it any longer."""
+        """Release the waiting caller when the application has returned or failed."""
         self.started.set()
         self.body.put_nowait(None)
 

@@ -1,8 +1,8 @@
-"""Answers that go on and on, read by a task of their own.
+"""Streamed answers, each read by its own task.
 
-A stream may be left anywhere: by `break`, by an interrupt, by the garbage collector or at the end of a loop. What reads
-the network consists of generators inside generators, which fail when they are closed in another order than they were
-opened. Only one task opens, reads and closes them; whoever leaves the stream cancels that task.
+The consumer may leave a stream anywhere: by `break`, by an interrupt, by the garbage collector or at the end of a loop.
+The network is read by nested generators, which fail when they are closed in another order than they were opened.
+Therefore, one task opens, reads and closes them; leaving the stream cancels that task.
 """
 
 import asyncio

@@ -1,17 +1,17 @@
-"""The trace that a call is made in, so that what it submits belongs to it."""
+"""The trace of a call, so that its submissions belong to that trace."""
 
 import os
 import sys
 
 from horae.model.base.trace import UNTRACED, TraceContext, TraceHeaders, checked_state, checked_trace
 
-PARENT, STATE = "TRACEPARENT", "TRACESTATE"  # how a command knows of its trace
+PARENT, STATE = "TRACEPARENT", "TRACESTATE"  # environment variables with the trace of a command
 
 
 def current_trace() -> TraceHeaders:
-    """The current span of OpenTelemetry's, else the trace that this process was started in, if any.
+    """Return the current OpenTelemetry span, or else the trace in which this process was started, if any.
 
-    Who has not imported OpenTelemetry has no current span, and need not wait for its import.
+    A program that has not imported OpenTelemetry has no current span, and need not wait for its import.
     """
     api = sys.modules.get("opentelemetry.trace")
     span = None if api is None else api.get_current_span().get_span_context()

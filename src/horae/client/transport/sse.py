@@ -1,4 +1,4 @@
-"""Server-sent events: chunks of bytes become events, as the WHATWG's HTML standard reads them."""
+"""Server-sent events: bytes become events as in the WHATWG's HTML standard."""
 
 from collections.abc import AsyncIterator
 
@@ -14,7 +14,7 @@ class ServerSentEvent(Struct, frozen=True):
 
 
 async def lines(chunks: AsyncIterator[bytes]) -> AsyncIterator[str]:
-    """Whole lines, however the chunks were cut."""
+    """Yield whole lines, independent of the chunks' boundaries."""
     rest = b""
     async for chunk in chunks:
         *whole, rest = (rest + chunk).split(b"\n")
@@ -23,7 +23,7 @@ async def lines(chunks: AsyncIterator[bytes]) -> AsyncIterator[str]:
 
 
 async def events(chunks: AsyncIterator[bytes]) -> AsyncIterator[ServerSentEvent]:
-    """Events with data; comments, which keep a connection alive, are passed over."""
+    """Yield events with data; skip comments, which keep a connection alive."""
     name, last, data = "", "", list[str]()
     async for line in lines(chunks):
         if not line:
