@@ -1,4 +1,4 @@
-"""Jobs: created, edited, paused, deleted and restored, each change in one transaction."""
+"""Operations on jobs: create, edit, pause, delete and restore, each in one transaction."""
 
 from collections.abc import Callable
 from functools import partial
@@ -33,14 +33,14 @@ from horae.store.executions.promote import Ranker
 from horae.store.triggers import streaks
 from horae.store.triggers.dependencies.starts import Consequences
 
-TRIES = 5  # how often a change may find that somebody else was quicker
+TRIES = 5  # tries of a change that conflicts with concurrent changes
 BATCH = 500  # slices queued in one transaction
 
 Change = Literal["created", "changed", "unchanged"]
 
 
 class Jobs(JobLists):
-    """What can be done with jobs. A `ref` is a job's name or id."""
+    """Operations on jobs. A `ref` is a job's name or id."""
 
     def __init__(
         self,
@@ -73,45 +73,47 @@ class Jobs(JobLists):
         return await self.get(namespace, str(await self._create(namespace, body)))
 
     async def put(self, namespace: int, body: Any) -> tuple[JobView, Change]:
-        """Make the job of this name be as the body says, and tell what that changed."""
+        """Write the job of this name as the body defines it; return whether it was created, changed or unchanged."""
         before, after = await self.bring(namespace, body)
         return await self.get(namespace, str(after.job.id)), change_of(before, after)
 
     async def bring(self, namespace: int, body: Any) -> tuple[StoredJob | None, StoredJob]:
-        """Make the job of this name be as the body says. An equal definition makes no version.
+        """Write the job of this name as the body defines it. An equal definition makes no version.
 
         Return the job before, None if it is new, and after.
         """
-        name = (await self._drafts.parse(namespace, body, 0)).spec.name  # an instant that passed may be the job's own
+        name = (
+            await self._drafts.parse(namespace, body, 0)
+        ).spec.name  # the job itself may already have an instant that has passed
         for _ in range(TRIES):
             before = await self._store.job_named(namespace, name)
             try:
                 if before is None:
-                    id = await self._create(namespace, body)
+                    job_id = await self._create(namespace, body)
                 else:
-                    id = await self._edit(namespace, str(before.job.id), body, None, replace=True)
+                    job_id = await self._edit(namespace, str(before.job.id), body, None, replace=True)
             except Conflict:
                 if before is not None:
                     raise
                 continue
-            return before, await find_job(self._store, namespace, str(id))
+            return before, await find_job(self._store, namespace, str(job_id))
         raise Busy(f'Job "{name}" was created and deleted again and again meanwhile.')
 
     async def edit(
         self, namespace: int, ref: str, patch: Any, *, if_match: int | None = None, replace: bool = False
     ) -> JobView:
-        """Change what the patch names (`replace`: the whole definition); every real change is a version.
+        """Apply a patch to a job (`replace`: a whole definition). Every real change makes a version.
 
         Raises Stale when `if_match` is not the present version.
         """
         return await self.get(namespace, str(await self._edit(namespace, ref, patch, if_match, replace=replace)))
 
     async def rollback(self, namespace: int, ref: str, version: int, *, if_match: int | None = None) -> JobView:
-        """Make a new version that reads as an earlier one."""
+        """Make a new version with the definition of an earlier one."""
         for _ in range(TRIES):
             before = await self._present(namespace, ref, if_match)
             known = await self._store.versions(before.job.id)
-            versions = {v.version: v for v in known}
+            versions = {stored.version: stored for stored in known}
             if version not in versions:
                 raise no_such_version(before.job.name, version, known)
             definition = await self._drafts.again(before, versions[version].spec)
@@ -120,19 +122,19 @@ class Jobs(JobLists):
         raise _too_busy(ref)
 
     async def draft(self, namespace: int, body: Any) -> JobDraft:
-        """A job that could be made; nothing is written. Raises as a creation does, but for a name that is taken."""
+        """Return the draft of a new job without writing it. Raises as a creation does, except for a taken name."""
         return await self._drafts.create(namespace, body)
 
     async def candidate(
         self, namespace: int, ref: str, patch: Any, if_match: int | None, *, replace: bool = False
     ) -> tuple[StoredJob, JobDraft]:
-        """A job, and what it would become by a patch; nothing is written. Raises as an edit does."""
+        """Return a job, and its draft after a patch, without writing it. Raises as an edit does."""
         before = await self._present(namespace, ref, if_match)
         definition = await self._drafts.change(before, patch, replace=replace)
         return before, await self._drafts.resolve(namespace, definition, before)
 
     async def redraft(self, before: StoredJob, derive: Derive, beside: SiblingChanges = ALONE) -> JobDraft:
-        """A job as a version of its template makes it, which `derive` knows. Raises as an edit does."""
+        """Return the draft of a job after a change of its template, by `derive`. Raises as an edit does."""
         job = before.job
         assert job.spec.made is not None
         body = source_of(job.name, job.spec.made)
@@ -143,27 +145,27 @@ class Jobs(JobLists):
         return draft
 
     async def check(self, namespace: int, template: str, derive: Derive) -> None:
-        """Refuse a template whose defaults make no job; nothing is written."""
+        """Refuse a template whose defaults make no valid job. Nothing is written."""
         await self._drafts.parse(namespace, {"name": template, "template": template}, 0, derive)
 
     async def adopt(self, before: StoredJob, spec: Spec, adoption: changes.Adoption) -> bool:
-        """Make a version that a rollout tried the present one; false when somebody was quicker."""
+        """Make a version that a rollout tried the present one; return False after a concurrent change."""
         return await self._write(before, await self._drafts.again(before, spec), revive=True, adopt=adoption)
 
     async def present(self, namespace: int, ref: str, if_match: int | None = None) -> StoredJob:
-        """A job that may be changed. Raises NotFound, Conflict, Stale."""
+        """Return a job that may be changed. Raises NotFound, Conflict, Stale."""
         return await self._present(namespace, ref, if_match)
 
     def changed(self, job: Job) -> None:
-        """Tell everybody that something about a job changed."""
+        """Announce that a job changed."""
         self._announcer.job_changed(job.namespace, job.id, job.state)
 
     async def pause(self, namespace: int, ref: str) -> JobView:
-        """Start nothing of this job until it is resumed; what runs goes on."""
+        """Pause a job: nothing of it starts until it is resumed. Running executions go on."""
         return await self._switch(namespace, ref, "paused")
 
     async def resume(self, namespace: int, ref: str) -> JobView:
-        """Go on: fires left out are in the ledger as skipped-paused, what waited is queued."""
+        """Resume a job. Skipped fires are in the ledger as skipped-paused; waiting executions are queued."""
         return await self._switch(namespace, ref, "active")
 
     async def delete(
@@ -176,17 +178,19 @@ class Jobs(JobLists):
         if_match: int | None = None,
         force: bool = False,
     ) -> JobView:
-        """Stop a job's triggers at once and free its name; history stays readable, `restore` undoes it.
+        """Stop a job's triggers at once and free its name.
 
-        What is queued is cancelled or finished, what runs is finished or asked to stop. What workflows run is deleted
-        only by `force`: Conflict names them.
+        Its history stays readable, and `restore` undoes the deletion.
+
+        Queued executions are cancelled or finished, running ones are finished or asked to stop. A job that workflows
+        run is deleted only with `force`; otherwise Conflict names the workflows.
         """
         one_of(queued, "queued", ("cancel", "finish"))
         one_of(running, "running", ("finish", "cancel"))
         job = await self._delete(namespace, ref, _ending(queued, running), if_match, force)
         if queued == "finish":
             await self._open_gate(job)
-        await self._deletions.finish(job)  # what somebody holds right now the sweep finds
+        await self._deletions.finish(job)  # the sweep ends executions that are locked right now
         dependents = await self._store.read(lambda: job_reads.dependents(job))
         shown = visible(dependents)
         notes = [f"Jobs that depend on it: {', '.join(shown)}."] if shown else []
@@ -194,12 +198,12 @@ class Jobs(JobLists):
         return msgspec.structs.replace(view, notes=[*notes, *view.notes])
 
     async def forget_results(self, namespace: int, ref: str) -> int:
-        """Let no remembered result of a job answer a submission any more; how many there were."""
+        """Delete the cached results of a job; return their number."""
         job = (await find_job(self._store, namespace, ref)).job
         return await self._store.write(lambda: forget_results(job.id))
 
     async def restore(self, namespace: int, ref: str) -> JobView:
-        """Undo a deletion: a job that was paused is paused again. A name means the job of that name deleted last.
+        """Undo a deletion. A job that was paused is paused again. A name refers to its job that was deleted last.
 
         Raises Conflict when the name is taken.
         """
@@ -215,14 +219,14 @@ class Jobs(JobLists):
                 self._announcer.job_changed(namespace, stored.job.id, state)
         return await self.get(namespace, str(stored.job.id))
 
-    # How it is done
+    # Helpers
 
     async def _create(self, namespace: int, body: Any) -> UUID:
         draft = await self._drafts.create(namespace, body)
-        id = self._env.new_id()
-        await self._store.change(lambda now: changes.create(id, namespace, draft, self._env.new_id, now))
-        self._announcer.job_changed(namespace, id, "active")
-        return id
+        job_id = self._env.new_id()
+        await self._store.change(lambda now: changes.create(job_id, namespace, draft, self._env.new_id, now))
+        self._announcer.job_changed(namespace, job_id, "active")
+        return job_id
 
     async def _edit(self, namespace: int, ref: str, patch: Any, if_match: int | None, *, replace: bool) -> UUID:
         for _ in range(TRIES):
@@ -232,16 +236,16 @@ class Jobs(JobLists):
         raise _too_busy(ref)
 
     async def _deleted(self, namespace: int, ref: str) -> StoredJob:
-        """A job to bring back: by id, or the one of a name that was deleted last."""
+        """Return a job to restore: by id, or the last deleted one of a name."""
         named = not as_id(ref) and NAME.fullmatch(ref)
-        id = await self._store.read(lambda: job_reads.last_deleted(namespace, ref)) if named else None
-        stored = await find_job(self._store, namespace, str(id or ref))
-        if named and id is None:
+        deleted_id = await self._store.read(lambda: job_reads.last_deleted(namespace, ref)) if named else None
+        stored = await find_job(self._store, namespace, str(deleted_id or ref))
+        if named and deleted_id is None:
             raise Conflict(f'Job "{ref}" is not deleted.', "There is nothing to restore.")
         return stored
 
     async def _present(self, namespace: int, ref: str, if_match: int | None) -> StoredJob:
-        """A job that may be changed."""
+        """Return a job that may be changed."""
         stored = await find_job(self._store, namespace, ref)
         job = stored.job
         if job.state == "deleted":
@@ -256,7 +260,7 @@ class Jobs(JobLists):
         revive: bool = False,
         adopt: changes.Adoption | None = None,
     ) -> bool:
-        """Write the next version unless nothing changes; false when somebody was quicker."""
+        """Write the next version unless nothing changes; return False after a concurrent change."""
         job = before.job
         refuse_owned(job)
         draft = await self._drafts.resolve(job.namespace, definition, before)
@@ -291,12 +295,15 @@ class Jobs(JobLists):
         raise _too_busy(ref)
 
     async def _resume_failing(self, job: Job) -> None:
-        """Resume the triggers that paused after failures, though the job itself is not paused."""
+        """Resume triggers that were paused after failures, although the job itself is not paused."""
         if await self._store.change(lambda now: streaks.resume(job.id, job.namespace, job.version, now)):
             self._announcer.job_changed(job.namespace, job.id, "active")
 
     async def _open_gate(self, job: UUID) -> None:
-        """Queue all that waited for a job to be resumed; what a claim is just putting there the sweep finds."""
+        """Queue all executions that waited for a job to be resumed.
+
+        The sweep finds those that a claim adds meanwhile.
+        """
         rows = BATCH
         while rows == BATCH:
             promoted = await self._store.open_gate(job, BATCH, self._rank)
@@ -306,7 +313,7 @@ class Jobs(JobLists):
     async def _delete(
         self, namespace: int, ref: str, ending: cancel_job.Ending | None, if_match: int | None, force: bool
     ) -> UUID:
-        """Delete a job; one that is deleted already is asked to end this too."""
+        """Delete a job. If it is already deleted, also end the executions that this call names."""
         for _ in range(TRIES):
             before = _matched(await find_job(self._store, namespace, ref), if_match)
             refuse_owned(before.job, "deleted")
@@ -328,14 +335,14 @@ class Jobs(JobLists):
 
 
 def change_of(before: StoredJob | None, after: StoredJob) -> Change:
-    """Tell what was done to a job that is as it should be."""
+    """Return the effect of a write on a job."""
     if before is None:
         return "created"
     return "unchanged" if before.job.version == after.job.version else "changed"
 
 
 def _matched(stored: StoredJob, if_match: int | None) -> StoredJob:
-    """The job, if it is at the version the caller has seen."""
+    """Return a job if it has the version that the caller has seen. Raises Stale."""
     job = stored.job
     if if_match is not None and if_match != job.version:
         remedy = "Read it again and repeat the change if it still makes sense."
@@ -344,7 +351,7 @@ def _matched(stored: StoredJob, if_match: int | None) -> StoredJob:
 
 
 def _ending(queued: str, running: str) -> cancel_job.Ending | None:
-    """What a deletion ends of a job's executions."""
+    """Return which executions of a job a deletion ends."""
     if queued == "cancel":
         return "all" if running == "cancel" else "pending"
     return "running" if running == "cancel" else None

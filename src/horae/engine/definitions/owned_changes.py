@@ -1,4 +1,4 @@
-"""Changes of what goes with a workflow, as parts of the transaction that changes it."""
+"""Changes of jobs that belong to a workflow, as parts of the transaction that changes the workflow."""
 
 from uuid import UUID
 
@@ -13,32 +13,35 @@ from horae.store.definitions.owned import PlacedJob
 from horae.store.script import Script
 
 
-def is_true(keeping: OwnedJobsPlan | None, job: UUID | None) -> Script[bool]:
-    """Whether what a change was made from is still so; nothing has been written yet, and the lock is held."""
+def is_true(plan: OwnedJobsPlan | None, job: UUID | None) -> Script[bool]:
+    """Return whether the state from which a plan was made is unchanged.
+
+    The lock is held and nothing has been written yet.
+    """
     copies = [] if job is None else (yield from owned.copies_of(job))
-    if keeping is None:
+    if plan is None:
         return not copies
-    copies = [copy for copy in copies if copy.owner not in keeping.beside]
-    standing = yield from owned.states_of(keeping.seen)
-    for id, version in keeping.seen.items():
-        found = standing.get(id)
+    copies = [copy for copy in copies if copy.owner not in plan.beside]
+    present_versions = yield from owned.states_of(plan.seen)
+    for job_id, version in plan.seen.items():
+        found = present_versions.get(job_id)
         if found is None or found[0] != version or found[1] == "deleted":
             return False
-    present = yield from owned.of_owners(keeping.owners)
-    if {one.id for one in (*present, *copies)} != keeping.known:
+    present = yield from owned.of_owners(plan.owners)
+    if {owned_job.id for owned_job in (*present, *copies)} != plan.known:
         return False
-    versions = {one.id: one.version for one in present}
-    return all(kept.before is None or versions.get(kept.id) == kept.before.version for kept in keeping.kept)
+    versions = {owned_job.id: owned_job.version for owned_job in present}
+    return all(kept.before is None or versions.get(kept.id) == kept.before.version for kept in plan.kept)
 
 
-def write(keeping: OwnedJobsPlan | None, job: UUID, namespace: int, now: Instant) -> Script[None]:
-    """Write what goes with a job that was just written. Raises BadInput when workflows would run each other."""
-    if keeping is None:
+def write(plan: OwnedJobsPlan | None, job: UUID, namespace: int, now: Instant) -> Script[None]:
+    """Write the jobs that belong to a job just written. Raises BadInput when workflows would run each other."""
+    if plan is None:
         return
-    yield from owned.delete(keeping.gone, now)
+    yield from owned.delete(plan.gone, now)
     places: dict[tuple[str, tuple[str, ...]], tuple[int, int]] = {}
     placed = []
-    for kept in keeping.kept:
+    for kept in plan.kept:
         if kept.before is not None and _is_same(kept):
             continue
         where = kept.spec.queue, kept.spec.lane_needs
@@ -47,7 +50,7 @@ def write(keeping: OwnedJobsPlan | None, job: UUID, namespace: int, now: Instant
             places[where] = queue.id, lane.id
         placed.append(_placed(kept, job, *places[where]))
     yield from owned.put(placed, namespace, now)
-    yield from owned.use({id or job: used for id, used in keeping.uses}, keeping.gone)
+    yield from owned.use({owner or job: used for owner, used in plan.uses}, plan.gone)
     circle = yield from owned.find_cycle(job)
     if circle:
         raise (yield from _in_a_circle(circle))
@@ -71,15 +74,15 @@ def _placed(kept: OwnedJobDraft, job: UUID, queue: int, lane: int) -> PlacedJob:
 
 def _in_a_circle(path: list[UUID]) -> Script[BadInput]:
     names = yield from job_reads.names_of(sorted(set(path)))
-    told = [names.get(id, str(id)).partition("/")[0] for id in path]
-    short = [name for i, name in enumerate(told) if i == 0 or name != told[i - 1]]
+    circle = [names.get(job_id, str(job_id)).partition("/")[0] for job_id in path]
+    short = [name for i, name in enumerate(circle) if i == 0 or name != circle[i - 1]]
     shown = " -> ".join(short if len(short) > 1 else [*short, *short])
     detail = f"These workflows run each other for ever: {shown}."
     return BadInput(detail, "Let one of them run something else.", field="workflow.steps", path=short)
 
 
 def delete(job: Job, now: Instant, *, force: bool) -> Script[None]:
-    """What goes with a job that is deleted. Raises Conflict when workflows run it, unless it is forced."""
+    """Delete the jobs that belong to a deleted job. Raises Conflict when workflows run it, unless it is forced."""
     if not force:
         users = yield from owned.users(job.id)
         if users:
@@ -88,7 +91,7 @@ def delete(job: Job, now: Instant, *, force: bool) -> Script[None]:
 
 
 def restore(job: Job, now: Instant) -> Script[None]:
-    """What comes back with a job."""
+    """Restore the jobs that belong to a job."""
     yield from owned.restore_all(job.id, now)
 
 
@@ -99,7 +102,7 @@ def is_used(name: str, users: list[str]) -> Conflict:
 
 
 def refuse_part(job: Job) -> None:
-    """Refuse to run a part of a workflow by itself: what comes before it, such as an approval, would be passed by."""
+    """Refuse to run a part of a workflow alone: it would skip the steps before it, such as an approval."""
     if is_owned_name(job.name):
         workflow = owner_of(job.name)
         remedy = f"Run the workflow: `horae jobs trigger {workflow}`; what ran of it again: `horae executions rerun`."
@@ -108,7 +111,7 @@ def refuse_part(job: Job) -> None:
 
 
 def refuse_owned(job: Job, verb: str = "changed") -> None:
-    """Refuse to change a part of a workflow by itself."""
+    """Refuse to change a part of a workflow alone."""
     if "/" in job.name:
         workflow = job.name.partition("/")[0]
         remedy = f"Change the workflow: `horae jobs edit {workflow}` or PATCH /api/v1/jobs/{workflow}."

@@ -1,7 +1,7 @@
-"""What goes with a workflow: the jobs that its steps name, and those that it keeps for steps that say more.
+"""Jobs that belong to a workflow: the jobs that its steps name, and jobs that it owns for steps with own options.
 
-Everything is read and derived here, before the transaction that writes it; that one looks again under its lock
-(`owned_changes`), and the change is drafted anew if something was changed meanwhile.
+Everything is read and derived here, before the transaction that writes it. The transaction checks it again under its
+lock (`owned_changes`), and the change is drafted anew if something changed meanwhile.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -26,12 +26,12 @@ from horae.store.definitions import job_reads, owned
 from horae.store.definitions.jobs import StoredJob
 from horae.store.definitions.owned import OwnedJob
 
-MOST_OWNED = 1_000  # jobs that go with one change
+MOST_OWNED = 1_000  # owned jobs of one change
 NewId = Callable[[], UUID]
 
 
 class OwnedJobDraft(Struct, frozen=True, kw_only=True):
-    """A job to be kept for a step."""
+    """A job that a workflow will own for a step."""
 
     id: UUID
     owner: UUID | None  # None: the job that is being written
@@ -40,23 +40,23 @@ class OwnedJobDraft(Struct, frozen=True, kw_only=True):
     spec: Spec
     base: UUID | None
     own: dict[str, Any]
-    before: OwnedJob | None  # as it is now
+    before: OwnedJob | None  # the present version
 
 
 class OwnedJobsPlan(Struct, frozen=True, kw_only=True):
-    """What a change of a job means for jobs that go with it, and what must still be true when it is written."""
+    """The consequences of a job's change for owned jobs, and the state that must be unchanged when it is written."""
 
     kept: tuple[OwnedJobDraft, ...] = ()
-    uses: tuple[tuple[UUID | None, frozenset[UUID]], ...] = ()  # which jobs run which; None: the one being written
-    gone: frozenset[UUID] = frozenset()  # jobs that no step needs any more
-    seen: Mapping[UUID, int] = {}  # the versions of jobs that this was made from
-    owners: frozenset[UUID] = frozenset()  # workflows whose jobs were looked at
-    known: frozenset[UUID] = frozenset()  # the jobs that these keep, and those that were made from the one written
-    beside: frozenset[UUID] = frozenset()  # workflows that the same change writes: what they keep is theirs to derive
+    uses: tuple[tuple[UUID | None, frozenset[UUID]], ...] = ()  # job -> jobs that it runs; None: the job being written
+    gone: frozenset[UUID] = frozenset()  # owned jobs that no step needs any more
+    seen: Mapping[UUID, int] = {}  # the versions of jobs from which the plan was made
+    owners: frozenset[UUID] = frozenset()  # workflows with owned jobs that were read
+    known: frozenset[UUID] = frozenset()  # their owned jobs, and those derived from the written job
+    beside: frozenset[UUID] = frozenset()  # workflows in the same change, which derive their own jobs
 
 
 class SiblingChanges(Struct, frozen=True):
-    """What else one change writes: jobs as they will be, and those of them that are workflows."""
+    """Other jobs that the same change writes, with their new specs; and those of them that are workflows."""
 
     specs: Mapping[UUID, Spec] = {}
     workflows: frozenset[UUID] = frozenset()
@@ -66,7 +66,7 @@ ALONE = SiblingChanges()
 
 
 class OwnedJobPlanner:
-    """Works out what goes with a job. Nothing is written here."""
+    """Plans the owned jobs of a change. Nothing is written here."""
 
     def __init__(self, store: Store, new_id: NewId) -> None:
         self._store, self._new_id = store, new_id
@@ -74,7 +74,7 @@ class OwnedJobPlanner:
     async def keep(
         self, namespace: int, spec: Spec, before: StoredJob | None, beside: SiblingChanges = ALONE
     ) -> tuple[Spec, OwnedJobsPlan | None]:
-        """A spec whose steps know the ids of their jobs, and what goes with it; None when nothing does."""
+        """Return a spec whose steps refer to jobs by id, and the plan of its owned jobs; None without any."""
         copies = [copy for copy in await self._copies(before) if copy.owner not in beside.workflows]
         if spec.sensitive and before is not None:
             for workflow in await self._store.read(lambda: owned.users(before.job.id)):
@@ -101,15 +101,15 @@ class OwnedJobPlanner:
 
 
 def _refuse_sensitive(spec: Spec, workflow: str = "") -> None:
-    """What a step is given and returns is read by the workflow's expressions, in the store."""
+    """Refuse sensitive jobs as steps: expressions of the workflow read params and results of steps in the store."""
     if spec.sensitive:
         remedy = "Leave `sensitive` out of the job, or submit it from a step that is a function."
-        which = f'the workflow "{workflow}" runs it' if workflow else "a workflow cannot run it"
-        raise BadInput(f'Job "{spec.name}" is sensitive, and {which}.', remedy, field="sensitive")
+        reason = f'the workflow "{workflow}" runs it' if workflow else "a workflow cannot run it"
+        raise BadInput(f'Job "{spec.name}" is sensitive, and {reason}.', remedy, field="sensitive")
 
 
 class _Draft:
-    """One change as it is worked out."""
+    """A change that is being planned."""
 
     def __init__(
         self,
@@ -123,14 +123,14 @@ class _Draft:
     ) -> None:
         self._store, self._namespace, self._new_id, self._changing = store, namespace, new_id, changing
         self._beside = beside
-        self._existing = {(one.owner, _inside(one.name)): one for one in existing}
-        self._known = frozenset(one.id for one in (*existing, *copies))
+        self._existing = {(owned_job.owner, _inside(owned_job.name)): owned_job for owned_job in existing}
+        self._known = frozenset(owned_job.id for owned_job in (*existing, *copies))
         self._kept: list[OwnedJobDraft] = []
         self.uses: list[tuple[UUID | None, frozenset[UUID]]] = []
         self._seen: dict[UUID, int] = {}
 
-    async def resolve(self, path: str, spec: Spec, owner: UUID | None, id: UUID | None = None) -> Spec:
-        """A workflow whose steps know the ids of what they run; `id` is its own, if it is kept by `owner`."""
+    async def resolve(self, path: str, spec: Spec, owner: UUID | None, owned_id: UUID | None = None) -> Spec:
+        """Return a workflow whose steps refer to jobs by id; `owned_id` is its own, if `owner` owns it."""
         workflow = spec.task
         assert isinstance(workflow, Workflow)
         calls = dict(calls_of(workflow))
@@ -143,19 +143,19 @@ class _Draft:
             base = jobs.get(call.job)
             place, step = steps[name.partition(":")[0]]
             with of_step(step.name, f"{place}.undo" if ":" in name else place):
-                mine = await self._keep(owned_name(path, name), call, base, spec.queue, owner)
-                runs = mine.spec if mine is not None else base.job.spec if base is not None else None
+                own_job = await self._keep(owned_name(path, name), call, base, spec.queue, owner)
+                runs = own_job.spec if own_job is not None else base.job.spec if base is not None else None
                 if runs is not None:
                     with shared(meter):
                         check_params(call, runs, each=isinstance(call, Step) and call.foreach is not None)
-            stored[name] = {"job": "" if base is None else str(base.job.id), **_of_owned(mine, call)}
-            if mine is not None and isinstance(mine.spec.task, Workflow):
-                used.add(mine.id)
-        self.uses.append((id, frozenset(used)))
+            stored[name] = {"job": "" if base is None else str(base.job.id), **_of_owned(own_job, call)}
+            if own_job is not None and isinstance(own_job.spec.task, Workflow):
+                used.add(own_job.id)
+        self.uses.append((owned_id, frozenset(used)))
         return structs.replace(spec, task=with_calls(workflow, lambda name, call: stored[name]))
 
     async def follow(self, spec: Spec, copies: Sequence[OwnedJob]) -> None:
-        """Derive anew what was made from the job that changes."""
+        """Derive anew the jobs that were made from the changing job."""
         for copy in copies:
             call = Call(job="-", own=copy.own)
             try:
@@ -177,29 +177,36 @@ class _Draft:
         *,
         changed: Spec | None = None,
     ) -> OwnedJobDraft | None:
-        """The job that is kept for a step, if it says more than which job it runs."""
+        """Return the owned job of a step, if the step has more options than the job it runs."""
         if not call.own:
             return None
         if len(self._kept) >= MOST_OWNED:
             detail = f"More than {MOST_OWNED} jobs would have to be kept for the steps of this workflow."
             raise BadInput(detail, "Let some steps name jobs of their own.", field="workflow.steps")
         before = self._existing.get((owner or self._changing, _inside(name)))  # type: ignore[arg-type]
-        id = self._new_id() if before is None else before.id
+        job_id = self._new_id() if before is None else before.id
         spec = derive(name, call, changed if base is None else base.job.spec, queue)
         if isinstance(spec.task, Workflow):
             with inside(call):
-                spec = await self.resolve(name, spec, owner, id)
+                spec = await self.resolve(name, spec, owner, job_id)
         _refuse_sensitive(spec)
         version = 1 if before is None else before.version + (before.spec != spec)
         made_from = base.job.id if base is not None else before.base if before is not None and changed else None
-        kept = OwnedJobDraft(
-            id=id, owner=owner, name=name, version=version, spec=spec, base=made_from, own=dict(call.own), before=before
+        draft = OwnedJobDraft(
+            id=job_id,
+            owner=owner,
+            name=name,
+            version=version,
+            spec=spec,
+            base=made_from,
+            own=dict(call.own),
+            before=before,
         )
-        self._kept.append(kept)
-        return kept
+        self._kept.append(draft)
+        return draft
 
     async def _named(self, calls: Mapping[str, Call], steps: Mapping[str, tuple[str, Step]]) -> dict[str, StoredJob]:
-        """The jobs that steps name, by what they call them. Raises BadInput."""
+        """Return the jobs that steps name, by their reference. Raises BadInput."""
         refs = {call.job for call in calls.values() if call.job}
         for ref in refs:
             check_name(ref)
@@ -216,8 +223,10 @@ class _Draft:
         return found
 
     async def _find(self, ref: str) -> StoredJob | None:
-        id = as_id(ref)
-        stored = await (self._store.job(id, self._namespace) if id else self._store.job_named(self._namespace, ref))
+        job_id = as_id(ref)
+        stored = await (
+            self._store.job(job_id, self._namespace) if job_id else self._store.job_named(self._namespace, ref)
+        )
         if stored is None or stored.job.state == "deleted":
             return None
         spec = self._beside.specs.get(stored.job.id, stored.job.spec)
@@ -231,11 +240,12 @@ class _Draft:
         return BadInput(f'It runs job "{ref[:128]}", which does not exist.', remedy, field="job", missing=[ref])
 
     def keeping(self, owners: frozenset[UUID]) -> OwnedJobsPlan:
-        kept = {one.id for one in self._kept}
+        """Return the plan."""
+        kept = {owned_job.id for owned_job in self._kept}
         gone = {
-            one.id
-            for (owner, inside), one in self._existing.items()
-            if one.id not in kept and self._is_replaced(owner, inside)
+            owned_job.id
+            for (owner, inside), owned_job in self._existing.items()
+            if owned_job.id not in kept and self._is_replaced(owner, inside)
         }
         return OwnedJobsPlan(
             kept=tuple(self._kept),
@@ -248,19 +258,22 @@ class _Draft:
         )
 
     def _is_replaced(self, owner: UUID, inside: str) -> bool:
-        """Whether all that a workflow keeps, or all below one of its steps, was derived anew."""
+        """Return whether all owned jobs of a workflow, or all below one of its steps, were derived anew."""
         if owner == self._changing:
             return True
-        return any(one.owner == owner and inside.startswith(f"{_inside(one.name)}/") for one in self._kept)
+        return any(draft.owner == owner and inside.startswith(f"{_inside(draft.name)}/") for draft in self._kept)
 
 
 def _inside(name: str) -> str:
-    """Where in its workflow a job belongs: stays when the workflow is renamed."""
+    """Return the place of a job in its workflow, which a renaming of the workflow does not change."""
     return name.partition("/")[2]
 
 
-def _of_owned(mine: OwnedJobDraft | None, call: Call) -> dict[str, Any]:
-    """How a step names the job that is kept for it; only what is defined in the workflow alone goes by its version."""
-    if mine is None:
+def _of_owned(own_job: OwnedJobDraft | None, call: Call) -> dict[str, Any]:
+    """Return a step's reference to its owned job.
+
+    Only a job that is defined in the workflow alone has a fixed version.
+    """
+    if own_job is None:
         return {"owned": "", "version": 0}
-    return {"owned": str(mine.id), "version": mine.version if call.inline else 0}
+    return {"owned": str(own_job.id), "version": own_job.version if call.inline else 0}

@@ -1,4 +1,4 @@
-"""Params against what they may be: JSON objects within bounds, and the schema of the job's signature."""
+"""Checks of params: JSON objects within bounds that fit the schema of the job."""
 
 import asyncio
 from collections import OrderedDict
@@ -12,17 +12,17 @@ from horae.model.documents.schema_cost import MOST_UNITS
 from horae.model.executions.parcel import check_item, plain_objects
 
 MOST_VALIDATORS = 1000
-TOGETHER = 500  # items that are decoded before they are checked
-A_TURN = MOST_UNITS // 4  # after so many units of checks other requests have their turn
+TOGETHER = 500  # items that are decoded together
+A_TURN = MOST_UNITS // 4  # units of checks after which other requests get their turn
 
 
 class ParamsChecker:
-    """Checks items of jobs; what a schema is compiled to is kept, because a version never changes."""
+    """Checks items against their job's schema. Compiled schemas are cached, because a version never changes."""
 
     def __init__(self) -> None:
         self._fits: OrderedDict[tuple[UUID, int], Fit] = OrderedDict()
-        self._spent = 0  # units since others had their turn
-        self._turns = asyncio.Lock()  # one submission goes on at a time, and others have their turn before the next
+        self._spent = 0  # units since the last turn of other requests
+        self._turns = asyncio.Lock()  # one submission at a time, with a turn of others in between
 
     def check(self, item: bytes, job: Job, spent: Spent | None = None) -> None:
         """Refuse an item that cannot be the params of an execution of this job."""
@@ -41,7 +41,7 @@ class ParamsChecker:
             raise BadInput(detail, "See the job's `schema`.", field=where)
 
     async def breathe(self) -> None:
-        """Let others have their turn if the checks since the last time took long."""
+        """Give other requests their turn if the checks since the last one took long."""
         if self._spent <= A_TURN and not self._turns.locked():
             return
         async with self._turns:
@@ -50,12 +50,12 @@ class ParamsChecker:
                 await asyncio.sleep(0)
 
     async def check_all(self, items: Sequence[bytes], job: Job) -> dict[int, HoraeError]:
-        """What is wrong with which of these items; usually nothing, which is found out quickly."""
+        """Return the errors of items by index. Items without errors are usually recognised quickly."""
         wrong: dict[int, HoraeError] = {}
         for begin in range(0, len(items), TOGETHER):
-            some = items[begin : begin + TOGETHER]
-            if not self._all_fit(some, job):
-                for i, item in enumerate(some, begin):
+            group = items[begin : begin + TOGETHER]
+            if not self._all_fit(group, job):
+                for i, item in enumerate(group, begin):
                     await self.breathe()
                     try:
                         self.check(bytes(item), job)
@@ -65,7 +65,7 @@ class ParamsChecker:
         return wrong
 
     def _all_fit(self, items: Sequence[bytes], job: Job) -> bool:
-        """Whether items fit, if a quick look is enough to tell."""
+        """Return whether all items fit, as far as a quick check can tell."""
         values = plain_objects(items)
         if values is None or job.spec.schema is None:
             return values is not None

@@ -1,7 +1,7 @@
-"""What somebody may define: asked wherever a definition is about to be written.
+"""Permissions to define something, checked wherever a definition is about to be written.
 
-In whose name something is done is a context and not an argument: no way to a definition, now or later, can forget to
-pass it on. The door sets it for every request; outside of requests it is the server itself.
+The acting principal is a context and not an argument, so that no code path to a definition can forget to pass it on.
+The door sets it for every request; outside of requests it is the server itself.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -20,11 +20,11 @@ from horae.model.workflows.reading.workflow import INSIDE
 
 ACTING: ContextVar[Principal] = ContextVar("horae_acting", default=LOCAL)
 
-Change = tuple[Spec | None, Spec]  # before, if there was one, and after
+Change = tuple[Spec | None, Spec]  # before (None for a new job) and after
 
 
 def check_changes(changes: Iterable[Change]) -> None:
-    """Refuse definitions that are not for whoever acts."""
+    """Refuse definitions that the actor may not write."""
     who = ACTING.get()
     if who.may("commands") and who.may("sensitive") and not who.scoped:
         return
@@ -34,35 +34,35 @@ def check_changes(changes: Iterable[Change]) -> None:
         if before is not None and before.sensitive and not after.sensitive and not who.may("sensitive"):
             raise Forbidden(
                 f'Job "{after.name}" is sensitive, and this credential does not have the permission "sensitive".',
-                "What it was given could be read by everybody once it is run again. Ask somebody who has it.",
+                "Its params could be read by everybody once it is run again. Ask a user who has it.",
             )
         if not who.covers(owner_of(after.name), after.queue):
             raise outside(who, f'job "{after.name}" in queue "{after.queue}"')
 
 
 def check_template(name: str, job: Any) -> None:
-    """Refuse a template that makes commands, as far as it can be seen before it is filled in."""
+    """Refuse a template of commands, as far as this can be seen before the template is filled in."""
     who = ACTING.get()
     if not who.may("commands") and _has_command(job):
         raise no_commands(who, f'Template "{name}" makes jobs that run a command')
 
 
 def check_name(ref: str) -> None:
-    """Refuse a job's name outside of the actor's scope before anything tells whether there is such a job."""
+    """Refuse a job's name outside of the actor's scope before an answer reveals whether the job exists."""
     who = ACTING.get()
     if not _is_id(ref) and not who.covers_name(owner_of(ref)):
         raise outside_job(who, ref)
 
 
 def check_job(job: Job, ref: str) -> None:
-    """Refuse a job outside of the actor's scope: to run, or to depend on. The answer tells no more than `ref` does."""
+    """Refuse to run, or to depend on, a job outside of the actor's scope. The error reveals no more than `ref`."""
     who = ACTING.get()
     if not who.covers(owner_of(job.name), job.spec.queue):
         raise outside_job(who, ref)
 
 
 def visible(names: Sequence[str]) -> list[str]:
-    """Return the names of other jobs that the actor may learn: none, if its scope is queues."""
+    """Return the names of other jobs that the actor may see: none if its scope has queues."""
     who = ACTING.get()
     return [name for name in names if not who.queues and who.covers_name(owner_of(name))]
 
@@ -84,7 +84,7 @@ def outside_job(who: Principal, ref: str) -> Forbidden:
 
 
 def scope_in_words(who: Principal) -> str:
-    """What a credential is narrowed to."""
+    """Describe the scope of a credential."""
     jobs = f"jobs named {' or '.join(who.jobs)}" if who.jobs else "jobs"
     return f"{jobs} in {'queue' if len(who.queues) == 1 else 'queues'} {', '.join(who.queues)}" if who.queues else jobs
 
@@ -97,7 +97,7 @@ def _is_id(ref: str) -> bool:
 
 
 def _is_same(before: Spec | None, after: Spec) -> bool:
-    """Whether only the triggers differ: who may run a command may also say when it runs."""
+    """Return whether only the triggers differ. A principal that may run a command may also change its triggers."""
     return before is not None and structs.replace(before, schedule=after.schedule, triggers=after.triggers) == after
 
 
@@ -106,10 +106,10 @@ def _has_command(job: Any) -> bool:
 
 
 def _parts(job: Any) -> Iterator[dict[str, Any]]:
-    """A definition and all those inside it, as far as it has the form of one."""
+    """Yield a definition and all definitions inside it, as far as they have the right form."""
     if isinstance(job, list):
-        for one in job:
-            yield from _parts(one)
+        for part in job:
+            yield from _parts(part)
     elif isinstance(job, dict):
         yield job
         for field in INSIDE:

@@ -1,4 +1,4 @@
-"""Params of steps against the schemas of the jobs that they run, as far as they are known before anything runs."""
+"""Checks of steps' params against the schemas of their jobs, as far as they are known before anything runs."""
 
 from difflib import get_close_matches
 from typing import Any
@@ -16,7 +16,7 @@ _WHOLE = 'An expression alone gives its value as it is: "${steps.extract.result.
 
 
 def check_params(call: Call, spec: Spec, *, each: bool) -> None:
-    """Refuse params that cannot fit; `each`: those of a foreach, whose items are the params unless some are given."""
+    """Refuse params that cannot fit. With `each`, of a foreach: its items are the params unless some are given."""
     if spec.schema is None or (call.params is None and (each or call.inline)):
         return
     given, schema = call.params or {}, spec.schema
@@ -55,9 +55,9 @@ def _check_values(given: dict[str, Any], schema: dict[str, Any], job: str) -> No
             refuse_kind(expression, f"params.{name}", _kinds(wanted.get("type")), f'See the `schema` of job "{job}".')
 
 
-def _kinds(type: Any) -> list[str]:
-    """The kinds that a type of a schema allows; all of them when it says nothing of it."""
-    named = [type] if isinstance(type, str) else type if isinstance(type, list) and type else KINDS
+def _kinds(declared: Any) -> list[str]:
+    """Return the kinds that a type of a schema allows; all kinds if there is none."""
+    named = [declared] if isinstance(declared, str) else declared if isinstance(declared, list) and declared else KINDS
     return [*named, "integer"] if "number" in named else list(named)
 
 
@@ -69,6 +69,6 @@ def _has_expression(value: Any) -> bool:
 
 
 def _is_mixed(text: str) -> bool:
-    """Whether a text has more in it than one expression."""
+    """Return whether a text contains more than one expression."""
     stripped = text.strip()
     return "${" in text and not (stripped.startswith("${") and stripped.endswith("}") and stripped.count("${") == 1)

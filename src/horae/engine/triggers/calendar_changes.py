@@ -1,4 +1,4 @@
-"""Changes of calendars as scripts: each runs in one transaction, and raises to leave nothing of it behind."""
+"""Changes of calendars as scripts. Each runs in one transaction, and raises to roll it back."""
 
 from typing import Literal
 
@@ -18,7 +18,7 @@ from horae.store.triggers import calendars as moves
 from horae.store.triggers.calendars import StoredCalendar
 
 MOST = 1_000  # calendars of a namespace
-MOST_USES = 50  # that are named
+MOST_USES = 50  # triggers in an error
 
 Change = Literal["created", "changed", "unchanged"]
 
@@ -62,9 +62,9 @@ def delete(namespace: int, name: str, if_match: int | None, now: Instant) -> Scr
     _match(name, before, if_match)
     uses = yield from uses_of(namespace, name)
     if uses:
-        told = ", ".join(map(_in_words, uses[:5])) + (f" and {len(uses) - 5} more" if len(uses) > 5 else "")
+        users = ", ".join(map(_in_words, uses[:5])) + (f" and {len(uses) - 5} more" if len(uses) > 5 else "")
         remedy = "Let them go by another calendar, or by none, first."
-        raise Conflict(f'Calendar "{name}" is used by {told}.', remedy, usedBy=msgspec.to_builtins(uses))
+        raise Conflict(f'Calendar "{name}" is used by {users}.', remedy, usedBy=msgspec.to_builtins(uses))
     yield from moves.delete(namespace, name, now)
     return True
 
@@ -74,13 +74,13 @@ def _match(name: str, before: StoredCalendar | None, if_match: int | None) -> No
         return
     version = None if before is None else before.version
     if version != if_match:
-        stands = "does not exist" if before is None else f"is at version {version}, not {if_match}"
+        state = "does not exist" if before is None else f"is at version {version}, not {if_match}"
         remedy = "Read it again and repeat the change if it still makes sense."
-        raise Stale(f'Calendar "{name}" {stands}.', remedy, version=version)
+        raise Stale(f'Calendar "{name}" {state}.', remedy, version=version)
 
 
 def uses_of(namespace: int, name: str) -> Script[list[CalendarUse]]:
-    """Who goes by a calendar."""
+    """Return the calendars, triggers and windows that refer to a calendar."""
     known = yield from moves.definitions(namespace)
     calendars = [CalendarUse(calendar=user) for user, times in known.items() if name in references_of(times)]
     triggers = yield from moves.triggers_of(namespace, name, MOST_USES)
@@ -99,7 +99,7 @@ def _in_words(use: CalendarUse) -> str:
 
 
 def resolved(name: str, definitions: dict[str, Times]) -> Calendar:
-    """A calendar with what it refers to, or a refusal that speaks of its definition."""
+    """Return a calendar with the calendars that it refers to. An error names the field `definition`."""
     try:
         return current_calendar(name, definitions)
     except BadInput as error:

@@ -1,4 +1,4 @@
-"""Calendars: written, read, deleted and looked into. A change takes effect at once on all servers."""
+"""Calendars: write, read and delete them, and list their openings. A change takes effect at once on all servers."""
 
 from typing import Any
 
@@ -26,17 +26,17 @@ from horae.store.triggers import calendars as moves
 from horae.store.triggers.calendars import StoredCalendar
 
 OVER = "It has been open for the last time: a trigger that goes by it does not fire again, unless days are added."
-AHEAD: Micros = 366 * DAY  # how far openings are shown unless told
+AHEAD: Micros = 366 * DAY  # the default span of openings
 
 
 class Calendars:
-    """What can be done with calendars."""
+    """Operations on calendars."""
 
     def __init__(self, env: Env, store: Store, announcer: Announcer, fire_due: FireDue) -> None:
         self._env, self._store, self._announcer, self._fire_due = env, store, announcer, fire_due
 
     async def create(self, namespace: int, body: Any) -> CalendarView:
-        """Make a calendar from the decoded body of POST /api/v1/calendars. Raises BadInput, Conflict."""
+        """Create a calendar from the decoded body of POST /api/v1/calendars. Raises BadInput, Conflict."""
         given = an_object(body, "body", 'Send {"name": "work", "hours": "MON-FRI 09:00-17:00"}.')
         if "name" not in given:
             raise BadInput("A calendar needs a name.", 'Add "name": "work-days".', field="name")
@@ -46,9 +46,10 @@ class Calendars:
     async def put(
         self, namespace: int, name: str, body: Any, *, if_match: int | None = None, new: bool = False
     ) -> tuple[CalendarView, Change]:
-        """Make the calendar of this name be as the body says. An equal definition makes no version.
+        """Write the calendar of this name as the body defines it. An equal definition makes no new version.
 
-        Raises BadInput, Stale when `if_match` is not the present version, Conflict when it was to be new and is not.
+        Raises BadInput, Stale when `if_match` is not the present version, and Conflict when `new` is set and the name
+        is taken.
         """
         name = a_name(name, "name", NAME)
         times, description = read_calendar(name, body)
@@ -65,31 +66,31 @@ class Calendars:
         return await self.get(namespace, name), change
 
     async def delete(self, namespace: int, name: str, *, if_match: int | None = None) -> None:
-        """Delete a calendar that nothing goes by; its versions stay. Raises NotFound, Stale, Conflict."""
+        """Delete a calendar that nothing refers to; its versions stay. Raises NotFound, Stale, Conflict."""
         if not await self._store.change(lambda now: changes.delete(namespace, name, if_match, now)):
             raise await self._missing(namespace, name)
 
     async def get(self, namespace: int, name: str, at: str | None = None) -> CalendarView:
-        """A calendar as it is, or as it was at an instant. Raises NotFound with the nearest names."""
+        """Return a calendar as it is now, or as it was at an instant. Raises NotFound with the nearest names."""
         stored = await self._stored(namespace, name, at)
         uses = await self._store.read(lambda: changes.uses_of(namespace, name))
         return self._view(stored, await self._calendar(namespace, stored), uses)
 
     async def versions(self, namespace: int, name: str) -> "list_of[CalendarView]":
-        """All versions of a name, newest first, also when it was deleted."""
+        """Return all versions of a name, newest first, also if the calendar was deleted."""
         stored = await self._store.read(lambda: moves.versions(namespace, name))
         if not stored:
             raise await self._missing(namespace, name)
         return [self._view(each, await self._calendar(namespace, each)) for each in stored]
 
     async def list(self, namespace: int, *, limit: int = 50, cursor: str | None = None) -> Page[CalendarView]:
-        """Calendars by name."""
+        """Return a page of calendars by name."""
         after = "" if cursor is None else read_cursor(cursor, str)
         size = check_limit(limit) + 1
         rows = await self._store.read(lambda: moves.page(namespace, after, size))
         wanted = [(namespace, (each.name,)) for each in rows[:limit]]
         known = await self._store.read(lambda: moves.compiled(wanted, moves.FOREVER))
-        items = [self._view(each, known.get((namespace, (each.name,)), _UNTOLD)) for each in rows[:limit]]
+        items = [self._view(each, known.get((namespace, (each.name,)), _UNRESOLVED)) for each in rows[:limit]]
         return Page(items=items, next_cursor=make_cursor(items[-1].name) if len(rows) > limit else None)
 
     async def openings(
@@ -103,7 +104,7 @@ class Calendars:
         limit: int = 50,
         cursor: str | None = None,
     ) -> Page[OpeningView]:
-        """When a calendar is open between two instants: from now on and for a year unless told."""
+        """Return the openings of a calendar between two instants; by default in the coming year."""
         start = self._env.now() if after is None else parse_instant(after, field="from")
         end = min(start + AHEAD, LATEST) if before is None else parse_instant(before, field="to")
         if end <= start:
@@ -128,7 +129,7 @@ class Calendars:
         return stored
 
     async def _calendar(self, namespace: int, stored: StoredCalendar) -> Calendar | HoraeError:
-        """A version with what it refers to now; what stands against it is told, because its text can be shown still."""
+        """Return a version with the present calendars that it refers to, or the error in it."""
         known = await self._store.read(lambda: moves.definitions(namespace))
         return _tried(stored.name, {**known, stored.name: stored.times})
 
@@ -136,7 +137,7 @@ class Calendars:
         self, stored: StoredCalendar, calendar: "Calendar | HoraeError", uses: "list_of[CalendarUse] | None" = None
     ) -> CalendarView:
         now = self._env.now()
-        is_open, edge, notes = _standing(calendar, now)
+        is_open, edge, notes = _state(calendar, now)
         return CalendarView(
             name=stored.name,
             version=stored.version,
@@ -166,8 +167,8 @@ class Calendars:
         return NotFound(f'There is no calendar named "{shown}".', remedy, calendar=shown)
 
 
-list_of = list  # the class has a method of that name
-_UNTOLD = BadInput("What it refers to cannot be told.", "Read it by its name to see why.")
+list_of = list  # inside the class, `list` is its method
+_UNRESOLVED = BadInput("A calendar that it refers to cannot be read.", "Read it by its name to see why.")
 
 
 def _tried(name: str, definitions: dict[str, Times]) -> Calendar | HoraeError:
@@ -177,8 +178,11 @@ def _tried(name: str, definitions: dict[str, Times]) -> Calendar | HoraeError:
         return error
 
 
-def _standing(calendar: Calendar | HoraeError, now: Instant) -> tuple[bool | None, Instant | None, list[str]]:
-    """Whether it is open, when that changes, and what keeps one from telling: a server without holidays."""
+def _state(calendar: Calendar | HoraeError, now: Instant) -> tuple[bool | None, Instant | None, list[str]]:
+    """Return whether a calendar is open, when that changes, and notes.
+
+    An error, such as missing holidays, is a note.
+    """
     try:
         if isinstance(calendar, HoraeError):
             raise calendar

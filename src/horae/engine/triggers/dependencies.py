@@ -1,4 +1,4 @@
-"""Dependencies: what a job waits for and what it starts, as people ask about it."""
+"""Dependencies as users see them: the jobs that a job waits for and starts."""
 
 from collections.abc import Mapping, Sequence
 from uuid import UUID
@@ -21,30 +21,30 @@ from horae.store.executions.reads import execution_reads
 from horae.store.triggers.dependencies import dependency_reads as reads
 
 MOST_JOINS = 50
-MOST_KNOWN = 10_000  # jobs whose neighbours are remembered
+MOST_CACHED = 10_000  # jobs with cached dependencies
 GONE = '"{}" is deleted: this job does not start by it any more. Restore it, or take it off the list.'
 
 
 class RunDependencies(Struct, frozen=True, kw_only=True):
-    """What a manual run has to do with other jobs: those it depends on, and those that depend on it, by name."""
+    """The jobs related to a manual run: those it depends on, and those that depend on it, by name."""
 
     upstreams: Sequence[str]
     dependents: list[str]
 
     def note(self, *, propagate: bool, wait: bool) -> str | None:
-        """What the run waits for and starts; None when it is alone."""
-        told = []
+        """Describe the jobs that the run waits for and starts; None when there are none."""
+        sentences = []
         if self.upstreams and wait:
-            told.append(f"It waits for {_listed(self.upstreams)}.")
+            sentences.append(f"It waits for {_listed(self.upstreams)}.")
         elif self.upstreams:
-            told.append(f"It runs at once, whatever becomes of {_listed(self.upstreams)}.")
+            sentences.append(f"It runs at once, whatever becomes of {_listed(self.upstreams)}.")
         elif wait:
-            told.append("It depends on nothing, so it runs at once.")
+            sentences.append("It depends on nothing, so it runs at once.")
         if self.dependents and propagate:
-            told.append(f"Its end is told to {_listed(self.dependents)}, which may start by it.")
+            sentences.append(f"Its end is reported to {_listed(self.dependents)}, which may start by it.")
         elif self.dependents:
-            told.append(f"Its end starts nothing: {_listed(self.dependents)} will not hear of it.")
-        return " ".join(told) or None
+            sentences.append(f"Its end starts nothing: it is not reported to {_listed(self.dependents)}.")
+        return " ".join(sentences) or None
 
 
 def _listed(names: Sequence[str], most: int = 10) -> str:
@@ -53,7 +53,7 @@ def _listed(names: Sequence[str], most: int = 10) -> str:
 
 
 class Dependencies:
-    """What can be asked about dependencies. A `ref` is a job's name or id."""
+    """Reads dependencies. A `ref` is a job's name or id."""
 
     def __init__(self, store: Store, directory: LocalDirectory, hints: Hints) -> None:
         self._store, self._directory = store, directory
@@ -61,63 +61,75 @@ class Dependencies:
         hints.listen(self._on_hint)
 
     def _on_hint(self, hint: Hint) -> None:
-        """Whatever job changed may depend on any, and any on it."""
+        """Drop the cache after a change of any job: every job may depend on it."""
         if hint.jobs:
             self._known = {}
 
     async def about(self, namespace: int, ref: str) -> RunDependencies:
-        """Return the jobs that a run of a job waits for, and those that it starts and the actor may learn of."""
+        """Return the jobs that a run of a job waits for, and the dependents that the actor may see."""
         job = (self._directory.known(namespace, ref) or await self._directory.job(namespace, ref)).job
         known = self._known
         if job.id not in known:
             found = await self._about(job)
-            if len(known) >= MOST_KNOWN:
+            if len(known) >= MOST_CACHED:
                 known.clear()
-            known[job.id] = found  # forgotten with the rest if a job changed meanwhile
+            known[job.id] = found  # if a job changed meanwhile, this dictionary is no longer the cache
         about = known[job.id]
         return structs.replace(about, dependents=visible(about.dependents))
 
     async def _about(self, job: Job) -> RunDependencies:
         dependents = await self._store.look_up(lambda: job_reads.dependents(job.id))
-        upstreams = [UUID(id) for id in job.spec.dependencies]
+        upstreams = [UUID(job_id) for job_id in job.spec.dependencies]
         names = await self._store.read(lambda: job_reads.names_of(upstreams)) if upstreams else {}
-        return RunDependencies(upstreams=[names.get(id, str(id)) for id in upstreams], dependents=dependents)
+        return RunDependencies(
+            upstreams=[names.get(job_id, str(job_id)) for job_id in upstreams], dependents=dependents
+        )
 
     async def of(self, namespace: int, ref: str) -> DependenciesView:
-        """What a job depends on, what of that is met, and which jobs depend on it. Raises NotFound."""
+        """Return a job's dependencies, their state in recent joins, and its dependents. Raises NotFound."""
         job = (await find_job(self._store, namespace, ref)).job
         upstreams = await self._store.read(lambda: reads.of_job(job.id))
         joins = await self._store.read(lambda: reads.newest(job.id, MOST_JOINS))
         dependents = await self._store.read(lambda: job_reads.dependents(job.id))
-        names = {up.job: up.name for up in upstreams}
+        names = {upstream.job: upstream.name for upstream in upstreams}
         return DependenciesView(
             job_id=job.id,
             dependencies=[
-                DependencyView(job_id=up.job, job=up.name, state=up.state, condition=up.condition, unused=up.unused)
-                for up in upstreams
+                DependencyView(
+                    job_id=upstream.job,
+                    job=upstream.name,
+                    state=upstream.state,
+                    condition=upstream.condition,
+                    unused=upstream.unused,
+                )
+                for upstream in upstreams
             ],
             dependents=dependents,
             joins=[_shown(join, parts, job.spec.needed, names) for join, parts in joins],
-            notes=[GONE.format(up.name) for up in upstreams if up.state == "deleted"],
+            notes=[GONE.format(upstream.name) for upstream in upstreams if upstream.state == "deleted"],
         )
 
     async def waits(self, found: Sequence[execution_reads.FoundExecution]) -> dict[UUID, str]:
-        """What executions that wait for dependencies wait for, in words."""
-        wanted = [(f.execution.job, f.execution.id) for f in found if f.execution.reason == "dependency"]
+        """Describe the dependencies that these executions wait for, by execution."""
+        wanted = [(each.execution.job, each.execution.id) for each in found if each.execution.reason == "dependency"]
         if not wanted:
             return {}
         waiting = await self._store.read(lambda: reads.waiting(wanted))
         upstreams = {job: await self._store.read(lambda: reads.of_job(job)) for job, _ in wanted}  # noqa: B023
-        told = {}
-        for id, (join, parts) in waiting.items():
-            mine = upstreams[join.dependent]
-            needed: Needed = {up.job: up.condition for up in mine}
-            told[id] = _in_words(join, parts, needed, {up.job: up.name for up in mine})
-        return told
+        described = {}
+        for execution, (join, parts) in waiting.items():
+            own_upstreams = upstreams[join.dependent]
+            needed: Needed = {upstream.job: upstream.condition for upstream in own_upstreams}
+            described[execution] = _in_words(
+                join, parts, needed, {upstream.job: upstream.name for upstream in own_upstreams}
+            )
+        return described
 
 
 def _in_words(join: Join, parts: Parts, needed: Needed, names: Mapping[UUID, str]) -> str:
-    awaited = [f'the {needed[up]} of "{names.get(up, str(up))}"' for up in missing(needed, parts)]
+    awaited = [
+        f'the {needed[upstream]} of "{names.get(upstream, str(upstream))}"' for upstream in missing(needed, parts)
+    ]
     until = "" if join.deadline is None else f", until {format_instant(join.deadline)}"
     if not awaited:
         return "What it waited for has ended; it goes on in a moment."
@@ -130,7 +142,7 @@ def _shown(join: Join, parts: Parts, needed: Needed, names: Mapping[UUID, str]) 
         state=join.state,
         execution_id=join.execution,
         deadline=shown_time(join.deadline),
-        upstream=[_part(up, needed, parts, names) for up in needed],
+        upstream=[_part(upstream, needed, parts, names) for upstream in needed],
     )
 
 

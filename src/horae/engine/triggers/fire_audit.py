@@ -1,4 +1,4 @@
-"""Audit of fires: the nominal fires of a job's triggers, computed anew, against what the ledger says of them."""
+"""The audit of fires: the nominal fires of a job's triggers are computed anew and compared with the ledger."""
 
 from collections.abc import Mapping
 from typing import Annotated
@@ -17,8 +17,10 @@ from horae.store.triggers import audit_fires as moves
 
 
 class FireFindingView(View, frozen=True, kw_only=True):
-    """Fires that no row covers (uncovered) or that two cover (doubled), a row that is about none (invented), or a
-    trigger whose fires cannot be computed (undecidable).
+    """An inconsistency in the ledger.
+
+    Fires that no row covers (uncovered) or that two rows cover (doubled), a row without a fire (invented), or a trigger
+    whose fires cannot be computed (undecidable).
     """
 
     kind: moves.Kind
@@ -32,7 +34,7 @@ class FireFindingView(View, frozen=True, kw_only=True):
 
 
 class FiresAudit(View, frozen=True, kw_only=True):
-    """How a job's nominal fires in [from, to) are accounted for; without findings each is covered exactly once."""
+    """The audit of a job's nominal fires in [from, to). Without findings each fire is covered exactly once."""
 
     job_id: UUID
     job_name: str
@@ -59,7 +61,10 @@ class FireAuditor:
         self._env, self._store = env, store
 
     async def job(self, namespace: int, ref: str, since: str, until: str, trigger: str | None = None) -> FiresAudit:
-        """Audit a job's fires in [since, until), both RFC 3339, deleted jobs by id too. It costs what it reads."""
+        """Audit a job's fires in [since, until), both RFC 3339; a deleted job by its id.
+
+        The cost grows with the rows read.
+        """
         first, end = parse_instant(since, field="from"), parse_instant(until, field="to")
         if end <= first:
             detail = f"`to` ({format_instant(end)}) is not after `from` ({format_instant(first)})."
@@ -90,8 +95,9 @@ class FireAuditor:
         )  # fmt: skip
 
 
-def _shown(f: moves.FireFinding) -> FireFindingView:
+def _shown(finding: moves.FireFinding) -> FireFindingView:
     return FireFindingView(
-        kind=f.kind, trigger=f.name, trigger_id=f.trigger, first=format_instant(f.first), last=format_instant(f.last),
-        fires=f.fires, instants=[format_instant(at) for at in f.instants], detail=f.detail or None,
+        kind=finding.kind, trigger=finding.name, trigger_id=finding.trigger, first=format_instant(finding.first),
+        last=format_instant(finding.last), fires=finding.fires,
+        instants=[format_instant(at) for at in finding.instants], detail=finding.detail or None,
     )  # fmt: skip

@@ -1,6 +1,6 @@
-"""How many fires there were and will be, by minute, hour or day: what a calendar shows of thousands of them.
+"""Counts of past and coming fires by minute, hour or day, for a calendar of thousands of them.
 
-The past comes from the ledger and from the statistics, what is to come is counted for so long and no longer.
+The past is counted in the ledger and the statistics. Coming fires are counted for a limited time only.
 """
 
 from bisect import bisect_right
@@ -26,14 +26,14 @@ from horae.store.triggers import fire_reads
 MOST_DAYS = {"day": 62, "hour": 8, "minute": 1}
 STEPS = {"hour": HOUR * SECOND, "minute": 60 * SECOND}
 MOST_FATES = 50_000  # rows of the ledger that are counted
-SLOTS = {"day": 900 * SECOND, "hour": 900 * SECOND, "minute": 60 * SECOND}  # hours of all zones begin with one
-SECONDS = 1.0  # of counting what is to come
+SLOTS = {"day": 900 * SECOND, "hour": 900 * SECOND, "minute": 60 * SECOND}  # every zone's hours begin at a multiple
+SECONDS = 1.0  # for counting coming fires
 MISSED = ("skipped-misfire", "coalesced")
 RAN = ("fired", "backfilled")
 
 
 class EndedCounts(Protocol):
-    """Counts the executions of a namespace, or of one job, that ended in each hour from one instant to another."""
+    """Counts the executions of a namespace or of one job that ended in each hour between two instants."""
 
     async def __call__(
         self, store: Store, namespace: int, job: UUID | None, since: Instant, until: Instant
@@ -41,10 +41,10 @@ class EndedCounts(Protocol):
 
 
 class FireCounts:
-    """Fires of a namespace, or of one job, counted."""
+    """Counts the fires of a namespace or of one job."""
 
     def __init__(self, env: Env, store: Store, ended: EndedCounts | None = None) -> None:
-        """`ended` tells how executions ended; None while statistics are switched off."""
+        """Make a counter of fires; `ended` counts ended executions, None while statistics are disabled."""
         self._env, self._store, self._ended = env, store, ended
 
     async def of(
@@ -57,26 +57,26 @@ class FireCounts:
         zone: str = "UTC",
         job: str | None = None,
     ) -> FireCountsView:
-        """The minutes, hours or days from one day to another, both included; today unless others are given."""
+        """Return counts by minute, hour or day, from one day through another; by default of today."""
         now = self._env.now()
         today = day_at(zone, now)
         first = today if since is None else a_day(zone, since, "from")
         last = first if until is None else a_day(zone, until, "to")
         if not 0 <= (last - first).days < MOST_DAYS[by]:
-            said = f"From {first} to {last} are not 1 to {MOST_DAYS[by]} days."
+            detail = f"From {first} to {last} are not 1 to {MOST_DAYS[by]} days."
             remedy = "Give a shorter window, or count by " + ("hour." if by == "day" else "day.")
-            raise BadInput(said, remedy, field="to")
-        which = None if job is None else (await find_job(self._store, namespace, job)).job.id
+            raise BadInput(detail, remedy, field="to")
+        job_id = None if job is None else (await find_job(self._store, namespace, job)).job.id
         edges = [begin_of_day(zone, day) for day in days_between(zone, first, last + timedelta(days=1))]
         if by in STEPS:
             edges = [*range(edges[0], edges[-1], STEPS[by]), edges[-1]]
         table = _Table(edges)
         notes: list[str] = []
         if edges[0] < now:
-            await self._past(namespace, which, min(now, edges[-1]), table, by, notes)
+            await self._past(namespace, job_id, min(now, edges[-1]), table, by, notes)
         if edges[-1] > now:
-            await self._coming(namespace, which, table, notes)
-        items = [one for one in table.items if by != "minute" or _is_any(one)]
+            await self._coming(namespace, job_id, table, notes)
+        items = [item for item in table.items if by != "minute" or _is_any(item)]
         return FireCountsView(timezone=zone, by=by, items=items, complete=not notes, notes=notes)
 
     async def _past(
@@ -86,16 +86,16 @@ class FireCounts:
         fates = await self._store.read(
             lambda: fire_reads.count_dispositions(namespace, job, begin, now + SECOND, slot, MOST_FATES)
         )
-        for at, disposition, many in fates:
+        for at, disposition, number in fates:
             if (fate := _fate(disposition)) is not None:
-                table.add(at, fate, many)
-        if sum(many for _, _, many in fates) == MOST_FATES:
+                table.add(at, fate, number)
+        if sum(number for _, _, number in fates) == MOST_FATES:
             earliest = format_instant(min(at for at, _, _ in fates))
             notes.append(
                 f"Only the newest {MOST_FATES} rows of the ledger are counted: before {earliest} there are more."
             )
         if by == "minute":
-            return  # how executions ended is known by the hour
+            return  # ended executions are counted by the hour only
         if self._ended is None:
             notes.append("How executions ended is not counted: statistics are switched off.")
             return
@@ -107,25 +107,25 @@ class FireCounts:
         now = self._env.now()
         edges = [now, *(edge for edge in table.edges if edge > now)] if table.edges[0] < now else table.edges
         ahead = await count(self._store, self._env, namespace, job, edges, SECONDS)
-        for at, many, more in ahead.spans:
-            table.add(at, "planned", many, more)
+        for at, number, more in ahead.spans:
+            table.add(at, "planned", number, more)
         if ahead.cut is not None:
             notes.append(f"From {format_instant(ahead.cut)} on there may be more to come than was counted.")
 
 
-def _is_any(one: FireCountView) -> bool:
-    return bool(one.fired or one.missed or one.skipped or one.planned or one.more)
+def _is_any(item: FireCountView) -> bool:
+    return bool(item.fired or item.missed or item.skipped or item.planned or item.more)
 
 
 def _fate(disposition: str) -> str | None:
-    """How a calendar shows it; what was moved runs at another instant, and is counted there."""
+    """Return the kind of a fire in a calendar. A moved fire runs at another instant and is counted there."""
     if disposition == "moved":
         return None
     return "fired" if disposition in RAN else "missed" if disposition in MISSED else "skipped"
 
 
 class _Table:
-    """The hours or days in the making."""
+    """A table of counts that is being filled."""
 
     def __init__(self, edges: list[Instant]) -> None:
         self.edges = edges
@@ -133,8 +133,10 @@ class _Table:
             FireCountView(at=format_instant(low), until=format_instant(high)) for low, high in pairwise(edges)
         ]
 
-    def add(self, at: Instant, what: str, many: int, more: bool = False) -> None:
+    def add(self, at: Instant, field: str, number: int, more: bool = False) -> None:
         place = bisect_right(self.edges, at) - 1
         if 0 <= place < len(self.items):
             known = self.items[place]
-            self.items[place] = structs.replace(known, more=known.more or more, **{what: getattr(known, what) + many})
+            self.items[place] = structs.replace(
+                known, more=known.more or more, **{field: getattr(known, field) + number}
+            )

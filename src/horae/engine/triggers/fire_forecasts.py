@@ -1,7 +1,7 @@
-"""Coming: how many fires lie ahead, by spans of time. Counted in the background, for namespaces that somebody looks at.
+"""Forecasts: the numbers of coming fires by spans of time, counted in the background for namespaces that users look at.
 
-Timers are counted in the order in which they are due, for so long and no longer: what is left uncounted is due later
-than what was counted, and the spans from there on say that there may be more.
+Timers are counted in the order of their next fire, for a limited time. Uncounted timers fire later than the counted
+ones, so only the spans from there on may have more fires.
 """
 
 from collections import Counter
@@ -27,23 +27,23 @@ from horae.store.triggers.triggers import Timer
 
 STEP, SLOTS = 1800, 24
 BATCH = 500
-AT_FIRST, AT_LEAST, AT_MOST = 0.04, 60.0, 2.0  # seconds: counting while somebody waits; between counts; of a count
-IN_A_ROW = 0.005  # seconds of counting before others have their turn
-SHARE = 50  # of the time goes into counting, at most one part
-WATCHED = 600.0  # seconds for which a namespace is counted after somebody asked
+AT_FIRST, AT_LEAST, AT_MOST = 0.04, 60.0, 2.0  # seconds: of a count in a request; between counts; of a count
+IN_A_ROW = 0.005  # seconds of counting before the event loop gets its turn
+SHARE = 50  # counting takes at most 1/50 of the time
+WATCHED = 600.0  # seconds for which a namespace is counted after a request
 FIRST = UUID(int=0)
 
 
 class FireForecast(Struct, frozen=True):
-    """Fires to come between edges of time, as far as they were counted."""
+    """The counted fires between edges of time."""
 
     edges: Sequence[Instant]
     counts: Sequence[int]
-    cut: Instant | None = None  # from here on there may be more
+    cut: Instant | None = None  # from this instant on there may be more fires
 
     @property
     def spans(self) -> list[tuple[Instant, int, bool]]:
-        """Each span's beginning, its fires, and whether there may be more."""
+        """The begin of each span, its fires, and whether there may be more."""
         return [
             (low, count, self.cut is not None and self.cut < high)
             for (low, high), count in zip(pairwise(self.edges), self.counts, strict=True)
@@ -57,7 +57,10 @@ class _Watched(Struct):
 
 
 class FireForecasts:
-    """Fires to come of whole namespaces, by half hours. A service: its step counts anew what is looked at."""
+    """Coming fires of whole namespaces by half hours.
+
+    As a service, it renews the forecasts that were requested lately.
+    """
 
     name = "coming"
 
@@ -67,7 +70,10 @@ class FireForecasts:
         self.alarm = Alarm()
 
     async def of(self, namespace: int) -> FireForecast:
-        """The half hours from the present one on; roughly, if nobody asked for long and there are many."""
+        """Return the fires by half hours from the present one on.
+
+        The first request of many fires gets an approximation.
+        """
         now = self._env.clock.monotonic()
         known = self._watched.get(namespace)
         if known is None or known.ahead.edges[0] != begin_of(self._env.now(), STEP):
@@ -79,16 +85,18 @@ class FireForecasts:
         return known.ahead
 
     async def step(self) -> Wait:
-        """Count anew for who looked lately."""
+        """Renew the forecasts of namespaces that were requested lately."""
         now = self._env.clock.monotonic()
-        self._watched = {id: one for id, one in self._watched.items() if one.asked > now - WATCHED}
-        for namespace, one in list(self._watched.items()):
-            if one.due <= now:
+        self._watched = {
+            namespace: watched for namespace, watched in self._watched.items() if watched.asked > now - WATCHED
+        }
+        for namespace, watched in list(self._watched.items()):
+            if watched.due <= now:
                 begun = self._env.clock.monotonic()
-                one.ahead = await self._count(namespace, AT_MOST)
+                watched.ahead = await self._count(namespace, AT_MOST)
                 ended = self._env.clock.monotonic()
-                one.due = ended + max(AT_LEAST, SHARE * (ended - begun))
-        return max(1.0, min((one.due for one in self._watched.values()), default=now + AT_LEAST) - now)
+                watched.due = ended + max(AT_LEAST, SHARE * (ended - begun))
+        return max(1.0, min((watched.due for watched in self._watched.values()), default=now + AT_LEAST) - now)
 
     async def _count(self, namespace: int, seconds: float) -> FireForecast:
         begin = begin_of(self._env.now(), STEP)
@@ -99,8 +107,8 @@ class FireForecasts:
 async def count(
     store: Store, env: Env, namespace: int, job: UUID | None, edges: Sequence[Instant], seconds: float
 ) -> FireForecast:
-    """The fires of a namespace, or of one job, that are to come between each two edges."""
-    made = _Counting(store, namespace, edges)
+    """Count the coming fires of a namespace or of one job between each two edges."""
+    counting = _Counting(store, namespace, edges)
     place: fire_reads.Place | None = (-(1 << 62), FIRST)
     until = env.clock.monotonic() + seconds
     rest_at = env.clock.monotonic() + IN_A_ROW
@@ -108,23 +116,23 @@ async def count(
         after = place
         rows = await store.read(lambda: fire_reads.upcoming_timers(namespace, job, after, edges[-1], BATCH))  # noqa: B023
         place = None
-        for one in rows:
+        for due in rows:
             now = env.clock.monotonic()
             if now > until:
-                return FireForecast(edges, made.counts(), one.timer.next_fire_at)
+                return FireForecast(edges, counting.counts(), due.timer.next_fire_at)
             if now > rest_at:
                 await env.clock.sleep(0)
                 rest_at = env.clock.monotonic() + IN_A_ROW
-            if isinstance(one.timer.trigger, Timed):
-                await made.add(one.timer)
+            if isinstance(due.timer.trigger, Timed):
+                await counting.add(due.timer)
         if len(rows) == BATCH:
             last = rows[-1].timer
             place = last.next_fire_at or 0, last.id
-    return FireForecast(edges, made.counts())
+    return FireForecast(edges, counting.counts())
 
 
 class _Counting:
-    """Timers as they are counted: of those that say the same one is, and then taken as often as there are such."""
+    """Counts of timers. Equal timers are counted once, and the result is multiplied by their number."""
 
     def __init__(self, store: Store, namespace: int, edges: Sequence[Instant]) -> None:
         self._store, self._namespace, self._edges = store, namespace, edges
@@ -144,18 +152,18 @@ class _Counting:
         self._times[key] += 1
 
     def counts(self) -> list[int]:
-        """All of them together."""
+        """Return the fires of all timers together."""
         counts = self._single.copy()
         for key, found in self._alike.items():
             times = self._times[key]
-            for place, many in enumerate(found):
-                if many:
-                    counts[place] += many * times
+            for place, number in enumerate(found):
+                if number:
+                    counts[place] += number * times
         return counts
 
 
 def _likeness(timer: Timer, begin: Instant) -> tuple[Trigger, Rules] | None:
-    """What its count goes by, if that is only what it says: no calendar, no number of fires, nothing undecided."""
+    """Return the key of timers with equal counts; None for timers with calendars, limited or undecided fires."""
     rules = timer.rules
     is_plain = not rules.calendars and rules.max_fires is None and timer.decided_through < begin - rules.offset
     return (timer.trigger, rules) if is_plain else None
@@ -177,5 +185,5 @@ async def _count_timer(
         course = None if calendar is None else course_of(timer, calendar, edges[-1])
     try:
         return count_future_fires(timer.trigger, timer.rules, timer.decided_through, timer.fired, edges, course)
-    except HoraeError:  # it cannot be decided: whoever looks at it is told
+    except HoraeError:  # it cannot be decided; the trigger's own view shows the error
         return [0] * (len(edges) - 1)

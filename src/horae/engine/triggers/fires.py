@@ -1,7 +1,7 @@
-"""Everything that fired or will in a window, across jobs: the ledger, then what its triggers have still to decide.
+"""Past and coming fires in a window, across jobs: first rows of the ledger, then fires that are still to be decided.
 
-What is to come is merged from the timers in the order they are due, so that a page costs what it shows and the timers
-that are due before its end, however many triggers there are.
+Coming fires are merged from the timers in the order of their due times. So the cost of a page depends on its fires and
+on the timers that are due before its end, not on the number of triggers.
 """
 
 from collections.abc import Callable
@@ -35,9 +35,9 @@ from horae.store.triggers.triggers import Timer
 
 PLANNED = "planned"
 _DECIDED = (Disposition, EventDisposition, DependencyDisposition)
-DISPOSITIONS = tuple(dict.fromkeys((PLANNED, *(told for each in _DECIDED for told in get_args(each)))))
-MOST_SCANNED = 20_000  # ledger rows looked at for one page of a rare disposition
-MOST_TIMERS = 10_000  # looked at for one page of what is to come
+DISPOSITIONS = tuple(dict.fromkeys((PLANNED, *(name for each in _DECIDED for name in get_args(each)))))
+MOST_SCANNED = 20_000  # ledger rows read for one page of a rare disposition
+MOST_TIMERS = 10_000  # timers read for one page of coming fires
 BATCH = 1_000
 FAR = 366 * DAY
 FIRST = UUID(int=0)
@@ -45,11 +45,11 @@ FIRST = UUID(int=0)
 Cursor = tuple[str, Instant, UUID]
 Waiting = tuple[
     Instant, UUID, Instant, UpcomingTimer, Timetable | None, int | None
-]  # when due; which fire of whom; how many more
+]  # due time, timer, fire, timer's row, course, fires left
 
 
 class Fires:
-    """What fired and what will."""
+    """Reads past and coming fires."""
 
     def __init__(self, env: Env, store: Store) -> None:
         self._env, self._store = env, store
@@ -66,9 +66,10 @@ class Fires:
         limit: int = 100,
         cursor: str | None = None,
     ) -> FirePage:
-        """Fires in [since, until), by default from an hour ago to a day ahead: decided ones, then those to come.
+        """Return fires in [since, until), by default from an hour ago to a day ahead: decided ones, then coming ones.
 
-        Of those to come alone, the next ones within a year: a page costs no more for being far away.
+        With the disposition `planned`, return the next fires within a year: a distant page costs no more than a near
+        one.
         """
         now = self._env.now()
         ahead = FAR if disposition == PLANNED else DAY
@@ -79,8 +80,8 @@ class Fires:
         if disposition is not None:
             one_of(disposition, "disposition", DISPOSITIONS)
         a_text(trigger or "", "trigger", most=256)
-        which = None if job is None else (await find_job(self._store, namespace, job)).job.id
-        listing = _Listing(self._store, namespace, which, trigger, end, check_limit(limit))
+        job_id = None if job is None else (await find_job(self._store, namespace, job)).job.id
+        listing = _Listing(self._store, namespace, job_id, trigger, end, check_limit(limit))
         place: Cursor = ("decided", begin - 1, FIRST)
         if cursor is not None:
             place = read_cursor(cursor, tuple[str, Instant, UUID])
@@ -100,7 +101,7 @@ class Fires:
 
 
 class _Listing:
-    """One page in the making."""
+    """A page that is being filled."""
 
     def __init__(
         self, store: Store, namespace: int, job: UUID | None, trigger: str | None, end: Instant, limit: int
@@ -116,7 +117,7 @@ class _Listing:
         return FirePage(items=self.items, next_cursor=following, complete=not self.notes, notes=self.notes)
 
     async def decided(self, after: Place, disposition: str | None) -> Place | None:
-        """Add rows of the ledger; where to go on, or None when there are no more."""
+        """Add rows of the ledger; return the place to continue, or None when there are no more."""
         for _ in range(0, MOST_SCANNED, BATCH):
             rows = await self._rows(fire_reads.ledger_entries, after)
             for row in rows:
@@ -130,38 +131,38 @@ class _Listing:
         return after
 
     async def planned(self, after: Place, namespace: str) -> Place | None:
-        """Add fires to come: each timer's next, merged with what follows it."""
+        """Add coming fires: the next fire of each timer, merged with the fires that follow it."""
         heap: list[Waiting] = []
         loaded: Place | None = (-(1 << 62), FIRST)
-        looked = 0
+        read = 0
         while True:
             while loaded is not None and (not heap or heap[0][:2] > loaded):
-                if looked >= MOST_TIMERS:
+                if read >= MOST_TIMERS:
                     self._cut(loaded[0])
                     return None
                 rows = await self._rows(fire_reads.upcoming_timers, loaded)
-                looked += len(rows)
+                read += len(rows)
                 loaded = _place(rows[-1]) if len(rows) == BATCH else None
-                for one in rows:
-                    if isinstance(one.timer.trigger, Timed) and self._trigger in (None, one.timer.name):
-                        course = await self._course(one.timer)
-                        begin = one.timer.decided_through
+                for due in rows:
+                    if isinstance(due.timer.trigger, Timed) and self._trigger in (None, due.timer.name):
+                        course = await self._course(due.timer)
+                        begin = due.timer.decided_through
                         if course is None:
-                            begin = max(after[0] - one.timer.rules.offset - 1, begin)
-                        _push(heap, one, course, begin, _left(one.timer, begin))
+                            begin = max(after[0] - due.timer.rules.offset - 1, begin)
+                        _push(heap, due, course, begin, _left(due.timer, begin))
             if not heap or heap[0][0] >= self._end:
                 return None
-            at, id, nominal, one, course, left = heappop(heap)
-            if (at, id) > after:
+            at, timer_id, nominal, due, course, left = heappop(heap)
+            if (at, timer_id) > after:
                 if len(self.items) == self._limit:
                     return after
-                moved = at - one.timer.rules.offset - nominal
-                self.items.append(_planned(one, nominal, moved, f"{namespace}/{one.job_name}"))
-                after = (at, id)
-            _push(heap, one, course, nominal, left)
+                moved = at - due.timer.rules.offset - nominal
+                self.items.append(_planned(due, nominal, moved, f"{namespace}/{due.job_name}"))
+                after = (at, timer_id)
+            _push(heap, due, course, nominal, left)
 
     async def _course(self, timer: Timer) -> Timetable | None:
-        """What calendars make of a timer's fires; None for one that goes by none, or whose calendars cannot be told."""
+        """Return the course of a timer's fires by its calendars; None without calendars, or if they cannot be read."""
         if not timer.rules.calendars:
             return None
         names = timer.rules.calendars
@@ -173,11 +174,11 @@ class _Listing:
         return None if calendar is None else course_of(timer, calendar, self._end)
 
     def _cut(self, at: Instant) -> None:
-        told = f"More than {MOST_TIMERS} triggers are due before {format_instant(at)}: what comes after is left out."
-        self.notes.append(f"{told} Ask for a shorter window, or for one job.")
+        detail = f"More than {MOST_TIMERS} triggers are due before {format_instant(at)}: what comes after is left out."
+        self.notes.append(f"{detail} Ask for a shorter window, or for one job.")
 
-    async def _rows(self, ask: Callable[..., Any], after: Place) -> list[Any]:
-        return await self._store.read(lambda: ask(self._namespace, self._job, after, self._end, BATCH))
+    async def _rows(self, read: Callable[..., Any], after: Place) -> list[Any]:
+        return await self._store.read(lambda: read(self._namespace, self._job, after, self._end, BATCH))
 
 
 def _place(due: UpcomingTimer) -> Place:
@@ -189,25 +190,35 @@ def _left(timer: Timer, begin: Instant) -> int | None:
     return fires_left(timer.trigger, timer.rules, timer.fired, timer.decided_through, begin)
 
 
-def _push(heap: list[Waiting], one: UpcomingTimer, course: Timetable | None, after: Instant, left: int | None) -> None:
-    """The next fire of a timer that runs, in the order in which they are due; none when no more are left to it."""
+def _push(
+    heap: list[Waiting], timer_row: UpcomingTimer, course: Timetable | None, after: Instant, left: int | None
+) -> None:
+    """Push the next fire of a timer in the order of due times; nothing when it has no fires left."""
     if left == 0:
         return
-    nominal = upcoming(one.timer.trigger, one.timer.rules, after) if course is None else course.next(after)
+    nominal = upcoming(timer_row.timer.trigger, timer_row.timer.rules, after) if course is None else course.next(after)
     due = nominal if nominal is None or course is None else course.due(nominal)
     if nominal is not None and due is not None:
         heappush(
-            heap, (due + one.timer.rules.offset, one.timer.id, nominal, one, course, None if left is None else left - 1)
+            heap,
+            (
+                due + timer_row.timer.rules.offset,
+                timer_row.timer.id,
+                nominal,
+                timer_row,
+                course,
+                None if left is None else left - 1,
+            ),
         )
 
 
-def _planned(one: UpcomingTimer, nominal: Instant, moved: Micros, key: str) -> FireView:
-    timer = one.timer
+def _planned(timer_row: UpcomingTimer, nominal: Instant, moved: Micros, key: str) -> FireView:
+    timer = timer_row.timer
     return FireView(
         at=format_instant(nominal),
         due_at=format_instant(due_at(timer.rules, f"{key}/{timer.name}", nominal) + moved),
-        job_id=one.job,
-        job=one.job_name,
+        job_id=timer_row.job,
+        job=timer_row.job_name,
         trigger=timer.name,
         disposition=PLANNED,
         cause="to come",

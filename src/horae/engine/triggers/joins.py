@@ -1,4 +1,4 @@
-"""Joins: what waits for other jobs is skipped when one of them fails, and ends when it has waited for too long."""
+"""Joins: waiting executions are skipped when a required job fails, and end when they have waited for too long."""
 
 from horae.engine.base.clockwatch import ClockWatch
 from horae.engine.base.hints import Hint, Hints
@@ -11,7 +11,10 @@ from horae.store.contract import Store
 
 
 class Joiner:
-    """Looks at joins that are due. Whoever completes one starts its dependent; here is what nobody completes."""
+    """Handles due joins.
+
+    A completed join starts its dependent elsewhere; this service handles joins that stay incomplete.
+    """
 
     name = "joiner"
 
@@ -36,7 +39,7 @@ class Joiner:
             self.alarm.ring()
 
     async def step(self) -> Wait:
-        """Look at one batch; a full batch asks to be called again at once."""
+        """Check one batch; a full batch asks to be called again at once."""
         if not self._clock.trusted:
             return SAFETY
         asked_at = self._env.now()

@@ -1,4 +1,7 @@
-"""Fire: due triggers become executions, each nominal fire once, whichever server comes first."""
+"""The scheduler: due triggers become executions.
+
+Each nominal fire is decided once, by the first server that reaches it.
+"""
 
 import asyncio
 from collections.abc import Sequence
@@ -21,29 +24,29 @@ from horae.store.triggers import streaks
 from horae.store.triggers.due import FIRST, Mark, Trouble
 from horae.store.triggers.fire import FireResult
 
-IN_FLIGHT = 2  # batches on their way at a time
-IN_A_ROW = 4  # batches of each before others are looked at
-FEWEST = 250  # timers in a batch, however slow the store is
-INLINE, APART = 0.05, 0.5  # seconds that a batch may take: on this process's own time, and on another's
+IN_FLIGHT = 2  # concurrent batches
+IN_A_ROW = 4  # batches in a row before a new scan
+FEWEST = 250  # timers in a batch, even if the store is slow
+INLINE, APART = 0.05, 0.5  # seconds that a batch may take: with the store in this process, and in another one
 
 log = structlog.get_logger("horae.engine")
 
 
 class BatchSize:
-    """How many timers a batch has: as many as the store decides in the time for which others can wait."""
+    """The number of timers in a batch: as many as the store decides in the time that other work can wait."""
 
     def __init__(self, most: int, seconds: float) -> None:
         self._most, self._seconds = most, seconds
         self.size = most
 
     def learn(self, timers: int, took: float) -> None:
-        """A full batch took so long."""
+        """Adapt the size to the time that a full batch took."""
         if took > 0:
             self.size = min(self._most, max(FEWEST, int(timers * self._seconds / took)))
 
 
 class Scheduler:
-    """Decides due timers; sleeps until the earliest, or until a job with an earlier one is made."""
+    """Decides due timers. Sleeps until the earliest one, or until a job with an earlier one is created."""
 
     name = "scheduler"
 
@@ -74,56 +77,56 @@ class Scheduler:
     def _on_hint(self, hint: Hint) -> None:
         if hint.fire_at is None:
             return
-        self._scan_at = 0.0  # what was changed may be due since long ago
+        self._scan_at = 0.0  # a changed timer may be long overdue
         if self._next is None or hint.fire_at < self._next:
             self._next = hint.fire_at
             self.alarm.ring()
 
     async def step(self) -> Wait:
-        """Fire what is due; when more is due than was fired it asks to be called again at once."""
+        """Decide due timers. If more are due, ask to be called again at once."""
         if not self._clock.trusted:
             return SAFETY
         asked_at, low = self._env.now(), self._from()
-        met, left = await self._fire(low)
+        decided, left = await self._fire(low)
         self._behind = left is not None
         if left is not None:
             self._low = left
             return 0.0
         self._low = asked_at - SECOND, FIRST[1]
         self._next = await self._store.next_fire_at(low)
-        if met == 0 and is_held(self._next, asked_at):
+        if decided == 0 and is_held(self._next, asked_at):
             return OTHERS
         return until(self._next, self._env.now())
 
     async def _fire(self, low: Mark) -> tuple[int, Mark | None]:
-        """How many timers were met, and from when on there may be more.
+        """Decide due timers; return their number, and the mark from which on more may be due.
 
-        While it is behind, two batches are on their way: one is worked out while the store writes the other, unless
-        that is this process itself.
+        While the scheduler is behind, two batches run concurrently: one is computed while the store writes the other. A
+        store in this process would gain nothing from that.
         """
         if not self._behind or self._is_inline:
             return await self._run_down(low, 1)
         ended = await asyncio.gather(*(self._run_down(low, IN_A_ROW) for _ in range(IN_FLIGHT)), return_exceptions=True)
-        done = [one for one in ended if not isinstance(one, BaseException)]
+        done = [result for result in ended if not isinstance(result, BaseException)]
         for failure in ended:
             if isinstance(failure, BaseException):
                 raise failure
-        return sum(met for met, _ in done), min((left for _, left in done if left is not None), default=None)
+        return sum(decided for decided, _ in done), min((left for _, left in done if left is not None), default=None)
 
     async def _run_down(self, low: Mark, most: int) -> tuple[int, Mark | None]:
-        """One batch after another, until one is not full or there were so many that others get their turn."""
-        met = 0
+        """Decide batches until one is not full, or until it is another task's turn."""
+        decided = 0
         through: Mark | None = low
         while most and through is not None:
             size, begun = self._pace.size, self._env.clock.monotonic()
             done = await self._store.fire(size, self._directory.lead, through, self._directory.delays)
             self._tell(done)
             await self._pause_costly(done.troubles)
-            met, most = met + done.timers, most - 1
+            decided, most = decided + done.timers, most - 1
             through = done.through if done.timers == size else None
             if through is not None:
                 self._pace.learn(size, self._env.clock.monotonic() - begun)
-        return met, through
+        return decided, through
 
     def _tell(self, done: FireResult) -> None:
         now = self._env.now()
@@ -140,7 +143,7 @@ class Scheduler:
             self._topics.blocked(None)
 
     async def _pause_costly(self, troubles: Sequence[Trouble]) -> None:
-        """Pause jobs whose own expressions take too much work: each fire would take it again."""
+        """Pause jobs with expressions that take too much work: every fire would take it again."""
         for job, reason in {trouble.job: trouble.reason for trouble in troubles if trouble.costly}.items():
             namespace = await self._store.change(lambda now: streaks.pause_for(job, reason, now))  # noqa: B023
             if namespace is not None:
@@ -149,7 +152,7 @@ class Scheduler:
                 self._hints.send(Hint(jobs=[job], events=[event]))
 
     def _from(self) -> Mark:
-        """The mark below which nothing is left; once a second everything is looked at."""
+        """Return the mark below which nothing is left. Once a second everything is checked."""
         now = self._env.clock.monotonic()
         if now < self._scan_at:
             return self._low

@@ -1,4 +1,4 @@
-"""`pauseAfter`: a job that fails again and again stops firing, until somebody has looked at it."""
+"""`pauseAfter`: a job that fails several times in a row stops firing until a user resumes it."""
 
 from collections.abc import Collection
 from uuid import UUID
@@ -14,21 +14,21 @@ from horae.store.contract import Store
 from horae.store.executions.leaving.effects import Effects
 from horae.store.triggers import streaks
 
-LOOK = 30.0  # seconds between looks at jobs that failed while nobody was there to see it
+INTERVAL = 30.0  # seconds between checks for failures that this server did not see
 MINUTE = 60_000_000
-BACK = 3  # minutes that such a look goes back
+BACK = 3  # minutes that such a check goes back
 log = structlog.get_logger("horae.engine")
 
 
 class Streaks:
-    """Looks at jobs of which something has just failed, as this server heard, and now and then at all that did."""
+    """Checks jobs after a failure that this server saw, and periodically all jobs that failed lately."""
 
     name = "streaks"
 
     def __init__(self, env: Env, store: Store, hints: Hints, topics: Topics) -> None:
         self._env, self._store, self._hints = env, store, hints
-        self._failed: set[UUID] = set()  # jobs of which something failed since the last look
-        self._look_at = 0.0
+        self._failed: set[UUID] = set()  # jobs with failures since the last check
+        self._check_at = 0.0
         self.paused = 0
         self.alarm = Alarm()
         topics.settled.subscribe(self.name, self._settled)
@@ -43,17 +43,17 @@ class Streaks:
             self.alarm.ring()
 
     async def step(self) -> Wait:
-        """Look at each of them once."""
+        """Check each failed job once."""
         failed, self._failed = self._failed, set()
-        if self._env.clock.monotonic() >= self._look_at:
+        if self._env.clock.monotonic() >= self._check_at:
             since = self._env.now() // MINUTE - BACK
             failed |= await self._store.read(lambda: streaks.failed_lately(since))
-            self._look_at = self._env.clock.monotonic() + LOOK
+            self._check_at = self._env.clock.monotonic() + INTERVAL
         for job in sorted(failed):
-            await self._look(job)
-        return LOOK
+            await self._check(job)
+        return INTERVAL
 
-    async def _look(self, job: UUID) -> None:
+    async def _check(self, job: UUID) -> None:
         if not await self._store.read(lambda: streaks.is_watched(job)):
             return
         done = await self._store.change(lambda now: streaks.pause_if_failing(job, now))

@@ -1,4 +1,4 @@
-"""The calendars that triggers go by: checked when a job is written, and asked when one is shown."""
+"""The calendars of triggers: checked when a job is written, applied when its next fire is shown."""
 
 from collections.abc import Iterable, Sequence
 from uuid import UUID
@@ -26,12 +26,12 @@ _BETWEEN = set(FIELDS.where(lambda field: field.between))
 
 
 async def check_calendars(store: Store, namespace: int, whens: Sequence[NamedTrigger], now: Instant) -> None:
-    """Refuse triggers that go by a calendar which is not there, or that it never lets fire."""
-    going = [when for when in whens if when.rules.calendars]
-    if not going:
+    """Refuse triggers with a missing calendar, or with one that never lets them fire."""
+    by_calendar = [when for when in whens if when.rules.calendars]
+    if not by_calendar:
         return
     known = await store.read(lambda: moves.definitions(namespace))
-    for when in going:
+    for when in by_calendar:
         _check(when, known, now)
 
 
@@ -58,33 +58,36 @@ def _check_opens(calendar: Calendar, field: str, now: Instant) -> None:
 
 
 def calendar_of(rules: Rules, known: dict[str, Times]) -> Calendar:
-    """What must be open, as calendars are now."""
+    """Return the combination of the calendars in a trigger's rules, as they are now."""
     return open_when_all([current_calendar(name, known) for name in rules.calendars])
 
 
 def is_met_between_fires(spec: Spec) -> bool:
-    """Whether any of a job's triggers is also met when it does not run: closed calendars and clock changes are told."""
-    spelled = (spec.schedule, *spec.triggers)
-    return any(isinstance(one, dict) and not _BETWEEN.isdisjoint(one) for one in spelled)
+    """Return whether a job has timers that are also due for fires that do not run."""
+    definitions = (spec.schedule, *spec.triggers)
+    return any(isinstance(definition, dict) and not _BETWEEN.isdisjoint(definition) for definition in definitions)
 
 
 async def next_runs(store: Store, namespace: int, timers: Iterable[Timer]) -> dict[UUID, Instant | None]:
-    """When timers run next, by calendars as they are now.
+    """Return the next run of each timer, by calendars as they are now.
 
-    A timer that goes by calendars is also met for fires that do not run, and one of cron for what a clock change took.
-    What cannot be told is told as it stands.
+    A timer with calendars is also due for fires that do not run, and a cron timer for fires that a clock change skips.
+    If this cannot be computed, the stored due time is returned.
     """
     found = {timer.id: _fires_next(timer) for timer in timers}
-    going = [timer for timer in timers if timer.rules.calendars and timer.next_fire_at is not None]
-    if going:
-        wanted = sorted({(namespace, timer.rules.calendars) for timer in going})
+    by_calendar = [timer for timer in timers if timer.rules.calendars and timer.next_fire_at is not None]
+    if by_calendar:
+        wanted = sorted({(namespace, timer.rules.calendars) for timer in by_calendar})
         known = await store.read(lambda: moves.compiled(wanted, moves.FOREVER))
-        found |= {timer.id: _next_run(timer, known.get((namespace, timer.rules.calendars))) for timer in going}
+        found |= {timer.id: _next_run(timer, known.get((namespace, timer.rules.calendars))) for timer in by_calendar}
     return found
 
 
 def _fires_next(timer: Timer) -> Instant | None:
-    """When a timer is due, unless that is to tell of a clock change: then, when it fires after that."""
+    """Return when a timer is due.
+
+    If it is due only to record a skipped fire of a clock change, return the fire after that.
+    """
     at, offset = timer.next_fire_at, timer.rules.offset
     try:
         if at is None or first_lost_time(timer.trigger, timer.rules, at - offset - 1, at - offset + 1) is None:
@@ -96,7 +99,7 @@ def _fires_next(timer: Timer) -> Instant | None:
 
 
 def course_of(timer: Timer, calendar: Calendar, horizon: Instant = FAR) -> Timetable:
-    """The fires of a timer that run, by calendars as they are now; behind the horizon any."""
+    """Return the fires of a timer that run, by calendars as they are now; fires after the horizon are not checked."""
     return Timetable(timer.trigger, timer.rules, calendar, timer.decided_through, timer.moved_to, horizon)
 
 

@@ -1,4 +1,4 @@
-"""What a new trigger must have beyond its spelling: something ahead, and params that fit its job."""
+"""Checks of new triggers beyond their syntax: they must fire in the future, and their params must fit the job."""
 
 from uuid import UUID
 
@@ -18,7 +18,7 @@ from horae.model.triggers.decisions.values import Once, Timed, begin, next_fire,
 
 
 def refuse_the_past(when: NamedTrigger, now: Instant) -> None:
-    """Refuse a trigger that would never fire; one that a job has already may have passed."""
+    """Refuse a trigger that would never fire. An unchanged trigger of a job may have passed."""
     field = field_of(when)
     if isinstance(when.trigger, Once) and when.trigger.at < now - GRACE:
         remedy = "Give a later instant, or leave the schedule out and trigger the job."
@@ -36,7 +36,7 @@ def refuse_the_past(when: NamedTrigger, now: Instant) -> None:
 
 
 def check_params(when: NamedTrigger, spec: Spec, now: Instant) -> None:
-    """Refuse what does not fit the job's schema; templates are filled as at a fire."""
+    """Refuse params that do not fit the job's schema. Templates are filled as at a fire."""
     if not isinstance(when.trigger, Timed) or (not when.params and spec.schema is None and not is_keyed(spec)):
         return
     field = f"{field_of(when)}.params"
@@ -52,7 +52,7 @@ def check_params(when: NamedTrigger, spec: Spec, now: Instant) -> None:
 
 
 def _refuse_costly_keys(spec: Spec, item: bytes) -> None:
-    """Refuse keys that take too much work with the params that every fire has. Raises Costly."""
+    """Refuse key templates that take too much work with the params of a fire. Raises Costly."""
     if not is_keyed(spec):
         return
     try:
@@ -60,9 +60,9 @@ def _refuse_costly_keys(spec: Spec, item: bytes) -> None:
     except Costly:
         raise
     except BadInput:
-        return  # a key that cannot be filled in at a fire is told then
+        return  # a key that cannot be filled in is reported at the fire
 
 
 def field_of(when: NamedTrigger) -> str:
-    """Where a job's definition says this."""
+    """Return the field of a job's definition that has this trigger."""
     return SCHEDULE if when.name == SCHEDULE else f"triggers.{when.name}"

@@ -1,4 +1,4 @@
-"""Triggers as the API shows them."""
+"""Views of triggers for the API."""
 
 from collections.abc import Sequence
 
@@ -19,13 +19,16 @@ from horae.store.triggers.trigger_reads import StoredTrigger
 
 
 async def show_triggers(store: Store, namespace: int, triggers: Sequence[StoredTrigger]) -> list[TriggerView]:
-    """Triggers with how they stand and when they run next, which calendars have a say in."""
+    """Return triggers with their state and their next run, after calendars are applied."""
     runs = await next_runs(store, namespace, [shown.timer for shown in triggers])
     return [show_trigger(await _counted(store, shown), next_fire_at=runs[shown.timer.id]) for shown in triggers]
 
 
 async def _counted(store: Store, shown: StoredTrigger) -> StoredTrigger:
-    """A trigger with its fires: events are counted where they are kept, not with every one of them in one row."""
+    """Return a trigger with its number of fires.
+
+    Fires of events are counted in their own rows, not in the timer's row.
+    """
     timer = shown.timer
     if isinstance(timer.trigger, Timed):
         return shown
@@ -35,7 +38,7 @@ async def _counted(store: Store, shown: StoredTrigger) -> StoredTrigger:
 
 
 def state_of(shown: StoredTrigger) -> str:
-    """How a trigger stands: one whose instants are over, or that fired as often as it may, has ended."""
+    """Return the state of a trigger. It has ended when its instants are over or its number of fires is reached."""
     timer = shown.timer
     goes_on = timer.next_fire_at is not None or shown.trouble is not None or not isinstance(timer.trigger, Timed)
     if goes_on or timer.state != "active" or shown.job_state != "active":
@@ -44,7 +47,7 @@ def state_of(shown: StoredTrigger) -> str:
 
 
 def show_trigger(shown: StoredTrigger, state: str | None = None, *, next_fire_at: Instant | None = None) -> TriggerView:
-    """A trigger with how it stands; `state` is told instead of the stored one."""
+    """Return the view of a trigger; `state` replaces the stored one."""
     timer = shown.timer
     definition = render_when(timer.when)
     return TriggerView(

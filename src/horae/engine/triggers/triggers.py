@@ -1,6 +1,6 @@
-"""Triggers of jobs one by one: added, changed, removed, paused, listed and previewed.
+"""Operations on single triggers of jobs: add, change, remove, pause, list and preview.
 
-What changes a trigger changes its job's definition and is a version of it; pausing is not.
+A change of a trigger changes its job's definition and makes a new version of it. A pause does not.
 """
 
 from collections.abc import Callable
@@ -34,12 +34,12 @@ from horae.store.definitions.jobs import StoredJob
 from horae.store.triggers import calendars, trigger_reads
 from horae.store.triggers.trigger_reads import StoredTrigger
 
-MOST_SCANNED = 5_000  # triggers looked at for one page of a rare kind
+MOST_SCANNED = 5_000  # triggers read for one page of a rare kind
 _BODY = 'Send an object such as {"name": "nightly", "cron": "0 2 * * *"}.'
 
 
 class Triggers:
-    """What can be done with triggers. A `ref` is a job's name or id, a trigger is known by its name in it."""
+    """Operations on triggers. A `ref` is a job's name or id; a trigger is identified by its name in the job."""
 
     def __init__(
         self,
@@ -50,18 +50,18 @@ class Triggers:
         fire_due: FireDue,
         compute: Compute,
     ) -> None:
-        """Make an object that reads and writes triggers; `compute` does long work where nobody has to wait for it."""
+        """Make an object that reads and writes triggers; `compute` runs long computations outside the event loop."""
         self._env, self._store, self._jobs, self._compute = env, store, jobs, compute
         self._announcer, self._fire_due = announcer, fire_due
 
     async def of_job(self, namespace: int, ref: str) -> list[TriggerView]:
-        """A job's triggers by name."""
+        """Return a job's triggers by name."""
         job = (await find_job(self._store, namespace, ref)).job
         triggers = await self._store.read(lambda: trigger_reads.of_job(job.id))
         return await show_triggers(self._store, namespace, triggers)
 
     async def get(self, namespace: int, ref: str, name: str) -> TriggerView:
-        """One trigger. Raises NotFound with the nearest names."""
+        """Return one trigger. Raises NotFound with the nearest names."""
         _, shown = await self._find(namespace, ref, name)
         return (await show_triggers(self._store, namespace, [shown]))[0]
 
@@ -76,25 +76,27 @@ class Triggers:
         limit: int = 50,
         cursor: str | None = None,
     ) -> Page[TriggerView]:
-        """Triggers across jobs, in the order they were made; `search` is a part of the trigger's or job's name.
+        """Return triggers across jobs, oldest first; `search` is a part of the trigger's or the job's name.
 
-        A page may be short, even empty, while `nextCursor` says there is more.
+        A page may be short, even empty, while `nextCursor` says that more follow.
         """
         check_limit(limit)
         a_text(search or "", "search", most=256)
         after = trigger_reads.FIRST if cursor is None else read_cursor(cursor, UUID)
         if job is not None:
-            id = (await find_job(self._store, namespace, job)).job.id
-            all_of_it = sorted(await self._store.read(lambda: trigger_reads.of_job(id)), key=lambda one: one.timer.id)
-            found = [one for one in all_of_it if one.timer.id > after and _fits(one, state, kind, search)]
-            after_these = found[limit - 1].timer.id if len(found) > limit else None
-            return await self._page(namespace, found[:limit], after_these)
-        return await self._scan(namespace, after, limit, lambda one: _fits(one, state, kind, search))
+            job_id = (await find_job(self._store, namespace, job)).job.id
+            triggers = sorted(
+                await self._store.read(lambda: trigger_reads.of_job(job_id)), key=lambda shown: shown.timer.id
+            )
+            found = [shown for shown in triggers if shown.timer.id > after and _fits(shown, state, kind, search)]
+            following = found[limit - 1].timer.id if len(found) > limit else None
+            return await self._page(namespace, found[:limit], following)
+        return await self._scan(namespace, after, limit, lambda shown: _fits(shown, state, kind, search))
 
     async def _scan(
         self, namespace: int, after: UUID, limit: int, fits: Callable[[StoredTrigger], bool]
     ) -> Page[TriggerView]:
-        """A rare kind is looked for among so many triggers and no more."""
+        """Search a page of matching triggers among a limited number of rows."""
         found: list_of[StoredTrigger] = []
         size = limit + 1
         for _ in range(0, max(size, MOST_SCANNED), size):
@@ -119,7 +121,7 @@ class Triggers:
 
         def added(job: StoredJob) -> dict[str, Any]:
             present = job.job.spec.triggers
-            if any(one["name"] == given.get("name") for one in present):
+            if any(trigger["name"] == given.get("name") for trigger in present):
                 remedy = f"Choose another name, or change it: `horae triggers edit {job.job.name} {given['name']}`."
                 raise Conflict(f'Job "{job.job.name}" has a trigger named "{given["name"]}".', remedy, field="name")
             return {"triggers": [*present, given]}
@@ -130,42 +132,49 @@ class Triggers:
     async def edit(
         self, namespace: int, ref: str, name: str, patch: Any, *, if_match: int | None = None
     ) -> TriggerView:
-        """Change what the patch names; null takes a field back to its default, a field of another kind changes it."""
+        """Change the fields in the patch.
+
+        Null resets a field to its default; a field of another kind changes the kind.
+        """
         given = an_object(patch, "body", 'Send what changes, such as {"cron": "0 3 * * *"}.')
 
         def changed(job: StoredJob) -> dict[str, Any]:
-            spelled = _spelled(job, name)
+            definition = _definition_of(job, name)
             if name == SCHEDULE:
-                return {"schedule": _merged(spelled, given)}
-            return {"triggers": [_merged(one, given) if one["name"] == name else one for one in job.job.spec.triggers]}
+                return {"schedule": _merged(definition, given)}
+            return {
+                "triggers": [
+                    _merged(trigger, given) if trigger["name"] == name else trigger for trigger in job.job.spec.triggers
+                ]
+            }
 
         await self._find(namespace, ref, name)
         await self._change(namespace, ref, changed, if_match)
         return await self.get(namespace, ref, str(given.get("name") or name))
 
     async def remove(self, namespace: int, ref: str, name: str, *, if_match: int | None = None) -> TriggerView:
-        """Take a trigger away; it fires no more, and its ledger stays."""
+        """Remove a trigger. It no longer fires; its ledger stays."""
 
         def without(job: StoredJob) -> dict[str, Any]:
-            _spelled(job, name)
+            _definition_of(job, name)
             if name == SCHEDULE:
                 return {"schedule": None}
-            return {"triggers": [one for one in job.job.spec.triggers if one["name"] != name]}
+            return {"triggers": [trigger for trigger in job.job.spec.triggers if trigger["name"] != name]}
 
         _, shown = await self._find(namespace, ref, name)
         await self._change(namespace, ref, without, if_match)
         return show_trigger(shown, "ended")
 
     async def pause(self, namespace: int, ref: str, name: str) -> TriggerView:
-        """Let one trigger fire nothing until it is resumed; the job's others go on."""
+        """Pause one trigger; the other triggers of the job continue."""
         return await self._switch(namespace, ref, name, "paused")
 
     async def resume(self, namespace: int, ref: str, name: str) -> TriggerView:
-        """Let a trigger go on: what it left out is in the ledger as skipped-paused."""
+        """Resume a trigger. Fires that it skipped are in the ledger as skipped-paused."""
         return await self._switch(namespace, ref, name, "active")
 
     async def preview(self, namespace: int, body: Any) -> PreviewView:
-        """When a trigger would fire, or one that exists will."""
+        """Return the fires that a trigger would have, or that an existing one will have."""
         given = dict(an_object(body, "body", 'Send {"cron": "0 9 * * *", "timezone": "Europe/Paris", "count": 10}.'))
         start, count = given.pop("from", None), given.pop("count", 10)
         if type(count) is not int or not 1 <= count <= MOST:
@@ -188,7 +197,7 @@ class Triggers:
         when = structs.replace(timer.when, rules=structs.replace(timer.rules, max_fires=left))
         return await self._compute(lambda: show_coming(when, after, count, by=lambda rules: calendar_of(rules, known)))
 
-    # How it is done
+    # Helpers
 
     async def _namespace(self, namespace: int) -> str:
         return await self._store.read(lambda: job_reads.namespace_name(namespace))
@@ -201,15 +210,15 @@ class Triggers:
         return stored, shown
 
     async def _missing(self, stored: StoredJob, name: str) -> NotFound:
-        names = [one.timer.name for one in await self._store.read(lambda: trigger_reads.of_job(stored.job.id))]
+        names = [shown.timer.name for shown in await self._store.read(lambda: trigger_reads.of_job(stored.job.id))]
         near = nearest(name, names)
-        told = f"Did you mean {in_quotes(near)}?" if near else f"It has: {', '.join(names) or 'none'}."
-        return NotFound(f'Job "{stored.job.name}" has no trigger named "{name[:60]}".', told)
+        remedy = f"Did you mean {in_quotes(near)}?" if near else f"It has: {', '.join(names) or 'none'}."
+        return NotFound(f'Job "{stored.job.name}" has no trigger named "{name[:60]}".', remedy)
 
     async def _change(
         self, namespace: int, ref: str, make: Callable[[StoredJob], dict[str, Any]], if_match: int | None
     ) -> StoredJob:
-        """Change a job's definition from what it is; again when somebody else was quicker, unless the caller minds."""
+        """Change a job's definition; repeat after a concurrent change, unless the caller gave `if_match`."""
         for _ in range(TRIES):
             before = await find_job(self._store, namespace, ref)
             version = before.job.version if if_match is None else if_match
@@ -235,7 +244,7 @@ class Triggers:
         raise Busy(f'Job "{ref}" was changed again and again meanwhile.')
 
 
-list_of = list  # the class has a method of that name
+list_of = list  # inside the class, `list` is its method
 
 
 def _fits(shown: StoredTrigger, state: str | None, kind: str | None, search: str | None) -> bool:
@@ -247,23 +256,23 @@ def _fits(shown: StoredTrigger, state: str | None, kind: str | None, search: str
     return sought in shown.timer.name.lower() or sought in shown.job_name.lower()
 
 
-def _spelled(stored: StoredJob, name: str) -> dict[str, Any]:
-    """A trigger as its job's definition spells it."""
+def _definition_of(stored: StoredJob, name: str) -> dict[str, Any]:
+    """Return a trigger as it is written in its job's definition."""
     spec = stored.job.spec
     if name == SCHEDULE and spec.schedule is not None:
         return {"cron": spec.schedule} if isinstance(spec.schedule, str) else spec.schedule
-    for one in spec.triggers:
-        if one["name"] == name:
-            return one
+    for trigger in spec.triggers:
+        if trigger["name"] == name:
+            return trigger
     raise NotFound(f'Job "{stored.job.name}" has no trigger named "{name[:60]}".', "It was removed meanwhile.")
 
 
-def _merged(spelled: dict[str, Any], patch: dict[str, Any]) -> dict[str, Any]:
-    """A trigger with what a patch names; a field of another kind takes the place of its kind's own."""
+def _merged(definition: dict[str, Any], patch: dict[str, Any]) -> dict[str, Any]:
+    """Return a trigger after a patch. A field of another kind replaces all fields of the old kind."""
     new = [kind for kind in KINDS if patch.get(kind) is not None]
-    present = next((kind for kind in KINDS if kind in spelled), None)
-    kept = dict(spelled)
+    present = next((kind for kind in KINDS if kind in definition), None)
+    kept = dict(definition)
     if new and present is not None and new[0] != present:
-        kept = {field: value for field, value in spelled.items() if field not in KINDS[present].table.names}
+        kept = {field: value for field, value in definition.items() if field not in KINDS[present].table.names}
     merged = kept | patch
     return {field: value for field, value in merged.items() if value is not None}

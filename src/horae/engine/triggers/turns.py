@@ -1,4 +1,4 @@
-"""Turns: what waits for the execution before it begins when that has ended."""
+"""Turns: an execution that waits for the one before it begins when that one has ended."""
 
 from uuid import UUID
 
@@ -15,14 +15,14 @@ from horae.store.contract import Store
 from horae.store.triggers import turns
 from horae.store.triggers.turns import BlockedTurn
 
-BATCH = 500  # keys looked at in one statement
-SHARE = 20  # a look may take a twentieth of the time
+BATCH = 500  # keys read by one statement
+SHARE = 20  # checks take at most 1/20 of the time
 FORGET_EVERY = 60.0  # seconds
 CANCELLED = "a newer fire of its trigger took its place"
 
 
 class Turns:
-    """Passes turns on. It looks by itself every second, and at once when an execution of a job it waits for ends."""
+    """Passes turns on. It checks every second, and at once when an execution of a job with waiting turns ends."""
 
     name = "turns"
 
@@ -49,35 +49,35 @@ class Turns:
             self.alarm.ring()
 
     async def step(self) -> Wait:
-        """Look at every key at whose gate something waits."""
+        """Check every key with a waiting execution."""
         began = self._env.clock.monotonic()
         jobs: set[UUID] = set()
-        asked: dict[str, UUID] = {}
+        cancelling: dict[str, UUID] = {}
         after = ""
         while True:
             found = await self._store.read(lambda: turns.blocked(after, BATCH))  # noqa: B023
-            for one in found:
-                jobs.add(one.job)
-                await self._look_at(one, asked)
+            for blocked in found:
+                jobs.add(blocked.job)
+                await self._check(blocked, cancelling)
             if len(found) < BATCH:
                 break
             after = found[-1].key
-        self._jobs, self._asked = jobs, asked
+        self._jobs, self._asked = jobs, cancelling
         if began >= self._forget_at:
             self._forget_at = began + FORGET_EVERY
             self._forgotten = await self._store.write(lambda: turns.forget(self._forgotten, BATCH))
         return max(SAFETY, SHARE * (self._env.clock.monotonic() - began))
 
-    async def _look_at(self, one: BlockedTurn, asked: dict[str, UUID]) -> None:
-        if one.holder is None:
+    async def _check(self, blocked: BlockedTurn, cancelling: dict[str, UUID]) -> None:
+        if blocked.holder is None:
             done = await self._store.change(
-                lambda now: turns.pass_on(one.key, self._directory.rank, self._env.new_id, now)
+                lambda now: turns.pass_on(blocked.key, self._directory.rank, self._env.new_id, now)
             )
             self._hints.send(Hint(lanes=done.lanes, wake_at=done.wake_at))
-        elif one.cancels:
-            asked[one.key] = one.holder
-            if self._asked.get(one.key) != one.holder:
-                await self._cancel(one.holder, one.job)
+        elif blocked.cancels:
+            cancelling[blocked.key] = blocked.holder
+            if self._asked.get(blocked.key) != blocked.holder:
+                await self._cancel(blocked.holder, blocked.job)
 
     async def _cancel(self, holder: UUID, job: UUID) -> None:
         verdict, session = await self._store.cancel(parcel_of(holder), index_of(holder), CANCELLED)
