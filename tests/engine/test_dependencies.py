@@ -304,10 +304,10 @@ async def test_a_trigger_that_is_added_makes_the_job_wait_for_its_own_fires(node
     ("job", "how", "note"),
     [
         ("report", {},
-         'It runs at once, whatever becomes of "extract". Its end is told to "alarm", which may start by it.'),
+         'It runs at once, whatever becomes of "extract". Its end is reported to "alarm", which may start by it.'),
         ("report", {"wait": True, "propagate": False},
-         'It waits for "extract". Its end starts nothing: "alarm" will not hear of it.'),
-        ("extract", {}, 'Its end is told to "report", which may start by it.'),
+         'It waits for "extract". Its end starts nothing: it is not reported to "alarm".'),
+        ("extract", {}, 'Its end is reported to "report", which may start by it.'),
         ("alarm", {"propagate": False}, 'It runs at once, whatever becomes of "report".'),
         ("alone", {}, None),
         ("alone", {"wait": True}, "It depends on nothing, so it runs at once."),

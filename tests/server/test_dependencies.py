@@ -21,7 +21,7 @@ async def test_a_trigger_says_what_it_waits_for_and_what_it_fires(api: Api):
     body = {"waitForDependencies": True, "propagate": False}
     waiting = (await api.post("/api/v1/jobs/report/trigger", json=body)).json()
     assert (waiting["status"], waiting["fires"]) == ("waiting", [])
-    assert waiting["note"] == 'It waits for "extract". Its end starts nothing: "alarm" will not hear of it.'
+    assert waiting["note"] == 'It waits for "extract". Its end starts nothing: it is not reported to "alarm".'
 
     shown = (await api.get(f"/api/v1/executions/{waiting['executionId']}")).json()
     assert (shown["reason"], shown["interval"], shown["upstream"]) == ("dependency", None, [])

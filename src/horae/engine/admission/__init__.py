@@ -1,1 +1,1 @@
-"""Decides whether work may start: queues, limits, holds, circuit breakers, quotas and fair shares."""
+"""Admission: decides whether executions may start: queues, limits, holds, circuit breakers, quotas and fair shares."""

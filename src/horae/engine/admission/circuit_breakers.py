@@ -24,7 +24,10 @@ MOST_REASON = 256
 
 
 class CircuitBreakers:
-    """Lists circuits and changes them by hand. A `ref` is a job's name or id; the key None stands for the job's own."""
+    """Lists circuits and changes them by hand.
+
+    A `ref` is a job's name or id; the key None refers to the job's own circuit.
+    """
 
     def __init__(self, env: Env, store: Store, monitor: CircuitMonitor) -> None:
         self._env, self._store, self._monitor = env, store, monitor
@@ -32,8 +35,8 @@ class CircuitBreakers:
     async def list(self, namespace: int) -> list[CircuitView]:
         """Return the circuits of a namespace that are not closed."""
         found = await self._store.read(lambda: circuit_reads.shut_in(namespace, MOST_SHOWN))
-        names = {standing.job: name for standing, name in found}
-        return await self._views([standing for standing, _ in found], names)
+        names = {status.job: name for status, name in found}
+        return await self._views([status for status, _ in found], names)
 
     async def show(self, namespace: int, ref: str, key: str | None = None) -> JobCircuitView:
         """Return a job's circuits. Raises NotFound, or Conflict when the job has none."""
@@ -41,9 +44,9 @@ class CircuitBreakers:
         found = await self._store.read(lambda: circuit_reads.of_job(job.id, MOST_SHOWN))
         wanted = key if circuit.key is not None else ""
         if wanted is not None:
-            which = job.id, wanted
-            found = [await self._store.read(lambda: circuit_reads.status_of(which))]
-        changes = await self._store.read(lambda: circuit_reads.changes_of(job.id, MOST_CHANGES))
+            circuit_ref = job.id, wanted
+            found = [await self._store.read(lambda: circuit_reads.status_of(circuit_ref))]
+        history = await self._store.read(lambda: circuit_reads.changes_of(job.id, MOST_CHANGES))
         return JobCircuitView(
             job_id=job.id,
             job=job.name,
@@ -51,18 +54,18 @@ class CircuitBreakers:
             circuits=await self._views(found, {job.id: job.name}),
             changes=[
                 CircuitChangeView(
-                    key=one.key or None, at=format_instant(one.at), state=one.state, forced=one.forced,
-                    cause=one.cause, by=None if one.by == NOBODY else one.by,
+                    key=change.key or None, at=format_instant(change.at), state=change.state, forced=change.forced,
+                    cause=change.cause, by=None if change.by == NOBODY else change.by,
                 )
-                for one in changes
-                if key is None or one.key == key
+                for change in history
+                if key is None or change.key == key
             ],
         )  # fmt: skip
 
     async def open(
         self, namespace: int, ref: str, *, by: str, key: str | None = None, reason: str = "", length: object = None
     ) -> CircuitView:
-        """Start nothing of a job, or of a key, until its circuit is reset or the time is over."""
+        """Start nothing of a job or a key until its circuit is reset or the time is over."""
         span = None if length is None else parse_duration(length, field="for")  # type: ignore[arg-type]
         until = None if span is None else self._env.now() + span
         return await self._force(namespace, ref, key, CircuitChange("open", _reason(reason), until), by)
@@ -70,21 +73,21 @@ class CircuitBreakers:
     async def close(
         self, namespace: int, ref: str, *, by: str, key: str | None = None, reason: str = ""
     ) -> CircuitView:
-        """Start everything, however much fails, until the circuit is reset."""
+        """Keep a circuit closed, regardless of failures, until it is reset."""
         return await self._force(namespace, ref, key, CircuitChange("closed", _reason(reason)), by)
 
     async def reset(
         self, namespace: int, ref: str, *, by: str, key: str | None = None, reason: str = ""
     ) -> CircuitView:
-        """Close a circuit, count anew, and end a manual change."""
+        """Close a circuit, restart its counts, and end a manual change."""
         return await self._force(namespace, ref, key, None, by, _reason(reason))
 
     async def _force(
         self, namespace: int, ref: str, key: str | None, change: CircuitChange | None, by: str, cause: str = ""
     ) -> CircuitView:
         job, circuit = await self._find(namespace, ref)
-        which: CircuitRef = job.id, _key(circuit, key)
-        after = await self._store.change(lambda now: circuits.force(which, change, by, now, cause))
+        circuit_ref: CircuitRef = job.id, _key(circuit, key)
+        after = await self._store.change(lambda now: circuits.force(circuit_ref, change, by, now, cause))
         await self._monitor.publish([after])
         await self._monitor.refresh()
         (shown,) = await self._views([after], {job.id: job.name})
@@ -92,12 +95,19 @@ class CircuitBreakers:
 
     async def _views(self, found: Sequence[CircuitStatus], names: Mapping[UUID, str]) -> "list_of[CircuitView]":
         now = self._env.now()
-        settings = await self._store.read(lambda: circuits.settings_of({s.job for s in found}))
+        settings = await self._store.read(lambda: circuits.settings_of({status.job for status in found}))
         sums = await self._store.read(lambda: circuits.sums_of(found, settings, now))
-        waiting = await self._store.read(lambda: circuit_reads.waiting_at([(s.job, s.key) for s in found]))
+        waiting = await self._store.read(
+            lambda: circuit_reads.waiting_at([(status.job, status.key) for status in found])
+        )
         return [
-            show_circuit(s, names[s.job], sums.get((s.job, s.key), AttemptCounts()), waiting.get((s.job, s.key), 0))
-            for s in found
+            show_circuit(
+                status,
+                names[status.job],
+                sums.get((status.job, status.key), AttemptCounts()),
+                waiting.get((status.job, status.key), 0),
+            )
+            for status in found
         ]
 
     async def _find(self, namespace: int, ref: str) -> tuple[Job, Circuit]:

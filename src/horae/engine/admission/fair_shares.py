@@ -1,8 +1,8 @@
-"""Fair shares: how much each share of a fair queue has received, from this server and the others.
+"""Fair shares: the service that each share of a fair queue has received, from this server and the others.
 
-A claim charges a share with the expected time of the executions; when they end, the charge is corrected. Everything is
-in memory. A server writes its charges down at most once a second and reads those of the others: fairness may be off by
-a second's work, safety never depends on it.
+A claim charges a share with the expected time of the executions. When they end, the charge is corrected. Everything is
+in memory. A server writes its charges at most once a second and reads those of the others. Fairness may be off by a
+second's work; safety never depends on it.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -24,9 +24,9 @@ from horae.store.contract import Store
 from horae.store.executions.leaving.effects import Effects
 
 FLUSH = 1.0  # seconds
-FEW = 32  # lanes with the same needs that are all looked at
-EXECUTION = 1_000_000.0  # the charge for each, where executions are counted
-QUIET = 60.0  # seconds between looks while no queue is fair
+FEW = 32  # up to this many lanes with the same needs are all claimed from
+EXECUTION = 1_000_000.0  # the charge of an execution in queues that count executions
+QUIET = 60.0  # seconds between steps while no queue is fair
 
 
 NeedsOfQueue = tuple[int, frozenset[str]]  # queue and needs
@@ -41,7 +41,7 @@ class _Outstanding(Struct):
 
 
 class FairShares:
-    """Virtual times of the shares of fair queues. A service: its step exchanges charges with the other servers."""
+    """Virtual times of the shares of fair queues. As a service, it exchanges charges with the other servers."""
 
     name = "shares"
 
@@ -51,15 +51,15 @@ class FairShares:
         self.alarm = Alarm()
         self._queues: Mapping[int, Queue] = {}
         self._lanes: Mapping[int, Lane] = {}
-        self._slots: Mapping[int, int] = {}  # of an execution of a lane, where it takes more than one
+        self._slots: Mapping[int, int] = {}  # slots per execution, of lanes where it takes more than one
         self._shares: dict[int, VirtualTimes[str]] = {}
-        self._occupied: set[int] = set()  # of all queues
+        self._occupied: set[int] = set()  # occupied lanes of all queues
         self._occupied_by_share: dict[moves.Share, set[int]] = {}  # lanes of fair queues
         # Lanes of fair queues: a worker may take from all lanes with the same needs, or none.
         self._occupied_by_needs: dict[NeedsOfQueue, set[int]] = {}
         self.plain: set[int] = set()  # occupied lanes of queues that are not fair
         self._outstanding: dict[tuple[int, UUID], _Outstanding] = {}
-        self._charged: dict[moves.Share, float] = {}  # by this server since it started
+        self._charged: dict[moves.Share, float] = {}  # sums of this server since it started
         self._unsent: set[moves.Share] = set()
         self._received: dict[tuple[int, str, UUID], int] = {}
         self._has_received = False  # charges from before this server started are no advantage for any share
@@ -70,10 +70,12 @@ class FairShares:
 
     def replace_lanes(self, queues: Mapping[int, Queue], lanes: Mapping[int, Lane], slots: Mapping[int, int]) -> None:
         """Replace the queues and lanes."""
-        fair = {id: queue for id, queue in queues.items() if isinstance(queue.policy, FairPolicy)}
+        fair = {queue_id: queue for queue_id, queue in queues.items() if isinstance(queue.policy, FairPolicy)}
         self._queues, self._lanes, self._slots = fair, lanes, slots
-        self._policies = {id: queue.policy for id, queue in fair.items() if isinstance(queue.policy, FairPolicy)}
-        self._shares = {id: self._shares.get(id) or VirtualTimes() for id in fair}
+        self._policies = {
+            queue_id: queue.policy for queue_id, queue in fair.items() if isinstance(queue.policy, FairPolicy)
+        }
+        self._shares = {queue_id: self._shares.get(queue_id) or VirtualTimes() for queue_id in fair}
         if fair:
             self.alarm.ring()
         self._rebuild()
@@ -87,7 +89,7 @@ class FairShares:
             shares.present([share for own, share in self._occupied_by_share if own == queue])
 
     def lane_occupied(self, lane: int) -> None:
-        """Note that a lane is occupied now."""
+        """Record that a lane is occupied now."""
         self._occupied.add(lane)
         known = self._lanes.get(lane)
         if known is None or known.queue not in self._queues:
@@ -98,7 +100,7 @@ class FairShares:
         self._shares[known.queue].came(known.share)
 
     def lane_emptied(self, lane: int) -> None:
-        """Note that a lane is empty now."""
+        """Record that a lane is empty now."""
         self._occupied.discard(lane)
         self.plain.discard(lane)
         known = self._lanes.get(lane)
@@ -125,8 +127,8 @@ class FairShares:
     def next_lanes(self, room: int, amounts: Mapping[int, int], expects: Expects) -> set[int]:
         """Return the lanes of fair queues that a claim of this size may take from: those whose shares are next.
 
-        For each set of needs it chooses as many lanes as fill the room, a quantum at a time. So every worker finds the
-        lanes that are next for it, and the others are not looked at.
+        For each set of needs, enough lanes are chosen to fill the room, a quantum at a time. So every worker finds the
+        lanes that are next for it, and no others are read.
         """
         chosen: set[int] = set()
         for queue in self._shares:
@@ -185,10 +187,10 @@ class FairShares:
         if policy is None:
             return
         key, total = self._key(lane), 0.0
-        for slice in slices:
-            count = slice.hi - slice.lo
-            charged = count * self._cost(policy, lane, slice.job)
-            out = self._outstanding.setdefault((lane, slice.job), _Outstanding())
+        for running in slices:
+            count = running.hi - running.lo
+            charged = count * self._cost(policy, lane, running.job)
+            out = self._outstanding.setdefault((lane, running.job), _Outstanding())
             out.count, out.charged, total = out.count + count, out.charged + charged, total + charged
             self._running[key] = self._running.get(key, 0) + count
         self._shares[key[0]].charge(key[1], total / policy.weight(key[1]))
@@ -197,21 +199,23 @@ class FairShares:
 
     def correct_charges(self, effects: Effects) -> None:
         """Correct the charges of executions that ended or came back unstarted."""
-        for one in effects.ended:
-            policy = self.policy_of(one.lane)
+        for ended in effects.ended:
+            policy = self.policy_of(ended.lane)
             if policy is not None:
-                count = one.hi - one.lo
-                actual = count * EXECUTION if policy.charge == "executions" else one.busy * self._slots.get(one.lane, 1)
-                self._correct(policy, one.lane, one.job, count, actual)
-        for slice in effects.returned:
-            policy = self.policy_of(slice.lane)
+                count = ended.hi - ended.lo
+                actual = (
+                    count * EXECUTION if policy.charge == "executions" else ended.busy * self._slots.get(ended.lane, 1)
+                )
+                self._correct(policy, ended.lane, ended.job, count, actual)
+        for returned in effects.returned:
+            policy = self.policy_of(returned.lane)
             if policy is not None:
-                self._correct(policy, slice.lane, slice.job, slice.hi - slice.lo, 0.0)
+                self._correct(policy, returned.lane, returned.job, returned.hi - returned.lo, 0.0)
 
     def _correct(self, policy: FairPolicy, lane: int, job: UUID, count: int, actual: float) -> None:
         key, out = self._key(lane), self._outstanding.get((lane, job))
         charged = count * self._cost(policy, lane, job)
-        if out is not None:  # claimed here, like most that are reported here
+        if out is not None:  # it was claimed here, like most executions that are reported here
             charged = out.charged * min(1.0, count / out.count)
             out.count, out.charged = out.count - count, out.charged - charged
             if out.count <= 0:
@@ -237,12 +241,12 @@ class FairShares:
     # The other servers
 
     async def step(self) -> Wait:
-        """Write down the charges of this server, and add those of the others."""
+        """Write the charges of this server, and add those of the others."""
         if not self._queues:
             return QUIET
         if self._store.driver.is_shared and self._node is not None:
             await self._exchange_charges(self._node)
-        reserving = [id for id, policy in self._policies.items() if policy.reserve]
+        reserving = [queue_id for queue_id, policy in self._policies.items() if policy.reserve]
         if reserving:
             await self._count(reserving)
         if self._used:
@@ -251,11 +255,11 @@ class FairShares:
         return FLUSH
 
     async def _exchange_charges(self, node: UUID) -> None:
-        unsaid, self._unsent, now = self._unsent, set(), self._env.now()
-        rows = [(*key, int(self._charged[key])) for key in sorted(unsaid)]
+        unwritten, self._unsent, now = self._unsent, set(), self._env.now()
+        rows = [(*key, int(self._charged[key])) for key in sorted(unwritten)]
         since = self._since
-        told = await self._store.write(lambda: moves.exchange_charges(node, rows, since, now))
-        for queue, share, server, charged, at in told:
+        others = await self._store.write(lambda: moves.exchange_charges(node, rows, since, now))
+        for queue, share, server, charged, at in others:
             self._since = max(self._since, at - moves.LATE)
             self._receive(queue, share, server, charged)
         self._has_received = True
@@ -268,8 +272,8 @@ class FairShares:
             self._shares[queue].correct(share, float(charged - before))
 
     async def _count(self, queues: Iterable[int]) -> None:
-        """Count the running executions of each share and the slots of each queue, by which reserves are measured."""
-        names = {id: (self._queues[id].namespace, self._queues[id].name) for id in queues}
+        """Count the running executions of each share and the slots of each queue. Reserves are measured by them."""
+        names = {queue_id: (self._queues[queue_id].namespace, self._queues[queue_id].name) for queue_id in queues}
         counted = await self._store.read(lambda: moves.queue_use(names))
         running: dict[moves.Share, int] = {}
         for lane, count in counted.running.items():

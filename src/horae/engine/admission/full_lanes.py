@@ -1,6 +1,6 @@
-"""Lanes whose limits have no room. Claims skip them until an execution under the limit ends or a rate allows a start.
+"""Full lanes: lanes whose limits have no room. Claims skip them until an execution ends or a rate allows a start.
 
-A scan once a second looks at all of them regardless.
+A scan once a second checks all of them regardless.
 """
 
 from collections.abc import Iterable, Mapping
@@ -9,7 +9,7 @@ from horae.env import SECOND, Instant
 from horae.model.admission.limits import Limit, namespace_limit, queue_limit
 from horae.store.admission.lanes import Lane
 
-SHORTEST = 0.005  # seconds between looks at a rate
+SHORTEST = 0.005  # seconds between checks of a rate
 
 
 class FullLanes:
@@ -17,8 +17,8 @@ class FullLanes:
 
     def __init__(self) -> None:
         self.limits: Mapping[str, Limit] = {}
-        self.freed_count = 0  # how often room may have become free
-        self._full: dict[int, tuple[int, tuple[str, ...]]] = {}  # lane -> its least rank and its limits
+        self.freed_count = 0  # how many times room may have become free
+        self._full: dict[int, tuple[int, tuple[str, ...]]] = {}  # lane -> its lowest rank and its limits
         self._opens_at: Instant | None = None
 
     @property
@@ -34,24 +34,24 @@ class FullLanes:
         return tuple(name for name in names if name in self.limits)
 
     def mark_full(self, lane: Lane, low: int, opens_at: Instant | None) -> None:
-        """Note that a claim found no room for the executions of a lane."""
+        """Record that a claim found no room for the executions of a lane."""
         self._full[lane.id] = (low, self.limits_of(lane))
         if opens_at is not None:
             self._opens_at = opens_at if self._opens_at is None else min(opens_at, self._opens_at)
 
     def pop_freed(self, lanes: Iterable[Lane]) -> dict[int, int]:
-        """Return, and forget, the full lanes that share a limit with these: they may have room now."""
+        """Remove and return the full lanes that share a limit with these: they may have room now."""
         names = {name for lane in lanes for name in self.limits_of(lane)}
         if not names:
             return {}
         self.freed_count += 1
-        found = {id: low for id, (low, mine) in self._full.items() if not names.isdisjoint(mine)}
-        for id in found:
-            del self._full[id]
+        found = {lane_id: low for lane_id, (low, own_limits) in self._full.items() if not names.isdisjoint(own_limits)}
+        for lane_id in found:
+            del self._full[lane_id]
         return found
 
     def clear(self) -> None:
-        """Forget all full lanes."""
+        """Remove all full lanes."""
         self._full.clear()
         self._opens_at = None
 

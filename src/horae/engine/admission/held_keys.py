@@ -1,4 +1,4 @@
-"""The keys of a job's limits and sequences that executions hold."""
+"""Held keys: the keys of a job's limits and sequences that executions hold."""
 
 from typing import Literal
 
@@ -12,7 +12,7 @@ from horae.store.admission import limit_reads
 from horae.store.admission.limit_reads import HeldKey
 from horae.store.contract import Store
 
-MOST_KEYS = 100  # in one page, however many are requested: each is looked up
+MOST_KEYS = 100  # in one page, even if more are requested: each costs a read
 MOST_NAMED = 10  # executions that are named for each key
 KINDS: tuple[Literal["limit", "sequence"], ...] = ("limit", "sequence")  # in the order of their keys
 
@@ -24,7 +24,7 @@ class HeldKeys:
         self._store = store
 
     async def page(self, namespace: int, ref: str, *, limit: int = 50, cursor: str | None = None) -> Page[HeldKeyView]:
-        """Return the held keys of a job in order, among them the key of the limit that all its executions share."""
+        """Return the held keys of a job in order, including the key of a limit of the whole job."""
         job = (await find_job(self._store, namespace, ref)).job
         after, size = read_cursor(cursor, str) if cursor else "", min(check_limit(limit), MOST_KEYS)
         found: list[HeldKey] = []
@@ -36,7 +36,9 @@ class HeldKeys:
                 )
         items = found[:size]
         more = len(found) > size
-        return Page(items=[_shown(one, job) for one in items], next_cursor=make_cursor(items[-1].key) if more else None)
+        return Page(
+            items=[_shown(held, job) for held in items], next_cursor=make_cursor(items[-1].key) if more else None
+        )
 
 
 def _shown(held: HeldKey, job: Job) -> HeldKeyView:

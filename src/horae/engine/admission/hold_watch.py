@@ -1,6 +1,6 @@
-"""The holds service: every server reads the holds in force, and ends those whose time is over.
+"""The holds service: every server reads the holds in force, and ends those that are over.
 
-Claims themselves refuse to start held executions. The copy in memory spares them the attempt, explains to users why an
+Claims themselves refuse to start held executions. The copy in memory saves them the attempt, explains to users why an
 execution waits, and lets claims begin as soon as a hold has ended.
 """
 
@@ -25,9 +25,9 @@ log = structlog.get_logger("horae.engine")
 
 
 class HoldWatch:
-    """Ends holds that are over, moves maintenance windows on, and gives the directory the queues that are held.
+    """Ends holds that are over, advances maintenance windows, and tells the directory which queues are held.
 
-    It sleeps until the next hold begins or ends, and looks once a second for changes that no hint announced.
+    It sleeps until the next hold begins or ends, and checks once a second for changes that no hint announced.
     """
 
     name = "holds"
@@ -38,7 +38,7 @@ class HoldWatch:
         self._env, self._store, self._directory, self._hints, self._clock = env, store, directory, hints, clock
         self._topics = topics
         self.not_ended: list[Hold] = []  # holds that have not ended
-        self._in_force_before: dict[UUID, Hold] | None = None  # the holds in force at the last look
+        self._in_force_before: dict[UUID, Hold] | None = None  # the holds in force at the last check
         self._lock = asyncio.Lock()
         self.alarm = Alarm()
         hints.listen(self._on_hint)
@@ -52,7 +52,9 @@ class HoldWatch:
         async with self._lock:
             self.not_ended = await self._store.read(holds.all_open)
             now = self._env.now()
-            if self._clock.trusted and any(h.until_at is not None and h.until_at <= now for h in self.not_ended):
+            if self._clock.trusted and any(
+                hold.until_at is not None and hold.until_at <= now for hold in self.not_ended
+            ):
                 await self._end_due(now)
             self._publish(self._env.now())
         return until(next_change(self.not_ended, self._env.now()), self._env.now())
@@ -71,19 +73,23 @@ class HoldWatch:
         """Update the directory, and send events of changes to this server's listeners; other servers do the same."""
         queues = self._directory.queues.values()
         found = {queue.id: longest(self.not_ended, queue.namespace, queue.id, now) for queue in queues}
-        self._directory.hold({id: f"held {until_text(hold)}" for id, hold in found.items() if hold is not None})
+        self._directory.hold({queue: f"held {until_text(hold)}" for queue, hold in found.items() if hold is not None})
         if self._directory.held:
             self._topics.held(self._directory.held)
         holding = {hold.id: hold for hold in self.not_ended if hold.state(now) == "open"}
         if self._in_force_before is not None:
-            begun = [_event(hold, "open", now) for id, hold in holding.items() if id not in self._in_force_before]
-            over = [_event(hold, "ended", now) for id, hold in self._in_force_before.items() if id not in holding]
+            begun = [
+                _event(hold, "open", now) for hold_id, hold in holding.items() if hold_id not in self._in_force_before
+            ]
+            over = [
+                _event(hold, "ended", now) for hold_id, hold in self._in_force_before.items() if hold_id not in holding
+            ]
             if begun or over:
                 self._hints.send_locally(Hint(events=[*begun, *over]))
         self._in_force_before = holding
 
     def hold_of_queue(self, namespace: int, queue: int) -> Hold | None:
-        """Return the hold that stops a queue; of several, the one that ends last."""
+        """Return the hold that stops a queue; of several, the last one to end."""
         return longest(self.not_ended, namespace, queue, self._env.now())
 
     def explain(self, namespace: int, queue: int, name: str) -> str | None:

@@ -1,4 +1,4 @@
-"""Holds and maintenance windows: open, release, list. Once a hold is acknowledged, nothing of it starts."""
+"""Holds and maintenance windows: open, release and list. Once a hold is acknowledged, nothing of its queue starts."""
 
 from collections.abc import Callable, Iterable
 
@@ -28,7 +28,7 @@ log = structlog.get_logger("horae.engine")
 
 
 class HoldRequest(Struct, frozen=True, kw_only=True):
-    """The body of a request for a hold, with an end or a length, from an instant on or at once."""
+    """The body of a request for a hold: an end or a length, and optionally a start."""
 
     length: str | int | float | None = None
     until: str | None = None
@@ -38,7 +38,7 @@ class HoldRequest(Struct, frozen=True, kw_only=True):
 
 
 class QueueHolds:
-    """Opens, releases and lists holds. The queue None stands for the whole namespace."""
+    """Opens, releases and lists holds. The queue None refers to the whole namespace."""
 
     def __init__(self, env: Env, store: Store, directory: LocalDirectory, watch: HoldWatch, hints: Hints) -> None:
         self._env, self._store, self._directory, self._watch, self._hints = env, store, directory, watch, hints
@@ -102,8 +102,8 @@ class QueueHolds:
             hold for hold in self._watch.not_ended if hold.namespace == namespace and hold.queue in (None, queue_id)
         ]
         view = await self._viewer(namespace)
-        said = _note(queue, resumed, left, self._env.now()).replace("was not held by hand", "was not paused")
-        return ReleasedView(released=[view(hold) for hold in resumed], holds=[view(hold) for hold in left], note=said)
+        note = _note(queue, resumed, left, self._env.now()).replace("was not held by hand", "was not paused")
+        return ReleasedView(released=[view(hold) for hold in resumed], holds=[view(hold) for hold in left], note=note)
 
     async def put_window(
         self, namespace: int, queue: str | None, calendar: str, *, drain: bool, reason: str, by: str
@@ -126,8 +126,8 @@ class QueueHolds:
         queue_id, now = await self._queue_id(namespace, queue), self._env.now()
         removed = await self._store.write(lambda: moves.remove_window(namespace, queue_id, calendar, by, now))
         if not removed:
-            whose = "The namespace" if queue is None else f'Queue "{queue}"'
-            detail = f'{whose} has no maintenance window by calendar "{calendar[:128]}".'
+            subject = "The namespace" if queue is None else f'Queue "{queue}"'
+            detail = f'{subject} has no maintenance window by calendar "{calendar[:128]}".'
             raise NotFound(detail, "List them with `horae queues holds` or GET /api/v1/holds.")
         log.info("window removed", hold=str(removed[0].id), queue=queue, calendar=calendar, by=by)
         await self._publish()
@@ -169,10 +169,10 @@ class QueueHolds:
         return own[name]
 
     def _queue_ids(self, namespace: int) -> dict[str, int]:
-        return {q.name: q.id for q in self._directory.queues.values() if q.namespace == namespace}
+        return {queue.name: queue.id for queue in self._directory.queues.values() if queue.namespace == namespace}
 
 
-list_of = list  # the class has a method of that name
+list_of = list  # inside the class, `list` is its method
 
 
 def _attach(hold: Hold, now: Instant) -> Script[Hold]:
@@ -193,14 +193,14 @@ def _reason(text: str) -> str:
 
 def _note(queue: str | None, released: Iterable[Hold], left: Iterable[Hold], now: Instant) -> str:
     """Return a sentence about the result of a release."""
-    whose = "The namespace" if queue is None else f'Queue "{queue}"'
+    subject = "The namespace" if queue is None else f'Queue "{queue}"'
     count = len(list(released))
-    done = f"{count} hold{'' if count == 1 else 's'} released." if count else f"{whose} was not held by hand."
+    done = f"{count} hold{'' if count == 1 else 's'} released." if count else f"{subject} was not held by hand."
     still = [hold for hold in left if hold.state(now) == "open"]
     if not still:
         return done
     names = sorted({_hold_in_words(hold, queue) for hold in still})
-    return f"{done} {whose} is still held by {' and '.join(names)}."
+    return f"{done} {subject} is still held by {' and '.join(names)}."
 
 
 def _hold_in_words(hold: Hold, queue: str | None) -> str:

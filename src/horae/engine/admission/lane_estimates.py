@@ -1,6 +1,7 @@
-"""Estimates of lanes: their amounts, jobs and slice sizes, and how long an execution takes.
+"""Estimates of lanes: their amounts, jobs and slice sizes, and the time that an execution takes.
 
-Learned from hints and claims, so that a claim picks about as much as it needs. Correctness does not depend on them.
+They are learned from hints and claims, so that a claim takes about as much as it needs. Correctness does not depend on
+them.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -19,7 +20,7 @@ NOT_SHORT = SHORT_TIME / QUANTUM  # microseconds: at most a quantum of such exec
 
 
 class LaneEstimates:
-    """Estimates for lanes, and for queues, which serve lanes not yet seen."""
+    """Estimates of lanes, and of queues, which are used for lanes without a claim."""
 
     def __init__(self, expects: Callable[[UUID], Micros]) -> None:
         self._expects = expects  # expected time of an execution of a job
@@ -31,11 +32,11 @@ class LaneEstimates:
         self._queue_times: dict[int, float] = {}
 
     def learn_from_hint(self, hint: Hint) -> None:
-        """Add the amounts that a hint brings."""
+        """Add the amounts of a hint."""
         add_amounts(self.amounts, hint)
 
     def learn_sizes(self, sizes: Mapping[int, float], lanes: Mapping[int, Lane]) -> None:
-        """Learn how many executions a slice of each lane has."""
+        """Learn the number of executions in a slice of each lane."""
         for lane, size in sizes.items():
             self._sizes[lane] = size = (self._sizes.get(lane, size) + size) / 2
             if lane in lanes:
@@ -43,14 +44,14 @@ class LaneEstimates:
 
     def learn_from_grant(self, lane: int, slices: Sequence[Running]) -> None:
         """Learn the jobs and execution times of slices that were granted from a lane."""
-        total = sum(s.hi - s.lo for s in slices)
+        total = sum(running.hi - running.lo for running in slices)
         amount = self.amounts.get(lane, MANY)
         self.amounts[lane] = amount if amount == MANY else max(0, amount - total)
-        taken = sum((s.hi - s.lo) * self._expects(s.job) for s in slices) / total
+        taken = sum((running.hi - running.lo) * self._expects(running.job) for running in slices) / total
         self._times[lane] = 0.7 * self._times.get(lane, taken) + 0.3 * taken
         queue = slices[0].queue
         self._queue_times[queue] = (self._queue_times.get(queue, taken) + taken) / 2
-        known, jobs = self.jobs.get(lane, NO_JOBS), {s.job for s in slices}
+        known, jobs = self.jobs.get(lane, NO_JOBS), {running.job for running in slices}
         if not jobs <= known:
             self.jobs[lane] = frozenset(jobs) if len(known) > MOST_JOBS else known | jobs
 
@@ -62,9 +63,10 @@ class LaneEstimates:
         return self._sizes.get(lane) or self._queue_sizes.get(queue, 1.0)
 
     def time(self, lane: int, queue: int | None) -> float:
-        """Return the microseconds that an execution of a lane takes.
+        """Return the expected microseconds of an execution of a lane.
 
-        Without a claim of this lane it is the queue's time, but not a very short one: little is granted at a time.
+        Without a claim of this lane it is the queue's time, but not a very short one, so that little is granted at
+        first.
         """
         jobs = self.jobs.get(lane, NO_JOBS)
         if len(jobs) == 1:

@@ -1,4 +1,4 @@
-"""The needs of lanes: which lanes need more than a slot of a worker, and which hold executions only for a while."""
+"""The needs of lanes: which lanes need more than a slot of a worker, and which hold executions only temporarily."""
 
 from collections.abc import Collection, Iterable, Mapping
 from uuid import UUID
@@ -10,16 +10,16 @@ from horae.store.admission.lanes import Lane
 
 
 class LaneNeeds:
-    """The terms of all lanes. A lane without needs appears in `terms` only."""
+    """The requirements of all lanes. A lane without needs is in `terms` only."""
 
     def __init__(self, occupied: Mapping[int, int]) -> None:
-        """`heads` are the occupied lanes, as the directory keeps them."""
+        """Use the occupied lanes of the directory."""
         self._occupied = occupied
         self.terms: dict[int, Requirements] = {}
-        self.costs: dict[int, Cost] = {}  # of an execution, in lanes where it takes more than a slot
-        self.among: dict[int, WorkerGroup] = {}  # workers that executions are spread over, in lanes that spread
+        self.costs: dict[int, Cost] = {}  # cost of an execution, of lanes where it is more than a slot
+        self.among: dict[int, WorkerGroup] = {}  # lanes that spread -> workers to spread over
         self.reserved: Mapping[UUID, int] = {}  # sessions that are reserved for one lane
-        self._temporary: set[int] = set()  # lanes that executions leave again, for one with fewer needs
+        self._temporary: set[int] = set()  # lanes that executions leave for a lane with fewer needs
 
     def replace_lanes(self, lanes: Iterable[Lane], queues: Mapping[int, str]) -> None:
         """Replace all lanes; `queues` has the names of their queues."""
@@ -45,7 +45,7 @@ class LaneNeeds:
         return any((cost := self.costs.get(lane)) is None or cost.times(want.free, want.room) > 0 for lane in occupied)
 
     def has_costly(self, lanes: frozenset[int]) -> bool:
-        """Return whether an occupied one of these lanes takes more than a slot for an execution."""
+        """Return whether one of these lanes is occupied and takes more than a slot for an execution."""
         return any(lane in lanes and lane in self._occupied for lane in self.costs)
 
     def plain_lanes(self, lanes: frozenset[int]) -> frozenset[int]:

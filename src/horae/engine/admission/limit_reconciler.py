@@ -1,6 +1,6 @@
-"""The limits service: applies raised limits, counts running executions under new ones, and repairs the rest by a sweep.
+"""The limits service: applies raised limits, counts running executions under new limits, and repairs errors by a sweep.
 
-In normal operation nothing waits for this service: an execution that ends lets the next one in by itself.
+Normally nothing waits for this service: an execution that ends admits the next one by itself.
 """
 
 from collections.abc import Iterable
@@ -16,15 +16,15 @@ from horae.store.admission import adoption, coarse, holder_sweep, holders, limit
 from horae.store.admission.holders import AdmittedItems
 from horae.store.contract import Store
 
-SWEEP = 5.0  # seconds between looks at all keys with waiting executions
+SWEEP = 5.0  # seconds between checks of all keys with waiting executions
 BATCH = 100  # keys locked in one transaction
 ADOPTED = 500  # slices brought under a new limit in one transaction
-SETTLED = 3.0  # seconds after which every server has the change, and work begun before it is done
+SETTLED = 3.0  # seconds after which every server knows a change, and earlier transactions have ended
 log = structlog.get_logger("horae.engine")
 
 
 class LimitReconciler:
-    """Applies changes of limits at once, and lets in executions that wait although there is room."""
+    """Applies changes of limits at once, and admits executions that wait although there is room."""
 
     name = "limits"
 
@@ -32,7 +32,7 @@ class LimitReconciler:
         self._env, self._store, self._hints = env, store, hints
         self._freed: set[UUID] = set()
         self._jobs: set[UUID] = set()
-        self._recheck_at: dict[UUID, float] = {}  # jobs changed lately, and when to look at them once more
+        self._recheck_at: dict[UUID, float] = {}  # jobs changed lately, and the time of their second check
         self._sweep_at = 0.0
         self.repaired = 0  # executions that waited although there was room: 0 unless there is a bug
         self.alarm = Alarm()
@@ -45,7 +45,7 @@ class LimitReconciler:
             self.alarm.ring()
 
     def note_freed(self, parcels: Iterable[UUID]) -> None:
-        """Note that items of these parcels left the queue, so that others may have their keys."""
+        """Record that items of these parcels left the queue, so that other executions may get their keys."""
         self._freed.update(parcels)
         self.alarm.ring()
 
@@ -56,7 +56,7 @@ class LimitReconciler:
         for job in sorted(jobs):
             await self._adopt(job)
             keys = await self._store.change(lambda now: limit_changes.apply(job, now))  # noqa: B023
-            await self._let_in(keys)
+            await self._admit(keys)
             self._hints.send(Hint(wake_at=self._env.now()))
         freed, self._freed = self._freed, set()
         if freed:
@@ -77,30 +77,30 @@ class LimitReconciler:
         self._recheck_at[job] = self._env.clock.monotonic() + SETTLED
 
     async def _adopt_again(self) -> None:
-        """Adopt once more, for executions that a claim or a submission was handling meanwhile."""
+        """Adopt once more, for executions that a claim or a submission was moving meanwhile."""
         now = self._env.clock.monotonic()
         for job in [job for job, at in self._recheck_at.items() if at <= now]:
             await self._adopt(job)
             del self._recheck_at[job]
             self._hints.send(Hint(wake_at=self._env.now()))
 
-    async def _let_in(self, keys: list[str]) -> int:
+    async def _admit(self, keys: list[str]) -> int:
         count = 0
         for at in range(0, len(keys), BATCH):
-            some = keys[at : at + BATCH]
-            count += self._publish(await self._store.change(lambda now: holder_sweep.admit(some, now)))  # noqa: B023
+            part = keys[at : at + BATCH]
+            count += self._publish(await self._store.change(lambda now: holder_sweep.admit(part, now)))  # noqa: B023
         return count
 
     def _publish(self, entered: AdmittedItems) -> int:
         self._hints.send(Hint(lanes=entered.lanes(), wake_at=entered.wake_at))
-        return sum(slice.hi - slice.lo for slice in entered.queued)
+        return sum(queued.hi - queued.lo for queued in entered.queued)
 
     async def _mark_running(self) -> None:
         """Count executions under a limit of a queue or namespace that was set while they ran."""
-        for name, kind, id in await self._store.read(coarse.unready):
-            for session in await self._store.read(lambda: coarse.unmarked_sessions(kind, id)):  # noqa: B023
-                await self._store.write(lambda: limit_changes.mark(session, kind, id))  # noqa: B023
-            if not await self._store.read(lambda: coarse.unmarked_sessions(kind, id)):  # noqa: B023
+        for name, kind, object_id in await self._store.read(coarse.unready):
+            for session in await self._store.read(lambda: coarse.unmarked_sessions(kind, object_id)):  # noqa: B023
+                await self._store.write(lambda: limit_changes.mark(session, kind, object_id))  # noqa: B023
+            if not await self._store.read(lambda: coarse.unmarked_sessions(kind, object_id)):  # noqa: B023
                 await self._store.write(lambda: coarse.set_ready(name))  # noqa: B023
 
     async def _sweep(self) -> None:
@@ -109,7 +109,7 @@ class LimitReconciler:
         after: str | None = ""
         while after is not None:
             gates = await self._store.read(lambda: holder_sweep.gates(after or "", BATCH))  # noqa: B023
-            count += await self._let_in([gate for gate in gates if holder_sweep.is_key(gate)])
+            count += await self._admit([gate for gate in gates if holder_sweep.is_key(gate)])
             after = gates[-1] if len(gates) == BATCH else None
         if count:
             self.repaired += count

@@ -1,4 +1,4 @@
-"""The occupied lanes with their least ranks."""
+"""The occupied lanes with their lowest ranks."""
 
 from collections.abc import Callable, Collection, Mapping
 
@@ -11,7 +11,7 @@ LaneCallback = Callable[[int], object]
 
 
 class OccupiedLanes(dict[int, int]):
-    """Maps a lane to its least rank, and calls back when a lane becomes occupied or empty."""
+    """Maps a lane to its lowest rank, and calls back when a lane becomes occupied or empty."""
 
     def __init__(self, on_occupied: LaneCallback, on_emptied: LaneCallback) -> None:
         super().__init__()
@@ -42,10 +42,10 @@ def may_prefetch_short(
     lanes: Mapping[int, Lane],
     costs: Collection[int],
 ) -> bool:
-    """Return whether one of these lanes, which hold a worker's short jobs, comes before all others it may take from.
+    """Return whether one of these lanes, which hold a worker's short jobs, precedes all others that it may take from.
 
-    Ranks are compared within a queue and a share only. Lanes whose executions take more than a slot are left out: they
-    wait for room of their own.
+    Ranks are compared within a queue and a share only. Lanes whose executions take more than a slot are ignored: they
+    wait for their own room.
     """
     waiting: dict[tuple[int, str], int] = {}
     for lane, head in occupied.items():

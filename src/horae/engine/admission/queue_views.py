@@ -10,7 +10,7 @@ from horae.store.admission.holds import running_by_queue
 from horae.store.contract import Store
 from horae.store.executions.reads.depths import depths
 
-MOST_LANES = 100  # shown for a queue: the deepest ones
+MOST_LANES = 100  # lanes in a queue's view: the deepest ones
 
 
 class QueueViews:

@@ -1,4 +1,7 @@
-"""Queues: define, make default, drain and purge them. A changed policy makes the reranker order the queue anew."""
+"""Operations on queues: define, make default, drain and purge.
+
+After a change of a policy the reranker reorders the queue.
+"""
 
 from collections.abc import Callable
 from typing import Any
@@ -92,7 +95,10 @@ class Queues:
         return found
 
     async def set_state(self, namespace: int, name: str, state: QueueState) -> Queue:
-        """Open a queue for submissions, or drain it: it refuses new ones and runs what it has. Raises NotFound."""
+        """Open a queue for submissions or drain it: a draining queue refuses new executions and runs the others.
+
+        Raises NotFound.
+        """
         queue = await self.get(namespace, name)
         if queue.state != state:
             await self._store.write(lambda: moves.set_state(queue.id, state))

@@ -1,4 +1,4 @@
-"""Quotas of namespaces, and their usage; every server has both in memory, at most some seconds behind."""
+"""Quotas of namespaces, and their usage. Every server has a copy in memory, at most some seconds old."""
 
 from collections.abc import Awaitable, Callable, Iterable
 from typing import Any, TypeVar
@@ -20,11 +20,11 @@ from horae.store.admission import quotas
 from horae.store.contract import Store
 from horae.store.executions.leaving.effects import Effects
 
-LOOK = 1.0  # seconds between looks at quotas that other servers changed
+INTERVAL = 1.0  # seconds between reads of quotas that other servers changed
 FLUSH = 5.0  # seconds between writes of usage
 MOST_DAYS = 400
 PATIENCE = 20.0  # seconds that a request waits for room
-AGAIN = 0.25  # seconds between its attempts
+AGAIN = 0.25  # seconds between the attempts of such a request
 SHED = 0.1  # seconds for which a refusal answers similar requests, too
 MOST_WAITING = 1000  # requests that wait at a time
 T = TypeVar("T")
@@ -32,7 +32,7 @@ NamespaceQueue = tuple[int, int]  # namespace and queue
 
 
 class Quotas:
-    """Adds up the usage of namespaces outside the hot transactions, and blocks those that are over their quota."""
+    """Adds up the usage of namespaces outside the hot transactions, and blocks namespaces that are over their quota."""
 
     name = "quotas"
 
@@ -54,7 +54,7 @@ class Quotas:
         self._day = 0
         self._flush_at = 0.0
         self.waiting = 0  # requests that wait for room
-        # When the refusal lapses, how many were refused, the refusal.
+        # Expiry of the refusal, number of refused executions, and the refusal.
         self._refused: dict[NamespaceQueue, tuple[float, int, OverQuota]] = {}
         topics.made.subscribe(self.name, self.count_accepted)
         topics.settled.subscribe(self.name, self.count_ended)
@@ -92,13 +92,13 @@ class Quotas:
         self._use(namespace, day_of(self._env.now())).refused += count
 
     def check_submit_rate(self, namespace: int, count: int) -> None:
-        """Count submissions of a namespace without a rate of its own. Raises OverQuota when it crowds out others."""
+        """Count submissions of a namespace without its own rate. Raises OverQuota when it starves others."""
         quota = self.by_namespace.get(namespace)
         if quota is None or quota.rate is None:
             self._fair_access.count_submissions(namespace, count)
 
     async def retry_while_full(self, place: NamespaceQueue, count: int, attempt: Callable[[], Awaitable[T]]) -> T:
-        """Submit, and retry for a while when the quota is full and says that requests wait."""
+        """Submit. While the quota is full and allows requests to wait, retry for some time."""
         clock = self._env.clock
         ends_at = clock.monotonic() + PATIENCE
         while True:
@@ -132,7 +132,7 @@ class Quotas:
         return self._uses.setdefault((namespace, day), QuotaUsage())
 
     async def step(self) -> Wait:
-        """Read the quotas; every five seconds write this server's usage and read that of all."""
+        """Read the quotas. Every five seconds, write this server's usage and read that of all servers."""
         now = self._env.clock.monotonic()
         if now >= self._flush_at:
             self._flush_at = now + FLUSH
@@ -143,10 +143,10 @@ class Quotas:
         if today != self._day:
             self._day, self._stored_today = today, {}
         self._publish_bounds()
-        return LOOK
+        return INTERVAL
 
     async def flush(self) -> None:
-        """Write the usage that was added up, and read the day's usage of all servers."""
+        """Write the accumulated usage, and read the day's usage of all servers."""
         uses, self._uses = {key: use for key, use in self._uses.items() if use}, {}
         if uses:
             try:
@@ -165,7 +165,11 @@ class Quotas:
             for queue in self._directory.queues.values()
             if queue.spec.max_queued is not None
         }
-        over = {id: reason for id, quota in self.by_namespace.items() if (reason := spent(quota, self._today(id)))}
+        over = {
+            namespace: reason
+            for namespace, quota in self.by_namespace.items()
+            if (reason := spent(quota, self._today(namespace)))
+        }
         self._store.bounds = QuotaBounds(self.by_namespace, queues, over) if queues or self.by_namespace else UNBOUNDED
 
     def _today(self, namespace: int) -> QuotaUsage:

@@ -1,4 +1,4 @@
-"""Reranking: after a change of a queue's policy, its queued executions are ordered anew, batch by batch."""
+"""Reranking: after a change of a queue's policy, its queued executions are reordered in batches."""
 
 import structlog
 
@@ -12,17 +12,17 @@ from horae.store.admission import queues as moves
 from horae.store.contract import Store
 
 BATCH = 500  # slices ordered in one transaction
-LOOK = 5.0  # seconds between looks at queues without a hint
-SETTLED = 3.0  # seconds after which every server ranks by the new policy: late arrivals are then ordered once more
+INTERVAL = 5.0  # seconds between checks without a hint
+SETTLED = 3.0  # seconds after which every server uses the new policy; then late arrivals are reordered once more
 FORGET_EVERY = 3600.0  # seconds
-UNUSED = 7 * DAY  # after which a share's lane is deleted; a share that returns gets another
+UNUSED = 7 * DAY  # after this time a share's lane is deleted; a returning share gets a new one
 log = structlog.get_logger("horae.engine")
 
 
 class Reranker:
-    """Orders queues anew.
+    """Reorders queues.
 
-    A queue's row holds the policy by which it was ordered, so any server can go on after a crash.
+    A queue's row holds the policy by which it was ordered, so any server can continue after a crash.
     """
 
     name = "reranking"
@@ -39,12 +39,12 @@ class Reranker:
             self.alarm.ring()
 
     async def step(self) -> Wait:
-        """Order every queue whose policy changed, and once more when no server uses the old policy any longer."""
-        soonest = LOOK
+        """Reorder every queue whose policy changed, and once more when no server uses the old policy any longer."""
+        soonest = INTERVAL
         for queue in [queue for queue in self._directory.queues.values() if queue.ranked < queue.revision]:
             soonest = min(soonest, await self._rerank(queue))
         if self._directory.astray():
-            await self._directory.load()  # most are new, and only unknown to this server yet
+            await self._directory.load()  # most of them are new lanes that this server has not read yet
             for lane in self._directory.astray():
                 await self._order_lane(lane, astray=True)
         await self._forget()
@@ -74,7 +74,7 @@ class Reranker:
         del self._ordered_once[queue.id]
         await self._directory.load()
         log.info("queue ranked", queue=queue.name, policy=queue.policy.kind)
-        return LOOK
+        return INTERVAL
 
     async def _order_queue(self, queue: Queue) -> None:
         for lane in await self._store.read(lambda: moves.lanes_of_queue(queue.id)):

@@ -1,4 +1,4 @@
-"""Lanes of fair queues: each share has its own lane, created when the share is first used."""
+"""Lanes of fair queues: each share has its own lane, which is created when the share is first used."""
 
 from collections.abc import Sequence
 
@@ -17,7 +17,7 @@ from horae.store.definitions.jobs import StoredJob
 
 
 class ShareLanes:
-    """Finds the shares of executions and their lanes. Submissions to other queues pass unchanged."""
+    """Finds the shares of executions and their lanes. Submissions to other queues are not changed."""
 
     def __init__(self, env: Env, store: Store, directory: LocalDirectory) -> None:
         self._env, self._store, self._directory = env, store, directory
@@ -44,36 +44,40 @@ class ShareLanes:
 
     async def assign_lanes(self, submission: Submission) -> Submission:
         """Return the submission with each execution in the lane of its share."""
-        places = {(one.envelope.lane, one.share) for one in submission.executions if one.share}
+        places = {(execution.envelope.lane, execution.share) for execution in submission.executions if execution.share}
         if not places:
             return submission
         known = {place: lane for place in places if (lane := self._directory.lane_of_share(*place)) is not None}
         unknown = places - known.keys()
         if unknown:
             now = self._env.now()
-            made = await self._store.write(lambda: lanes_of(unknown, now))
-            for (base, share), lane in made.items():
+            created = await self._store.write(lambda: lanes_of(unknown, now))
+            for (base, share), lane in created.items():
                 self._directory.add_share(base, share, lane)
-            known |= made
-        return structs.replace(submission, executions=[_in_share_lane(one, known) for one in submission.executions])
+            known |= created
+        return structs.replace(
+            submission, executions=[_in_share_lane(execution, known) for execution in submission.executions]
+        )
 
 
-def _in_share_lane(one: NewItems, lanes: dict[tuple[int, str], int]) -> NewItems:
-    if not one.share:
-        return one
-    return structs.replace(one, envelope=structs.replace(one.envelope, lane=lanes[one.envelope.lane, one.share]))
+def _in_share_lane(execution: NewItems, lanes: dict[tuple[int, str], int]) -> NewItems:
+    if not execution.share:
+        return execution
+    return structs.replace(
+        execution, envelope=structs.replace(execution.envelope, lane=lanes[execution.envelope.lane, execution.share])
+    )
 
 
-def split_by_share(lot: NewBulk, shares: Sequence[str] | None) -> list[NewBulk]:
-    """Split a lot into parts of one share each, in the order of its items."""
+def split_by_share(bulk: NewBulk, shares: Sequence[str] | None) -> list[NewBulk]:
+    """Split a bulk into parts of one share each, in the order of its items."""
     if shares is None:
-        return [lot]
+        return [bulk]
     if shares.count(shares[0]) == len(shares):
-        return [structs.replace(lot, share=shares[0])]
+        return [structs.replace(bulk, share=shares[0])]
     parts: list[NewBulk] = []
     lo = 0
     for i in range(1, len(shares) + 1):
         if i == len(shares) or shares[i] != shares[lo]:
-            parts.append(structs.replace(lot, items=lot.items[lo:i], share=shares[lo]))
+            parts.append(structs.replace(bulk, items=bulk.items[lo:i], share=shares[lo]))
             lo = i
     return parts

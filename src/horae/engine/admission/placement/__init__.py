@@ -1,1 +1,1 @@
-"""Decides where work may start: affinity, reservations and preemption."""
+"""Placement: decides where executions may start, by affinity, reservations and preemption."""

@@ -13,12 +13,12 @@ from horae.store.admission.placement import affinity, relax
 from horae.store.admission.placement.relax import LaneMoves
 from horae.store.contract import Store
 
-LOOK = 1.0  # seconds between looks without a hint
-SOON = 0.02  # seconds before executions in other hands are looked at again
+INTERVAL = 1.0  # seconds between checks without a hint
+SOON = 0.02  # seconds before executions that another transaction holds are checked again
 FORGETS = 3600.0  # seconds between deletions of unused lanes
 BATCH = 500  # slices moved in one transaction
 REST_FACTOR = (
-    4  # pause after a look, as a multiple of its duration: a lane with a million slices is looked at less often
+    4  # the pause after a check, as a multiple of its duration: a lane with a million slices is checked less often
 )
 
 
@@ -41,15 +41,15 @@ class Placer:
             self.alarm.ring()
 
     async def step(self) -> Wait:
-        """Look at every occupied lane that executions leave again."""
+        """Check every occupied lane that executions leave again."""
         await self._forget()
-        lanes = [self._directory.lanes[id] for id in self._directory.lane_needs.occupied_temporary()]
+        lanes = [self._directory.lanes[lane_id] for lane_id in self._directory.lane_needs.occupied_temporary()]
         if not lanes or not self._clock.trusted:
-            return LOOK
+            return INTERVAL
         begun = self._env.clock.monotonic()
-        waits = [await self._look(lane) for lane in lanes]
+        waits = [await self._check(lane) for lane in lanes]
         rest = REST_FACTOR * (self._env.clock.monotonic() - begun)
-        return 0.0 if 0.0 in waits else min(LOOK, max(rest, min(waits)))
+        return 0.0 if 0.0 in waits else min(INTERVAL, max(rest, min(waits)))
 
     async def _forget(self) -> None:
         """Delete, once an hour, the lanes that were unused for a day."""
@@ -59,25 +59,25 @@ class Placer:
             before = self._env.now() - DAY
             await self._store.write(lambda: relax.forget_lanes(before))
 
-    async def _look(self, lane: Lane) -> Wait:
+    async def _check(self, lane: Lane) -> Wait:
         """Move the executions that leave a lane now; return the wait until more are due."""
         now = self._env.now()
         if self._directory.lane_needs.terms[lane.id].affinity is not None:
             done = await self._store.write(lambda: affinity.direct(lane.id, lane.needs, BATCH, now))
             await self._publish(done)
-            return 0.0 if done.rows == BATCH else LOOK
+            return 0.0 if done.rows == BATCH else INTERVAL
         patience = self._directory.lane_needs.terms[lane.id].patience
         offers, queue = await self._offers.offers(lane.namespace), self._directory.queues[lane.queue].name
 
-        def there(terms: Requirements) -> bool:
+        def is_offered(terms: Requirements) -> bool:
             return any(able(offers, queue, terms))
 
-        waited = 0 if settle_for(lane.needs, 0, there) != lane.needs else patience
-        moved = await self._move(lane, settle_for(lane.needs, waited, there), now - waited)
+        waited = 0 if settle_for(lane.needs, 0, is_offered) != lane.needs else patience
+        moved = await self._move(lane, settle_for(lane.needs, waited, is_offered), now - waited)
         if moved.rows == BATCH:
             return 0.0
         since = await self._store.read(lambda: relax.longest_wait(lane.id))
-        return LOOK if since is None else max(SOON, (since + waited - now) / SECOND)
+        return INTERVAL if since is None else max(SOON, (since + waited - now) / SECOND)
 
     async def _move(self, lane: Lane, needs: frozenset[str], since: Instant) -> LaneMoves:
         """Move the executions queued since an instant to the lane with these needs, and send a hint."""

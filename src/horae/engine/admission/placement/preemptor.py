@@ -1,4 +1,4 @@
-"""The preemptor: queued work that may preempt takes the place of less urgent running work."""
+"""The preemptor: queued executions that may preempt take the slots of less urgent running ones."""
 
 from collections.abc import Collection
 
@@ -14,8 +14,8 @@ from horae.model.fleet.session import Session
 from horae.store.admission.placement import preempt
 from horae.store.contract import Store
 
-LOOK = 1.0  # seconds between two looks, however much arrives
-LOOK_AT_MOST_EVERY = 0.1  # seconds between two looks, however much arrives
+INTERVAL = 1.0  # seconds between two checks without a hint
+SHORTEST = 0.1  # seconds between two checks with hints
 MOST_LANES = 10_000
 log = structlog.get_logger("horae.engine")
 
@@ -27,8 +27,8 @@ class Preemptor:
 
     def __init__(self, env: Env, store: Store, directory: LocalDirectory, hints: Hints) -> None:
         self._env, self._store, self._directory, self._hints = env, store, directory, hints
-        self._lanes: set[int] = set()  # where preempting work has waited: arrivals there are looked at without delay
-        self._looked_at = 0.0
+        self._lanes: set[int] = set()  # lanes where preempting executions have waited; hints of them ring
+        self._checked_at = 0.0
         self.requested = 0
         self.alarm = Alarm()
         hints.listen(self._on_hint)
@@ -38,21 +38,21 @@ class Preemptor:
             self.alarm.ring()
 
     async def step(self) -> Wait:
-        """Look for waiting executions that preempt, and decide for their namespaces."""
+        """Search for waiting executions that preempt, and decide for their namespaces."""
         now = self._env.clock.monotonic()
-        early = self._looked_at + LOOK_AT_MOST_EVERY - now
+        early = self._checked_at + SHORTEST - now
         if early > 0:
             return early
-        self._looked_at = now
+        self._checked_at = now
         if not self._directory.expected():
-            return LOOK
+            return INTERVAL
         lanes, paused = self._directory.preempting, self._directory.paused
         waiting = await self._store.read(lambda: preempt.waiters(lanes, paused))
-        for namespace, those in waiting.items():
+        for namespace, waiters in waiting.items():
             if len(self._lanes) < MOST_LANES:
-                self._lanes.update(slice.lane for slice, _ in those)
+                self._lanes.update(waiting_slice.lane for waiting_slice, _ in waiters)
             await self._decide(namespace, lanes)
-        return LOOK
+        return INTERVAL
 
     async def _decide(self, namespace: int, lanes: Collection[int]) -> None:
         rules = preempt.PreemptRules(may_take=self._may_take, cost=self._cost, capacity=_capacity)
@@ -65,7 +65,7 @@ class Preemptor:
         self._hints.send(Hint(sessions=done.sessions, lanes=done.lanes))
 
     def _may_take(self, session: Session) -> frozenset[int]:
-        """Return the lanes that a session may take from and that no limit blocks; blocked work preempts nothing."""
+        """Return the lanes that a session may take from, without lanes at their limit: those preempt nothing."""
         return self._directory.may_take(session) - self._directory.full.lanes
 
     def _cost(self, lane: int) -> Cost:

@@ -1,4 +1,4 @@
-"""The reserver: keeps workers free for executions that need much room, so that small ones do not pass them forever."""
+"""The reserver: keeps workers free for large executions, so that small ones do not pass them forever."""
 
 from collections.abc import Iterable
 from uuid import UUID
@@ -17,11 +17,11 @@ from horae.store.admission.placement.reserve import LaneReservations
 from horae.store.contract import Store
 from horae.store.fleet import sessions
 
-LOOK = 1.0  # seconds
+INTERVAL = 1.0  # seconds between two checks
 
 
 class Reserver:
-    """Reserves workers for executions that were passed over too long. Every server follows the reservations."""
+    """Reserves workers for executions that were passed over for too long. Every server respects the reservations."""
 
     name = "reserver"
 
@@ -30,29 +30,37 @@ class Reserver:
         self.alarm = Alarm()
 
     async def step(self) -> Wait:
-        """Look at the first executions of lanes that take more than a slot."""
+        """Check the first executions of lanes that take more than a slot."""
         known = map(self._directory.lanes.__getitem__, self._directory.lane_needs.occupied_costly())
         lanes = {lane.id: lane for lane in known if lane.queue not in self._directory.held}
         if not lanes and not self._directory.lane_needs.reserved:
-            return LOOK
+            return INTERVAL
         passed = await self._store.read(lambda: reserve.read_reservations(lanes))
         if await self._change(lanes, passed):
             passed = await self._store.read(lambda: reserve.read_reservations(lanes))
-        self._directory.reserve({one.session: one.lane for one in passed.reservations if one.binds})
-        return LOOK
+        self._directory.reserve(
+            {reservation.session: reservation.lane for reservation in passed.reservations if reservation.binds}
+        )
+        return INTERVAL
 
     async def _change(self, lanes: dict[int, Lane], passed: LaneReservations) -> bool:
         """End and create reservations; return whether anything changed."""
         now, known = self._env.now(), passed.reservations
         live = await self._live(lanes.values())
-        over = [one for one in known if is_over(one, passed.heads.get(one.lane), live, now)]
-        vain = [one for one in known if one not in over and is_vain(one, now)]
-        kept = [one for one in known if one not in over]
-        due = {id: head for id, head in passed.heads.items() if id not in {one.lane for one in kept}}
-        made = choose(due, {id: await self._loads(lanes[id]) for id in due}, kept, now) if due else []
-        if not (over or vain or made):
+        over = [
+            reservation for reservation in known if is_over(reservation, passed.heads.get(reservation.lane), live, now)
+        ]
+        vain = [reservation for reservation in known if reservation not in over and is_vain(reservation, now)]
+        kept = [reservation for reservation in known if reservation not in over]
+        due = {
+            lane_id: head
+            for lane_id, head in passed.heads.items()
+            if lane_id not in {reservation.lane for reservation in kept}
+        }
+        new = choose(due, {lane_id: await self._loads(lanes[lane_id]) for lane_id in due}, kept, now) if due else []
+        if not (over or vain or new):
             return False
-        await self._store.write(lambda: reserve.change(over, vain, now + REST, made))
+        await self._store.write(lambda: reserve.change(over, vain, now + REST, new))
         return True
 
     async def _live(self, lanes: Iterable[Lane]) -> set[UUID]:
@@ -62,13 +70,15 @@ class Reserver:
         return found
 
     async def _loads(self, lane: Lane) -> list[SessionLoad]:
-        """Return the load of each worker that is large enough for a lane."""
+        """Return the load of each worker that fits a lane."""
         queue, terms = self._directory.queues[lane.queue].name, self._directory.lane_needs.terms[lane.id]
         fitting = {offer.session: offer for offer in able(await self._offers.offers(lane.namespace), queue, terms)}
-        ids = [id for id in fitting if id is not None]
+        ids = [session for session in fitting if session is not None]
         held = await self._store.read(lambda: sessions.held_by_lane(ids))
-        slots = {id: capacity_of(fitting[id].capabilities)[SLOTS] for id in ids}
+        slots = {session: capacity_of(fitting[session].capabilities)[SLOTS] for session in ids}
         return [
-            SessionLoad(id, used(slots[id], held[id], self._directory.lane_needs.costs)[SLOTS] / slots[id])
-            for id in ids
+            SessionLoad(
+                session, used(slots[session], held[session], self._directory.lane_needs.costs)[SLOTS] / slots[session]
+            )
+            for session in ids
         ]
