@@ -6,7 +6,7 @@ import pytest
 
 from horae.config.build import engine_settings
 from horae.config.limits import check_user, command_limits, machine_memory
-from horae.config.load import load, misspelt
+from horae.config.load import load, misspelled
 from horae.config.settings import TABLE, DurationSetting
 from horae.config.show import plain, reference, rows
 from horae.errors import BadInput
@@ -211,7 +211,7 @@ def test_letters_in_another_order_are_seen_before_other_letters():
 
 def test_misspelt_variables_are_found_and_what_commands_are_given_is_not():
     environ = {"HORAE_PROT": "1", "HORAE_ULR": "x", "HORAE_ATTEMPT": "1", "HORAE_CONFIG": "f", "PORT": "1"}
-    assert misspelt(environ) == {"HORAE_PROT": "HORAE_PORT", "HORAE_ULR": "HORAE_URL"}
+    assert misspelled(environ) == {"HORAE_PROT": "HORAE_PORT", "HORAE_ULR": "HORAE_URL"}
 
 
 def test_a_setting_that_was_renamed_is_refused_with_its_new_name(tmp_path):
@@ -221,4 +221,4 @@ def test_a_setting_that_was_renamed_is_refused_with_its_new_name(tmp_path):
         with pytest.raises(BadInput, match=r"is called sign_in_(idle|life) now") as refused:
             load(**given)
         assert refused.value.fields["field"] in TABLE
-    assert misspelt({"HORAE_SESSION_LIFE": "2d"}) == {}
+    assert misspelled({"HORAE_SESSION_LIFE": "2d"}) == {}

@@ -17,7 +17,7 @@ from horae.features.alerts.engine.senders import Letter, send
 from horae.features.alerts.engine.undeliverable import Undeliverable
 from horae.features.alerts.model.channel import Email
 from horae.features.alerts.model.notification import content_of, read_content, told_of
-from horae.outbound.allow import Allowed
+from horae.outbound.allow import AllowedAddresses
 from horae.outbound.fetch import Outbound
 
 SAID = content_of("test", [told_of("a\r\nBcc: x@y.z", "late", 0)], rule="r", alert_kind="lag", severity="warning", at=0)
@@ -44,7 +44,7 @@ async def mail_server(talk):
 
 def sending(port: int, *more: str):
     channel = Email(host="127.0.0.1", port=port, tls="none", sender="horae@b.c", to=("ops@b.c", *more))
-    return send(Outbound(Allowed.read(["127.0.0.1"])), channel, LETTER)
+    return send(Outbound(AllowedAddresses.read(["127.0.0.1"])), channel, LETTER)
 
 
 async def test_a_mail_is_sent_and_no_subject_ends_a_header():
@@ -134,7 +134,7 @@ async def test_a_mail_server_that_talks_without_end_is_not_listened_to():
 
 async def test_a_mail_server_that_never_answers_holds_no_thread_once_nobody_waits(monkeypatch):
     greeted, threads = asyncio.Event(), ThreadPoolExecutor(1)
-    monkeypatch.setattr(senders, "TALKS", threads)
+    monkeypatch.setattr(senders, "MAIL_THREADS", threads)
 
     async def talk(reader, writer):
         writer.write(b"2")

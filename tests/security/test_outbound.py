@@ -27,8 +27,8 @@ from horae.env import SECOND, system_env
 from horae.errors import BadInput
 from horae.model.definitions.tasks import HttpTask
 from horae.outbound import fetch
-from horae.outbound.addresses import meant_by, why_not
-from horae.outbound.allow import Allowed
+from horae.outbound.addresses import reason_not_public, target_addresses
+from horae.outbound.allow import AllowedAddresses
 from horae.outbound.backend import Refused
 from horae.outbound.fetch import Outbound
 from tests.security.names import lying
@@ -37,7 +37,7 @@ from tests.worker.web import web
 
 PUBLIC = "93.184.215.14"
 METADATA = "169.254.169.254"
-NEAR = Allowed.read(["127.0.0.1"])
+NEAR = AllowedAddresses.read(["127.0.0.1"])
 TRIES = 10_000 if os.environ.get("HORAE_PROVE") else 200
 
 REFUSED = (
@@ -63,27 +63,27 @@ FINE = (PUBLIC, "1.1.1.1", "172.32.0.1", "100.128.0.1", "2606:4700::1111", "::ff
 
 @pytest.mark.parametrize("address", REFUSED)
 def test_what_is_not_everybodys_is_refused(address):
-    assert Allowed().refuses(ip_address(address))
+    assert AllowedAddresses().refusal_of(ip_address(address))
 
 
 @pytest.mark.parametrize("address", [*FINE, "2002:101:101::1"])
 def test_what_is_everybodys_is_called(address):
-    assert Allowed().refuses(ip_address(address)) is None
+    assert AllowedAddresses().refusal_of(ip_address(address)) is None
 
 
 @given(st.ip_addresses())
 def test_nothing_is_everybodys_that_the_standard_library_calls_private(address):
-    for meant in meant_by(address):
-        if why_not(meant) is None:
+    for meant in target_addresses(address):
+        if reason_not_public(meant) is None:
             assert meant.is_global or str(meant).startswith("192.")  # anycast that its table calls reserved
             assert not any((meant.is_private, meant.is_loopback, meant.is_link_local, meant.is_multicast))
 
 
 def test_private_allows_ones_own_machines_and_no_metadata():
-    private = Allowed.read(["private"])
+    private = AllowedAddresses.read(["private"])
 
     assert [
-        private.refuses(ip_address(own)) for own in ("10.1.1.1", "127.0.0.1", "::1", "fd12::1", "::ffff:10.1.1.1")
+        private.refusal_of(ip_address(own)) for own in ("10.1.1.1", "127.0.0.1", "::1", "fd12::1", "::ffff:10.1.1.1")
     ] == [None] * 5
     for secret in (
         METADATA,
@@ -94,21 +94,21 @@ def test_private_allows_ones_own_machines_and_no_metadata():
         "0.0.0.0",
         "224.0.0.1",
     ):
-        assert private.refuses(ip_address(secret)), secret
-    assert Allowed.read([METADATA]).refuses(ip_address(METADATA)) is None
+        assert private.refusal_of(ip_address(secret)), secret
+    assert AllowedAddresses.read([METADATA]).refusal_of(ip_address(METADATA)) is None
 
 
 def test_hosts_are_allowed_by_name_and_by_suffix():
-    allowed = Allowed.read(["DB.internal.", "*.corp.example", "10.0.0.0/8"])
+    allowed = AllowedAddresses.read(["DB.internal.", "*.corp.example", "10.0.0.0/8"])
 
-    assert [allowed.names(host) for host in ("db.internal", "a.corp.example", "A.B.Corp.Example.")] == [True] * 3
-    assert [allowed.names(host) for host in ("corp.example", "evilcorp.example", "xdb.internal", "")] == [False] * 4
+    assert [allowed.has_host(host) for host in ("db.internal", "a.corp.example", "A.B.Corp.Example.")] == [True] * 3
+    assert [allowed.has_host(host) for host in ("corp.example", "evilcorp.example", "xdb.internal", "")] == [False] * 4
 
 
 @pytest.mark.parametrize("entry", ["", "10.0.0.0/99", "http://a", "a b", "*", "*.*", "256.1.1.1", "a:80"])
 def test_a_setting_that_means_nothing_is_refused(entry):
     with pytest.raises(BadInput, match="outbound_allow"):
-        Allowed.read([entry])
+        AllowedAddresses.read([entry])
 
 
 @pytest.fixture
@@ -218,7 +218,7 @@ async def test_whoever_looks_twice_is_led_inside(monkeypatch):
     turn = count()
     with lying(monkeypatch, lambda name: [[PUBLIC, METADATA][next(turn) % 2]], PUBLIC) as (_, sockets):
         seen = socket.getaddrinfo("rebound.test", 80)[0][4][0]
-        assert Allowed().refuses(ip_address(seen)) is None
+        assert AllowedAddresses().refusal_of(ip_address(seen)) is None
         async with httpx2.AsyncClient(trust_env=False) as client:
             with pytest.raises(httpx2.ConnectError):
                 await client.get("http://rebound.test/")

@@ -22,7 +22,7 @@ from horae.errors import Conflict, MasterKeyMissing
 from horae.model.base.webhook_signature import sign
 from horae.model.fleet.protocol import Answer, Exchange, Register
 from horae.model.fleet.submit import Submit
-from horae.outbound.allow import Allowed
+from horae.outbound.allow import AllowedAddresses
 from horae.server.app import Application
 from horae.store.driver import one
 from horae.store.schema import whole as schema
@@ -59,7 +59,7 @@ async def installed(url: str, tmp_path: Any, keys: str = OLD) -> AsyncIterator[t
 @asynccontextmanager
 async def working(node: ServerNode, **settings: Any) -> AsyncIterator[None]:
     """A worker beside the node, with jobs that leak."""
-    allowed = Allowed.read(["127.0.0.1"])
+    allowed = AllowedAddresses.read(["127.0.0.1"])
     worker = WorkerRuntime(
         node.env, WorkerSettings(name="w", outbound=allowed, **settings), GatewayTransport(node), leaks.app
     )

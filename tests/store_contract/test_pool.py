@@ -81,7 +81,7 @@ async def test_when_nobody_answers_who_waits_is_told_and_what_waited_is_cut():
         await pool.take()
     assert (old.cut, young.cut) == (True, False)
 
-    pool.hear()
+    pool.end_silence()
     assert not (await pool.take()).cut
 
 
@@ -98,5 +98,5 @@ async def test_who_comes_while_what_waited_is_being_cut_is_told_too_and_keeps_no
     ends = await asyncio.wait_for(asyncio.gather(*told, return_exceptions=True), 30)
     assert [type(end) for end in ends] == [StoreUnavailable] * 3
 
-    pool.hear()
+    pool.end_silence()
     assert not (await asyncio.wait_for(pool.take(), 30)).cut

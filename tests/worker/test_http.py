@@ -5,12 +5,12 @@ import pytest
 
 from horae.env import SECOND
 from horae.model.definitions.tasks import HttpTask
-from horae.outbound.allow import Allowed
+from horae.outbound.allow import AllowedAddresses
 from tests.waiting import eventually
 from tests.worker.local import result, shop
 from tests.worker.web import web
 
-NEAR = Allowed.read(["127.0.0.1"])
+NEAR = AllowedAddresses.read(["127.0.0.1"])
 JSON = {"content-type": "application/json"}
 
 

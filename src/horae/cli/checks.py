@@ -8,7 +8,7 @@ from typing import Any, Literal
 from msgspec import Struct
 
 from horae.cli.remote import CliOverrides
-from horae.config.load import is_strange, misspelt
+from horae.config.load import is_unknown, misspelled
 from horae.config.settings import Settings
 from horae.env import SECOND, Env
 from horae.errors import HoraeError
@@ -44,10 +44,12 @@ def _python() -> Check:
 
 
 def _variables() -> Check:
-    strange = sorted(filter(is_strange, os.environ))
+    strange = sorted(filter(is_unknown, os.environ))
     if not strange:
         return Check("settings", "ok", "read; `horae config show --origin` tells where each comes from")
-    meant = "".join(f" Did you mean {right} instead of {name}?" for name, right in sorted(misspelt(os.environ).items()))
+    meant = "".join(
+        f" Did you mean {right} instead of {name}?" for name, right in sorted(misspelled(os.environ).items())
+    )
     return Check("settings", "warn", f"{', '.join(strange)} means nothing to Horae", f"Correct or remove it.{meant}")
 
 

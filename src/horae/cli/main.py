@@ -98,9 +98,9 @@ class RootGroup(LazyGroup):
 def _warn_of_misspelt() -> None:
     """Warn about unknown variables that look like misspelt settings: they have no effect and no other message."""
     if any(name.startswith("HORAE_") for name in os.environ):
-        from horae.config.load import misspelt
+        from horae.config.load import misspelled
 
-        for name, meant in sorted(misspelt(os.environ).items()):
+        for name, meant in sorted(misspelled(os.environ).items()):
             echo(f"Warning: {name} means nothing to Horae. Did you mean {meant}?", err=True)
 
 

@@ -46,7 +46,7 @@ class Origin(Struct, frozen=True):
     text: str
 
 
-class Loaded(Struct, frozen=True):
+class LoadedSettings(Struct, frozen=True):
     """The settings and where each of them came from."""
 
     settings: Settings
@@ -73,7 +73,7 @@ class RawValue(Struct, frozen=True):
 
 def load(
     flags: Mapping[str, Any] | None = None, environ: Mapping[str, str] | None = None, file: Path | None = None
-) -> Loaded:
+) -> LoadedSettings:
     """Read every setting from where it was given with the most weight.
 
     A flag that is None or empty was not given. `file` must exist when named, here or by HORAE_CONFIG; without either
@@ -89,7 +89,7 @@ def load(
     _check_rhythm(settings, found)
     _check_master_keys(settings, found)
     _check_features(settings, found)
-    return Loaded(settings, origins, path)
+    return LoadedSettings(settings, origins, path)
 
 
 def _file(environ: Mapping[str, str], file: Path | None) -> Path | None:
@@ -132,14 +132,14 @@ def _nearest(name: str) -> str | None:
     return next((one for one in close if sorted(one) == sorted(name)), close[0] if close else None)
 
 
-def misspelt(environ: Mapping[str, str]) -> dict[str, str]:
+def misspelled(environ: Mapping[str, str]) -> dict[str, str]:
     """Return the variables that are no settings but look like one, and what each was meant to be."""
-    strange = (name for name in environ if is_strange(name))
+    strange = (name for name in environ if is_unknown(name))
     near = {name: _nearest(name.removeprefix(PREFIX).lower()) for name in strange}
     return {name: TABLE[meant].variable for name, meant in near.items() if meant is not None}
 
 
-def is_strange(variable: str) -> bool:
+def is_unknown(variable: str) -> bool:
     """Tell whether a variable looks like a setting and means nothing to Horae."""
     return variable.startswith(PREFIX) and variable not in _KNOWN
 

@@ -4,7 +4,7 @@ import re
 from pathlib import Path
 from typing import Any, Literal, get_origin
 
-from horae.config.load import Loaded
+from horae.config.load import LoadedSettings
 from horae.config.settings import TABLE, DurationSetting, Secret, Setting
 
 _PASSWORD = re.compile(r"(?<=://)([^/@:]*):[^@/]*@")
@@ -50,7 +50,7 @@ def kind(setting: Setting) -> str:
     return kinds.get(type(setting.default), "text")
 
 
-def rows(loaded: Loaded) -> list[dict[str, Any]]:
+def rows(loaded: LoadedSettings) -> list[dict[str, Any]]:
     """What `horae config show` shows: one row a setting, as set, with where it came from."""
     return [
         {

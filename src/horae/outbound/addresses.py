@@ -61,7 +61,7 @@ _CARRIERS = (
 _ISATAP = (0x5EFE, 0x02005EFE)  # the upper half of an interface id
 
 
-def why_not(address: Address) -> str | None:
+def reason_not_public(address: Address) -> str | None:
     """Return why an address is not public, or None if it is."""
     for network, why in _TABLE[address.version]:
         if address in network:
@@ -71,7 +71,7 @@ def why_not(address: Address) -> str | None:
     return None
 
 
-def meant_by(address: Address) -> Iterator[Address]:
+def target_addresses(address: Address) -> Iterator[Address]:
     """Yield the addresses at which packets to this one may arrive: itself, or the ones that it embeds."""
     if isinstance(address, IPv4Address):
         yield address

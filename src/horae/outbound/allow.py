@@ -7,14 +7,14 @@ from ipaddress import ip_network
 from msgspec import Struct
 
 from horae.errors import BadInput
-from horae.outbound.addresses import METADATA, PRIVATE, Address, Network, meant_by, why_not
+from horae.outbound.addresses import METADATA, PRIVATE, Address, Network, reason_not_public, target_addresses
 
 SETTING = "outbound_allow"
 _NAME = re.compile(r"(\*\.)?[A-Za-z0-9_]([A-Za-z0-9_-]*[A-Za-z0-9_])?(\.[A-Za-z0-9_]([A-Za-z0-9_-]*[A-Za-z0-9_])?)*\.?")
 _HOW = 'Name addresses ("10.1.2.3"), networks ("10.0.0.0/8"), hosts ("db.internal", "*.internal") or "private".'
 
 
-class Allowed(Struct, frozen=True):
+class AllowedAddresses(Struct, frozen=True):
     """The addresses and hosts that a setting allows; by default, public addresses only."""
 
     networks: tuple[Network, ...] = ()
@@ -23,7 +23,7 @@ class Allowed(Struct, frozen=True):
     private: bool = False
 
     @classmethod
-    def read(cls, entries: Iterable[str], setting: str = SETTING) -> "Allowed":
+    def read(cls, entries: Iterable[str], setting: str = SETTING) -> "AllowedAddresses":
         """Parse the setting. Raises BadInput."""
         networks, hosts, suffixes, private = [], set(), [], False
         for entry in entries:
@@ -40,16 +40,16 @@ class Allowed(Struct, frozen=True):
                 hosts.add(entry.lower().rstrip("."))
         return cls(tuple(networks), frozenset(hosts), tuple(suffixes), private)
 
-    def names(self, host: str) -> bool:
+    def has_host(self, host: str) -> bool:
         """Return whether the setting names a host, so that any of its addresses may be called."""
         name = host.lower().rstrip(".")
         return name in self.hosts or name.endswith(self.suffixes)
 
-    def refuses(self, address: Address) -> str | None:
+    def refusal_of(self, address: Address) -> str | None:
         """Return why an address may not be called, or None if it may."""
         if self._has(address):
             return None
-        reasons = ((meant, why_not(meant)) for meant in meant_by(address))
+        reasons = ((meant, reason_not_public(meant)) for meant in target_addresses(address))
         return next((why for meant, why in reasons if why is not None and not self._has(meant)), None)
 
     def _has(self, address: Address) -> bool:

@@ -11,8 +11,8 @@ from typing import Any
 
 import httpcore2
 
-from horae.outbound.allow import SETTING, Allowed
-from horae.outbound.threads import NAMES, within
+from horae.outbound.allow import SETTING, AllowedAddresses
+from horae.outbound.threads import RESOLVER_THREADS, run_in
 
 
 class Refused(Exception):
@@ -22,7 +22,7 @@ class Refused(Exception):
 class CheckedBackend(httpcore2.AsyncNetworkBackend):
     """Resolves a name, checks all of its addresses, and connects to one of them."""
 
-    def __init__(self, allowed: Allowed) -> None:
+    def __init__(self, allowed: AllowedAddresses) -> None:
         self._allowed = allowed
         self._inner = httpcore2.AnyIOBackend()
 
@@ -54,15 +54,15 @@ class CheckedBackend(httpcore2.AsyncNetworkBackend):
         """Return a host's addresses. If one of them may not be called, refuse them all: such a name is a trap."""
         try:
             async with asyncio.timeout(timeout):
-                found = await within(NAMES, lambda: socket.getaddrinfo(host, port, type=socket.SOCK_STREAM))
+                found = await run_in(RESOLVER_THREADS, lambda: socket.getaddrinfo(host, port, type=socket.SOCK_STREAM))
         except TimeoutError:
             raise httpcore2.ConnectTimeout(f"the name {host} was not resolved in time") from None
         except (OSError, UnicodeError) as error:
             raise httpcore2.ConnectError(f"the name {host} cannot be resolved: {error}") from None
         addresses = list(dict.fromkeys(_literal(place) for *_, place in found))
-        if not self._allowed.names(host):
+        if not self._allowed.has_host(host):
             for address in addresses:
-                why = self._allowed.refuses(ip_address(address))
+                why = self._allowed.refusal_of(ip_address(address))
                 if why is not None:
                     raise Refused(refusal(host, address, why))
         return addresses

@@ -12,7 +12,7 @@ import httpcore2
 import httpx2
 from msgspec import Struct
 
-from horae.outbound.allow import Allowed
+from horae.outbound.allow import AllowedAddresses
 from horae.outbound.backend import CheckedBackend, Refused
 from horae.version import __version__
 
@@ -99,8 +99,8 @@ class OutboundRequest(Struct, frozen=True):
 class Outbound:
     """Calls checked addresses only; it ignores proxies, cookies and credentials of the environment."""
 
-    def __init__(self, allowed: Allowed | None = None) -> None:
-        self._allowed = allowed or Allowed()
+    def __init__(self, allowed: AllowedAddresses | None = None) -> None:
+        self._allowed = allowed or AllowedAddresses()
         self._pool: httpcore2.AsyncConnectionPool | None = None
 
     async def fetch(

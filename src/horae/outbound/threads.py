@@ -9,12 +9,12 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import TypeVar
 
 Found = TypeVar("Found")
-NAMES = ThreadPoolExecutor(16, "horae-names")  # that are looked up
+RESOLVER_THREADS = ThreadPoolExecutor(16, "horae-names")  # that are looked up
 # By libraries that know no loop: as many as there are tries at once, so that nobody waits for another one's receiver.
-TALKS = ThreadPoolExecutor(64, "horae-talks")  # with mail servers; each is cut when its time is over
-CHATS = ThreadPoolExecutor(64, "horae-chats")  # by apprise, which cannot be
+MAIL_THREADS = ThreadPoolExecutor(64, "horae-talks")  # with mail servers; each is cut when its time is over
+APPRISE_THREADS = ThreadPoolExecutor(64, "horae-chats")  # by apprise, which cannot be
 
 
-async def within(threads: ThreadPoolExecutor, work: Callable[[], Found]) -> Found:
+async def run_in(threads: ThreadPoolExecutor, work: Callable[[], Found]) -> Found:
     """Have one of these threads do it."""
     return await asyncio.get_running_loop().run_in_executor(threads, work)

@@ -12,7 +12,7 @@ from horae.env import SECOND, Micros
 from horae.model.definitions.function_signature import Signature
 from horae.model.definitions.resource_limits import FREE, ResourceLimits
 from horae.model.fleet.protocol import PROTOCOL, Function, Register
-from horae.outbound.allow import Allowed
+from horae.outbound.allow import AllowedAddresses
 from horae.version import __version__
 
 
@@ -34,7 +34,7 @@ class WorkerSettings(Struct, frozen=True, kw_only=True):
     command_users: tuple[str, ...] = ()  # users that commands may choose; any but root if empty
     secret_env: tuple[str, ...] = ()  # environment variables that jobs may use as secret://env/NAME
     secret_files: str = ""  # the folder of files that jobs may use as secret://file/NAME
-    outbound: Allowed = Allowed()  # hosts that http jobs may call
+    outbound: AllowedAddresses = AllowedAddresses()  # hosts that http jobs may call
     verbose: bool = False  # log every attempt
     replace: bool = True  # exit when a thread cannot be stopped; the parent process starts another worker
 

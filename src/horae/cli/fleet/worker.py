@@ -180,7 +180,7 @@ def worker_settings(settings: "Settings", **changes: Any) -> "WorkerSettings":
     from horae.config.limits import check_user, command_limits
     from horae.model.admission.queue import read_served
     from horae.model.admission.reading.placement import read_resources
-    from horae.outbound.allow import Allowed
+    from horae.outbound.allow import AllowedAddresses
     from horae.worker.settings import WorkerSettings
 
     served = read_served(settings.queues)
@@ -199,7 +199,7 @@ def worker_settings(settings: "Settings", **changes: Any) -> "WorkerSettings":
         "limits": command_limits(settings),
         "command_user": check_user(settings),
         "command_users": settings.command_users,
-        "outbound": Allowed.read(settings.outbound_allow),
+        "outbound": AllowedAddresses.read(settings.outbound_allow),
         "verbose": settings.log_level == "debug",
     }
     return WorkerSettings(**{**chosen, **changes})

@@ -23,7 +23,7 @@ from horae.engine.tenancy.secrets import Secrets
 from horae.engine.topics import Topics
 from horae.env import Env
 from horae.feature import Feature
-from horae.outbound.allow import Allowed
+from horae.outbound.allow import AllowedAddresses
 from horae.outbound.fetch import Outbound
 from horae.store.contract import Store
 from horae.store.executions.leaving.effects import Effects
@@ -52,7 +52,7 @@ class BasePart(ServerPart):
         self.clock = ClockWatch(env, store, self.hints)
         self.room = DiskSpaceCheck(store)
         self.fair_access = FairAccess(env, self.directory.weight, settings)
-        self.outbound = Outbound(Allowed.read(settings.outbound_allow))
+        self.outbound = Outbound(AllowedAddresses.read(settings.outbound_allow))
 
     def _log(self, effects: Effects) -> None:
         execution_log.log_ends(effects.ended, self.parcels.known, self.directory.definitions.at_hand)

@@ -19,7 +19,7 @@ from horae.store.expiry import expiry, fire_expiry
 from horae.store.open import DEFAULT, Connections
 from horae.store.postgres import migrate
 from horae.store.postgres.connect import CONNECT, MOVED, Connector
-from horae.store.postgres.faults import BROKEN, RACES, reraise, translated, unopened, unreadable
+from horae.store.postgres.faults import BROKEN, RACES, opening_error, reraise, translated, url_error
 from horae.store.postgres.fire_partitions import DAYS, FireDays
 from horae.store.postgres.listener import Listener
 from horae.store.postgres.partitions import TABLES, Partitions
@@ -64,9 +64,9 @@ class PostgresDriver:
             await driver.ping()
             driver._pulse.start()
         except StoreUnavailable as error:
-            raise unopened(url, error) from error
+            raise opening_error(url, error) from error
         except ValueError as error:  # asyncpg raises it for a URL that it cannot parse
-            raise unreadable(url) from error
+            raise url_error(url) from error
         return driver
 
     async def write(self, make: ScriptFactory[T], *, hot: bool = True) -> T:

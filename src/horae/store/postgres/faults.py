@@ -48,7 +48,7 @@ _SILENT = (
 )
 
 
-def unopened(url: str, error: StoreUnavailable) -> HoraeError:
+def opening_error(url: str, error: StoreUnavailable) -> HoraeError:
     """Return the error for a store that could not be opened: its address, and what to check."""
     cause = error.__cause__ or error
     if isinstance(cause, REFUSED):
@@ -57,7 +57,7 @@ def unopened(url: str, error: StoreUnavailable) -> HoraeError:
     return StoreUnavailable(f"PostgreSQL does not answer at {place_of(url)}: {reason}.", _SILENT)
 
 
-def unreadable(url: str) -> BadInput:
+def url_error(url: str) -> BadInput:
     """Return the error for a URL that cannot be parsed."""
     detail = f"The store's URL cannot be read, at {place_of(url)!r}."
     return BadInput(detail, "Write it as postgresql://user:password@host:5432/database.", field="store")
@@ -84,13 +84,13 @@ def translated() -> Iterator[None]:
 
 def reraise(error: BaseException, committing: bool = False) -> NoReturn:
     """Raise an error as Horae's."""
-    told = in_our_words(error, committing)
+    told = to_horae_error(error, committing)
     if told is error:
         raise error
     raise told from error
 
 
-def in_our_words(error: BaseException, committing: bool = False) -> BaseException:
+def to_horae_error(error: BaseException, committing: bool = False) -> BaseException:
     """Return Horae's error for one of PostgreSQL's. A connection that breaks during a commit leaves the outcome
     unknown.
     """

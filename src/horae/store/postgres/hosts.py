@@ -55,7 +55,7 @@ class Hosts:
             else:
                 self._prefer(url)
                 return found
-        raise min(errors, key=_tells)
+        raise min(errors, key=_information_rank)
 
     async def any(self, attempt: Try[object]) -> None:
         """Try all hosts at once until one serves. Raises when a serving host refuses, or when all fail."""
@@ -66,14 +66,14 @@ class Hosts:
                 try:
                     return self._prefer(await done)
                 except Exception as error:
-                    if _tells(error) == 0:
+                    if _information_rank(error) == 0:
                         raise
                     errors.append(error)
         finally:
             for one in tries:
                 one.cancel()
             await asyncio.gather(*tries, return_exceptions=True)
-        raise min(errors, key=_tells)
+        raise min(errors, key=_information_rank)
 
     async def _named(self, url: str, attempt: Try[object]) -> str:
         await attempt(url)
@@ -90,7 +90,7 @@ class Hosts:
             self._urls.insert(0, url)
 
 
-def _tells(error: Exception) -> int:
+def _information_rank(error: Exception) -> int:
     """Rank errors by information: a primary that refuses comes first, a standby last."""
     if isinstance(error, Unfit | asyncpg.exceptions.TargetServerAttributeNotMatched):
         return 3

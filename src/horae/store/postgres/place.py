@@ -11,12 +11,12 @@ _TIMELINE = "CASE WHEN NOT pg_is_in_recovery() THEN left(pg_walfile_name(pg_curr
 _SYSTEM = "(SELECT system_identifier::text FROM pg_control_system())"
 _DATABASE = "(SELECT oid::text FROM pg_database WHERE datname = current_database())"
 # Not every PostgreSQL has all of these functions, or lets every role call them.
-_LOOKS = tuple(
+_QUERIES = tuple(
     f"SELECT pg_is_in_recovery(), {timeline}, {system}, {_DATABASE}"
     for timeline, system in ((_TIMELINE, _SYSTEM), (_TIMELINE, "''"), ("''", _SYSTEM), ("''", "''"))
 )
 _MARK = "SELECT value || ' ' || xmin::text FROM store WHERE key = 'place'"
-_UNTOLD = (asyncpg.FeatureNotSupportedError, asyncpg.InsufficientPrivilegeError, asyncpg.UndefinedFunctionError)
+_UNSUPPORTED = (asyncpg.FeatureNotSupportedError, asyncpg.InsufficientPrivilegeError, asyncpg.UndefinedFunctionError)
 
 
 class DatabasePlace(Struct, frozen=True):
@@ -37,12 +37,12 @@ async def locate(connection: asyncpg.Connection, timeout: float, *, shared: bool
 
     A `shared` connection may change after every transaction, so the query runs in one.
     """
-    for look in _LOOKS[:-1]:
+    for look in _QUERIES[:-1]:
         try:
-            return await _look(connection, look, timeout, shared)
-        except _UNTOLD:
+            return await _query(connection, look, timeout, shared)
+        except _UNSUPPORTED:
             continue
-    return await _look(connection, _LOOKS[-1], timeout, shared)
+    return await _query(connection, _QUERIES[-1], timeout, shared)
 
 
 async def read_mark(connection: asyncpg.Connection, timeout: float, *, shared: bool = False) -> str:
@@ -54,7 +54,7 @@ async def read_mark(connection: asyncpg.Connection, timeout: float, *, shared: b
         return ""
 
 
-async def _look(connection: asyncpg.Connection, look: str, timeout: float, shared: bool) -> DatabasePlace:
+async def _query(connection: asyncpg.Connection, look: str, timeout: float, shared: bool) -> DatabasePlace:
     async with connection.transaction() if shared else nullcontext():
         is_standby, *told = await connection.fetchrow(look, timeout=timeout)
     if is_standby:

@@ -69,7 +69,7 @@ class Pool:
         for connection in filter(which, (*used, *self._idle)):
             connection.terminate()
 
-    def hear(self) -> None:
+    def end_silence(self) -> None:
         """End the silence: the database answers again."""
         self._silent = None
 

@@ -55,9 +55,9 @@ class Pulse:
         while not self._ended.is_set():
             with suppress(asyncio.TimeoutError):
                 await asyncio.wait_for(self._ended.wait(), BEAT)
-            await self.look()
+            await self.check()
 
-    async def look(self) -> None:
+    async def check(self) -> None:
         """Try a new connection if one was in use at two checks, or if the last try failed."""
         uses = [pool.uses() for pool in self._pools]
         waited = any(now & before for now, before in zip(uses, self._before, strict=True))
@@ -70,7 +70,7 @@ class Pulse:
                 pool.silence(StoreUnavailable(SILENT), waiting)
             else:
                 pool.cut(waiting, self._is_left)
-                pool.hear()
+                pool.end_silence()
 
     async def _answers(self) -> bool:
         """Return whether a new connection gets an answer, even a refusal. A stall of this process proves nothing."""

@@ -22,13 +22,13 @@ _DAMAGED = {11, 26}
 
 def reraise(error: BaseException, committing: bool = False) -> NoReturn:
     """Raise an error as Horae's."""
-    told = in_our_words(error, committing)
+    told = to_horae_error(error, committing)
     if told is error:
         raise error
     raise told from error
 
 
-def in_our_words(error: BaseException, committing: bool = False) -> BaseException:
+def to_horae_error(error: BaseException, committing: bool = False) -> BaseException:
     """Return Horae's error for one of SQLite's. An I/O error during a commit leaves the outcome unknown."""
     code = getattr(error, "sqlite_errorcode", 0) & 0xFF if isinstance(error, sqlite3.Error) else 0
     if code == _INTERRUPTED:

@@ -7,7 +7,7 @@ from horae.errors import Busy
 from horae.store.driver import REPEATS, Before, run, run_async
 from horae.store.script import Again, Op, Rows, ScriptFactory
 from horae.store.sqlite.connection import Connection
-from horae.store.sqlite.faults import in_our_words
+from horae.store.sqlite.faults import to_horae_error
 
 
 class TransactionLost(Exception):
@@ -76,7 +76,7 @@ class WriterJob:
     def fail(self, error: BaseException, committing: bool) -> None:
         """Keep the error that ended the transaction as this script's error."""
         cause = error.__cause__ if isinstance(error, TransactionLost) else error
-        self.error = in_our_words(cause or error, committing)
+        self.error = to_horae_error(cause or error, committing)
 
     def _undone(self, connection: Connection, error: BaseException) -> bool:
         """Roll back a failed script; return True when it must not be repeated."""
@@ -86,5 +86,5 @@ class WriterJob:
         connection.raw.execute("RELEASE script")
         if isinstance(error, Again):
             return False
-        self.error = in_our_words(error)
+        self.error = to_horae_error(error)
         return True

@@ -70,7 +70,7 @@ def _among(text: str, size: int) -> str:
 
 @cache
 def for_each(text: str, columns: Columns) -> TranslatedStatement:
-    """TranslatedStatement a statement that runs once per given row, with the row's values as its first parameters."""
+    """Translate a statement that runs once per given row, with the row's values as its first parameters."""
     text = _without_lateral(text, columns)
     changes = bool(_CHANGES.search(_ROW_LOCK.sub("", text)))
     body = _in_place(text, columns) if changes else text
@@ -94,7 +94,7 @@ def for_many(text: str, columns: Columns, rows: int) -> str:
 
 @cache
 def insert(table: str, columns: Columns, conflict: str, returning: str) -> TranslatedStatement:
-    """TranslatedStatement an insert that runs once per row."""
+    """Translate an insert that runs once per row."""
     places = ", ".join(f"?{place}" for place in range(1, len(columns) + 1))
     text = f"INSERT INTO {table} ({_names(columns)}) VALUES ({places}) {translate(conflict)}"
     return _plan(f"{text} RETURNING {returning}" if returning else text, bool(returning), columns)

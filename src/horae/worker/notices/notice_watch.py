@@ -110,10 +110,10 @@ class _Url:
         The worker's owner names this one host, wherever it is: no other host is called.
         """
         if self._made is None:
-            from horae.outbound.allow import Allowed
+            from horae.outbound.allow import AllowedAddresses
             from horae.outbound.fetch import Outbound
 
-            self._made = Outbound(Allowed(hosts=frozenset({(urlsplit(self._url).hostname or "").lower()})))
+            self._made = Outbound(AllowedAddresses(hosts=frozenset({(urlsplit(self._url).hostname or "").lower()})))
         return self._made
 
 

@@ -14,7 +14,7 @@ from horae.features.alerts.engine.undeliverable import Undeliverable
 from horae.features.alerts.model.channel_kinds import unsafe_in
 from horae.outbound.backend import Refused
 from horae.outbound.fetch import Outbound
-from horae.outbound.threads import CHATS, within
+from horae.outbound.threads import APPRISE_THREADS, run_in
 
 WITHIN = 20.0  # seconds to resolve a name
 MISSING = "apprise is not installed on this server."
@@ -36,7 +36,7 @@ async def tell(outbound: Outbound, urls: Sequence[str], title: str, text: str) -
     teller = library.Apprise(asset=asset)
     for url in urls:
         teller.add(await _service(library, asset, outbound, url))
-    if not await within(CHATS, lambda: teller.notify(title=title, body=text)):
+    if not await run_in(APPRISE_THREADS, lambda: teller.notify(title=title, body=text)):
         raise Undeliverable("apprise could not tell all of its URLs")
 
 

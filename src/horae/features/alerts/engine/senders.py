@@ -21,7 +21,7 @@ from horae.features.alerts.model.channel import AnyChannel, Apprise, Email, Webh
 from horae.features.alerts.model.notification import Content, text_of, title_of
 from horae.model.base.webhook_signature import sign
 from horae.outbound.fetch import Outbound
-from horae.outbound.threads import TALKS, within
+from horae.outbound.threads import MAIL_THREADS, run_in
 
 WITHIN = 20.0  # seconds for one try
 MOST_ANSWER = 2048  # bytes
@@ -86,7 +86,7 @@ async def _email(outbound: Outbound, channel: Email, letter: Letter) -> str:
     context = ssl.create_default_context()
     client = _Checked(addresses) if channel.tls != "tls" else _CheckedTls(addresses, context)
     try:
-        refused = await within(TALKS, lambda: _speak(client, context, channel, message))
+        refused = await run_in(MAIL_THREADS, lambda: _speak(client, context, channel, message))
     finally:
         client.cut()
     return f"the mail server refused {', '.join(refused)}" if refused else ""

@@ -25,7 +25,7 @@ from horae.features.users.engine.sign_ins import SignIns
 from horae.features.users.model import Member
 from horae.features.users.store import users as people
 from horae.model.tenancy.users import NAME, RoleMapping
-from horae.outbound.allow import Allowed
+from horae.outbound.allow import AllowedAddresses
 from horae.outbound.fetch import Outbound, OutboundAnswer
 from horae.store.admission import quotas
 from horae.store.contract import Store
@@ -73,7 +73,7 @@ class Oidc:
         """Prepare the sign-in; `secret` returns the secret that all servers of a store share."""
         self._env, self._store, self._sign_ins, self._settings = env, store, sign_ins, settings
         self._secret = secret
-        self._outbound = Outbound(Allowed.read(settings.allow))
+        self._outbound = Outbound(AllowedAddresses.read(settings.allow))
         self._document: tuple[Discovery, Any, float] | None = None  # with its keys, and the expiry (monotonic)
         self._reading = asyncio.Lock()
 
