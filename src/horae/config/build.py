@@ -1,4 +1,4 @@
-"""Settings in the shape that the engine takes."""
+"""Settings converted to the form that the engine takes."""
 
 from msgspec.structs import replace
 
@@ -12,7 +12,7 @@ from horae.store.open import Connections
 
 
 def engine_settings(settings: Settings) -> EngineSettings:
-    """The engine's times, and where others reach it."""
+    """Return the settings of the engine."""
     return EngineSettings(
         features=settings.features,
         verbose=settings.log_level == "debug",
@@ -48,7 +48,7 @@ def _rate(text: str, field: str) -> Rate | None:
 
 
 def _oidc(settings: Settings) -> OidcSettings | None:
-    """The identity provider, if one is set."""
+    """Return the settings of the identity provider, if one is set."""
     if not settings.oidc_issuer:
         return None
     if not settings.oidc_client_id or not settings.oidc_roles:
@@ -68,7 +68,7 @@ def _oidc(settings: Settings) -> OidcSettings | None:
 
 
 def connections(settings: Settings) -> Connections:
-    """How to be connected to PostgreSQL."""
+    """Return the settings of connections to PostgreSQL."""
     return Connections(
         hot=settings.store_hot_connections, cold=settings.store_cold_connections, direct=settings.store_direct
     )

@@ -1,4 +1,4 @@
-"""What commands may use of a worker's machine, as settings say it."""
+"""The limits of commands on a worker's machine, from the settings."""
 
 import os
 from pathlib import Path
@@ -8,12 +8,12 @@ from horae.errors import BadInput
 from horae.model.admission.reading.placement import read_amount
 from horae.model.definitions.resource_limits import ResourceLimits
 
-# Where containers say how much memory they have, by the version of control groups.
+# Files with the memory limit of a container, by the version of control groups.
 _BOUNDS = ("/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes")
 
 
 def command_limits(settings: Settings) -> ResourceLimits:
-    """The limits of executions in processes of their own, for what their jobs do not say. Raises BadInput."""
+    """Return the default limits of executions in separate processes, for jobs without own limits. Raises BadInput."""
     return ResourceLimits(
         memory=_memory(settings.command_memory),
         cpu=int(settings.command_cpu) or None,
@@ -25,7 +25,7 @@ def command_limits(settings: Settings) -> ResourceLimits:
 
 
 def check_user(settings: Settings) -> str:
-    """The user that commands run as. Raises BadInput where the worker cannot have them do so."""
+    """Return the user that runs commands. Raises BadInput if the worker cannot switch to that user."""
     if settings.command_user and os.geteuid() != 0:
         raise BadInput(
             f"command_user is {settings.command_user!r}, and this worker is not root.",
@@ -50,7 +50,7 @@ def _size(text: str, field: str) -> int | None:
 
 
 def machine_memory() -> int:
-    """The bytes of memory that this process and those beside it have: the machine's, or its container's."""
+    """Return the bytes of memory of the machine, or of its container."""
     total = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
     for path in _BOUNDS:
         try:

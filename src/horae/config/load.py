@@ -19,15 +19,15 @@ from horae.model.tenancy.master_key import read_master_keys
 FILE = "horae.toml"
 FILE_VARIABLE = "HORAE_CONFIG"
 PREFIX = "HORAE_"
-# What a worker gives the commands it runs, and what is no setting but has a meaning.
+# Variables that a worker sets for its commands, and variables with a meaning that are not settings.
 _GIVEN = ("EXECUTION_ID", "JOB", "ATTEMPT", "TOKEN", "SCHEDULED_AT", "OUTPUT", "CHECKPOINT", "ARTIFACTS")
 _OTHERS = ("CONFIG", "DEBUG", "PROVE", "COMPLETE", "TEST_FOLDER")
-_RENAMED = tuple(name.upper() for name in RENAMED)  # which are refused
+_RENAMED = tuple(name.upper() for name in RENAMED)  # refused with the new name
 _KNOWN = frozenset(
     {*(setting.variable for setting in TABLE.values()), *(PREFIX + name for name in _GIVEN + _OTHERS + _RENAMED)}
 )
 
-# Where names differ.
+# Flags whose name differs from the setting's.
 FLAGS = {
     "url": "--server",
     "queues": "--queue",
@@ -40,14 +40,14 @@ OriginKind = Literal["flag", "environment", "file", "default"]
 
 
 class Origin(Struct, frozen=True):
-    """Where a value came from, for people: `--port`, `HORAE_PORT in the environment`, `horae.toml`, `default`."""
+    """The origin of a value, for people: `--port`, `HORAE_PORT in the environment`, `horae.toml`, `default`."""
 
     kind: OriginKind
     text: str
 
 
 class LoadedSettings(Struct, frozen=True):
-    """The settings and where each of them came from."""
+    """The settings and the origin of each."""
 
     settings: Settings
     origins: dict[str, Origin]
@@ -55,7 +55,7 @@ class LoadedSettings(Struct, frozen=True):
 
 
 class RawValue(Struct, frozen=True):
-    """A value before it is read: as somebody wrote it, somewhere."""
+    """A value as a user wrote it, with its origin."""
 
     value: Any
     origin: Origin
@@ -74,10 +74,10 @@ class RawValue(Struct, frozen=True):
 def load(
     flags: Mapping[str, Any] | None = None, environ: Mapping[str, str] | None = None, file: Path | None = None
 ) -> LoadedSettings:
-    """Read every setting from where it was given with the most weight.
+    """Read every setting from its most important source.
 
-    A flag that is None or empty was not given. `file` must exist when named, here or by HORAE_CONFIG; without either
-    ./horae.toml is read if there is one.
+    A flag that is None or empty does not count. `file` must exist when named, here or by HORAE_CONFIG; without either,
+    ./horae.toml is read if it exists.
     """
     environ = os.environ if environ is None else environ
     path = _file(environ, file)
@@ -117,8 +117,8 @@ def _from_file(path: Path | None) -> dict[str, RawValue]:
     return {name: RawValue(value, Origin("file", str(path))) for name, value in document.items()}
 
 
-def _renamed(name: str, said: str, instead: str) -> BadInput:
-    return BadInput(f"{said}, which is called {RENAMED[name]} now.", f"Write {instead}.", field=RENAMED[name])
+def _renamed(name: str, origin: str, instead: str) -> BadInput:
+    return BadInput(f"{origin}, which is called {RENAMED[name]} now.", f"Write {instead}.", field=RENAMED[name])
 
 
 def _meant(name: str) -> str:
@@ -127,25 +127,25 @@ def _meant(name: str) -> str:
 
 
 def _nearest(name: str) -> str | None:
-    """Return the setting that a name comes closest to: one with its letters in another order before all others."""
+    """Return the setting with the most similar name: first a name with the same letters in another order."""
     close = difflib.get_close_matches(name, TABLE, n=5)
     return next((one for one in close if sorted(one) == sorted(name)), close[0] if close else None)
 
 
 def misspelled(environ: Mapping[str, str]) -> dict[str, str]:
-    """Return the variables that are no settings but look like one, and what each was meant to be."""
+    """Return the variables that look like settings but are none, with the variable that each was meant to be."""
     strange = (name for name in environ if is_unknown(name))
     near = {name: _nearest(name.removeprefix(PREFIX).lower()) for name in strange}
     return {name: TABLE[meant].variable for name, meant in near.items() if meant is not None}
 
 
 def is_unknown(variable: str) -> bool:
-    """Tell whether a variable looks like a setting and means nothing to Horae."""
+    """Return whether a variable looks like a setting but has no meaning to Horae."""
     return variable.startswith(PREFIX) and variable not in _KNOWN
 
 
 def _from_environment(environ: Mapping[str, str]) -> dict[str, RawValue]:
-    """An empty variable counts as absent: that is how container files leave one out."""
+    """Read settings from the environment. An empty variable counts as absent, as container files cannot unset one."""
     for name in RENAMED:
         variable = f"{PREFIX}{name.upper()}"
         if environ.get(variable):
@@ -174,17 +174,17 @@ def _read(setting: Setting, found: RawValue) -> Any:
         raise found.refuse(setting, error.detail, error.remedy) from None
 
 
-def _expected(setting: Setting, said: str) -> str:
-    """Say what a setting takes in words of people who do not write Python."""
+def _expected(setting: Setting, message: str) -> str:
+    """Describe the expected value of a setting in words for users who do not write Python."""
     kind = getattr(setting.type, "__origin__", setting.type)
     if get_origin(kind) is Literal:
         *first, last = get_args(kind)
         return f"it takes {', '.join(first)} or {last}."
     for name, words in _IN_WORDS.items():
-        if said.startswith((f"Expected `{name}`", f"Expected `{name} ")):
-            bound = said.replace("`", "").removeprefix(f"Expected {name}").replace(" >= ", " of at least ")
-            return f"it takes {words}{'' if ', got' in said else bound.replace(' <= ', ' of at most ')}."
-    return f"{said[:1].lower()}{said[1:].replace('`', '')}."
+        if message.startswith((f"Expected `{name}`", f"Expected `{name} ")):
+            bound = message.replace("`", "").removeprefix(f"Expected {name}").replace(" >= ", " of at least ")
+            return f"it takes {words}{'' if ', got' in message else bound.replace(' <= ', ' of at most ')}."
+    return f"{message[:1].lower()}{message[1:].replace('`', '')}."
 
 
 _IN_WORDS = {
@@ -194,7 +194,7 @@ _IN_WORDS = {
 
 
 def _split(setting: Setting, found: RawValue) -> Any:
-    """Lists as "a,b" and tables as "k=v,k=v", for places that hold only text."""
+    """Split lists written as "a,b" and tables written as "k=v,k=v", for sources that hold only text."""
     if isinstance(setting.default, tuple) and isinstance(found.value, str):
         return [part.strip() for part in found.value.split(",") if part.strip()]
     if isinstance(setting.default, dict) and isinstance(found.value, str | list | tuple):

@@ -1,4 +1,4 @@
-"""Every setting there is: its name, type, default and meaning, in one table.
+"""All settings: name, type, default and meaning, in one table.
 
 A setting `session_timeout` is `session_timeout` in horae.toml, `HORAE_SESSION_TIMEOUT` in the environment and, where a
 command takes it, `--session-timeout` on the command line. docs/configuration.md is checked against this table.
@@ -24,7 +24,7 @@ class DurationSetting(int):
 
 
 class Secret(str):
-    """A text that is never shown."""
+    """A text that is masked in output."""
 
     def __repr__(self) -> str:
         return "'***'" if self else "''"
@@ -40,9 +40,9 @@ def _about(meaning: str) -> Meta:
 
 
 class Settings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """What can be set, with its defaults; `load` fills it."""
+    """All settings with their defaults; `load` fills it."""
 
-    # Where state is and where to listen
+    # Storage and listening
     data: Annotated[Path, _about("The folder for all state: horae.db, admin.key, secret.key, artifacts/.")] = Path()
     store: Annotated[
         str, _about("The store: sqlite:///path or postgresql://user:password@host/database. Empty: horae.db in `data`.")
@@ -123,7 +123,7 @@ class Settings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
         ),
     ] = ""
     sessions_per_key: Annotated[
-        int, Meta(ge=1), _about("Workers that are there with one key, at most; others are refused until some leave.")
+        int, Meta(ge=1), _about("Sessions of workers with one key, at most; others are refused until some end.")
     ] = 5_000
     namespace_request_rate: Annotated[
         str,
@@ -163,7 +163,7 @@ class Settings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
         ),
     ] = ""
 
-    # What a server does beside running executions
+    # Features of a server
     features: Annotated[
         tuple[str, ...],
         _about(
@@ -172,12 +172,13 @@ class Settings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
         ),
     ] = ()
 
-    # Rhythm and bounds of a server
+    # Timing and bounds of a server
     session_timeout: Annotated[DurationSetting, _about("How long a worker may be silent before it counts as lost.")] = (
         DurationSetting(15 * SECOND)
     )
     heartbeat: Annotated[
-        DurationSetting, _about("How often a worker is heard of at least; at most a half of `session_timeout`.")
+        DurationSetting,
+        _about("The longest time between two heartbeats of a worker; at most a half of `session_timeout`."),
     ] = DurationSetting(5 * SECOND)
     drain_grace: Annotated[
         DurationSetting, _about("How long a stopping process lets running executions finish before it hands them back.")
@@ -185,59 +186,64 @@ class Settings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     retention: Annotated[DurationSetting, _about("How long finished executions and their logs are kept.")] = (
         DurationSetting(30 * DAY)
     )
-    fire_retention: Annotated[
-        DurationSetting, _about("How long it is known what became of each fire of a schedule.")
-    ] = DurationSetting(30 * DAY)
+    fire_retention: Annotated[DurationSetting, _about("How long the record of each fire of a schedule is kept.")] = (
+        DurationSetting(30 * DAY)
+    )
     sign_in_idle: Annotated[
-        DurationSetting, _about("How long somebody who signed in may be away before they must again.")
+        DurationSetting, _about("How long a signed-in user may be inactive before signing in again.")
     ] = DurationSetting(DAY)
     sign_in_life: Annotated[DurationSetting, _about("How long a sign-in lasts at most.")] = DurationSetting(7 * DAY)
-    oidc_issuer: Annotated[str, _about("The identity provider that people sign in at, its issuer's URL.")] = ""
-    oidc_client_id: Annotated[str, _about("As what Horae is known there.")] = ""
-    oidc_client_secret: Annotated[Secret, _about("With what it proves that there; empty for a public client.")] = (
-        Secret()
+    oidc_issuer: Annotated[str, _about("The URL of the identity provider (issuer) at which users sign in.")] = ""
+    oidc_client_id: Annotated[str, _about("The client id of Horae at the identity provider.")] = ""
+    oidc_client_secret: Annotated[
+        Secret, _about("The client secret at the identity provider. Empty: a public client.")
+    ] = Secret()
+    oidc_scopes: Annotated[str, _about("The scopes to request from the identity provider.")] = (
+        "openid profile email groups"
     )
-    oidc_scopes: Annotated[str, _about("What is asked of the provider.")] = "openid profile email groups"
-    oidc_name_claim: Annotated[str, _about("Which claim is a person's name here.")] = "preferred_username"
-    oidc_groups_claim: Annotated[str, _about("Which claim has a person's groups.")] = "groups"
+    oidc_name_claim: Annotated[str, _about("The claim with the user's name.")] = "preferred_username"
+    oidc_groups_claim: Annotated[str, _about("The claim with the user's groups.")] = "groups"
     oidc_roles: Annotated[
         dict[str, str],
         _about(
-            'What groups stand for: "group=namespace:role", with permissions "group=default:editor+commands"; the group'
-            ' "*" is everybody. Who is in none is not let in.'
+            'The roles of groups: "group=namespace:role", with permissions "group=default:editor+commands"; the group'
+            ' "*" is everybody. Users in none of these groups cannot sign in.'
         ),
     ] = {}
     oidc_redirect: Annotated[
-        str, _about("Where browsers come back to, if not to this server's URL and /api/v1/sign-in/oidc/callback.")
+        str, _about("The URL to which browsers return. Empty: this server's URL and /api/v1/sign-in/oidc/callback.")
     ] = ""
     watch_roots: Annotated[
         tuple[str, ...],
         _about(
-            "What `watch` triggers may look at, with the server's own rights: folders, s3://bucket/prefix and"
-            " gs://bucket/prefix. Empty: nothing."
+            "The locations that `watch` triggers may read, with the server's own rights: folders, s3://bucket/prefix"
+            " and gs://bucket/prefix. Empty: nothing."
         ),
     ] = ()
     otlp_endpoint: Annotated[
         str,
         _about(
-            "Where traces are sent by OTLP over HTTP, as http://collector:4318; needs the extra `otel`. Empty: where"
-            " OTEL_EXPORTER_OTLP_ENDPOINT says, if it says."
+            "The URL to which traces are sent by OTLP over HTTP, as http://collector:4318; needs the extra `otel`."
+            " Empty: OTEL_EXPORTER_OTLP_ENDPOINT, if it is set."
         ),
     ] = ""
     log_level: Annotated[LogLevel, _about("What is logged: debug, info, warning or error.")] = "info"
     log_format: Annotated[LogFormat, _about("How it is logged: text, json, or auto (text on a terminal).")] = "auto"
 
-    # Who talks to a server: the CLI, the SDK and workers
+    # Clients of a server: the CLI, the SDK and workers
     url: Annotated[
         tuple[str, ...], _about("The servers to talk to; workers try the next one when one does not answer.")
     ] = (DEFAULT_URL,)
     key: Annotated[
         Secret, _about("The key to talk with. Empty, with a server on this machine: the one in `data`/admin.key.")
     ] = Secret()
-    namespace: Annotated[str, _about("Which namespace, with a key that may use several. Empty: the key's own.")] = ""
+    namespace: Annotated[str, _about("The namespace to use with a key that may use several. Empty: the key's own.")] = (
+        ""
+    )
 
     ca: Annotated[
-        str, _about("Whom to trust when a server speaks TLS, a PEM file. Empty: the authorities everybody trusts.")
+        str,
+        _about("The authorities to trust for a server's TLS certificate, a PEM file. Empty: the system's authorities."),
     ] = ""
     client_cert: Annotated[str, _about("The certificate to show to a server that asks for one, a PEM file.")] = ""
     client_key: Annotated[str, _about("Its private key, a PEM file. Empty: it is in `client_cert`.")] = ""
@@ -248,10 +254,10 @@ class Settings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
         _about('The queues a worker takes from; with weights "critical=5,default=1", in an order "critical>default".'),
     ] = ("default",)
     concurrency: Annotated[int, Meta(ge=1, le=100_000), _about("How many executions a worker runs at a time.")] = 10
-    labels: Annotated[dict[str, str], _about('What a worker has that jobs may need, as "gpu=a100,region=eu".')] = {}
-    resources: Annotated[
-        dict[str, str], _about('How much a worker has of what executions take beside slots, as "memory=8GiB,gpu=2".')
+    labels: Annotated[
+        dict[str, str], _about('The labels of a worker that jobs may need, as "gpu=a100,region=eu".')
     ] = {}
+    resources: Annotated[dict[str, str], _about('The resources of a worker beside slots, as "memory=8GiB,gpu=2".')] = {}
     pass_env: Annotated[
         tuple[str, ...], _about("Further variables of a worker's environment that its commands may see.")
     ] = ()
@@ -270,15 +276,17 @@ class Settings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
         _about("Processor time of a command and all that it starts, unless its job says another. 0: no limit."),
     ] = DurationSetting(0)
     command_files: Annotated[
-        int, Meta(ge=0), _about("Files that a process of a command has open, unless its job says. 0: the system's.")
+        int, Meta(ge=0), _about("Open files of a process of a command, unless its job says. 0: the system's limit.")
     ] = 0
     command_output: Annotated[
-        str, _about("What a command writes to its log, kept or not, unless its job says. 0: no limit.")
+        str, _about("Bytes that a command may write to its log, kept or not, unless its job says. 0: no limit.")
     ] = "1GiB"
-    command_file_size: Annotated[str, _about("A file that a command writes, unless its job says. 0: no limit.")] = ""
+    command_file_size: Annotated[
+        str, _about("The size of a file that a command writes, unless its job says. 0: no limit.")
+    ] = ""
     command_user: Annotated[
         str,
-        _about("The user that commands run as which name none; the worker has to be root. Empty: the worker's own."),
+        _about("The user for commands of jobs without a user; the worker has to be root. Empty: the worker's own."),
     ] = ""
     command_users: Annotated[
         tuple[str, ...], _about("The users that commands may name. Empty: any but root, if the worker is root.")
@@ -286,7 +294,7 @@ class Settings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     outbound_allow: Annotated[
         tuple[str, ...],
         _about(
-            "What http jobs, alerts, and sign-in at an identity provider, may call beside public addresses:"
+            "Addresses that http jobs, alerts and sign-in may call beside public ones:"
             " addresses, networks, hosts (also `*.internal`), or `private`. Empty: nothing else."
         ),
     ] = ()
@@ -300,7 +308,8 @@ class Settings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
         bool, _about("Whether a worker's machine can be taken away at short notice: it carries the label `spot`.")
     ] = False
     notice_file: Annotated[
-        str, _about("A file whose appearance says that a worker's machine goes away: it hands its work back in time.")
+        str,
+        _about("A file whose appearance announces that a worker's machine goes away: it hands its work back in time."),
     ] = ""
     notice_url: Annotated[
         str, _about("A URL that says when a worker's machine goes away, or a cloud's own by name: aws, gcp or azure.")
@@ -314,43 +323,43 @@ class Settings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
 
     @property
     def store_url(self) -> str:
-        """The store, with the default resolved."""
+        """The URL of the store, with the default resolved."""
         return self.store or f"sqlite:///{self.data / 'horae.db'}"
 
     @property
     def artifacts_url(self) -> str:
-        """Where artifacts are kept, with the default resolved."""
+        """The location of artifacts, with the default resolved."""
         return self.artifacts or str(self.data / "artifacts")
 
     @property
     def direct_url(self) -> str:
-        """The store past any pooler, for commands that open it for a moment."""
+        """The URL of the store without a pooler, for commands that open it for a moment."""
         return self.store_direct or self.store_url
 
     @property
     def public_url(self) -> str:
-        """Where others reach this server, with the default resolved."""
+        """The URL at which others reach this server, with the default resolved."""
         host = f"[{self.host}]" if ":" in self.host else self.host
         return self.advertise or f"{'https' if self.tls_cert else 'http'}://{host}:{self.port}"
 
     @property
     def key_file(self) -> Path:
-        """Where the first start leaves the administrator's key."""
+        """The file to which the first start writes the administrator's key."""
         return self.data / "admin.key"
 
     @property
     def secret_key_path(self) -> Path:
-        """Where the master key is read from, with the default resolved."""
+        """The file of the master key, with the default resolved."""
         return Path(self.secret_key_file).expanduser() if self.secret_key_file else self.data / "secret.key"
 
     @property
     def worker_key_file(self) -> Path:
-        """Where a worker that enrolled keeps its key."""
+        """The file in which a worker stores the key of its enrolment."""
         return self.data / "worker.key"
 
 
 class Setting(Struct, frozen=True):
-    """One row of the table."""
+    """One row of the table of settings."""
 
     name: str
     type: Any
@@ -378,4 +387,4 @@ def _row(name: str) -> Setting:
 
 DEFAULTS = Settings()
 TABLE: dict[str, Setting] = {name: _row(name) for name in Settings.__struct_fields__}
-RENAMED = {"session_idle": "sign_in_idle", "session_life": "sign_in_life"}  # what settings were called before
+RENAMED = {"session_idle": "sign_in_idle", "session_life": "sign_in_life"}  # former name -> present name

@@ -1,4 +1,4 @@
-"""Settings as people and documents show them; secrets are masked."""
+"""Settings as shown to people and in documents; secrets are masked."""
 
 import re
 from pathlib import Path
@@ -11,12 +11,12 @@ _PASSWORD = re.compile(r"(?<=://)([^/@:]*):[^@/]*@")
 
 
 def masked(text: str) -> str:
-    """A URL without its password."""
+    """Return a URL without its password."""
     return _PASSWORD.sub(r"\1:***@", text)
 
 
 def plain(value: Any) -> Any:
-    """A setting's value as JSON can hold it."""
+    """Return a setting's value as JSON."""
     if isinstance(value, Secret):
         return "***" if value else ""
     if isinstance(value, tuple):
@@ -27,7 +27,7 @@ def plain(value: Any) -> Any:
 
 
 def text(value: Any) -> str:
-    """A setting's value as one would write it in the environment."""
+    """Return a setting's value as text for an environment variable."""
     shown = plain(value)
     if isinstance(shown, dict):
         return ",".join(f"{key}={item}" for key, item in shown.items())
@@ -35,7 +35,7 @@ def text(value: Any) -> str:
 
 
 def kind(setting: Setting) -> str:
-    """A setting's type in a word or two."""
+    """Return a setting's type in a word or two."""
     if get_origin(getattr(setting.type, "__origin__", setting.type)) is Literal:
         return "one of a few words"
     kinds = {
@@ -51,7 +51,7 @@ def kind(setting: Setting) -> str:
 
 
 def rows(loaded: LoadedSettings) -> list[dict[str, Any]]:
-    """What `horae config show` shows: one row a setting, as set, with where it came from."""
+    """Return the output of `horae config show`: one row per setting, with its value and origin."""
     return [
         {
             "name": name,
@@ -65,7 +65,7 @@ def rows(loaded: LoadedSettings) -> list[dict[str, Any]]:
 
 
 def reference() -> str:
-    """The table of docs/configuration.md."""
+    """Return the table of docs/configuration.md."""
     lines = ["| setting | variable | type | default | meaning |", "|---|---|---|---|---|"]
     for setting in TABLE.values():
         default = f"`{text(setting.default)}`" if text(setting.default) else ""

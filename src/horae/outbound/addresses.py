@@ -1,4 +1,4 @@
-"""Public addresses: a table of those that are not public, and of formats that embed other addresses.
+"""Public addresses: a table of non-public networks, and of formats that embed other addresses.
 
 Pure, and independent of the tables in any version of the standard library.
 """
@@ -43,7 +43,7 @@ _TABLE: dict[int, list[tuple[Network, str]]] = {
 }
 _GLOBAL = IPv6Network("2000::/3")  # every address that was ever assigned
 
-# What `private` allows: addresses of private networks, but not those where clouds hand out credentials.
+# The entry `private`: addresses of private networks, except those at which clouds hand out credentials.
 PRIVATE: tuple[Network, ...] = tuple(
     ip_network(text)
     for text in ("10.0.0.0/8", "172.16.0.0/12", "192.168.0.0/16", "100.64.0.0/10", "127.0.0.0/8", "::1/128", "fc00::/7")
@@ -52,7 +52,7 @@ METADATA: tuple[Network, ...] = tuple(
     ip_network(text) for text in ("100.100.100.200/32", "fd00:ec2::/32", "fd20:ce::/32", "fd00:42::42/128")
 )
 
-# Formats that embed the IPv4 address at which packets arrive: their network, and how many bits follow the address.
+# Formats that embed the IPv4 address at which packets arrive: their network, and the number of bits after the address.
 _CARRIERS = (
     (IPv6Network("::ffff:0:0/96"), 0),  # v4-mapped
     (IPv6Network("64:ff9b::/96"), 0),  # NAT64
@@ -62,7 +62,7 @@ _ISATAP = (0x5EFE, 0x02005EFE)  # the upper half of an interface id
 
 
 def reason_not_public(address: Address) -> str | None:
-    """Return why an address is not public, or None if it is."""
+    """Return the reason why an address is not public, or None if it is."""
     for network, why in _TABLE[address.version]:
         if address in network:
             return why
@@ -72,7 +72,7 @@ def reason_not_public(address: Address) -> str | None:
 
 
 def target_addresses(address: Address) -> Iterator[Address]:
-    """Yield the addresses at which packets to this one may arrive: itself, or the ones that it embeds."""
+    """Yield the addresses at which packets to this one may arrive: itself, or the addresses that it embeds."""
     if isinstance(address, IPv4Address):
         yield address
         return

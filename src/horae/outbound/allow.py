@@ -41,16 +41,16 @@ class AllowedAddresses(Struct, frozen=True):
         return cls(tuple(networks), frozenset(hosts), tuple(suffixes), private)
 
     def has_host(self, host: str) -> bool:
-        """Return whether the setting names a host, so that any of its addresses may be called."""
+        """Return whether the setting names a host, so that all its addresses may be called."""
         name = host.lower().rstrip(".")
         return name in self.hosts or name.endswith(self.suffixes)
 
     def refusal_of(self, address: Address) -> str | None:
-        """Return why an address may not be called, or None if it may."""
+        """Return the reason why an address may not be called, or None if it may."""
         if self._has(address):
             return None
-        reasons = ((meant, reason_not_public(meant)) for meant in target_addresses(address))
-        return next((why for meant, why in reasons if why is not None and not self._has(meant)), None)
+        reasons = ((target, reason_not_public(target)) for target in target_addresses(address))
+        return next((why for target, why in reasons if why is not None and not self._has(target)), None)
 
     def _has(self, address: Address) -> bool:
         if any(address in network for network in self.networks):

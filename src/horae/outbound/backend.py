@@ -51,7 +51,9 @@ class CheckedBackend(httpcore2.AsyncNetworkBackend):
         await self._inner.sleep(seconds)
 
     async def checked(self, host: str, port: int, timeout: float | None) -> list[str]:
-        """Return a host's addresses. If one of them may not be called, refuse them all: such a name is a trap."""
+        """Return a host's addresses. If one of them may not be called, refuse all, because such a name may be an
+        attack.
+        """
         try:
             async with asyncio.timeout(timeout):
                 found = await run_in(RESOLVER_THREADS, lambda: socket.getaddrinfo(host, port, type=socket.SOCK_STREAM))
@@ -69,7 +71,7 @@ class CheckedBackend(httpcore2.AsyncNetworkBackend):
 
 
 def refusal(host: str, address: str, why: str) -> str:
-    """Say why a host is not called, and which setting would allow it."""
+    """Return the message for a host that is not called, with the setting that would allow it."""
     which = address if host == address else f"{host} is {address}, which"
     return (
         f"{which} is {why}, and is not called. If it may be, the setting {SETTING} has to name it:"

@@ -1,6 +1,4 @@
-"""Send one request and read its answer, bounded in size and time. Redirects are returned unless they may be
-followed.
-"""
+"""One request and its answer, bounded in size and time. Redirects are returned unless they may be followed."""
 
 import asyncio
 import base64
@@ -20,7 +18,7 @@ ACCEPTED = "gzip"
 
 CONNECT = 10.0  # seconds
 SILENCE = 300.0  # seconds without a byte
-WHOLE = 600.0  # seconds for the whole request, however slowly it drips
+WHOLE = 600.0  # seconds for the whole request, however slowly data arrives
 MOST = 64 * 1024  # bytes of a body that are kept
 KEPT_ALIVE = 32  # idle connections
 _REDIRECTS = (301, 302, 303, 307, 308)
@@ -40,7 +38,7 @@ _HARMLESS = frozenset(
 
 
 class Content:
-    """Collects a body up to `most` bytes and decompresses no more: a few bytes can stand for gigabytes.
+    """Collects a body up to `most` bytes and decompresses no more, because a few bytes can expand to gigabytes.
 
     `is_full` is set when there is more.
     """
@@ -73,13 +71,13 @@ class Content:
 
 
 class OutboundAnswer(Struct, frozen=True):
-    """An answer; header names are found in any case."""
+    """An answer; the case of header names does not matter."""
 
     status: int
     headers: Mapping[str, str]
     body: bytes
     is_whole: bool
-    url: str  # of the answer: the last one after redirects
+    url: str  # the last URL after redirects
 
 
 class OutboundRequest(Struct, frozen=True):
@@ -87,7 +85,7 @@ class OutboundRequest(Struct, frozen=True):
 
     method: str
     url: httpx2.URL
-    headers: dict[str, str]  # by lower-case names
+    headers: dict[str, str]  # by lower-case name
     content: bytes
 
     @property
@@ -116,22 +114,21 @@ class Outbound:
     ) -> OutboundAnswer:
         """Send a request and read its answer, up to `most` bytes of the body, within so many seconds in all.
 
-        Without `within` there are two limits, one of silence and one of the whole, so that a dripping answer ends, too.
-        Raises Refused before anything is sent to a forbidden address, and otherwise errors of httpcore2 and httpx2,
-        ValueError
-        and TimeoutError.
+        Without `within` there are two limits, of silence and of the whole request, so that a slow trickle of data ends,
+        too. Raises Refused before anything is sent to a forbidden address; otherwise errors of httpcore2 and httpx2,
+        ValueError and TimeoutError.
         """
-        ask = _asked(method, url, headers or {}, content)
+        request = _asked(method, url, headers or {}, content)
         silence, whole = (SILENCE, WHOLE) if within is None else (within, within)
         try:
             async with asyncio.timeout(whole):
                 for _ in range(redirects):
-                    answer = await self._one(ask, most, silence)
-                    following = _next(ask, answer)
+                    answer = await self._one(request, most, silence)
+                    following = _next(request, answer)
                     if following is None:
                         return answer
-                    ask = following
-                return await self._one(ask, most, silence)
+                    request = following
+                return await self._one(request, most, silence)
         except TimeoutError:
             raise TimeoutError(f"there was no whole answer within {whole:g} seconds") from None
 
@@ -143,22 +140,22 @@ class Outbound:
         if self._pool is not None:
             await self._pool.aclose()
 
-    async def _one(self, ask: OutboundRequest, most: int, silence: float) -> OutboundAnswer:
+    async def _one(self, request: OutboundRequest, most: int, silence: float) -> OutboundAnswer:
         where = httpcore2.URL(
-            scheme=ask.url.raw_scheme, host=ask.url.raw_host, port=ask.url.port, target=ask.url.raw_path
+            scheme=request.url.raw_scheme, host=request.url.raw_host, port=request.url.port, target=request.url.raw_path
         )
         patience = {"connect": CONNECT, "read": silence, "write": silence}
-        sent = [(name.encode("latin-1"), value.encode()) for name, value in ask.headers.items()]
+        sent = [(name.encode("latin-1"), value.encode()) for name, value in request.headers.items()]
         async with self._connections().stream(
-            ask.method, where, headers=sent, content=ask.content or None, extensions={"timeout": patience}
+            request.method, where, headers=sent, content=request.content or None, extensions={"timeout": patience}
         ) as response:
-            told = httpx2.Headers(response.headers)
-            body = Content(told.get("content-encoding", ""), most)
+            headers = httpx2.Headers(response.headers)
+            body = Content(headers.get("content-encoding", ""), most)
             async for piece in response.aiter_stream():
                 body.add(piece)
                 if body.is_full:
                     break
-            return OutboundAnswer(response.status, told, body.whole(), not body.is_full, str(ask.url))
+            return OutboundAnswer(response.status, headers, body.whole(), not body.is_full, str(request.url))
 
     def _connections(self) -> httpcore2.AsyncConnectionPool:
         """Return the connection pool, made at first use because reading certificates takes a while."""
@@ -192,8 +189,8 @@ def _asked(method: str, url: str, headers: Mapping[str, str], content: bytes) ->
 
 
 def _checked_url(url: str) -> httpx2.URL:
-    """Parse a URL. Its text stays out of messages: the whole may be a secret, and a part would not be recognised as
-    one.
+    """Parse a URL. Its text stays out of messages: the whole URL may be a secret, and a part would not be recognised as
+    such.
     """
     try:
         at = httpx2.URL(url)
@@ -204,24 +201,24 @@ def _checked_url(url: str) -> httpx2.URL:
     return at
 
 
-def _next(ask: OutboundRequest, answer: OutboundAnswer) -> OutboundRequest | None:
-    """Return the request that a redirect leads to, or None. Raises Refused for a redirect that is not followed."""
+def _next(request: OutboundRequest, answer: OutboundAnswer) -> OutboundRequest | None:
+    """Return the request that a redirect asks for, or None. Raises Refused for a redirect that is not followed."""
     place = answer.headers.get("location", "")
     if answer.status not in _REDIRECTS or not place:
         return None
-    url = _checked_url(str(ask.url.join(place))).copy_with(username=None, password=None, fragment=None)
-    if ask.url.scheme == "https" and url.scheme == "http":
-        raise Refused(f"{ask.url.host} redirects from https to http, which is not followed")
-    turned = answer.status == 303 or (answer.status in (301, 302) and ask.method == "POST")
-    method = "GET" if turned and ask.method != "HEAD" else ask.method
-    content = b"" if method != ask.method else ask.content
-    headers = dict(_without_body(ask.headers) if method != ask.method else ask.headers.items())
+    url = _checked_url(str(request.url.join(place))).copy_with(username=None, password=None, fragment=None)
+    if request.url.scheme == "https" and url.scheme == "http":
+        raise Refused(f"{request.url.host} redirects from https to http, which is not followed")
+    turned = answer.status == 303 or (answer.status in (301, 302) and request.method == "POST")
+    method = "GET" if turned and request.method != "HEAD" else request.method
+    content = b"" if method != request.method else request.content
+    headers = dict(_without_body(request.headers) if method != request.method else request.headers.items())
     following = OutboundRequest(method, url, {**headers, "host": url.netloc.decode("ascii")}, content)
-    if _is_same(ask, following):
+    if _is_same(request, following):
         return following
     if content:
         remedy = "Call that URL itself"
-        raise Refused(f"{ask.url.host} redirects a body to {url.host}, which is not followed. {remedy}")
+        raise Refused(f"{request.url.host} redirects a body to {url.host}, which is not followed. {remedy}")
     kept = {name: value for name, value in following.headers.items() if name in _HARMLESS or name == "host"}
     return OutboundRequest(method, url, kept, content)
 
@@ -231,7 +228,7 @@ def _without_body(headers: dict[str, str]) -> Iterator[tuple[str, str]]:
 
 
 def _is_same(one: OutboundRequest, other: OutboundRequest) -> bool:
-    """Return whether credentials of one request fit the other: the same origin, or its upgrade to TLS."""
+    """Return whether credentials of one request may be sent with the other: the same origin, or its upgrade to TLS."""
     if one.origin == other.origin:
         return True
     to_tls = one.origin[0] == "http" and one.origin[2] == 80 and other.origin[0] == "https" and other.origin[2] == 443
@@ -239,5 +236,5 @@ def _is_same(one: OutboundRequest, other: OutboundRequest) -> bool:
 
 
 def _decoder(encoding: str) -> Any:
-    """Return a decompressor for the encoding that was requested; bodies in any other stay as they are."""
+    """Return a decompressor for the requested encoding; bodies in any other encoding stay as they are."""
     return zlib.decompressobj(wbits=zlib.MAX_WBITS | 16) if encoding in ("gzip", "x-gzip") else None

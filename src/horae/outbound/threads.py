@@ -1,6 +1,6 @@
-"""Threads that wait for machines of others, apart from those in which this one does its own work.
+"""Threads for waiting on remote machines, apart from threads for local work.
 
-Whoever names hosts that never answer fills these and no more: files, logs and passwords are looked at elsewhere.
+Requests to hosts that never answer can fill these threads and no others, so files, logs and passwords are still read.
 """
 
 import asyncio
@@ -9,12 +9,12 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import TypeVar
 
 Found = TypeVar("Found")
-RESOLVER_THREADS = ThreadPoolExecutor(16, "horae-names")  # that are looked up
-# By libraries that know no loop: as many as there are tries at once, so that nobody waits for another one's receiver.
-MAIL_THREADS = ThreadPoolExecutor(64, "horae-talks")  # with mail servers; each is cut when its time is over
-APPRISE_THREADS = ThreadPoolExecutor(64, "horae-chats")  # by apprise, which cannot be
+RESOLVER_THREADS = ThreadPoolExecutor(16, "horae-names")  # for name lookups
+# For blocking libraries: one thread per concurrent delivery, so that no delivery waits for another receiver.
+MAIL_THREADS = ThreadPoolExecutor(64, "horae-talks")  # mail servers; a delivery is aborted when its time is over
+APPRISE_THREADS = ThreadPoolExecutor(64, "horae-chats")  # apprise, which cannot be aborted
 
 
 async def run_in(threads: ThreadPoolExecutor, work: Callable[[], Found]) -> Found:
-    """Have one of these threads do it."""
+    """Run blocking work on one of these threads."""
     return await asyncio.get_running_loop().run_in_executor(threads, work)

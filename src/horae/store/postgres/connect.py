@@ -93,7 +93,9 @@ class Connector:
 
     @asynccontextmanager
     async def patient(self) -> AsyncIterator[asyncpg.Connection]:
-        """Open a connection for maintenance that takes minutes, outside the pools so that nobody waits for it."""
+        """Open a connection for maintenance that takes minutes, outside the pools so that no other
+        operation waits for it.
+        """
         connection = await self._connect(_COMMON | _PATIENT, 900)
         try:
             yield connection
@@ -181,7 +183,7 @@ class Connector:
             return await self._open(url, {}, patience)
 
     async def _compare(self, connection: asyncpg.Connection, *, shared: bool = False) -> None:
-        """Compare the connection's place with the last one, and report a change before anybody uses the connection."""
+        """Compare the connection's place with the last one, and report a change before the connection is used."""
         place = await locate(connection, CONNECT, shared=shared)
         place = structs.replace(place, mark=await read_mark(connection, CONNECT, shared=shared))
         self._opened[connection] = place

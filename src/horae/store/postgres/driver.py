@@ -47,7 +47,7 @@ class PostgresDriver:
         self.statements: Counter[str] = Counter()
         self.epoch_met: Topic[None] = Topic("epoch_met")
         self._env = env
-        self._epoch = 0  # the last epoch that was seen, so that none begins twice
+        self._epoch = 0  # the last epoch that was seen, so that its start is reported once
         self._connector = connector = Connector(url, self._on_place, connections)
         self._hot = Pool(connector.hot, connections.hot)
         self._cold = Pool(connector.cold, connections.cold)

@@ -75,7 +75,7 @@ def place_of(url: str) -> str:
 
 @contextmanager
 def translated() -> Iterator[None]:
-    """Raise what happens inside in Horae's words."""
+    """Raise errors from inside the block as Horae's."""
     try:
         yield
     except BaseException as error:
@@ -84,16 +84,14 @@ def translated() -> Iterator[None]:
 
 def reraise(error: BaseException, committing: bool = False) -> NoReturn:
     """Raise an error as Horae's."""
-    told = to_horae_error(error, committing)
-    if told is error:
+    translated_error = to_horae_error(error, committing)
+    if translated_error is error:
         raise error
-    raise told from error
+    raise translated_error from error
 
 
 def to_horae_error(error: BaseException, committing: bool = False) -> BaseException:
-    """Return Horae's error for one of PostgreSQL's. A connection that breaks during a commit leaves the outcome
-    unknown.
-    """
+    """Return Horae's error for one of PostgreSQL's. If a connection breaks during a commit, the outcome is unknown."""
     if isinstance(error, _SHARED):
         return StoreUnavailable("A pooler gives every transaction another connection to PostgreSQL.", _DIRECT)
     if not isinstance(error, (*BROKEN, *_UNAVAILABLE)):

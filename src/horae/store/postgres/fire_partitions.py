@@ -1,8 +1,7 @@
-"""Day partitions of the ledger, by a row's last fire: created ahead, and dropped after their retention.
+"""Day partitions of the ledger, by the last fire of a row: created ahead, and dropped after their retention.
 
-A fire that was decided long after its instant, such as one of a backfill, is kept as long as if it had happened then:
-it
-moves to the DEFAULT partition, which also holds rows outside of every day and is trimmed by deletes.
+The retention of a fire that was decided long after its instant, such as one of a backfill, counts from the decision:
+such rows move to the DEFAULT partition, which also holds rows outside of every day and is trimmed by deletes.
 """
 
 from collections.abc import Mapping
@@ -30,7 +29,7 @@ ORDER BY c.relname""",
 
 
 class FireDays:
-    """One server's view of the ledger's days. It caches which exist, because it is asked every few seconds."""
+    """One server's view of the ledger's days. It caches the existing days, because it is called every few seconds."""
 
     def __init__(self, connector: Connector, clock: Clock) -> None:
         self._connector, self._clock = connector, clock
@@ -90,14 +89,14 @@ async def _make(connection: asyncpg.Connection, start: Instant) -> None:
 
 
 async def _detach(connection: asyncpg.Connection, name: str, before: Instant) -> None:
-    """Detach a day, keep rows that were decided late, and record since when the ledger is complete."""
+    """Detach a day, preserve rows that were decided late, and record the instant since which the ledger is complete."""
     await connection.execute(ONE_AT_A_TIME)
     if not (await _days(connection)).get(name):
         return
     await connection.execute("LOCK TABLE fires IN ACCESS EXCLUSIVE MODE")
     if await connection.fetchval(f"SELECT EXISTS (SELECT 1 FROM {name})"):
         await run_async(forget_before(_start(name) + DAY), partial(execute, connection))
-    # Same condition as the index of late decisions, so that nobody waits for a scan of all rows.
+    # Same condition as the index of late decisions, so that the lock is not held for a scan of all rows.
     await connection.execute(f"""
         ALTER TABLE fires DETACH PARTITION {name};
         INSERT INTO fires SELECT * FROM {name} WHERE decided_at > last + {LATE_BY} AND decided_at >= {before}""")

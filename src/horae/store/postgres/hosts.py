@@ -1,4 +1,4 @@
-"""The hosts that a URL names: each is tried with its own timeout, the one that served last first."""
+"""The hosts of a URL: each is tried with its own timeout, the host that served last first."""
 
 import asyncio
 from collections.abc import Awaitable, Callable
@@ -33,7 +33,7 @@ def urls_of(url: str) -> list[str]:
 
 
 class Hosts:
-    """The hosts of one URL, the one that served last first."""
+    """The hosts of one URL, the host that served last first."""
 
     def __init__(self, url: str) -> None:
         self._url = url
@@ -41,7 +41,7 @@ class Hosts:
 
     @property
     def served(self) -> str:
-        """Return the URL of the host that served last."""
+        """The URL of the host that served last."""
         return self._in_order()[0]
 
     async def first(self, attempt: Try[T]) -> T:

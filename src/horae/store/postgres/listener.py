@@ -1,4 +1,4 @@
-"""LISTEN on a connection of its own, which reconnects by itself."""
+"""LISTEN on a separate connection, which reconnects by itself."""
 
 import asyncio
 from collections.abc import Callable

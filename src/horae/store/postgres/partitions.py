@@ -29,12 +29,12 @@ T = TypeVar("T")
 
 AHEAD = 7  # days
 TRIES = 10
-MOST_KEPT = 10_000  # parcels that may move when their day is dropped: they move under its lock
+MAX_KEPT = 10_000  # parcels that may move when their day is dropped, because they move under its lock
 AGAIN: Instant = 3_600 * SECOND  # time until a day with more is checked again
 
 _DAY: Instant = 86_400 * SECOND
 _KEY = {"parcels": "id"}
-# Shorter than PostgreSQL's deadlock timeout: in a conflict of lock orders we step back, and the other one goes on.
+# Shorter than PostgreSQL's deadlock timeout: in a conflict of lock orders, this transaction gives up and retries.
 _PATIENCE = "SET LOCAL lock_timeout = '500ms'"
 ONE_AT_A_TIME = "SELECT pg_advisory_xact_lock(hashtextextended('horae partitions', 0))"
 TABLES = Statement(
@@ -48,7 +48,7 @@ ORDER BY right(c.relname, 8), c.relname""",
 
 
 class Day(Struct, frozen=True, order=True):
-    """One UTC day: the suffix of its tables, and the ids made on it, first <= id < end."""
+    """One UTC day: the suffix of its tables, and the range of its ids, first <= id < end."""
 
     suffix: str
     first: UUID
@@ -66,14 +66,14 @@ def day_at(at: Instant) -> Day:
 
 
 class Partitions:
-    """One server's view of the days. It caches what it saw, because it is asked every few seconds."""
+    """One server's view of the days. It caches the existing days, because it is called every few seconds."""
 
     def __init__(self, connector: Connector, clock: Clock) -> None:
         self._connector = connector
         self._clock = clock
         self._made: set[str] = set()  # days known to exist
         self._ends: dict[str, Instant] = {}  # the newest end found in each day, which can only grow
-        self._kept: dict[str, Instant] = {}  # days that keep much for longer, and when to check them again
+        self._kept: dict[str, Instant] = {}  # days with many rows to keep for longer, and when to check them again
 
     async def ensure(self, now: Instant) -> None:
         """Create the missing partitions of today and the next days."""
@@ -111,7 +111,7 @@ class Partitions:
 
     async def _go(self, connection: asyncpg.Connection, day: Day, longer: Sequence[Longer]) -> int:
         kept = await _kept_for_longer(connection, day, longer)
-        return 0 if len(kept) > MOST_KEPT else await _let_go(connection, self._clock, day, kept)
+        return 0 if len(kept) > MAX_KEPT else await _let_go(connection, self._clock, day, kept)
 
     async def _ended(self, connection: asyncpg.Connection, day: Day, before: Instant) -> bool:
         newest = await connection.fetchval(f"SELECT max(completed_at) FROM {day.table('history')}")
@@ -154,12 +154,12 @@ async def _kept_for_longer(connection: asyncpg.Connection, day: Day, longer: Seq
     found = await connection.fetch(
         f"SELECT DISTINCT h.parcel FROM unnest($1::int[], $2::text[], $3::bigint[]) AS k(namespace, state, since)"
         f" JOIN {day.table('history')} h ON h.namespace = k.namespace AND h.state = k.state"
-        f" AND h.completed_at >= k.since LIMIT {MOST_KEPT + 1}",
+        f" AND h.completed_at >= k.since LIMIT {MAX_KEPT + 1}",
         namespaces,
         outcomes,
         instants,
     )
-    return [id for (id,) in found]
+    return [parcel for (parcel,) in found]
 
 
 async def _let_go(connection: asyncpg.Connection, clock: Clock, day: Day, longer: list[UUID]) -> int:
@@ -181,7 +181,7 @@ async def _let_go(connection: asyncpg.Connection, clock: Clock, day: Day, longer
 async def _needed(connection: asyncpg.Connection, day: Day) -> list[UUID]:
     """Return the parcels that a live workflow needs. No lock is needed: a workflow may end, but never reopens."""
     found = await connection.fetch(f"SELECT p.id FROM {day.table('parcels')} p WHERE {needed()}")
-    return [id for (id,) in found]
+    return [parcel for (parcel,) in found]
 
 
 async def _detach(connection: asyncpg.Connection, day: Day, children: list[UUID]) -> int:

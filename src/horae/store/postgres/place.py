@@ -1,4 +1,6 @@
-"""Identify a database: PostgreSQL's timeline, its cluster, and the database, as far as PostgreSQL tells."""
+"""The identity of a database: PostgreSQL's timeline, its cluster, and the database, as far as PostgreSQL
+reports them.
+"""
 
 from contextlib import nullcontext
 
@@ -25,7 +27,7 @@ class DatabasePlace(Struct, frozen=True):
     timeline: str
     system: str
     database: str
-    mark: str = ""  # the store's own note of its place: all standbys of one primary would begin the same timeline
+    mark: str = ""  # the store's record of its place, because all standbys of a primary would begin the same timeline
 
     def is_before(self, other: "DatabasePlace") -> bool:
         """Return whether this is the former primary of `other`, before a failover."""
@@ -33,20 +35,20 @@ class DatabasePlace(Struct, frozen=True):
 
 
 async def locate(connection: asyncpg.Connection, timeout: float, *, shared: bool = False) -> DatabasePlace:
-    """Return the place that a connection leads to. Raises Unfit for a standby.
+    """Return the place to which a connection leads. Raises Unfit for a standby.
 
     A `shared` connection may change after every transaction, so the query runs in one.
     """
-    for look in _QUERIES[:-1]:
+    for query in _QUERIES[:-1]:
         try:
-            return await _query(connection, look, timeout, shared)
+            return await _query(connection, query, timeout, shared)
         except _UNSUPPORTED:
             continue
     return await _query(connection, _QUERIES[-1], timeout, shared)
 
 
 async def read_mark(connection: asyncpg.Connection, timeout: float, *, shared: bool = False) -> str:
-    """Return the store's own note of its place and the transaction that wrote it; empty before there are tables."""
+    """Return the store's record of its place and the transaction that wrote it; empty before there are tables."""
     try:
         async with connection.transaction() if shared else nullcontext():
             return await connection.fetchval(_MARK, timeout=timeout) or ""
@@ -54,9 +56,9 @@ async def read_mark(connection: asyncpg.Connection, timeout: float, *, shared: b
         return ""
 
 
-async def _query(connection: asyncpg.Connection, look: str, timeout: float, shared: bool) -> DatabasePlace:
+async def _query(connection: asyncpg.Connection, query: str, timeout: float, shared: bool) -> DatabasePlace:
     async with connection.transaction() if shared else nullcontext():
-        is_standby, *told = await connection.fetchrow(look, timeout=timeout)
+        is_standby, *columns = await connection.fetchrow(query, timeout=timeout)
     if is_standby:
         raise Unfit("it is a standby, which takes no writes")
-    return DatabasePlace(*told)
+    return DatabasePlace(*columns)

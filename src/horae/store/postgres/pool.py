@@ -1,4 +1,4 @@
-"""A connection pool without ceremony: taking or returning a connection sends nothing."""
+"""A simple connection pool: taking or returning a connection sends nothing to the server."""
 
 import asyncio
 import itertools
@@ -64,7 +64,7 @@ class Pool:
         self._queue.clear()
 
     def cut(self, waiting: Set[int], which: Callable[[asyncpg.Connection], bool] = lambda connection: True) -> None:
-        """Terminate those of these uses, and of the idle connections, that `which` selects."""
+        """Terminate those of these uses and of the idle connections that `which` selects."""
         used = [connection for connection, use in self._taken.items() if use in waiting]
         for connection in filter(which, (*used, *self._idle)):
             connection.terminate()

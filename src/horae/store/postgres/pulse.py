@@ -1,11 +1,9 @@
-"""The pulse: check that PostgreSQL answers, only while somebody waits for it.
+"""The pulse: checks that PostgreSQL answers, made only while operations wait for it.
 
-A database that refuses is noticed at once. One whose packets are dropped says nothing, and its clients would wait as
-long
-as their slowest statement may take. So when a connection has been in use for long, a new one is tried. If that gets no
-answer either, all waiting operations fail, and so do new ones, until the database answers again. Operations that wait
-for
-another host than the one that answers fail too: that host was the primary before.
+A database that refuses connections is noticed at once. If packets are dropped, there is no answer at all, and clients
+would wait as long as their slowest statement may take. So when a connection has been in use for long, a new one is
+tried. If that gets no answer either, all waiting operations fail, and so do new ones, until the database answers again.
+Operations that wait for another host than the answering one fail too: that host was the primary before.
 """
 
 import asyncio
@@ -34,7 +32,9 @@ class Pulse:
         clock: Clock,
         is_left: Callable[[asyncpg.Connection], bool] = lambda connection: False,
     ) -> None:
-        """`probe` opens and closes a connection; `is_left` tells whether a connection leads to a former host."""
+        """Take `probe`, which opens and closes a connection, and `is_left`, which is true for a connection to a former
+        host.
+        """
         self._probe, self._pools, self._clock, self._is_left = probe, pools, clock, is_left
         self._before: list[frozenset[int]] = [frozenset() for _ in pools]
         self._silent = False

@@ -104,10 +104,10 @@ def provided(conditions: tuple[tuple[str, Columns], ...], changes: tuple[tuple[A
 
 
 def bound(op: Fetch | ForEach | Insert, *, few: bool = True) -> tuple[str, Sequence[Any]]:
-    """Return an op's text and parameters; with `few`, a single row has a text of its own.
+    """Return an op's text and parameters; with `few`, a single row has a separate text.
 
-    Changes that are sent together are all of one kind: PostgreSQL keeps a plan for each mixture on every connection (a
-    report has 729 of them, 115 MB).
+    Changes that are sent together all use the text for many rows: PostgreSQL keeps a plan for each mixture on every
+    connection (a report has 729 of them, 115 MB).
     """
     if isinstance(op, Fetch):
         return op.statement.text, op.params

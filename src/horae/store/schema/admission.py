@@ -4,7 +4,7 @@ from sqlalchemy import Index
 
 from horae.store.schema.columns import BIG, BOOL, BYTEWISE, ID, INT, TEXT, col, key, opt, partial, table
 
-# The order of a sequence: a parcel's place is taken when it is submitted, under the key's lock.
+# The order of a sequence: a parcel takes its place when it is submitted, under the key's lock.
 tickets = table(
     "tickets",
     key("key", BYTEWISE),
@@ -16,7 +16,7 @@ tickets = table(
 
 rates = table("rates", key("name", TEXT), col("pace", BIG), small=True)
 
-# One row for each job, queue or namespace that has a limit of its own; it names one of the three.
+# One row for each job, queue or namespace with a limit; it names one of the three.
 limits = table(
     "limits",
     key("name", TEXT),
@@ -24,7 +24,7 @@ limits = table(
     opt("queue", INT),
     opt("namespace", INT),
     col("spec", TEXT),
-    col("ready", BOOL, "false"),  # all that runs under it is marked
+    col("ready", BOOL, "false"),  # whether all executions running under it are marked
     partial("limits_job", "job", where="job IS NOT NULL", unique=True),
     partial("limits_queue", "queue", where="queue IS NOT NULL", unique=True),
     partial("limits_namespace", "namespace", where="namespace IS NOT NULL", unique=True),
@@ -32,25 +32,25 @@ limits = table(
 )
 
 
-# One that never opened has no row: it is closed.
+# A circuit that never opened has no row; it is closed.
 circuits = table(
     "circuits",
     key("job", ID),
-    key("key", TEXT),  # empty for a job's own
+    key("key", TEXT),  # empty for the circuit of the whole job
     col("state", TEXT),  # closed, open or half-open
     col("era", INT),  # grows with every change
     col("since", BIG),
-    opt("until_at", BIG),  # when an open one is tried again; NULL: when somebody says so
+    opt("until_at", BIG),  # when an open circuit is tried again; NULL: only by a user
     col("forced", BOOL),
     col("cause", TEXT),
-    col("changed_by", TEXT),  # empty when nobody did
+    col("changed_by", TEXT),  # the user; empty for automatic changes
     col("probes", TEXT),  # a JSON list of the executions that may run while it is half-open
-    # Asked by every claim of such jobs: those of a thousand keys that are closed again are not in the way.
+    # For the query of every claim of such jobs: rows of closed circuits are not in this index.
     partial("circuits_shut", "job", "key", where="state <> 'closed'"),
     small=True,
 )
 
-# Each server adds to its own rows; a part of a window begins at `bucket`.
+# Each server adds to its own rows; `bucket` is the start of a part of a window.
 circuit_counts = table(
     "circuit_counts",
     key("job", ID),
@@ -84,16 +84,16 @@ holds = table(
     key("id", ID),
     col("namespace", INT),
     opt("queue", INT),  # NULL for every queue of the namespace
-    opt("calendar", TEXT),  # of a maintenance window; NULL for a hold that was opened by hand
-    col("from_at", BIG),  # 0: from when it was opened, whatever clocks say
-    opt("until_at", BIG),  # of a window: when its present or next opening ends; NULL when none is to come
+    opt("calendar", TEXT),  # for a maintenance window; NULL for a hold that a user opened
+    col("from_at", BIG),  # 0: from its opening, whatever clocks say
+    opt("until_at", BIG),  # for a window: the end of its present or next opening; NULL when there is none
     col("drain", BOOL),
     col("reason", TEXT),
     col("created_at", BIG),
     col("created_by", TEXT),
     opt("ended_at", BIG),
-    opt("ended_by", TEXT),  # who released it; NULL when its time was over
-    # Looked at by every claim: what has ended is not in the way.
+    opt("ended_by", TEXT),  # the user who released it; NULL when its time was over
+    # For the query of every claim: rows of ended holds are not in this index.
     partial("holds_open", "namespace", where="ended_at IS NULL"),
     small=True,
 )

@@ -1,4 +1,4 @@
-"""What tables are made of: the types of both databases, and short words for columns."""
+"""The parts of tables: column types for both databases, and short helpers for columns."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -25,7 +25,7 @@ metadata = MetaData()
 
 
 class SmallUuid(UserDefinedType[Any]):
-    """SQLite's column of 16 bytes; the declared name tells the driver to give it back as a UUID."""
+    """A column of 16 bytes on SQLite; because of the declared type, the driver returns its values as UUIDs."""
 
     cache_ok = True
 
@@ -35,10 +35,10 @@ class SmallUuid(UserDefinedType[Any]):
 
 ID: TypeEngine[Any] = Uuid(native_uuid=True).with_variant(SmallUuid(), "sqlite")
 INT, BIG, SMALL, TEXT, BYTES, BOOL, FLOAT = Integer, BigInteger, SmallInteger, Text, LargeBinary, Boolean, Double
-# Compared byte by byte in both databases, so that what begins alike is one range of an index.
+# Compared byte by byte in both databases, so that texts with one prefix are one range of an index.
 BYTEWISE: TypeEngine[Any] = Text(collation="C").with_variant(Text(), "sqlite")
 
-# A shelf's rows come and go by the thousand a second: vacuum follows the dead rows, not a share of the table.
+# A shelf's rows are inserted and deleted by thousands a second: vacuum by the number of dead rows, not by a share.
 BUSY = {
     "autovacuum_vacuum_scale_factor": 0,
     "autovacuum_vacuum_threshold": 5000,
@@ -69,8 +69,8 @@ def table(
 ) -> Table:
     """Define a table.
 
-    A small one lies in its primary key's tree on SQLite, which saves an index. PostgreSQL partitions it `by` ranges of
-    a column and gets its storage settings.
+    On SQLite, a `small` table is stored in its primary key's tree, which saves an index. On PostgreSQL, the table is
+    partitioned `by` ranges of a column and gets its storage settings.
     """
     return Table(
         name,

@@ -6,14 +6,14 @@ from horae.store.schema.columns import BIG, BOOL, FLOAT, ID, INT, TEXT, col, cou
 
 store = table("store", key("key", TEXT), col("value", TEXT), small=True)
 
-# A deleted one keeps its row: its number is never given to another, whatever is left that bears it.
+# A deleted namespace keeps its row: its id is never reused, so remaining rows with it stay unambiguous.
 namespaces = table(
     "namespaces",
     counted("id"),
     col("name", TEXT),
     col("weight", FLOAT, "1"),
-    opt("policy", TEXT),  # of its queues that say nothing of one
-    col("spec", TEXT, "'{}'"),  # what else is said of it
+    opt("policy", TEXT),  # the default for its queues
+    col("spec", TEXT, "'{}'"),  # all other settings
     col("state", TEXT, "'active'"),  # active, erasing or deleted
     col("created_at", BIG),
     col("updated_at", BIG, "0"),
@@ -26,11 +26,11 @@ queues = table(
     col("namespace", INT),
     col("name", TEXT),
     col("policy", TEXT, """'{"kind":"priority"}'"""),
-    col("spec", TEXT, "'{}'"),  # what else is said of it
+    col("spec", TEXT, "'{}'"),  # all other settings of the queue
     col("state", TEXT, "'active'"),
-    col("is_default", BOOL, "false"),  # one of a namespace at most
+    col("is_default", BOOL, "false"),  # true for at most one queue of a namespace
     col("revision", INT, "1"),  # grows with each change
-    col("ranked", INT, "1"),  # by which revision's policy what is queued was ordered last
+    col("ranked", INT, "1"),  # the revision by whose policy the queued executions were last ranked
     col("created_at", BIG),
     Index("queues_name", "namespace", "name", unique=True),
 )
@@ -42,7 +42,7 @@ lanes = table(
     col("queue", INT),
     col("needs", TEXT),
     col("share", TEXT, "''"),
-    col("used_at", BIG, "0"),  # about when something was given out of it last; 0 for lanes that stay
+    col("used_at", BIG, "0"),  # the approximate time of its last use; 0 for lanes that stay
     Index("lanes_identity", "queue", "needs", "share", unique=True),
 )
 
@@ -56,13 +56,13 @@ jobs = table(
     col("created_at", BIG),
     col("updated_at", BIG),
     opt("deleted_at", BIG),
-    opt("deleted_from", TEXT),  # the state that a restoration brings back
-    opt("ending", TEXT),  # what a deletion has still to end: pending, running or all
-    opt("owner", ID),  # the workflow that keeps it for one of its steps
-    opt("base", ID),  # the job that it was made from, and what that step says instead
+    opt("deleted_from", TEXT),  # the state to which a restoration returns
+    opt("ending", TEXT),  # executions that a deletion still has to end: pending, running or all
+    opt("owner", ID),  # the workflow that owns it for one of its steps
+    opt("base", ID),  # the job that it was made from; `own` has the fields that the step overrides
     opt("own", TEXT),
-    opt("rollout", INT),  # the number of the rollout that is on
-    col("words", TEXT, "''"),  # what it is looked for by
+    opt("rollout", INT),  # the number of the rollout under way
+    col("words", TEXT, "''"),  # the text for searches
     partial("jobs_ending", "id", where="ending IS NOT NULL"),
     partial("jobs_paused", "namespace", "name", "id", where="state = 'paused'"),
     partial("jobs_deleted", "namespace", "name", "id", where="state = 'deleted'"),
@@ -81,12 +81,12 @@ uses = table(
 streaks = table(
     "streaks",
     key("job", ID),
-    col("since", BIG),  # failures before this do not count any more
-    opt("paused_at", BIG),  # its triggers are paused because of the failures that follow
+    col("since", BIG),  # failures before this do not count
+    opt("paused_at", BIG),  # when its triggers were paused because of the following failures
     opt("failures", INT),
     opt("execution", ID),
     opt("triggers", TEXT),
-    opt("reason", TEXT),  # why the whole job is paused, if not for failures
+    opt("reason", TEXT),  # the reason of a pause of the whole job, if not for failures
     small=True,
 )
 
@@ -100,8 +100,8 @@ job_versions = table(
     col("created_at", BIG),
 )
 
-# The newest rollout of each job. Which of them are on is said by their jobs' rows, too: whoever chooses a version
-# reads those anyway.
+# The newest rollout of each job. A job's row also has the number of its rollout under way, because code that chooses
+# a version reads that row anyway.
 rollouts = table(
     "rollouts",
     key("job", ID),
@@ -111,7 +111,7 @@ rollouts = table(
     col("since", BIG),
     col("changed_at", BIG),
     col("cause", TEXT),
-    col("changed_by", TEXT),  # empty when nobody did
+    col("changed_by", TEXT),  # the user; empty for automatic changes
     small=True,
 )
 
@@ -135,12 +135,12 @@ dependencies = table(
     key("job", ID),
     key("upstream", ID),
     col("condition", TEXT, "'success'"),
-    col("unused", INT, "0"),  # how often the upstream met the condition, without an interval, since it was used
-    opt("execution", ID),  # the newest of these
+    col("unused", INT, "0"),  # unused ends of the upstream that met the condition, without an interval
+    opt("execution", ID),  # the newest of these ends
 )
 Index("ix_dependencies_upstream", dependencies.c.upstream)
 
-# Whoever looks whether a dependent may start, or changes what it depends on, holds its row here.
+# Locked by transactions that decide whether a dependent may start, or change its dependencies.
 dependents = table("dependents", key("job", ID), small=True)
 
 triggers = table(
@@ -148,16 +148,16 @@ triggers = table(
     key("id", ID),
     col("job", ID),
     col("namespace", INT),
-    col("name", TEXT),  # one at a time has it in its job
+    col("name", TEXT),  # unique among the live triggers of its job
     col("version", INT),
     col("definition", TEXT),
     col("rules", TEXT),
-    opt("params", TEXT),  # over those of the job, with templates
-    opt("event", TEXT),  # what an event trigger listens to
+    opt("params", TEXT),  # added to the params of the job; may contain templates
+    opt("event", TEXT),  # the name of the event for an event trigger
     col("state", TEXT),  # active, paused or ended
     col("valid_from", BIG),
     opt("valid_to", BIG),
-    opt("ended_from", TEXT),  # the state it ended in, and how often it had fired: what a restoration brings back
+    opt("ended_from", TEXT),  # the last state before the end; `fired` has the number of fires; both are restored
     opt("fired", INT),
     col("created_at", BIG),
     Index("triggers_job", "job", "name"),
@@ -174,13 +174,13 @@ timers = table(
     col("decided_through", BIG),
     opt("last_execution", ID),
     col("fired", INT, "0"),
-    opt("moved_to", BIG),  # where a calendar moved the last fire that it moved
-    opt("trouble", TEXT),  # why it could not be decided when last tried
-    # With the id: of many that are due at one instant a look begins behind those that were advanced.
+    opt("moved_to", BIG),  # the target of the last fire that a calendar moved
+    opt("trouble", TEXT),  # the reason why it could not be decided at the last try
+    # With the id, so that a scan of many timers due at one instant starts after the advanced ones.
     Index("timers_next_fire_at", "next_fire_at", "trigger_id"),
     partial("timers_trouble", "trigger_id", where="trouble IS NOT NULL"),
     small=True,
-    # A look at all that is due passes over what was advanced and not yet vacuumed: at most a fiftieth of them
+    # A scan of due timers skips dead entries of advanced ones that are not vacuumed yet: at most a fiftieth
     storage={"autovacuum_vacuum_scale_factor": 0.02, "autovacuum_vacuum_threshold": 5000},
 )
 
@@ -194,13 +194,13 @@ fires = table(
     opt("execution", ID),
     col("decided_at", BIG),
     Index("fires_last", "last"),
-    # Decided more than a day after its fires: such a row is kept by when it was decided.
+    # Rows decided more than a day after their fires: their retention counts from the decision.
     partial("fires_late", "decided_at", where="decided_at > last + 86400000000"),
     small=True,
     by="last",
 )
 
-# What became of each event at each trigger that listens.
+# The disposition of each event at each trigger that listens to it.
 event_fires = table(
     "event_fires",
     key("trigger_id", ID),
@@ -215,7 +215,7 @@ event_fires = table(
     small=True,
 )
 
-# A trigger that watches a place, and how far it got.
+# The progress of a trigger that watches a location.
 watches = table(
     "watches",
     key("id", ID),
@@ -224,11 +224,11 @@ watches = table(
     col("namespace", INT),
     col("began_at", BIG),
     col("next_poll_at", BIG),
-    col("polled_at", BIG, "0"),  # when the present or the last look began: only who began it may write
-    col("ready", BOOL, "false"),  # what was there in the beginning is known
-    col("counted_at", BIG, "0"),  # when all that is remembered was last seen to be there
+    col("polled_at", BIG, "0"),  # the start of the present or last scan; only the server that began it may write
+    col("ready", BOOL, "false"),  # whether the initial contents are recorded
+    col("counted_at", BIG, "0"),  # when all recorded objects were last seen
     col("objects", INT, "0"),
-    opt("trouble", TEXT),  # why it could not be looked at
+    opt("trouble", TEXT),  # the reason why it could not be scanned
     Index("watches_next_poll_at", "next_poll_at"),
     Index("watches_trigger", "trigger_id"),
 )
@@ -241,17 +241,17 @@ calendars = table(
     col("definition", TEXT),
     col("description", TEXT, "''"),
     col("valid_from", BIG),
-    opt("valid_to", BIG),  # when the next version took its place, or it was deleted
+    opt("valid_to", BIG),  # the start of the next version, or the deletion
     partial("calendars_present", "namespace", "name", where="valid_to IS NULL", unique=True),
 )
 
-# Rows of triggers that have not ended: a change of a calendar finds whose timers to look at.
+# Live triggers by calendar, so that a change of a calendar finds the timers to decide anew.
 calendar_triggers = table(
     "calendar_triggers",
     key("namespace", INT),
     key("calendar", TEXT),
     key("trigger_id", ID),
-    col("outside", TEXT),  # what becomes of its fires while the calendar is closed
+    col("outside", TEXT),  # the treatment of fires while the calendar is closed
     Index("calendar_triggers_trigger", "trigger_id"),
     small=True,
 )

@@ -24,7 +24,7 @@ from horae.store.schema.columns import (
 
 
 def _slice() -> list[Column[Any]]:
-    """The columns every slice has, on whatever shelf."""
+    """Return the columns of a slice, the same on every shelf."""
     return [
         key("parcel", ID),
         key("lo", INT),
@@ -57,7 +57,9 @@ parcels = table(
     col("items", BYTES),
     opt("extras", BYTES),
     col("submitted_at", BIG),
-    partial("parcels_parent", "parent", "id", where="parent IS NOT NULL"),  # what others submitted, and steps
+    partial(
+        "parcels_parent", "parent", "id", where="parent IS NOT NULL"
+    ),  # executions submitted by executions, and steps
     partial("parcels_deadline", "deadline", "id", where="deadline IS NOT NULL"),
     by="id",
 )
@@ -77,10 +79,12 @@ waiting = table(
     partial("waiting_woken", "gate", where="gate IS NOT NULL AND wake_at IS NOT NULL"),
     partial("waiting_circuit", "gate", where="reason = 'circuit'"),
     partial("waiting_turn", "gate", where="reason = 'overlap'"),
-    partial("waiting_begun", "parcel", "lo", where="reason IN ('children', 'signal', 'sleep')"),  # it reads as running
+    partial(
+        "waiting_begun", "parcel", "lo", where="reason IN ('children', 'signal', 'sleep')"
+    ),  # these read as running
     partial("waiting_limited", "queue", where="(flags & 2) <> 0"),
     Index("waiting_job", "job", "reason"),
-    Index("waiting_queue", "queue"),  # to count what a bounded queue is to take
+    Index("waiting_queue", "queue"),  # to count the waiting executions of a bounded queue
     small=True,
     storage=BUSY,
 )
@@ -118,7 +122,7 @@ running = table(
     opt("started_at", BIG),
     # In the order of the shelf: a rescue reads one session's slices in batches.
     Index("running_session", "session", "parcel", "lo"),
-    # What limits are derived from; slices that no limit is about are in none of them.
+    # For counting the use of limits; slices without a limit are in none of these indexes.
     partial("running_limited_job", "job", where="(flags & 2) <> 0"),
     partial("running_limited_queue", "queue", where="(flags & 2) <> 0"),
     partial("running_limited_namespace", "namespace", where="(flags & 2) <> 0"),
@@ -143,11 +147,11 @@ history = table(
     opt("error", TEXT),
     col("flags", SMALL, "0"),
     Index("history_job", "job", "parcel"),
-    # What did not succeed is looked for by how it ended, of a namespace, or of a job that ran a million times and
-    # failed twice. What did succeed pays nothing.
+    # For searches of unsuccessful executions by state, in a namespace, or of a job that ran a million times and
+    # failed twice. Successful executions cost nothing here.
     partial("history_rare", "namespace", "state", "parcel", "lo", where="state <> 'success'"),
     partial("history_rare_job", "job", "state", "parcel", "lo", where="state <> 'success'"),
-    # Lists of a small namespace do not read over what large ones did; the first one, often the only one, pays nothing.
+    # So lists of a small namespace do not scan the rows of large ones; the first, often only, namespace costs nothing.
     partial("history_tenant", "namespace", "parcel", "lo", where="namespace <> 1"),
     by="parcel",
 )
@@ -161,7 +165,7 @@ attempts = table(
     col("worker", TEXT),
     col("session", ID),
     col("outcome", TEXT),
-    col("kind", TEXT, "''"),  # of its failure: error, timeout, lost or platform
+    col("kind", TEXT, "''"),  # the kind of failure: error, timeout, lost or platform
     opt("started_at", BIG),
     col("ended_at", BIG),
     opt("exit_code", INT),
@@ -176,9 +180,9 @@ logs = table(
     key("attempt", INT),
     key("seq", INT),
     col("count", INT),
-    col("base", BIG),  # lines of the attempts before: a line's number is base + seq + 1, and stays that
-    col("upto", BIG),  # bytes of the execution's lines, these included
-    opt("left_lines", INT),  # what its worker left out before these, because it was too much
+    col("base", BIG),  # lines of earlier attempts: a line's number is base + seq + 1, and never changes
+    col("upto", BIG),  # bytes of the execution's lines up to and including these
+    opt("left_lines", INT),  # lines that the worker left out before these, over the limit
     opt("left_bytes", BIG),
     col("lines", BYTES),
     partial("logs_cut", "parcel", "item", where="left_lines IS NOT NULL"),
@@ -190,7 +194,7 @@ progress = table(
     key("parcel", ID),
     key("item", INT),
     col("attempt", INT),
-    opt("percent", FLOAT),  # none: only a sign of life
+    opt("percent", FLOAT),  # NULL: only a sign of life
     col("message", TEXT),
     col("at", BIG),
     small=True,
@@ -213,17 +217,17 @@ requests = table(
     col("attempt", INT),
     key("kind", TEXT),
     col("session", ID),
-    col("reason", TEXT),  # as whoever asked gave it
+    col("reason", TEXT),  # the reason given with the request
     col("created_at", BIG),
     Index("requests_session", "session"),
     small=True,
 )
 
-# One for each parcel whose executions may not wait, or take altogether, for as long as they like.
+# One row for each parcel whose executions have a limit of waiting time or total time.
 timeouts = table(
     "timeouts",
     key("parcel", ID),
-    col("at", BIG),  # when something of it may be over its time
+    col("at", BIG),  # the earliest time at which an execution of it may be over its limit
     col("due_at", BIG),
     opt("queue_for", BIG),
     opt("total_for", BIG),
@@ -273,13 +277,13 @@ blobs = table("blobs", key("parcel", ID), key("item", INT), col("content", BYTES
 joins = table(
     "joins",
     key("dependent", ID),
-    key("step", TEXT),  # empty for the job's own; the execution that waits, when several do for one interval
+    key("step", TEXT),  # empty for the job's own join; the waiting execution, when several wait for one interval
     key("interval_start", BIG),  # -1 without an interval
     opt("interval_end", BIG),
     col("state", TEXT),  # open, started, skipped or ended
-    opt("execution", ID),  # what was started, or waits to be
-    opt("deadline", BIG),  # until when it waits
-    opt("wake_at", BIG),  # when somebody has to look at it, whether or not an upstream ends
+    opt("execution", ID),  # the execution that was started or waits
+    opt("deadline", BIG),  # the end of the wait
+    opt("wake_at", BIG),  # when a server has to check it, even if no upstream ends
     col("made_at", BIG),
     partial("joins_wake_at", "wake_at", where="wake_at IS NOT NULL"),
     partial("joins_open", "dependent", "interval_start", "step", where="state = 'open'"),
@@ -294,13 +298,13 @@ join_parts = table(
     key("interval_start", BIG),
     key("upstream", ID),
     col("met", BOOL),
-    col("state", TEXT),  # how the upstream's execution ended
+    col("state", TEXT),  # the final state of the upstream's execution
     col("execution", ID),
     col("at", BIG),
     small=True,
 )
 
-# What dependencies started, or let be skipped: at that instant, for there is no nominal one.
+# Starts and skips by dependencies, at the instant of the decision: there is no nominal instant.
 dependency_fires = table(
     "dependency_fires",
     key("at", BIG),
@@ -320,21 +324,21 @@ meetings = table(
     key("key", TEXT),
     col("execution", ID),
     col("opened_at", BIG),
-    opt("until", BIG),  # of a key that is given for a span; others hold as long as their execution stands so
-    opt("span", BIG),  # how long a result is remembered
-    col("count", INT),  # submissions that the execution has taken in
+    opt("until", BIG),  # for a key with a period; others hold as long as the state of their execution requires
+    opt("span", BIG),  # how long a result is cached
+    col("count", INT),  # submissions that this execution stands for
     partial("meetings_until", "until", where="until IS NOT NULL"),
     small=True,
 )
 
 
-# One for each step that waits: of a durable execution, or of the workflow that this execution runs.
+# One row for each waiting step of a durable execution, or of the workflow that this execution runs.
 awaits = table(
     "awaits",
     key("parcel", ID),
     key("item", INT),
     key("step", TEXT),
-    col("name", TEXT),  # of the signal
+    col("name", TEXT),  # the signal's name
     opt("filter", TEXT),
     opt("deadline", BIG),
     col("at", BIG),
@@ -348,7 +352,7 @@ signals = table(
     key("id", ID),
     col("name", TEXT),
     col("payload", BYTES),
-    col("seq", INT),  # their order
-    opt("taken_by", TEXT),  # the step that it was delivered to
+    col("seq", INT),  # the order of arrival
+    opt("taken_by", TEXT),  # the step to which it was delivered
     col("at", BIG),
 )

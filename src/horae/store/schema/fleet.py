@@ -1,4 +1,4 @@
-"""Who does the work: sessions, servers, their duties and their counts."""
+"""The fleet: sessions, servers with their duties and counts, and the charges and places of queues."""
 
 from sqlalchemy import Index
 
@@ -19,10 +19,10 @@ sessions = table(
     col("last_seen", BIG),
     col("created_at", BIG),
     opt("ended_at", BIG),
-    opt("api_key", TEXT),  # the id of the key that it registered with
+    opt("api_key", TEXT),  # the id of the key of its registration
     Index("sessions_state", "state", "namespace", "worker"),
     Index("sessions_key", "api_key", "state"),
-    # Heartbeats rewrite a row in its own page: half of it stays free, and last_seen has no index.
+    # Half of each page stays free and last_seen has no index, so that heartbeats rewrite rows within their page.
     storage={**BUSY, "autovacuum_vacuum_threshold": 500, "fillfactor": 50},
 )
 
@@ -33,7 +33,7 @@ servers = table(
     col("host", TEXT),
     col("pid", INT),
     col("version", TEXT),
-    col("parts", TEXT),  # what it runs: api, gateway, scheduler
+    col("parts", TEXT),  # the parts that it runs: api, gateway, scheduler
     col("started_at", BIG),
     col("last_seen", BIG),
 )
@@ -44,12 +44,12 @@ duties = table(
     opt("holder", ID),
     col("epoch", INT),
     col("until", BIG),
-    opt("problem", TEXT),  # why it cannot be done
+    opt("problem", TEXT),  # the reason why the duty cannot be done
     opt("since", BIG),
     small=True,
 )
 
-# What a server gave to the shares of fair queues, by their weights: each its own rows, others add up what was added.
+# The weighted use of fair shares: each server adds to its own rows, and the others add up the increases.
 share_charges = table(
     "share_charges",
     key("queue", INT),
@@ -64,13 +64,13 @@ share_charges = table(
 reservations = table(
     "reservations",
     key("lane", INT),
-    col("session", ID),  # takes from this lane only
+    col("session", ID),  # the session that takes from this lane only
     col("since", BIG),
-    opt("until", BIG),  # given up, and not made again before
+    opt("until", BIG),  # for a reservation that was given up: not renewed before this time
     small=True,
 )
 
-# Which worker had an affinity's key last.
+# The last worker of each affinity key.
 affinities = table(
     "affinities",
     key("job", ID),

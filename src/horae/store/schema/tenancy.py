@@ -13,12 +13,12 @@ keys = table(
     opt("expires_at", BIG),
     opt("last_used_at", BIG),
     opt("revoked_at", BIG),
-    col("permissions", TEXT),  # this and the next two: JSON lists
+    col("permissions", TEXT),  # this and the next two columns are JSON lists
     col("queues", TEXT),
     col("jobs", TEXT),
-    opt("made_by", TEXT),  # the key that made it: a browser's ends with the key whose link signed it in
-    opt("replaced_by", TEXT),  # the key it was rotated to; it ends when their overlap does
-    opt("rate", TEXT),  # how often it may ask
+    opt("made_by", TEXT),  # the key that made it; the key of a browser ends with the key of its sign-in link
+    opt("replaced_by", TEXT),  # its successor after a rotation; it ends with their overlap
+    opt("rate", TEXT),  # the limit of its requests
 )
 
 sign_in_codes = table(
@@ -33,7 +33,7 @@ sign_in_codes = table(
     opt("made_by", TEXT),
 )
 
-# What a worker exchanges for a key of its own, once.
+# Single-use tokens that workers exchange for keys.
 enrolments = table(
     "enrolments",
     key("hash", BYTES),
@@ -55,7 +55,7 @@ secrets = table(
     "secrets",
     key("namespace", INT),
     key("name", TEXT),
-    col("version", INT),  # counts the values it has had
+    col("version", INT),  # the number of values so far
     col("sealed", BYTES),
     col("created_at", BIG),
     col("updated_at", BIG),

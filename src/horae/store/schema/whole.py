@@ -1,4 +1,6 @@
-"""Import every module of tables, also of features that are switched off, so that `metadata` knows all of them."""
+"""Imports of all modules with tables, also those of features that are switched off, so that `metadata` has
+all tables.
+"""
 
 from importlib import import_module
 

@@ -11,38 +11,38 @@ flows = table(
     "flows",
     key("parcel", ID),
     key("item", INT),
-    # What is written once
-    col("execution", ID),  # the parent execution, by which its children name it
+    # Written once
+    col("execution", ID),  # the execution that runs the workflow; its children have it as their parent
     col("root", ID),  # the execution at the top of its tree: itself, unless it is a step of another workflow
-    opt("parent", ID),  # the workflow that it is a step of
+    opt("parent", ID),  # the workflow of which it is a step
     col("namespace", INT),
     col("job", ID),
     col("version", INT),
-    col("digest", TEXT),  # of the graph that it runs
+    col("digest", TEXT),  # the digest of its graph
     col("params", BYTES),
-    col("extra", BYTES),  # what its children inherit
+    col("extra", BYTES),  # inherited by its children
     col("priority", SMALL),
     opt("deadline", BIG),
     col("due_at", BIG),
     col("queued_at", BIG),
     col("began_at", BIG),
-    opt("until", BIG),  # when it is over its time
-    col("pins", TEXT),  # step -> job and version, as they were when it began
-    # How it stands
+    opt("until", BIG),  # when its time limit is reached
+    col("pins", TEXT),  # step -> job and version at the start
+    # The present state
     col("state", TEXT),  # opening, running, failing, cancelling, undoing, ending or ended
     col("phase", TEXT),
     col("verdict", TEXT),
-    col("remaining", INT),  # steps of the phase that have not ended, and of these those that have begun
+    col("remaining", INT),  # steps of the phase that have not ended; `begun` counts those of them that have begun
     col("begun", INT),
-    col("ended", INT),  # steps that have ended: their order
+    col("ended", INT),  # steps that have ended, which gives them an order
     col("stopped", BOOL),
     col("paused", BOOL),
     col("cause", TEXT),
     col("reason", TEXT),
     opt("error", TEXT),
-    col("marks", TEXT),  # breakpoints, and what is to be undone
+    col("marks", TEXT),  # breakpoints, and steps to undo
     col("stops", TEXT),  # the steps whose children are to be cancelled, or a star for all
-    opt("wake_at", BIG),  # when somebody has to look at it
+    opt("wake_at", BIG),  # when a server has to check it
     Index("flows_execution", "execution", unique=True),
     Index("flows_root", "root"),
     partial("flows_wake_at", "wake_at", where="wake_at IS NOT NULL"),
@@ -53,24 +53,24 @@ flow_steps = table(
     key("parcel", ID),
     key("item", INT),
     key("step", TEXT),
-    opt("job", ID),  # what it runs
+    opt("job", ID),  # the job that it runs
     opt("version", INT),
     col("phase", TEXT),  # main, onSuccess, onFailure, finally or undo
     col("state", TEXT),  # pending, held, waiting, running, success, failed, skipped or cancelled
-    col("missing", INT),  # upstreams that have not ended; what the others came to
+    col("missing", INT),  # upstreams that have not ended; the next three count the others by state
     col("succeeded", INT),
     col("failed", INT),
     col("skipped", INT),
-    opt("execution", ID),  # its latest child, or the first of many
+    opt("execution", ID),  # its latest child, or the first of a foreach
     col("iteration", INT),
-    col("total", INT),  # of a foreach: children, those that succeeded, and those that did not
+    col("total", INT),  # children of a foreach; `ok` and `bad` count the ended ones
     col("ok", INT),
     col("bad", INT),
-    col("taken", INT, "0"),  # of those that succeeded, the ones that a rerun took over
+    col("taken", INT, "0"),  # successful children that a rerun took over
     opt("began_at", BIG),
     opt("ended_at", BIG),
     opt("ended_seq", INT),
-    opt("result", BYTES),  # none: null, or with its child's, because it is large
+    opt("result", BYTES),  # NULL for null, and for a large result, which is stored with the child
     opt("error", TEXT),
     col("reason", TEXT),
     opt("wake_at", BIG),
@@ -84,7 +84,7 @@ flow_parcels = table(
     key("step", TEXT),
     key("child", ID),
     col("count", INT),
-    col("taken", BOOL, "false"),  # children of another workflow, whose items a rerun took over
+    col("taken", BOOL, "false"),  # whether these are children of another workflow that a rerun took over
     partial("flow_parcels_taken", "child", where="taken"),
     small=True,
 )
@@ -97,8 +97,8 @@ flow_waits = table(
     key("step", TEXT),
     col("namespace", INT),
     col("kind", TEXT),  # event, signal, approval or callback
-    col("name", TEXT),  # of the event or the signal
-    col("wait", TEXT),  # all of it, with its texts filled in
+    col("name", TEXT),  # the name of the event or the signal
+    col("wait", TEXT),  # the whole definition, with its templates filled in
     opt("remind_at", BIG),
     col("at", BIG),
     partial("flow_waits_event", "namespace", "name", where="kind = 'event'"),
@@ -106,14 +106,14 @@ flow_waits = table(
     partial("flow_waits_remind_at", "remind_at", where="remind_at IS NOT NULL"),
 )
 
-# Events that a step listened to when they came.
+# Events that arrived while a step listened to them.
 flow_news = table(
     "flow_news",
     key("parcel", ID),
     key("item", INT),
     key("step", TEXT),
     key("event", ID),
-    col("told", BYTES),  # the event, as filters see it
+    col("told", BYTES),  # the event in the form that filters read
     col("at", BIG),
     small=True,
 )

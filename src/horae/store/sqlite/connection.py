@@ -180,7 +180,7 @@ def _bound_rows(
     for row in rows:
         values = [*row, *params]
         for place in uuids:
-            id = values[place]
-            if id is not None:
-                values[place] = id.int.to_bytes(16)  # the same as its `bytes`, without a call
+            value = values[place]
+            if value is not None:
+                values[place] = value.int.to_bytes(16)  # the same as its `bytes`, without a call
         yield values if len(values) == count else values[:count]

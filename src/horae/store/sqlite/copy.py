@@ -31,9 +31,9 @@ def copy_to(source: "sqlite3.Connection", path: Path) -> None:
 
 
 def put_in_place(backup: Path, path: Path, prepare: ScriptFactory[T]) -> T:
-    """Replace a store's file by a backup that passes SQLite's integrity check. Nobody may have the file open.
+    """Replace a store's file by a backup that passes SQLite's integrity check. No process may have the file open.
 
-    The `prepare` script runs on the copy before it takes the file's place.
+    The `prepare` script runs on the copy before it replaces the file.
     """
     part = path.with_name(path.name + ".restoring")
     ownership = Ownership(path, "horae db restore")
@@ -54,7 +54,7 @@ def put_in_place(backup: Path, path: Path, prepare: ScriptFactory[T]) -> T:
 
 
 def _written(path: Path, make: ScriptFactory[T]) -> T:
-    """Run a script on a file that nobody else has open."""
+    """Run a script on a file that no other process has open."""
     raw = connect(path)
     try:
         raw.execute("BEGIN")

@@ -22,10 +22,10 @@ _DAMAGED = {11, 26}
 
 def reraise(error: BaseException, committing: bool = False) -> NoReturn:
     """Raise an error as Horae's."""
-    told = to_horae_error(error, committing)
-    if told is error:
+    translated_error = to_horae_error(error, committing)
+    if translated_error is error:
         raise error
-    raise told from error
+    raise translated_error from error
 
 
 def to_horae_error(error: BaseException, committing: bool = False) -> BaseException:

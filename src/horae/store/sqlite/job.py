@@ -1,4 +1,4 @@
-"""One script among many in a transaction: it succeeds, or leaves no trace."""
+"""One script among many in a transaction: it succeeds, or leaves no changes."""
 
 import asyncio
 from typing import Any

@@ -1,4 +1,4 @@
-"""Migrate SQLite: a file on a connection of its own, memory once per process."""
+"""Migrations of SQLite: a file on a separate connection, memory once per process."""
 
 from functools import cache
 from pathlib import Path

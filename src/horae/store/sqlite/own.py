@@ -47,7 +47,7 @@ class OwnDriver(ABC):
 
     @asynccontextmanager
     async def snapshot(self) -> AsyncIterator[Read]:
-        """Yield the usual reads: this process owns the store, so the caller takes care that nothing is written
+        """Yield the usual reads: this process owns the store, so the caller makes sure that nothing is written
         meanwhile.
         """
         yield self.read

@@ -1,4 +1,4 @@
-"""Ownership of a SQLite file: a lock file that its process holds, on a file system with reliable locks."""
+"""Ownership of a SQLite file: a lock file that its process holds locked, on a file system with reliable locks."""
 
 import fcntl
 import os
@@ -59,7 +59,7 @@ class Ownership:
 
 
 def refuse_network(path: Path, mounts: Path) -> None:
-    """Raise for a path on a network file system, if the system tells."""
+    """Raise for a path on a network file system, if the system reports its kind."""
     kind = _file_system(path.resolve(), mounts)
     if kind in _NETWORK:
         raise BadInput(

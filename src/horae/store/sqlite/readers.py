@@ -1,7 +1,7 @@
 """Reads of a file, on connections that cannot write.
 
-A read begins on the event loop's thread, where most end within microseconds. One that takes longer is stopped and
-repeated on a thread, with a time limit: a long read keeps SQLite from resetting its log.
+A read begins on the event loop's thread, where most reads end within microseconds. A longer read is stopped and
+repeated on a thread, with a time limit, because a long read keeps SQLite from resetting its log.
 """
 
 import asyncio
@@ -50,7 +50,7 @@ class Readers:
             self._give_back(connection)
 
     def apart(self, work: Callable[["sqlite3.Connection"], T]) -> T:
-        """Run long work with a reading connection of its own, on the calling thread."""
+        """Run long work with a separate reading connection, on the calling thread."""
         raw = connect(self._path)
         try:
             return work(raw)

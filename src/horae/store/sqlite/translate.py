@@ -45,8 +45,8 @@ def translate(text: str) -> str:
     """Rewrite a statement for SQLite, whose single writer makes row locks unnecessary.
 
     SQLite's planner reads a limit that is a bare parameter, and then recompiles the statement at each run: two thirds
-    of the
-    cost of a pick. So it becomes an expression. A lookup that PostgreSQL is made to do row by row becomes a join.
+    of the cost of a pick. So the limit becomes an expression. A lookup that PostgreSQL is forced to do row by row
+    becomes a join.
     """
     text = _PROBE.sub(r"JOIN \1 \4 ON \4.\2 = \3", text)
     text = _PARAMETER.sub(r"?\1", _CAST.sub("", _AS_BYTES.sub("AS BLOB", _ROW_LOCK.sub("", text))))
@@ -54,7 +54,7 @@ def translate(text: str) -> str:
 
 
 def among(text: str, count: int) -> tuple[str, int]:
-    """Return a statement over a set of ids, and the size of set it is made for: few sizes, so few prepared texts."""
+    """Return a statement over a set of ids, and the padded size of the set: few sizes mean few prepared texts."""
     size = 1 << max(0, count - 1).bit_length()
     return _among(text, size), size
 
@@ -82,9 +82,9 @@ def for_each(text: str, columns: Columns) -> TranslatedStatement:
 
 @cache
 def for_many(text: str, columns: Columns, rows: int) -> str:
-    """A statement that reads for so many given rows at once, whose values are its parameters, row by row.
+    """Return a statement that reads for many given rows at once, with their values as its parameters, row by row.
 
-    What a statement costs beside its rows, most of it per column that comes back, is four times what a row costs.
+    The fixed cost of a statement, most of it per returned column, is four times the cost of a row.
     """
     width = len(columns)
     values = (", ".join(f"${at}" for at in range(row * width + 1, (row + 1) * width + 1)) for row in range(rows))

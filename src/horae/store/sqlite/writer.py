@@ -1,9 +1,8 @@
-"""The one writer: all pending scripts are written together, with one sync to disk.
+"""The only writer of a file: all pending scripts are written together, with one sync to disk.
 
 Statements run on the event loop's thread and take microseconds each. Scripts that are not hot, and commits on a slow
-disk, run on a thread of their own: such a thread must reacquire the interpreter's lock after every statement, and
-beside a
-busy loop that takes very long (measured: 5,000 scripts a second beside an idle loop, 3 beside a busy one).
+disk, run on a separate thread: it must reacquire the interpreter's lock after every statement, which takes very long
+beside a busy loop (measured: 5,000 scripts a second beside an idle loop, 3 beside a busy one).
 """
 
 import asyncio
@@ -120,7 +119,7 @@ class Writer:
             await self._alone(job)
 
     async def _alone(self, job: WriterJob) -> None:
-        """Run a script in a transaction of its own, entirely on the thread."""
+        """Run a script in a separate transaction, entirely on the thread."""
         await self._apart(lambda: self._transact(job))
         job.resolve()
 
@@ -156,7 +155,7 @@ class Writer:
             await self._apart(work)
 
     async def _apart(self, work: Callable[[], T]) -> T:
-        """Run work on the thread; the caller waits, so nobody else uses the connection."""
+        """Run work on the thread; the caller waits, so the connection has no other user."""
         return await asyncio.get_running_loop().run_in_executor(self._thread, work)
 
 
