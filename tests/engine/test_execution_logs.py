@@ -209,7 +209,7 @@ async def test_a_log_is_bounded_and_says_what_it_lacks(world, logs, monkeypatch)
     told = LogLines(
         parcel=slice.parcel, item=0, attempt=1, seq=1, lines=[(0, "log", "WARNING left out")], left_out=(70, 9000)
     )
-    monkeypatch.setattr(worker, "head", lambda *given, **more: structs.replace(head(*given, **more), most_log=150))
+    monkeypatch.setattr(worker, "head", lambda *given, **more: structs.replace(head(*given, **more), log_limit=150))
     await worker.exchange(logs=[lines(slice, 0, 0, "a"), told])
     cut = (await logs.read(NAMESPACE, id)).truncated
     assert (cut.lines, cut.bytes) == (70, 9000)

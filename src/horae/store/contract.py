@@ -140,7 +140,7 @@ class Store:
     @timed
     async def exchange(
         self,
-        heads: Sequence[exchanges.IncomingExchange],
+        incoming: Sequence[exchanges.IncomingExchange],
         views: Sequence[LaneState],
         paused: Paused,
         policies: Mapping[tuple[UUID, int], RetryPolicy],
@@ -161,16 +161,16 @@ class Store:
         now, chance = self.env.now(), rng or self.env.rng
         new_id, kin = self.env.new_id, self._kin
         return await self.driver.write(
-            lambda: exchanges.exchange(heads, views, paused, policies, now, chance, new_id, arising, parked, kin)
+            lambda: exchanges.exchange(incoming, views, paused, policies, now, chance, new_id, arising, parked, kin)
         )
 
     @timed
-    async def look(self, heads: Sequence[exchanges.IncomingExchange]) -> list[exchanges.Reply]:
+    async def look(self, incoming: Sequence[exchanges.IncomingExchange]) -> list[exchanges.Reply]:
         """Return the answers to exchanges that report nothing and find no work, as `exchange` would decide them.
 
         Nothing is locked or written. All exchanges that only go on waiting share one read.
         """
-        return await self.driver.read(lambda: exchanges.look(heads))
+        return await self.driver.read(lambda: exchanges.look(incoming))
 
     @timed
     async def claim_for_parked(

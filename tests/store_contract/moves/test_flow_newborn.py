@@ -123,7 +123,7 @@ async def test_a_worker_that_weighs_its_queues_is_given_steps_by_its_weights(wor
     head = worker.head
 
     def weighing(*about: Any, **more: Any) -> Any:
-        return structs.replace(head(*about, **more), taste=QueuePreferences({job.queue: 1}))
+        return structs.replace(head(*about, **more), preferences=QueuePreferences({job.queue: 1}))
 
     worker.head = weighing  # type: ignore[method-assign]
     before = world.driver.statements["insert queued"]

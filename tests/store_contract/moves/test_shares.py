@@ -121,7 +121,7 @@ async def test_a_worker_with_an_order_takes_of_the_second_queue_when_the_first_h
     taste = QueuePreferences({one.queue: 1.0, two.queue: 1.0}, strict=True)
 
     done = await world.store.claim_for_parked(
-        [type(parked)(want=parked.want, lanes=parked.lanes, taste=taste)], views, frozenset()
+        [type(parked)(want=parked.want, lanes=parked.lanes, preferences=taste)], views, frozenset()
     )
 
     assert [(s.queue, s.hi - s.lo) for s in done.running] == [(one.queue, 2), (two.queue, 3)]

@@ -132,8 +132,8 @@ class Gateway:
         patient = up.wait > 0 and not self._lot.closed and session not in self._asked
         lanes = self._sessions.lanes(known)
         head = IncomingExchange(
-            session=session, exchange=up, lanes=lanes, taste=known.preferences, patient=patient,
-            pieces=pack_all(up.logs) if up.logs else (), most_log=self._most_log,
+            session=session, exchange=up, lanes=lanes, preferences=known.preferences, patient=patient,
+            packed_logs=pack_all(up.logs) if up.logs else (), log_limit=self._most_log,
         )  # fmt: skip
         reply = await self._decide(head)
         if reply.ignored and not reply.known:  # a repetition repeats outcomes that are already settled

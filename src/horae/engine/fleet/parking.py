@@ -216,7 +216,7 @@ class ParkingLot:
 
     def _as_parked(self, place: ParkingSpot) -> exchange.WaitingExchange:
         want = place.parked.want
-        return exchange.WaitingExchange(want=want, lanes=place.lanes, taste=self._taste_of(want.session))
+        return exchange.WaitingExchange(want=want, lanes=place.lanes, preferences=self._taste_of(want.session))
 
     def serve(self, running: Sequence[Running], only: Container[tuple[UUID, int]] | None = None) -> None:
         """Answer the exchanges for which slices were claimed. With `only`, the others have an answer of their own."""

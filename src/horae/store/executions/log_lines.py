@@ -77,34 +77,34 @@ def pack_all(logs: Sequence[LogLines]) -> list[bytes]:
     return [pack_lines(log.lines) for log in logs]
 
 
-def keep_lines(head: "IncomingExchange", holds: HeldItems, effects: Effects) -> Script[None]:
+def keep_lines(entry: "IncomingExchange", holds: HeldItems, effects: Effects) -> Script[None]:
     """Keep log lines of items this session holds; known lines are ignored, and those beyond the bound left out."""
-    logs = head.exchange.logs
-    told: dict[Place, list[tuple[LogLines, bytes]]] = {}
-    for log, piece in zip(logs, head.pieces or pack_all(logs), strict=True):
+    logs = entry.exchange.logs
+    pieces_of: dict[Place, list[tuple[LogLines, bytes]]] = {}
+    for log, piece in zip(logs, entry.packed_logs or pack_all(logs), strict=True):
         if log.lines and holds(log.parcel, log.item, log.attempt):
-            told.setdefault((log.parcel, log.item), []).append((log, piece))
-    while told:  # once: a worker has no reason to send two pieces of one attempt together
-        first = {place: pieces.pop(0) for place, pieces in told.items()}
-        yield from _keep(first, head.most_log)
+            pieces_of.setdefault((log.parcel, log.item), []).append((log, piece))
+    while pieces_of:  # once: a worker has no reason to send two pieces of one attempt together
+        first = {place: pieces.pop(0) for place, pieces in pieces_of.items()}
+        yield from _keep(first, entry.log_limit)
         effects.logged += [holds.moved(*place) for place in first]
-        told = {place: pieces for place, pieces in told.items() if pieces}
+        pieces_of = {place: pieces for place, pieces in pieces_of.items() if pieces}
     unended = {(log.parcel, log.item): log for log in logs if log.open and holds(log.parcel, log.item, log.attempt)}
     if unended:
-        yield ForEach(SHOW, OPEN, [_open_row(log, head.most_log) for log in unended.values()])
+        yield ForEach(SHOW, OPEN, [_open_row(log, entry.log_limit) for log in unended.values()])
         effects.logged += [holds.moved(*place) for place, log in unended.items() if not log.lines]
 
 
-def _keep(told: Mapping[Place, tuple[LogLines, bytes]], most: int) -> Script[None]:
+def _keep(pieces_of: Mapping[Place, tuple[LogLines, bytes]], most: int) -> Script[None]:
     """Keep one piece of each execution, or what of it was not kept before."""
-    rows = [_row(log, piece, most) for log, piece in told.values()]
+    rows = [_row(log, piece, most) for log, piece in pieces_of.values()]
     kept = {(parcel, item) for parcel, item in (yield ForEach(KEEP, PIECE, rows))}
-    known = [(log.parcel, log.item, log.attempt) for place, (log, _) in told.items() if place not in kept]
+    known = [(log.parcel, log.item, log.attempt) for place, (log, _) in pieces_of.items() if place not in kept]
     if not known:
         return
     rests: list[tuple[Any, ...]] = []
     for parcel, item, end in (yield ForEach(ENDS, WRITER, known)):
-        log, _ = told[parcel, item]
+        log, _ = pieces_of[parcel, item]
         if log.seq < end < log.seq + len(log.lines):
             rest = structs.replace(log, seq=end, lines=log.lines[end - log.seq :])
             rests.append(_row(rest, pack_lines(rest.lines), most))

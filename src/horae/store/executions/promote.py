@@ -11,6 +11,7 @@ from horae.model.admission.keys import KEYED, keys_of
 from horae.model.executions.slice import Queued, Waiting, merge
 from horae.store.admission.holders import enter
 from horae.store.base import shelves
+from horae.store.executions.parcels import least_ranks
 from horae.store.fleet.claim_lane import job_gate
 from horae.store.script import Fetch, Rows, Script, Statement, Together
 
@@ -106,13 +107,6 @@ def _enter(
     yield Together([shelves.put_queued(queued), shelves.put_waiting(admitted.passed.waiting), *admitted.changes])
     queued += admitted.entered.queued
     return PromotionResult(least_ranks(queued), len(came), queued, admitted.entered.wake_at)
-
-
-def least_ranks(slices: Sequence[Queued]) -> dict[int, int]:
-    lanes: dict[int, int] = {}
-    for queued in slices:
-        lanes[queued.lane] = min(queued.rank, lanes.get(queued.lane, queued.rank))
-    return lanes
 
 
 def to_queue(w: Waiting, lane: int, rank: int, now: Instant) -> Queued:

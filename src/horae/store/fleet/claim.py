@@ -48,7 +48,7 @@ def claim(
     paused: frozenset[UUID],
     moves: Deferred,
     now: Instant,
-    tastes: Mapping[UUID, QueuePreferences | None] = NO_PREFERENCES,
+    preferences: Mapping[UUID, QueuePreferences | None] = NO_PREFERENCES,
 ) -> Script[ClaimResult]:
     """Take for all wants, each from the lanes that its session may take from; those with the same lanes together.
 
@@ -56,14 +56,14 @@ def claim(
     """
     groups: dict[tuple[frozenset[int], QueuePreferences | None], list[WorkRequest]] = {}
     for want in wants:
-        groups.setdefault((eligible[want.session], tastes.get(want.session)), []).append(want)
+        groups.setdefault((eligible[want.session], preferences.get(want.session)), []).append(want)
     done = ClaimResult([], {})
     rooms = yield from _rooms(groups, lanes, moves, now)
-    for (may, taste), group in groups.items():
+    for (may, preference), group in groups.items():
         views = [view for view in lanes if view.lane in may]
         take = _claim_lanes(group, views, paused, moves, now, rooms)
-        if not is_plain(views, taste):
-            take = _claim_by_plan(group, views, taste, paused, moves, now, rooms)
+        if not is_plain(views, preference):
+            take = _claim_by_plan(group, views, preference, paused, moves, now, rooms)
         more = yield from take
         done = ClaimResult(
             done.running + more.running, done.lanes | more.lanes, done.suspects | more.suspects, done.full | more.full,
@@ -161,7 +161,7 @@ def _claim_lanes(
 def _claim_by_plan(
     wants: Sequence[WorkRequest],
     lanes: Sequence[LaneState],
-    taste: QueuePreferences | None,
+    preference: QueuePreferences | None,
     paused: frozenset[UUID],
     moves: Deferred,
     now: Instant,
@@ -175,7 +175,7 @@ def _claim_by_plan(
     while views and (room := capacity(left)) > 0:
         views |= {lane: after(views[lane], count, low) for lane, (count, low) in stand.items()}
         stand.clear()
-        turns = plan(list(views.values()), room, taste)
+        turns = plan(list(views.values()), room, preference)
         if not turns:  # none of them is believed to hold anything
             break
         picked = yield from pick_each(turns, moves, now)

@@ -58,10 +58,10 @@ class IncomingExchange(Struct, frozen=True, kw_only=True):
     session: UUID
     exchange: Exchange
     lanes: frozenset[int]
-    taste: QueuePreferences | None = None  # how its worker chooses between its queues
+    preferences: QueuePreferences | None = None  # how its worker chooses between its queues
     patient: bool  # may wait for work; otherwise an empty answer is decided at once
-    pieces: Sequence[bytes] = ()  # its log lines as they are kept, if that was made ready
-    most_log: int = log_lines.MOST  # bytes of the lines of one execution
+    packed_logs: Sequence[bytes] = ()  # its log lines as they are kept, if that was made ready
+    log_limit: int = log_lines.MOST  # bytes of the lines of one execution
 
 
 class Reply(Struct, frozen=True, kw_only=True):
@@ -84,7 +84,7 @@ class WaitingExchange(Struct, frozen=True, kw_only=True):
 
     want: WorkRequest
     lanes: frozenset[int]
-    taste: QueuePreferences | None = None
+    preferences: QueuePreferences | None = None
 
     @property
     def place(self) -> tuple[UUID, int]:
@@ -123,7 +123,7 @@ def lock_sessions(ids: Sequence[UUID], statement: Statement = LOCK_SESSIONS) -> 
 
 
 def exchange(
-    heads: Sequence[IncomingExchange],
+    incoming: Sequence[IncomingExchange],
     lanes: Sequence[LaneState],
     paused: frozenset[UUID],
     policies: Mapping[tuple[UUID, int], RetryPolicy],
@@ -140,15 +140,15 @@ def exchange(
     sessions have `parked` takes part in the claim: a session that always has something to tell is always locked, and
     whoever claims for all that are parked would pass over it for ever.
     """
-    sessions = yield from lock_sessions([head.session for head in heads])
-    refused = {i: reply for i, head in enumerate(heads) if (reply := _refuse(head, sessions.get(head.session)))}
-    heard = [head for i, head in enumerate(heads) if i not in refused]
-    for head in heard:
-        _drain(head, sessions[head.session])
+    sessions = yield from lock_sessions([entry.session for entry in incoming])
+    refused = {i: reply for i, entry in enumerate(incoming) if (reply := _refuse(entry, sessions.get(entry.session)))}
+    heard = [entry for i, entry in enumerate(incoming) if i not in refused]
+    for entry in heard:
+        _drain(entry, sessions[entry.session])
     moves = Deferred()
     effects = yield from report.settle(heard, sessions, policies, moves, now, rng, new_id, child_cache)
-    asking = [head for head in heard if _asks(head, sessions[head.session])]
-    heads_of = {(head.session, head.exchange.channel) for head in heads}
+    asking = [entry for entry in heard if _asks(entry, sessions[entry.session])]
+    heads_of = {(entry.session, entry.exchange.channel) for entry in incoming}
     waiting = [
         p
         for p in parked
@@ -156,68 +156,72 @@ def exchange(
         and _awaits(sessions.get(p.want.session), p.want)  # guard: parked-awaits
     ]
     claimed = yield from _claim(asking, waiting, sessions, lanes, arising, paused, effects, moves, now)
-    replies = [refused.get(i) or _reply(head, sessions[head.session], claimed, effects) for i, head in enumerate(heads)]
+    replies = [
+        refused.get(i) or _reply(entry, sessions[entry.session], claimed, effects) for i, entry in enumerate(incoming)
+    ]
     yield from moves.make(*touched(sessions, now))
     return ExchangeResult(replies, claimed, effects)
 
 
-def look(heads: Sequence[IncomingExchange]) -> Script[list[Reply]]:
+def look(incoming: Sequence[IncomingExchange]) -> Script[list[Reply]]:
     """What an exchange decides that says nothing, may wait, and whose lanes hold nothing: it changes nothing.
 
     No lock is needed. What a worker was answered is committed, so its next number is seen to be the next; and whatever
     ends the wait looks at the session again, under its lock.
     """
-    rows = yield Among(LOOK_AT_SESSIONS, sorted({head.session for head in heads}))
+    rows = yield Among(LOOK_AT_SESSIONS, sorted({entry.session for entry in incoming}))
     sessions = {row[0]: SessionRow(*row) for row in rows}
-    return [_refuse(head, sessions.get(head.session)) or _glance(head, sessions[head.session]) for head in heads]
+    return [
+        _refuse(entry, sessions.get(entry.session)) or _glance(entry, sessions[entry.session]) for entry in incoming
+    ]
 
 
-def is_quiet(head: IncomingExchange) -> bool:
+def is_quiet(entry: IncomingExchange) -> bool:
     """Whether an exchange says nothing, and may wait."""
-    return head.patient and not head.exchange.draining and not report.has_content(head)
+    return entry.patient and not entry.exchange.draining and not report.has_content(entry)
 
 
-def _glance(head: IncomingExchange, row: SessionRow) -> Reply:
-    known = head.exchange.n <= seen_on(row.seen, head.exchange.channel)
+def _glance(entry: IncomingExchange, row: SessionRow) -> Reply:
+    known = entry.exchange.n <= seen_on(row.seen, entry.exchange.channel)
     return Reply(decision="answer" if known else "park", known=known, draining=row.state == "draining")
 
 
-def _refuse(head: IncomingExchange, row: SessionRow | None) -> Reply | None:
+def _refuse(entry: IncomingExchange, row: SessionRow | None) -> Reply | None:
     """The answer to an exchange that may change nothing, decided before anything has changed."""
     if row is None or not row.live:  # guard: exchange-of-live-session
         return Reply(decision="ended")
-    seen = seen_on(row.seen, head.exchange.channel)
-    return Reply(decision="gap", seen=seen) if head.exchange.n > seen + 1 else None  # guard: exchange-without-gap
+    seen = seen_on(row.seen, entry.exchange.channel)
+    return Reply(decision="gap", seen=seen) if entry.exchange.n > seen + 1 else None  # guard: exchange-without-gap
 
 
-def _drain(head: IncomingExchange, row: SessionRow) -> None:
-    if head.exchange.draining and row.state == "live":
+def _drain(entry: IncomingExchange, row: SessionRow) -> None:
+    if entry.exchange.draining and row.state == "live":
         row.state, row.dirty = "draining", True
 
 
-def _asks(head: IncomingExchange, row: SessionRow) -> bool:
+def _asks(entry: IncomingExchange, row: SessionRow) -> bool:
     """Only the next number of a channel may claim, and only for a session that is not leaving."""
-    up = head.exchange
+    up = entry.exchange
     is_next = up.n == seen_on(row.seen, up.channel) + 1
     return (
         is_next  # guard: claim-in-turn
         and row.state == "live"  # guard: claim-while-live
         and (up.free > 0 or bool(up.prefetch))
-        and bool(head.lanes)
+        and bool(entry.lanes)
     )
 
 
-def want_of(head: IncomingExchange, concurrency: int) -> WorkRequest:
+def want_of(entry: IncomingExchange, concurrency: int) -> WorkRequest:
     """What an exchange can take."""
-    up = head.exchange
+    up = entry.exchange
     load = 1 - min(1.0, up.free / max(1, concurrency))
     return WorkRequest(
-        session=head.session, channel=up.channel, n=up.n, free=up.free, room=up.room, prefetch=up.prefetch, load=load
+        session=entry.session, channel=up.channel, n=up.n, free=up.free, room=up.room, prefetch=up.prefetch, load=load
     )
 
 
 def _claim(
-    heads: Sequence[IncomingExchange],
+    incoming: Sequence[IncomingExchange],
     parked: Sequence[WaitingExchange],
     sessions: Mapping[UUID, SessionRow],
     lanes: Sequence[LaneState],
@@ -231,15 +235,17 @@ def _claim(
 
     Steps that have just come to be are given out at once where nothing else stands in line, or stand in line, too.
     """
-    first = {(head.session, head.exchange.channel): head for head in reversed(heads)}
-    wants = [want_of(head, sessions[head.session].concurrency) for head in first.values()]
+    first = {(entry.session, entry.exchange.channel): entry for entry in reversed(incoming)}
+    wants = [want_of(entry, sessions[entry.session].concurrency) for entry in first.values()]
     wants += [p.want for p in parked]
-    eligible = {p.want.session: p.lanes for p in parked} | {head.session: head.lanes for head in heads}
-    tastes = {p.want.session: p.taste for p in parked} | {head.session: head.taste for head in heads}
+    eligible = {p.want.session: p.lanes for p in parked} | {entry.session: entry.lanes for entry in incoming}
+    preferences = {p.want.session: p.preferences for p in parked} | {
+        entry.session: entry.preferences for entry in incoming
+    }
     steps = effects.newborn
     arisen = arising(lowest(steps)) if steps and arising is not None else []
     given = (
-        grants.grant_new_steps(steps, wants, eligible, tastes, lanes, arisen, effects.open, paused, now)
+        grants.grant_new_steps(steps, wants, eligible, preferences, lanes, arisen, effects.open, paused, now)
         if steps
         else None
     )
@@ -251,7 +257,7 @@ def _claim(
         if steps:
             moves.add([effects.queue(steps)])
             lanes = grants.with_steps(lanes, arisen)
-        claimed = yield from claim(wants, eligible, lanes, paused, moves, now, tastes)
+        claimed = yield from claim(wants, eligible, lanes, paused, moves, now, preferences)
         for lane in lowest(steps):
             if claimed.lanes.get(lane, 0) is None:  # all of it was given out: there is nobody to wake
                 effects.requeued.pop(lane, None)
@@ -270,13 +276,13 @@ def _number(
             row.seen, row.dirty = see(row.seen, granted.channel, granted.n), True  # guard: parked-takes-number
 
 
-def _reply(head: IncomingExchange, row: SessionRow, claimed: ClaimResult, effects: Effects) -> Reply:
-    up = head.exchange
-    ignored = effects.ignored.get((head.session, up.channel), [])
+def _reply(entry: IncomingExchange, row: SessionRow, claimed: ClaimResult, effects: Effects) -> Reply:
+    up = entry.exchange
+    ignored = effects.ignored.get((entry.session, up.channel), [])
     if up.n <= seen_on(row.seen, up.channel):
         return Reply(decision="answer", known=True, ignored=ignored, draining=row.state == "draining")
-    granted = [s for s in claimed.running if s.session == head.session and s.channel == up.channel]
-    if not granted and head.patient:
+    granted = [s for s in claimed.running if s.session == entry.session and s.channel == up.channel]
+    if not granted and entry.patient:
         return Reply(decision="park", ignored=ignored, draining=row.state == "draining")
     row.seen, row.dirty = see(row.seen, up.channel, up.n), True  # guard: exchange-takes-number
     return Reply(decision="answer", granted=granted, ignored=ignored, draining=row.state == "draining")
@@ -299,9 +305,9 @@ def claim_for_parked(
     sessions = yield from lock_sessions([p.want.session for p in parked], LOCK_PARKED)
     able = {(p.want.session, p.want.channel): p for p in parked if _awaits(sessions.get(p.want.session), p.want)}
     eligible = {p.want.session: p.lanes for p in able.values()}
-    tastes = {p.want.session: p.taste for p in able.values()}
+    preferences = {p.want.session: p.preferences for p in able.values()}
     moves = Deferred()
-    claimed = yield from claim([p.want for p in able.values()], eligible, lanes, paused, moves, now, tastes)
+    claimed = yield from claim([p.want for p in able.values()], eligible, lanes, paused, moves, now, preferences)
     _number(claimed.running, sessions, able.keys())
     yield from moves.make(*touched(sessions, now))
     return claimed

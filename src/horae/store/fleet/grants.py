@@ -65,7 +65,7 @@ def grant_new_steps(
     slices: Sequence[Queued],
     wants: Sequence[WorkRequest],
     eligible: Mapping[UUID, frozenset[int]],
-    tastes: Mapping[UUID, QueuePreferences | None],
+    preferences: Mapping[UUID, QueuePreferences | None],
     lanes: Sequence[LaneState],
     arising: Sequence[LaneState],
     opened: Container[int],
@@ -82,7 +82,7 @@ def grant_new_steps(
     if (
         not reach
         or any(view.lane in reach for view in lanes)  # guard: newborn-behind-line
-        or any(taste is not None for taste in tastes.values())
+        or any(preference is not None for preference in preferences.values())
     ):
         return None
     plain = {view.lane for view in arising if not view.cost and view.among is None and not view.limits}

@@ -78,9 +78,9 @@ def rescue(
     cancels = (yield from stops_of(session)).cancels
     settler = Settler(row.worker, now, rng)
     held = [shelves.running(r) for r in rows]
-    said = yield from _said({(r[-3], r[-2]) for r in rows})
+    tries = yield from _loss_limits({(r[-3], r[-2]) for r in rows})
     for lost, r in zip(held, rows, strict=True):
-        loss = Loss(slots=row.concurrency, alone=alone, tries=said.get((r[-3], r[-2])))
+        loss = Loss(slots=row.concurrency, alone=alone, tries=tries.get((r[-3], r[-2])))
         _give_up(settler, lost, r[-1], loss, cancels, charge)
         if lost.flags & LIMITED:
             effects.may_claim(lost)
@@ -95,7 +95,7 @@ def rescue(
     return effects
 
 
-def _said(versions: set[tuple[UUID, int]]) -> Script[dict[tuple[UUID, int], int | None]]:
+def _loss_limits(versions: set[tuple[UUID, int]]) -> Script[dict[tuple[UUID, int], int | None]]:
     """How often these versions of jobs are tried again after their worker was lost, where they say so."""
     specs = yield from definitions(sorted(versions))
     return {version: report.policy_of(spec.decode()).budgets.lost for version, spec in specs.items()}

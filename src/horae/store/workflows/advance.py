@@ -63,16 +63,18 @@ class WorkflowBatch:
 
     def read_ended(self, finished: Sequence[FinishedSlice]) -> Script[EndedSteps]:
         """Lock the workflows whose steps have ended, and learn what is known of them."""
-        told = yield from flow_locks.lock_of_children({f.slice.parcel for f in finished}, self._child_cache)
-        plans = yield from plans_of((child.digest, child.job, child.version) for child in told.values())
-        lying = [
-            f for f in finished if flow_results.may_be_stored_apart(f) and _is_single(told.get(f.slice.parcel), plans)
+        children = yield from flow_locks.lock_of_children({f.slice.parcel for f in finished}, self._child_cache)
+        plans = yield from plans_of((child.digest, child.job, child.version) for child in children.values())
+        apart = [
+            f
+            for f in finished
+            if flow_results.may_be_stored_apart(f) and _is_single(children.get(f.slice.parcel), plans)
         ]
-        large = (yield from self._large(lying)) if lying else {}
+        large = (yield from self._large(apart)) if apart else {}
         news: dict[UUID, list[Ended]] = {}
-        digests = {child.flow: child.digest for child in told.values()}
+        digests = {child.flow: child.digest for child in children.values()}
         for f in sorted(finished, key=lambda f: (f.slice.parcel, f.slice.lo)):
-            child = told.get(f.slice.parcel)
+            child = children.get(f.slice.parcel)
             if child is not None:
                 news.setdefault(child.flow, []).extend(_ended(f, child.extras, plans[child.digest], large))
         unknown = {flow: plans[digests[flow]] for flow in news if flow not in self.runs}
@@ -100,9 +102,9 @@ class WorkflowBatch:
                 held = flow_rows.read_flow(row[flow_rows.FLOW_AT : flow_rows.TERMS_AT])
                 places[held.place] = self.runs[held.flow.execution] = WorkflowRun(held, plans[held.flow.execution])
         for row in rows:
-            course = places.get((row[0], row[1]))
-            if course is not None:
-                course.learn([flow_rows.read_step(row)])
+            run = places.get((row[0], row[1]))
+            if run is not None:
+                run.learn([flow_rows.read_step(row)])
             self.terms.learn(row[flow_rows.TERMS_AT :])
 
     def _large(self, finished: Sequence[FinishedSlice]) -> Script[dict[tuple[UUID, int], bytes]]:
@@ -123,26 +125,25 @@ class WorkflowBatch:
         """Decide what follows, and what follows from that, until nothing more does; then all of it is to be written."""
         while True:
             for flow, ended in news.items():
-                course = self.runs[flow]
-                if not course.is_over:  # guard: workflow-not-over
-                    deciding = decide.after(course.plan, course.flow, course.stored.about, ended, self.now)
-                    yield from course.decide(deciding, self.moves, self.now, ended)
+                run = self.runs[flow]
+                if not run.is_over:  # guard: workflow-not-over
+                    deciding = decide.after(run.plan, run.flow, run.stored.about, ended, self.now)
+                    yield from run.decide(deciding, self.moves, self.now, ended)
             news = yield from self._go_on()
             if not news:
                 break
-        for course in self.runs.values():
-            mine, namespace = course.flow, course.stored.namespace
+        for run in self.runs.values():
+            mine, namespace = run.flow, run.stored.namespace
             self.done.stepped += [
-                StepChange(mine.execution, mine.job, namespace, step, state)
-                for step, state in course.new_states.items()
+                StepChange(mine.execution, mine.job, namespace, step, state) for step, state in run.new_states.items()
             ]
-            self.moves.add(course.changes(self.now))
-            self.moves.add(flow_waits.drop_ended(course))
-            if course.stops:
+            self.moves.add(run.changes(self.now))
+            self.moves.add(flow_waits.drop_ended(run))
+            if run.stops:
                 self.done.check_by(self.now)
             else:
-                waits = (row.wake_at for row in course.rows.values() if row.state == "waiting")
-                for at in (course.stored.until, *waits):
+                waits = (row.wake_at for row in run.rows.values() if row.state == "waiting")
+                for at in (run.stored.until, *waits):
                     self.done.check_by(at)
         for begun in self._begun:
             self.moves.add(changes_of(begun, self.now, self.done))
@@ -150,13 +151,13 @@ class WorkflowBatch:
                 self._remember(begun, self._child_cache)
         self.done.open |= self.terms.open
 
-    def _remember(self, begun: NewChildren, kin: flow_locks.ChildCache) -> None:
+    def _remember(self, begun: NewChildren, child_cache: flow_locks.ChildCache) -> None:
         """Whose steps were made: their ends are most likely told to this server."""
         for parcel, _ in begun.parcels:
-            course = self.runs.get(parcel.envelope.parent or parcel.id)
-            if course is not None:
-                mine, digest = course.flow, course.stored.digest
-                kin.add(
+            run = self.runs.get(parcel.envelope.parent or parcel.id)
+            if run is not None:
+                mine, digest = run.flow, run.stored.digest
+                child_cache.add(
                     flow_locks.Child(
                         parcel.id, parcel.extras, mine.execution, digest, mine.job, mine.version, mine.root
                     )
@@ -167,18 +168,18 @@ class WorkflowBatch:
         news: EndedSteps = {}
         begun = yield from begin_steps(self.runs.values(), self.terms, self.new_id, self.now)
         self._begun.append(begun)
-        for course, ended in begun.refused:
-            news.setdefault(course.flow.execution, []).append(ended)
-        for course in self.runs.values():
-            if course.awaits:
-                awaits, course.awaits = course.awaits, []
-                over_already = yield from flow_waits.begin(course, awaits, self.moves, self.now)
+        for run, ended in begun.refused:
+            news.setdefault(run.flow.execution, []).append(ended)
+        for run in self.runs.values():
+            if run.awaits:
+                awaits, run.awaits = run.awaits, []
+                over_already = yield from flow_waits.begin(run, awaits, self.moves, self.now)
                 if over_already:
-                    news.setdefault(course.flow.execution, []).extend(over_already)
-        over = {execution: course.end for execution, course in self.runs.items() if course.end is not None}
+                    news.setdefault(run.flow.execution, []).extend(over_already)
+        over = {execution: run.end for execution, run in self.runs.items() if run.end is not None}
         if over:
-            for course in self.runs.values():
-                course.end = None
+            for run in self.runs.values():
+                run.end = None
             finished = yield from self._end(over)
             self.finished += finished
             above = [f for f in finished if f.slice.flags & CHILD]
@@ -194,7 +195,7 @@ class WorkflowBatch:
         for row in (yield ForEach(PARENTS, shelves.ITEM, given)):
             parent = shelves.waiting(row)
             execution = execution_id(parent.parcel, parent.lo)
-            end, course = over[execution], self.runs[execution]
+            end, run = over[execution], self.runs[execution]
             state, error, result = end.state, end.error, None
             if end.result is not None and len(end.result) > MAX_RESULT:
                 state, error = "failed", TOO_LARGE
@@ -205,8 +206,8 @@ class WorkflowBatch:
                     self.moves.add([shelves.put_blobs([(parent.parcel, parent.lo, end.result)])])
             finished.append(
                 FinishedSlice(
-                    slice=parent, state=state, reason=end.reason, queued_at=course.stored.queued_at,
-                    started_at=course.stored.began_at, completed_at=self.now, results=result, error=error,
+                    slice=parent, state=state, reason=end.reason, queued_at=run.stored.queued_at,
+                    started_at=run.stored.began_at, completed_at=self.now, results=result, error=error,
                 )
             )  # fmt: skip
         self.moves.add(_ends(finished))
@@ -237,11 +238,11 @@ def follow(
 
     What is to be written is left with the other changes; what was started is told by `done`.
     """
-    board = WorkflowBatch(moves, new_id, now, done, child_cache)
-    news = yield from board.read_ended(finished)
+    batch = WorkflowBatch(moves, new_id, now, done, child_cache)
+    news = yield from batch.read_ended(finished)
     if news:
-        yield from board.settle(news)
-    return board.finished
+        yield from batch.settle(news)
+    return batch.finished
 
 
 def _is_single(child: flow_locks.Child | None, plans: Mapping[str, Plan]) -> bool:

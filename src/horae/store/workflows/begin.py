@@ -109,7 +109,7 @@ def _open(
     specs = yield from _specs({(p.envelope.job, p.envelope.version) for p in parcels.values()})
     pins, choices = yield from _pins(specs)
     roots = yield from _roots(parcels.values())
-    board = WorkflowBatch(Deferred(), new_id, now, opened.started)
+    batch = WorkflowBatch(Deferred(), new_id, now, opened.started)
     waiting: list[Waiting] = []
     opening: list[StoredWorkflow] = []
     for claimed in running:
@@ -132,25 +132,25 @@ def _open(
                 opening.append(structs.replace(held, state=OPENING, wake_at=now))
                 opened.started.check_by(now)
                 continue
-            board.runs[held.flow.execution] = new_run(held, _workflow(spec))
-    yield from with_secrets(board.runs.values())
+            batch.runs[held.flow.execution] = new_run(held, _workflow(spec))
+    yield from with_secrets(batch.runs.values())
     yield shelves.take("running", running)
-    board.moves.add([shelves.put_waiting(waiting)])
+    batch.moves.add([shelves.put_waiting(waiting)])
     if opening:
-        board.moves.add([put_flows(opening)])
-    for course in board.runs.values():
-        yield from begin(course, board.moves, now)
-    yield from board.moves.make()  # what ends at once is found where it waits
-    yield from flow_cancel.settle(board, {}, new_id, now, opened.started)
+        batch.moves.add([put_flows(opening)])
+    for run in batch.runs.values():
+        yield from begin(run, batch.moves, now)
+    yield from batch.moves.make()  # what ends at once is found where it waits
+    yield from flow_cancel.settle(batch, {}, new_id, now, opened.started)
 
 
-def begin(course: WorkflowRun, moves: Deferred, now: Instant) -> Script[None]:
+def begin(run: WorkflowRun, moves: Deferred, now: Instant) -> Script[None]:
     """The first steps of a workflow start; of a rerun, those that do not stay done."""
-    rerun = course.stored.extra.rerun
+    rerun = run.stored.extra.rerun
     if rerun is not None:
-        yield from flow_rerun.begin(course, rerun, moves, now)
+        yield from flow_rerun.begin(run, rerun, moves, now)
         return
-    yield from course.decide(decide.begin(course.plan, course.flow, course.stored.about, now), moves, now)
+    yield from run.decide(decide.begin(run.plan, run.flow, run.stored.about, now), moves, now)
 
 
 def _as_it_was(before: StoredWorkflow) -> Script[tuple[bytes, dict[str, Pin]]]:

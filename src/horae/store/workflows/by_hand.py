@@ -41,13 +41,13 @@ def send(
 
     The same signal, by its id, is delivered once.
     """
-    board = yield from _board(execution, new_id, now, done)
-    if board is None:
+    batch = yield from _board(execution, new_id, now, done)
+    if batch is None:
         return None
-    course = board.runs[execution]
-    if course.is_over:
+    run = batch.runs[execution]
+    if run.is_over:
         return SignalResult("final")
-    place = course.stored.place
+    place = run.stored.place
     known = yield Fetch(SENT, (*place, signal.id))
     if known:
         return SignalResult("kept" if known[0][0] is None else "delivered")
@@ -59,7 +59,7 @@ def send(
     yield Insert("signals", SIGNALS, [(*place, signal.id, signal.name, signal.payload, total, step, now)])
     if step is None:
         return SignalResult("kept")
-    yield from settle(board, {execution: [Ended(step=step, result=signal.payload)]}, new_id, now, done)
+    yield from settle(batch, {execution: [Ended(step=step, result=signal.payload)]}, new_id, now, done)
     return SignalResult("delivered")
 
 
@@ -68,30 +68,30 @@ def answer(
     done: Consequences,
 ) -> Script[ManualResult]:  # fmt: skip
     """Say yes or no to a step that waits for it; without a name, to the only one that does."""
-    board = yield from _board(execution, new_id, now, done)
-    if board is None or board.runs[execution].is_over:
-        return ManualResult("ended" if board is not None else "unknown")
-    waits = yield from flow_waits.waits_of(board.runs[execution].stored.place)
+    batch = yield from _board(execution, new_id, now, done)
+    if batch is None or batch.runs[execution].is_over:
+        return ManualResult("ended" if batch is not None else "unknown")
+    waits = yield from flow_waits.waits_of(batch.runs[execution].stored.place)
     approvals = {name: wait for name, _, _, wait in waits if isinstance(wait, Approval)}
     chosen = list(approvals) if step is None else [step] if step in approvals else []
     if len(chosen) > 1:
         return ManualResult("several", sorted(approvals))
     if not chosen:
-        return (yield from _not_asked(board.runs[execution], step))
+        return (yield from _not_asked(batch.runs[execution], step))
     (name,) = chosen
     if not may_answer(approvals[name], role):
         return ManualResult("forbidden", approvals[name].roles)
-    yield from settle(board, {execution: [make(name)]}, new_id, now, done)
+    yield from settle(batch, {execution: [make(name)]}, new_id, now, done)
     return ManualResult("done", [name])
 
 
-def _not_asked(course: WorkflowRun, step: str | None) -> Script[ManualResult]:
+def _not_asked(run: WorkflowRun, step: str | None) -> Script[ManualResult]:
     """Why nobody can answer a step, or any."""
     if step is None:
         return ManualResult("idle")
-    rows = yield from flow_rows.steps_of([(*course.stored.place, step, False)])
+    rows = yield from flow_rows.steps_of([(*run.stored.place, step, False)])
     if not rows:
-        return ManualResult("idle" if step in course.plan.nodes else "nothing", [step])
+        return ManualResult("idle" if step in run.plan.nodes else "nothing", [step])
     return ManualResult("final" if all(row.is_final for row, _ in rows.values()) else "idle", [step])
 
 
@@ -102,29 +102,29 @@ def decide(
 
     An approval is passed by so only by who may give it, also if the step comes after it.
     """
-    board = yield from _board(execution, new_id, now, done)
-    if board is None or board.runs[execution].is_over:
-        return ManualResult("ended" if board is not None else "unknown")
-    course = board.runs[execution]
-    rows = yield from flow_rows.steps_of([(*course.stored.place, ended.step, False)])
+    batch = yield from _board(execution, new_id, now, done)
+    if batch is None or batch.runs[execution].is_over:
+        return ManualResult("ended" if batch is not None else "unknown")
+    run = batch.runs[execution]
+    rows = yield from flow_rows.steps_of([(*run.stored.place, ended.step, False)])
     if not rows:
-        return ManualResult("early" if ended.step in course.plan.nodes else "nothing", [ended.step])
-    course.learn(rows.values())
-    if course.rows[ended.step].state in FINAL:
+        return ManualResult("early" if ended.step in run.plan.nodes else "nothing", [ended.step])
+    run.learn(rows.values())
+    if run.rows[ended.step].state in FINAL:
         return ManualResult("final", [ended.step])
-    barred = yield from _barred(course, ended.step, role)
+    barred = yield from _barred(run, ended.step, role)
     if barred:
         return ManualResult("forbidden", barred)
-    yield from settle(board, {execution: [ended]}, new_id, now, done)
+    yield from settle(batch, {execution: [ended]}, new_id, now, done)
     return ManualResult("done", [ended.step])
 
 
-def _barred(course: WorkflowRun, step: str, role: str) -> Script[Sequence[str]]:
+def _barred(run: WorkflowRun, step: str, role: str) -> Script[Sequence[str]]:
     """The roles that are asked for before a step by an approval that is open and not for this role; none otherwise."""
-    asked = {name: wait for name, wait in approvals_before(course.plan, step).items() if not may_answer(wait, role)}
+    asked = {name: wait for name, wait in approvals_before(run.plan, step).items() if not may_answer(wait, role)}
     if not asked:
         return ()
-    rows = yield from flow_rows.steps_of([(*course.stored.place, name, False) for name in sorted(asked)])
+    rows = yield from flow_rows.steps_of([(*run.stored.place, name, False) for name in sorted(asked)])
     ended = {row.step for row, _ in rows.values() if row.is_final}
     return next((wait.roles for name, wait in sorted(asked.items()) if name not in ended), ())
 
@@ -133,9 +133,9 @@ def _board(execution: UUID, new_id: NewId, now: Instant, done: Consequences) -> 
     """A workflow under way, locked and known."""
     if execution not in (yield from flow_locks.lock([execution])):
         return None
-    board = WorkflowBatch(Deferred(), new_id, now, done)
-    yield from board.load([execution])
-    return board
+    batch = WorkflowBatch(Deferred(), new_id, now, done)
+    yield from batch.load([execution])
+    return batch
 
 
 OPEN = Statement(

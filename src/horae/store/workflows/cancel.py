@@ -70,29 +70,29 @@ def cancel(execution: UUID, reason: str, new_id: NewId, now: Instant, done: Cons
     if execution not in (yield from flow_locks.lock([execution])):
         return "moving"
     moves = Deferred()
-    board = WorkflowBatch(moves, new_id, now, done)
-    yield from board.load([execution])
-    course = board.runs[execution]
-    if course.is_over:
+    batch = WorkflowBatch(moves, new_id, now, done)
+    yield from batch.load([execution])
+    run = batch.runs[execution]
+    if run.is_over:
         return "moving"
-    if course.is_opening:
-        course.end, course.is_over = End(state="cancelled", reason=reason), True
+    if run.is_opening:
+        run.end, run.is_over = End(state="cancelled", reason=reason), True
     else:
-        going_on = structs.replace(course.flow, paused=False)  # what is undone, or comes last, is not to be paused
-        deciding = decide.cancel(course.plan, going_on, course.stored.about, reason, now)
-        yield from course.decide(deciding, moves, now)
-    yield from settle(board, {}, new_id, now, done)
-    return "cancelled" if board.finished else "asked"
+        going_on = structs.replace(run.flow, paused=False)  # what is undone, or comes last, is not to be paused
+        deciding = decide.cancel(run.plan, going_on, run.stored.about, reason, now)
+        yield from run.decide(deciding, moves, now)
+    yield from settle(batch, {}, new_id, now, done)
+    return "cancelled" if batch.finished else "asked"
 
 
 def settle(
-    board: WorkflowBatch, news: dict[UUID, list[Ended]], new_id: NewId, now: Instant, done: Consequences
+    batch: WorkflowBatch, news: dict[UUID, list[Ended]], new_id: NewId, now: Instant, done: Consequences
 ) -> Script[None]:
     """Let a board come to its end, write it, and tell who waits for workflows that ended."""
-    yield from board.settle(news)
-    yield from board.moves.make()
-    done.ended += [as_ended(f) for f in board.finished]
-    yield from advance_waiting(board.finished, new_id, now, done)
+    yield from batch.settle(news)
+    yield from batch.moves.make()
+    done.ended += [as_ended(f) for f in batch.finished]
+    yield from advance_waiting(batch.finished, new_id, now, done)
 
 
 class ToStop(Struct, frozen=True):
@@ -171,16 +171,16 @@ def finish_stops(
     """All that was to be stopped has ended, or was asked to: steps that waited without a child end here."""
     if execution not in (yield from flow_locks.lock([execution])):
         return
-    board = WorkflowBatch(Deferred(), new_id, now, done)
-    yield from board.load([execution])
-    course = board.runs[execution]
-    if not course.stops <= set(stops):
+    batch = WorkflowBatch(Deferred(), new_id, now, done)
+    yield from batch.load([execution])
+    run = batch.runs[execution]
+    if not run.stops <= set(stops):
         return
-    course.stops.clear()
-    steps = (yield from flow_rows.some_steps(flow_rows.OPEN_STEPS, [course.stored.place]))[course.stored.place]
-    course.learn(steps)
+    run.stops.clear()
+    steps = (yield from flow_rows.some_steps(flow_rows.OPEN_STEPS, [run.stored.place]))[run.stored.place]
+    run.learn(steps)
     waits = [row for row, _ in steps if row.execution is None and (ALL in stops or row.step in stops)]
-    yield from settle(board, {execution: [_given_up(row.step) for row in waits]}, new_id, now, done)
+    yield from settle(batch, {execution: [_given_up(row.step) for row in waits]}, new_id, now, done)
 
 
 def _given_up(step: str) -> Ended:

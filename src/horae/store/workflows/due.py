@@ -64,60 +64,60 @@ def advance_due(limit: int, new_id: NewId, now: Instant, only: UUID | None = Non
     if not due:
         return looked
     there = yield from flow_locks.lock(due)
-    board = WorkflowBatch(Deferred(), new_id, now, looked.started)
-    yield from board.load(there)
+    batch = WorkflowBatch(Deferred(), new_id, now, looked.started)
+    yield from batch.load(there)
     news: EndedSteps = {}
     for execution in due:
-        course = board.runs.get(execution)
-        if course is None:
+        run = batch.runs.get(execution)
+        if run is None:
             continue
-        ended = [] if course.is_over else (yield from _look(board, course, steps.get(execution, ()), now))
+        ended = [] if run.is_over else (yield from _look(batch, run, steps.get(execution, ()), now))
         if execution in heard:
-            told = yield from flow_waits.ended_by_events(course, board.moves)
-            ended += [one for one in told if one.step not in {other.step for other in ended}]
+            by_events = yield from flow_waits.ended_by_events(run, batch.moves)
+            ended += [one for one in by_events if one.step not in {other.step for other in ended}]
         if ended:
             news[execution] = ended
-        if course.stops:
+        if run.stops:
             looked.stops.append(execution)
-    yield from settle(board, news, new_id, now, looked.started)
+    yield from settle(batch, news, new_id, now, looked.started)
     return looked
 
 
-def _look(board: WorkflowBatch, course: WorkflowRun, steps: Sequence[str], now: Instant) -> Script[list[Ended]]:
+def _look(batch: WorkflowBatch, run: WorkflowRun, steps: Sequence[str], now: Instant) -> Script[list[Ended]]:
     """What is to be done about one workflow; the waits of its steps that are over."""
-    if course.is_opening:
-        yield from _begin(board, course, now)
+    if run.is_opening:
+        yield from _begin(batch, run, now)
         return []
-    until = course.stored.until
-    if until is not None and until <= now and course.flow.verdict == "success" and course.flow.phase == "main":
-        failing = decide.fail(course.plan, course.flow, course.stored.about, _late(course), "timeout", now)
-        yield from course.decide(failing, board.moves, now)
+    until = run.stored.until
+    if until is not None and until <= now and run.flow.verdict == "success" and run.flow.phase == "main":
+        failing = decide.fail(run.plan, run.flow, run.stored.about, _late(run), "timeout", now)
+        yield from run.decide(failing, batch.moves, now)
         return []
     if not steps:
         return []
-    place = course.stored.place
+    place = run.stored.place
     rows = yield from flow_rows.steps_of([(*place, step, False) for step in sorted(steps)])
-    course.learn(rows.values())
-    return [_over(course, row, now) for row, _ in rows.values() if row.wake_at is not None and row.wake_at <= now]
+    run.learn(rows.values())
+    return [_over(run, row, now) for row, _ in rows.values() if row.wake_at is not None and row.wake_at <= now]
 
 
-def _over(course: WorkflowRun, row: StepRow, now: Instant) -> Ended:
-    wait = course.plan.nodes[row.step].step.wait
+def _over(run: WorkflowRun, row: StepRow, now: Instant) -> Ended:
+    wait = run.plan.nodes[row.step].step.wait
     return Ended(step=row.step) if wait is None or isinstance(wait, Sleep) else late(row.step, wait)
 
 
-def _begin(board: WorkflowBatch, course: WorkflowRun, now: Instant) -> Script[None]:
+def _begin(batch: WorkflowBatch, run: WorkflowRun, now: Instant) -> Script[None]:
     """A workflow begins that was only opened; if it is a step of one that is paused, so is this."""
-    parent = course.stored.parent
+    parent = run.stored.parent
     above = (yield from flow_rows.flows_of([parent])) if parent is not None else {}
     paused = parent in above and above[parent].flow.paused
-    course.flow = structs.replace(course.flow, paused=paused or course.flow.paused)
-    course.is_opening = False
-    yield from begin(course, board.moves, now)
+    run.flow = structs.replace(run.flow, paused=paused or run.flow.paused)
+    run.is_opening = False
+    yield from begin(run, batch.moves, now)
 
 
-def _late(course: WorkflowRun) -> Failure:
-    until = format_instant(course.stored.until or 0)
+def _late(run: WorkflowRun) -> Failure:
+    until = format_instant(run.stored.until or 0)
     return Failure(type="TimedOut", message=f"The workflow was not done at {until}.", kind="timeout", permanent=True)
 
 

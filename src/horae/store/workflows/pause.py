@@ -53,15 +53,15 @@ DUE_AT = len(shelves.WAITING)
 
 def pause(execution: UUID, new_id: NewId, now: Instant, done: Consequences) -> Script[bool]:
     """Pause a workflow and those below it; false when it has ended, or has not begun."""
-    board = yield from _tree(execution, new_id, now, done)
-    if board is None:
+    batch = yield from _tree(execution, new_id, now, done)
+    if batch is None:
         return False
     held: list[Waiting] = []
-    for course in board.runs.values():
-        course.flow = structs.replace(course.flow, paused=True)
-        held += yield from _hold_back(course)
+    for run in batch.runs.values():
+        run.flow = structs.replace(run.flow, paused=True)
+        held += yield from _hold_back(run)
     yield shelves.put_waiting(held)
-    yield from settle(board, {}, new_id, now, done)
+    yield from settle(batch, {}, new_id, now, done)
     keyed = {waiting.parcel for waiting in held if waiting.flags & KEYED}
     if keyed:
         entered = yield from holders.free(keyed, now)
@@ -72,21 +72,21 @@ def pause(execution: UUID, new_id: NewId, now: Instant, done: Consequences) -> S
 
 def resume(execution: UUID, new_id: NewId, now: Instant, done: Consequences) -> Script[bool]:
     """Let a workflow and those below it go on; what was held, at a breakpoint too, starts."""
-    board = yield from _tree(execution, new_id, now, done)
-    if board is None:
+    batch = yield from _tree(execution, new_id, now, done)
+    if batch is None:
         return False
-    places = {course.stored.place: course for course in board.runs.values()}
+    places = {run.stored.place: run for run in batch.runs.values()}
     for place, steps in (yield from flow_rows.some_steps(flow_rows.HELD_STEPS, list(places))).items():
-        course = places[place]
-        if course.is_opening:
-            course.flow = structs.replace(course.flow, paused=False)
+        run = places[place]
+        if run.is_opening:
+            run.flow = structs.replace(run.flow, paused=False)
             continue
-        course.learn(steps)
+        run.learn(steps)
         held = [row for row, _ in steps]
-        deciding = decide.resume(course.plan, course.flow, course.stored.about, held, now)
-        yield from course.decide(deciding, board.moves, now)
-    yield from _let_go(board.runs, now, done)
-    yield from settle(board, {}, new_id, now, done)
+        deciding = decide.resume(run.plan, run.flow, run.stored.about, held, now)
+        yield from run.decide(deciding, batch.moves, now)
+    yield from _let_go(batch.runs, now, done)
+    yield from settle(batch, {}, new_id, now, done)
     return True
 
 
@@ -94,13 +94,13 @@ def _tree(execution: UUID, new_id: NewId, now: Instant, done: Consequences) -> S
     """A workflow and all below it that have not ended, locked."""
     if execution not in (yield from flow_locks.lock([execution])):
         return None
-    board = WorkflowBatch(Deferred(), new_id, now, done)
-    yield from board.load([execution])
-    if board.runs[execution].is_over:
+    batch = WorkflowBatch(Deferred(), new_id, now, done)
+    yield from batch.load([execution])
+    if batch.runs[execution].is_over:
         return None
-    rows = yield Fetch(TREE, board.runs[execution].stored.place)
-    yield from board.load(_below(execution, dict(rows)))
-    return board
+    rows = yield Fetch(TREE, batch.runs[execution].stored.place)
+    yield from batch.load(_below(execution, dict(rows)))
+    return batch
 
 
 def _below(execution: UUID, parents: dict[UUID, UUID | None]) -> list[UUID]:
@@ -114,9 +114,9 @@ def _below(execution: UUID, parents: dict[UUID, UUID | None]) -> list[UUID]:
     return sorted(found - {execution})
 
 
-def _hold_back(course: WorkflowRun) -> Script[list[Waiting]]:
+def _hold_back(run: WorkflowRun) -> Script[list[Waiting]]:
     """Take what a workflow's steps have queued off its shelf; how it is to wait."""
-    place = course.stored.place
+    place = run.stored.place
     steps = (yield from flow_rows.some_steps(flow_rows.OPEN_STEPS, [place]))[place]
     parcels = {parcel_of(row.execution) for row, _ in steps if row.execution is not None}
     if any(row.total for row, _ in steps):
@@ -129,7 +129,7 @@ def _hold_back(course: WorkflowRun) -> Script[list[Waiting]]:
         yield shelves.take("queued", queued)
     if waiting:
         yield shelves.take("waiting", waiting)
-    gate = gate_of(course.flow.execution)
+    gate = gate_of(run.flow.execution)
     return [paused(unstarted, gate) for unstarted in (*queued, *waiting)]
 
 

@@ -34,17 +34,17 @@ def before(rerun: Rerun) -> Script[StoredWorkflow | None]:
     return (yield from flow_rows.flows_of([rerun.of])).get(rerun.of)
 
 
-def begin(course: WorkflowRun, rerun: Rerun, moves: Deferred, now: Instant) -> Script[None]:
+def begin(run: WorkflowRun, rerun: Rerun, moves: Deferred, now: Instant) -> Script[None]:
     """Begin with nothing running, take over what is done, and go on from there."""
-    about, is_paused = course.stored.about, course.flow.paused
-    flow = structs.replace(course.flow, paused=True, breakpoints=frozenset(rerun.breakpoints))
-    yield from course.decide(decide.begin(course.plan, flow, about, now), moves, now)
-    for ended in (yield from _taken_over(rerun, course.plan)):
-        yield from course.decide(decide.after(course.plan, course.flow, about, [ended], now), moves, now)
+    about, is_paused = run.stored.about, run.flow.paused
+    flow = structs.replace(run.flow, paused=True, breakpoints=frozenset(rerun.breakpoints))
+    yield from run.decide(decide.begin(run.plan, flow, about, now), moves, now)
+    for ended in (yield from _taken_over(rerun, run.plan)):
+        yield from run.decide(decide.after(run.plan, run.flow, about, [ended], now), moves, now)
     if is_paused:
         return
-    held = [row for row in course.rows.values() if row.state == "held"]
-    yield from course.decide(decide.resume(course.plan, course.flow, about, held, now), moves, now)
+    held = [row for row in run.rows.values() if row.state == "held"]
+    yield from run.decide(decide.resume(run.plan, run.flow, about, held, now), moves, now)
 
 
 class Takeover(Struct, frozen=True):
@@ -59,14 +59,14 @@ NOTHING_TAKEN = Takeover()
 NO_ID = UUID(int=0)
 
 
-def takeover_of(course: WorkflowRun, start: Start, runs: type) -> Script[Takeover]:
+def takeover_of(run: WorkflowRun, start: Start, runs: type) -> Script[Takeover]:
     """Find what a step did in the workflow that this one is a rerun of: items that succeeded, workflows that did not.
 
     The list of a foreach must be the same. If the workflow's params or its definition may be others now, so must be
     those of the items.
     """
-    rerun = course.stored.extra.rerun
-    node = course.plan.nodes.get(start.step)  # an undoing has none
+    rerun = run.stored.extra.rerun
+    node = run.plan.nodes.get(start.step)  # an undoing has none
     if rerun is None or not rerun.since or node is None or node.step.loop is not None:
         return NOTHING_TAKEN
     known = (yield from before(rerun)) if start.foreach or runs is Workflow else None
@@ -74,19 +74,19 @@ def takeover_of(course: WorkflowRun, start: Start, runs: type) -> Script[Takeove
         return NOTHING_TAKEN
     rows = {row.step: row for row, _ in (yield from flow_rows.some_steps(EVERY_STEP, [known.place]))[known.place]}
     row = rows.get(start.step)
-    if row is None or start.step not in kept_steps(course.plan, rows, rerun.since).in_part:
+    if row is None or start.step not in kept_steps(run.plan, rows, rerun.since).in_part:
         return NOTHING_TAKEN
-    is_same = not rerun.latest and known.params == course.stored.params
+    is_same = not rerun.latest and known.params == run.stored.params
     if not start.foreach:
-        return Takeover(within=(yield from _gone_on(course, start, {0: row.execution}, rerun, is_same=is_same)))
+        return Takeover(within=(yield from _gone_on(run, start, {0: row.execution}, rerun, is_same=is_same)))
     if row.total != len(start.items):
         return NOTHING_TAKEN
     children = yield from flow_results.children_of(known.place, start.step)
-    return (yield from _items(course, start, children, rerun, is_same=is_same, nested=runs is Workflow))
+    return (yield from _items(run, start, children, rerun, is_same=is_same, nested=runs is Workflow))
 
 
 def _items(
-    course: WorkflowRun, start: Start, children: list[tuple[UUID, int]], rerun: Rerun, *, is_same: bool, nested: bool
+    run: WorkflowRun, start: Start, children: list[tuple[UUID, int]], rerun: Rerun, *, is_same: bool, nested: bool
 ) -> Script[Takeover]:
     """What is taken over of the items of a foreach."""
     places: set[int] = set()
@@ -106,12 +106,12 @@ def _items(
     left: dict[int, UUID | None] = (
         {at: execution for at, execution in failed.items() if at not in places} if nested else {}
     )
-    within = yield from _gone_on(course, start, left, rerun, is_same=is_same)
+    within = yield from _gone_on(run, start, left, rerun, is_same=is_same)
     return Takeover(frozenset(places), children if places else [], within)
 
 
 def _gone_on(
-    course: WorkflowRun, start: Start, children: Mapping[int, UUID | None], rerun: Rerun, *, is_same: bool
+    run: WorkflowRun, start: Start, children: Mapping[int, UUID | None], rerun: Rerun, *, is_same: bool
 ) -> Script[dict[int, Rerun]]:
     """The workflows among these children of the job that the step runs, with the same params: reruns from what failed.
 
@@ -120,7 +120,7 @@ def _gone_on(
     ids = [execution for execution in children.values() if execution is not None]
     if not ids:
         return {}
-    flows, pin = (yield from flow_rows.flows_of(ids)), course.pins.get(start.step)
+    flows, pin = (yield from flow_rows.flows_of(ids)), run.pins.get(start.step)
     alike = {execution for execution, held in flows.items() if pin is not None and held.flow.job == pin.job}
     if alike and not is_same:
         rows = yield ForEach(GIVEN, flow_results.CHILD, [(parcel,) for parcel in sorted(set(map(parcel_of, alike)))])
@@ -151,7 +151,7 @@ def _taken_over(rerun: Rerun, plan: Plan) -> Script[Sequence[Ended]]:
     found = yield from flow_rows.steps_of([(*known.place, name, True) for name in kept])
     rows = {row.step: row for row, _ in found.values()}
     theirs = (yield from plans_of([(known.digest, known.flow.job, known.flow.version)]))[known.digest]
-    lying = [row for row in rows.values() if flow_results.is_stored_apart(row, theirs)]
-    if lying:
-        rows |= yield from flow_results.read(known.place, lying, theirs)
+    apart = [row for row in rows.values() if flow_results.is_stored_apart(row, theirs)]
+    if apart:
+        rows |= yield from flow_results.read(known.place, apart, theirs)
     return copies(kept, rows, rerun)

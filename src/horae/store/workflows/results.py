@@ -113,22 +113,22 @@ def of_foreach(place: Place, row: StepRow) -> Script[bytes]:
     total = sum(int(length) for _, length in (yield ForEach(LENGTH, CHILD, children)))
     if total > MOST_COLLECTED:
         return too_much(total, MOST_COLLECTED)
-    lying: dict[Place, tuple[int, bytes]] = {}
+    apart: dict[Place, tuple[int, bytes]] = {}
     for parcel, extras, lo, hi, state, ends, blob in (yield ForEach(ENDED, CHILD, children)):
         if state != "success" or blob is None:
             continue
         places = places_of(extras, lo, hi)
         for item, at, result in zip(range(lo, hi), places, Packed(ends or b"", blob).part(0, hi - lo), strict=True):
             if not result or result.startswith(REFERENCE):
-                lying[parcel, item] = at, result
+                apart[parcel, item] = at, result
             if result and at < row.total:
                 results[at] = result
-    if lying:
-        found = yield from large({one: said for one, (_, said) in lying.items()})
+    if apart:
+        found = yield from large({one: said for one, (_, said) in apart.items()})
         if sum(map(len, found.values())) > MOST_COLLECTED:
             return too_much(sum(map(len, found.values())), MOST_COLLECTED)
         for one, content in found.items():
-            results[lying[one][0]] = content
+            results[apart[one][0]] = content
     return b"[" + b",".join(results) + b"]"
 
 

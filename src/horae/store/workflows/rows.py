@@ -145,11 +145,11 @@ def read_flow(row: Row) -> StoredWorkflow:
         queued_at, began_at, until, state, phase, verdict, left, begun, ended, stopped, paused, cause, reason, error,
         marks, stops, wake_at,
     ) = row  # fmt: skip
-    said = _read_marks(marks)
+    decoded = _read_marks(marks)
     flow = Flow(
         execution=execution, root=root, job=job, version=version, phase=phase, verdict=verdict, left=left, open=begun,
-        ended=ended, stopped=bool(stopped), paused=bool(paused), breakpoints=frozenset(said.breakpoints),
-        undo=said.undo, cause=cause, error=None if error is None else _read_failure(error), reason=reason,
+        ended=ended, stopped=bool(stopped), paused=bool(paused), breakpoints=frozenset(decoded.breakpoints),
+        undo=decoded.undo, cause=cause, error=None if error is None else _read_failure(error), reason=reason,
     )  # fmt: skip
     return StoredWorkflow(
         flow=flow, parent=parent, namespace=namespace, digest=digest, params=params, extra=_read_extra(extra),

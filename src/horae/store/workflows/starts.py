@@ -47,46 +47,46 @@ class NewChildren(Struct):
     refused: list[tuple[WorkflowRun, Ended]] = []
 
 
-def begin_steps(courses: Collection[WorkflowRun], terms: StepTerms, new_id: NewId, now: Instant) -> Script[NewChildren]:
+def begin_steps(runs: Collection[WorkflowRun], terms: StepTerms, new_id: NewId, now: Instant) -> Script[NewChildren]:
     """Make the children of all steps that are to start; what is to be written of them is left to the caller."""
-    wanted = [(course, start) for course in courses for start in course.starts]
+    wanted = [(run, start) for run in runs for start in run.starts]
     begun = NewChildren()
     if not wanted:
         return begun
-    yield from terms.look_up({pin for course, start in wanted if (pin := course.pins.get(start.step))}, now)
+    yield from terms.look_up({pin for run, start in wanted if (pin := run.pins.get(start.step))}, now)
     lead = yield from terms.lead(now)
     single: list[tuple[WorkflowRun, Start, NewExecution]] = []
-    for course, whole in wanted:
-        taken = yield from _taken(course, whole, terms.targets)
-        start = _without(taken, course, whole, begun) if taken.places else whole
+    for run, whole in wanted:
+        taken = yield from _taken(run, whole, terms.targets)
+        start = _without(taken, run, whole, begun) if taken.places else whole
         try:
-            target = _target(course, start, terms.targets)
-            asked = _asked(course, start, target, lead, now, taken.within)
+            target = _target(run, start, terms.targets)
+            asked = _asked(run, start, target, lead, now, taken.within)
         except Exception as error:  # whatever is wrong with a step is its own failure, and never the report's
-            begun.refused.append((course, _refused(start, error)))
+            begun.refused.append((run, _refused(start, error)))
             continue
         if start.foreach:
-            yield from _fan_out(course, start, asked, new_id, now, begun)
+            yield from _fan_out(run, start, asked, new_id, now, begun)
         else:
-            single.append((course, start, asked[0]))
+            single.append((run, start, asked[0]))
     yield from _lay(single, new_id, now, begun)
-    begun.paused = {course.flow.execution for course, _ in wanted if course.flow.paused}
-    for course in courses:
-        course.starts.clear()
+    begun.paused = {run.flow.execution for run, _ in wanted if run.flow.paused}
+    for run in runs:
+        run.starts.clear()
     return begun
 
 
-def _taken(course: WorkflowRun, start: Start, targets: Mapping[Pin, Target]) -> Script[Takeover]:
+def _taken(run: WorkflowRun, start: Start, targets: Mapping[Pin, Target]) -> Script[Takeover]:
     """What a rerun takes over of a step that starts."""
-    pin = course.pins.get(start.step)
+    pin = run.pins.get(start.step)
     target = None if pin is None else targets.get(pin)
-    return NOTHING_TAKEN if target is None else (yield from takeover_of(course, start, type(target.spec.task)))
+    return NOTHING_TAKEN if target is None else (yield from takeover_of(run, start, type(target.spec.task)))
 
 
-def _without(taken: Takeover, course: WorkflowRun, start: Start, begun: NewChildren) -> Start:
+def _without(taken: Takeover, run: WorkflowRun, start: Start, begun: NewChildren) -> Start:
     """A foreach without the items that a rerun takes over: their results are read where they lie."""
-    course.take_over(start.step, len(taken.places))
-    begun.fanned += [(*course.stored.place, start.step, parcel, count, True) for parcel, count in taken.parcels]
+    run.take_over(start.step, len(taken.places))
+    begun.fanned += [(*run.stored.place, start.step, parcel, count, True) for parcel, count in taken.parcels]
     places = [at for at in range(len(start.items)) if at not in taken.places]
     return structs.replace(start, items=[start.items[at] for at in places], places=places)
 
@@ -143,9 +143,9 @@ def paused(s: Slice, gate: str) -> Waiting:
     )  # fmt: skip
 
 
-def _target(course: WorkflowRun, start: Start, targets: Mapping[Pin, Target]) -> Target:
+def _target(run: WorkflowRun, start: Start, targets: Mapping[Pin, Target]) -> Target:
     """What a step runs. Raises BadInput when that is gone."""
-    pin = course.pins.get(start.step)
+    pin = run.pins.get(start.step)
     target = None if pin is None else targets.get(pin)
     if target is None:
         raise BadInput(f'The job that the step "{start.step}" runs is not there.', "Change the workflow.")
@@ -167,10 +167,10 @@ def _refused(start: Start, error: Exception) -> Ended:
 
 
 def _asked(
-    course: WorkflowRun, start: Start, target: Target, lead: Lead, now: Instant, within: Mapping[int, Rerun]
+    run: WorkflowRun, start: Start, target: Target, lead: Lead, now: Instant, within: Mapping[int, Rerun]
 ) -> list[NewExecution]:
     """The executions of a step: one, or one that stands for all items, or where they differ one for each."""
-    held = course.stored
+    held = run.stored
     extra = structs.replace(held.extra, step=start.step, rerun=None, retry_of=None)
     fits = checker_of(target.spec, "params")
     for item in start.items:
@@ -189,7 +189,7 @@ def _asked(
         with shared(meter):
             one = execution_of(target, mine, lead, due_at=due_at, item=item, priority=priority)
             refuse_blamed()
-        asked.append(structs.replace(one, envelope=_envelope(course, start, one)))
+        asked.append(structs.replace(one, envelope=_envelope(run, start, one)))
     return asked
 
 
@@ -202,25 +202,23 @@ def _differ(target: Target, lead: Lead) -> bool:
     return circuit or by_param or spec.affinity is not None or any("${" in text for text in templates)
 
 
-def _envelope(course: WorkflowRun, start: Start, one: NewExecution) -> Envelope:
+def _envelope(run: WorkflowRun, start: Start, one: NewExecution) -> Envelope:
     """Where a child belongs: to its parent, and under the limit that a foreach has of its own."""
     envelope = one.envelope
     keys = structs.replace(keys_of(envelope.keys), child=True)
     if start.ordered and keys.sequence is None:
-        keys = structs.replace(keys, sequence=sequence_name(course.flow.execution, start.step))
+        keys = structs.replace(keys, sequence=sequence_name(run.flow.execution, start.step))
     elif start.ordered:
-        fan = fan_key(course.flow.execution, start.step, 1)
+        fan = fan_key(run.flow.execution, start.step, 1)
         keys = structs.replace(keys, limits=tuple(sorted((*keys.limits, fan))))
     elif start.concurrency is not None and start.concurrency < len(start.items):
-        fan = fan_key(course.flow.execution, start.step, start.concurrency)
+        fan = fan_key(run.flow.execution, start.step, start.concurrency)
         keys = structs.replace(keys, limits=tuple(sorted((*keys.limits, fan))))
-    return structs.replace(
-        envelope, keys=encode_keys(keys), parent=course.flow.execution, deadline=course.stored.deadline
-    )
+    return structs.replace(envelope, keys=encode_keys(keys), parent=run.flow.execution, deadline=run.stored.deadline)
 
 
 def _fan_out(
-    course: WorkflowRun,
+    run: WorkflowRun,
     start: Start,
     asked: Sequence[NewExecution],
     new_id: NewId,
@@ -234,8 +232,8 @@ def _fan_out(
     else:
         parcels = list(_lots(start.items, asked[0], new_id, now))
     begun.parcels += parcels
-    begun.fanned += [(*course.stored.place, start.step, parcel.id, len(parcel), False) for parcel, _ in parcels]
-    course.set_child(start.step, parcels[0][0].id)
+    begun.fanned += [(*run.stored.place, start.step, parcel.id, len(parcel), False) for parcel, _ in parcels]
+    run.set_child(start.step, parcels[0][0].id)
 
 
 def _lots(items: Sequence[bytes], like: NewExecution, new_id: NewId, now: Instant) -> Iterator[tuple[Parcel, int]]:
@@ -257,5 +255,5 @@ def _lay(
     asked = yield from assign_share_lanes([one for _, _, one in single], now)
     receipts, parcels = place(asked, {}, new_id, now)
     begun.parcels += parcels
-    for (course, start, _), (receipt, *_) in zip(single, receipts, strict=True):
-        course.set_child(start.step, receipt.execution_id)
+    for (run, start, _), (receipt, *_) in zip(single, receipts, strict=True):
+        run.set_child(start.step, receipt.execution_id)

@@ -68,9 +68,9 @@ REMINDED = Statement(
 _read_wait = msgspec.json.Decoder(Wait).decode
 
 
-def begin(course: WorkflowRun, awaits: Sequence[Await], moves: Deferred, now: Instant) -> Script[list[Ended]]:
+def begin(run: WorkflowRun, awaits: Sequence[Await], moves: Deferred, now: Instant) -> Script[list[Ended]]:
     """Steps begin to wait; those for which a signal has come already have ended."""
-    place, rows, ended = course.stored.place, [], list[Ended]()
+    place, rows, ended = run.stored.place, [], list[Ended]()
     for one in awaits:
         if isinstance(one.wait, Sleep):
             continue
@@ -81,24 +81,24 @@ def begin(course: WorkflowRun, awaits: Sequence[Await], moves: Deferred, now: In
             ended.append(Ended(step=one.step, result=kept[0].payload))
             continue
         wait = msgspec.json.encode(one.wait).decode()
-        rows.append((*place, one.step, course.stored.namespace, kind, name, wait, one.remind_at, now))
+        rows.append((*place, one.step, run.stored.namespace, kind, name, wait, one.remind_at, now))
     if rows:
         moves.add([Insert("flow_waits", WAITS, rows)])
     return ended
 
 
-def drop_ended(course: WorkflowRun) -> list[Change]:
+def drop_ended(run: WorkflowRun) -> list[Change]:
     """What the waits that are over leave to be written."""
     over = [
-        (*course.stored.place, step)
-        for step, state in course.new_states.items()
-        if state in FINAL and step in course.plan.nodes and _leaves_a_row(course, step)
+        (*run.stored.place, step)
+        for step, state in run.new_states.items()
+        if state in FINAL and step in run.plan.nodes and _leaves_a_row(run, step)
     ]
     return [ForEach(DROP, STEP, over), ForEach(DROP_NEWS, STEP, over)] if over else []
 
 
-def _leaves_a_row(course: WorkflowRun, step: str) -> bool:
-    wait = course.plan.nodes[step].step.wait
+def _leaves_a_row(run: WorkflowRun, step: str) -> bool:
+    wait = run.plan.nodes[step].step.wait
     return wait is not None and not isinstance(wait, Sleep)
 
 
@@ -113,14 +113,14 @@ def record_events(
 ) -> Script[bool]:  # fmt: skip
     """Events have come: lay each beside the steps that listen to its name. Whether there are any."""
     named: dict[str, list[tuple[UUID, dict[str, Any]]]] = {}
-    for event, name, told in events:
-        named.setdefault(name, []).append((event, told))
+    for event, name, payload in events:
+        named.setdefault(name, []).append((event, payload))
     given = [(namespace, name) for name in sorted(named)]
     found = yield ForEach(LISTENING, (("namespace", "int"), ("name", "text")), given)
     rows = [
-        (parcel, item, step, event, msgspec.json.encode(told), now)
+        (parcel, item, step, event, msgspec.json.encode(payload), now)
         for parcel, item, step, name in found
-        for event, told in named[name]
+        for event, payload in named[name]
     ]
     if rows:
         yield Insert("flow_news", NEWS, rows, conflict="ON CONFLICT DO NOTHING")
@@ -132,18 +132,18 @@ def with_events(limit: int) -> Script[list[UUID]]:
     return [row[0] for row in (yield Fetch(FLOWS_WITH_NEWS, (limit,)))]
 
 
-def ended_by_events(course: WorkflowRun, moves: Deferred) -> Script[list[Ended]]:
+def ended_by_events(run: WorkflowRun, moves: Deferred) -> Script[list[Ended]]:
     """The waits of a workflow that events have ended; those that nobody waited for are forgotten."""
-    place = course.stored.place
+    place = run.stored.place
     rows = sorted((yield Fetch(NEWS_OF, place)), key=lambda row: row[:2])
     ended: dict[str, Ended] = {}
-    for _, _, step, told in rows:
-        node = course.plan.nodes.get(step)
+    for _, _, step, payload in rows:
+        node = run.plan.nodes.get(step)
         if node is None or step in ended:
             continue
-        event = msgspec.json.decode(told)
-        if (yield from course.ask(passes(node, course.stored.about, event), moves)):
-            ended[step] = Ended(step=step, result=told)
+        event = msgspec.json.decode(payload)
+        if (yield from run.ask(passes(node, run.stored.about, event), moves)):
+            ended[step] = Ended(step=step, result=payload)
     yield ForEach(DROP_NEWS, STEP, sorted({(*place, row[2]) for row in rows}))
     return list(ended.values())
 

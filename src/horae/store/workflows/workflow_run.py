@@ -94,13 +94,13 @@ def keep_secret(fresh: str) -> Script[bytes]:
     return (yield from secret())
 
 
-def with_secrets(courses: Iterable["WorkflowRun"]) -> Script[None]:
+def with_secrets(runs: Iterable["WorkflowRun"]) -> Script[None]:
     """Workflows whose steps wait for calls know their URLs."""
-    calling = [course for course in courses if course.plan.callbacks and not course.stored.secret]
+    calling = [run for run in runs if run.plan.callbacks and not run.stored.secret]
     if calling:
         known = yield from secret()
-        for course in calling:
-            course.stored = structs.replace(course.stored, secret=known)
+        for run in calling:
+            run.stored = structs.replace(run.stored, secret=known)
 
 
 class WorkflowRun:
@@ -147,10 +147,10 @@ class WorkflowRun:
                     self._known.add(name)
         rows = {name: self.rows[name] for name in ask.rows | ask.results if name in self.rows}
         asked = [row for name, row in rows.items() if name in ask.results]
-        lying = [row for row in asked if flow_results.is_stored_apart(row, self.plan)]
-        if lying:
+        apart = [row for row in asked if flow_results.is_stored_apart(row, self.plan)]
+        if apart:
             yield from moves.make()
-            rows |= yield from flow_results.read(self.place, lying, self.plan)
+            rows |= yield from flow_results.read(self.place, apart, self.plan)
         for name in sorted(ask.items):
             yield from moves.make()
             row = rows.get(name, self.rows[name])

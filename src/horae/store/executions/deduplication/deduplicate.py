@@ -181,8 +181,8 @@ def holders_of(rows: Sequence[Row]) -> Script[dict[UUID, KeyHolder]]:
         return {}
     until = {row[3]: row[5] for row in rows}
     given = sorted((parcel_of(row[3]), index_of(row[3])) for row in rows)
-    told = yield ForEach(MET, shelves.ITEM, given)
-    by_place = {(parcel, item): said for parcel, item, *said in told}
+    rows_found = yield ForEach(MET, shelves.ITEM, given)
+    by_place = {(parcel, item): said for parcel, item, *said in rows_found}
     found = {}
     for execution, end in until.items():
         state, reason, attempt, completed_at = by_place.get(

@@ -108,11 +108,11 @@ def lock_open(rows: Sequence[tuple[UUID, Kind, Instant, int]]) -> Script[dict[UU
     """Those of these windows (parcel, kind, opened_at, count) that are open; they stay so until the commit."""
     if not rows:
         return {}
-    told = {row[0]: row for row in rows}
+    given = {row[0]: row for row in rows}
     held = yield ForEach(OPEN, _PLACE, sorted((parcel, kind) for parcel, kind, _, _ in rows))
     return {
         parcel: OpenWindow(
-            parcel=parcel, kind=told[parcel][1], opened_at=told[parcel][2], count=told[parcel][3], size=size,
+            parcel=parcel, kind=given[parcel][1], opened_at=given[parcel][2], count=given[parcel][3], size=size,
             width=width, flags=flags,
         )
         for parcel, size, width, flags in held

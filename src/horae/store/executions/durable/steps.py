@@ -50,18 +50,18 @@ def is_held(session: UUID, parcel: UUID, item: int, attempt: int | None = None) 
     return bool(rows)
 
 
-def remember(told: Sequence[tuple[UUID, Step]], now: Instant) -> Script[list[StepRemembered]]:
+def remember(reported: Sequence[tuple[UUID, Step]], now: Instant) -> Script[list[StepRemembered]]:
     """Keep results under their names, or tell those kept before; refused is what its session does not hold."""
-    sessions = yield from lock_sessions([session for session, _ in told])  # guard: step-locks-session
+    sessions = yield from lock_sessions([session for session, _ in reported])  # guard: step-locks-session
     given = [
         (session, step.parcel, step.item, step.attempt, step.name, at)
-        for at, (session, step) in enumerate(told)
+        for at, (session, step) in enumerate(reported)
         if session in sessions and sessions[session].live  # guard: step-of-live-session
     ]
     held: dict[int, bytes | None] = dict((yield ForEach(HELD_STEPS, HELD_BY, given))) if given else {}
     kept: dict[tuple[UUID, int, str], Step] = {}
     answers: list[StepRemembered] = []
-    for at, (_, step) in enumerate(told):
+    for at, (_, step) in enumerate(reported):
         if at not in held:
             answers.append(StepRemembered(refused=True))
             continue

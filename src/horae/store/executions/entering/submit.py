@@ -94,8 +94,8 @@ def submit(
     apart = _pieces(admitted.passed) if admitted is not None else {}
     stands = {} if met.has_changes or waiting else apart
     answers = yield from update_receipts({**answers, **placed.answers}, held | apart.keys(), stands)
-    told = [answers[i] for i in range(len(submissions))]
-    return SubmitResult(told, [p for p, _ in placed.parcels], done.lanes, done.next, windows=opened)
+    ordered = [answers[i] for i in range(len(submissions))]
+    return SubmitResult(ordered, [p for p, _ in placed.parcels], done.lanes, done.next, windows=opened)
 
 
 def _pieces(passed: GateResult) -> dict[UUID, list[StateRange]]:
@@ -207,8 +207,8 @@ def update_receipts(
     )
 
     def restated(answer: SubmissionAnswer) -> list[Receipt]:
-        told = ((r, next(found)) if _is_old(r, answer, held) else (r, None) for r in _receipts_of(answer))
-        return [receipt for r, stands in told for receipt in ([r] if stands is None else _in_pieces(r, stands))]
+        states = ((r, next(found)) if _is_old(r, answer, held) else (r, None) for r in _receipts_of(answer))
+        return [receipt for r, stands in states for receipt in ([r] if stands is None else _in_pieces(r, stands))]
 
     return {
         i: answer

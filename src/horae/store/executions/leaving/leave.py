@@ -113,11 +113,17 @@ def follow_attempts(
 
 
 def _follow_steps(
-    effects: Effects, moves: Deferred, new_id: NewId, now: Instant, kin: ChildCache | None, *, keeps_newborn: bool
+    effects: Effects,
+    moves: Deferred,
+    new_id: NewId,
+    now: Instant,
+    child_cache: ChildCache | None,
+    *,
+    keeps_newborn: bool,
 ) -> Script[None]:
     steps, effects.children = effects.children, []
     done = Consequences(keeps_newborn=keeps_newborn)
-    parents = yield from follow(steps, moves, new_id, now, done, kin)
+    parents = yield from follow(steps, moves, new_id, now, done, child_cache)
     effects.newborn += done.newborn
     effects.open |= done.open
     merge_started(effects, done)

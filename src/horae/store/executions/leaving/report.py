@@ -100,7 +100,7 @@ NOT_DURABLE = Failure(
 
 
 def settle(
-    heads: Sequence["IncomingExchange"],
+    incoming: Sequence["IncomingExchange"],
     sessions: Mapping[UUID, "SessionRow"],
     policies: Mapping[tuple[UUID, int], RetryPolicy],
     moves: Deferred,
@@ -115,33 +115,33 @@ def settle(
     follow in workflows.
     """
     effects = Effects()
-    told = [head for head in heads if has_content(head)]
-    if not told:
+    reports = [entry for entry in incoming if has_content(entry)]
+    if not reports:
         return effects
-    held = yield from _held(told, effects, depended=any(row.depended for row in sessions.values()))
-    for head in told:
-        mine = held.get(head.session, {})  # guard: mine-by-session
-        if head.exchange.started:
-            yield from _start(head, mine, effects, moves, now)
-        yield from _note(head, mine, effects, now)
-        if head.exchange.logs:
-            yield from keep_lines(head, _Holds(mine), effects)
-        if head.exchange.outcomes:
-            row = sessions[head.session]
+    held = yield from _held(reports, effects, depended=any(row.depended for row in sessions.values()))
+    for entry in reports:
+        mine = held.get(entry.session, {})  # guard: mine-by-session
+        if entry.exchange.started:
+            yield from _start(entry, mine, effects, moves, now)
+        yield from _note(entry, mine, effects, now)
+        if entry.exchange.logs:
+            yield from keep_lines(entry, _Holds(mine), effects)
+        if entry.exchange.outcomes:
+            row = sessions[entry.session]
             row.dirty = True
-            yield from _settle_one(head, row, mine, policies, effects, moves, now, rng)
+            yield from _settle_one(entry, row, mine, policies, effects, moves, now, rng)
     yield from follow_attempts(effects, moves, new_id, now, child_cache, keeps_newborn=True)
     return effects
 
 
-def has_content(head: "IncomingExchange") -> bool:
+def has_content(entry: "IncomingExchange") -> bool:
     """Whether an exchange brings anything to be written down."""
-    up = head.exchange
+    up = entry.exchange
     return bool(up.outcomes or up.started or up.progress or up.logs)
 
 
-def _spans(head: "IncomingExchange") -> Iterable[ItemRange]:
-    up = head.exchange
+def _spans(entry: "IncomingExchange") -> Iterable[ItemRange]:
+    up = entry.exchange
     yield from (ItemRange(o.parcel, o.lo, o.hi, o.attempt) for o in up.outcomes)
     yield from (ItemRange(s.parcel, s.lo, s.hi, s.attempt) for s in up.started)
     yield from (ItemRange(p.parcel, p.item, p.item + 1, p.attempt) for p in up.progress)
@@ -151,9 +151,9 @@ def _spans(head: "IncomingExchange") -> Iterable[ItemRange]:
 Held = dict[tuple[UUID, int], Running]
 
 
-def _held(heads: Sequence["IncomingExchange"], effects: Effects, *, depended: bool) -> Script[dict[UUID, Held]]:
+def _held(incoming: Sequence["IncomingExchange"], effects: Effects, *, depended: bool) -> Script[dict[UUID, Held]]:
     """The running slices that these exchanges speak of, by session and key; and on whose jobs others depend."""
-    named = {(head.session, s.parcel, s.lo, s.hi, s.attempt) for head in heads for s in _spans(head)}
+    named = {(entry.session, s.parcel, s.lo, s.hi, s.attempt) for entry in incoming for s in _spans(entry)}
     rows = yield ForEach(HELD_FEEDING if depended else HELD, HELD_BY, sorted(named))
     held: dict[UUID, Held] = {}
     for row in rows:
@@ -166,9 +166,9 @@ def _held(heads: Sequence["IncomingExchange"], effects: Effects, *, depended: bo
     return held
 
 
-def _start(head: "IncomingExchange", held: Held, effects: Effects, moves: Deferred, now: Instant) -> Script[None]:
+def _start(entry: "IncomingExchange", held: Held, effects: Effects, moves: Deferred, now: Instant) -> Script[None]:
     """Items that began to run become slices of their own, with their start."""
-    started = head.exchange.started
+    started = entry.exchange.started
     fresh = [s for s in held.values() if s.started_at is None]
     matched = match(fresh, [ItemRange(s.parcel, s.lo, s.hi, s.attempt) for s in started])
     if not matched.touched:
@@ -198,9 +198,9 @@ def _replace(
     held.update({(s.parcel, s.lo): s for s in by})
 
 
-def _note(head: "IncomingExchange", held: Held, effects: Effects, now: Instant) -> Script[None]:
+def _note(entry: "IncomingExchange", held: Held, effects: Effects, now: Instant) -> Script[None]:
     """Keep progress of items this session holds."""
-    up = head.exchange
+    up = entry.exchange
     holds = _Holds(held)
     progress = {
         (p.parcel, p.item): (p.parcel, p.item, p.attempt, p.percent, p.message.replace("\0", "")[:MAX_PROGRESS], now)
@@ -230,7 +230,7 @@ class _Holds:
 
 
 def _settle_one(
-    head: "IncomingExchange",
+    entry: "IncomingExchange",
     row: "SessionRow",
     held: Held,
     policies: Mapping[tuple[UUID, int], RetryPolicy],
@@ -240,17 +240,17 @@ def _settle_one(
     rng: Random,
 ) -> Script[None]:
     """Settle one exchange's outcomes against what its session holds."""
-    outcomes = head.exchange.outcomes
+    outcomes = entry.exchange.outcomes
     matched = match(list(held.values()), [ItemRange(o.parcel, o.lo, o.hi, o.attempt) for o in outcomes])
     ignored = [Range(parcel=m.parcel, lo=m.lo, hi=m.hi, attempt=m.attempt) for m in matched.missed]
-    effects.ignored[head.session, head.exchange.channel] = ignored
+    effects.ignored[entry.session, entry.exchange.channel] = ignored
     if not matched.hits:
         return
     ruled = {running.parcel for running, i, _, _ in matched.hits if _needs_rules(running, outcomes[i])}
     suspended = {running.parcel for running, i, _, _ in matched.hits if outcomes[i].outcome == "suspended"}
     rules = (yield from _rules(ruled, suspended, policies)) if ruled else {}
     stopped = any(outcomes[i].outcome != "success" for _, i, _, _ in matched.hits)
-    stops = (yield from stops_of(head.session)) if stopped else NO_STOPS
+    stops = (yield from stops_of(entry.session)) if stopped else NO_STOPS
     waiting = [
         (running.parcel, item) for running, i, lo, hi in matched.hits if outcomes[i].waits for item in range(lo, hi)
     ]
@@ -264,7 +264,7 @@ def _settle_one(
     yield from _replace(
         held, matched.touched, matched.left, moves,
         [
-            *put_settled(settler.fates, row.worker, head.session, effects),
+            *put_settled(settler.fates, row.worker, entry.session, effects),
             ForEach(FORGET_REQUESTS, RANGE, gone),  # guard: report-forgets-requests
         ],
     )  # fmt: skip

@@ -157,31 +157,33 @@ def audit_page(
     end = ends[0][0] if ends else None
     rows = yield Fetch(ON_PAGE, (after, end or LAST))
     report = AuditReport()
-    for parcel, lying in _by_parcel(rows):
-        for row in lying:
+    for parcel, on_shelves in _by_parcel(rows):
+        for row in on_shelves:
             report.count(row)
-        for finding in check_parcel(parcel, lying, now, patience):
+        for finding in check_parcel(parcel, on_shelves, now, patience):
             report.find(finding)
     return report, end
 
 
 def _by_parcel(rows: Sequence[Row]) -> Iterator[tuple[UUID, list[ShelfRow]]]:
-    lying = sorted((ShelfRow(*row) for row in rows), key=lambda row: (row.parcel, row.lo))
-    for parcel, group in groupby(lying, key=lambda row: row.parcel):
+    on_shelves = sorted((ShelfRow(*row) for row in rows), key=lambda row: (row.parcel, row.lo))
+    for parcel, group in groupby(on_shelves, key=lambda row: row.parcel):
         yield parcel, list(group)
 
 
-def check_parcel(parcel: UUID, lying: Sequence[ShelfRow], now: Instant, patience: Micros | None) -> Iterator[Finding]:
+def check_parcel(
+    parcel: UUID, on_shelves: Sequence[ShelfRow], now: Instant, patience: Micros | None
+) -> Iterator[Finding]:
     """What is wrong with one parcel's slices."""
-    slices = [row for row in lying if row.shelf not in ("parcels", "attempts")]
-    sizes = [row.hi for row in lying if row.shelf == "parcels"]
+    slices = [row for row in on_shelves if row.shelf not in ("parcels", "attempts")]
+    sizes = [row.hi for row in on_shelves if row.shelf == "parcels"]
     if sizes:
         yield from _check_cover(parcel, sizes[0], slices)
     else:
         yield from (row.finding("stray", "its parcel is not there") for row in slices)
     for row in slices:
         yield from _check_owner(row, now, patience)
-    yield from _check_attempts([row for row in lying if row.shelf == "attempts"], slices)
+    yield from _check_attempts([row for row in on_shelves if row.shelf == "attempts"], slices)
 
 
 def _check_cover(parcel: UUID, n: int, slices: Sequence[ShelfRow]) -> Iterator[Finding]:
@@ -267,16 +269,16 @@ def _take_back(session: UUID, now: Instant, rng: Random, new_id: NewId, done: Re
 def _restore(parcel: UUID, new_id: NewId, now: Instant, done: RepairResult) -> Script[None]:
     """Put items that lie on no shelf back, due now; those that may run at most once have ended."""
     rows = yield Fetch(ON_PAGE, (UUID(int=parcel.int - 1), parcel))
-    lying = [row for _, group in _by_parcel(rows) for row in group]
-    slices = [row for row in lying if row.shelf not in ("parcels", "attempts")]
+    on_shelves = [row for _, group in _by_parcel(rows) for row in group]
+    slices = [row for row in on_shelves if row.shelf not in ("parcels", "attempts")]
     holes = [
-        hole for row in lying if row.shelf == "parcels" for hole in gaps(0, row.hi, [(s.lo, s.hi) for s in slices])
+        hole for row in on_shelves if row.shelf == "parcels" for hole in gaps(0, row.hi, [(s.lo, s.hi) for s in slices])
     ]
     parcels = yield from read_parcels([parcel])
     if not holes or not parcels:
         return
     e, width = parcels[0].envelope, parcels[0].width
-    attempt = max(row.attempt for row in lying) + BEYOND
+    attempt = max(row.attempt for row in on_shelves) + BEYOND
     lost = [
         Slice(
             parcel=parcel,

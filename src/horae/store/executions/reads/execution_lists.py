@@ -341,8 +341,8 @@ def read(
     extras = yield from extras_of((listed for listed, _ in chosen), item_parts.MOST_BYTES)
     items = [item_parts.Item(s.parcel, s.lo, item, s.completed_at is not None) for s, item in chosen]
     sizes = yield from item_parts.measure(items, None if whole else MOST_SHOWN)
-    told = sum(1 for one in items if one.parcel in extras)
-    count = min(item_parts.affordable(items, sizes), told)
+    with_extras = sum(1 for one in items if one.parcel in extras)
+    count = min(item_parts.affordable(items, sizes), with_extras)
     if count < len(items):
         chosen, items, following = chosen[:count], items[:count], (items[count - 1].parcel, items[count - 1].item)
     parts = yield from item_parts.read(items, sizes)
