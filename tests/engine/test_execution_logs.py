@@ -125,7 +125,7 @@ async def test_a_search_looks_at_so_many_lines_and_says_where_to_go_on(world, lo
 
 @pytest.mark.parametrize("bytes", [1, 1000, 2300])
 async def test_pages_of_long_lines_are_short_and_leave_nothing_out(world, logs, bytes, monkeypatch):
-    monkeypatch.setattr(execution_logs, "Span", partial(LineRange, bytes=bytes))
+    monkeypatch.setattr(execution_logs, "LineRange", partial(LineRange, bytes=bytes))
     monkeypatch.setattr(execution_logs, "BYTES_TOGETHER", bytes)
     monkeypatch.setattr(log_windows, "READ_TOGETHER", 100)
     (receipt,) = await world.submit(await world.job())

@@ -22,8 +22,8 @@ from horae.model.executions.slice import Waiting, part
 from horae.model.executions.submission import NewExecution
 from horae.model.triggers.decisions.rules import Rules
 from horae.store.base import shelves
-from horae.store.executions.parcels import insert_parcels, insert_timeouts, read_parcels
-from horae.store.executions.promote import PromotionResult, Ranker, least_ranks, to_queue
+from horae.store.executions.parcels import insert_parcels, insert_timeouts, least_ranks, read_parcels
+from horae.store.executions.promote import PromotionResult, Ranker, to_queue
 from horae.store.script import Fetch, ForEach, Insert, Row, Script, Statement, Together
 from horae.store.triggers.dependencies import waits
 from horae.store.triggers.dependencies.arrivals import EndedItems
