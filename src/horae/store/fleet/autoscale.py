@@ -1,4 +1,4 @@
-"""What a queue holds and what became of its executions lately, for those who decide how many workers there are."""
+"""The backlog of a queue and its latest results, from which autoscalers compute a number of workers."""
 
 from msgspec import Struct
 
@@ -6,7 +6,7 @@ from horae.env import Instant
 from horae.store.script import Fetch, Script, Statement
 
 MOST = 100_000  # slices of a lane that are counted
-# In the lane's order: the oldest is among them, unless so many later ones are more urgent.
+# In the lane's order. The oldest slice is among the counted ones unless 100,000 later ones are more urgent.
 QUEUED = Statement(
     "backlog_of_lane",
     "SELECT coalesce(sum(n), 0), min(at) FROM (SELECT hi - lo AS n, queued_at AS at FROM queued WHERE lane = $1"
@@ -24,21 +24,21 @@ ENDED = Statement(
     " GROUP BY m.minute",
 )
 MINUTE = 60_000_000
-MINUTES = 5  # of statistics that count
+MINUTES = 5  # of statistics that are read
 
 
 class QueueActivity(Struct, frozen=True, kw_only=True):
-    """What a queue holds, how long its running executions have run, and what ended by minute: how many, how long."""
+    """The load of a queue now, and the number and total duration of executions that ended in the latest minutes."""
 
     backlog: int
     oldest: Instant | None
     running: int
-    run_so_far: int  # microseconds, all together
-    ended: dict[int, tuple[int, int]]
+    run_so_far: int  # microseconds that running executions have run, in total
+    ended: dict[int, tuple[int, int]]  # by minute: executions, and microseconds in total
 
 
 def queue_activity(queue: int, lanes: list[int], now: Instant) -> Script[QueueActivity]:
-    """How a queue stands now."""
+    """Return the present load and latest results of a queue."""
     heads = []
     for lane in lanes:
         heads += yield Fetch(QUEUED, (lane,))

@@ -1,4 +1,4 @@
-"""Slices that run for long, and requests to end them."""
+"""Slices that have run for a long time, and requests to stop them."""
 
 from uuid import UUID
 
@@ -23,7 +23,7 @@ LONG_RUNNING = Statement(
 
 
 class LongRunning(Struct, frozen=True):
-    """A slice that a worker has held for a while and was not asked to end; perhaps it was not to begin any more."""
+    """A slice that a worker has held for a while and was not asked to stop, except perhaps for a start timeout."""
 
     parcel: UUID
     lo: int
@@ -39,13 +39,13 @@ class LongRunning(Struct, frozen=True):
 
 
 def long_running(after: tuple[UUID, int], before: Instant, limit: int) -> Script[list[LongRunning]]:
-    """Slices granted before an instant, in pages."""
+    """Return a page of slices granted before an instant, after a key."""
     rows = yield Fetch(LONG_RUNNING, (*after, before, limit))
     return [LongRunning(*row) for row in rows]
 
 
 def ask_to_end(row: LongRunning, kind: RequestKind, now: Instant) -> Script[bool]:
-    """Ask the session to end these items; false when they have moved."""
+    """Ask the session to stop these items; return False when all of them have moved."""
     asked = False
     for item in range(row.lo, row.hi):
         asked = (yield from request_stop(row.parcel, item, row.session, kind, "", now)) or asked

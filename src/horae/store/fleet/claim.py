@@ -1,6 +1,6 @@
-"""Claim: queued slices go to the sessions that want work, lowest rank first.
+"""Claim: queued slices are granted to the sessions that ask for work, lowest rank first.
 
-Both callers hold the wanting sessions' row locks: a claim that commits after a rescue would leave slices with a
+Both callers hold the row locks of the asking sessions: a claim that commits after a rescue would leave slices with a
 dead session for ever.
 """
 
@@ -26,19 +26,19 @@ NO_PREFERENCES: Mapping[UUID, QueuePreferences | None] = {}
 
 
 class ClaimResult(Struct, frozen=True):
-    """What a claim did: the slices now running, and for each lane probed its next least rank (None: seen empty).
+    """The slices that a claim granted, and the next least rank of each probed lane (None: found empty).
 
-    What is left in the lanes of `suspects` waits for suspects that the asking sessions hold to end: there is nothing to
-    hint.
+    Slices left in the lanes of `suspects` wait for the end of suspects that the asking sessions hold. A hint for them
+    would be useless.
     """
 
     running: list[Running]
     lanes: dict[int, int | None]
     suspects: frozenset[int] = frozenset()
-    full: dict[int, Instant | None] = {}  # lanes whose limits have no room, and until when if that is known
-    wake_at: Instant | None = None  # when the first of what was too early for its rate may start
-    freed: frozenset[UUID] = frozenset()  # parcels of which items left the queue, and others may have the keys
-    means: dict[int, float] = {}  # how many executions a slice had, of those that were seen in each lane
+    full: dict[int, Instant | None] = {}  # lanes whose limits have no room, with the end of that if it is known
+    wake_at: Instant | None = None  # the earliest start of a slice that its rate held back
+    freed: frozenset[UUID] = frozenset()  # parcels with items that left the queue and so released their keys
+    means: dict[int, float] = {}  # mean number of executions per slice, by lane, of the slices that were read
 
 
 def claim(
@@ -50,9 +50,9 @@ def claim(
     now: Instant,
     preferences: Mapping[UUID, QueuePreferences | None] = NO_PREFERENCES,
 ) -> Script[ClaimResult]:
-    """Take for all wants, each from the lanes that its session may take from; those with the same lanes together.
+    """Claim for all requests, each from the lanes of its session; requests with the same lanes are served together.
 
-    The last moves are left to the caller, who makes them together with what follows from them.
+    The last moves stay in `moves`: the caller makes them together with their consequences.
     """
     groups: dict[tuple[frozenset[int], QueuePreferences | None], list[WorkRequest]] = {}
     for want in wants:
@@ -82,7 +82,7 @@ def _rooms(
     moves: Deferred,
     now: Instant,
 ) -> Script[Rooms]:
-    """What the limits of these lanes have room for; what was just reported has left it."""
+    """Return the room under the limits of these lanes, after the deferred moves have freed their share of it."""
     reaches = [those for those, _ in groups]
     limited = (view for view in lanes if view.limits)
     names = {name for view in limited if any(view.lane in those for those in reaches) for name in view.limits}
@@ -93,7 +93,7 @@ def _rooms(
 
 
 class _Tally:
-    """What a claim took so far, lane by lane, and which lanes have no room under their limits."""
+    """The slices granted so far by a claim, and the lanes that have no room under their limits."""
 
     def __init__(self, rooms: Rooms) -> None:
         self._rooms = rooms
@@ -104,7 +104,7 @@ class _Tally:
         self._means: dict[int, float] = {}
 
     def room(self, view: LaneState) -> int:
-        """How many its limits let a lane give."""
+        """Return the number of executions that the limits of a lane leave room for; note a lane without room."""
         most = (
             self._rooms.available(view.limits, view.lane) if view.limits else ALL
         )  # gate: queue-limit, namespace-limit
@@ -113,7 +113,7 @@ class _Tally:
         return most
 
     def add(self, view: LaneState, took: LaneClaimResult) -> int:
-        """Note what was taken from a lane; how many executions."""
+        """Add the slices granted from a lane; return their number of executions."""
         count = sum(running.hi - running.lo for running in took.running)
         if view.limits:  # gate: queue-limit, namespace-limit
             self._rooms.take(view.limits, count)
@@ -137,7 +137,7 @@ def _claim_lanes(
     now: Instant,
     rooms: Rooms,
 ) -> Script[ClaimResult]:
-    """Take from these lanes, in their order, for wants that may all take from each of them."""
+    """Claim from these lanes, in their order, for requests that may all take from each of them."""
     tally = _Tally(rooms)
     left = list(wants)
     passed: int | None = None  # the first rank that found no slot
@@ -167,16 +167,16 @@ def _claim_by_plan(
     now: Instant,
     rooms: Rooms,
 ) -> Script[ClaimResult]:
-    """Take from these lanes what the choice between them says; again when some held less than was believed."""
+    """Claim from these lanes in the order and amounts of a plan; plan again when lanes held less than expected."""
     tally = _Tally(rooms)
     left = list(wants)
     views = {view.lane: view for view in lanes if capacity(left, view.jobs, view.cost) > 0}
-    stand: dict[int, tuple[int, int]] = {}  # how many were taken of a lane that has more, and where it begins now
+    stand: dict[int, tuple[int, int]] = {}  # lanes that have more: the number taken, and the least rank now
     while views and (room := capacity(left)) > 0:
         views |= {lane: after(views[lane], count, low) for lane, (count, low) in stand.items()}
         stand.clear()
         turns = plan(list(views.values()), room, preference)
-        if not turns:  # none of them is believed to hold anything
+        if not turns:  # all lanes are expected to be empty
             break
         picked = yield from pick_each(turns, moves, now)
         for turn in turns:

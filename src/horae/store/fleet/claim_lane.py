@@ -1,4 +1,4 @@
-"""One lane of a claim: what is picked from it, dealt to those who want it, and moved to them."""
+"""One lane of a claim: slices are picked from it, distributed among the requests, and moved to `running`."""
 
 from collections.abc import Iterable, Sequence
 from math import ceil
@@ -40,7 +40,7 @@ SESSION_SUSPECTS = Statement(
     " JOIN sessions s ON s.id = given.id"
     f" LEFT JOIN running r ON r.session = s.id AND r.losses >= {SUSPECT} GROUP BY s.id, s.concurrency",
 )
-# Several lanes by one statement; SQLite asks for them one by one, which costs it nothing more.
+# Several lanes by one statement; SQLite reads them one by one, which costs it no more.
 PICK_EACH = Statement(
     "pick_queued_each",
     f"SELECT q.* FROM given CROSS JOIN LATERAL (SELECT {shelves.names(shelves.QUEUED)} FROM queued"
@@ -48,29 +48,29 @@ PICK_EACH = Statement(
     " ORDER BY lane, rank, parcel, lo LIMIT given.most FOR UPDATE SKIP LOCKED) q",
 )
 _EACH: shelves.Columns = (("lane", "int"), ("low", "bigint"), ("most", "int"), ("at", "bigint"), ("limited", "bool"))
-ALL = 1 << 62  # executions: as many as are wanted
+ALL = 1 << 62  # executions: no bound
 _GATED = CIRCUIT | RATED
 
 
 class PickedSlices(Struct, frozen=True):
-    """Slices that were picked of a lane, and how many were asked for."""
+    """Slices that were picked from a lane, and the limit of the statement that picked them."""
 
     slices: list[Queued]
     limit: int
 
 
 class LaneClaimResult(Struct, frozen=True):
-    """What a claim took from one lane, what begins there now, and what is wanted still."""
+    """The slices that a claim granted from one lane, the lane's least rank now, and the remaining requests."""
 
     running: list[Running]
     low: int | None
     wants: list[WorkRequest]
-    suspects: bool = False  # nothing was taken, and only suspects were seen
-    mean: float = 1.0  # how many executions a slice had, of those that were seen
+    suspects: bool = False  # nothing was granted, and only suspects were read
+    mean: float = 1.0  # executions per slice, of the slices that were read
 
 
 def pick_each(turns: Sequence[LaneClaim], moves: Deferred, now: Instant) -> Script[dict[int, PickedSlices]]:
-    """Pick for all turns at once; a single one is left to its lane."""
+    """Pick for all turns by one statement; for a single turn, leave that to `claim_lane`."""
     if len(turns) < 2:
         return {}
     limits = {turn.view.lane: _limit(turn.most, turn.view.mean, uncut_limit(turn)) for turn in turns}
@@ -90,14 +90,15 @@ def _order(item_slice: Queued) -> tuple[int, UUID, int]:
 
 
 def uncut_limit(turn: LaneClaim) -> int:
-    """Slices of no more executions than that are not cut where a share's turn ends."""
+    """Return the size up to which slices are granted whole, although the turn of their share ends within them."""
     return QUANTUM if turn.most >= QUANTUM and not turn.view.limits else 0
 
 
 def _limit(room: int, mean: float, whole: int = 0) -> int:
-    """How many slices to pick for so many executions.
+    """Return the number of slices to pick for `room` executions.
 
-    Where none is cut there is one more that begins late, and one that tells that there is something behind.
+    If slices are not cut, pick two more: the last granted slice may begin just before the end of the room, and one
+    further slice shows that the lane has more.
     """
     count = ceil(room / mean) + 2 if mean <= whole else int(room / mean) + 1
     return max(1, min(512, count))
@@ -114,12 +115,12 @@ def claim_lane(
     picked_before: PickedSlices | None = None,
     uncut: int = 0,
 ) -> Script[LaneClaimResult]:
-    """Pick, deal and move from one lane until the room is filled or no more is found than was picked.
+    """Pick, distribute and move slices of one lane until the room is filled or the lane has no more.
 
-    `first` was picked before. Slices of no more items than `whole` are not cut to take no more than `most`.
+    Start with `picked_before`, if it is given. Slices of up to `uncut` items are granted whole, even beyond `most`.
 
-    Suspects that no session may take now are passed by, so that they do not keep others from what lies behind them:
-    executions that were lost less often.
+    Suspects that no session may take now are skipped, so that they do not block executions behind them that were lost
+    less often.
     """
     claimed: list[Running] = []
     low, mean, passed, milder = view.low, view.mean, None, 0
@@ -148,13 +149,13 @@ def claim_lane(
             if most <= 0 or not all(is_suspect(s.losses) for s in left):
                 return LaneClaimResult(claimed, passed, wants, mean=mean)
             milder = min(s.losses for s in left)
-        elif len(picked) < limit:  # what others hold now, they hint again if they leave something
+        elif len(picked) < limit:  # other claims hold the rest, and send a hint if they leave a part of it
             return LaneClaimResult(claimed, passed, wants, passed is not None and not claimed, mean)
     return LaneClaimResult(claimed, low if passed is None else passed, wants, mean=mean)
 
 
 def _pick(asked: tuple[int, int, int, Instant, bool], milder: int, moves: Deferred) -> Script[list[Queued]]:
-    """Pick from a lane what begins there; with `milder`, only what was lost less often."""
+    """Pick the first slices of a lane; with `milder`, only slices with fewer losses than that."""
     yield from moves.make()
     rows = yield Fetch(PICK_MILDER, (*asked, milder)) if milder else Fetch(PICK, asked)
     return [shelves.queued(row) for row in rows]
@@ -163,7 +164,7 @@ def _pick(asked: tuple[int, int, int, Instant, bool], milder: int, moves: Deferr
 def _usable(
     picked: list[Queued], wants: list[WorkRequest], paused: frozenset[UUID], paces: KeyRates, now: Instant
 ) -> Script[tuple[list[Queued], list[WorkRequest]]]:
-    """What of it may be given now, to wants that know what suspects their sessions hold."""
+    """Return the slices that may be granted now, and the requests completed with the suspects of their sessions."""
     if not paused and not any(s.flags & _GATED or is_suspect(s.losses) for s in picked):
         return picked, wants
     usable = yield from paces.hold_back((yield from _set_aside(picked, paused, paces)))
@@ -176,14 +177,14 @@ def _without(slices: Sequence[Queued], gone: Iterable[Queued | Waiting]) -> list
 
 
 def _moves(decided: Deal, running: Sequence[Running]) -> list[Change]:
-    """What was dealt leaves the queue and runs."""
+    """Return the changes that move granted slices from `queued` to `running`."""
     columns: shelves.Columns = (*shelves.SPAN, ("cut", "int"))
     cut = ForEach(CUT, columns, [(s.parcel, s.lo, lo) for s, lo in decided.cut])
     return [shelves.take("queued", decided.whole), cut, start_running(running)]
 
 
 def _look_up_companies(wants: list[WorkRequest], usable: Sequence[Queued]) -> Script[list[WorkRequest]]:
-    """Suspects are in sight: learn which of them the sessions, all of them locked, hold already."""
+    """Complete requests with the suspects that their sessions, which are locked, hold; only if suspects were picked."""
     if not any(is_suspect(s.losses) for s in usable) or all(want.company is not None for want in wants):
         return wants
     ids = sorted({want.session for want in wants})
@@ -196,9 +197,9 @@ def _look_up_companies(wants: list[WorkRequest], usable: Sequence[Queued]) -> Sc
 
 
 def _set_aside(picked: list[Queued], paused: frozenset[UUID], paces: KeyRates) -> Script[list[Queued]]:
-    """Slices of paused jobs leave the lane and wait for the job's gate; those before an open circuit, at its own.
+    """Move slices of paused jobs to the gate of their job, and slices behind an open circuit to its gate.
 
-    Others may have the keys that they held meanwhile.
+    They release their keys to other executions in the meantime.
     """
     held = [to_gate(s) for s in picked if s.job in paused] if paused else []  # guard: paused-aside; gate: paused
     held += yield from shut_out([s for s in picked if s.job not in paused] if held else picked)  # gate: paused
@@ -211,7 +212,7 @@ def _set_aside(picked: list[Queued], paused: frozenset[UUID], paces: KeyRates) -
 
 
 def to_gate(queued: Queued) -> Waiting:
-    """A queued slice of a paused job, waiting for the job to be resumed."""
+    """Return a queued slice of a paused job as one that waits until the job is resumed."""
     return Waiting(
         parcel=queued.parcel, lo=queued.lo, hi=queued.hi, job=queued.job, queue=queued.queue,
         namespace=queued.namespace, attempt=queued.attempt, failures=queued.failures, losses=queued.losses,

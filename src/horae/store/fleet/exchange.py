@@ -1,7 +1,7 @@
-"""Exchange: settle what workers report, claim for them, and number the answers.
+"""Exchange: settle the outcomes that workers report, claim for them, and number the answers.
 
 The session row is the fence: it is locked first, in a statement of its own, and its state is checked under the lock.
-Several sessions' exchanges share one transaction; their rows are locked in the order of their ids.
+The exchanges of several sessions share one transaction, which locks their rows in the order of their ids.
 """
 
 from collections.abc import Callable, Container, Iterator, Mapping, Sequence
@@ -49,7 +49,7 @@ TOUCH_SESSIONS = Statement(
 
 
 Decision = Literal["ended", "gap", "answer", "park"]
-Arising = Callable[[Mapping[int, int]], Sequence[LaneState]]  # of lanes and their least ranks
+Arising = Callable[[Mapping[int, int]], Sequence[LaneState]]  # makes lane states from lanes with their least ranks
 
 
 class IncomingExchange(Struct, frozen=True, kw_only=True):
@@ -58,22 +58,22 @@ class IncomingExchange(Struct, frozen=True, kw_only=True):
     session: UUID
     exchange: Exchange
     lanes: frozenset[int]
-    preferences: QueuePreferences | None = None  # how its worker chooses between its queues
-    patient: bool  # may wait for work; otherwise an empty answer is decided at once
+    preferences: QueuePreferences | None = None  # of its worker, between its queues
+    patient: bool  # may wait for work; otherwise it is answered at once, even without work
     packed_logs: Sequence[bytes] = ()  # its log lines as they are kept, if that was made ready
     log_limit: int = log_lines.MOST  # bytes of the lines of one execution
 
 
 class Reply(Struct, frozen=True, kw_only=True):
-    """What the first transaction decided about an exchange.
+    """The decision of the first transaction about an exchange.
 
-    `answer`: its number is taken and the slices stamped with it are the answer; `park`: nothing to claim, its number
-    is still free; `ended`: the session is not live; `gap`: numbers were left out.
+    `answer`: its number is taken, and the slices stamped with the number are the answer. `park`: there was nothing to
+    claim, and its number is still free. `ended`: the session is not live. `gap`: numbers were left out.
     """
 
     decision: Decision
-    granted: list[Running] = []  # empty also when an earlier claim decided: then the stamp is read
-    known: bool = False  # the number was taken before: read the stamp
+    granted: list[Running] = []  # empty also if the number was taken before
+    known: bool = False  # the number was taken before: the stamped slices have to be read
     ignored: list[Range] = []
     seen: int = 0
     draining: bool = False
@@ -88,12 +88,12 @@ class WaitingExchange(Struct, frozen=True, kw_only=True):
 
     @property
     def place(self) -> tuple[UUID, int]:
-        """Its session and channel."""
+        """Return its session and channel."""
         return self.want.session, self.want.channel
 
 
 class ExchangeResult(Struct, frozen=True):
-    """The replies in the order of the heads; what was claimed, also for those parked; and what the reports did."""
+    """The replies in the order of the exchanges, the claim for them and for parked ones, and the reports' effects."""
 
     replies: list[Reply]
     claimed: ClaimResult
@@ -134,11 +134,11 @@ def exchange(
     parked: Sequence[WaitingExchange] = (),
     child_cache: ChildCache | None = None,
 ) -> Script[ExchangeResult]:
-    """Settle the outcomes of these exchanges, and claim for those whose number is next.
+    """Settle the outcomes of these exchanges, and claim for exchanges whose number is next.
 
-    `arising` tells of lanes in which there is something only now: steps that follow those that ended. What these
-    sessions have `parked` takes part in the claim: a session that always has something to tell is always locked, and
-    whoever claims for all that are parked would pass over it for ever.
+    `arising` returns the states of lanes that have got work just now: steps that follow the ended ones. The `parked`
+    exchanges of these sessions take part in the claim: a session that reports all the time is always locked, so the
+    claim for all parked exchanges would skip it for ever.
     """
     sessions = yield from lock_sessions([entry.session for entry in incoming])
     refused = {i: reply for i, entry in enumerate(incoming) if (reply := _refuse(entry, sessions.get(entry.session)))}
@@ -164,10 +164,10 @@ def exchange(
 
 
 def look(incoming: Sequence[IncomingExchange]) -> Script[list[Reply]]:
-    """What an exchange decides that says nothing, may wait, and whose lanes hold nothing: it changes nothing.
+    """Reply to exchanges that report nothing, may wait, and find empty lanes; change nothing.
 
-    No lock is needed. What a worker was answered is committed, so its next number is seen to be the next; and whatever
-    ends the wait looks at the session again, under its lock.
+    No lock is needed. Earlier answers to the worker are committed, so its next number is recognized as the next. When
+    the wait ends, the session is read again under its lock.
     """
     rows = yield Among(LOOK_AT_SESSIONS, sorted({entry.session for entry in incoming}))
     sessions = {row[0]: SessionRow(*row) for row in rows}
@@ -177,7 +177,7 @@ def look(incoming: Sequence[IncomingExchange]) -> Script[list[Reply]]:
 
 
 def is_quiet(entry: IncomingExchange) -> bool:
-    """Whether an exchange says nothing, and may wait."""
+    """Tell whether an exchange reports nothing and may wait."""
     return entry.patient and not entry.exchange.draining and not report.has_content(entry)
 
 
@@ -187,7 +187,7 @@ def _glance(entry: IncomingExchange, row: SessionRow) -> Reply:
 
 
 def _refuse(entry: IncomingExchange, row: SessionRow | None) -> Reply | None:
-    """The answer to an exchange that may change nothing, decided before anything has changed."""
+    """Return the reply to an exchange that must not change anything, or None; called before any change."""
     if row is None or not row.live:  # guard: exchange-of-live-session
         return Reply(decision="ended")
     seen = seen_on(row.seen, entry.exchange.channel)
@@ -200,7 +200,7 @@ def _drain(entry: IncomingExchange, row: SessionRow) -> None:
 
 
 def _asks(entry: IncomingExchange, row: SessionRow) -> bool:
-    """Only the next number of a channel may claim, and only for a session that is not leaving."""
+    """Tell whether an exchange may claim: it has the next number of its channel, and its session does not drain."""
     up = entry.exchange
     is_next = up.n == seen_on(row.seen, up.channel) + 1
     return (
@@ -212,7 +212,7 @@ def _asks(entry: IncomingExchange, row: SessionRow) -> bool:
 
 
 def want_of(entry: IncomingExchange, concurrency: int) -> WorkRequest:
-    """What an exchange can take."""
+    """Return the request for work of an exchange."""
     up = entry.exchange
     load = 1 - min(1.0, up.free / max(1, concurrency))
     return WorkRequest(
@@ -231,9 +231,10 @@ def _claim(
     moves: Deferred,
     now: Instant,
 ) -> Script[ClaimResult]:
-    """Claim for heads that share lanes together; one number per channel is served once, those parked take theirs.
+    """Claim for these exchanges and for parked ones; each number is served once, and parked ones take theirs.
 
-    Steps that have just come to be are given out at once where nothing else stands in line, or stand in line, too.
+    Steps that were created by these reports are granted at once if no other work waits in the lanes. Otherwise they are
+    queued before the claim.
     """
     first = {(entry.session, entry.exchange.channel): entry for entry in reversed(incoming)}
     wants = [want_of(entry, sessions[entry.session].concurrency) for entry in first.values()]
@@ -259,7 +260,7 @@ def _claim(
             lanes = grants.with_steps(lanes, arisen)
         claimed = yield from claim(wants, eligible, lanes, paused, moves, now, preferences)
         for lane in lowest(steps):
-            if claimed.lanes.get(lane, 0) is None:  # all of it was given out: there is nobody to wake
+            if claimed.lanes.get(lane, 0) is None:  # the lane is empty again: no exchange has to be woken
                 effects.requeued.pop(lane, None)
     if parked:
         _number(claimed.running, sessions, {p.place for p in parked})
@@ -269,7 +270,7 @@ def _claim(
 def _number(
     running: Sequence[Running], sessions: Mapping[UUID, SessionRow], places: Container[tuple[UUID, int]]
 ) -> None:
-    """Those parked exchanges that were served have their numbers taken."""
+    """Take the numbers of parked exchanges that were granted something."""
     for granted in running:
         if (granted.session, granted.channel) in places:
             row = sessions[granted.session]
@@ -289,7 +290,7 @@ def _reply(entry: IncomingExchange, row: SessionRow, claimed: ClaimResult, effec
 
 
 def touched(sessions: Mapping[UUID, SessionRow], now: Instant) -> Iterator[ForEach]:
-    """Write what changed about the sessions; it is their heartbeat too."""
+    """Return the update of sessions that changed; it is their heartbeat, too."""
     rows = [(s.id, s.seen, s.state, now) for s in sessions.values() if s.dirty]
     if rows:
         yield ForEach(TOUCH_SESSIONS, TOUCH, rows)
@@ -298,9 +299,9 @@ def touched(sessions: Mapping[UUID, SessionRow], now: Instant) -> Iterator[ForEa
 def claim_for_parked(
     parked: Sequence[WaitingExchange], lanes: Sequence[LaneState], paused: frozenset[UUID], now: Instant
 ) -> Script[ClaimResult]:
-    """Claim once for all waiting exchanges and deal the slices out; only those served have their number taken.
+    """Claim once for all parked exchanges; take the numbers of those that are granted something.
 
-    Sessions somebody else holds right now are passed over: they have an exchange of their own under way.
+    Sessions that another transaction has locked are skipped: they have an exchange under way.
     """
     sessions = yield from lock_sessions([p.want.session for p in parked], LOCK_PARKED)
     able = {(p.want.session, p.want.channel): p for p in parked if _awaits(sessions.get(p.want.session), p.want)}
@@ -335,7 +336,7 @@ def answer_empty(
 ) -> Script[dict[tuple[UUID, int], tuple[EmptyVerdict, bool]]]:
     """Take the numbers (session, channel, n) of exchanges that end without work, unless a claim took them first.
 
-    `taken` means that something may be stamped to answer with; the flag tells whether the session is draining.
+    `taken` means that slices may be stamped with the number. The flag is true if the session is draining.
     """
     sessions = yield from lock_sessions([session for session, _, _ in numbers])
     emptied: dict[tuple[UUID, int], tuple[EmptyVerdict, bool]] = {}
@@ -356,6 +357,6 @@ def _empty(row: SessionRow | None, channel: int, n: int) -> tuple[EmptyVerdict, 
 
 
 def stamped(session: UUID, channel: int, n: int) -> Script[list[Running]]:
-    """All running slices stamped with an exchange: its answer, however often it is asked."""
+    """Return all running slices stamped with an exchange: its answer, also when the exchange is repeated."""
     rows: Rows = yield Fetch(STAMPED, (session, channel, n))
     return [shelves.running(row) for row in rows]

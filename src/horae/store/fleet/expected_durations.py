@@ -1,4 +1,4 @@
-"""How long jobs are expected to run, as the statistics of all servers tell."""
+"""Expected durations of jobs, from the statistics of all servers."""
 
 from collections.abc import Collection
 from uuid import UUID
@@ -6,13 +6,13 @@ from uuid import UUID
 from horae.env import Instant, Micros
 from horae.store.script import Fetch, ForEach, Script, Statement
 
-# A job's newest minutes: at most a few hundred rows, by the key's index.
+# The newest minutes of a job: at most a few hundred rows, by the index of the key.
 OF_JOBS = Statement(
     "expected_of_jobs",
     "SELECT given.job, (SELECT sum(m.busy_micros) / nullif(sum(m.success + m.failed), 0) FROM job_minutes m"
     " WHERE m.job = given.job AND m.minute > given.since) FROM given",
 )
-# The newest, by the index of minutes; adding them up here needs no order by job.
+# The newest rows, by the index of minutes. They are added up in Python, which needs no order by job.
 LATELY = Statement(
     "expected_lately",
     "SELECT job, busy_micros, success + failed FROM job_minutes WHERE minute > $1 ORDER BY minute DESC LIMIT $2",
@@ -23,14 +23,14 @@ LOOK_BACK = 24 * 60  # minutes
 
 
 def expected_of(jobs: Collection[UUID], now: Instant) -> Script[dict[UUID, Micros]]:
-    """The mean duration of these jobs' executions over the last day, of those that had any."""
+    """Return the mean duration of each job's executions over the last day; jobs without executions are left out."""
     since = now // MINUTE - LOOK_BACK
     rows = yield ForEach(OF_JOBS, (("job", "uuid"), ("since", "bigint")), [(job, since) for job in sorted(jobs)])
     return {job: int(mean) for job, mean in rows if mean is not None}
 
 
 def expected_since(minute: int) -> Script[dict[UUID, Micros]]:
-    """The mean duration of every job's executions since a minute, of those that had any."""
+    """Return the mean duration of each job's executions since a minute; jobs without executions are left out."""
     sums: dict[UUID, tuple[int, int]] = {}
     for job, busy, count in (yield Fetch(LATELY, (minute, MOST_ROWS))):
         before = sums.get(job, (0, 0))

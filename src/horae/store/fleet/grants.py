@@ -1,7 +1,8 @@
-"""The way into running: each row of it is a grant to a session, and begins another attempt.
+"""The way into `running`: each of its rows is a grant to a session, and begins another attempt.
 
-A claim grants what stands in a lane. What nobody else can know of yet, a submission or a step that has just come to be,
-is dealt to exchanges that wait without ever standing in a queue. docs/decisions/0019-doors.md compares the three.
+A claim grants slices from lanes. Slices that no other transaction can see yet, because they were just submitted or are
+steps that were just created, are granted to waiting exchanges without entering a queue. docs/decisions/0019-doors.md
+compares the three.
 """
 
 from collections.abc import Collection, Container, Iterable, Mapping, Sequence
@@ -19,7 +20,7 @@ from horae.store.script import Insert
 
 
 def granted(s: Queued, lo: int, hi: int, want: WorkRequest, now: Instant, mark: int = 0) -> Running:
-    """Items of a queued slice that a want gets: another attempt begins. `mark` says whether limits are about it."""
+    """Return items of a queued slice as a grant to a session; `mark` is LIMITED if limits apply to the lane, or 0."""
     return Running(
         parcel=s.parcel, lo=lo, hi=hi, job=s.job, queue=s.queue, namespace=s.namespace,
         attempt=s.attempt + 1,  # guard: claim-counts-attempt
@@ -30,7 +31,7 @@ def granted(s: Queued, lo: int, hi: int, want: WorkRequest, now: Instant, mark: 
 
 
 def start_running(running: Iterable[Running]) -> Insert:
-    """Put grants on the shelf of what runs; their sessions are locked and live."""
+    """Insert grants into `running`; their sessions are locked and live."""
     return shelves.put_running(running)
 
 
@@ -41,7 +42,7 @@ def deal_unqueued(
     paused: Collection[UUID],
     now: Instant,
 ) -> tuple[list[Running], list[Queued]]:
-    """What wants get of slices that stand nowhere yet, lane by lane, and what is left for the queue."""
+    """Distribute slices that are on no shelf yet, lane by lane; return the grants, and the slices left to queue."""
     wants = list(wants)
     running: list[Running] = []
     left: list[Queued] = []
@@ -72,11 +73,11 @@ def grant_new_steps(
     paused: Collection[UUID],
     now: Instant,
 ) -> tuple[list[Running], list[Queued]] | None:
-    """Give steps that have just come to be to those who want work, as a claim would if they stood in their lanes.
+    """Grant steps that were just created, as a claim would if they were in their lanes.
 
-    None when they have to stand there: because something else does that these wants may take, so that the ranks of both
-    decide; or because a claim looks at more than ranks. `arising` are their lanes, `open` those that neither a hold nor
-    a limit is about.
+    Return None when they have to be queued first: because other work waits in lanes of these requests, so that ranks
+    decide between both; or because the claim has to consider more than ranks. `arising` are the lanes of the steps,
+    `opened` the lanes without a hold or a limit.
     """
     reach = frozenset[int]().union(*(eligible[want.session] for want in wants))
     if (
@@ -93,7 +94,7 @@ def grant_new_steps(
 
 
 def with_steps(lanes: Sequence[LaneState], arising: Sequence[LaneState]) -> list[LaneState]:
-    """Lanes with those in which steps have just come to stand, least rank first."""
+    """Return the lanes together with those that new steps have just entered, least rank first."""
     views = {view.lane: view for view in lanes}
     for view in arising:
         known = views.get(view.lane)

@@ -1,10 +1,10 @@
-"""Hand over: what is accepted goes at once to exchanges that wait for it, in the one statement that accepts it.
+"""Hand over: one statement accepts executions and grants them to waiting exchanges.
 
-A request without keys needs no answer of the store to decide where its executions come to lie. So everything is decided
-beforehand, and changed on condition that nothing has moved: the jobs have the versions that were resolved, nobody holds
-the lanes that something would be given out of, and the waiting exchanges' numbers are still free. Otherwise nothing
-happens, and the request goes the long way. At rest an execution begins a commit and five round trips sooner; under load
-nobody waits, and accepting is one round trip.
+For a request without keys, the place of its executions can be decided without reading the store. So everything is
+decided in advance, and written on three conditions: the jobs have the resolved versions, the lanes of the grants have
+no hold, and the numbers of the waiting exchanges are still free. If one of them fails, nothing is written, and the
+request is submitted the usual way. On an idle server, an execution begins one commit and five round trips sooner. On a
+busy server no exchange waits, and accepting takes one round trip.
 """
 
 import struct
@@ -30,7 +30,7 @@ from horae.store.fleet.exchange import WaitingExchange
 from horae.store.fleet.grants import deal_unqueued, start_running
 from horae.store.script import ForEach, Provided, Statement
 
-# Held until the commit: a deletion waits for it and then finds what was accepted, or comes first and is seen here.
+# Held until the commit: a deletion of the job waits for it and then finds the executions, or it is seen here.
 UNMOVED = Statement(
     "unmoved_jobs",
     "SELECT j.id FROM given JOIN jobs j ON j.id = given.id WHERE j.version = given.version AND j.state <> 'deleted'"
@@ -39,7 +39,7 @@ UNMOVED = Statement(
 UNHELD = Statement(
     "unheld_lanes", f"SELECT given.lane FROM given WHERE {open_condition('given.lane', 'given.at', 'false')}"
 )
-# A session that somebody else holds has an exchange of its own under way.
+# A session that another transaction has locked has an exchange under way.
 STILL_PARKED = Statement(
     "still_parked",
     "SELECT s.id FROM given JOIN sessions s ON s.id = given.id WHERE s.state = 'live'"
@@ -55,7 +55,7 @@ Number = tuple[int, int]  # channel and n
 
 
 class Draft(Struct, frozen=True):
-    """A change that accepts requests, and what they are answered if it is made."""
+    """A change that accepts requests, and their answers if it is made."""
 
     change: Provided
     submitted: SubmitResult
@@ -68,7 +68,10 @@ def draft(
     new_id: Callable[[], UUID],
     now: Instant,
 ) -> Draft | None:
-    """Accept these requests and give what is due to the takers; None when something must be looked up first."""
+    """Draft the change that accepts these requests and grants due items to the takers.
+
+    Return None when the store has to be read first.
+    """
     if any(s.idempotency or any(e.patience is not None for e in s.executions) for s in submissions):
         return None
     placed = draft_placement(list(enumerate(submissions)), new_id, now)
@@ -107,7 +110,7 @@ def draft(
 
 
 def _before(taken: Mapping[UUID, Number]) -> ForEach:
-    """The numbers before those that are taken, where they stand in each session's record."""
+    """Return the condition that the taken numbers are the next ones of their sessions' channels."""
     rows = [(session, _place(channel), _NUMBER.pack(n - 1)) for session, (channel, n) in sorted(taken.items())]
     return ForEach(STILL_PARKED, (("id", "uuid"), ("place", "int"), ("before", "bytea")), rows)
 

@@ -1,4 +1,4 @@
-"""Rescue: slices of a session that has ended go on elsewhere."""
+"""Rescue: slices of a session that has ended are queued again, or end."""
 
 from random import Random
 from uuid import UUID
@@ -27,7 +27,7 @@ HELD_BY_SESSION = Statement(
     " FROM running r JOIN parcels p ON p.id = r.parcel"
     " WHERE r.session = $1 ORDER BY r.parcel, r.lo LIMIT $2",
 )
-# The first in the order of the index: for a bare EXISTS PostgreSQL may read all that runs, beside an idle worker.
+# The first slice in the order of the index: for an idle worker and a bare EXISTS, PostgreSQL may read all of `running`.
 WATCHED = Statement(
     "watched_sessions",
     "SELECT id, state, last_seen, owns FROM (SELECT s.id, s.state, s.last_seen, (SELECT r.lo FROM running r"
@@ -39,7 +39,7 @@ END_SESSION = Statement("end_session", "UPDATE sessions SET state = $2, ended_at
 
 
 def mark_lost(session: UUID, last_seen: Instant, now: Instant) -> Script[bool]:
-    """End a session that was watched for a full timeout with the same `last_seen`; false when it moved meanwhile."""
+    """End a session that was silent for a full timeout; return False if its state or `last_seen` has changed."""
     rows = yield ForEach(LOCK_SILENT, (("id", "uuid"),), [(session,)])
     if (
         not rows
@@ -60,9 +60,9 @@ LOCK_SILENT = Statement(
 def rescue(
     session: UUID, limit: int, now: Instant, rng: Random, new_id: NewId, *, charge: bool = True
 ) -> Script[Effects | None]:
-    """Take one batch of slices back from a session that is not live; None while it is live.
+    """Take one batch of slices back from a session that is not live; return None while it is live.
 
-    `charge` counts a loss against each; a new epoch or a clean close charges nothing.
+    With `charge`, a loss is counted for each item. After a new epoch or a clean close it is not.
     """
     locked = yield from lock_sessions([session])  # guard: rescue-locks-session
     row = locked.get(session)
@@ -70,7 +70,7 @@ def rescue(
         return None
     rows = yield Fetch(HELD_BY_SESSION, (session, limit + 2))
     alone = len(rows) == 1 and rows[0][_HI] - rows[0][_LO] == 1
-    if len(rows) == limit + 2:  # two are left at least, so that the last one of many does not look as if it were alone
+    if len(rows) == limit + 2:  # at least two remain for the next batch: the last of many slices was not alone
         rows = rows[:limit]
     effects = Effects()
     if not rows:
@@ -96,13 +96,16 @@ def rescue(
 
 
 def _loss_limits(versions: set[tuple[UUID, int]]) -> Script[dict[tuple[UUID, int], int | None]]:
-    """How often these versions of jobs are tried again after their worker was lost, where they say so."""
+    """Return the number of retries after a lost worker, for these versions of jobs; None where a job does not say."""
     specs = yield from definitions(sorted(versions))
     return {version: report.policy_of(spec.decode()).budgets.lost for version, spec in specs.items()}
 
 
 def _give_up(settler: Settler, lost: Running, delivery: int, loss: Loss, cancels: Cancels, charge: bool) -> None:
-    """What was to be cancelled has ended; what may run once is lost whether or not a loss is charged."""
+    """Settle a lost slice: end items that were to be cancelled, and treat the others as lost or released.
+
+    At-most-once items are lost even if no loss is charged.
+    """
     nothing = lost_outcome(lost)
     for lo, hi in cancel_requested(settler, lost, lost.lo, lost.hi, nothing, cancels):
         if charge or delivery == AT_MOST_ONCE:  # guard: lost-runs-once
@@ -112,13 +115,13 @@ def _give_up(settler: Settler, lost: Running, delivery: int, loss: Loss, cancels
 
 
 def watched() -> Script[list[tuple[UUID, str, Instant, bool]]]:
-    """Sessions to watch: live ones, and ended ones that still own something (id, state, last_seen, owns)."""
+    """Return sessions to watch: live ones, and ended ones that still own slices (id, state, last_seen, owns)."""
     rows = yield Fetch(WATCHED)
     return [(r[0], r[1], r[2], bool(r[3])) for r in rows]
 
 
 def close(session: UUID, now: Instant) -> Script[bool]:
-    """A drained worker leaves; what it still holds is handed back by the rescuer, uncharged."""
+    """Close the session of a drained worker; the rescuer takes slices that it still holds back, without a charge."""
     locked = yield from lock_sessions([session])  # guard: close-locks-session
     row = locked.get(session)
     if row is None or not row.live:  # guard: close-once

@@ -1,4 +1,4 @@
-"""Sessions and servers: who is there."""
+"""Sessions of workers, and servers."""
 
 from collections.abc import Iterable
 from uuid import UUID
@@ -54,8 +54,8 @@ LIVE_ONES = Statement(
     "live_sessions", f"SELECT {_COLUMNS}, 0 FROM sessions s WHERE s.namespace = $1 AND s.state = 'live' ORDER BY s.id"
 )
 DRAIN = Statement("ask_drain", "UPDATE sessions SET state = 'draining' WHERE id = $1 AND state = 'live' RETURNING id")
-# An epoch that begins waits for the registrations under way and then ends their sessions; one that comes later waits
-# for its commit and reads the new epoch.
+# A new epoch waits for the registrations under way and then ends their sessions. A later registration waits for the
+# commit of the epoch and reads the new one.
 HOLD_EPOCH = Statement("hold_epoch", "SELECT value FROM store WHERE key = 'epoch' FOR SHARE")
 LOCK_OLD_EPOCH = Statement(
     "lock_old_epoch",
@@ -80,7 +80,7 @@ SERVER_GONE = Statement("server_gone", "DELETE FROM servers WHERE id = $1")
 
 
 class SessionSummary(Struct, frozen=True):
-    """A session without its presence, which may be long."""
+    """A session without its presence, capabilities and queues, which may be long."""
 
     id: UUID
     namespace: int
@@ -89,11 +89,11 @@ class SessionSummary(Struct, frozen=True):
     state: SessionState
     last_seen: Instant
     running: int
-    size: int  # characters of what is left out
+    size: int  # characters of the fields that are left out
 
 
 def register(session_id: UUID, namespace: int, presence: Register, now: Instant, key: str = "") -> Script[Session]:
-    """Make a live session of the store's present epoch for a worker."""
+    """Create a live session for a worker, in the present epoch of the store."""
     capabilities = capabilities_of(presence)
     epoch = int((yield Fetch(HOLD_EPOCH))[0][0])
     yield Fetch(
@@ -111,7 +111,7 @@ def register(session_id: UUID, namespace: int, presence: Register, now: Instant,
 
 
 def count_of_key(key: str, most: int) -> Script[int]:
-    """Return how many live sessions a key has, counted up to `most`."""
+    """Return the number of live sessions of a key, counted up to `most`."""
     rows = yield Fetch(OF_KEY, (key, most))
     return int(rows[0][0])
 
@@ -126,25 +126,25 @@ def session(session_id: UUID) -> Script[Session | None]:
 
 
 def some_sessions(ids: Iterable[UUID]) -> Script[dict[UUID, Session]]:
-    """Those of these sessions that there are; what they run is not counted."""
+    """Return these sessions if they exist; their running executions are not counted."""
     rows = yield Among(SOME, sorted(set(ids)))
     return {row[0]: _session(row) for row in rows}
 
 
 def sessions(namespace: int, ended_after: Instant, limit: int) -> Script[list[Session]]:
-    """Sessions that are there, and those that ended lately; namespace 0 means all."""
+    """Return sessions that have not ended and those that ended lately; namespace 0 means all."""
     rows = yield Fetch(ALL, (namespace, ended_after, limit))
     return [_session(row) for row in rows]
 
 
 def session_summaries(namespace: int, ended_after: Instant, limit: int) -> Script[list[SessionSummary]]:
-    """Return sessions that are there, and those that ended lately, newest first; namespace 0 means all."""
+    """Return sessions that have not ended and those that ended lately, newest first; namespace 0 means all."""
     rows = yield Fetch(BRIEF, (namespace, ended_after, limit))
     return [SessionSummary(*row) for row in rows]
 
 
 def held_by_lane(ids: Iterable[UUID]) -> Script[dict[UUID, dict[int, int]]]:
-    """How many executions each of these sessions holds, by the lane they came from."""
+    """Return the number of executions that each session holds, by the lane from which they were claimed."""
     found: dict[UUID, dict[int, int]] = {session: {} for session in ids}
     rows = yield ForEach(HELD, (("id", "uuid"),), [(session,) for session in found])
     for session, lane, count in rows:
@@ -162,26 +162,26 @@ def _session(row: Row) -> Session:
 
 
 def live_sessions(namespace: int) -> Script[list[Session]]:
-    """Sessions that take work; what they run is not counted."""
+    """Return the live sessions of a namespace; their running executions are not counted."""
     rows = yield Fetch(LIVE_ONES, (namespace,))
     return [_session(row) for row in rows]
 
 
 def ask_drain(session_id: UUID) -> Script[bool]:
-    """Ask a worker to finish and leave; it hears of it in its next answer."""
+    """Ask a worker to finish and leave; its next answer tells it so."""
     rows = yield Fetch(DRAIN, (session_id,))
     return bool(rows)
 
 
 def end_old_epochs(current: int, now: Instant) -> Script[list[UUID]]:
-    """After a restore or failover no old session is valid; what they held is charged nothing."""
-    yield Fetch(LOCK_OLD_EPOCH, (current,))  # in the order of their ids, as everybody does
+    """End all sessions of earlier epochs, after a restore or failover; no loss is charged to their executions."""
+    yield Fetch(LOCK_OLD_EPOCH, (current,))  # sessions are always locked in the order of their ids
     rows = yield Fetch(OLD_EPOCH, (current, now))
     return [row[0] for row in rows]
 
 
 def record_server(server: ServerProcess, now: Instant) -> Script[None]:
-    """Note that a server runs."""
+    """Record that a server runs, with the present instant."""
     parts = ",".join(server.parts)
     yield Fetch(SERVER, (server.id, server.url, server.host, server.pid, server.version, parts, now))
 

@@ -1,1 +1,1 @@
-"""Scripts of workflows: advancing steps, pausing, rerunning and results."""
+"""Scripts of workflows: beginning and advancing them, pausing, cancelling and rerunning them, and their results."""

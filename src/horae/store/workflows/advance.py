@@ -1,8 +1,8 @@
 """Advance: a step has ended, and its workflow goes on in the same transaction.
 
-Whatever ends executions calls `follow` with those that are steps. What is read is the edges of what ended: its own row,
-those of the steps that follow it, and what their expressions speak of; never the whole graph. An end that completes a
-workflow which is itself a step goes on to its parent: the whole tree has one lock.
+Every script that ends executions calls `follow` with the steps among them. It never reads the whole graph: only the row
+of the ended step, the rows of the steps that follow it, and the results to which their expressions refer. If the end
+completes a workflow that is itself a step, its parent advances, too: the whole tree has one lock.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -34,7 +34,7 @@ from horae.store.workflows.starts import NewChildren, begin_steps, changes_of
 from horae.store.workflows.terms import StepTerms
 from horae.store.workflows.workflow_run import WorkflowRun, plans_of, with_secrets
 
-# Nobody else moves what waits for its children: whoever does holds the lock of the workflow.
+# The lock of the workflow protects these rows: only its holder moves an execution that waits for its children.
 PARENTS = Statement(
     "waiting_parents",
     f"SELECT {shelves.names(shelves.WAITING, 'w.')} FROM given JOIN waiting w ON w.parcel = given.parcel"
@@ -45,7 +45,7 @@ EndedSteps = dict[UUID, list[Ended]]  # by workflow
 
 
 class WorkflowBatch:
-    """The workflows that one transaction advances. Their roots are locked, or nobody else knows of them yet."""
+    """The workflows that one transaction advances. Their roots are locked, or this transaction creates them."""
 
     def __init__(
         self,
@@ -62,7 +62,7 @@ class WorkflowBatch:
         self._begun: list[NewChildren] = []
 
     def read_ended(self, finished: Sequence[FinishedSlice]) -> Script[EndedSteps]:
-        """Lock the workflows whose steps have ended, and learn what is known of them."""
+        """Lock the workflows whose steps have ended, and read their state; return the ended steps by workflow."""
         children = yield from flow_locks.lock_of_children({f.slice.parcel for f in finished}, self._child_cache)
         plans = yield from plans_of((child.digest, child.job, child.version) for child in children.values())
         apart = [
@@ -84,9 +84,9 @@ class WorkflowBatch:
         return {flow: _gathered(ended) for flow, ended in news.items() if flow in self.runs}
 
     def _learn(self, ended: Mapping[UUID, set[str]], plans: Mapping[UUID, Plan]) -> Script[None]:
-        """Read how workflows stand, with the steps that ended and those that follow them, which may start now."""
+        """Read the state of workflows, with the steps that ended and the steps after them, which may start now."""
         wanted = []
-        asked: set[str] = set()  # what steps run, in words: the same in all workflows of one version
+        asked: set[str] = set()  # ids of jobs that steps run: the same in all workflows of one version
         for flow, steps in ended.items():
             nodes, place = plans[flow].nodes, (parcel_of(flow), index_of(flow))
             followers = {f for name in steps if name in nodes for f in nodes[name].followers} - steps
@@ -108,21 +108,24 @@ class WorkflowBatch:
             self.terms.learn(row[flow_rows.TERMS_AT :])
 
     def _large(self, finished: Sequence[FinishedSlice]) -> Script[dict[tuple[UUID, int], bytes]]:
-        """Results that do not lie with their execution: whatever follows may speak of them."""
+        """Read results that are stored apart from their execution: expressions of later steps may refer to them."""
         yield from self.moves.make()
         return (
             yield from flow_results.large(dict(place for f in finished for place in flow_results.items_stored_apart(f)))
         )
 
     def load(self, executions: Iterable[UUID]) -> Script[None]:
-        """Learn how workflows stand that are locked."""
+        """Read the state of workflows that are locked."""
         held = yield from flow_rows.flows_of([execution for execution in executions if execution not in self.runs])
         plans = yield from plans_of((one.digest, one.flow.job, one.flow.version) for one in held.values())
         self.runs |= {execution: WorkflowRun(one, plans[one.digest]) for execution, one in held.items()}
         yield from with_secrets(self.runs.values())
 
     def settle(self, news: EndedSteps) -> Script[None]:
-        """Decide what follows, and what follows from that, until nothing more does; then all of it is to be written."""
+        """Decide the consequences of ended steps, and the consequences of these, until there are no more.
+
+        Then add all changes to the deferred ones.
+        """
         while True:
             for flow, ended in news.items():
                 run = self.runs[flow]
@@ -152,7 +155,7 @@ class WorkflowBatch:
         self.done.open |= self.terms.open
 
     def _remember(self, begun: NewChildren, child_cache: flow_locks.ChildCache) -> None:
-        """Whose steps were made: their ends are most likely told to this server."""
+        """Remember the workflows of new children: this server will most likely handle their ends."""
         for parcel, _ in begun.parcels:
             run = self.runs.get(parcel.envelope.parent or parcel.id)
             if run is not None:
@@ -164,7 +167,7 @@ class WorkflowBatch:
                 )
 
     def _go_on(self) -> Script[EndedSteps]:
-        """Start what is to start and end what has ended; what they bring to other workflows, or back to their own."""
+        """Start steps, begin waits and end workflows; return steps that ended by that, by workflow."""
         news: EndedSteps = {}
         begun = yield from begin_steps(self.runs.values(), self.terms, self.new_id, self.now)
         self._begun.append(begun)
@@ -215,7 +218,7 @@ class WorkflowBatch:
         return finished
 
     def _letters(self, finished: Sequence[FinishedSlice]) -> list[Change]:
-        """Open the dead letters again that workflows which were cancelled ran again for."""
+        """Reopen the dead letters for which cancelled workflows were retries."""
         cancelled = [execution_id(f.slice.parcel, f.slice.lo) for f in finished if f.state == "cancelled"]
         letters = [(self.runs[execution].stored.extra.retry_of, execution) for execution in cancelled]
         opened = [(letter, execution) for letter, execution in letters if letter is not None]
@@ -234,9 +237,9 @@ def follow(
     done: Consequences,
     child_cache: flow_locks.ChildCache | None = None,
 ) -> Script[list[FinishedSlice]]:
-    """Go on with the workflows whose steps have ended; the parents that ended by it, all the way up.
+    """Advance the workflows whose steps have ended; return the parents that ended by it, up to the root.
 
-    What is to be written is left with the other changes; what was started is told by `done`.
+    The changes are added to `moves`. `done` collects the executions that were started.
     """
     batch = WorkflowBatch(moves, new_id, now, done, child_cache)
     news = yield from batch.read_ended(finished)
@@ -246,12 +249,12 @@ def follow(
 
 
 def _is_single(child: flow_locks.Child | None, plans: Mapping[str, Plan]) -> bool:
-    """Whether what ended is a step by itself: the results of a foreach are read when something speaks of them."""
+    """Tell whether an ended execution is a whole step; results of a foreach are read when an expression needs them."""
     return child is not None and _fan_of(child.extras, plans[child.digest]) is None
 
 
 def _fan_of(extras: bytes | None, plan: Plan) -> str | None:
-    """The foreach of which all items of a parcel are."""
+    """Return the foreach step to which all items of a parcel belong, or None."""
     if extras is None or extras.startswith(b"["):
         return None
     step = extras_of(extras, 0, 1)[0].step or ""
@@ -261,7 +264,7 @@ def _fan_of(extras: bytes | None, plan: Plan) -> str | None:
 def _ended(
     f: FinishedSlice, extras: bytes | None, plan: Plan, large: Mapping[tuple[UUID, int], bytes]
 ) -> Iterator[Ended]:
-    """What a slice of children that has ended is to the steps that they are of."""
+    """Yield the ends of steps, or of items of a foreach, for a slice of children that has ended."""
     s = f.slice
     fan = _fan_of(extras, plan)
     if fan is not None:
@@ -294,7 +297,7 @@ def _final(state: str) -> Final:
 
 
 def _gathered(ended: Sequence[Ended]) -> list[Ended]:
-    """The ends of a foreach's children as one, so that its row is decided once."""
+    """Merge the ends of a foreach's children into one, so that its row is decided once."""
     single = [one for one in ended if one.execution is not None]
     fans: dict[str, Ended] = {}
     for one in ended:

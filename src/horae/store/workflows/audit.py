@@ -1,6 +1,6 @@
-"""Audit of workflows: does every one go on as its steps stand, and does each of its steps run that is said to?
+"""Audit of workflows: the state of each workflow follows from its steps, and each running step has a live execution.
 
-Each workflow is looked at by itself, in one snapshot of it; what is wrong with one is told by its execution.
+Each workflow is checked by itself, in one snapshot. A finding names its execution.
 """
 
 from collections import Counter
@@ -41,7 +41,7 @@ LIVE = Statement(
 
 
 def audit_flows() -> Script[list[Finding]]:
-    """Everything that is wrong with workflows under way."""
+    """Return all findings about workflows under way."""
     findings = [
         Finding(kind="adrift", shelf="waiting", parcel=parcel, lo=lo, hi=lo + 1, detail="it waits for no workflow")
         for parcel, lo in (yield Fetch(STRAY))
@@ -80,7 +80,7 @@ def _finding(held: StoredWorkflow, detail: str) -> Finding:
 
 
 def _wrong(held: StoredWorkflow, plan: Plan, rows: Sequence[StepRow], live: set[tuple[UUID, int]]) -> Iterator[str]:
-    """What does not follow from how the steps stand."""
+    """Yield contradictions between a workflow and the states of its steps."""
     flow = held.flow
     if held.state == OPENING:
         return
@@ -102,7 +102,7 @@ def _wrong(held: StoredWorkflow, plan: Plan, rows: Sequence[StepRow], live: set[
 
 
 def _wrong_step(plan: Plan, row: StepRow, stands: Mapping[str, StepRow], live: set[tuple[UUID, int]]) -> Iterator[str]:
-    """What is wrong with one step."""
+    """Yield contradictions of one step."""
     if row.state == "running" and row.total:
         if row.total <= row.ok + row.bad:
             yield f'step "{row.step}" runs, and all its items have ended'

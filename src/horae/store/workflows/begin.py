@@ -1,8 +1,8 @@
 """Begin: workflows leave the queue, as if a worker had claimed them, and their first steps start.
 
-The claim looks at holds, pauses, circuits, limits and rates as it does for workers. A workflow that nobody else knows
-of begins in the same transaction. One that is a step of another, or that a limit or a rate is about, is only opened
-here: a claim has taken locks that come after those that it may need, so it begins a moment later, see `flow_due`.
+The claim respects holds, pauses, circuits, limits and rates as it does for workers. A root workflow without limits and
+rates begins in the same transaction. A workflow that is a step, or has a limit or a rate, is only opened here: to
+begin, it may need locks that precede the locks that the claim has taken. It begins a moment later, see `due`.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -40,31 +40,31 @@ from horae.store.workflows.advance import WorkflowBatch
 from horae.store.workflows.rows import OPENING, StoredWorkflow, pins_of, put_flows
 from horae.store.workflows.workflow_run import WorkflowRun, digest_of, plan_by, with_secrets
 
-NOBODY = UUID(int=0)  # the session of what no worker holds
-GATE = "children"  # where parents wait
+NOBODY = UUID(int=0)  # the session of executions that no worker holds
+GATE = "children"  # the gate of parents
 ROOTS = Statement(
     "roots_of_flows", "SELECT f.execution, f.root FROM given JOIN flows f ON f.execution = given.execution"
 )
 CURRENT = Statement("versions_of_jobs", "SELECT j.id, j.version, j.rollout FROM jobs j WHERE j.id = ANY($1)")
 Version = tuple[UUID, int]
-Choices = Mapping[UUID, VersionChoice[Pin]]  # of jobs whose rollouts are on
+Choices = Mapping[UUID, VersionChoice[Pin]]  # by job, for jobs with a rollout under way
 
 
 class BegunWorkflow(Struct, frozen=True):
-    """A workflow that left the queue, as those who trace it know it."""
+    """A workflow that left the queue, as tracing needs it."""
 
     slice: Running
     extra: Extra
     execution: UUID
-    made: tuple[Instant, Instant]  # when it was due, and when it was made
+    made: tuple[Instant, Instant]  # the instants at which it was due and at which it was created
     version: Version
 
 
-TraceOf = Callable[[Extra, UUID, int], str]  # the trace that the steps of an attempt are in
+TraceOf = Callable[[Extra, UUID, int], str]  # returns the trace context for the steps of an attempt
 
 
 class OpenedWorkflows(Struct):
-    """Workflows that left the queue: what the claim did, and what followed."""
+    """Workflows that left the queue: the result of the claim, and its consequences."""
 
     claimed: ClaimResult
     started: Consequences = field(default_factory=Consequences)
@@ -80,9 +80,9 @@ def open_some(
     now: Instant,
     within: TraceOf | None = None,
 ) -> Script[OpenedWorkflows]:
-    """Take workflows off these lanes, lowest rank first, and begin them.
+    """Take workflows from these lanes, lowest rank first, and begin them.
 
-    `within` tells the trace that their steps are in, if anybody tells of traces.
+    `within` returns the trace context of their steps, if tracing is on.
     """
     moves = Deferred()
     want = WorkRequest(session=NOBODY, channel=0, n=0, free=most)
@@ -140,12 +140,12 @@ def _open(
         batch.moves.add([put_flows(opening)])
     for run in batch.runs.values():
         yield from begin(run, batch.moves, now)
-    yield from batch.moves.make()  # what ends at once is found where it waits
+    yield from batch.moves.make()  # so that workflows that end at once are found on `waiting`
     yield from flow_cancel.settle(batch, {}, new_id, now, opened.started)
 
 
 def begin(run: WorkflowRun, moves: Deferred, now: Instant) -> Script[None]:
-    """The first steps of a workflow start; of a rerun, those that do not stay done."""
+    """Start the first steps of a workflow; of a rerun, the first ones that have to run again."""
     rerun = run.stored.extra.rerun
     if rerun is not None:
         yield from flow_rerun.begin(run, rerun, moves, now)
@@ -154,13 +154,13 @@ def begin(run: WorkflowRun, moves: Deferred, now: Instant) -> Script[None]:
 
 
 def _as_it_was(before: StoredWorkflow) -> Script[tuple[bytes, dict[str, Pin]]]:
-    """The definition that a workflow ran by, and the versions of jobs that its steps ran."""
+    """Return the definition of an earlier workflow, and the versions of jobs that its steps ran."""
     version = before.flow.job, before.flow.version
     return (yield from _specs([version]))[version], (yield from pins_of(before.place))
 
 
 def new_run(held: StoredWorkflow, workflow: Workflow) -> WorkflowRun:
-    """A workflow of which nothing is written yet."""
+    """Return a workflow that is not stored yet."""
     return WorkflowRun(held, plan_by(held.digest, workflow), is_new=True)
 
 
@@ -185,9 +185,9 @@ def _digest(spec: bytes) -> str:
 
 
 def _pins(specs: Mapping[Version, bytes]) -> Script[tuple[dict[Version, dict[str, Pin]], Choices]]:
-    """What the steps of these workflows run: the versions that their jobs have now, or that rollouts choose from.
+    """Return the job versions that the steps of these workflows run: the present ones, and the choices of rollouts.
 
-    What is defined inside a workflow alone has a version for each of the workflow's.
+    A job that is defined inside a workflow has its own version for each version of the workflow.
     """
     calls = {version: dict(calls_of(_workflow(spec))) for version, spec in specs.items()}
     jobs = sorted({UUID(call.runs) for mine in calls.values() for call in mine.values()})
@@ -206,7 +206,7 @@ def _pins(specs: Mapping[Version, bytes]) -> Script[tuple[dict[Version, dict[str
 
 
 def _choices(rolling: Sequence[UUID], current: Mapping[UUID, int]) -> Script[Choices]:
-    """What the rollouts of these jobs choose from."""
+    """Return the versions from which the rollouts of these jobs choose."""
     found = yield from rollouts.active_rollouts(rolling)
     return {
         job: VersionChoice(rollout=rollout, current=current[job], arms={version: Pin(job, version) for version in arms})
@@ -217,7 +217,7 @@ def _choices(rolling: Sequence[UUID], current: Mapping[UUID, int]) -> Script[Cho
 def _chosen(
     pins: Mapping[str, Pin], choices: Choices, spec: Spec, item: bytes, extra: Extra, execution: UUID
 ) -> dict[str, Pin]:
-    """What one workflow's steps run: rollouts choose once, by the workflow's params or by chance."""
+    """Return the job versions for the steps of one workflow; rollouts choose once, by its params or by chance."""
     if not choices:
         return dict(pins)
     return {
@@ -227,7 +227,7 @@ def _chosen(
 
 
 def _roots(parcels: Iterable[Parcel]) -> Script[dict[UUID, UUID]]:
-    """The roots of the workflows that these are steps of."""
+    """Return the root of each workflow to which these parcels of steps belong."""
     above = {p.envelope.parent for p in parcels if p.envelope.parent is not None}
     rows = (
         (yield ForEach(ROOTS, (("execution", "uuid"),), [(parent_id,) for parent_id in sorted(above)])) if above else []
@@ -245,7 +245,7 @@ def _held(
     roots: Mapping[UUID, UUID],
     now: Instant,
 ) -> StoredWorkflow:
-    """A workflow that is to begin."""
+    """Return the row of a workflow that is about to begin."""
     e, spec = parcel.envelope, _read(stored)
     execution = execution_id(parcel.id, item)
     parent = e.parent if running.flags & CHILD else None
@@ -266,7 +266,7 @@ def _held(
 def _traced(
     held: StoredWorkflow, running: Running, parcel: Parcel, opened: OpenedWorkflows, own: Extra, within: TraceOf
 ) -> StoredWorkflow:
-    """The same with a trace for its steps."""
+    """Return the workflow with a trace context for its steps."""
     e, execution = parcel.envelope, held.flow.execution
     opened.begun.append(BegunWorkflow(running, own, execution, (e.due_at, parcel.submitted_at), (e.job, e.version)))
     trace = within(own, execution, running.attempt)
@@ -278,7 +278,7 @@ def _after(at: Instant, span: int | None) -> Instant | None:
 
 
 def _inherited(extra: Extra) -> Extra:
-    """What children have of their parent; and what it runs again, which they have not."""
+    """Return the data that children inherit, with `rerun` and `retry_of` of the parent, which they do not inherit."""
     return Extra(
         trace=extra.trace, trace_state=extra.trace_state, origin="child", caller=extra.caller, tags=extra.tags,
         interval=extra.interval, backfill=extra.backfill, rerun=extra.rerun, retry_of=extra.retry_of,
@@ -286,7 +286,7 @@ def _inherited(extra: Extra) -> Extra:
 
 
 def _waits(s: Running, item: int) -> Waiting:
-    """A parent that waits for its children. It holds no worker, so it counts under no limit of its queue."""
+    """Return a parent that waits for its children. It holds no worker, so no limit of its queue counts it."""
     return Waiting(
         parcel=s.parcel, lo=item, hi=item + 1, job=s.job, queue=s.queue, namespace=s.namespace, attempt=s.attempt,
         failures=s.failures, losses=s.losses, alone=s.alone, width=s.width,

@@ -1,4 +1,4 @@
-"""What people tell a workflow: signals, yes or no, and that a step is to be taken as done, or left out."""
+"""Manual input to workflows: signals, approvals, and steps that a user marks as done or skipped."""
 
 from collections.abc import Callable, Sequence
 from typing import Literal
@@ -28,7 +28,7 @@ Verdict = Literal["done", "ended", "unknown", "final", "idle", "early", "nothing
 
 
 class ManualResult(Struct, frozen=True):
-    """What became of it: the step that it was about, or those it may have been about."""
+    """The verdict on a manual decision, with its step, or with the candidates or required roles."""
 
     verdict: Verdict
     steps: Sequence[str] = ()
@@ -37,9 +37,9 @@ class ManualResult(Struct, frozen=True):
 def send(
     execution: UUID, signal: Signal, new_id: NewId, now: Instant, done: Consequences
 ) -> Script[SignalResult | None]:
-    """Deliver a signal to the step of a workflow that waits for it, or keep it; None when it is no workflow under way.
+    """Deliver a signal to the step of a workflow that waits for it, or store it for later.
 
-    The same signal, by its id, is delivered once.
+    Return None when the execution is not a workflow under way. A signal is delivered once; its id identifies it.
     """
     batch = yield from _board(execution, new_id, now, done)
     if batch is None:
@@ -67,7 +67,7 @@ def answer(
     execution: UUID, step: str | None, role: str, make: Callable[[str], Ended], new_id: NewId, now: Instant,
     done: Consequences,
 ) -> Script[ManualResult]:  # fmt: skip
-    """Say yes or no to a step that waits for it; without a name, to the only one that does."""
+    """Approve or reject a step that waits for approval; without a name, the only step that does."""
     batch = yield from _board(execution, new_id, now, done)
     if batch is None or batch.runs[execution].is_over:
         return ManualResult("ended" if batch is not None else "unknown")
@@ -86,7 +86,7 @@ def answer(
 
 
 def _not_asked(run: WorkflowRun, step: str | None) -> Script[ManualResult]:
-    """Why nobody can answer a step, or any."""
+    """Return the reason why a step, or any step, cannot be approved or rejected."""
     if step is None:
         return ManualResult("idle")
     rows = yield from flow_rows.steps_of([(*run.stored.place, step, False)])
@@ -98,9 +98,9 @@ def _not_asked(run: WorkflowRun, step: str | None) -> Script[ManualResult]:
 def decide(
     execution: UUID, ended: Ended, role: str, new_id: NewId, now: Instant, done: Consequences
 ) -> Script[ManualResult]:
-    """Take a step as done, or leave it out, whatever it is doing: what it runs is cancelled.
+    """Mark a step as done or skipped in any state; its execution is cancelled.
 
-    An approval is passed by so only by who may give it, also if the step comes after it.
+    A step that is an open approval, or comes after one, can be decided so only by a role that may give the approval.
     """
     batch = yield from _board(execution, new_id, now, done)
     if batch is None or batch.runs[execution].is_over:
@@ -120,7 +120,7 @@ def decide(
 
 
 def _barred(run: WorkflowRun, step: str, role: str) -> Script[Sequence[str]]:
-    """The roles that are asked for before a step by an approval that is open and not for this role; none otherwise."""
+    """Return the roles of an open approval at or before a step that this role may not give; empty if there is none."""
     asked = {name: wait for name, wait in approvals_before(run.plan, step).items() if not may_answer(wait, role)}
     if not asked:
         return ()
@@ -130,7 +130,7 @@ def _barred(run: WorkflowRun, step: str, role: str) -> Script[Sequence[str]]:
 
 
 def _board(execution: UUID, new_id: NewId, now: Instant, done: Consequences) -> Script[WorkflowBatch | None]:
-    """A workflow under way, locked and known."""
+    """Lock and read a workflow under way; return None if the execution is not one."""
     if execution not in (yield from flow_locks.lock([execution])):
         return None
     batch = WorkflowBatch(Deferred(), new_id, now, done)
@@ -149,7 +149,7 @@ Place = tuple[Instant, UUID, int, str]
 
 
 class PendingApproval(Struct, frozen=True):
-    """A step that waits for a word."""
+    """A step that waits for an approval."""
 
     place: Place
     execution: UUID
@@ -167,7 +167,7 @@ class PendingApproval(Struct, frozen=True):
 
 
 def pending_approvals(namespace: int, after: Place, limit: int) -> Script[list[PendingApproval]]:
-    """Those after a place."""
+    """Return a page of steps that wait for an approval, after a place."""
     rows = yield Fetch(OPEN, (namespace, *after, limit))
     return [
         PendingApproval(

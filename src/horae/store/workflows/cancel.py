@@ -1,7 +1,8 @@
-"""Cancelling a workflow, and stopping what its steps run.
+"""Cancelling a workflow, and stopping the executions of its steps.
 
-Under the lock of its root nothing more of it begins. What runs already is cancelled afterwards, as everything else is,
-in transactions of its own; the workflow's row says what is left to be stopped, so that any server goes on with it.
+Under the lock of its root, no further step begins. Executions that run already are cancelled afterwards, like all
+others, in transactions of their own. The workflow's row lists the steps that are still to be stopped, so that any
+server can go on with it.
 """
 
 from collections.abc import Collection
@@ -32,7 +33,7 @@ FANNED = Statement(
     "fanned_out_to",
     "SELECT c.step, c.child FROM flow_parcels c WHERE c.parcel = $1 AND c.item = $2 ORDER BY c.step, c.child",
 )
-# Nobody waits for a row of these shelves: what somebody holds just now is looked for again.
+# Locked rows are skipped: the caller searches again for rows that another transaction holds now.
 PENDING = {
     "waiting": Statement(
         "children_waiting",
@@ -66,7 +67,11 @@ CancelVerdict = Literal["cancelled", "asked", "moving"]
 
 
 def cancel(execution: UUID, reason: str, new_id: NewId, now: Instant, done: Consequences) -> Script[CancelVerdict]:
-    """Cancel a workflow under way: `cancelled` when nothing of it ran, `moving` when it has just ended."""
+    """Cancel a workflow under way.
+
+    Return `cancelled` when no step was running, `asked` when running steps are to be stopped, and `moving` when it has
+    just ended.
+    """
     if execution not in (yield from flow_locks.lock([execution])):
         return "moving"
     moves = Deferred()
@@ -78,7 +83,7 @@ def cancel(execution: UUID, reason: str, new_id: NewId, now: Instant, done: Cons
     if run.is_opening:
         run.end, run.is_over = End(state="cancelled", reason=reason), True
     else:
-        going_on = structs.replace(run.flow, paused=False)  # what is undone, or comes last, is not to be paused
+        going_on = structs.replace(run.flow, paused=False)  # undo steps and final steps are not paused
         deciding = decide.cancel(run.plan, going_on, run.stored.about, reason, now)
         yield from run.decide(deciding, moves, now)
     yield from settle(batch, {}, new_id, now, done)
@@ -88,7 +93,7 @@ def cancel(execution: UUID, reason: str, new_id: NewId, now: Instant, done: Cons
 def settle(
     batch: WorkflowBatch, news: dict[UUID, list[Ended]], new_id: NewId, now: Instant, done: Consequences
 ) -> Script[None]:
-    """Let a board come to its end, write it, and tell who waits for workflows that ended."""
+    """Decide and write all changes of these workflows, and advance executions that wait for workflows that ended."""
     yield from batch.settle(news)
     yield from batch.moves.make()
     done.ended += [as_ended(f) for f in batch.finished]
@@ -96,7 +101,7 @@ def settle(
 
 
 class ToStop(Struct, frozen=True):
-    """What of a workflow is to be stopped: single children, and parcels of steps that fan out."""
+    """The executions of a workflow that are to be stopped: single children, and parcels of foreach steps."""
 
     execution: UUID
     stops: frozenset[str]
@@ -106,13 +111,13 @@ class ToStop(Struct, frozen=True):
 
 
 def to_stop(execution: UUID) -> Script[ToStop | None]:
-    """What a workflow's row says is to be stopped; nothing is locked. None when there is nothing."""
+    """Return the executions that a workflow's row lists to be stopped, without a lock; None when there are none."""
     held = (yield from flow_rows.flows_of([execution])).get(execution)
     if held is None or not held.stops:
         return None
     steps = (yield from flow_rows.some_steps(flow_rows.OPEN_STEPS, [held.place]))[held.place]
     mine = [(row, pin) for row, pin in steps if ALL in held.stops or row.step in held.stops]
-    ended = held.stops - {ALL, *(row.step for row, _ in mine)}  # by hand, and what they ran goes on
+    ended = held.stops - {ALL, *(row.step for row, _ in mine)}  # ended by a user while their executions go on
     if ended:
         mine += (yield from flow_rows.steps_of([(*held.place, step, False) for step in sorted(ended)])).values()
     fans = {row.step for row, _ in mine if row.total}
@@ -129,7 +134,7 @@ def to_stop(execution: UUID) -> Script[ToStop | None]:
 def cancel_pending(
     shelf: str, parcels: Collection[UUID], reason: str, new_id: NewId, now: Instant, done: Consequences
 ) -> Script[dict[UUID, int]]:
-    """Put what of these parcels waits or is queued on history: how many of which jobs."""
+    """Move waiting or queued slices of these parcels to history; return the number of executions by job."""
     read = shelves.waiting if shelf == "waiting" else shelves.queued
     rows = yield ForEach(PENDING[shelf], PARCEL, [(parcel,) for parcel in sorted(parcels)])
     slices: list[Waiting | Queued] = [read(row) for row in rows]
@@ -143,23 +148,23 @@ def cancel_pending(
 
 
 def left_of(parcels: Collection[UUID]) -> Script[list[UUID]]:
-    """Those of these parcels of which something still waits or is queued."""
+    """Return the parcels that still have waiting or queued slices."""
     return [row[0] for row in (yield ForEach(LEFT, PARCEL, [(parcel,) for parcel in sorted(parcels)]))]
 
 
 def flows_in(parcels: Collection[UUID]) -> Script[list[UUID]]:
-    """The workflows under way that are items of these parcels."""
+    """Return the workflows under way that are items of these parcels."""
     rows = yield ForEach(FLOWS, PARCEL, [(parcel,) for parcel in sorted(parcels)])
     return [execution_id(parcel, item) for parcel, lo, hi in rows for item in range(lo, hi)]
 
 
 def sessions_of(parcels: Collection[UUID]) -> Script[list[UUID]]:
-    """The sessions that run something of these parcels."""
+    """Return the sessions that run items of these parcels."""
     return sorted({row[0] for row in (yield ForEach(SESSIONS, PARCEL, [(parcel,) for parcel in sorted(parcels)]))})
 
 
 def ask_session(session: UUID, parcels: Collection[UUID], reason: str, now: Instant) -> Script[int]:
-    """Ask a session to stop what it runs of these parcels; its lock keeps what it holds from moving meanwhile."""
+    """Ask a session to stop its items of these parcels; the lock of the session keeps them from moving meanwhile."""
     yield from lock_sessions([session])
     rows = yield ForEach(RUNNING, PARCEL, [(parcel,) for parcel in sorted(parcels)], (session,))
     return (yield from ask_to_stop(session, rows, reason, now))
@@ -168,7 +173,7 @@ def ask_session(session: UUID, parcels: Collection[UUID], reason: str, now: Inst
 def finish_stops(
     execution: UUID, stops: Collection[str], new_id: NewId, now: Instant, done: Consequences
 ) -> Script[None]:
-    """All that was to be stopped has ended, or was asked to: steps that waited without a child end here."""
+    """Clear the list of stops once all of them have ended or were asked to; end waiting steps without a child."""
     if execution not in (yield from flow_locks.lock([execution])):
         return
     batch = WorkflowBatch(Deferred(), new_id, now, done)

@@ -1,4 +1,4 @@
-"""Workflows that somebody has to look at: to begin, because their time is over, or because a wait of a step is."""
+"""Workflows that are due: to begin, because their time is over, or because the wait of a step is over."""
 
 from collections.abc import Sequence
 from uuid import UUID
@@ -37,12 +37,12 @@ NEXT = Statement(
 )
 
 
-# Parents wait at one gate, see `flow_begin`: where there are none, there is nothing to look at.
+# All parents wait at one gate, see `begin`: if it is empty, no workflow is under way.
 UNDER_WAY = Statement("any_workflow", "SELECT 1 FROM waiting WHERE gate = 'children' LIMIT 1")
 
 
 class DueResult(Struct):
-    """What was due, and what followed; `stops` are workflows of which something is to be stopped."""
+    """The number of due workflows, and the consequences; `stops` are workflows with executions to be stopped."""
 
     count: int = 0
     started: Consequences = field(default_factory=Consequences)
@@ -50,9 +50,9 @@ class DueResult(Struct):
 
 
 def advance_due(limit: int, new_id: NewId, now: Instant, only: UUID | None = None) -> Script[DueResult]:
-    """Look at what is due: begin what was opened, fail what is over its time, and end waits whose time has come.
+    """Advance workflows that are due: begin opened ones, fail those over their time, and end waits that are over.
 
-    With `only`, at one workflow.
+    With `only`, advance one workflow.
     """
     flows = [row[0] for row in (yield Fetch(DUE, (now, limit)))]
     steps: dict[UUID, list[str]] = {}
@@ -84,7 +84,7 @@ def advance_due(limit: int, new_id: NewId, now: Instant, only: UUID | None = Non
 
 
 def _look(batch: WorkflowBatch, run: WorkflowRun, steps: Sequence[str], now: Instant) -> Script[list[Ended]]:
-    """What is to be done about one workflow; the waits of its steps that are over."""
+    """Begin or fail one workflow if it is due; return the steps whose wait is over."""
     if run.is_opening:
         yield from _begin(batch, run, now)
         return []
@@ -107,7 +107,7 @@ def _over(run: WorkflowRun, row: StepRow, now: Instant) -> Ended:
 
 
 def _begin(batch: WorkflowBatch, run: WorkflowRun, now: Instant) -> Script[None]:
-    """A workflow begins that was only opened; if it is a step of one that is paused, so is this."""
+    """Begin a workflow that was only opened; pause it if it is a step of a paused workflow."""
     parent = run.stored.parent
     above = (yield from flow_rows.flows_of([parent])) if parent is not None else {}
     paused = parent in above and above[parent].flow.paused
@@ -122,7 +122,7 @@ def _late(run: WorkflowRun) -> Failure:
 
 
 def due(limit: int, now: Instant) -> Script[list[UUID]]:
-    """The workflows that are due; nothing is locked."""
+    """Return the workflows that are due, without a lock."""
     flows = [row[0] for row in (yield Fetch(DUE, (now, limit)))]
     steps = [row[0] for row in (yield Fetch(STEPS_DUE, (now, limit)))]
     heard = yield from flow_waits.with_events(limit)
@@ -130,11 +130,11 @@ def due(limit: int, now: Instant) -> Script[list[UUID]]:
 
 
 def is_any_under_way() -> Script[bool]:
-    """Whether any workflow has begun and not ended."""
+    """Tell whether any workflow has begun and not ended."""
     return bool((yield Fetch(UNDER_WAY)))
 
 
 def next_due() -> Script[Instant | None]:
-    """When the earliest workflow, or step of one, has to be looked at."""
+    """Return the instant at which the next workflow, or step of one, is due."""
     rows = yield Fetch(NEXT)
     return min((at for at in rows[0] if at is not None), default=None)

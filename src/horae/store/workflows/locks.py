@@ -1,7 +1,8 @@
-"""The lock of a workflow: the row of the root of its tree. Whoever advances any part of the tree holds it.
+"""The lock of a workflow: the row of the root of its tree. A transaction that advances a part of the tree holds it.
 
-It comes after sessions and before the keys of limits; several are taken in the order of their ids. What is read with
-the lock never changes; what does is read in a statement of its own, because one that waited has its old snapshot.
+It is taken after sessions and before the keys of limits; several are taken in the order of their ids. The locking
+statement reads only columns that never change: after it has waited, it still sees its old snapshot. Columns that change
+are read by a later statement.
 """
 
 from collections.abc import Collection
@@ -20,8 +21,8 @@ _CHILDREN = (
 )
 _FLOWS = "SELECT f.execution, f.root FROM given JOIN flows f ON f.parcel = given.parcel AND f.item = given.item"
 _ROOT = "JOIN flows r ON r.execution = f.root"
-# One is locked as it is found. Several are found first, and then locked in order: to order what a join finds,
-# PostgreSQL would rather walk through all workflows there are.
+# A single root is locked by the statement that finds it. Several are found first and then locked in order, because
+# PostgreSQL would walk through all workflows to order the rows of a join.
 OF_CHILD = Statement("lock_flow_of_child", f"{_CHILDREN} {_ROOT} {_LOCK}")
 OF_CHILDREN = Statement("flows_of_children", _CHILDREN, at_once=True)
 OF_FLOW = Statement("lock_flow", f"{_FLOWS} {_ROOT} {_LOCK}")
@@ -47,9 +48,9 @@ class Child(Struct, frozen=True):
 
 
 class ChildCache:
-    """Parcels of children that this server has made of late, and whose they are: that never changes.
+    """Parcels of children that this server created lately, with their workflows, which never change.
 
-    A parcel of a transaction that was undone after all is here, too; nobody will ever ask for it.
+    It also contains parcels of transactions that were rolled back. These are never looked up.
     """
 
     def __init__(self) -> None:
@@ -65,7 +66,7 @@ class ChildCache:
 
 
 def lock_of_children(parcels: Collection[UUID], cache: ChildCache | None = None) -> Script[dict[UUID, Child]]:
-    """Lock the workflows whose steps these parcels are, by parcel; what is known of them need not be looked up."""
+    """Lock the workflows to which these parcels of steps belong; return them by parcel, from the cache if known."""
     known = (
         {parcel: child for parcel in parcels if (child := cache.get(parcel)) is not None} if cache is not None else {}
     )
@@ -79,7 +80,7 @@ def lock_of_children(parcels: Collection[UUID], cache: ChildCache | None = None)
 
 
 def lock(executions: Collection[UUID]) -> Script[set[UUID]]:
-    """Lock workflows; those that there are."""
+    """Lock workflows; return those that exist."""
     given = sorted((parcel_of(execution), index_of(execution)) for execution in executions)
     rows = yield ForEach(OF_FLOW if len(given) == 1 else OF_FLOWS, ITEM, given)
     if len(given) > 1:

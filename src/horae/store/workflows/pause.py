@@ -1,8 +1,8 @@
-"""Pausing a workflow and what lies below it, and letting it go on.
+"""Pausing and resuming a workflow together with the workflows below it.
 
-No step of it starts, and what of its steps has not begun goes back to wait. What runs goes on, also when it is tried
-again. The lock of the root is held all the time, so a step that ends meanwhile finds the workflow paused, or has
-started what follows before, and that is found here.
+While it is paused, no step starts, and steps that have not begun go back to `waiting`. Running steps go on, with their
+retries. The lock of the root is held during the whole transaction. So a step that ends at the same time either finds
+the workflow paused, or has already started the next steps, and these are found here.
 """
 
 from collections.abc import Collection
@@ -32,7 +32,7 @@ TREE = Statement(
     "SELECT o.execution, o.parent FROM flows f JOIN flows o ON o.root = f.root AND o.state <> 'ended'"
     " WHERE f.parcel = $1 AND f.item = $2",
 )
-# Nobody waits for a row of these shelves: what a claim holds just now runs before the pause.
+# Locked rows are skipped: slices that a claim holds now run before the pause.
 QUEUED = Statement(
     "queued_steps",
     f"SELECT {shelves.names(shelves.QUEUED, 's.')} FROM given JOIN queued s ON s.parcel = given.parcel"
@@ -52,7 +52,7 @@ DUE_AT = len(shelves.WAITING)
 
 
 def pause(execution: UUID, new_id: NewId, now: Instant, done: Consequences) -> Script[bool]:
-    """Pause a workflow and those below it; false when it has ended, or has not begun."""
+    """Pause a workflow and those below it; return False when it has ended or has not begun."""
     batch = yield from _tree(execution, new_id, now, done)
     if batch is None:
         return False
@@ -71,7 +71,7 @@ def pause(execution: UUID, new_id: NewId, now: Instant, done: Consequences) -> S
 
 
 def resume(execution: UUID, new_id: NewId, now: Instant, done: Consequences) -> Script[bool]:
-    """Let a workflow and those below it go on; what was held, at a breakpoint too, starts."""
+    """Resume a workflow and those below it; start steps that were held, also at breakpoints."""
     batch = yield from _tree(execution, new_id, now, done)
     if batch is None:
         return False
@@ -91,7 +91,7 @@ def resume(execution: UUID, new_id: NewId, now: Instant, done: Consequences) -> 
 
 
 def _tree(execution: UUID, new_id: NewId, now: Instant, done: Consequences) -> Script[WorkflowBatch | None]:
-    """A workflow and all below it that have not ended, locked."""
+    """Lock and read a workflow and all workflows below it that have not ended; return None if it has ended."""
     if execution not in (yield from flow_locks.lock([execution])):
         return None
     batch = WorkflowBatch(Deferred(), new_id, now, done)
@@ -104,7 +104,7 @@ def _tree(execution: UUID, new_id: NewId, now: Instant, done: Consequences) -> S
 
 
 def _below(execution: UUID, parents: dict[UUID, UUID | None]) -> list[UUID]:
-    """Those of a tree that lie below one."""
+    """Return the workflows of a tree that are below one of them."""
     found = {execution}
     grows = True
     while grows:
@@ -115,7 +115,7 @@ def _below(execution: UUID, parents: dict[UUID, UUID | None]) -> list[UUID]:
 
 
 def _hold_back(run: WorkflowRun) -> Script[list[Waiting]]:
-    """Take what a workflow's steps have queued off its shelf; how it is to wait."""
+    """Take the queued executions of a workflow's steps off their shelves; return them as paused slices."""
     place = run.stored.place
     steps = (yield from flow_rows.some_steps(flow_rows.OPEN_STEPS, [place]))[place]
     parcels = {parcel_of(row.execution) for row, _ in steps if row.execution is not None}
@@ -134,7 +134,7 @@ def _hold_back(run: WorkflowRun) -> Script[list[Waiting]]:
 
 
 def _let_go(flows: Collection[UUID], now: Instant, done: Consequences) -> Script[None]:
-    """What was held back waits for its time again, which has mostly come."""
+    """Let executions that the pause held back wait for their due time again, which is mostly over."""
     rows = yield ForEach(AT_GATE, (("gate", "text"),), [(gate_of(execution),) for execution in sorted(flows)])
     if not rows:
         return

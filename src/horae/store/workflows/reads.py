@@ -1,4 +1,4 @@
-"""Reading workflows for people: all of one, by a few statements whatever its steps have fanned out to."""
+"""Reads of workflows for users: a few statements per workflow, independent of the number of items of its steps."""
 
 from collections.abc import Collection, Iterable, Sequence
 from uuid import UUID
@@ -35,12 +35,12 @@ class WorkflowDetails(Struct, frozen=True):
     plan: Plan
     steps: list[Pinned]
     names: dict[UUID, str]
-    waits: dict[str, Wait]  # what its steps wait for that do, but for time alone
-    starts: dict[str, Instant | None] = {}  # when steps first began to run; None: not yet, or never
+    waits: dict[str, Wait]  # of steps that wait for something else than time
+    starts: dict[str, Instant | None] = {}  # first start of steps; None: not yet, or never
 
 
 def present_plan(job: UUID) -> Script[Plan | None]:
-    """The graph of a workflow's present version; None when it is none any more."""
+    """Return the graph of a workflow's present version; None if the job is no longer a workflow."""
     versions = [(job_id, version) for job_id, version in (yield Among(VERSIONS, [job]))]
     for spec in (yield from definitions(versions)).values():
         task = msgspec.json.decode(spec, type=Spec).task
@@ -50,7 +50,7 @@ def present_plan(job: UUID) -> Script[Plan | None]:
 
 
 def read_workflow(execution: UUID) -> Script[WorkflowDetails | None]:
-    """All of a workflow; None when the execution is none, or has not begun."""
+    """Return a workflow with its steps; None when the execution is not a workflow or has not begun."""
     held = (yield from flow_rows.flows_of([execution])).get(execution)
     if held is None:
         return None
@@ -64,7 +64,7 @@ def read_workflow(execution: UUID) -> Script[WorkflowDetails | None]:
 
 
 def failed_steps(executions: Collection[UUID]) -> Script[dict[UUID, list[StepRow]]]:
-    """Return the steps that failed, by their workflow; executions that are no workflows have none."""
+    """Return the failed steps by workflow; executions that are not workflows have none."""
     rows = yield ForEach(
         flow_rows.FAILED_STEPS, ITEM, sorted((parcel_of(job_id), index_of(job_id)) for job_id in executions)
     )
@@ -80,9 +80,9 @@ def _waits(held: StoredWorkflow, steps: Iterable[Pinned]) -> Script[dict[str, Wa
     return {step: wait for step, _, _, wait in (yield from flow_waits.waits_of(held.place))}
 
 
-MOST_PARCELS = 1_000  # of a workflow among which the first runs of its loops are looked for
+MOST_PARCELS = 1_000  # parcels of a workflow that are searched for the first runs of its loops
 _LAST = "SELECT max(x.lo) FROM {shelf} x WHERE x.parcel = given.parcel AND x.lo <= given.item"
-# Suspended executions and workflows are remembered by their first start; attempts before the last one by their own.
+# The first start is stored for suspended executions and workflows. For others, earlier attempts have their own starts.
 OF_CHILDREN = Statement(
     "starts_of_children",
     "SELECT given.parcel, given.item, coalesce((SELECT s.at FROM steps s WHERE s.parcel = given.parcel"
@@ -108,9 +108,9 @@ FIRST_CHILDREN = Statement(
 
 
 def starts_of(execution: UUID, place: Place, rows: Iterable[StepRow]) -> Script[dict[str, Instant | None]]:
-    """Return when each step first began to run: None for a step that waits for a worker, or ended without one.
+    """Return the first start of each step: None for a step that waits for a worker or ended without one.
 
-    Steps that need no worker, and those whose executions nothing is known of any more, are left out.
+    Steps that need no worker, and steps whose executions were deleted, are left out.
     """
     rows = [row for row in rows if row.execution is not None]
     children = {row.step: row.execution for row in rows if not row.total}
@@ -133,7 +133,7 @@ def starts_of(execution: UUID, place: Place, rows: Iterable[StepRow]) -> Script[
 
 
 def _first_runs(execution: UUID, loops: set[str]) -> Script[dict[str, UUID | None]]:
-    """The first runs of loops: a step's row knows the latest one."""
+    """Return the first runs of loops; the row of a step refers only to the latest run."""
     found: dict[str, UUID | None] = {}
     for parcel, count, extras in (yield Fetch(FIRST_CHILDREN, (execution, MOST_PARCELS))):
         for item, extra in enumerate(extras_of(extras, 0, count)):
@@ -150,7 +150,7 @@ STATES = Statement(
 
 
 def states_of(places: Sequence[Place]) -> Script[dict[Place, dict[str, str]]]:
-    """Return the state of each step by name, for executions beside one another; other executions have no steps."""
+    """Return the state of each step by name, for several workflows; other executions have no steps."""
     found: dict[Place, dict[str, str]] = {place: {} for place in places}
     for parcel, item, step, state in (yield ForEach(STATES, ITEM, list(found))):
         found[parcel, item][step] = state

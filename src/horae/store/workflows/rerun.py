@@ -1,4 +1,4 @@
-"""A workflow that begins as the rerun of another: with its graph and its versions, and with what it had finished."""
+"""Reruns: a workflow begins with the graph and the versions of an earlier one, and takes its finished steps over."""
 
 from collections.abc import Mapping, Sequence
 from uuid import UUID
@@ -30,12 +30,12 @@ GIVEN = Statement("params_of_children", "SELECT p.id, p.ends, p.items FROM given
 
 
 def before(rerun: Rerun) -> Script[StoredWorkflow | None]:
-    """The workflow that a rerun is of; None when nothing is known of it any more."""
+    """Return the workflow that a rerun repeats; None when it was deleted."""
     return (yield from flow_rows.flows_of([rerun.of])).get(rerun.of)
 
 
 def begin(run: WorkflowRun, rerun: Rerun, moves: Deferred, now: Instant) -> Script[None]:
-    """Begin with nothing running, take over what is done, and go on from there."""
+    """Begin a rerun in a paused state, take over the finished steps, and resume it."""
     about, is_paused = run.stored.about, run.flow.paused
     flow = structs.replace(run.flow, paused=True, breakpoints=frozenset(rerun.breakpoints))
     yield from run.decide(decide.begin(run.plan, flow, about, now), moves, now)
@@ -48,11 +48,11 @@ def begin(run: WorkflowRun, rerun: Rerun, moves: Deferred, now: Instant) -> Scri
 
 
 class Takeover(Struct, frozen=True):
-    """What a rerun takes over of a step that did not succeed."""
+    """The parts of a step that did not succeed which a rerun takes over."""
 
-    places: frozenset[int] = frozenset()  # of a foreach: the items that succeeded,
-    parcels: list[tuple[UUID, int]] = []  # and where they lie
-    within: Mapping[int, Rerun] = {}  # workflows within that did not succeed, by their place: they go on, too
+    places: frozenset[int] = frozenset()  # the items of a foreach that succeeded
+    parcels: list[tuple[UUID, int]] = []  # the parcels of these items
+    within: Mapping[int, Rerun] = {}  # nested workflows that did not succeed, by item: they are rerun, too
 
 
 NOTHING_TAKEN = Takeover()
@@ -60,10 +60,10 @@ NO_ID = UUID(int=0)
 
 
 def takeover_of(run: WorkflowRun, start: Start, runs: type) -> Script[Takeover]:
-    """Find what a step did in the workflow that this one is a rerun of: items that succeeded, workflows that did not.
+    """Return the parts of a step to take over from the earlier workflow: items that succeeded, and nested workflows.
 
-    The list of a foreach must be the same. If the workflow's params or its definition may be others now, so must be
-    those of the items.
+    The list of a foreach must have the same length. If the workflow's params or definition may have changed, the params
+    of the items must be the same, too.
     """
     rerun = run.stored.extra.rerun
     node = run.plan.nodes.get(start.step)  # an undoing has none
@@ -88,9 +88,9 @@ def takeover_of(run: WorkflowRun, start: Start, runs: type) -> Script[Takeover]:
 def _items(
     run: WorkflowRun, start: Start, children: list[tuple[UUID, int]], rerun: Rerun, *, is_same: bool, nested: bool
 ) -> Script[Takeover]:
-    """What is taken over of the items of a foreach."""
+    """Return the parts to take over from the items of a foreach."""
     places: set[int] = set()
-    failed: dict[int, UUID] = {}  # the newest of each: a rerun of a rerun has those of both
+    failed: dict[int, UUID] = {}  # the newest execution of each item: a rerun of a rerun has the executions of both
     rows = yield ForEach(ENDED, flow_results.CHILD, [(execution,) for execution, _ in children])
     for parcel, extras, ends, items, lo, hi, state in rows:
         given = Packed(ends, items)
@@ -113,9 +113,9 @@ def _items(
 def _gone_on(
     run: WorkflowRun, start: Start, children: Mapping[int, UUID | None], rerun: Rerun, *, is_same: bool
 ) -> Script[dict[int, Rerun]]:
-    """The workflows among these children of the job that the step runs, with the same params: reruns from what failed.
+    """Return reruns from the failed steps, for children that are workflows of the step's job with the same params.
 
-    They go by the same definitions as the rerun that they are part of.
+    They use the same choice of definitions as the rerun to which they belong.
     """
     ids = [execution for execution in children.values() if execution is not None]
     if not ids:
@@ -140,7 +140,7 @@ def _gone_on(
 
 
 def _taken_over(rerun: Rerun, plan: Plan) -> Script[Sequence[Ended]]:
-    """What of a workflow stays done, by the graph that its rerun has."""
+    """Return the steps of the earlier workflow that stay done in the graph of its rerun."""
     known = yield from before(rerun)
     if known is None:
         return []

@@ -1,6 +1,6 @@
-"""Results of steps that lie elsewhere than with the step: large ones, and the lists that a foreach comes to.
+"""Results that are stored apart from their step: large ones, and the lists of results of a foreach.
 
-They are read when an expression asks for them, not before.
+They are read when an expression needs them, not before.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -20,7 +20,7 @@ from horae.store.base.shelves import ITEM, Columns
 from horae.store.script import Fetch, ForEach, Script, Statement
 
 NULL = b"null"
-MOST_COLLECTED = 16 * 1024 * 1024  # bytes of a foreach's results that an expression is given
+MOST_COLLECTED = 16 * 1024 * 1024  # bytes of a foreach's results that an expression may use
 Place = tuple[UUID, int]
 CHILD: Columns = (("parcel", "uuid"),)
 CHILDREN = Statement(
@@ -49,25 +49,25 @@ ENDED = Statement(
 
 
 def is_stored_apart(row: StepRow, plan: Plan) -> bool:
-    """Whether a step's result may be found with what it ran: always that of a foreach, which may have just ended."""
+    """Tell whether a step's result may be stored with its executions; for a foreach it always is."""
     if row.result is not None or row.execution is None:
         return False
     return is_foreach(row, plan) or row.state == "success"
 
 
 def is_foreach(row: StepRow, plan: Plan) -> bool:
-    """Whether a step has fanned out."""
+    """Tell whether a step is a foreach that has started its items."""
     node = plan.nodes.get(row.step)
     return bool(row.total) and node is not None and node.step.foreach is not None
 
 
 def may_be_stored_apart(finished: FinishedSlice) -> bool:
-    """Whether results of a slice may lie elsewhere than with it."""
+    """Tell whether results of a slice may be stored apart from it."""
     return finished.results is not None and (not finished.results.blob or REFERENCE in finished.results.blob)
 
 
 def items_stored_apart(finished: FinishedSlice) -> Iterator[tuple[Place, bytes]]:
-    """The items of a slice whose results do not lie with them, with what lies there instead."""
+    """Yield the items of a slice whose results are stored apart, with the reference that is stored instead."""
     s, results = finished.slice, finished.results
     assert results is not None
     for item in range(s.lo, s.hi):
@@ -77,7 +77,7 @@ def items_stored_apart(finished: FinishedSlice) -> Iterator[tuple[Place, bytes]]
 
 
 def read(place: Place, rows: Sequence[StepRow], plan: Plan) -> Script[dict[str, StepRow]]:
-    """These steps with their results; those that are null stay as they are."""
+    """Return these steps with their results, without steps whose result is null."""
     found: dict[str, StepRow] = {}
     single: dict[tuple[UUID, int], StepRow] = {}
     for row in rows:
@@ -92,7 +92,7 @@ def read(place: Place, rows: Sequence[StepRow], plan: Plan) -> Script[dict[str, 
 
 
 def large(places: Mapping[Place, bytes]) -> Script[dict[Place, bytes]]:
-    """Results that lie by themselves, by parcel and item. Those of files only where there is a copy."""
+    """Read results that have rows of their own, by parcel and item; results in files only if there is a copy."""
     rows = yield ForEach(BLOBS, ITEM, sorted(places))
     return {
         (parcel, item): content
@@ -102,12 +102,12 @@ def large(places: Mapping[Place, bytes]) -> Script[dict[Place, bytes]]:
 
 
 def children_of(place: Place, step: str) -> Script[list[tuple[UUID, int]]]:
-    """The parcels of what a step fanned out to, with how many items each has; taken-over ones included."""
+    """Return the parcels of a foreach's children with their numbers of items, including parcels taken over."""
     return [(child, count) for child, count in (yield Fetch(CHILDREN, (*place, step)))]
 
 
 def of_foreach(place: Place, row: StepRow) -> Script[bytes]:
-    """What the children of a step came to, in the order of its items; null for those that did not succeed."""
+    """Return the list of the children's results, in the order of the items; null for items that did not succeed."""
     results: list[bytes] = [NULL] * row.total
     children = [(child,) for child, _ in (yield from children_of(place, row.step))]
     total = sum(int(length) for _, length in (yield ForEach(LENGTH, CHILD, children)))
@@ -133,7 +133,7 @@ def of_foreach(place: Place, row: StepRow) -> Script[bytes]:
 
 
 def succeeded(place: Place, row: StepRow) -> Script[tuple[int, ...] | None]:
-    """Which items of a foreach succeeded; None when its children are not its own: a rerun took it over."""
+    """Return the items of a foreach that succeeded; None if it has no children of its own, as in a rerun."""
     children = [(child,) for child, _ in (yield from children_of(place, row.step))]
     if not children:
         return None
@@ -142,7 +142,7 @@ def succeeded(place: Place, row: StepRow) -> Script[tuple[int, ...] | None]:
 
 
 def places_of(extras: bytes | None, lo: int, hi: int) -> list[int]:
-    """Where items of a parcel stand among all that a step fans out to."""
+    """Return the indexes of a parcel's items among all items of a foreach."""
     mine = extras_of(extras, lo, hi)
     if extras is not None and extras.startswith(b"["):
         return [extra.index or 0 for extra in mine]

@@ -1,4 +1,4 @@
-"""Workflows and their steps as rows. Whoever changes them holds the lock of the root, see `flow_locks`."""
+"""Workflows and their steps as rows. A transaction that changes them holds the lock of the root, see `locks`."""
 
 from collections.abc import Collection, Iterable, Sequence
 from typing import Any
@@ -16,7 +16,7 @@ from horae.store.base.shelves import ITEM, Columns, json_or_none, names
 from horae.store.script import Fetch, ForEach, Insert, Row, Script, Statement
 from horae.store.workflows import terms as flow_terms
 
-OPENING, ENDED = "opening", "ended"  # beside the states that a workflow has while it goes on
+OPENING, ENDED = "opening", "ended"  # stored states besides those of a workflow under way
 ALL = "*"  # all steps are to be stopped
 
 ONCE: Columns = (
@@ -29,7 +29,7 @@ STANDS: Columns = (
     ("ended", "int"), ("stopped", "bool"), ("paused", "bool"), ("cause", "text"), ("reason", "text"), ("error", "text"),
     ("marks", "text"), ("stops", "text"), ("wake_at", "bigint"),
 )  # fmt: skip
-FLOWS: Columns = (*ONCE, *STANDS)  # the pins are looked up by whoever needs them: they are as many as there are steps
+FLOWS: Columns = (*ONCE, *STANDS)  # without the pins, which are as many as the steps and are read only when needed
 STEP: Columns = (*ITEM, ("step", "text"))
 STEPS: Columns = (
     *STEP, ("job", "uuid"), ("version", "int"), ("phase", "text"), ("state", "text"), ("missing", "int"),
@@ -44,13 +44,13 @@ OF_FLOWS = Statement(
     "flows_of",
     f"SELECT {names(FLOWS, 'f.')} FROM given JOIN flows f ON f.parcel = given.parcel AND f.item = given.item",
 )
-# Results only where they are asked for: one may be as large as all the rest of a workflow.
+# Results are read only on request: one result may be larger than the rest of the workflow.
 OF_STEPS = Statement(
     "flow_steps_of",
     f"SELECT {_STEP_HEAD}, CASE WHEN given.wanted THEN s.result END FROM given JOIN flow_steps s {_OF_STEP}",
 )
-# How a workflow stands, told with one of its steps; the first steps that its next decision asks for; and on what terms
-# those may start: one statement where four would do.
+# The state of a workflow, in the row of one of its steps; the steps that its next decision needs first; and the terms of
+# their starts: one statement instead of four.
 WITH_STEPS = Statement(
     "flows_with_steps",
     f"SELECT {_STEP_HEAD}, NULL, {names(FLOWS, 'f.')}, {flow_terms.COLUMNS} FROM given JOIN flow_steps s {_OF_STEP}"
@@ -95,7 +95,7 @@ _read_pins = msgspec.json.Decoder(dict[str, Pin]).decode
 
 
 class Marks(Struct, frozen=True, rename="camel", omit_defaults=True):
-    """What a workflow is marked with beside its state."""
+    """Marks of a workflow besides its state."""
 
     breakpoints: tuple[str, ...] = ()
     undo: tuple[str, ...] = ()
@@ -106,7 +106,7 @@ _UNMARKED = msgspec.json.encode(Marks()).decode()
 
 
 class StoredWorkflow(Struct, frozen=True, kw_only=True):
-    """A workflow as it is stored: how it stands, and what about it never changes."""
+    """A workflow as it is stored: its state, and its columns that never change."""
 
     flow: Flow
     parent: UUID | None
@@ -123,16 +123,16 @@ class StoredWorkflow(Struct, frozen=True, kw_only=True):
     state: str
     stops: frozenset[str]
     wake_at: Instant | None
-    secret: bytes = b""  # looked up for those that wait for calls, and not stored with them
+    secret: bytes = b""  # of callback URLs; read only for workflows with callbacks, and not stored with them
 
     @property
     def place(self) -> tuple[UUID, int]:
-        """Its key: the parcel and the item of its execution."""
+        """Return its key: the parcel and the item of its execution."""
         return parcel_of(self.flow.execution), index_of(self.flow.execution)
 
     @property
     def about(self) -> About:
-        """What its expressions may speak of."""
+        """Return the values to which its expressions may refer."""
         return About(
             id=self.flow.execution, params=self.params, due_at=self.due_at, interval=self.extra.interval,
             secret=self.secret,
@@ -159,7 +159,7 @@ def read_flow(row: Row) -> StoredWorkflow:
 
 
 def read_step(row: Row) -> tuple[StepRow, Pin | None]:
-    """A step, and what it runs."""
+    """Return a step and the job version that it runs."""
     (
         _, _, step, job, version, phase, state, missing, succeeded, failed, skipped, execution, iteration, total, ok,
         bad, taken, began_at, ended_at, ended_seq, error, reason, wake_at, result,
@@ -197,24 +197,27 @@ def _text(value: object) -> str:
 
 
 def put_flows(flows: Iterable[StoredWorkflow]) -> Insert:
-    """New workflows, with their pins."""
+    """Insert new workflows with their pins."""
     columns: Columns = (*FLOWS, ("pins", "text"))
     return Insert("flows", columns, [(*_once(held), *_stands(held), _text(held.flow.pins)) for held in flows])
 
 
 def pins_of(place: "Place") -> Script[dict[str, Pin]]:
-    """What the steps of a workflow run, as it was when it began."""
+    """Return the job versions that the steps of a workflow run, as chosen when it began."""
     rows = yield Fetch(PINS, place)
     return _read_pins(rows[0][0])
 
 
 def set_flows(flows: Iterable[StoredWorkflow]) -> ForEach:
-    """Workflows as they stand now."""
+    """Update workflows to their present state."""
     return ForEach(SET_FLOWS, (*ITEM, *STANDS), [(*held.place, *_stands(held)) for held in flows])
 
 
 def _stepping(row: StepRow) -> tuple[Any, ...]:
-    """A large result stays where its child's lies; one that was taken over has no child."""
+    """Return the columns of a step that change.
+
+    A large result is stored only with the child; a result that a rerun took over has no child and is stored here.
+    """
     is_large = row.result is not None and len(row.result) > MAX_INLINE_RESULT
     result = None if is_large and (row.execution is not None or row.total) else row.result
     return (
@@ -228,7 +231,7 @@ Place = tuple[UUID, int]
 
 
 def put_steps(steps: Iterable[tuple[Place, StepRow, Pin | None]]) -> Insert:
-    """New steps, and what they run."""
+    """Insert new steps with the job versions that they run."""
     rows = [
         (*place, row.step, *((None, None) if pin is None else (pin.job, pin.version)), *_stepping(row))
         for place, row, pin in steps
@@ -237,12 +240,12 @@ def put_steps(steps: Iterable[tuple[Place, StepRow, Pin | None]]) -> Insert:
 
 
 def set_steps(steps: Iterable[tuple[Place, StepRow, bool]]) -> ForEach:
-    """Steps as they stand now; a result that was not looked at stays as it is."""
+    """Update steps to their present state; a result that was not read stays as it is."""
     return ForEach(SET_STEPS, SET_COLUMNS, [(*place, row.step, *_stepping(row), known) for place, row, known in steps])
 
 
 def flows_of(executions: Collection[UUID]) -> Script[dict[UUID, StoredWorkflow]]:
-    """Workflows by their execution."""
+    """Read workflows by their executions."""
     rows = yield ForEach(
         OF_FLOWS, ITEM, sorted((parcel_of(execution), index_of(execution)) for execution in executions)
     )
@@ -253,16 +256,16 @@ def flows_of(executions: Collection[UUID]) -> Script[dict[UUID, StoredWorkflow]]
 def steps_of(
     wanted: Sequence[tuple[UUID, int, str, bool]],
 ) -> Script[dict[tuple[Place, str], tuple[StepRow, Pin | None]]]:
-    """Steps by their workflow and name."""
+    """Read steps by their workflow and name."""
     rows = yield ForEach(OF_STEPS, WANTED, wanted)
     return {((row[0], row[1]), row[2]): read_step(row) for row in rows}
 
 
-Pinned = tuple[StepRow, Pin | None]  # a step, and what it runs
+Pinned = tuple[StepRow, Pin | None]  # a step, and the job version that it runs
 
 
 def some_steps(statement: Statement, places: Collection[Place]) -> Script[dict[Place, list[Pinned]]]:
-    """Those steps of workflows that a statement tells of."""
+    """Read the steps of workflows that a statement selects."""
     found: dict[Place, list[Pinned]] = {place: [] for place in places}
     for row in (yield ForEach(statement, ITEM, sorted(places))):
         found[row[0], row[1]].append(read_step(row))

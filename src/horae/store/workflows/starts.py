@@ -1,6 +1,7 @@
-"""Starting steps: the executions that workflows begin, in the parcels in which they travel.
+"""Starting steps: creating the executions of steps in parcels.
 
-Nothing is locked here: what stands under keys is put on its way, and the promoter brings it to their gates.
+Nothing is locked here. Executions with keys are stored on `waiting`, due now, and the promoter brings them to the gates
+of their keys.
 """
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
@@ -39,7 +40,7 @@ FANNED: shelves.Columns = (*STEP, ("child", "uuid"), ("count", "int"), ("taken",
 
 
 class NewChildren(Struct):
-    """Children that were made, and which steps could not begin."""
+    """Children that were created, and steps that could not begin."""
 
     parcels: list[tuple[Parcel, int]] = []
     paused: set[UUID] = set()  # workflows whose children wait until they are resumed
@@ -48,7 +49,7 @@ class NewChildren(Struct):
 
 
 def begin_steps(runs: Collection[WorkflowRun], terms: StepTerms, new_id: NewId, now: Instant) -> Script[NewChildren]:
-    """Make the children of all steps that are to start; what is to be written of them is left to the caller."""
+    """Create the children of all steps that are to start; the caller writes them."""
     wanted = [(run, start) for run in runs for start in run.starts]
     begun = NewChildren()
     if not wanted:
@@ -62,7 +63,7 @@ def begin_steps(runs: Collection[WorkflowRun], terms: StepTerms, new_id: NewId, 
         try:
             target = _target(run, start, terms.targets)
             asked = _asked(run, start, target, lead, now, taken.within)
-        except Exception as error:  # whatever is wrong with a step is its own failure, and never the report's
+        except Exception as error:  # an invalid step fails itself, never the report that started it
             begun.refused.append((run, _refused(start, error)))
             continue
         if start.foreach:
@@ -77,14 +78,14 @@ def begin_steps(runs: Collection[WorkflowRun], terms: StepTerms, new_id: NewId, 
 
 
 def _taken(run: WorkflowRun, start: Start, targets: Mapping[Pin, Target]) -> Script[Takeover]:
-    """What a rerun takes over of a step that starts."""
+    """Return the parts of a starting step that a rerun takes over."""
     pin = run.pins.get(start.step)
     target = None if pin is None else targets.get(pin)
     return NOTHING_TAKEN if target is None else (yield from takeover_of(run, start, type(target.spec.task)))
 
 
 def _without(taken: Takeover, run: WorkflowRun, start: Start, begun: NewChildren) -> Start:
-    """A foreach without the items that a rerun takes over: their results are read where they lie."""
+    """Return the start of a foreach without the items that a rerun takes over; their results stay in place."""
     run.take_over(start.step, len(taken.places))
     begun.fanned += [(*run.stored.place, start.step, parcel, count, True) for parcel, count in taken.parcels]
     places = [at for at in range(len(start.items)) if at not in taken.places]
@@ -92,7 +93,7 @@ def _without(taken: Takeover, run: WorkflowRun, start: Start, begun: NewChildren
 
 
 def changes_of(begun: NewChildren, now: Instant, done: Consequences) -> list[Change]:
-    """What is to be written for children that begin; `done` tells where they stand."""
+    """Return the changes that store new children; `done` collects their lanes and due times."""
     if not begun.parcels:
         return []
     ready, later = assign_shelves(begun.parcels, now)
@@ -115,14 +116,14 @@ def changes_of(begun: NewChildren, now: Instant, done: Consequences) -> list[Cha
 
 
 def gate_of(flow: UUID) -> str:
-    """Where steps of a paused workflow wait."""
+    """Return the gate of the steps of a paused workflow."""
     return f"flow:{flow}"
 
 
 def _held_back(
     ready: Sequence[Queued], later: Sequence[Waiting], begun: NewChildren
 ) -> tuple[list[Queued], list[Waiting]]:  # fmt: skip
-    """Runs of loops that are paused: they are made, and wait as if the pause had come after them."""
+    """Let new runs of loops in paused workflows wait at the gate, as if the pause had come after them."""
     gates = {
         parcel.id: gate_of(parent)
         for parcel, _ in begun.parcels
@@ -136,7 +137,7 @@ def _held_back(
 
 
 def paused(s: Slice, gate: str) -> Waiting:
-    """How what has not begun waits until its workflow is resumed."""
+    """Return a slice that has not begun as one that waits until its workflow is resumed."""
     return Waiting(
         parcel=s.parcel, lo=s.lo, hi=s.hi, job=s.job, queue=s.queue, namespace=s.namespace, width=s.width,
         flags=s.flags, reason="paused", gate=gate,
@@ -144,7 +145,7 @@ def paused(s: Slice, gate: str) -> Waiting:
 
 
 def _target(run: WorkflowRun, start: Start, targets: Mapping[Pin, Target]) -> Target:
-    """What a step runs. Raises BadInput when that is gone."""
+    """Return the job that a step runs. Raises BadInput when it was deleted."""
     pin = run.pins.get(start.step)
     target = None if pin is None else targets.get(pin)
     if target is None:
@@ -155,7 +156,7 @@ def _target(run: WorkflowRun, start: Start, targets: Mapping[Pin, Target]) -> Ta
 
 
 def is_owned(name: str) -> bool:
-    """Whether a job is a part of a workflow: it goes with its definition, and what runs already goes on."""
+    """Tell whether a job is part of a workflow's definition: it is deleted with it, but steps may still run it."""
     return "/" in name
 
 
@@ -169,7 +170,7 @@ def _refused(start: Start, error: Exception) -> Ended:
 def _asked(
     run: WorkflowRun, start: Start, target: Target, lead: Lead, now: Instant, within: Mapping[int, Rerun]
 ) -> list[NewExecution]:
-    """The executions of a step: one, or one that stands for all items, or where they differ one for each."""
+    """Return the executions of a step: one, or one that represents all items, or one per item if they differ."""
     held = run.stored
     extra = structs.replace(held.extra, step=start.step, rerun=None, retry_of=None)
     fits = checker_of(target.spec, "params")
@@ -194,7 +195,7 @@ def _asked(
 
 
 def _differ(target: Target, lead: Lead) -> bool:
-    """Whether executions of a job with other params may stand under other keys, or in other lanes."""
+    """Tell whether executions of a job may have other keys or lanes, depending on their params."""
     spec, policy = target.spec, lead.policy(target.queue)
     templates = [*(limit.key for limit in spec.limits), spec.sequence]
     by_param = isinstance(policy, FairPolicy) and policy.by not in ("job", "caller")
@@ -203,7 +204,7 @@ def _differ(target: Target, lead: Lead) -> bool:
 
 
 def _envelope(run: WorkflowRun, start: Start, one: NewExecution) -> Envelope:
-    """Where a child belongs: to its parent, and under the limit that a foreach has of its own."""
+    """Return the envelope of a child, with its parent and the limit of its foreach."""
     envelope = one.envelope
     keys = structs.replace(keys_of(envelope.keys), child=True)
     if start.ordered and keys.sequence is None:
@@ -225,7 +226,7 @@ def _fan_out(
     now: Instant,
     begun: NewChildren,
 ) -> Script[None]:
-    """Lay the children of a foreach in as few parcels as can be."""
+    """Put the children of a foreach into as few parcels as possible."""
     asked = yield from assign_share_lanes(asked, now)
     if start.places is not None or len(asked) == len(start.items):
         _, parcels = place(asked, {}, new_id, now)
@@ -237,7 +238,7 @@ def _fan_out(
 
 
 def _lots(items: Sequence[bytes], like: NewExecution, new_id: NewId, now: Instant) -> Iterator[tuple[Parcel, int]]:
-    """Parcels of items on the same terms; each tells where its first stands among all."""
+    """Yield parcels of items with the same envelope; each has the index of its first item."""
     envelope = like.envelope if like.envelope.due_at else structs.replace(like.envelope, due_at=now)
     at = 0
     for count in loads(map(len, items)):
@@ -249,7 +250,7 @@ def _lots(items: Sequence[bytes], like: NewExecution, new_id: NewId, now: Instan
 def _lay(
     single: Sequence[tuple[WorkflowRun, Start, NewExecution]], new_id: NewId, now: Instant, begun: NewChildren
 ) -> Script[None]:
-    """Lay single children; those of one workflow that run the same share a parcel."""
+    """Put single children into parcels; children of one workflow with the same envelope share a parcel."""
     if not single:
         return
     asked = yield from assign_share_lanes([one for _, _, one in single], now)

@@ -1,8 +1,8 @@
-"""Terms of steps: what they run, how they rank where they stand in line, and whether their lane is open.
+"""Terms of steps: the job that a step runs, its rank in the queue, and whether its lane is open.
 
-They are read together with the rows of a workflow that its next decision asks for, so that a step that follows another
-costs no statement more; what that leaves out is looked up. A lane's being open holds until the commit, as in a claim:
-whoever holds or limits it waits for whoever has looked.
+They are read together with the rows that a workflow's next decision needs, so that a following step needs no further
+statement. Missing terms are read separately. As in a claim, an open lane stays open until the commit: a transaction
+that adds a hold or a limit waits for transactions that have read the lane.
 """
 
 from collections.abc import Collection
@@ -23,12 +23,12 @@ from horae.store.fleet.expected_durations import expected_of
 from horae.store.script import ForEach, Row, Script, Statement
 from horae.store.triggers.targets import Lead, Target
 
-# Of a job `j`, one of its versions `v` and its queue `q`, at an instant that is given.
+# Columns of a job `j`, one of its versions `v` and its queue `q`, at the instant `given.at`.
 COLUMNS = (
     "j.id, j.namespace, (SELECT n.name FROM namespaces n WHERE n.id = j.namespace), j.name, j.state, v.version, v.spec,"
     f" v.queue, v.lane, j.rollout, q.policy, {open_condition('v.lane', 'given.at', 'false')}"
 )
-ROLLOUT = 9  # its place among them
+ROLLOUT = 9  # index of the rollout in COLUMNS
 PINNED = Statement(
     "targets_of_pins",
     f"SELECT {COLUMNS} FROM given JOIN jobs j ON j.id = given.job"
@@ -38,7 +38,7 @@ PIN: Columns = (("job", "uuid"), ("version", "int"), ("at", "bigint"))
 
 
 class StepTerms:
-    """What is known inside one transaction."""
+    """The terms that one transaction has read."""
 
     def __init__(self) -> None:
         self.targets: dict[Pin, Target] = {}
@@ -46,12 +46,12 @@ class StepTerms:
         self._policies: dict[int, Policy] = {}
 
     def learn(self, row: Row) -> None:
-        """Take in what was read with something else; a job with a rollout is looked up."""
+        """Add terms that were read with other rows; the terms of a job with a rollout are read by `look_up`."""
         if row[0] is not None and row[ROLLOUT] is None:
             self._take(row, {})
 
     def look_up(self, pins: Collection[Pin], now: Instant) -> Script[None]:
-        """Read what is not known of these."""
+        """Read the terms of these pins that are not known yet."""
         missing = sorted((pin.job, pin.version, now) for pin in pins if pin not in self.targets)
         if not missing:
             return
@@ -63,7 +63,7 @@ class StepTerms:
             self._take(row, since)
 
     def lead(self, now: Instant) -> Script[Lead]:
-        """How far ranks lie before their arrival, by the policies of the queues."""
+        """Return the lead of ranks over their arrival time, by the policies of the queues."""
         policies, learned = self._policies, dict[UUID, Micros]()
         if any(isinstance(inner(policy), ShortestPolicy) for policy in policies.values()):
             learned = yield from expected_of({pin.job for pin in self.targets}, now)
@@ -82,5 +82,5 @@ class StepTerms:
 
 @lru_cache(maxsize=1024)
 def _read_spec(text: str) -> Spec:
-    """Steps by the thousand are of a few jobs."""
+    """Decode a spec; thousands of steps run only a few jobs, so the results are cached."""
     return msgspec.json.decode(text, type=Spec)

@@ -1,7 +1,8 @@
-"""What steps of workflows wait for: written down when they begin to wait, and gone when the wait is over.
+"""Waits of workflow steps: stored when a step begins to wait, and deleted when the wait is over.
 
-Signals that came before are taken at once. Events are laid down beside the step by the transaction that keeps them,
-which locks no workflow; whoever looks at workflows that are due decides about them.
+Signals that arrived earlier are taken at once. The transaction that stores an event also stores it beside each
+listening step, without a lock on the workflow. Later, the transaction that advances due workflows decides about these
+events.
 """
 
 from collections.abc import Iterable, Sequence
@@ -69,7 +70,7 @@ _read_wait = msgspec.json.Decoder(Wait).decode
 
 
 def begin(run: WorkflowRun, awaits: Sequence[Await], moves: Deferred, now: Instant) -> Script[list[Ended]]:
-    """Steps begin to wait; those for which a signal has come already have ended."""
+    """Store the waits of steps; return the steps that end at once because their signal has arrived already."""
     place, rows, ended = run.stored.place, [], list[Ended]()
     for one in awaits:
         if isinstance(one.wait, Sleep):
@@ -88,7 +89,7 @@ def begin(run: WorkflowRun, awaits: Sequence[Await], moves: Deferred, now: Insta
 
 
 def drop_ended(run: WorkflowRun) -> list[Change]:
-    """What the waits that are over leave to be written."""
+    """Return the changes that delete waits that are over."""
     over = [
         (*run.stored.place, step)
         for step, state in run.new_states.items()
@@ -103,7 +104,7 @@ def _leaves_a_row(run: WorkflowRun, step: str) -> bool:
 
 
 def waits_of(place: tuple[UUID, int]) -> Script[list[tuple[str, str, str, Wait]]]:
-    """What a workflow's steps wait for, the longest first: step, kind, name and all of it."""
+    """Return the waits of a workflow's steps, oldest first: step, kind, name and wait."""
     rows = yield Fetch(OF_FLOW, place)
     return [(step, kind, name, _read_wait(wait)) for step, kind, name, wait in rows]
 
@@ -111,7 +112,7 @@ def waits_of(place: tuple[UUID, int]) -> Script[list[tuple[str, str, str, Wait]]
 def record_events(
     namespace: int, events: Iterable[tuple[UUID, str, dict[str, Any]]], now: Instant
 ) -> Script[bool]:  # fmt: skip
-    """Events have come: lay each beside the steps that listen to its name. Whether there are any."""
+    """Store events beside the steps that listen to their names; return whether there are such steps."""
     named: dict[str, list[tuple[UUID, dict[str, Any]]]] = {}
     for event, name, payload in events:
         named.setdefault(name, []).append((event, payload))
@@ -128,12 +129,12 @@ def record_events(
 
 
 def with_events(limit: int) -> Script[list[UUID]]:
-    """Workflows beside whose steps something lies."""
+    """Return workflows with events that are not decided yet."""
     return [row[0] for row in (yield Fetch(FLOWS_WITH_NEWS, (limit,)))]
 
 
 def ended_by_events(run: WorkflowRun, moves: Deferred) -> Script[list[Ended]]:
-    """The waits of a workflow that events have ended; those that nobody waited for are forgotten."""
+    """Return the steps of a workflow whose waits were ended by events; delete all its stored events."""
     place = run.stored.place
     rows = sorted((yield Fetch(NEWS_OF, place)), key=lambda row: row[:2])
     ended: dict[str, Ended] = {}
@@ -149,7 +150,7 @@ def ended_by_events(run: WorkflowRun, moves: Deferred) -> Script[list[Ended]]:
 
 
 def remind(limit: int, now: Instant, done: Consequences) -> Script[None]:
-    """Tell again of approvals that wait: their steps are told as waiting once more, and the next time is set."""
+    """Send reminders of open approvals: announce their steps as waiting again, and set the next reminder."""
     rows = yield Fetch(REMIND, (now, limit))
     again = []
     for parcel, item, step, wait, execution, job, namespace in rows:

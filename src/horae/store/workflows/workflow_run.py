@@ -1,7 +1,7 @@
-"""The course of a workflow inside one transaction: what its decisions ask for, and what they change.
+"""A workflow inside one transaction: the rows that its decisions read, and their changes.
 
-Everything is kept here until it is written, so that several decisions of one transaction follow from one another and
-each row is written once. The lock of the root is held from before the first row is read.
+All changes are collected here until they are written. So the decisions of one transaction build on each other, and each
+row is written once. The lock of the root is taken before the first row is read.
 """
 
 from collections.abc import Iterable, Sequence
@@ -42,16 +42,16 @@ from horae.store.workflows.rows import ALL, ENDED, OPENING, StoredWorkflow
 
 T = TypeVar("T")
 MOST_PLANS = 1_000
-_PLANS: dict[str, Plan] = {}  # by their digests, the oldest first: in whatever store one lies, it is the same
+_PLANS: dict[str, Plan] = {}  # by digest, oldest first; valid for every store
 
 
 def digest_of(workflow: Workflow) -> str:
-    """What tells a graph from all others."""
+    """Return the digest that identifies a graph."""
     return blake2b(msgspec.json.encode(workflow), digest_size=16).hexdigest()
 
 
 def plan_by(digest: str, workflow: Workflow) -> Plan:
-    """A graph ready for decisions, compiled once."""
+    """Return a graph prepared for decisions; it is compiled once."""
     plan = _PLANS.get(digest)
     if plan is None:
         plan = _PLANS[digest] = plan_of(workflow)
@@ -61,7 +61,7 @@ def plan_by(digest: str, workflow: Workflow) -> Plan:
 
 
 def plans_of(wanted: Iterable[tuple[str, UUID, int]]) -> Script[dict[str, Plan]]:
-    """Graphs by their digests, each with the job and the version that says it; read only where they are not known."""
+    """Return graphs by their digests; a graph that is not cached is read from the given job and version."""
     asked = {digest: (job, version) for digest, job, version in wanted}
     found = {digest: plan for digest in asked if (plan := _PLANS.get(digest)) is not None}
     missing = sorted({version for digest, version in asked.items() if digest not in found})
@@ -80,13 +80,13 @@ SECRET = Statement("callback_secret", f"SELECT value FROM store WHERE key = '{SE
 
 
 def secret() -> Script[bytes]:
-    """With which the URLs of callbacks are made; empty as long as no server has made it."""
+    """Return the store's secret for the URLs of callbacks; empty until a server has created it."""
     rows = yield Fetch(SECRET)
     return bytes.fromhex(rows[0][0]) if rows else b""
 
 
 def keep_secret(fresh: str) -> Script[bytes]:
-    """Return the store's secret for the URLs of callbacks; the first one that is offered becomes it."""
+    """Return the store's secret for the URLs of callbacks; store the given one if there is none."""
     known = yield from secret()
     if known:
         return known
@@ -95,7 +95,7 @@ def keep_secret(fresh: str) -> Script[bytes]:
 
 
 def with_secrets(runs: Iterable["WorkflowRun"]) -> Script[None]:
-    """Workflows whose steps wait for calls know their URLs."""
+    """Give workflows with callbacks the secret from which their URLs are made."""
     calling = [run for run in runs if run.plan.callbacks and not run.stored.secret]
     if calling:
         known = yield from secret()
@@ -104,29 +104,29 @@ def with_secrets(runs: Iterable["WorkflowRun"]) -> Script[None]:
 
 
 class WorkflowRun:
-    """A workflow as it stands now."""
+    """A workflow in its present state, with the changes that are not written yet."""
 
     def __init__(self, held: StoredWorkflow, plan: Plan, *, is_new: bool = False) -> None:
         self.stored, self.plan = held, plan
-        self.place = held.place  # which never changes
+        self.place = held.place  # never changes
         self.flow: Flow = held.flow
         self.rows: dict[str, StepRow] = {}
         self.pins: dict[str, Pin | None] = {}
         self.stops: set[str] = set(held.stops)
         self.starts: list[Start] = []
         self.awaits: list[Await] = []
-        self.new_states: dict[str, str] = {}  # steps whose state changed, for people who watch
+        self.new_states: dict[str, str] = {}  # of steps whose state changed, for events
         self.end: End | None = None
         self.is_over = held.state == ENDED
         self.is_opening = held.state == OPENING  # it is to begin, and has no steps yet
         self._is_new = is_new
-        self._known: set[str] = set()  # steps whose results were looked at, or made here
+        self._known: set[str] = set()  # steps whose results were read, or set here
         self._changed: set[str] = set()
         self._fresh: set[str] = set()
         self._pinned = is_new  # whether all pins are known
 
     def learn(self, rows: Iterable[tuple[StepRow, Pin | None]], *, results: bool = False) -> None:
-        """Take in steps as they are stored; those that are known already are newer."""
+        """Add stored steps; a step that is known already is newer and stays."""
         for row, pin in rows:
             if row.step not in self.rows:
                 self.rows[row.step], self.pins[row.step] = row, pin
@@ -134,7 +134,7 @@ class WorkflowRun:
                     self._known.add(row.step)
 
     def _answer(self, ask: Ask, moves: Deferred) -> Script[Answer]:
-        """What a decision asks for; steps that are not there yet are left out."""
+        """Return the rows that a decision asks for; steps that do not exist yet are left out."""
         lacking = {name for name in ask.rows | ask.items if name not in self.rows}
         lacking |= {name for name in ask.results if name not in self._known}
         if lacking and not self._is_new:
@@ -160,9 +160,10 @@ class WorkflowRun:
     def decide(
         self, deciding: Deciding[Decisions], moves: Deferred, now: Instant, news: Sequence[Ended] = ()
     ) -> Script[None]:
-        """Make a decision and take in what follows. One that cannot be made fails the workflow, and nothing else.
+        """Make a decision and apply it. If the decision raises an error, fail the workflow, and nothing else.
 
-        The `news` that it is about are not told again: they count also if nothing can follow from them.
+        The `news` are the ended steps that caused the decision. They are not reported again, so they are recorded even
+        if the decision fails.
         """
         try:
             decisions = yield from self.ask(deciding, moves)
@@ -185,7 +186,7 @@ class WorkflowRun:
             answer = yield from self._answer(ask, moves)
 
     def _fail(self, failure: Failure, news: Sequence[Ended], moves: Deferred, now: Instant) -> Script[None]:
-        """Fail as a whole, and hear the news as what begins nothing more; if even that cannot be decided, end."""
+        """Fail the workflow and record the ended steps; if even that raises an error, end the workflow at once."""
         about = self.stored.about
         try:
             failing = yield from self.ask(decide.fail(self.plan, self.flow, about, failure, "fault", now), moves)
@@ -199,7 +200,7 @@ class WorkflowRun:
 
     def _take(self, decisions: Decisions, moves: Deferred, now: Instant) -> Script[None]:
         if decisions.flow.phase != self.flow.phase:
-            self.stops.discard(ALL)  # all of it has ended: another phase begins after that
+            self.stops.discard(ALL)  # all steps have ended: the next phase begins
         if decisions.rest is not None:
             yield from self._end_rest(decisions, moves, now)
         self.flow = decisions.flow
@@ -213,10 +214,10 @@ class WorkflowRun:
         self.stops |= {ALL} if decisions.stop else set(decisions.cancel)
         if decisions.end is not None:
             self.end, self.is_over = decisions.end, True
-            self.stops.discard(ALL)  # but what a step that ended by hand runs is still to be stopped
+            self.stops.discard(ALL)  # executions of steps that a user ended are still to be stopped
 
     def _end_rest(self, decisions: Decisions, moves: Deferred, now: Instant) -> Script[None]:
-        """All steps that have not begun end at once, by one statement, whatever their number."""
+        """End all steps that have not begun, by one statement, whatever their number."""
         rest = decisions.rest
         assert rest is not None
         yield from moves.make(*self.changes())
@@ -241,16 +242,16 @@ class WorkflowRun:
             self._fresh.add(name)
 
     def set_child(self, step: str, execution: UUID) -> None:
-        """The first child of a step has this id."""
+        """Set the id of a step's first child."""
         self._put(step, structs.replace(self.rows[step], execution=execution), fresh=step in self._fresh)
 
     def take_over(self, step: str, count: int) -> None:
-        """So many items of a foreach are taken over by this rerun."""
+        """Record the number of items of a foreach that this rerun takes over."""
         row = structs.replace(self.rows[step], ok=count, taken=count)
         self._put(step, row, fresh=step in self._fresh)
 
     def present_row(self, now: Instant) -> StoredWorkflow:
-        """As it is to be written."""
+        """Return the workflow as it is to be written."""
         in_time = self.flow.phase == "main" and self.flow.verdict == "success"
         wake_at = now if self.stops or self.is_opening else self.stored.until if in_time else None
         return structs.replace(
@@ -262,7 +263,7 @@ class WorkflowRun:
         )
 
     def changes(self, now: Instant = 0) -> list[Change]:
-        """What is to be written; with an instant, the workflow itself as well."""
+        """Return the pending changes of steps, and with an instant also of the workflow; they are pending no longer."""
         fresh = [(self.place, self.rows[name], self.pins.get(name)) for name in sorted(self._fresh)]
         known = sorted(self._changed - self._fresh)
         changed = [(self.place, self.rows[name], name in self._known) for name in known]
@@ -280,7 +281,7 @@ class WorkflowRun:
 
 
 class _Fault(Exception):
-    """A decision could not be made: an error of ours, which must not fail what brought the news."""
+    """A decision raised an error. This is a bug of Horae, which must not fail the report that caused the decision."""
 
     def __init__(self, error: Exception) -> None:
         super().__init__(str(error))
