@@ -49,8 +49,8 @@ OF_STEPS = Statement(
     "flow_steps_of",
     f"SELECT {_STEP_HEAD}, CASE WHEN given.wanted THEN s.result END FROM given JOIN flow_steps s {_OF_STEP}",
 )
-# The state of a workflow, in the row of one of its steps; the steps that its next decision needs first; and the terms of
-# their starts: one statement instead of four.
+# The state of a workflow, in the row of one of its steps; the steps that its next decision needs first; and the terms
+# of their starts: one statement instead of four.
 WITH_STEPS = Statement(
     "flows_with_steps",
     f"SELECT {_STEP_HEAD}, NULL, {names(FLOWS, 'f.')}, {flow_terms.COLUMNS} FROM given JOIN flow_steps s {_OF_STEP}"
