@@ -1,7 +1,7 @@
 """Horae, a distributed job scheduler: cron at scale, a durable job queue and a workflow engine in one system.
 
-This package's own names are the public ones; what lies in its subpackages is for Horae itself. They are imported when
-first used, so `import horae` costs next to nothing.
+The names in this package are public; its subpackages are internal. Names are imported on first use, so that `import
+horae` is cheap.
 """
 
 from importlib import import_module

@@ -1,8 +1,7 @@
 """The outside world as one argument: the clock, ids and randomness.
 
-Only this file may read real time, uuid or random; a lint rule checks it. Production code gets `system_env()`, a
-simulation
-builds its own `Env` on a `VirtualClock`.
+Only this file may read real time, uuid or random; a lint rule checks it. Production code gets `system_env()`; a
+simulation builds its own `Env` on a `VirtualClock`.
 """
 
 import asyncio
@@ -21,14 +20,14 @@ Instant = int  # microseconds since the Unix epoch, UTC
 Micros = int  # a duration in microseconds
 
 SECOND: Micros = 1_000_000
-AHEAD, WIDTH = 256, 80  # random numbers drawn at once, and bits of each
+AHEAD, WIDTH = 256, 80  # random numbers drawn at once, and the bits of each
 
 
 class Clock(Protocol):
-    """Tells the time, and waits."""
+    """A source of the time that also can wait."""
 
     def now(self) -> Instant:
-        """Return Horae's time, which moves only as time passes, unless `follow` corrects it."""
+        """Return Horae's time, which only moves as time passes, unless `follow` corrects it."""
         ...
 
     def wall(self) -> Instant:
@@ -49,7 +48,7 @@ class Clock(Protocol):
 
 
 def _running_on() -> int:
-    """Return a clock that cannot be set and, if there is one, that runs while the machine sleeps."""
+    """Return the id of a clock that cannot be set and, if available, runs while the machine sleeps."""
     try:
         time.clock_gettime(time.CLOCK_BOOTTIME)
     except (AttributeError, OSError):
@@ -71,9 +70,7 @@ def wall_time() -> Instant:
 
 
 class SystemClock:
-    """A clock that cannot be set, plus a measured base, so a step of the machine's wall clock changes nothing by
-    itself.
-    """
+    """The machine's monotonic clock plus a measured base: setting the wall clock changes nothing by itself."""
 
     def __init__(self, wall: Callable[[], Instant] = wall_time, steady: Callable[[], Micros] = steady_time) -> None:
         self._wall, self._steady = wall, steady
@@ -96,7 +93,7 @@ class SystemClock:
 
 
 class VirtualClock:
-    """A clock that stands still until it is moved; sleepers wake in the order of their instants."""
+    """A clock that only moves when it is told to; sleepers wake in the order of their instants."""
 
     def __init__(self, start: Instant = 1_800_000_000 * SECOND) -> None:
         self._now = start
@@ -155,7 +152,7 @@ class Env:
 
 
 def uuid7(rng: Random) -> Callable[[Instant], UUID]:
-    """Make UUIDv7s whose time bits come from a given instant and the others from `rng`."""
+    """Return a function that makes UUIDv7s, with time bits from an instant and the other bits from `rng`."""
 
     def make(at: Instant) -> UUID:
         chance = rng.getrandbits(74)
@@ -171,7 +168,7 @@ _new, _set, _UNKNOWN = object.__new__, object.__setattr__, SafeUUID.unknown
 
 
 def uuid_of(value: int) -> UUID:
-    """Do what UUID(int=value) does, at a third of its cost: every execution that is made or moved needs it."""
+    """Return UUID(int=value) at a third of its cost, because every execution that is created or moved needs it."""
     made = _new(UUID)
     _set(made, "int", value)
     _set(made, "is_safe", _UNKNOWN)
@@ -179,7 +176,7 @@ def uuid_of(value: int) -> UUID:
 
 
 class DrawnAhead(SystemRandom):
-    """The operating system's randomness, drawn for many ids at a time. A fork discards what was drawn before it."""
+    """The operating system's randomness, drawn for many ids at a time. A fork discards the numbers drawn before it."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -207,12 +204,13 @@ os.register_at_fork(after_in_child=_forget_drawn)
 
 
 def system_env() -> Env:
-    """Return the real environment; its ids use the operating system's randomness, so neither forks nor seeds repeat
-    them.
+    """Return the real environment.
+
+    Its ids use the operating system's randomness, so neither forks nor seeds repeat them.
     """
     return Env(SystemClock(), uuid7(DrawnAhead()), Random())
 
 
 def virtual_env(seed: int = 0, clock: VirtualClock | None = None) -> Env:
-    """Return a virtual environment, which repeats itself for equal seeds."""
+    """Return a virtual environment, which is reproducible for equal seeds."""
     return Env(clock or VirtualClock(), uuid7(Random(seed)), Random(seed + 1))

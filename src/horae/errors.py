@@ -1,8 +1,7 @@
-"""Every error that users can meet, each with its remedy.
+"""All errors that users can meet, each with its remedy.
 
 The server renders them as application/problem+json, the CLI as a message and an exit code, and the SDK raises them
-again.
-`detail` says what happened and where, `remedy` what to do.
+again. `detail` says what happened and where; `remedy` says what to do.
 """
 
 from typing import Any, ClassVar
@@ -117,19 +116,19 @@ class ProtocolMismatch(HoraeError):
 
 
 class OverQuota(HoraeError):
-    """A quota or a queue's limit is exceeded; `retryAfter` is a good number of seconds to wait."""
+    """A quota or a queue's limit is exceeded; `retryAfter` is the suggested number of seconds to wait."""
 
     status, slug, title = 429, "over-quota", "That is more than the quota allows"
 
 
 class TooOften(HoraeError):
-    """The same was asked again too soon; `retryAfter` says when it is answered."""
+    """A request was repeated too soon; `retryAfter` is the number of seconds to wait."""
 
     status, slug, title = 429, "too-often", "Asked too often"
 
 
 class Busy(HoraeError):
-    """The server is overloaded; `retry_after` is a good number of seconds to wait."""
+    """The server is overloaded; `retry_after` is the suggested number of seconds to wait."""
 
     status, slug, title = 503, "busy", "The server is busy"
 

@@ -1,33 +1,33 @@
-"""The sockets of a feature: everything by which it joins the kernel, declared once in the feature's `__init__`.
+"""The sockets of a feature: all points at which it connects to the kernel, declared once in the feature's `__init__`.
 
-Targets are named as "module:object" and imported when they are needed, so that a list of features costs no start-up.
+Targets are named as "module:object" and imported when needed, so that the list of features costs nothing at start-up.
 
-*Installed is not enabled.* The setting `features` switches features off, as `["-alerts"]`. What a feature keeps goes by
-what is installed: its tables, and with them backups, moves, deletions and erasures of namespaces, and re-sealing. So do
-the documents and the commands. What a feature does goes by what is on: its part, sweep, routes, metrics and pages.
+*Installed is not enabled.* The setting `features` switches features off, as in `["-alerts"]`. An installed feature
+always has its tables, and with them backups, moves, deletions and erasures of namespaces, and re-sealing, its documents
+and its commands. Only an enabled feature has its part, sweep, routes, metrics and pages.
 
-| socket | what hangs in it |
+| socket | content |
 |---|---|
-| `part` | A `Part` made with the node: objects, services, subscribers to topics. |
-| `routes` | Modules of routes, each with the kernel's module of routes that it stands after in documents. |
-| `metrics` | A `FeatureMetrics`: families of what this server counted, gauges of what the store knows. |
-| `commands` | Rows of commands, in a section of `horae --help` or under a group of the kernel's (`jobs stats`). |
-| `pages` | The first parts of addresses in the UI that show it; `ui/core/pages.js` names the feature beside the page. |
+| `part` | A `Part` created with the node: objects, services, subscribers to topics. |
+| `routes` | Modules of routes, each with the kernel module of routes that it follows in documents. |
+| `metrics` | A `FeatureMetrics`: counters of this server, and gauges of values in the store. |
+| `commands` | Commands, in a section of `horae --help` or under a group of the kernel's (`jobs stats`). |
+| `pages` | The first path segments of its UI pages; `ui/core/pages.js` names the feature beside the page. |
 | `topics` | Topics of `/stream`, each with the kind of its events. |
-| `show_job` | Tells people more of a job after `horae jobs show`. |
-| `open_tracer`, `open_sink` | Where a server, or a worker, sends spans: both go by settings. |
+| `show_job` | Adds output to `horae jobs show`. |
+| `open_tracer`, `open_sink` | The destination of a server's or worker's spans, from settings. |
 | `tables` | The module that declares its tables. |
-| `holdings` | What becomes of its rows when a namespace is deleted, or erased: a `Holdings`. |
-| `sweep` | Forgets rows that are older than they are kept: a `Sweep`. |
-| `templates` | What jobs are made from: a `TemplateSource`. |
-| `ended_counts` | How many executions ended in each hour: an `EndedCounts`. |
+| `holdings` | The handling of its rows when a namespace is deleted or erased: a `Holdings`. |
+| `sweep` | Deletes rows after their retention: a `Sweep`. |
+| `templates` | The templates of jobs: a `TemplateSource`. |
+| `ended_counts` | The number of executions that ended in each hour: an `EndedCounts`. |
 | `audit` | Records changes, sign-ins and refusals: an `AuditTrail`. |
-| `users` | Signs users in with cookies of their own: `UserSessions`. |
-| `secrets` | Refuses to delete a secret that the feature refers to: a `RefuseDeletion`. |
+| `users` | Signs users in with its own cookies: `UserSessions`. |
+| `secrets` | Refuses to delete a secret that the feature uses: a `RefuseDeletion`. |
 | `sealed` | Values that are sealed with the master key: a `SealedKind`. |
 | `check_place` | Refuses places that must not be watched: a `CheckPlace`. |
 
-A kernel route that shows something of a feature asks for a part by the kernel's own type: `node.find(ListsJobs)`.
+A kernel route that shows data of a feature finds the part by a type of the kernel: `node.find(ListsJobs)`.
 """
 
 from collections.abc import Sequence
@@ -42,10 +42,10 @@ Target = str
 
 @dataclass(frozen=True)
 class Routes:
-    """A module of routes; in documents it stands after a module of the kernel, beside other features there."""
+    """A module of routes, and the kernel module that it follows in documents."""
 
     module: str
-    after: str  # the module's last name: "jobs"
+    after: str  # last part of the module's name: "jobs"
 
 
 @dataclass(frozen=True)
@@ -56,7 +56,7 @@ class Command:
     target: Target
     help: str = ""  # in `horae --help`
     section: str = ""  # of `horae --help`
-    after: str = ""  # the kernel's command that it follows there; first without one
+    after: str = ""  # the kernel command that it follows there; empty: first
 
     @property
     def name(self) -> str:
@@ -69,21 +69,21 @@ class Command:
 
 @dataclass(frozen=True, kw_only=True)
 class Feature:
-    """What a server can do beside running executions, and where its objects are."""
+    """An optional part of a server, such as alerts, and its objects."""
 
     name: str
-    about: str  # in one line
+    about: str  # description in one line
     required: bool = False  # cannot be switched off
-    uses: tuple[str, ...] = ()  # features that it imports, which may be off
-    needs: tuple[str, ...] = ()  # those of them without which it does not work
+    uses: tuple[str, ...] = ()  # features that it imports, which may be switched off
+    needs: tuple[str, ...] = ()  # the used features that it requires to be on
     tables: str = ""  # the module that declares them
     holdings: Target = ""  # a `Holdings`
     sweep: Target = ""  # (ages) -> a script: `Sweep`
     templates: Target = ""  # (env, store) -> `TemplateSource`
     ended_counts: Target = ""  # an `EndedCounts`
-    part: Target = ""  # made with the node, after the parts of the features it needs
+    part: Target = ""  # created with the node, after the parts of the features it needs
     routes: tuple[Routes, ...] = ()
-    metrics: Target = ""  # made with the node
+    metrics: Target = ""  # created with the node
     commands: tuple[Command, ...] = ()
     pages: tuple[str, ...] = ()
     topics: tuple[tuple[str, str], ...] = ()  # the topic of a stream, and the kind of its events
@@ -104,13 +104,13 @@ def load(target: Target) -> Any:
 
 
 def installed() -> tuple[Feature, ...]:
-    """Return every feature that this package holds, each after those that it uses."""
+    """Return every feature of this package, each after the features that it uses."""
     found: tuple[Feature, ...] = load("horae.features:INSTALLED")
     return found
 
 
 def served(settings: Sequence[str] = ()) -> tuple[Feature, ...]:
-    """Return the features that are left when a setting such as `["-alerts"]` switches some off. Raises BadInput."""
+    """Return the features that remain when a setting such as `["-alerts"]` switches some off. Raises BadInput."""
     off = {_switched(text) for text in settings}
     left = tuple(feature for feature in installed() if feature.name not in off)
     for feature in left:
@@ -126,13 +126,13 @@ def optional() -> list[str]:
 
 
 def switched_off(name: str) -> NotFound:
-    """Return the refusal of what only a feature could do that is off."""
+    """Return the error for a request that needs a feature that is switched off."""
     remedy = f'Remove "-{name}" from the setting `features` of the server, and start it again.'
     return NotFound(f"The feature {name} is switched off on this server.", remedy, feature=name)
 
 
 def _switched(text: str) -> str:
-    """Return the name of the feature that a part of the setting switches off."""
+    """Return the name of the feature that one entry of the setting switches off."""
     name, known = text.removeprefix("-"), [feature.name for feature in installed()]
     if name not in known:
         raise BadInput(f'"{text[:60]}" names no feature.{_meant(name)}', _choices(), field="features")

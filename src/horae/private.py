@@ -1,11 +1,11 @@
-"""Folders and files for their owner alone, whatever the umask."""
+"""Folders and files that only their owner can read, whatever the umask."""
 
 import os
 from pathlib import Path
 
 
 def make_folder(path: Path) -> None:
-    """Make a folder, and the missing folders above it, with mode 0700; an existing folder keeps its mode."""
+    """Create a folder, and missing parents, with mode 0700; an existing folder keeps its mode."""
     try:
         path.mkdir(mode=0o700)
     except FileNotFoundError:
@@ -17,7 +17,7 @@ def make_folder(path: Path) -> None:
 
 
 def open_file(path: Path | str, flags: int) -> int:
-    """Open a file by these flags of `os.open` and return its descriptor; a file that this makes has mode 0600."""
+    """Open a file with these flags of `os.open` and return its descriptor; a new file has mode 0600."""
     return os.open(path, flags | os.O_CREAT | os.O_CLOEXEC, 0o600)
 
 

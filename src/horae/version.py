@@ -1,3 +1,3 @@
-"""The version, in a module that imports nothing: the package's own `__init__` brings the whole SDK along."""
+"""The version, in a module that imports nothing, because the package's `__init__` leads to the whole SDK."""
 
 __version__ = "0.1.0"

@@ -1,4 +1,4 @@
-"""Features: one folder each, with all its layers. `INSTALLED` names them, each after those that it uses."""
+"""Features: one folder each, with all its layers. `INSTALLED` lists them, each after the features that it uses."""
 
 from horae.feature import Feature, load
 

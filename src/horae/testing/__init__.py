@@ -1,6 +1,6 @@
 """Helpers for tests: a virtual clock, an inline runner, a whole server in a thread, a private PostgreSQL.
 
-Users import it, and so do Horae's tests and benches; no other layer does.
+Users import it, and so do Horae's tests and benchmarks; no other layer does.
 """
 
 from typing import TYPE_CHECKING, Any

@@ -1,4 +1,4 @@
-"""Decide what follows an attempt of the inline runner, by the engine's own rules."""
+"""The decision after an attempt of the inline runner, by the engine's own rules."""
 
 from collections import Counter
 from random import Random
@@ -15,7 +15,7 @@ from horae.worker.code.failure import TIMED_OUT, outcome_of
 
 
 class TimedOut(TimeoutError):
-    """An attempt, or all of them together, took longer than the job allows."""
+    """An attempt, or all attempts together, took longer than the job allows."""
 
     def __init__(self, kind: str) -> None:
         self.failure = TIMED_OUT[kind].error
@@ -23,7 +23,7 @@ class TimedOut(TimeoutError):
 
 
 class _Middle(Random):
-    """Randomness that always takes the middle, so that a test waits as long as its job says."""
+    """Randomness that always returns the middle, so that delays in tests have no jitter."""
 
     def uniform(self, a: float, b: float) -> float:
         return (a + b) / 2

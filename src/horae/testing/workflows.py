@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
 
 class WorkflowFailed(Exception):
-    """The workflow did not succeed; `execution` tells how it ended."""
+    """The workflow did not succeed; `execution` has the details."""
 
     def __init__(self, execution: ExecutionInfo) -> None:
         super().__init__(execution.error_message or f"The workflow is {execution.status}.")
@@ -19,7 +19,7 @@ class WorkflowFailed(Exception):
 
 
 class InlineWorkflow:
-    """One execution of a workflow. What it waits for is given before it runs, in any order."""
+    """One execution of a workflow. Signals, events and approvals are given before it runs, in any order."""
 
     def __init__(self, flow: "AppWorkflow", /, *, secrets: Mapping[str, str] | None = None, **params: Any) -> None:
         self._flow, self._params, self._secrets = flow, params, secrets or {}
@@ -31,25 +31,27 @@ class InlineWorkflow:
         self.slept = 0.0
 
     def signal(self, name: str, payload: Any = None) -> None:
-        """Send a signal; the execution takes it when a step waits for it."""
+        """Send a signal; the execution receives it when a step waits for it."""
         self._signals.append((name, payload))
 
     def event(self, name: str, payload: Any = None) -> None:
-        """Send an event as soon as a step waits for one of this name."""
+        """Send an event as soon as a step waits for one with this name."""
         self._events.append((name, payload))
 
     def approve(self, step: str, comment: str = "") -> None:
-        """Agree to a step that waits for an approval."""
+        """Approve a step that waits for an approval."""
         self._answers[step] = True, comment
 
     def reject(self, step: str, comment: str = "") -> None:
-        """Refuse a step that waits for an approval."""
+        """Reject a step that waits for an approval."""
         self._answers[step] = False, comment
 
     async def finish(self) -> Any:
-        """Run it to its end; its result, or WorkflowFailed. Raises Waits when it waits for something not given.
+        """Run the workflow to its end and return its result.
 
-        `states` then holds how each step stands, `slept` the seconds that passed on its clock.
+        Raises WorkflowFailed, or Waits for a missing signal or event.
+
+        Afterwards `states` holds the state of each step, `slept` the seconds that passed on its clock.
         """
         from horae.testing.serving import server
 
@@ -81,7 +83,7 @@ class InlineWorkflow:
         return nodes
 
     async def _give(self, horae: "Server", execution: ExecutionInfo) -> bool:
-        """Answer one approval or send one event that a step waits for; tell whether there was one."""
+        """Answer one approval or send one event for which a step waits; return whether there was one."""
         for wait in await horae.client.executions.approvals():
             answer = self._answers.pop(wait.raw["step"], None) if wait.raw["executionId"] == execution.id else None
             if answer is not None:

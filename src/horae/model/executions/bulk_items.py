@@ -1,4 +1,4 @@
-"""Items of a bulk submission that look like whole submissions, where their params are expected."""
+"""Detection of bulk items that are whole submissions, where params are expected."""
 
 from collections.abc import Mapping, Set
 from difflib import get_close_matches
@@ -11,7 +11,7 @@ from horae.model.definitions.job import Spec
 from horae.model.fleet.submit import Submit
 
 FIELDS = frozenset(field.encode_name for field in msgspec.structs.fields(Submit))
-ALIKE = 0.8  # of difflib
+ALIKE = 0.8  # similarity by difflib
 REMEDY = (
     'Beside `job`, items are params: write {{"job": "{job}", "items": [{{...params...}}]}}. To give each its own'
     ' terms, leave `job` out beside `items`: {{"items": [{{"job": "{job}", "params": {{...}}}}]}}.'
@@ -19,13 +19,13 @@ REMEDY = (
 
 
 def refuse_submission(item: bytes, spec: Spec) -> BadInput | None:
-    """The error of an item that looks like a submission, unless the job has a param of the name that gives it away."""
+    """Return the error for an item that looks like a submission, unless the job has a param with the telling name."""
     if b'"params"' not in item and b'"job"' not in item:
         return None
     try:
         given = msgspec.json.decode(item)
     except msgspec.DecodeError:
-        return None  # refused for that
+        return None  # refused elsewhere, as invalid JSON
     taken = spec.params.keys() | ((spec.schema or {}).get("properties") or {}).keys()
     if not isinstance(given, dict) or not is_submission(given, spec.name, taken):
         return None
@@ -33,9 +33,9 @@ def refuse_submission(item: bytes, spec: Spec) -> BadInput | None:
 
 
 def is_submission(given: Mapping[str, Any], job: str, taken: Set[str] = frozenset()) -> bool:
-    """Whether an item has `params`, an object, or names its own job, and else only fields of a submission.
+    """Return whether an item has an object `params`, or names its own job, and has only fields of a submission.
 
-    A misspelt one counts: one mistake does not hide the other. `taken` are params that the job is known to have.
+    A misspelt field counts, so that one mistake does not hide the other. `taken` are known params of the job.
     """
     says_params = isinstance(given.get("params"), Mapping) and "params" not in taken
     says_job = given.get("job") == job and "job" not in taken

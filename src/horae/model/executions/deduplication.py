@@ -1,8 +1,8 @@
-"""Meetings: submissions of a job that come to stand for one another under a key.
+"""Deduplication: rules by which submissions of a job share an execution or a result, by key.
 
-A job says what its submissions share: `unique` (a repeat is answered with the first), `debounce` (they become one
-execution when they have ceased for a while), `batch` (one execution gets them all), `cache` (a result is remembered).
-Everything here is pure: the store tells what a key stands for now, and these functions say what becomes of one more.
+A job's rules are `unique` (a repeat gets the first execution), `debounce` (one execution after submissions have stopped
+for a while), `batch` (one execution for many submissions) and `cache` (a stored result is the answer). All functions
+are pure: the store reads the current holder of a key, and they decide about the new submission.
 """
 
 from typing import Annotated, Any, Literal
@@ -21,7 +21,7 @@ from horae.model.fields.values import a_duration
 Keep = Literal["first", "latest"]
 KEEPS: tuple[Keep, ...] = ("first", "latest")
 MOST_BATCH = 1000
-HEAD, TAIL = b'{"items":[', b"]}"  # of the params of a batch, around its items
+HEAD, TAIL = b'{"items":[', b"]}"  # of a batch's params, around its items
 LIVE = "live"
 _LONG = 400 * DAY
 _SOON = Duration(SECOND // 1000, DAY)
@@ -37,19 +37,19 @@ def _read_span(value: Any, at: str) -> Micros | None:
 
 
 class DeduplicationRule(Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True):
-    """A rule of a job as it is stored: camelCase, spans in microseconds."""
+    """The base of a job's stored rules: camelCase, durations in microseconds."""
 
-    key: Annotated[str, Field(Key(), "A template; without one all submissions of the job share it.")] = ""
+    key: Annotated[str, Field(Key(), "A key template; without it, all submissions of the job share one key.")] = ""
 
 
 class Unique(DeduplicationRule, frozen=True, kw_only=True):
-    """A key stands for one execution for a span, or while it is live."""
+    """A key that stands for one execution, for a time or while the execution is live."""
 
     span: Annotated[
         Micros | None,
         Field(
             Custom(_read_span, str | int | float, "Span", format_duration, str, none=LIVE),
-            "How long the key stands for an execution: a span, or as long as it is live.",
+            "How long the key belongs to an execution: a span, or while it is live.",
             name="for",
             metavar="SPAN",
         ),
@@ -58,28 +58,28 @@ class Unique(DeduplicationRule, frozen=True, kw_only=True):
 
 
 class Debounce(DeduplicationRule, frozen=True, kw_only=True):
-    """An execution begins when no submission has come for a while, or the first is so old."""
+    """An execution that starts when no submission has arrived for a while, or when the first one is old enough."""
 
-    wait: Annotated[Micros, Field(_SOON, "How long no submission must have come.")]
+    wait: Annotated[Micros, Field(_SOON, "How long no submission must have arrived.")]
     most: Annotated[
-        Micros | None, Field(Duration(0, 30 * DAY), "How old the first submission may grow.", name="max")
+        Micros | None, Field(Duration(0, 30 * DAY), "The longest that the first submission waits.", name="max")
     ] = None
     keep: Annotated[Keep, Field(_KEEP, "Whose params are taken.")] = "latest"
 
     def wakes(self, opened_at: Instant, now: Instant) -> Instant:
-        """When it begins if nothing comes after this submission."""
+        """Return when the execution starts if no submission follows this one."""
         return now + self.wait if self.most is None else min(now + self.wait, opened_at + self.most)
 
 
 class Batch(DeduplicationRule, frozen=True, kw_only=True):
-    """An execution gets up to so many submissions, or what came within a span of the first."""
+    """An execution that gets several submissions: up to a number, or all within a time after the first."""
 
     size: Annotated[int, Field(Integer(1, MOST_BATCH), "How many submissions one execution gets at most.")]
     wait: Annotated[Micros, Field(_SOON, "How long it waits for more.", default=SECOND)]
 
 
 class Cache(DeduplicationRule, frozen=True, kw_only=True):
-    """A success is remembered for a span after its end."""
+    """A result that answers equal submissions for a time after its end."""
 
     ttl: Annotated[Micros, Field(Duration(SECOND, _LONG), "How long a result answers.")]
 
@@ -99,24 +99,24 @@ KINDS: dict[type, str] = {Unique: "unique", Debounce: "debounce", Batch: "batch"
 
 
 class DeduplicationKey(Struct, frozen=True):
-    """A rule of a job with the key that one submission has."""
+    """A rule of a job, and a submission's key under it."""
 
     rule: AnyDeduplicationRule
     key: str
 
     @property
     def kind(self) -> str:
-        """What the rule is called; for windows, also why their executions wait."""
+        """Return the name of the rule; for windows it is also the wait reason of their executions."""
         return KINDS[type(self.rule)]
 
 
 class KeyHolder(Struct, frozen=True, kw_only=True):
-    """How the execution stands that a key was given to."""
+    """The state of the execution that holds a key."""
 
     state: str = "expired"
     reason: str = ""  # why it waits
     attempt: int = 0
-    until: Instant | None = None  # of a key that is given for a span
+    until: Instant | None = None  # when the key expires, if it is held for a time
     completed_at: Instant | None = None
 
     @property
@@ -132,9 +132,9 @@ Verdict = Literal["new", "same", "replace"]
 
 
 def judge_unique(rule: Unique, known: KeyHolder, now: Instant) -> Verdict:
-    """What becomes of a submission whose key was given before: nothing, or it takes the place of the other.
+    """Decide about a submission whose key has a holder: new, the same execution, or a replacement.
 
-    With `keep: latest` it takes the place of one that has not begun; what has begun, or ended, stays.
+    With `keep: latest` it replaces a holder that has not started; one that has started or ended stays.
     """
     holds = known.is_live if rule.span is None else known.until is not None and known.until > now
     if not holds:
@@ -143,20 +143,20 @@ def judge_unique(rule: Unique, known: KeyHolder, now: Instant) -> Verdict:
 
 
 def has_cached_result(rule: Cache, known: KeyHolder, now: Instant) -> bool:
-    """Whether the result of an execution answers a submission."""
+    """Return whether the result of an execution answers a submission."""
     return known.state == SUCCESS and known.completed_at is not None and known.completed_at + rule.ttl > now
 
 
 def fits(rule: Batch, count: int, size: int, item: bytes) -> bool:
-    """Whether a batch of so many items and bytes takes one more."""
+    """Return whether a batch of `count` items and `size` bytes has room for one more item."""
     return count < rule.size and size + 1 + len(item) <= MAX_BYTES
 
 
 def start_batch(item: bytes) -> bytes:
-    """The params of a batch of one."""
+    """Return the params of a batch with one item."""
     return HEAD + item + TAIL
 
 
 def extend_batch(batch: bytes, items: list[bytes]) -> bytes:
-    """The params of a batch with more items."""
+    """Return the params of a batch with more items."""
     return b",".join((batch[: -len(TAIL)], *items)) + TAIL

@@ -1,4 +1,4 @@
-"""Which keys a submission has under the rules of its job."""
+"""The keys of a submission under the deduplication rules of its job."""
 
 from collections.abc import Mapping
 from hashlib import sha256
@@ -16,7 +16,7 @@ from horae.model.expressions.template import Scope
 def deduplication_keys(
     spec: Spec, envelope: Envelope, item: bytes, tags: Mapping[str, str], share: str = ""
 ) -> tuple[DeduplicationKey, ...]:
-    """What a submission shares with others, in the order in which it is looked at: a remembered result comes first.
+    """Return the keys of a submission, in the order in which they are checked: the cache comes first.
 
     Raises BadInput when a key cannot be filled in.
     """
@@ -40,27 +40,27 @@ def deduplication_keys(
 
 
 def unique_key(spec: Spec, item: bytes, rule: Unique | None = None) -> tuple[DeduplicationKey, ...]:
-    """What an execution that no submission asked for shares with others: only what must not be there twice.
+    """Return the key of an execution without a submission: only uniqueness applies to it.
 
-    It goes by the job's rule, unless it is given another.
+    `rule` overrides the job's rule.
     """
     rule = rule or spec.unique
     return () if rule is None else (DeduplicationKey(rule, fill(rule.key, scope_of(spec, item, {}), "unique.key")),)
 
 
 def _whole(scope: Scope) -> str:
-    """Equal params have equal keys, in whatever order they are spelled."""
+    """Return a key that is equal for equal params, whatever the order of their members."""
     return sha256(msgspec.json.encode(scope["params"], order="sorted")).hexdigest()
 
 
 def _alike(rule: Batch, e: Envelope, share: str, scope: Scope) -> str:
-    """Only what would have travelled together shares an execution."""
+    """Return a key that is equal only for submissions that could share a parcel."""
     alike = e.version, e.priority, e.lane, share, str(e.parent or ""), e.keys, fill(rule.key, scope, "batch.key")
     return msgspec.json.encode(alike).decode()
 
 
 def refuse_timed(spec: Spec, *, delayed: bool, waits: bool) -> None:
-    """Refuse what a window would have to leave out of account: it decides itself when its execution begins."""
+    """Refuse a delay or a wait for dependencies in a job whose window decides when its executions start."""
     window = "debounce" if spec.debounce is not None else "batch" if spec.batch is not None else None
     if window is None or not (delayed or waits):
         return

@@ -1,4 +1,4 @@
-"""When an execution will probably start: from what runs, what stands before it, and how long such things take."""
+"""The probable start of an execution, from running and earlier executions and their usual durations."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TypeVar
@@ -9,12 +9,12 @@ from horae.env import Instant, Micros
 from horae.model.executions.gates import Blocker
 
 J = TypeVar("J")
-SHARED = frozenset({"busy", "room", "ahead", "share", "other-queues", "suspect", "spread"})  # which workers' time opens
+SHARED = frozenset({"busy", "room", "ahead", "share", "other-queues", "suspect", "spread"})  # opened by workers
 UNKNOWN_LENGTH = "Nobody knows yet how long what stands before it takes."
 
 
 class Estimate(Struct, frozen=True, kw_only=True):
-    """An instant, or why none can be told; `ahead` executions share `slots` with it."""
+    """The probable start, or the reason that there is no estimate; `ahead` executions share `slots` with it."""
 
     starts_at: Instant | None
     reason: str
@@ -23,10 +23,10 @@ class Estimate(Struct, frozen=True, kw_only=True):
 
 
 def estimate(now: Instant, blockers: Sequence[Blocker], ahead: int, slots: int, work: Micros | None) -> Estimate:
-    """When it starts: when every gate with a time has opened and its workers are through with what comes before it.
+    """Estimate the start: when every gate with a time has opened and its workers have finished the earlier work.
 
-    `work` is the worker time that lies before it, None when nobody knows. A gate that opens for another reason than
-    time, or for want of a worker, lets nothing be told.
+    `work` is the worker time of the earlier work, None when unknown. There is no estimate when a gate opens neither by
+    time nor by a free worker.
     """
     unknown = [b for b in blockers if b.until is None and b.gate not in SHARED]
     if unknown:
@@ -57,9 +57,9 @@ def _slots(slots: int) -> str:
 def work_before(
     queued: Mapping[J, int], running: Iterable[tuple[J, int, Instant]], lengths: Mapping[J, Micros], now: Instant
 ) -> Micros | None:
-    """Worker time before an execution: what is queued ahead by job, and what runs, (job, items, since).
+    """Return the worker time before an execution: queued executions by job, and running ones as (job, items, since).
 
-    None when the usual length of one of these is not known.
+    Returns None when the usual duration of one of these jobs is unknown.
     """
     total = 0
     for job, count in queued.items():

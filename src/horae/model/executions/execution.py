@@ -1,4 +1,4 @@
-"""An execution: one requested run of a job, and the states it can be in."""
+"""An execution: one requested run of a job, and its states."""
 
 from collections.abc import Mapping
 from typing import Literal
@@ -27,7 +27,7 @@ TRANSITIONS: Mapping[State, frozenset[State]] = {
 STATES: tuple[State, ...] = (WAITING, QUEUED, RUNNING, SUCCESS, FAILED, CANCELLED, SKIPPED)
 FINAL: frozenset[State] = frozenset(STATES) - TRANSITIONS.keys()
 
-# Why a slice lies on waiting. The last three read as running: a parent or a sleeper has begun.
+# Why a slice waits. The last three are shown as running: a parent or a sleeper has started.
 WaitReason = Literal[
     "delay",
     "retry",
@@ -48,17 +48,17 @@ READS_AS_RUNNING: frozenset[str] = frozenset({"children", "sleep", "signal"})
 
 
 class Rerun(Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True):
-    """What a rerun is of, and from where on it runs again."""
+    """The origin of a rerun, and the step from which it runs again."""
 
     of: UUID
     since: str = ""  # a step, or `failed`; empty: from the beginning
-    latest: bool = False  # with the definitions of now instead of those that it was run with
-    version: int = 0  # of the workflow that it runs by, if that is not the one it was submitted with
+    latest: bool = False  # with the current definitions instead of the original ones
+    version: int = 0  # of the workflow that it runs, if not the submitted one
     breakpoints: tuple[str, ...] = ()
 
 
 class Extra(Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True):
-    """What belongs to one item and does not decide which parcel it travels in."""
+    """The data of one item that does not decide which parcel it is in."""
 
     trace: str | None = None  # W3C's traceparent
     trace_state: str | None = None  # and its tracestate
@@ -72,11 +72,11 @@ class Extra(Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=Tru
     retry_of: UUID | None = None
     backfill: UUID | None = None
     event: str | None = None  # the id of the event that started it
-    upstream: tuple[UUID, ...] = ()  # the executions because of which a dependent started
-    propagate: bool = True  # whether its end is told to the jobs that depend on its job
+    upstream: tuple[UUID, ...] = ()  # the executions of other jobs whose end started it
+    propagate: bool = True  # whether its end can start dependent jobs
     rerun: Rerun | None = None
-    step: str | None = None  # the step of its parent that it is
-    index: int | None = None  # of the first item of its parcel, among all that the step fans out to
+    step: str | None = None  # the step of its parent that it runs
+    index: int | None = None  # of its parcel's first item, among all items of the step's fan-out
 
 
 class Execution(Struct, frozen=True, kw_only=True):
@@ -113,7 +113,7 @@ class Execution(Struct, frozen=True, kw_only=True):
 
 
 class UnsuccessfulAttempt(Struct, frozen=True, kw_only=True):
-    """One try that did not succeed."""
+    """One attempt that did not succeed."""
 
     attempt: int
     worker: str

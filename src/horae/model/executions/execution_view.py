@@ -12,7 +12,7 @@ from horae.model.executions.output.log_level import Level
 
 
 class ErrorView(View, frozen=True, kw_only=True):
-    """Why an attempt failed."""
+    """The cause of a failed attempt."""
 
     type: str
     kind: Annotated[str, Meta(description="The class of failure: error, timeout, lost or platform.")] = "error"
@@ -21,7 +21,7 @@ class ErrorView(View, frozen=True, kw_only=True):
 
 
 class IntervalView(View, frozen=True, kw_only=True):
-    """The data an execution is about, from `start` up to `end`."""
+    """The data interval of an execution, from `start` up to `end`."""
 
     start: Time
     end: Time
@@ -52,28 +52,28 @@ class ExecutionView(View, frozen=True, kw_only=True):
     error: ErrorView | None = None
     last_heartbeat: Time | None = None
     params: Raw | str | UnsetType | None = None
-    sensitive: bool = False  # they are sealed in the store, and shown to few
+    sensitive: bool = False  # params and result are sealed in the store, and shown to few users
     parent: UUID | None = None
-    step: str | None = None  # of the workflow that is its parent
+    step: str | None = None  # of its parent workflow
     retry_of: UUID | None = None
     rerun_of: UUID | None = None
-    retried_as: UUID | None = None  # of a dead letter: what it was run again as
+    retried_as: UUID | None = None  # the replay of this dead letter
     tags: dict[str, str] = {}
     key: str | None = None
     origin: str | None = None  # submit, trigger, fire, event, dependency, backfill, child or retry
     interval: IntervalView | None = None
-    upstream: list[UUID] = []  # the executions because of which it started
-    fire_at: Time | None = None  # the nominal fire it stands for
+    upstream: list[UUID] = []  # the executions of other jobs whose end started it
+    fire_at: Time | None = None  # the nominal time of its trigger's fire
     backfill_id: UUID | None = None
     event: str | None = None  # the id of the event that started it
-    trace_id: str | None = None  # of the trace that it is part of, if it is
+    trace_id: str | None = None  # of its trace, if it has one
     reason: str | None = None  # why it waits (delay, retry, paused, ...) or why it ended
     next_attempt_at: Time | None = None
     hint: str | None = None
 
 
 class AttemptView(View, frozen=True, kw_only=True):
-    """One try of an execution; `outcome` is running, success, failed, lost, released, preempted or cancelled."""
+    """One attempt of an execution; `outcome` is running, success, failed, lost, released, preempted or cancelled."""
 
     attempt: int
     worker_id: str | None
@@ -86,10 +86,10 @@ class AttemptView(View, frozen=True, kw_only=True):
 
 
 class LogLineView(View, frozen=True, kw_only=True):
-    """One line that an attempt wrote; `stream` is stdout, stderr or log, `seq` counts an attempt's lines from 0.
+    """One line of an attempt's log; `stream` is stdout, stderr or log, `seq` counts the attempt's lines from 0.
 
-    `number` counts all lines of the execution from 1 and never changes. `level` is what the line says of itself, or
-    follows from its stream.
+    `number` counts all lines of the execution from 1 and never changes. `level` is the level named in the line, or that
+    of its stream.
     """
 
     number: int
@@ -102,7 +102,7 @@ class LogLineView(View, frozen=True, kw_only=True):
 
 
 class CutView(View, frozen=True, kw_only=True):
-    """What is missing of a log because it was too much: lines that workers left out, or all beyond its end (`ends`)."""
+    """The missing part of a log that is too long: lines that workers left out, or everything after its end (`ends`)."""
 
     lines: int
     bytes: int
@@ -111,12 +111,11 @@ class CutView(View, frozen=True, kw_only=True):
 
 
 class LogPage(View, frozen=True, kw_only=True):
-    """Log lines in order; `nextCursor` asks for what follows, also when nothing does yet.
+    """Log lines in order; `nextCursor` requests the lines that follow, also when there are none yet.
 
-    `ended` says that the execution has ended, so that an empty page without `more` is the end. `lines` is how many
-    there are, `from` and `to` the numbers of those that were looked at for this page; `more` says that there are others
-    beyond them. `open` are lines that have no end yet, as they stand now, with the numbers that they will have if
-    nothing else is written before.
+    `ended` says that the execution has ended, so that an empty page without `more` is the end. `lines` is the number of
+    all lines, `from` and `to` the numbers of those searched for this page; `more` says that there are others after
+    them. `open` are unfinished lines, with the numbers that they will have if no other line is written before.
     """
 
     items: list[LogLineView]
@@ -131,7 +130,7 @@ class LogPage(View, frozen=True, kw_only=True):
 
 
 class CountsView(View, frozen=True, kw_only=True):
-    """How many executions are in each state; ended ones as far back as statistics are kept."""
+    """The number of executions in each state; for ended ones as far back as statistics are stored."""
 
     waiting: int = 0
     queued: int = 0
@@ -143,14 +142,14 @@ class CountsView(View, frozen=True, kw_only=True):
 
 
 class CancelView(View, frozen=True, kw_only=True):
-    """What became of a cancellation: `cancelled` at once, or `asked`: the worker has been asked to stop it."""
+    """The result of a cancellation: `cancelled` at once, or `asked`: the worker was asked to stop it."""
 
     verdict: Literal["cancelled", "asked"]
     execution: ExecutionView
 
 
 def shown_interval(interval: tuple[Instant, Instant] | None) -> IntervalView | None:
-    """A data interval as the API shows it."""
+    """Format a data interval for the API."""
     return (
         None if interval is None else IntervalView(start=format_instant(interval[0]), end=format_instant(interval[1]))
     )

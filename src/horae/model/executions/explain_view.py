@@ -11,17 +11,17 @@ from horae.model.executions.gates import Blocker
 
 
 class BlockerView(View, frozen=True, kw_only=True):
-    """A gate that is closed: its name, in words, what opens it, until when, and details for programs."""
+    """A closed gate: its name, an explanation, what opens it, until when, and details for programs."""
 
     gate: str
     message: str
-    opens: Annotated[str, Meta(description="What would let it through.")]
-    until: Annotated[Time | None, Meta(description="When it opens by itself; null when no time opens it.")] = None
+    opens: Annotated[str, Meta(description="The event that opens the gate.")]
+    until: Annotated[Time | None, Meta(description="When it opens by itself; null when time does not open it.")] = None
     details: dict[str, Any]
 
 
 class EstimateView(View, frozen=True, kw_only=True):
-    """When it probably starts; `startsAt` is null when nobody can tell, and `reason` says why."""
+    """The probable start; `startsAt` is null when there is no estimate, and `reason` says why."""
 
     starts_at: Time | None
     reason: str
@@ -30,9 +30,9 @@ class EstimateView(View, frozen=True, kw_only=True):
 
 
 class ExplanationView(View, frozen=True, kw_only=True):
-    """Why an execution does not run: what holds it, in the order in which it is met, and when it probably starts.
+    """The reasons that an execution does not run, in the order of its gates, and its probable start.
 
-    What runs or has ended is held by nothing; then `summary` says where it runs or how it ended.
+    A running or ended execution has no blockers; then `summary` says where it runs or how it ended.
     """
 
     execution_id: UUID
@@ -49,7 +49,7 @@ class ExplanationView(View, frozen=True, kw_only=True):
 
 
 class JobExplanationView(View, frozen=True, kw_only=True):
-    """Why a job does not run by itself, and what holds those of its executions that are to start first."""
+    """The reasons that a job does not start by itself, and the blockers of its next executions."""
 
     job_id: UUID
     job: str

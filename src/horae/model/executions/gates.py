@@ -1,8 +1,8 @@
-"""Gates: everything that can keep an execution, or a job, from starting, in the order in which it is met.
+"""Gates: all conditions that can keep an execution, or a job, from starting, in the order in which they are checked.
 
-To add a gate, add it to `GATES`, and a probe under its name in `engine/executions/probes`. Every reason for which a
-slice waits belongs to a gate; so does every condition by which a claim passes something over, and its line names the
-gate: `# gate: held`. Tests enumerate both.
+To add a gate, add it to `GATES`, and a probe under its name in `engine/executions/probes`. Every wait reason belongs to
+a gate. So does every condition by which a claim skips a slice, and its line names the gate: `# gate: held`. Tests
+enumerate both.
 """
 
 from collections.abc import Mapping
@@ -18,12 +18,12 @@ BOTH: tuple[About, ...] = ("execution", "job")
 
 
 class Gate(Struct, frozen=True, kw_only=True):
-    """Something that starts wait at: what it is, and what opens it."""
+    """A condition for starting: its meaning, and the event that opens it."""
 
     name: str
     means: str
     opens: str
-    reasons: tuple[WaitReason, ...] = ()  # those of waiting slices that stand at it
+    reasons: tuple[WaitReason, ...] = ()  # wait reasons of the slices at this gate
     about: tuple[About, ...] = ("execution",)
 
 
@@ -31,73 +31,73 @@ GATES: tuple[Gate, ...] = (
     Gate(
         name="delay",
         means="It is not due yet.",
-        opens="Its time comes.",
+        opens="It becomes due.",
         reasons=("delay",),
     ),
     Gate(
         name="retry",
-        means="Its last attempt failed, and the next begins after a pause.",
-        opens="The pause ends.",
+        means="Its last attempt failed, and the next starts after a delay.",
+        opens="The delay ends.",
         reasons=("retry",),
     ),
     Gate(
         name="sleep",
-        means="It has begun, and waits without a worker: for a time, a signal, or what it has started.",
-        opens="What it waits for comes.",
+        means="It has started, and waits without a worker: for a time, a signal, or its children.",
+        opens="The time is over, the signal arrives, or the children end.",
         reasons=("sleep", "children", "signal"),
     ),
     Gate(
         name="dependency",
-        means="A job that it depends on has not ended as it must.",
-        opens="That job ends so; or the time for which it waits is over.",
+        means="A job that it depends on has not ended with the required result.",
+        opens="That job ends with this result, or the timeout for dependencies is over.",
         reasons=("dependency",),
     ),
     Gate(
         name="window",
-        means="It waits for more submissions that it stands for, or takes in: its job has debounce or batch.",
-        opens="No more come for a while, or enough have come.",
+        means="It waits for more submissions to join it: its job has debounce or batch.",
+        opens="No more arrive for a while, or enough have arrived.",
         reasons=("debounce", "batch"),
     ),
     Gate(
         name="limit",
         means="As many executions as a limit of its job allows for its key are queued or running.",
-        opens="One of them ends, or waits to be tried again; or the limit is raised.",
+        opens="One of them ends or waits for a retry, or the limit is raised.",
         reasons=("limit",),
     ),
     Gate(
         name="sequence",
-        means="Executions before it in its sequence have not ended.",
-        opens="They end, in their order.",
+        means="Earlier executions in its sequence have not ended.",
+        opens="They end.",
         reasons=("sequence",),
     ),
     Gate(
         name="rate",
-        means="More executions of its key would start than the rate of a limit of its job allows.",
-        opens="Its time comes, or the rate is raised.",
+        means="More executions with its key would start than the rate of a limit of its job allows.",
+        opens="The rate allows its start, or is raised.",
         reasons=("rate",),
     ),
     Gate(
         name="overlap",
-        means="The execution before it, of the same trigger, has not ended.",
+        means="The previous execution of the same trigger has not ended.",
         opens="That execution ends, or is cancelled.",
         reasons=("overlap",),
     ),
     Gate(
         name="paused",
         about=BOTH,
-        means="The job is paused: nothing of it starts, and its triggers decide nothing.",
+        means="The job is paused: none of its executions start, and its triggers do not fire.",
         opens="The job is resumed.",
         reasons=("paused",),
     ),
     Gate(
         name="workflow-paused",
-        means="The workflow that it is a step of is paused.",
+        means="Its workflow is paused.",
         opens="The workflow is resumed.",
     ),
     Gate(
         name="circuit",
         about=BOTH,
-        means="Its job, or what it is about, failed too often: its circuit is open, or only probes are tried.",
+        means="Its job, or its key, failed too often: the circuit is open, or only probes run.",
         opens="The circuit closes when probes succeed, or is reset.",
         reasons=("circuit",),
     ),
@@ -115,70 +115,70 @@ GATES: tuple[Gate, ...] = (
     ),
     Gate(
         name="queue-limit",
-        means="Its queue runs as many as it may at once, in its order, or has started as many as its rate allows.",
+        means="Its queue has reached its concurrency limit or its rate, or runs in sequence.",
         opens="Something that runs there ends, or its time comes; or the limit is raised.",
     ),
     Gate(
         name="namespace-limit",
-        means="Its namespace runs as many as it may at once, or has started as many as its rate allows.",
+        means="Its namespace has reached its concurrency limit or its rate.",
         opens="Something that runs there ends, or its time comes; or the limit is raised.",
     ),
     Gate(
         name="no-worker",
         about=BOTH,
-        means="No live worker serves its queue and offers what it needs: labels, its function or its kind.",
+        means="No live worker serves its queue and has what it needs: labels, its function or its kind.",
         opens="Such a worker is started.",
     ),
     Gate(
         name="no-key",
         about=BOTH,
-        means="It needs the master key, to open its secrets or params, and servers do not have that.",
-        opens="Each server is given the master key, or a worker asks a server that has it.",
+        means="Its secrets or params are sealed, and the servers do not have the master key.",
+        opens="Each server gets the master key, or a worker connects to a server that has it.",
     ),
     Gate(
         name="suspect",
-        means="It was lost with its worker twice or more, and each worker that fits runs as many of those as it may.",
-        opens="One of those ends.",
+        means="It was lost with its worker at least twice, and every suitable worker has its maximum of such.",
+        opens="One of these ends.",
     ),
     Gate(
         name="preferred",
-        means="It waits for a worker that its job prefers, or that had its key last.",
-        opens="Such a worker has a slot free, leaves, or the patience ends.",
+        means="It waits for a worker that its job prefers, or that ran its key last.",
+        opens="Such a worker has a free slot, all of them leave, or the patience ends.",
     ),
     Gate(
         name="spread",
-        means="Its job is spread over workers, and those that ask have their share.",
-        opens="Others take it; after five seconds, any.",
+        means="Its job is spread over workers, and the workers with free slots have their share.",
+        opens="Another worker takes it; after five seconds, any worker may.",
     ),
     Gate(
         name="busy",
-        means="Every worker that fits has all its slots taken.",
-        opens="Something that runs there ends, or another worker is started.",
+        means="Every suitable worker has all its slots in use.",
+        opens="An execution there ends, or another worker is started.",
     ),
     Gate(
         name="room",
-        means="No worker that fits has as many slots and as much of its resources free at once as it takes.",
-        opens="Enough of what runs on one of them ends; after 30 seconds one is kept for it.",
+        means="No suitable worker has enough free slots and resources at once.",
+        opens="Enough executions on one worker end; after 30 seconds, a worker is reserved for it.",
     ),
     Gate(
         name="reserved",
-        means="Every worker that fits keeps its room for something large that was passed over for long.",
-        opens="That has started, or another worker is started.",
+        means="Every suitable worker is reserved for a large execution that was skipped for a long time.",
+        opens="The large execution starts, or another worker is started.",
     ),
     Gate(
         name="other-queues",
-        means="Every worker that fits takes from other queues first, by its order or its weights of them.",
+        means="Every suitable worker serves other queues first, by its order or its weights.",
         opens="Those queues have had their turn, or a worker is started that serves this one.",
     ),
     Gate(
         name="share",
-        means="Its queue is fair, and other shares of it have had less.",
-        opens="Those have had their part, or its share gets a higher weight.",
+        means="Its queue is fair, and its other shares have had less service.",
+        opens="The other shares have caught up, or its share gets a higher weight.",
     ),
     Gate(
         name="ahead",
-        means="Others stand before it in its queue.",
-        opens="Those are taken.",
+        means="Other executions are before it in its queue.",
+        opens="Workers take those.",
     ),
     Gate(
         name="deleted",
@@ -201,44 +201,44 @@ GATES: tuple[Gate, ...] = (
     Gate(
         name="trigger-ended",
         about=("job",),
-        means="One of its triggers fires no more: its instants are over, or it fired as often as it may.",
+        means="One of its triggers has ended: its instants are over, or it has fired its maximum number of times.",
         opens="The trigger is changed.",
     ),
     Gate(
         name="trigger-trouble",
         about=("job",),
         means="One of its triggers cannot be decided.",
-        opens="What it lacks is put right; it is tried again every minute.",
+        opens="The problem is fixed; the decision is tried again every minute.",
     ),
     Gate(
         name="calendar",
         about=("job",),
-        means="One of its triggers goes by a calendar that is closed.",
+        means="One of its triggers uses a calendar that is closed.",
         opens="The calendar opens, or is changed.",
     ),
     Gate(
         name="not-due",
         about=("job",),
         means="One of its triggers fires later.",
-        opens="Its instant comes.",
+        opens="Its time comes.",
     ),
     Gate(
         name="no-event",
         about=("job",),
-        means="One of its triggers waits for an event, a webhook or something new in a place that it watches.",
-        opens="That comes.",
+        means="One of its triggers waits for an event, a webhook or a new file in a watched place.",
+        opens="It arrives.",
     ),
     Gate(
         name="upstream",
         about=("job",),
-        means="The job depends on others that have not ended as they must.",
-        opens="They end so.",
+        means="The job depends on others that have not ended with the required results.",
+        opens="They end with these results.",
     ),
     Gate(
         name="last-decision",
         about=("job",),
-        means="The last fire that was decided did not run: a calendar, overlap, misfire, pause, key or quota kept it.",
-        opens="The next fire is decided anew; what did not run can be backfilled.",
+        means="The last fire did not run: a calendar, overlap, misfire, pause, key or quota prevented it.",
+        opens="The next fire is decided anew; missed fires can be backfilled.",
     ),
 )
 BY_NAME: Mapping[str, Gate] = {gate.name: gate for gate in GATES}
@@ -246,7 +246,7 @@ BY_REASON: Mapping[str, Gate] = {reason: gate for gate in GATES for reason in ga
 
 
 class Blocker(Struct, frozen=True, kw_only=True):
-    """A gate that is closed: in words, until when if that is known, and what programs want to know of it."""
+    """A closed gate, with an explanation, the time at which it opens if known, and details for programs."""
 
     gate: str
     message: str
@@ -258,5 +258,5 @@ class Blocker(Struct, frozen=True, kw_only=True):
 def closed(
     gate: str, message: str, opens: str | None = None, *, until: Instant | None = None, **details: Any
 ) -> Blocker:
-    """A closed gate; without words of its own it opens as all of its kind do. Details are written as they are shown."""
+    """Return a closed gate; `opens` defaults to the gate's own text. Details are shown as given."""
     return Blocker(gate=gate, message=message, opens=opens or BY_NAME[gate].opens, until=until, details=details)

@@ -1,4 +1,4 @@
-"""Why nobody takes what is queued, and what to do about it."""
+"""Hints: why no worker takes a queued execution, and how to change that."""
 
 from collections.abc import Collection, Sequence
 from uuid import UUID
@@ -19,11 +19,11 @@ from horae.model.fleet.suspects import is_suspect
 from horae.model.tenancy.secret_refs import TAKES_SECRETS
 
 _FUNCTION, _KIND = "function:", "kind:"
-WORKFLOW = "kind:workflow"  # what servers begin by themselves: no worker need offer it
+WORKFLOW = "kind:workflow"  # need of workflows, which servers start themselves
 
 
 class Offer(Struct, frozen=True):
-    """What a live worker can take: from these queues, what needs no more than these capabilities."""
+    """A live worker's queues and capabilities."""
 
     queues: frozenset[str]
     capabilities: frozenset[str]
@@ -31,7 +31,7 @@ class Offer(Struct, frozen=True):
 
 
 def why_queued(queue: str, needs: Collection[str], offers: Sequence[Offer], losses: int = 0) -> str | None:
-    """What is missing among live workers, and how to start one that has it; or how what was lost goes on."""
+    """Explain which capability no live worker has, and how to start one that has it; or how a suspect continues."""
     if WORKFLOW in needs:
         return None
     serving = [offer for offer in offers if queue in offer.queues]

@@ -1,4 +1,4 @@
-"""What user code raises to say how its attempt ended."""
+"""Exceptions that user code raises to end its attempt."""
 
 from collections.abc import Sequence
 from datetime import timedelta
@@ -18,7 +18,7 @@ class Retry(Exception):
 
 
 class GiveUp(Exception):
-    """No further try will help: the execution ends as failed at once."""
+    """Do not retry: the execution fails at once."""
 
     def __init__(self, message: str = "") -> None:
         super().__init__(message or "the job gave up")
@@ -36,21 +36,24 @@ class NotDurable(GiveUp):
 
 
 class BadResult(GiveUp):
-    """JSON cannot carry the result of a step, or a checkpoint."""
+    """The result of a step, or a checkpoint, cannot be encoded as JSON."""
 
 
 class ResultTooLarge(GiveUp):
-    """The result of a step, or a checkpoint, is larger than what is kept."""
+    """The result of a step, or a checkpoint, exceeds the limit of the store."""
 
 
 class SignalTimeout(GiveUp):
-    """No signal came in the time for which `ctx.wait_for` waits. That is remembered, so no further try will help."""
+    """No signal arrived in the time for which `ctx.wait_for` waits.
+
+    The timeout is stored, so retries would not help.
+    """
 
 
 class Suspended(BaseException):
-    """Leaves a durable function that waits: it holds no worker meanwhile and begins anew, past what is remembered.
+    """Leave a durable function that waits: it holds no worker meanwhile, and restarts later with its stored steps.
 
-    No Exception, so that code which handles failures lets it pass.
+    A BaseException, so that code that handles exceptions does not catch it.
     """
 
     def __init__(self, wake_at: Instant | None, waits: tuple[str, ...] = ()) -> None:
@@ -60,18 +63,21 @@ class Suspended(BaseException):
 
 
 def waits_in_group(error: BaseException) -> bool:
-    """Whether a task of a group waited: the group ended the others before anybody knew what they wait for."""
+    """Return whether a task of a task group was suspended.
+
+    The group has then cancelled the other tasks before their waits were known.
+    """
     return isinstance(error, BaseExceptionGroup) and error.subgroup(Suspended) is not None
 
 
 def together(waits: Sequence[Suspended]) -> Suspended:
-    """What waits for several things goes on when the first of them is there."""
+    """Combine waits: the execution continues when the first of them is over."""
     times = [one.wake_at for one in waits if one.wake_at is not None]
     return Suspended(min(times, default=None), tuple(step for one in waits for step in one.waits))
 
 
 def micros_of(span: Span) -> Micros:
-    """Read a span as user code may write it."""
+    """Read a duration from user code."""
     if isinstance(span, timedelta):
         return parse_duration(span.total_seconds(), field="after")
     return parse_duration(span, field="after")

@@ -1,4 +1,4 @@
-"""A parcel: executions of one job that travel together, written once and never changed."""
+"""A parcel: executions of one job that are stored together, written once and never changed."""
 
 from collections.abc import Iterable, Sequence
 from typing import Any
@@ -15,8 +15,8 @@ from horae.model.definitions.timeouts import ParcelTimeouts
 from horae.model.executions.execution import Extra
 
 MAX_ITEMS = 1024
-MAX_BYTES = 256 * 1024  # of items in one parcel; a bigger item travels alone
-MAX_SPREAD = 2 * MAX_BYTES  # of its items if all were as large as the largest: claims know of their sizes only that
+MAX_BYTES = 256 * 1024  # of items in one parcel; a larger item has its own parcel
+MAX_SPREAD = 2 * MAX_BYTES  # bound on count x largest item: claims only know the largest size
 MAX_ITEM = 1024 * 1024
 MAX_DEPTH = 64
 
@@ -24,7 +24,7 @@ AT_LEAST_ONCE, AT_MOST_ONCE = 0, 1
 
 
 class Envelope(Struct, frozen=True, kw_only=True, gc=False):
-    """What makes items parcel-mates: equal envelopes share a parcel, nothing else decides."""
+    """The properties shared by all items of a parcel: items share a parcel exactly if their envelopes are equal."""
 
     namespace: int
     job: UUID
@@ -34,14 +34,14 @@ class Envelope(Struct, frozen=True, kw_only=True, gc=False):
     priority: int
     deadline: Instant | None = None
     due_at: Instant
-    keys: str | None = None  # as model/admission/keys.py reads them: limits, sequence, share, a trigger's turn
+    keys: str | None = None  # encoded by model/admission/keys.py: limits, sequence, a trigger's turn, ...
     parent: UUID | None = None
     delivery: int = AT_LEAST_ONCE
-    bounds: ParcelTimeouts | None = None  # of the time in the queue, or of all of it, where its job has such
+    bounds: ParcelTimeouts | None = None  # the job's timeouts in the queue and in all, if any
 
 
 class Parcel(Struct, frozen=True, kw_only=True, gc=False):
-    """Items under one envelope; item i is the execution `id | i`."""
+    """Items with one envelope; item i is the execution `id | i`."""
 
     id: UUID
     envelope: Envelope
@@ -54,12 +54,12 @@ class Parcel(Struct, frozen=True, kw_only=True, gc=False):
 
     @property
     def width(self) -> int:
-        """Bytes that each item takes in an answer, at most, with what belongs to it."""
+        """Return the largest size of an item in an answer, with its extra, in bytes."""
         return self.items.widest + _widest(self.extras)
 
 
 def check_item(item: bytes, field: str = "params") -> None:
-    """Refuse what is not an acceptable JSON object: size, UTF-8, depth, syntax. The item is not kept decoded."""
+    """Refuse an item that is not an acceptable JSON object: size, UTF-8, depth, syntax."""
     if len(item) > MAX_ITEM:
         raise TooLarge(f"{field} has {len(item)} bytes.", f"Keep it under {MAX_ITEM} bytes; pass a reference instead.")
     try:
@@ -73,7 +73,7 @@ def check_item(item: bytes, field: str = "params") -> None:
 
 
 def plain_objects(items: Sequence[bytes]) -> list[dict[str, Any]] | None:
-    """Many items decoded, when a quick look finds all of them acceptable; otherwise `check_item` says which is not."""
+    """Decode many items if a quick check accepts all of them, else return None; then `check_item` finds the error."""
     if not all(len(item) <= _SHALLOW for item in items):
         return None
     try:
@@ -83,7 +83,7 @@ def plain_objects(items: Sequence[bytes]) -> list[dict[str, Any]] | None:
     return values if all(type(value) is dict for value in values) else None
 
 
-_SHALLOW = 2 * MAX_DEPTH  # bytes: what is nested too deeply is longer
+_SHALLOW = 2 * MAX_DEPTH  # bytes: JSON that is nested too deeply is longer
 _decode = msgspec.json.Decoder().decode
 
 
@@ -101,7 +101,7 @@ def _check_structure(item: bytes, text: str, field: str) -> None:
 
 
 def is_deep(value: Any) -> bool:
-    """Whether containers lie more than the allowed number deep; level by level, because recursion has its own bound."""
+    """Return whether containers are nested too deeply. Checks level by level, because recursion has its own limit."""
     level = [value]
     for _ in range(MAX_DEPTH):
         insides = (part.values() if type(part) is dict else part for part in level if type(part) in (dict, list))
@@ -114,9 +114,9 @@ def _too_deep(field: str) -> BadInput:
 
 
 def loads(sizes: Iterable[int]) -> list[int]:
-    """Cut consecutive items into parcel loads: how many go into each, by count, by bytes and by likeness of size.
+    """Divide consecutive items into parcels: return the number of items of each, by count, bytes and similar size.
 
-    One large item among a thousand small ones would have them all claimed as if they were large.
+    One large item among a thousand small ones would have all of them claimed as if they were large.
     """
     sizes = list(sizes)
     if len(sizes) <= MAX_ITEMS and sum(sizes) <= MAX_BYTES and len(sizes) * max(sizes, default=0) <= MAX_SPREAD:
@@ -138,7 +138,7 @@ def loads(sizes: Iterable[int]) -> list[int]:
 def make_parcel(
     id: UUID, envelope: Envelope, items: Sequence[bytes], extras: Sequence[Extra], submitted_at: Instant
 ) -> Parcel:
-    """Put items under an envelope."""
+    """Put items in a parcel with an envelope."""
     return Parcel(id=id, envelope=envelope, items=pack(items), extras=encode_extras(extras), submitted_at=submitted_at)
 
 
@@ -146,7 +146,7 @@ _NO_EXTRA = Extra()
 
 
 def encode_extras(extras: Sequence[Extra]) -> bytes | None:
-    """None when there is nothing to say, one object when all items say the same, a list otherwise."""
+    """Encode extras: None when all are empty, one object when all are equal, a list otherwise."""
     first = extras[0]
     if all(extra is first or extra == first for extra in extras):
         return None if first == _NO_EXTRA else msgspec.json.encode(first)
@@ -154,7 +154,7 @@ def encode_extras(extras: Sequence[Extra]) -> bytes | None:
 
 
 def _widest(encoded: bytes | None) -> int:
-    """Bytes of the longest extra."""
+    """Return the length of the longest extra in bytes."""
     if encoded is None:
         return 0
     if encoded.startswith(b"{"):
@@ -163,7 +163,7 @@ def _widest(encoded: bytes | None) -> int:
 
 
 class Extras:
-    """The extras of a parcel's items; the list is read once, and each of them when it is asked for."""
+    """The extras of a parcel's items; each is decoded when it is first used."""
 
     __slots__ = ("_all", "_each")
 
@@ -182,7 +182,7 @@ _read_extras = msgspec.json.Decoder(Extra | list[Extra]).decode
 
 
 def extras_of(encoded: bytes | None, lo: int, hi: int) -> list[Extra]:
-    """The extras of items lo..hi-1."""
+    """Decode the extras of items lo..hi-1."""
     if encoded is None:
         return [_NO_EXTRA] * (hi - lo)
     decoded = _read_extras(encoded)
@@ -190,19 +190,19 @@ def extras_of(encoded: bytes | None, lo: int, hi: int) -> list[Extra]:
 
 
 def extra_of(encoded: bytes | None, item: int) -> Extra:
-    """The extra of one item."""
+    """Decode the extra of one item."""
     return extras_of(encoded, item, item + 1)[0]
 
 
 def by_rollout(envelope: Envelope, since: Instant) -> Envelope:
     """Mark an envelope of executions whose version a rollout chose, so that their attempts are counted.
 
-    `since` tells which rollout.
+    `since` identifies the rollout.
     """
     keys = structs.replace(keys_of(envelope.keys), rollout=since)
     return structs.replace(envelope, keys=encode_keys(keys))
 
 
 def by_retry(envelope: Envelope) -> Envelope:
-    """Mark executions that run a dead letter again, so that the letter opens again if they are cancelled."""
+    """Mark executions that replay a dead letter, so that the letter reopens if they are cancelled."""
     return structs.replace(envelope, keys=encode_keys(structs.replace(keys_of(envelope.keys), again=True)))

@@ -1,4 +1,4 @@
-"""What becomes of items that a worker reports, or that are lost with it."""
+"""Settlement: the decisions about items that a worker reports, or that are lost with it."""
 
 import sys
 from array import array
@@ -22,7 +22,7 @@ from horae.model.fleet.suspects import Loss, after_loss
 
 
 class FinishedSlice(Struct, frozen=True, kw_only=True):
-    """A slice as history keeps it. `results` is None when all are null; an empty one lies among the blobs."""
+    """A slice in history. `results` is None when all are null; an empty result is stored among the blobs."""
 
     slice: Slice
     state: str
@@ -38,7 +38,7 @@ class FinishedSlice(Struct, frozen=True, kw_only=True):
 
 
 class FailedAttempt(Struct, frozen=True, kw_only=True):
-    """An attempt that did not succeed, kept beside the execution."""
+    """An attempt that did not succeed, stored beside the execution."""
 
     parcel: UUID
     lo: int
@@ -51,41 +51,41 @@ class FailedAttempt(Struct, frozen=True, kw_only=True):
     error: Failure | None = None
 
 
-FirstStart = tuple[UUID, int, int, Instant]  # of an item: its attempt, and when that began
+FirstStart = tuple[UUID, int, int, Instant]  # parcel, item, attempt, and its start
 
 
 class Settlement(Struct, frozen=True):
-    """Where the items of one report go."""
+    """The destinations of the items of one report."""
 
     finished: list[FinishedSlice]
     waiting: list[Waiting]
     queued: list[Queued]
     tried: list[FailedAttempt]
     blobs: list[tuple[UUID, int, bytes]]
-    begun: list[FirstStart]  # of what is suspended
+    begun: list[FirstStart]  # of suspended items
 
 
-AwaitedStep = tuple[UUID, int, str]  # a step of an item that waits for a signal
-SIGNAL_GATE = "signal"  # where executions lie that wait for one
-CountedFailures = tuple[int, int, str, int]  # items lo..hi-1, the class of their failures, and how many
+AwaitedStep = tuple[UUID, int, str]  # parcel, item, and the step that waits for a signal
+SIGNAL_GATE = "signal"  # gate of executions that wait for a signal
+CountedFailures = tuple[int, int, str, int]  # items lo..hi-1, the class of their failures, and its count
 
 
 class FailurePolicy(Struct, frozen=True, kw_only=True):
-    """What decides about a parcel's failures."""
+    """The rules by which failures of a parcel are decided."""
 
     retry: RetryPolicy
     delivery: int
     due_at: Instant = 0
-    durable: bool = False  # whether it may wait without a worker; looked up for what is suspended
-    tried: tuple[CountedFailures, ...] = ()  # where classes of failures are counted each by itself
+    durable: bool = False  # whether it may wait without a worker; looked up for suspended items only
+    tried: tuple[CountedFailures, ...] = ()  # earlier failures of classes with their own budget
 
     @property
     def ends_at(self) -> Instant | None:
-        """When all tries must have ended."""
+        """Return when all attempts must have ended."""
         return None if self.retry.within is None else self.due_at + self.retry.within
 
     def spent(self, lo: int, hi: int) -> list[tuple[int, int, FailureCounts]]:
-        """The items of a range by how often they failed before, and by what."""
+        """Divide a range of items by their earlier failures."""
         if not self.tried:
             return [(lo, hi, {})]
         bounds = {bound for a, b, _, _ in self.tried for bound in (a, b) if lo < bound < hi}
@@ -102,7 +102,7 @@ class FailurePolicy(Struct, frozen=True, kw_only=True):
         spent: FailureCounts,
         exit_code: int | None = None,
     ) -> RetryAt | NoRetry:
-        """Decide what follows a failure; `failures` counts it, `spent` the earlier ones by their class."""
+        """Decide what follows a failure; `failures` includes it, `spent` counts the earlier ones by class."""
         if self.delivery == AT_MOST_ONCE:
             return NoRetry("delivery")
         return after_failure(
@@ -125,7 +125,7 @@ TOO_LARGE = Failure(
 
 
 def _to_queue(slice: Running, lo: int, hi: int, losses: int, alone: int) -> Queued:
-    """The items as they were queued before: same lane, same rank."""
+    """Return the items as they were queued before: same lane, same rank."""
     return Queued(
         parcel=slice.parcel, lo=lo, hi=hi, job=slice.job, queue=slice.queue, namespace=slice.namespace,
         attempt=slice.attempt, failures=slice.failures, losses=losses, alone=alone, width=slice.width,
@@ -145,17 +145,17 @@ def _to_wait(
 
 
 def has_begun(slice: Running, outcome: Outcome) -> bool:
-    """Whether the server was told that items began: while they ran, or with their outcome."""
+    """Return whether the server knows that the items started, from an earlier message or this outcome."""
     return slice.started_at is not None or bool(outcome.started_at)
 
 
 def lost_outcome(slice: Running) -> Outcome:
-    """What a worker that is gone has to say: nothing but that it did not succeed."""
+    """Return the outcome that stands for the missing report of a lost worker."""
     return Outcome(parcel=slice.parcel, lo=slice.lo, hi=slice.hi, attempt=slice.attempt, outcome="failed")
 
 
 class Settler:
-    """Decides about the items of one session's report, or of its loss, and gathers their fates."""
+    """The decisions about the items of one session's report, or of its loss."""
 
     def __init__(
         self,
@@ -166,13 +166,13 @@ class Settler:
         awaited: Collection[AwaitedStep] = frozenset(),
     ) -> None:
         self.worker, self.now, self.rng = worker, now, rng
-        self._awaited = awaited  # steps for which no signal has come
-        self._preempted = preempted  # items that were asked to give way
+        self._awaited = awaited  # steps whose signal has not arrived
+        self._preempted = preempted  # items that were asked to yield
         self.fates = Settlement([], [], [], [], [], [])
         self._waits: dict[tuple[UUID, int, RetryPolicy], RetryAt] = {}
 
     def succeed(self, slice: Running, lo: int, hi: int, outcome: Outcome) -> None:
-        """Put successes on history; results over their limit fail their item, not the report."""
+        """Move successes to history; a result over the limit fails its item, not the report."""
         results = outcome.results[lo - outcome.lo : hi - outcome.lo]
         if results and max(map(len, results)) > MAX_INLINE_RESULT:
             for item in range(lo, hi):
@@ -182,7 +182,7 @@ class Settler:
         self._finish(slice, lo, hi, outcome, "success", results=None if plain else pack(results))
 
     def _succeed_large(self, slice: Running, item: int, outcome: Outcome, result: bytes) -> None:
-        """Keep one result inline, by reference, or refuse it."""
+        """Store one result inline or as a blob, or refuse it."""
         if len(result) > MAX_RESULT:
             self.give_up(slice, item, item + 1, outcome, TOO_LARGE, "permanent")
             return
@@ -192,7 +192,7 @@ class Settler:
         self._finish(slice, item, item + 1, outcome, "success", results=pack([b"" if by_reference else result]))
 
     def fail(self, slice: Running, lo: int, hi: int, outcome: Outcome, rules: FailurePolicy) -> None:
-        """An attempt that failed: another try after a delay, or the end."""
+        """Settle a failed attempt: a retry after a delay, or the end."""
         failure = outcome.error or Failure(type="Failed")
         for a, b, spent in rules.spent(lo, hi):
             decision = self._decide(slice, outcome, failure, rules, spent)
@@ -205,7 +205,7 @@ class Settler:
     def _decide(
         self, slice: Running, outcome: Outcome, failure: Failure, rules: FailurePolicy, spent: FailureCounts
     ) -> RetryAt | NoRetry:
-        """Neighbours that fail in one report under one policy share one jittered time."""
+        """Decide on a retry; neighbours that fail in one report under one policy share one jittered time."""
         exit_code = outcome.exit_code
         decision = rules.decide(slice.failures + 1, failure, self.now, self.rng, spent=spent, exit_code=exit_code)
         if failure.retry_after is None and isinstance(decision, RetryAt):
@@ -213,25 +213,28 @@ class Settler:
         return decision
 
     def give_up(self, slice: Running, lo: int, hi: int, outcome: Outcome, failure: Failure, reason: str) -> None:
-        """The end of a failed execution: history, and so the dead letters."""
+        """End a failed execution: it moves to history, and so to the dead letters."""
         self._try(slice, lo, hi, outcome, "failed", failure)
         charged = structs.replace(slice, failures=slice.failures + 1)
         self._finish(charged, lo, hi, outcome, "failed", reason=reason, error=failure)
 
     def cancel(self, slice: Running, lo: int, hi: int, outcome: Outcome, reason: str = "") -> None:
-        """A cancelled item has stopped."""
+        """End a cancelled item that has stopped."""
         self._try(slice, lo, hi, outcome, "cancelled", outcome.error)
         self._finish(slice, lo, hi, outcome, "cancelled", reason=reason, error=outcome.error)
 
     def release(self, slice: Running, lo: int, hi: int, outcome: Outcome) -> None:
-        """Handed back: queued as before, nothing charged; a try that had begun is remembered."""
+        """Queue items that were handed back, in their old place, without a charge.
+
+        An attempt that had started is recorded.
+        """
         if has_begun(slice, outcome):
             word = "preempted" if (slice.parcel, lo) in self._preempted else "released"
             self._try(slice, lo, hi, outcome, word, None)
         self.fates.queued.append(_to_queue(slice, lo, hi, slice.losses, slice.alone))
 
     def suspend(self, slice: Running, lo: int, hi: int, outcome: Outcome) -> None:
-        """What is durable waits without a worker: for a time, or for signals unless one of them has come already."""
+        """Park a durable item without a worker: for a time, or for signals unless one of them has already arrived."""
         started, _, _ = _times(slice, outcome, lo, hi, self.now)
         self.fates.begun.extend((slice.parcel, item, slice.attempt, started) for item in range(lo, hi))
         if not outcome.waits:
@@ -245,7 +248,7 @@ class Settler:
             self.fates.waiting.append(structs.replace(waits, wake_at=wake_at, gate=SIGNAL_GATE))
 
     def lose(self, slice: Running, delivery: int, loss: Loss) -> None:
-        """The worker is gone: back to the queue, or the end."""
+        """Settle items of a lost worker: back to the queue, or the end."""
         losses, alone = slice.losses + 1, slice.alone + loss.alone
         message = f"The worker {self.worker} stopped answering while it held this execution."
         failure = Failure(type="WorkerLost", message=message, kind="lost")
@@ -282,9 +285,10 @@ class Settler:
 
 
 def _times(slice: Running, outcome: Outcome, lo: int, hi: int, now: Instant) -> tuple[Instant, Instant, bytes | None]:
-    """First start, last end, and each item's own as an encoded array. A worker's clock is not believed too far.
+    """Return the first start, the last end, and the encoded times of each item, within the bounds of the server's
+    clock.
 
-    A start that was told while the items ran is kept: everybody may have seen it.
+    A start that was reported while the items ran is kept, because users may have seen it.
     """
     starts, ends = _of_items(outcome.started_at, outcome, lo, hi), _of_items(outcome.ended_at, outcome, lo, hi)
     first = slice.started_at or (_within(min(starts), slice.granted_at, now) if starts else slice.granted_at)
@@ -303,7 +307,10 @@ def _within(at: Instant, lo: Instant, hi: Instant) -> Instant:
 
 
 def encode_timings(first: Instant, starts: Sequence[Instant], ends: Sequence[Instant]) -> bytes:
-    """Each item's start after `first` and its duration, as 32-bit little-endian microseconds (71 minutes at most)."""
+    """Encode the items' starts and durations as 32-bit little-endian microseconds.
+
+    Starts count from `first`; values are at most 71 minutes.
+    """
     try:
         offsets = array("I", [s - first for s in starts])
         offsets.extend([e - s for s, e in zip(starts, ends, strict=True)])
@@ -316,9 +323,7 @@ def encode_timings(first: Instant, starts: Sequence[Instant], ends: Sequence[Ins
 
 
 def time_worked(first: Instant | None, last: Instant, timings: bytes | None) -> tuple[Micros, tuple[Micros, ...]]:
-    """How long workers were busy with the items together, and how long some of them took, which stand for all: none
-    where no item began.
-    """
+    """Return the total worker time of the items, and a sample of their durations; nothing where no item started."""
     if first is None:
         return 0, ()
     if timings is None:
@@ -337,7 +342,7 @@ def _bounded(micros: int) -> int:
 def timing_of(
     timings: bytes | None, index: int, first: Instant | None, last: Instant
 ) -> tuple[Instant | None, Instant]:
-    """One item's start and end."""
+    """Return one item's start and end."""
     if timings is None or first is None:
         return first, last
     at, after = 4 * index, len(timings) // 2 + 4 * index

@@ -1,4 +1,4 @@
-"""From what is stored to what the API shows."""
+"""Conversion of stored executions to API views."""
 
 import msgspec
 from msgspec import UNSET, Raw, UnsetType
@@ -19,17 +19,17 @@ from horae.model.executions.execution import (
 from horae.model.executions.execution_view import AttemptView, ErrorView, ExecutionView, shown_interval
 from horae.model.fleet.protocol import Failure
 
-RETRY_KEY = "retryOf:"  # the key under which a dead letter is submitted again: Horae's own, not the user's
+RETRY_KEY = "retryOf:"  # prefix of the internal key of a dead letter's replay
 MOST_SHOWN = 4 * 1024  # bytes of params or a result that a list shows
 
 
 def status_of(state: State, reason: str) -> State:
-    """What a slice reads as: a sleeper and a parent wait, but have begun."""
+    """Return the state that is shown: sleepers and parents wait, but count as running."""
     return RUNNING if state == WAITING and reason in READS_AS_RUNNING else state
 
 
 def retry_count(execution: Execution) -> int:
-    """How often it was tried again after its own failures; the failure that ended it led to no try."""
+    """Return the number of retries after the job's own failures; the final failure led to no retry."""
     lost = execution.error is not None and execution.error.type == "WorkerLost"
     ended = execution.state == FAILED and not lost
     return max(0, execution.failures - 1) if ended else execution.failures
@@ -44,9 +44,9 @@ def show_execution(
     brief: bool = False,
     traced: bool = False,
 ) -> ExecutionView:
-    """An execution; `brief` leaves large params and results out, and tracebacks.
+    """Render an execution; `brief` leaves out large params and results, and tracebacks.
 
-    Where executions are `traced`, one that was submitted without a trace is the root of its own.
+    With `traced`, an execution submitted without a trace is the root of its own trace.
     """
     percent, message = _progress(e)
     waits = e.wake_at is not None and e.completed_at is None
@@ -68,7 +68,7 @@ def show_execution(
 
 
 def _version(e: Execution) -> int:
-    """A workflow that runs again goes by the version that it ran with."""
+    """Return the version; a rerun workflow keeps the version that it ran with."""
     return (e.extra.rerun.version if e.extra.rerun is not None else 0) or e.version
 
 
@@ -81,14 +81,14 @@ def _key(key: str | None) -> str | None:
 
 
 def _progress(e: Execution) -> tuple[float | None, str | None]:
-    """What the present attempt says of itself, or the last one said; what waits to be tried again is nowhere."""
+    """Return the progress and message of the current or last attempt; none while waiting or queued."""
     if e.state in (WAITING, QUEUED):
         return None, None
     return 100.0 if e.state == SUCCESS else e.percent, e.message or None
 
 
 def _sized(value: Raw | None, brief: bool) -> Raw | UnsetType | None:
-    """An empty one lies elsewhere and was not read."""
+    """Return a value unless it is too large; an empty one is stored elsewhere and was not read."""
     if value is None:
         return None
     size = len(bytes(value))
@@ -119,5 +119,5 @@ _read_failure = msgspec.json.Decoder(Failure).decode
 
 
 def read_failure(text: str | None) -> Failure | None:
-    """An error as it is stored."""
+    """Decode a stored error."""
     return None if text is None else _read_failure(text)

@@ -1,7 +1,8 @@
-"""Signals, and what waits for them: which signal a wait takes, and what it makes of it.
+"""Signals, and the steps that wait for them: which signal a step receives, and the step's result.
 
-A wait takes the oldest signal of its name that passes its filter, whether that came before or comes later; a signal is
-taken by the wait that began first. So each is delivered once, and an open wait means that nothing has come for it.
+A waiting step receives the oldest signal with its name that passes its filter, whether it arrived earlier or arrives
+later. A signal goes to the step that has waited longest. So each signal is delivered once, and an open wait means that
+no matching signal has arrived.
 """
 
 from collections.abc import Sequence
@@ -17,12 +18,12 @@ from horae.model.expressions.meter import ITEM_STEPS, MOST_STEPS, Meter, shared
 from horae.model.triggers.events.filters import Filter, compile_filter
 
 SIGNAL_NAMES = frozenset({"signal"})
-MOST_KEPT = 1000  # signals of one execution that nothing waits for yet
+MOST_KEPT = 1000  # undelivered signals of one execution
 TIMED_OUT = b'{"timedOut":true}'
 
 
 class SignalView(View, frozen=True, kw_only=True):
-    """A signal that was taken: `delivered` to a step that waited for it, or kept for one that will."""
+    """An accepted signal: `delivered` to a waiting step, or stored for a later one."""
 
     execution_id: UUID
     name: str
@@ -30,7 +31,7 @@ class SignalView(View, frozen=True, kw_only=True):
 
 
 class Signal(Struct, frozen=True, kw_only=True):
-    """Something that an execution is told: a name, and JSON."""
+    """A message to an execution: a name, and JSON."""
 
     id: UUID
     name: str
@@ -46,29 +47,29 @@ class WaitingStep(Struct, frozen=True, kw_only=True):
 
 
 def compile_signal_filter(filter: str) -> Filter:
-    """Compile what a wait asks of signals, or refuse it with what is wrong."""
+    """Compile the filter of a wait. Raises BadInput."""
     return compile_filter(filter, names=SIGNAL_NAMES)
 
 
 def first_wait_for(waits: Sequence[WaitingStep], signal: Signal) -> WaitingStep | None:
-    """Who takes a signal, of those that wait for its name, the longest first."""
+    """Return the wait that receives a signal, from the waits for its name in order of age, oldest first."""
     with shared(Meter(MOST_STEPS + ITEM_STEPS * len(waits))):
         return next((wait for wait in waits if _passes(wait.filter, signal)), None)
 
 
 def first_signal_for(filter: str | None, signals: Sequence[Signal]) -> Signal | None:
-    """What a wait takes of the signals that have come, oldest first."""
+    """Return the signal that a wait receives, from those that have arrived, oldest first."""
     with shared(Meter(MOST_STEPS + ITEM_STEPS * len(signals))):
         return next((signal for signal in signals if _passes(filter, signal)), None)
 
 
 def signal_result(signal: Signal) -> bytes:
-    """The result of the step that took a signal."""
+    """Return the result of the step that received a signal."""
     return b'{"payload":' + signal.payload + b"}"
 
 
 def _passes(filter: str | None, signal: Signal) -> bool:
-    """What cannot be computed does not pass: a signal of another shape stays for who understands it."""
+    """Return whether a signal passes a filter; a filter that fails on a signal of another shape does not match it."""
     if filter is None:
         return True
     told: dict[str, Any] = {"name": signal.name, "payload": msgspec.json.decode(signal.payload)}

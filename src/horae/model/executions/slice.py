@@ -1,7 +1,7 @@
-"""Slices: ranges of a parcel's items that share one state, one attempt and one fate so far; and how they split.
+"""Slices: ranges of a parcel's items with the same state and attempt, and functions that split and merge them.
 
-Everything here is pure. The store moves what these functions decide: no item is lost, doubled or moved twice,
-whatever subset is reported in whatever order.
+All functions are pure. The store moves items as they decide: no item is lost, doubled or moved twice, whatever subset
+is reported in whatever order.
 """
 
 from bisect import bisect_left, bisect_right
@@ -16,7 +16,7 @@ from horae.model.executions.execution import WaitReason
 
 
 class Slice(Struct, frozen=True, kw_only=True, gc=False):
-    """Items lo..hi-1 of a parcel on some shelf."""
+    """Items lo..hi-1 of a parcel on one shelf."""
 
     parcel: UUID
     lo: int
@@ -24,12 +24,12 @@ class Slice(Struct, frozen=True, kw_only=True, gc=False):
     job: UUID
     queue: int
     namespace: int
-    attempt: int = 0  # grows with every claim and never repeats: the fencing token and nothing else
-    failures: int = 0  # the job's own, against its retries
-    losses: int = 0  # workers gone, against the poison bound; from the second on a suspect, see `suspects.py`
-    alone: int = 0  # of these losses, those of workers that held nothing else
-    width: int = 0  # bytes that each of its items takes in an answer, at most
-    flags: int = 0  # what its end frees, see model/admission/keys.py; 0: nothing
+    attempt: int = 0  # the fencing token: grows with every claim and never repeats
+    failures: int = 0  # of the job itself, which count against its retries
+    losses: int = 0  # of its workers; from the second on it is a suspect, see `suspects.py`
+    alone: int = 0  # losses of workers that held nothing else
+    width: int = 0  # largest size of an item in an answer, in bytes
+    flags: int = 0  # bookkeeping that is due at its end, see model/admission/keys.py
 
 
 class Waiting(Slice, frozen=True, kw_only=True, gc=False):
@@ -51,7 +51,7 @@ class Queued(Slice, frozen=True, kw_only=True, gc=False):
 
 
 class Running(Slice, frozen=True, kw_only=True, gc=False):
-    """A slice that one session holds; `channel` and `n` name the exchange that granted it."""
+    """A slice that one session holds; `channel` and `n` identify the exchange that granted it."""
 
     session: UUID
     channel: int
@@ -64,7 +64,7 @@ class Running(Slice, frozen=True, kw_only=True, gc=False):
 
 
 class ItemRange(Struct, frozen=True, gc=False):
-    """Items lo..hi-1 of a parcel as somebody names them."""
+    """Items lo..hi-1 of a parcel at an attempt, as a report names them."""
 
     parcel: UUID
     lo: int
@@ -76,12 +76,15 @@ S = TypeVar("S", bound=Slice)
 
 
 def part(slice: S, lo: int, hi: int) -> S:
-    """The same slice cut down to lo..hi-1."""
+    """Return the slice cut down to lo..hi-1."""
     return slice if lo == slice.lo and hi == slice.hi else structs.replace(slice, lo=lo, hi=hi)
 
 
 class RangeMatch(Struct, frozen=True):
-    """How named spans meet the slices held: hits (slice, index of the span, lo, hi), what each slice keeps, misses."""
+    """The match of named spans with held slices.
+
+    A hit is (slice, index of the span, lo, hi); `left` are the remaining parts of touched slices.
+    """
 
     hits: list[tuple[Running, int, int, int]]
     touched: list[Running]
@@ -92,8 +95,8 @@ class RangeMatch(Struct, frozen=True):
 def match(held: Sequence[Running], spans: Sequence[ItemRange]) -> RangeMatch:
     """Match spans with held slices **that overlap them** at the same attempt.
 
-    Each item is hit at most once, by the first span that names it. What a touched slice keeps comes back as smaller
-    slices; what matches nothing comes back as missed. The slices held do not overlap.
+    Each item is hit at most once, by the first span that names it. The remaining parts of touched slices are returned
+    as smaller slices; spans that match nothing are returned as missed. The held slices do not overlap.
     """
     free: dict[tuple[UUID, int], list[tuple[int, int, Running]]] = {}
     for slice in sorted(held, key=lambda s: s.lo):
@@ -123,7 +126,9 @@ def _hit(
     hits: list[tuple[Running, int, int, int]],
     missed: list[ItemRange],
 ) -> None:
-    """Take one span out of the free pieces, in place; they lie in order, so only those that it overlaps are looked at.
+    """Take one span out of the free pieces, in place.
+
+    The pieces are in order, so a binary search finds those that overlap.
 
     A report may name thousands of items one by one, and the server does nothing else meanwhile.
     """
@@ -147,7 +152,7 @@ def _hit(
 
 
 def gaps(lo: int, hi: int, taken: Iterable[tuple[int, int]]) -> list[tuple[int, int]]:
-    """The parts of lo..hi-1 that no taken range covers."""
+    """Return the parts of lo..hi-1 that no taken range covers."""
     holes = []
     for a, b in sorted(taken):
         if lo < a:
@@ -159,7 +164,7 @@ def gaps(lo: int, hi: int, taken: Iterable[tuple[int, int]]) -> list[tuple[int, 
 
 
 def merge(slices: Sequence[S]) -> list[S]:
-    """Join neighbours of equal fate, so that fragments heal."""
+    """Join adjacent slices that are otherwise equal, so that fragments disappear."""
     merged: list[S] = []
     for slice in sorted(slices, key=lambda s: (s.parcel, s.lo)):
         last = merged[-1] if merged else None

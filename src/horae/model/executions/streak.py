@@ -1,4 +1,4 @@
-"""Streaks: how many executions of a job failed in a row, and what `pauseAfter` makes of that."""
+"""Streaks of failed executions of a job, on which `pauseAfter` acts."""
 
 from collections.abc import Iterable
 from uuid import UUID
@@ -10,7 +10,7 @@ from horae.model.executions.execution import FAILED, SUCCESS
 
 
 class EndedExecutions(Struct, frozen=True):
-    """Executions of a job that ended alike: how many, how, when, and the last of them."""
+    """Executions of a job that ended in the same state: their number, the time, and the last of them."""
 
     count: int
     state: str
@@ -19,14 +19,17 @@ class EndedExecutions(Struct, frozen=True):
 
 
 class Streak(Struct, frozen=True):
-    """Failed executions in a row, and the newest of them."""
+    """The number of failed executions in a row, and the newest of them."""
 
     failures: int
     execution: UUID
 
 
 def failure_streak(ended: Iterable[EndedExecutions], since: Instant) -> Streak | None:
-    """The failures since the last success, or since an instant; what was cancelled or skipped says nothing."""
+    """Return the failures since the last success, or since an instant.
+
+    Cancelled and skipped executions do not count.
+    """
     failures, newest = 0, None
     for one in sorted(ended, key=lambda one: (one.at, one.execution), reverse=True):
         if one.state == SUCCESS or one.at <= since:
@@ -37,7 +40,7 @@ def failure_streak(ended: Iterable[EndedExecutions], since: Instant) -> Streak |
 
 
 class AutoPause(Struct, frozen=True, kw_only=True):
-    """Why a job paused by itself: its triggers, after failures in a row, or all of it, for a reason in words."""
+    """The reason of an automatic pause: of the job's triggers after failures in a row, or of the whole job."""
 
     job: UUID
     at: Instant

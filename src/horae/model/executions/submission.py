@@ -1,4 +1,4 @@
-"""What is asked for and what it is answered, as the submitting moves speak of them."""
+"""Requests for executions and the answers to them, as the store's submitting functions use them."""
 
 from collections.abc import Sequence
 from uuid import UUID
@@ -11,28 +11,28 @@ from horae.model.executions.execution import Extra
 from horae.model.executions.parcel import Envelope, Parcel
 from horae.model.executions.slice import Running
 
-GRAIN = 10_000  # microseconds to which a deadline is rounded up: executions made together may travel together
+GRAIN = 10_000  # microseconds to which deadlines are rounded up, so that more executions share a parcel
 
 UniqueKey = tuple[int, str, str]  # namespace, scope, key
 
 
 class NewExecution(Struct, frozen=True, kw_only=True, gc=False):
-    """One execution asked for, resolved: its envelope (without the batch's instant), its item and its keys."""
+    """One requested execution, resolved: its envelope (without the batch's instant), its item and its keys."""
 
-    envelope: Envelope  # due_at 0 stands for "now": the batch's instant
-    rank_lead: int  # how far its rank lies before its arrival
+    envelope: Envelope  # due_at 0 means "now": the batch's instant
+    rank_lead: int  # head start of its rank before its arrival
     item: bytes
     extra: Extra = Extra()
     unique: UniqueKey | None = None
     unique_for: int = 0
-    patience: Micros | None = None  # how long it waits for what its job depends on; None: it does not
-    share: str = ""  # of a fair queue, whose lane is still to be looked up
-    meets: tuple[DeduplicationKey, ...] = ()  # what it shares with others of its job
+    patience: Micros | None = None  # how long it waits for its job's dependencies; None: it does not
+    share: str = ""  # of a fair queue; its lane is not looked up yet
+    meets: tuple[DeduplicationKey, ...] = ()  # its keys under the job's deduplication rules
     rolling: int | None = None  # the number of the rollout that chose its version
 
 
 class NewBulk(Struct, frozen=True, kw_only=True):
-    """Many executions asked for at once on the same terms, without keys."""
+    """Many executions requested at once with the same properties, without keys."""
 
     envelope: Envelope
     rank_lead: int
@@ -49,7 +49,7 @@ NewItems = NewExecution | NewBulk
 
 
 class Idempotency(Struct, frozen=True):
-    """A request's own key: a repeat is answered with the stored answer, another body is refused."""
+    """The idempotency key of a request: a repeat gets the stored answer, another body is refused."""
 
     namespace: int
     route: str
@@ -66,34 +66,34 @@ class Submission(Struct, frozen=True, kw_only=True):
 
 
 class Receipt(Struct, frozen=True, rename="camel", omit_defaults=True):
-    """What became of an execution asked for, or of `count` of a lot that stand one after another in a parcel."""
+    """The answer for one requested execution, or for `count` consecutive ones of a parcel."""
 
     execution_id: UUID
     deduplicated: bool = False
     state: str = "queued"
     count: int = 1
-    cached: bool = False  # its result was there already
+    cached: bool = False  # its result came from the cache
     batched: bool = False
     index: int | None = None  # its place in the batch
 
 
 class RepeatedRequest(Struct, frozen=True):
-    """The request was answered before."""
+    """A request that was answered before."""
 
     answer: list[Receipt]
 
 
 class ReusedKey(Struct, frozen=True):
-    """The idempotency key belongs to another body."""
+    """An idempotency key that belongs to another body."""
 
 
 SubmissionAnswer = list[Receipt] | RepeatedRequest | ReusedKey
 
 
 class SubmitResult(Struct, frozen=True):
-    """Answers in the order of the submissions; the parcels written; lanes and timers to hint; and what already runs.
+    """The answers in order of submission, the parcels written, lanes and timers for hints, and slices already running.
 
-    Parcels of `windows` may still change: nobody may keep them.
+    Parcels of `windows` may still change, so they must not be cached.
     """
 
     answers: list[SubmissionAnswer]
@@ -105,5 +105,5 @@ class SubmitResult(Struct, frozen=True):
 
 
 def deadline_after(since: Instant, within: Micros | None) -> Instant | None:
-    """Return the instant that lies `within` after another; None without a span."""
+    """Return the instant `within` after another, rounded up; None without a span."""
     return None if within is None else -(-(since + within) // GRAIN) * GRAIN

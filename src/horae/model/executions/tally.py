@@ -1,4 +1,4 @@
-"""Tallies: what happened within a span of time, of one job or of all of a namespace. They add up."""
+"""Tallies: counts of outcomes in a span of time, for one job or a whole namespace. They can be added up."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from uuid import UUID
@@ -11,7 +11,7 @@ from horae.model.base.histogram import Histogram
 MINUTE, TEN_MINUTES, HOUR, DAY = 60, 600, 3600, 86_400  # seconds
 JOB_SPANS = (HOUR, DAY)
 NAMESPACE_SPANS = (MINUTE, TEN_MINUTES, HOUR)
-KEPT = {MINUTE: DAY, TEN_MINUTES: 10 * DAY, HOUR: 100 * DAY, DAY: 400 * DAY}  # seconds for which a span is kept
+KEPT = {MINUTE: DAY, TEN_MINUTES: 10 * DAY, HOUR: 100 * DAY, DAY: 400 * DAY}  # retention in seconds
 STEPS = (
     *(60, 120, 300, 600, 1200, 1800, 3600, 7200, 10_800, 14_400, 21_600, 28_800, 43_200),
     *(DAY, 2 * DAY, 7 * DAY, 28 * DAY),
@@ -19,11 +19,11 @@ STEPS = (
 MOST_POINTS = 120
 ENDS = ("success", "failed", "cancelled", "skipped")
 OUTCOMES = ("success", "failed", "cancelled", "skipped", "retried", "lost")
-SAMPLES = 8  # durations that are looked at of a slice's items, each standing for its neighbours
+SAMPLES = 8  # durations sampled from a slice's items
 
 
 class OutcomeCounts(Struct):
-    """How executions ended, how often they were tried again or lost, and how long workers were busy with them."""
+    """The number of executions by outcome, of retries and of losses, and the worker time."""
 
     success: int = 0
     failed: int = 0
@@ -56,13 +56,13 @@ class OutcomeCounts(Struct):
 
     @property
     def success_rate(self) -> float | None:
-        """Of those that succeeded or failed; None when none did."""
+        """Return the share of successes among successes and failures; None when there are none."""
         judged = self.success + self.failed
         return self.success / judged if judged else None
 
     @property
     def retry_rate(self) -> float | None:
-        """Tries again per execution that succeeded or failed."""
+        """Return the retries per execution that succeeded or failed."""
         judged = self.success + self.failed
         return self.retried / judged if judged else None
 
@@ -72,15 +72,15 @@ Minute = tuple[UUID, int]  # a job, and a minute since 1970
 
 
 class JobTally(OutcomeCounts):
-    """One job's, with how long its executions took, and how long they waited in the queue before."""
+    """The counts of one job, with the durations of its executions and their waits in the queue."""
 
     durations: Histogram = field(default_factory=Histogram)
     waits: Histogram = field(default_factory=Histogram)
-    namespace: int = 0  # whose it is, if that was told
-    steps_failed: int = 0  # of those that failed: steps of workflows, whose failure stands for theirs
+    namespace: int = 0  # of the job, if known
+    steps_failed: int = 0  # failed steps of workflows, whose failure is counted as well
 
     def took(self, spans: Sequence[Micros], count: int) -> None:
-        """So many executions took so long; of many, some stand for all."""
+        """Add durations of `count` executions; a sample stands for all of them."""
         if len(spans) == 1:
             self.durations.add(spans[0], count)
             return
@@ -98,7 +98,7 @@ class JobTally(OutcomeCounts):
 
 
 class NamespaceTally(OutcomeCounts):
-    """All of a namespace: how late fires came, how long executions waited in the queue, and how many stood there."""
+    """The counts of a namespace, with the lag of fires, the waits in the queue, and the queue's length."""
 
     lags: Histogram = field(default_factory=Histogram)
     waits: Histogram = field(default_factory=Histogram)
@@ -119,10 +119,10 @@ class NamespaceTally(OutcomeCounts):
 
 
 def missing(found: Mapping[Minute, JobTally], known: Mapping[Minute, OutcomeCounts]) -> dict[Minute, JobTally]:
-    """What history has of jobs and minutes and statistics have not.
+    """Return the counts that history has and the statistics lack, by job and minute.
 
-    A job's ends may be counted a moment, and so a minute, later than they happened: only what is missing of all these
-    minutes together is missing. The newest minutes come first: nobody was left to count them.
+    The end of an execution may be counted a moment, and so a minute, after it happened. So only the difference over all
+    these minutes together is missing. It is assigned to the newest minutes first, when no server was left to count.
     """
     lacking: dict[Minute, JobTally] = {}
     for name in ENDS:
@@ -147,12 +147,12 @@ def most(*values: int | None) -> int | None:
 
 
 def begin_of(at: Instant, seconds: int) -> Instant:
-    """The beginning of the span in which an instant lies."""
+    """Return the beginning of the span that contains an instant."""
     return at - at % (seconds * SECOND)
 
 
 def step_of(since: Instant, until: Instant, least: int = MINUTE) -> int:
-    """How many seconds one point stands for, so that there are not too many."""
+    """Return the number of seconds per point, such that there are not too many points."""
     for step in STEPS:
         if step >= least and -(-(until - begin_of(since, step)) // (step * SECOND)) <= MOST_POINTS:
             return step
@@ -160,17 +160,17 @@ def step_of(since: Instant, until: Instant, least: int = MINUTE) -> int:
 
 
 def span_for(step: int, since: Instant, now: Instant, spans: Sequence[int]) -> int:
-    """The widest stored span that points of so many seconds can be added up from, or one that still is kept."""
+    """Return the widest stored span that divides the step and still is kept."""
     fitting = [span for span in spans if step % span == 0]
     kept = [span for span in fitting if since >= now - KEPT[span] * SECOND]
     return max(kept or [max(spans, key=lambda span: KEPT[span])])
 
 
 def points(since: Instant, until: Instant, step: int) -> Iterable[Instant]:
-    """The beginnings of points that cover a window."""
+    """Return the beginnings of the points that cover a window."""
     return range(begin_of(since, step), until, step * SECOND)
 
 
 def some_of(spans: Sequence[Micros]) -> tuple[Micros, ...]:
-    """A few that stand for all, evenly apart."""
+    """Return an evenly spaced sample."""
     return tuple(spans[:: -(-len(spans) // SAMPLES)])

@@ -1,4 +1,4 @@
-"""Tracing as the kernel calls it: a tracer in servers, and a sink of spans in servers and workers."""
+"""The kernel's interface to tracing: a tracer in servers, and a sink of spans in servers and workers."""
 
 from collections.abc import Mapping, Sequence
 from typing import Literal, Protocol
@@ -14,7 +14,7 @@ from horae.model.executions.slice import Running
 from horae.model.fleet.protocol import Failure
 from horae.model.fleet.submit import Submit
 
-Made = tuple[Instant, Instant]  # when an execution was due, and when it was made
+Made = tuple[Instant, Instant]  # when an execution was due, and when it was created
 
 
 Kind = Literal["producer", "consumer", "internal"]
@@ -22,7 +22,7 @@ Attributes = Mapping[str, str | int]
 
 
 class TraceSpan(Struct, frozen=True, kw_only=True):
-    """Something that took its time, after the fact."""
+    """A finished span of a trace."""
 
     name: str
     kind: Kind
@@ -35,27 +35,27 @@ class TraceSpan(Struct, frozen=True, kw_only=True):
 
 
 class SpanSink(Protocol):
-    """Where spans go."""
+    """The destination of spans."""
 
     @property
     def counts(self) -> Mapping[str, int]:
-        """How many were sent, failed to be, and were dropped because too many wait."""
+        """Return how many spans were sent, failed to be sent, and were dropped because the buffer was full."""
         ...
 
     def samples(self, trace_id: str, given: TraceContext | None = None) -> bool:
-        """Whether a trace is told of that begins here, or that was given by somebody who tells of it."""
+        """Return whether to record a trace that begins here, or that a caller began."""
         ...
 
     def record(self, span: TraceSpan) -> None:
-        """Tell of a span, soon; never waits."""
+        """Record a span to be sent soon; never blocks."""
         ...
 
     def serve_users(self) -> None:
-        """Spans of users' own code go the same way, unless they have seen to that themselves."""
+        """Send spans of users' own code the same way, unless they have configured that themselves."""
         ...
 
     async def close(self) -> None:
-        """Tell of what is left."""
+        """Send the remaining spans."""
         ...
 
 
@@ -68,15 +68,15 @@ class SubmitSpan(Struct, frozen=True):
 
 
 class Tracer(Protocol):
-    """Records the spans of executions that a server submits, grants and begins."""
+    """Records the spans of executions that a server submits, grants and starts."""
 
     @property
     def sink(self) -> SpanSink:
-        """Where its spans go."""
+        """Return the destination of the spans."""
         ...
 
     def submitting(self, requests: Sequence[Submit]) -> SubmitSpan | None:
-        """Begin the span of a request; None when its sender asked for no trace."""
+        """Begin the span of a request; None when its sender did not trace it."""
         ...
 
     def submitted(
@@ -100,5 +100,5 @@ class Tracer(Protocol):
         ...
 
     def within(self, extra: Extra, execution: UUID, attempt: int) -> str:
-        """Return the trace header that a workflow's steps follow."""
+        """Return the trace header that the steps of a workflow continue."""
         ...

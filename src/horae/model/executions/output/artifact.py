@@ -1,4 +1,4 @@
-"""Artifacts: files that an execution leaves behind, kept beside the store and named by it."""
+"""Artifacts: files that an execution produces, stored outside the store, which records them."""
 
 import hashlib
 import re
@@ -11,8 +11,8 @@ from msgspec import Struct, field
 from horae.env import Instant
 from horae.errors import BadInput
 
-RESULT = ":result"  # the name of a result that is too large to lie with its execution; nobody else's begins so
-REFERENCE = b'{"$artifact":'  # how the JSON begins that stands for such a result
+RESULT = ":result"  # the artifact of a result that is too large for the store; no other name begins with a colon
+REFERENCE = b'{"$artifact":'  # prefix of the JSON that refers to such a result
 MAX_BROUGHT = 64 * 1024 * 1024  # bytes of such a result
 MOST_NAME = 255  # bytes
 MOST_ARTIFACTS = 1000  # of one execution
@@ -22,19 +22,19 @@ _TYPE = re.compile(r"[A-Za-z0-9!#$&^_.+-]{1,127}/[A-Za-z0-9!#$&^_.+-]{1,127}(?:;
 
 
 class Artifact(Struct, frozen=True, kw_only=True):
-    """A file of an execution: what it is called, what is in it, and where its content lies."""
+    """A file of an execution: its name, size, type, digest and location."""
 
     name: str
     attempt: int
     size: int
     type: str
     sha256: str  # in hexadecimal digits
-    location: str  # below the place of all artifacts
+    location: str  # below the root of all artifacts
     at: Instant
 
 
 def url_of(execution: UUID, name: str) -> str:
-    """Return where the content of an artifact is read."""
+    """Return the URL of an artifact's content."""
     return f"/api/v1/executions/{execution}/artifacts/{quote(name)}"
 
 
@@ -51,13 +51,13 @@ _reference = msgspec.json.Decoder(_Reference)
 
 
 def size_of_reference(result: bytes) -> int | None:
-    """How large the file is that a result stands for; None when it stands for itself."""
+    """Return the size of the file to which a result refers; None when the result is inline."""
     found = _referred(result)
     return None if found is None else found.size
 
 
 def is_content_of(content: bytes, result: bytes) -> bool:
-    """Whether this is the content that a result stands for."""
+    """Return whether this is the content to which a result refers."""
     found = _referred(result)
     return found is not None and found.size == len(content) and found.sha256 == hashlib.sha256(content).hexdigest()
 
@@ -67,12 +67,12 @@ def _referred(result: bytes) -> _Content | None:
         return None
     try:
         return _reference.decode(result).content
-    except msgspec.DecodeError:  # a function returned something that only begins like one
+    except msgspec.DecodeError:  # a function's own result that only begins like a reference
         return None
 
 
 def check_name(name: str) -> str:
-    """A name that is a path below a folder, whatever the system; refused is what leads elsewhere."""
+    """Return a name that is a relative path on any system, or raise BadInput."""
     parts = name.split("/")
     if not name or len(name.encode(errors="replace")) > MOST_NAME:
         raise BadInput(f"An artifact's name has 1 to {MOST_NAME} bytes.", _REMEDY, field="name")
@@ -84,7 +84,7 @@ def check_name(name: str) -> str:
 
 
 def check_type(type: str) -> str:
-    """A media type as a header may carry it."""
+    """Return a media type that is valid in a header, or raise BadInput."""
     if len(type) > MOST_NAME or not _TYPE.fullmatch(type):
         raise BadInput(f"{type[:60]!r} is not a media type.", 'Write one such as "text/html".', field="type")
     return type

@@ -1,7 +1,7 @@
-"""Log lines as they are stored: many in one piece, their times, streams and texts each by itself, compressed.
+"""Chunks of log lines as they are stored: times, streams and texts in separate columns, compressed.
 
-Times and streams repeat themselves, texts look like each other: apart they take a fifth of what lines as they come do,
-and a text can be looked for before anything else is read.
+Times and streams repeat, and texts resemble each other: in columns they take a fifth of the space of plain lines. A
+text can be searched for before anything else is decoded.
 """
 
 import zlib
@@ -12,14 +12,14 @@ import msgspec
 from horae.env import Instant
 
 Line = tuple[Instant, str, str]  # at, stream, text
-LEVEL = 3  # of compression: 6 takes twice the time for an eighth less
-LEAST = 256  # bytes that are worth it
-_ZLIB = 0x78  # how what is compressed begins; JSON does not
-LINE = 24  # bytes that a line counts beside its text
+LEVEL = 3  # of compression: 6 takes twice the time and saves an eighth
+LEAST = 256  # bytes from which compression pays off
+_ZLIB = 0x78  # first byte of compressed data, never of JSON
+LINE = 24  # bytes that each line counts in addition to its text
 
 
 class Columns(msgspec.Struct, frozen=True, array_like=True):
-    """Lines, column by column; times as steps from the one before."""
+    """Lines by column; times as differences from the previous line."""
 
     at: Instant
     steps: list[int]
@@ -31,7 +31,7 @@ _decode = msgspec.json.Decoder(Columns).decode
 
 
 def pack_lines(lines: Sequence[Line]) -> bytes:
-    """Lines as one piece."""
+    """Encode lines as one chunk."""
     before = first = lines[0][0] if lines else 0
     steps: list[int] = []
     for at, _, _ in lines:
@@ -45,12 +45,12 @@ def pack_lines(lines: Sequence[Line]) -> bytes:
 
 
 def unpack_lines(piece: bytes) -> Columns:
-    """The lines of a piece."""
+    """Decode a chunk."""
     return _decode(zlib.decompress(piece) if piece[:1] == bytes([_ZLIB]) else piece)
 
 
 def times_of(columns: Columns) -> list[Instant]:
-    """The time of every line."""
+    """Return the time of every line."""
     at, times = columns.at, []
     for step in columns.steps:
         at += step
@@ -59,5 +59,5 @@ def times_of(columns: Columns) -> list[Instant]:
 
 
 def size_of(lines: Sequence[Line]) -> int:
-    """What lines count against the bound of their execution."""
+    """Return the bytes that lines count against the log limit of their execution."""
     return sum(len(text) for _, _, text in lines) + LINE * len(lines)

@@ -1,18 +1,18 @@
-"""How serious a log line is: as it says itself, or by where it was written."""
+"""The level of a log line: named in its text, or from its stream."""
 
 import re
 from typing import Literal
 
 Level = Literal["debug", "info", "warning", "error"]
 LEVELS: tuple[Level, ...] = ("debug", "info", "warning", "error")
-LOOKED_AT = 120  # characters of a line in which its level stands, if it does
+LOOKED_AT = 120  # characters of a line in which its level is searched
 
 _WORDS: dict[str, Level] = {
     "trace": "debug", "debug": "debug", "info": "info", "notice": "info", "warn": "warning", "warning": "warning",
     "error": "error", "err": "error", "fatal": "error", "critical": "error", "panic": "error", "emergency": "error",
 }  # fmt: skip
 _NAMES = "|".join(sorted(_WORDS, key=len, reverse=True))
-# In capitals as a word of its own, or as the value of a field: level=warn, "level": "error", [error].
+# As a separate word in capitals, or as the value of a field: level=warn, "level": "error", [error].
 _SAID = re.compile(
     rf"(?<![A-Za-z_-])({_NAMES.upper()})(?![A-Za-z_-])|(?i:\blevel\"?[=:] ?\"?({_NAMES})\b)|\[({_NAMES})\]",
 )
@@ -20,7 +20,7 @@ _BY_STREAM: dict[str, Level] = {"stderr": "warning"}
 
 
 def level_of(stream: str, text: str) -> Level:
-    """The level of a line."""
+    """Return the level of a line."""
     said = _SAID.search(text, 0, LOOKED_AT)
     if said is not None:
         return _WORDS[said[said.lastindex or 1].lower()]
@@ -28,5 +28,5 @@ def level_of(stream: str, text: str) -> Level:
 
 
 def levels_from(least: Level) -> frozenset[Level]:
-    """That level and all that are worse."""
+    """Return this level and the more severe ones."""
     return frozenset(LEVELS[LEVELS.index(least) :])
