@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from horae.model.expressions.meter import Meter, OverBudget, Wrong
+from horae.model.expressions.meter import EvaluationError, Meter, OverBudget
 from horae.model.expressions.program import Program
 
 SCOPE = {
@@ -102,7 +102,7 @@ def test_an_expression_has_the_value_of_the_specification(source, expected):
     ],
 )
 def test_what_cannot_be_computed_says_why(source, told):
-    with pytest.raises(Wrong, match=told):
+    with pytest.raises(EvaluationError, match=told):
         value(source)
 
 
@@ -115,7 +115,7 @@ def test_what_cannot_be_computed_says_why(source, told):
     ],
 )  # fmt: skip
 def test_what_is_no_expression_is_refused_before_it_is_computed(source):
-    with pytest.raises(Wrong):
+    with pytest.raises(EvaluationError):
         Program(source)
 
 
@@ -153,14 +153,14 @@ def of_reference(source):
     try:
         return cel.compile(source).execute(SCOPE)
     except Exception:
-        return Wrong
+        return EvaluationError
 
 
 def of_ours(source):
     try:
         return value(source)
-    except (Wrong, OverBudget):
-        return Wrong
+    except (EvaluationError, OverBudget):
+        return EvaluationError
 
 
 @settings(deadline=None, max_examples=300)

@@ -11,7 +11,7 @@ from horae.errors import BadInput, Costly
 from horae.model.base.key_templates import fill
 from horae.model.definitions.reading.read import parse_definition
 from horae.model.executions.signal_waits import Signal, compile_signal_filter, first_signal_for
-from horae.model.expressions.meter import Meter, defining, shared
+from horae.model.expressions.meter import Meter, definition_budget, shared_budget
 from horae.model.expressions.template import (
     TemplateError,
     TooCostly,
@@ -163,7 +163,7 @@ def test_many_signals_and_many_items_share_a_budget():
         assert (
             first_signal_for("${signal.payload.all(x, signal.payload[0] == x) && signal.name == 'y'}", signals) is None
         )
-    with Bounded(MOST_OF_MANY), shared(Meter()):
+    with Bounded(MOST_OF_MANY), shared_budget(Meter()):
         for _ in range(10_000):
             attempt(lambda: fill(f"${{{OVER_DATA['loops']}}}", SCOPE, "sequence"))
 
@@ -179,7 +179,7 @@ def test_a_definition_of_nothing_but_expressions_is_refused_before_all_are_compi
     text = "${" + ",".join(["[1]"] * 1000).join("[]") + "}"
 
     def define():
-        with defining():
+        with definition_budget():
             for i in range(10_000):
                 compile_template(f"{text} {i}")
 

@@ -34,7 +34,7 @@ class Set:
         return Move(
             "change",
             lambda: template_changes.change(self.template, SECOND, seen, [], self.c.new_id, self.c.now, Consequences()),
-            refusals=(template_changes.Moved,),
+            refusals=(template_changes.JobsChanged,),
         )
 
 

@@ -17,7 +17,7 @@ from horae.model.definitions.retry import RetryPolicy
 from horae.model.definitions.tasks import PythonTask
 from horae.model.workflows.decisions.flow import FINAL
 from horae.model.workflows.decisions.plan import plan_of
-from horae.model.workflows.decisions.values import JOINS, Step, Workflow
+from horae.model.workflows.decisions.values import JOINS, Workflow, WorkflowStep
 from horae.model.workflows.repeats import Foreach, Loop
 from horae.model.workflows.waits import Sleep
 from horae.store.contract import Store
@@ -101,7 +101,7 @@ async def _add(world: World, store: Store, spec: Spec) -> UUID:
 
 def _workflow(rng: Random, runs: list[str]) -> Workflow:
     """A random graph."""
-    steps: list[Step] = []
+    steps: list[WorkflowStep] = []
     for i in range(rng.randrange(1, 12)):
         names = [step.name for step in steps]
         after = tuple(sorted(rng.sample(names, min(len(names), rng.choice([0, 1, 1, 2, 3])))))
@@ -109,23 +109,23 @@ def _workflow(rng: Random, runs: list[str]) -> Workflow:
     return Workflow(steps=tuple(steps), on_error=rng.choice(["fail", "finish", "ignore"]))
 
 
-def _step(rng: Random, name: str, after: tuple[str, ...], job: str) -> Step:
+def _step(rng: Random, name: str, after: tuple[str, ...], job: str) -> WorkflowStep:
     join = rng.choice(JOINS) if after and rng.random() < 0.4 else "allSuccess"
     said: dict[str, Any] = {"name": name, "after": after, "join": join}
     chance = rng.random()
     if chance < 0.1:
-        return Step(**said, wait=Sleep(span=rng.choice([0, SECOND])))
+        return WorkflowStep(**said, wait=Sleep(span=rng.choice([0, SECOND])))
     params = {"ms": rng.choice([0, 2, 50, 2000]), "fail": rng.choice([0, 0, 0, 1, 9]), "i": 1}
     if chance < 0.25:
         foreach = Foreach(
             items=list(range(rng.randrange(5))), concurrency=rng.choice([None, 1, 2]), tolerate=rng.choice([0, 9])
         )
-        return Step(**said, job=job, params=params, foreach=foreach)
+        return WorkflowStep(**said, job=job, params=params, foreach=foreach)
     if chance < 0.35:
         loop = Loop(condition=f"${{index >= {rng.randrange(1, 4)}}}", until=True, every=rng.choice([0, SECOND]))
-        return Step(**said, job=job, params=params, loop=loop)
+        return WorkflowStep(**said, job=job, params=params, loop=loop)
     when = "${false}" if rng.random() < 0.1 else ""
-    return Step(**said, job=job, params=params, when=when, ignore_failure=rng.random() < 0.1)
+    return WorkflowStep(**said, job=job, params=params, when=when, ignore_failure=rng.random() < 0.1)
 
 
 class FlowClient(Client):

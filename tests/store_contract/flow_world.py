@@ -14,7 +14,7 @@ from horae.model.executions.parcel import extras_of
 from horae.model.executions.slice import Running
 from horae.model.executions.submission import Submission
 from horae.model.fleet.protocol import Outcome
-from horae.model.workflows.decisions.values import Step, Workflow
+from horae.model.workflows.decisions.values import Workflow, WorkflowStep
 from horae.store.admission import lanes
 from horae.store.definitions import jobs
 from horae.store.script import Script
@@ -27,12 +27,14 @@ from tests.store_contract.world import NAMESPACE, TestJob, World, success
 Report = Callable[[Running], Outcome]
 
 
-def step(name: str, job: TestJob | None = None, **more: Any) -> Step:
+def step(name: str, job: TestJob | None = None, **more: Any) -> WorkflowStep:
     """A step that runs a job, unless it waits."""
-    return Step(name=name, job="" if job is None else str(job.id), **more)
+    return WorkflowStep(name=name, job="" if job is None else str(job.id), **more)
 
 
-async def workflow(world: World, *steps: Step, name: str = "flow", on_error: Any = "fail", **spec: Any) -> TestJob:
+async def workflow(
+    world: World, *steps: WorkflowStep, name: str = "flow", on_error: Any = "fail", **spec: Any
+) -> TestJob:
     """A job that is a workflow of these steps."""
     more = {key: spec.pop(key) for key in ("output", "on_success", "on_failure", "last") if key in spec}
     made = Spec(name=name, task=Workflow(steps=steps, on_error=on_error, **more), **spec)

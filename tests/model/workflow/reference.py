@@ -6,7 +6,7 @@ It shares nothing with the decisions that it judges but the definition and the w
 import re
 from typing import Any
 
-from horae.model.workflows.decisions.values import PHASES, Step, Workflow
+from horae.model.workflows.decisions.values import PHASES, Workflow, WorkflowStep
 
 FINAL = ("success", "failed", "skipped", "cancelled")
 RULES = {
@@ -99,13 +99,13 @@ class Reference:
 
     # What follows
 
-    def step(self, name: str) -> Step:
+    def step(self, name: str) -> WorkflowStep:
         return self.by_name[name]
 
-    def upstreams(self, step: Step) -> list[str]:
+    def upstreams(self, step: WorkflowStep) -> list[str]:
         return self.before[step.name]
 
-    def _upstreams(self, step: Step) -> list[str]:
+    def _upstreams(self, step: WorkflowStep) -> list[str]:
         text = f"{step.when} {step.params}"
         spoken = [name for name in re.findall(r"steps\.(\w+)", text) if name != step.name]
         switches = [
@@ -138,7 +138,7 @@ class Reference:
                 return
             self._next_phase()
 
-    def _seen(self, step: Step) -> list[str | None]:
+    def _seen(self, step: WorkflowStep) -> list[str | None]:
         """What each upstream counts as; None before its end."""
         return [self._counts_as(up, step.name) for up in self.upstreams(step)]
 
@@ -152,7 +152,7 @@ class Reference:
             return "success" if step.ignore_failure else "failed"
         return state
 
-    def _chosen(self, step: Step) -> tuple[str, ...]:
+    def _chosen(self, step: WorkflowStep) -> tuple[str, ...]:
         for branch in step.switch:
             if not branch.when or self.params[step.name]:
                 return branch.then

@@ -10,7 +10,7 @@ from msgspec import structs
 from horae.env import Instant
 from horae.model.fleet.protocol import Failure
 from horae.model.workflows.decisions import decide
-from horae.model.workflows.decisions.flow import About, Deciding, Decisions, End, Ended, Flow, StepRow
+from horae.model.workflows.decisions.flow import Deciding, Decisions, Flow, FlowContext, FlowEnd, StepEnd, StepRow
 from horae.model.workflows.decisions.plan import plan_of
 from horae.model.workflows.decisions.values import Workflow
 
@@ -23,10 +23,10 @@ class Memory:
     def __init__(self, workflow: Workflow, params: dict[str, Any] | None = None, **flow: Any) -> None:
         self.plan = plan_of(workflow)
         self.flow = Flow(execution=ID, root=ID, job=UUID(int=2), version=1, **flow)
-        self.about = About(id=ID, params=msgspec.json.encode(params or {}))
+        self.about = FlowContext(id=ID, params=msgspec.json.encode(params or {}))
         self.rows: dict[str, StepRow] = {}
         self.asked = 0  # rows that decisions asked for
-        self.end: End | None = None
+        self.end: FlowEnd | None = None
         self.last: Decisions | None = None
         self.now: Instant = 0
         self.started: list[str] = []
@@ -36,14 +36,14 @@ class Memory:
     def begin(self, **more: Any) -> Decisions:
         return self.run(decide.begin(self.plan, self.flow, self.about, self.now, **more))
 
-    def ends(self, *news: Ended) -> Decisions:
+    def ends(self, *news: StepEnd) -> Decisions:
         return self.run(decide.after(self.plan, self.flow, self.about, news, self.now))
 
     def done(self, step: str, result: Any = None, state: Any = "success", **more: Any) -> Decisions:
         """One child has ended."""
         encoded = None if result is None else msgspec.json.encode(result)
         failure = Failure(type="ValueError", message="no") if state == "failed" else None
-        return self.ends(Ended(step=step, state=state, result=encoded, error=failure, **more))
+        return self.ends(StepEnd(step=step, state=state, result=encoded, error=failure, **more))
 
     def cancel(self) -> Decisions:
         return self.run(decide.cancel(self.plan, self.flow, self.about, "cancelled", self.now))
@@ -55,7 +55,7 @@ class Memory:
     def pause(self) -> None:
         self.flow = structs.replace(self.flow, paused=True)
 
-    def go_on(self) -> None:
+    def unpause(self) -> None:
         """Take the pause away, as the store does before it cancels."""
         self.flow = structs.replace(self.flow, paused=False)
 

@@ -4,7 +4,7 @@ import msgspec
 import pytest
 
 from horae.env import SECOND
-from horae.model.workflows.decisions.flow import Ended
+from horae.model.workflows.decisions.flow import StepEnd
 from horae.model.workflows.reading.workflow import parse_workflow
 from tests.model.workflow.running import Memory
 
@@ -62,8 +62,8 @@ def test_a_foreach_counts_and_tolerates():
         job("a", foreach={"items": "${params.list}", "tolerate": 1}), job("b", after=["a"]), params={"list": [1, 2, 3]}
     )
     assert given(memory, "a") == [{"item": 1, "index": 0}, {"item": 2, "index": 1}, {"item": 3, "index": 2}]
-    memory.ends(Ended(step="a", ok=1))
-    memory.ends(Ended(step="a", ok=1, bad=1))
+    memory.ends(StepEnd(step="a", ok=1))
+    memory.ends(StepEnd(step="a", ok=1, bad=1))
     assert memory.states == {"a": "success", "b": "running"}
 
 
@@ -71,9 +71,9 @@ def test_a_foreach_that_fails_too_often_is_stopped():
     memory = running(job("a", foreach={"items": [{"x": 1}, {"x": 2}, {"x": 3}], "concurrency": 2}))
     start = memory.last.starts[0]
     assert (given(memory, "a"), start.concurrency) == ([{"x": 1}, {"x": 2}, {"x": 3}], 2)
-    memory.ends(Ended(step="a", bad=1, state="failed"))
+    memory.ends(StepEnd(step="a", bad=1, state="failed"))
     assert memory.last.cancel == ["a"]
-    memory.ends(Ended(step="a", bad=2, state="cancelled"))
+    memory.ends(StepEnd(step="a", bad=2, state="cancelled"))
     assert (memory.states["a"], memory.rows["a"].error.type) == ("failed", "TooManyFailed")
     assert memory.end.state == "failed"
 
@@ -82,9 +82,9 @@ def test_a_foreach_that_is_stopped_with_its_workflow_is_cancelled():
     for last in ({"ok": 1}, {"bad": 1, "state": "cancelled"}):
         memory = running(job("a", foreach={"items": [1, 2, 3]}))
         memory.cancel()
-        memory.ends(Ended(step="a", bad=2, state="cancelled"))
+        memory.ends(StepEnd(step="a", bad=2, state="cancelled"))
         assert memory.last.cancel == []
-        memory.ends(Ended(step="a", **last))
+        memory.ends(StepEnd(step="a", **last))
         assert (memory.states["a"], memory.end.state) == ("cancelled", "cancelled")
 
 
@@ -264,9 +264,9 @@ def test_a_rerun_takes_over_what_it_does_not_repeat():
 
 def test_somebody_may_decide_how_a_step_ends():
     memory = running(job("a"), job("b", after=["a"]), job("c", after=["b"]))
-    memory.ends(Ended(step="b", forced=True, state="skipped", reason="by hand"))
+    memory.ends(StepEnd(step="b", forced=True, state="skipped", reason="by hand"))
     assert memory.states == {"a": "running", "b": "skipped", "c": "skipped"}
-    memory.ends(Ended(step="a", forced=True, result=b"3"))
+    memory.ends(StepEnd(step="a", forced=True, result=b"3"))
     assert (memory.last.cancel, memory.end.state) == (["a"], "success")
 
 

@@ -5,7 +5,7 @@ from uuid import UUID
 from horae.model.workflows.decisions.flow import Flow, StepRow
 from horae.model.workflows.decisions.graph import show_graph
 from horae.model.workflows.decisions.plan import plan_of
-from horae.model.workflows.decisions.values import Call, Step, Workflow, undo_name
+from horae.model.workflows.decisions.values import Call, Workflow, WorkflowStep, undo_name
 
 JOB = "0198c5a0-0000-7000-8000-000000000001"
 
@@ -13,11 +13,11 @@ JOB = "0198c5a0-0000-7000-8000-000000000001"
 def test_undoings_stand_in_their_order_before_the_handlers():
     undo = Call(job=JOB)
     steps = (
-        Step(name="a", job=JOB, undo=undo),
-        Step(name="b", job=JOB, after=("a",), undo=undo),
-        Step(name="c", job=JOB),
+        WorkflowStep(name="a", job=JOB, undo=undo),
+        WorkflowStep(name="b", job=JOB, after=("a",), undo=undo),
+        WorkflowStep(name="c", job=JOB),
     )
-    plan = plan_of(Workflow(steps=steps, last=(Step(name="tidy", job=JOB),)))
+    plan = plan_of(Workflow(steps=steps, last=(WorkflowStep(name="tidy", job=JOB),)))
     rows = [
         StepRow(step="a", state="success", began_at=1, ended_at=2, ended_seq=0),
         StepRow(step="b", state="success", began_at=2, ended_at=3, ended_seq=1),

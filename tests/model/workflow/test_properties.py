@@ -6,7 +6,7 @@ from random import Random
 import pytest
 
 from horae.errors import BadInput
-from horae.model.workflows.decisions.flow import Ended, StepRow
+from horae.model.workflows.decisions.flow import StepEnd, StepRow
 from horae.model.workflows.decisions.values import undo_name
 from tests.model.workflow.graphs import random_workflow
 from tests.model.workflow.reference import Reference
@@ -25,7 +25,7 @@ def test_a_workflow_does_what_it_means(seed, size):
     course = Course(rng, memory, book)
     course.compare()
     while memory.end is None:
-        course.go_on()
+        course.advance()
         course.compare()
     course.check_the_whole()
 
@@ -46,7 +46,7 @@ class Course:
         self.stops = rng.random() < 0.3
         self.undone = []
 
-    def go_on(self):
+    def advance(self):
         memory, rng = self.memory, self.rng
         open_steps = memory.in_state("running", "waiting")
         if self.stops and rng.random() < 0.03:
@@ -75,7 +75,7 @@ class Course:
         if row.phase != "undo":
             self.memory.items[row.step] = tuple(range(row.ok + count - bad))
         cancelled = bad if state == "cancelled" else 0
-        self.memory.ends(Ended(step=row.step, state=state, ok=count - bad, bad=bad, cancelled=cancelled))
+        self.memory.ends(StepEnd(step=row.step, state=state, ok=count - bad, bad=bad, cancelled=cancelled))
         if row.phase != "undo":
             self.book.items(row.step, count - bad, bad, state)
 

@@ -3,8 +3,8 @@
 import pytest
 
 from horae.errors import BadInput
-from horae.model.workflows.decisions.flow import Ended
-from horae.model.workflows.decisions.rerun import kept_steps
+from horae.model.workflows.decisions.flow import StepEnd
+from horae.model.workflows.decisions.rerun import reused_steps
 from tests.model.workflow.test_decide import given, job, running
 
 
@@ -21,7 +21,7 @@ def undoing():
 
 def test_an_undoing_that_is_left_out_before_its_turn_changes_no_other_turn():
     memory = undoing()
-    memory.ends(Ended(step="b:undo", forced=True, state="skipped"))
+    memory.ends(StepEnd(step="b:undo", forced=True, state="skipped"))
     assert (memory.started[-1], memory.in_state("running")) == ("c:undo", ["c:undo"])
     memory.done("c:undo")
     assert memory.started[-1] == "a:undo"
@@ -32,7 +32,7 @@ def test_an_undoing_that_is_left_out_before_its_turn_changes_no_other_turn():
 
 def test_an_undoing_that_is_left_out_in_its_turn_makes_room_for_the_next():
     memory = undoing()
-    memory.ends(Ended(step="c:undo", forced=True, state="skipped"))
+    memory.ends(StepEnd(step="c:undo", forced=True, state="skipped"))
     assert (memory.last.cancel, memory.started[-1]) == (["c:undo"], "b:undo")
 
 
@@ -41,7 +41,7 @@ def test_cancelling_lets_a_paused_undoing_go_on():
     memory.pause()
     memory.done("c:undo")
     assert memory.states["b:undo"] == "held"
-    memory.go_on()
+    memory.unpause()
     memory.cancel()
     assert memory.started[-1] == "b:undo"
     memory.succeed("b:undo", "a:undo")
@@ -57,18 +57,18 @@ def test_cancelling_starts_no_second_undoing():
 
 def test_a_rerun_does_again_what_was_undone():
     memory = undoing()
-    memory.ends(Ended(step="a:undo", forced=True, state="skipped"))
+    memory.ends(StepEnd(step="a:undo", forced=True, state="skipped"))
     memory.done("c:undo", state="failed")
     memory.done("b:undo")
     assert memory.end.state == "failed"
-    assert kept_steps(memory.plan, memory.rows, "failed").whole == ["a"]
+    assert reused_steps(memory.plan, memory.rows, "failed").whole == ["a"]
 
 
 def fanned(**undo):
     """A foreach of three of which the first and the last succeeded, before something else failed."""
     each = job("a", foreach={"items": "${params.list}", "tolerate": 1}, undo={"job": "u", **undo})
     memory = running(each, job("b", after=["a"]), params={"list": ["x", "y", "z"]})
-    memory.ends(Ended(step="a", ok=2, bad=1))
+    memory.ends(StepEnd(step="a", ok=2, bad=1))
     memory.items["a"] = (0, 2)
     return memory
 
@@ -79,9 +79,9 @@ def test_each_item_of_a_foreach_that_succeeded_is_undone_the_last_first():
     (start,) = memory.last.starts
     assert (start.step, start.ordered, start.concurrency) == ("a:undo", True, None)
     assert given(memory, "a:undo") == [{"it": "z", "n": 2, "why": "b"}, {"it": "x", "n": 0, "why": "b"}]
-    memory.ends(Ended(step="a:undo", bad=1, state="failed"))
+    memory.ends(StepEnd(step="a:undo", bad=1, state="failed"))
     assert (memory.end, memory.last.cancel) == (None, [])
-    memory.ends(Ended(step="a:undo", ok=1))
+    memory.ends(StepEnd(step="a:undo", ok=1))
     assert memory.end.state == "failed"
     assert (memory.states["a:undo"], memory.rows["a:undo"].error.type) == ("failed", "NotUndone")
 
@@ -91,7 +91,7 @@ def test_an_undoing_of_items_that_says_nothing_gets_what_the_items_got():
     memory.cancel()
     memory.done("b", state="cancelled")
     assert given(memory, "a:undo") == [{"item": "z", "index": 2}, {"item": "x", "index": 0}]
-    memory.ends(Ended(step="a:undo", ok=2))
+    memory.ends(StepEnd(step="a:undo", ok=2))
     assert (memory.end.state, memory.states["a:undo"]) == ("cancelled", "success")
 
 

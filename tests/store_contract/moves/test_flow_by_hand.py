@@ -7,7 +7,7 @@ import pytest
 
 from horae.env import SECOND
 from horae.model.base.ids import index_of, parcel_of
-from horae.model.workflows.decisions.flow import Ended
+from horae.model.workflows.decisions.flow import StepEnd
 from horae.model.workflows.decisions.starting import Starter
 from horae.model.workflows.decisions.values import Call
 from horae.model.workflows.repeats import Foreach, Loop
@@ -21,7 +21,7 @@ from tests.store_contract.moves.test_flows import promote
 from tests.store_contract.world import World, cancelled, failed, success
 
 
-async def decide(world: World, execution, ended: Ended) -> str:
+async def decide(world: World, execution, ended: StepEnd) -> str:
     move = partial(flow_by_hand.decide, execution, ended, "operator", world.env.new_id)
     return (await world.store.change(lambda now: move(now, Consequences()))).verdict
 
@@ -37,7 +37,7 @@ async def test_what_a_step_runs_is_stopped_also_when_its_workflow_ends_with_it(w
     worker = await world.worker()
     (a,) = await worker.claim(1)
 
-    assert await decide(world, execution, Ended(step="a", state="skipped", forced=True)) == "done"
+    assert await decide(world, execution, StepEnd(step="a", state="skipped", forced=True)) == "done"
     assert await state(world, execution) == "success"
     await look(world)
     assert await asked_to_stop(world) == 1
@@ -52,7 +52,7 @@ async def test_items_of_a_step_that_is_left_out_are_stopped_also_when_its_workfl
     execution = await begin(world, flow)
     await (await world.worker()).claim(1)
 
-    await decide(world, execution, Ended(step="each", result=b"[]", forced=True))
+    await decide(world, execution, StepEnd(step="each", result=b"[]", forced=True))
     await look(world)
     assert await asked_to_stop(world) == 1
     assert await world.on("queued") == []
@@ -134,7 +134,7 @@ async def test_an_undoing_is_left_out_or_taken_as_done_like_any_step(world: Worl
     worker = await world.worker()
     await run(world, worker, {"c": failed}, rounds=3)
 
-    assert await decide(world, execution, Ended(step=which, state=verdict, forced=True)) == "done"
+    assert await decide(world, execution, StepEnd(step=which, state=verdict, forced=True)) == "done"
     await look(world)
     await worker.report(*map(cancelled, await worker.holds()))
     assert await run(world, worker) == ["a:undo" if which == "b:undo" else "b:undo"]

@@ -6,7 +6,7 @@ import pytest
 from horae.env import SECOND
 from horae.model.definitions.retry import RetryPolicy
 from horae.model.definitions.timeouts import Timeouts
-from horae.model.workflows.decisions.flow import Ended
+from horae.model.workflows.decisions.flow import StepEnd
 from horae.model.workflows.decisions.graph import GraphView, show_graph
 from horae.model.workflows.repeats import Foreach, Loop
 from horae.model.workflows.waits import SignalWait
@@ -122,7 +122,7 @@ async def test_a_step_that_ends_before_a_worker_takes_it_has_waited_and_not_run(
         await look(world)
     else:
         state = "success" if end == "complete" else "skipped"
-        ended = Ended(step="x", state=state, forced=True)
+        ended = StepEnd(step="x", state=state, forced=True)
         await world.store.change(
             lambda now: flow_by_hand.decide(execution, ended, "admin", world.env.new_id, now, Consequences())
         )

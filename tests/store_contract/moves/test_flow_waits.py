@@ -11,8 +11,8 @@ from horae.features.events.store import events
 from horae.model.base.ids import index_of, parcel_of
 from horae.model.executions.signal_waits import Signal
 from horae.model.triggers.events.values import NewEvent
-from horae.model.workflows.decisions.flow import Ended
-from horae.model.workflows.decisions.waits import answered
+from horae.model.workflows.decisions.flow import StepEnd
+from horae.model.workflows.decisions.waits import approval_end
 from horae.model.workflows.waits import Approval, EventWait, SignalWait
 from horae.store.triggers.dependencies.starts import Consequences
 from horae.store.workflows import by_hand as flow_by_hand
@@ -39,7 +39,7 @@ async def tell(world: World, *given: NewEvent) -> events.Taken:
 
 
 async def answer(world: World, execution: UUID, name: str | None, role: str = "operator", *, agreed: bool = True):
-    make = partial(answered, agreed=agreed, by="ada", comment="well")
+    make = partial(approval_end, agreed=agreed, by="ada", comment="well")
     move = partial(flow_by_hand.answer, execution, name, role, make, world.env.new_id)
     return await world.store.change(lambda now: move(now, Consequences()))
 
@@ -172,15 +172,15 @@ async def test_a_step_is_taken_as_done_or_left_out(world: World):
     worker = await world.worker()
     (a,) = await worker.claim(1)
 
-    async def decide(ended: Ended) -> str:
+    async def decide(ended: StepEnd) -> str:
         move = partial(flow_by_hand.decide, execution, ended, "operator", world.env.new_id)
         return (await world.store.change(lambda now: move(now, Consequences()))).verdict
 
-    assert await decide(Ended(step="x", forced=True)) == "nothing"
-    assert await decide(Ended(step="a", result=b"1", forced=True)) == "done"
-    assert await decide(Ended(step="b", state="skipped", forced=True)) == "done"
-    assert await decide(Ended(step="b", state="skipped", forced=True)) == "final"
-    assert await decide(Ended(step="w", forced=True)) == "done"
+    assert await decide(StepEnd(step="x", forced=True)) == "nothing"
+    assert await decide(StepEnd(step="a", result=b"1", forced=True)) == "done"
+    assert await decide(StepEnd(step="b", state="skipped", forced=True)) == "done"
+    assert await decide(StepEnd(step="b", state="skipped", forced=True)) == "final"
+    assert await decide(StepEnd(step="w", forced=True)) == "done"
     await look(world)
     assert await steps(world, execution) == {"a": "success", "b": "skipped", "c": "running", "w": "success"}
     assert await waits(world) == 0

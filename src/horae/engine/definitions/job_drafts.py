@@ -21,7 +21,7 @@ from horae.model.definitions.reading.patch import merge_definition, patched_form
 from horae.model.definitions.reading.read import Definition, parse_definition, parse_whens
 from horae.model.definitions.template_use import TemplateUse
 from horae.model.documents.schema import check_schema
-from horae.model.expressions.meter import defining
+from horae.model.expressions.meter import definition_budget
 from horae.model.tenancy.namespace import with_defaults
 from horae.model.triggers.decisions.external import WatchTrigger
 from horae.model.triggers.decisions.named_trigger import NamedTrigger
@@ -87,7 +87,7 @@ class JobDrafter:
         definition = parse_definition(body, namespace_name="" if own is None else own.name, created_at=created_at)
         if definition.spec.schema is not None:
             check_schema(definition.spec.schema, "schema")
-        with defining():
+        with definition_budget():
             for when in definition.whens:
                 check_params(when, definition.spec, created_at)
         return definition if made is None else made.marked(definition)

@@ -16,9 +16,9 @@ from horae.engine.definitions.step_params import check_params
 from horae.errors import BadInput
 from horae.model.definitions.job import Spec
 from horae.model.definitions.reading.owned import derive, with_calls
-from horae.model.expressions.meter import DEFINITION_STEPS, Meter, shared
+from horae.model.expressions.meter import DEFINITION_STEPS, Meter, shared_budget
 from horae.model.workflows.decisions.naming import calls_of, owned_name
-from horae.model.workflows.decisions.values import Call, Step, Workflow
+from horae.model.workflows.decisions.values import Call, Workflow, WorkflowStep
 from horae.model.workflows.reading.steps import of_step
 from horae.model.workflows.reading.workflow import inside, placed
 from horae.store.contract import Store
@@ -146,8 +146,8 @@ class _Draft:
                 own_job = await self._keep(owned_name(path, name), call, base, spec.queue, owner)
                 runs = own_job.spec if own_job is not None else base.job.spec if base is not None else None
                 if runs is not None:
-                    with shared(meter):
-                        check_params(call, runs, each=isinstance(call, Step) and call.foreach is not None)
+                    with shared_budget(meter):
+                        check_params(call, runs, each=isinstance(call, WorkflowStep) and call.foreach is not None)
             stored[name] = {"job": "" if base is None else str(base.job.id), **_of_owned(own_job, call)}
             if own_job is not None and isinstance(own_job.spec.task, Workflow):
                 used.add(own_job.id)
@@ -205,7 +205,9 @@ class _Draft:
         self._kept.append(draft)
         return draft
 
-    async def _named(self, calls: Mapping[str, Call], steps: Mapping[str, tuple[str, Step]]) -> dict[str, StoredJob]:
+    async def _named(
+        self, calls: Mapping[str, Call], steps: Mapping[str, tuple[str, WorkflowStep]]
+    ) -> dict[str, StoredJob]:
         """Return the jobs that steps name, by their reference. Raises BadInput."""
         refs = {call.job for call in calls.values() if call.job}
         for ref in refs:

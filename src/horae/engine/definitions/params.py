@@ -7,7 +7,7 @@ from uuid import UUID
 
 from horae.errors import BadInput, HoraeError
 from horae.model.definitions.job import Job
-from horae.model.documents.schema import Fit, Spent
+from horae.model.documents.schema import CheckBudget, ParamsCheck
 from horae.model.documents.schema_cost import MOST_UNITS
 from horae.model.executions.parcel import check_item, plain_objects
 
@@ -20,11 +20,11 @@ class ParamsChecker:
     """Checks items against their job's schema. Compiled schemas are cached, because a version never changes."""
 
     def __init__(self) -> None:
-        self._fits: OrderedDict[tuple[UUID, int], Fit] = OrderedDict()
+        self._fits: OrderedDict[tuple[UUID, int], ParamsCheck] = OrderedDict()
         self._spent = 0  # units since the last turn of other requests
         self._turns = asyncio.Lock()  # one submission at a time, with a turn of others in between
 
-    def check(self, item: bytes, job: Job, spent: Spent | None = None) -> None:
+    def check(self, item: bytes, job: Job, spent: CheckBudget | None = None) -> None:
         """Refuse an item that cannot be the params of an execution of this job."""
         check_item(item)
         if job.spec.schema is None:
@@ -76,10 +76,10 @@ class ParamsChecker:
         self._spent += sum(units)
         return all(map(fit.fits, values, units))
 
-    def _fit(self, job: Job) -> Fit:
+    def _fit(self, job: Job) -> ParamsCheck:
         found = self._fits.get((job.id, job.version))
         if found is None:
-            found = self._fits[job.id, job.version] = Fit(job.spec)
+            found = self._fits[job.id, job.version] = ParamsCheck(job.spec)
             if len(self._fits) > MOST_VALIDATORS:
                 self._fits.popitem(last=False)
         return found

@@ -24,7 +24,7 @@ from horae.model.executions.deduplication_keys import deduplication_keys, refuse
 from horae.model.executions.execution import Extra
 from horae.model.executions.parcel import AT_LEAST_ONCE, AT_MOST_ONCE, Envelope, by_retry, by_rollout
 from horae.model.executions.submission import Idempotency, NewBulk, NewExecution, Submission, deadline_after
-from horae.model.expressions.meter import ITEM_STEPS, MOST_STEPS, Meter, shared
+from horae.model.expressions.meter import ITEM_STEPS, MOST_STEPS, Meter, shared_budget
 from horae.model.fleet.submit import Submit
 from horae.store.contract import Store
 from horae.store.definitions.jobs import StoredJob
@@ -82,7 +82,7 @@ class Resolver:
                 if request.job in missing:
                     raise missing[request.job]
                 stored = await self._job(wanted, request)
-                with shared(meter):
+                with shared_budget(meter):
                     executions.append(self._execution(wanted, i, request, stored, now))
             except HoraeError as error:
                 if refused is None:
@@ -102,14 +102,14 @@ class Resolver:
         items = [self._opened(stored, item) for item in items] if spec.sensitive else items
         unfit = {i: error for i, item in enumerate(items) if (error := refuse_submission(bytes(item), spec))}
         meter = Meter(MOST_STEPS + ITEM_STEPS * len(items))
-        with shared(meter):
+        with shared_budget(meter):
             keys = keys_of_lot(stored, items, terms) if is_keyed(spec) else None
         by_item = spec.affinity is not None or (spec.circuit is not None and spec.circuit.key is not None)
         if spec.meets or keys is MIXED or by_item or stored.choice is not None:
             each = await self._resolve_each(wanted, items, stored, refused, unfit, now, meter)
             return await self._shares.assign_lanes(each)
         wrong = await self._params.check_all(items, stored.job) | unfit
-        with shared(meter):
+        with shared_budget(meter):
             shares = self._shares.shares(stored, items, _extra(wanted, 0, terms), wrong)
         if wrong and refused is None:
             first = min(wrong)
@@ -119,7 +119,7 @@ class Resolver:
         accepted = [item for i, item in enumerate(items) if i not in wrong] if wrong else items
         envelope = self._envelope(wanted, terms, stored, now)
         envelope = envelope if keys is None else structs.replace(envelope, keys=keys)
-        with shared(meter):
+        with shared_budget(meter):
             envelope = by_circuit(envelope, spec, b"{}", terms.tags)
         if spec.sensitive:
             accepted = [self._stored(stored, item) for item in accepted]
@@ -150,7 +150,7 @@ class Resolver:
             try:
                 if i in unfit:
                     raise unfit[i]
-                with shared(meter):
+                with shared_budget(meter):
                     executions.append(self._execution(wanted, 0, request, stored, now))
             except HoraeError as error:
                 if refused is None:

@@ -17,8 +17,8 @@ from horae.model.executions.parcel import check_item
 from horae.model.fleet.protocol import MAX_INLINE_RESULT
 from horae.model.tenancy.principal import Principal
 from horae.model.workflows.approval_view import ApprovalView
-from horae.model.workflows.decisions.flow import Ended
-from horae.model.workflows.decisions.waits import MOST_COMMENT, answered
+from horae.model.workflows.decisions.flow import StepEnd
+from horae.model.workflows.decisions.waits import MOST_COMMENT, approval_end
 from horae.store.contract import Store
 from horae.store.script import Script
 from horae.store.triggers.dependencies.starts import Consequences
@@ -52,7 +52,7 @@ class StepsByHand:
         if len(comment) > MOST_COMMENT:
             raise TooLarge(f"The comment has {len(comment)} characters.", f"{MOST_COMMENT} are allowed.")
         execution = (await self._executions.find(who.namespace, ref)).execution.id
-        make = partial(answered, agreed=agreed, by=who.name or who.key, comment=comment)
+        make = partial(approval_end, agreed=agreed, by=who.name or who.key, comment=comment)
         move = partial(flow_by_hand.answer, execution, step, who.role, make, self._env.new_id)
         await self._decide(execution, move)
         return await self._executions.get(who.namespace, execution)
@@ -61,7 +61,7 @@ class StepsByHand:
         """Skip a step; its running executions are cancelled."""
         described = f"skipped by {who.name or who.key}" + (f": {reason}" if reason else "")
         return await self._force(
-            who, ref, Ended(step=step, state="skipped", reason=described[:MOST_COMMENT], forced=True)
+            who, ref, StepEnd(step=step, state="skipped", reason=described[:MOST_COMMENT], forced=True)
         )
 
     async def complete(
@@ -73,10 +73,10 @@ class StepsByHand:
         if result:
             check_item(b'{"result":' + bytes(result) + b"}", "result")
         described = f"completed by {who.name or who.key}" + (f": {reason}" if reason else "")
-        ended = Ended(step=step, result=bytes(result) or None, reason=described[:MOST_COMMENT], forced=True)
+        ended = StepEnd(step=step, result=bytes(result) or None, reason=described[:MOST_COMMENT], forced=True)
         return await self._force(who, ref, ended)
 
-    async def _force(self, who: Principal, ref: str | UUID, ended: Ended) -> ExecutionView:
+    async def _force(self, who: Principal, ref: str | UUID, ended: StepEnd) -> ExecutionView:
         execution = (await self._executions.find(who.namespace, ref)).execution.id
         await self._decide(execution, partial(flow_by_hand.decide, execution, ended, who.role, self._env.new_id))
         return await self._executions.get(who.namespace, execution)

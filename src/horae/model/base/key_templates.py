@@ -10,7 +10,7 @@ import msgspec
 
 from horae.errors import BadInput, Costly
 from horae.model.definitions.job import Spec
-from horae.model.expressions.meter import blame
+from horae.model.expressions.meter import record_over_budget
 from horae.model.expressions.template import Scope, TemplateError, TooCostly, compile_template, render_small
 from horae.model.fields.values import KNOWN
 
@@ -32,7 +32,7 @@ def fill(template: str, scope: Scope, field: str) -> str:
     except (TooCostly, Costly) as error:
         remedy = f'The job\'s {field} is "{template}": make it simpler, or give smaller params.'
         told = f"The key of {field} cannot be filled in: {error.detail if isinstance(error, Costly) else f'{error}.'}"
-        blame(told, own=isinstance(error, Costly) or error.is_own)
+        record_over_budget(told, own=isinstance(error, Costly) or error.is_own)
         raise Costly(told, remedy, field=field) from None
     except TemplateError as error:
         remedy = f'The job\'s {field} is "{template}": give the params or tags that it speaks of.'

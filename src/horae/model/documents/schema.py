@@ -17,7 +17,7 @@ from horae.model.definitions.job import Spec
 from horae.model.documents.schema_cost import (
     MOST_UNITS,
     UNIQUE_UNITS,
-    Place,
+    SchemaPlace,
     places_of,
     text_units,
     units_of,
@@ -99,11 +99,11 @@ class Validator:
 
     def _exactly(self, value: Any) -> int:
         """Compute the units to check a value, or a number above MOST_UNITS."""
-        places: list[Place] = self._places or places_of(self._schema)
+        places: list[SchemaPlace] = self._places or places_of(self._schema)
         return units_of(places, value, MOST_UNITS)
 
 
-class Spent:
+class CheckBudget:
     """The budget for all checks of one piece of work."""
 
     def __init__(self, most: int = MOST_TOGETHER) -> None:
@@ -155,7 +155,7 @@ def check_schema(schema: dict[str, Any], field: str) -> Validator:
         raise BadInput(f"{field} is not a JSON schema: {reason}.", "See json-schema.org.", field=field) from None
 
 
-class Fit:
+class ParamsCheck:
     """The schema of a job, with the job's params as defaults for those of each execution."""
 
     def __init__(self, spec: Spec) -> None:
@@ -192,7 +192,7 @@ def checker_of(spec: Spec, field: str) -> Callable[[bytes], None]:
     """Return a function that refuses params that do not fit a job's schema, with one budget for all its calls."""
     if spec.schema is None:
         return lambda item: None
-    fit, spent = Fit(spec), Spent()
+    fit, spent = ParamsCheck(spec), CheckBudget()
 
     def check(item: bytes) -> None:
         given = item if spec.batch is None else start_batch(item)
@@ -206,12 +206,12 @@ def checker_of(spec: Spec, field: str) -> Callable[[bytes], None]:
     return check
 
 
-def _reads(type: Any) -> Callable[[str], bool]:
+def _reads(kind: Any) -> Callable[[str], bool]:
     """Return a function that tests whether a text parses as a type, by the rules for parameters of functions."""
 
     def read(text: str) -> bool:
         try:
-            msgspec.convert(text, type)
+            msgspec.convert(text, kind)
         except msgspec.ValidationError:
             return False
         return True

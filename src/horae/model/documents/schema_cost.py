@@ -48,7 +48,7 @@ Part = dict[str, Any]
 Parts = list[Part]
 
 
-class Place(Struct):
+class SchemaPlace(Struct):
     """The cost of one position of a value in units, and the numbers of the places below it."""
 
     units: int
@@ -70,18 +70,18 @@ class Place(Struct):
         yield from (number for number in (self.other, self.names, self.rest) if number is not None)
 
 
-NOWHERE = Place(
+NOWHERE = SchemaPlace(
     units=0, each=0, patterns=0, squares=0, name_patterns=0, name_squares=0, unique=0,
     named={}, other=None, names=None, prefix=[], rest=None,
 )  # fmt: skip
 
 
-def places_of(schema: Part) -> list[Place]:
+def places_of(schema: Part) -> list[SchemaPlace]:
     """Return the places of a schema; the first one is for the value itself. Raises Costly."""
     return _Reader(schema).read()
 
 
-def units_of(places: list[Place], value: Any, most: int) -> int:
+def units_of(places: list[SchemaPlace], value: Any, most: int) -> int:
     """Compute the units to check a value; the count may stop early at a number above `most`."""
     todo: list[tuple[Any, int | None, int]] = [(value, 0, 0)]
     units = 0
@@ -114,7 +114,7 @@ def text_units(length: int, patterns: int, squares: int) -> int:
     return PATTERN_UNITS * patterns * length + squares * length * length // SQUARES_A_UNIT
 
 
-def within_unique(places: list[Place]) -> int | None:
+def within_unique(places: list[SchemaPlace]) -> int | None:
     """Return the maximum number of nested lists with compared elements around a value; None if cycles make it
     unlimited.
     """
@@ -186,9 +186,9 @@ class _Reader:
         self._anchors: dict[tuple[int, str], Part] = {}
         self._index(schema)
 
-    def read(self) -> list[Place]:
+    def read(self) -> list[SchemaPlace]:
         self._number([self._root])
-        places: list[Place] = []
+        places: list[SchemaPlace] = []
         while len(places) < len(self._todo):
             places.append(self._place(self._todo[len(places)]))
         return places
@@ -222,7 +222,7 @@ class _Reader:
         if self._size > MOST_PARTS:
             raise _too_much(f"stands for over {MOST_PARTS} parts with its references written out")
 
-    def _place(self, parts: Parts) -> Place:
+    def _place(self, parts: Parts) -> SchemaPlace:
         below, units, each, patterns, squares, names, name_squares, unique = _Below(), 0, 0, 0, 0, 0, 0, 0
         for part, times, is_asked_for_each in self._here(parts):
             known = self._known_part(part)
@@ -234,7 +234,7 @@ class _Reader:
             patterns, squares = patterns + known.patterns * times, squares + known.squares * times
             names, name_squares = names + known.name_patterns * times, name_squares + known.name_squares * times
             unique += times if known.is_unique else 0
-        return Place(
+        return SchemaPlace(
             units=units, each=each, patterns=patterns, squares=squares, name_patterns=names,
             name_squares=name_squares, unique=unique, names=self._number(below.names) if below.names else None,
             named={name: self._number(found + below.others) for name, found in below.named.items()},

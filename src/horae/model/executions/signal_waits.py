@@ -14,7 +14,7 @@ from msgspec import Struct
 
 from horae.env import Instant
 from horae.model.base.view import View
-from horae.model.expressions.meter import ITEM_STEPS, MOST_STEPS, Meter, shared
+from horae.model.expressions.meter import ITEM_STEPS, MOST_STEPS, Meter, shared_budget
 from horae.model.triggers.events.filters import Filter, compile_filter
 
 SIGNAL_NAMES = frozenset({"signal"})
@@ -53,13 +53,13 @@ def compile_signal_filter(filter: str) -> Filter:
 
 def first_wait_for(waits: Sequence[WaitingStep], signal: Signal) -> WaitingStep | None:
     """Return the wait that receives a signal, from the waits for its name in order of age, oldest first."""
-    with shared(Meter(MOST_STEPS + ITEM_STEPS * len(waits))):
+    with shared_budget(Meter(MOST_STEPS + ITEM_STEPS * len(waits))):
         return next((wait for wait in waits if _passes(wait.filter, signal)), None)
 
 
 def first_signal_for(filter: str | None, signals: Sequence[Signal]) -> Signal | None:
     """Return the signal that a wait receives, from those that have arrived, oldest first."""
-    with shared(Meter(MOST_STEPS + ITEM_STEPS * len(signals))):
+    with shared_budget(Meter(MOST_STEPS + ITEM_STEPS * len(signals))):
         return next((signal for signal in signals if _passes(filter, signal)), None)
 
 

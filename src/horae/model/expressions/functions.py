@@ -10,7 +10,7 @@ from typing import Any
 
 import msgspec
 
-from horae.model.expressions.meter import PATTERN_STEPS, Meter, Wrong
+from horae.model.expressions.meter import PATTERN_STEPS, EvaluationError, Meter
 from horae.model.expressions.values import kind, whole
 
 MOST_PATTERN = 500  # characters
@@ -117,7 +117,7 @@ def _dyn(meter: Meter, value: Any) -> Any:
 def _of_texts(name: str, ask: Callable[[str, str], bool]) -> Function:
     def call(meter: Meter, text: Any, part: Any) -> bool:
         if not isinstance(text, str) or not isinstance(part, str):
-            raise Wrong(f"{name} asks a text about a text, not {kind(text)} about {kind(part)}")
+            raise EvaluationError(f"{name} asks a text about a text, not {kind(text)} about {kind(part)}")
         meter.take_text(len(text) + len(part))
         return ask(text, part)
 
@@ -126,7 +126,7 @@ def _of_texts(name: str, ask: Callable[[str, str], bool]) -> Function:
 
 def _contains(meter: Meter, text: Any, part: Any) -> bool:
     if not isinstance(text, str) or not isinstance(part, str):
-        raise Wrong(f"contains asks a text about a text, not {kind(text)} about {kind(part)}")
+        raise EvaluationError(f"contains asks a text about a text, not {kind(text)} about {kind(part)}")
     meter.take_text(len(text) + len(part))
     if len(text) < NAIVE and len(part) < len(text):
         at_once = len(part) if len(text) < 2500 else min(len(part), 100)
@@ -139,20 +139,20 @@ def matches(meter: Meter, text: Any, pattern: Any) -> bool:
     character.
     """
     if not isinstance(text, str) or not isinstance(pattern, str):
-        raise Wrong(f"matches asks a text about a pattern, not {kind(text)} about {kind(pattern)}")
+        raise EvaluationError(f"matches asks a text about a pattern, not {kind(text)} about {kind(pattern)}")
     meter.take(PATTERN_STEPS + MATCH_STEPS * len(text))
     return automaton(pattern)(text)
 
 
 @lru_cache(maxsize=256)
 def automaton(pattern: str) -> Callable[[str], bool]:
-    """Compile a pattern to a matcher. Raises Wrong."""
+    """Compile a pattern to a matcher. Raises EvaluationError."""
     from horae.model.expressions.patterns import pattern_matcher
 
     try:
         return pattern_matcher(pattern, MOST_PATTERN)
     except ValueError:
-        raise Wrong(f"{pattern[:60]!r} is no pattern, or too large a one") from None
+        raise EvaluationError(f"{pattern[:60]!r} is no pattern, or too large a one") from None
 
 
 def _part(of_time: Callable[[datetime], int], of_span: Callable[[timedelta], int] | None = None) -> Function:
@@ -161,7 +161,7 @@ def _part(of_time: Callable[[datetime], int], of_span: Callable[[timedelta], int
             return of_time(value)
         if isinstance(value, timedelta) and of_span is not None:
             return of_span(value)
-        raise Wrong(f"{kind(value)} has no such part; make a timestamp of it with timestamp()")
+        raise EvaluationError(f"{kind(value)} has no such part; make a timestamp of it with timestamp()")
 
     return call
 
@@ -170,9 +170,9 @@ def _over(unit: timedelta) -> Callable[[timedelta], int]:
     return lambda span: int(span / unit)
 
 
-def _unfit(name: str, value: Any) -> Wrong:
+def _unfit(name: str, value: Any) -> EvaluationError:
     told = f" {value[:40]!r}" if isinstance(value, str) else ""
-    return Wrong(f"{name}() cannot be made of {kind(value)}{told}")
+    return EvaluationError(f"{name}() cannot be made of {kind(value)}{told}")
 
 
 FUNCTIONS: dict[str, tuple[Function, int]] = {

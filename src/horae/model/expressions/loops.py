@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
-from horae.model.expressions.meter import FAILURE_STEPS, Wrong
+from horae.model.expressions.meter import FAILURE_STEPS, EvaluationError
 from horae.model.expressions.nodes import Frame, Node, truth
 from horae.model.expressions.values import kind
 
@@ -21,7 +21,7 @@ def loop(macro: str, over: Node, own: str, bodies: Sequence[Node]) -> Node:
         frame.take(1)
         found = over.run(frame)
         if not isinstance(found, list | dict):
-            raise Wrong(f"{macro} goes through lists and maps, not through {kind(found)}")
+            raise EvaluationError(f"{macro} goes through lists and maps, not through {kind(found)}")
         names = frame.names
         before = names.get(own, _NOTHING)
         try:
@@ -57,12 +57,12 @@ def _quantified(decides: bool) -> Ends:
     """
 
     def end(frame: Frame, elements: Iterator[Any], body: Body, guard: Body | None) -> bool:
-        failed: Wrong | None = None
+        failed: EvaluationError | None = None
         for _ in elements:
             try:
                 if truth(body(frame)) is decides:
                     return decides
-            except Wrong as error:
+            except EvaluationError as error:
                 frame.take(FAILURE_STEPS)
                 failed = failed or error
         if failed is not None:

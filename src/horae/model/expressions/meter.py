@@ -11,7 +11,7 @@ from contextvars import ContextVar
 from horae.errors import BadInput, Costly
 
 MOST_STEPS = 100_000
-ASKED_STEPS = 20_000  # for values computed in large numbers: keys, filters, params from events
+SMALL_STEPS = 20_000  # for values computed in large numbers: keys, filters, params from events
 ITEM_STEPS = 50  # additional steps for each item of a bulk submission or of a foreach
 DEFINITION_STEPS = 1_000_000
 COMPILE_STEPS = 4  # to compile one character
@@ -23,11 +23,11 @@ FAILURE_STEPS = 8  # for a failed part, since another part may still decide the 
 REMEDY = "Go through shorter lists, do not nest loops, or leave the work to the job."
 
 
-class Wrong(Exception):
+class EvaluationError(Exception):
     """An expression cannot be computed from these values; `&&` and `||` may ignore the failed part."""
 
 
-class Missing(Wrong):
+class MissingName(EvaluationError):
     """A name or a member does not exist."""
 
 
@@ -64,7 +64,7 @@ class Meter:
         self.take(length // CHARACTERS_A_STEP)
 
 
-class Definition(Meter):
+class DefinitionMeter(Meter):
     """The budget to check a definition: to compile its expressions and evaluate some of them."""
 
     __slots__ = ()
@@ -74,7 +74,7 @@ _shared: ContextVar[Meter | None] = ContextVar("horae_expressions", default=None
 
 
 @contextmanager
-def shared(meter: Meter | None = None) -> Iterator[None]:
+def shared_budget(meter: Meter | None = None) -> Iterator[None]:
     """Give all expressions evaluated inside one budget. Inside another `shared`, the outer budget applies.
 
     The body must not await: a task that it starts would inherit the budget.
@@ -90,7 +90,7 @@ def shared(meter: Meter | None = None) -> Iterator[None]:
 
 
 @contextmanager
-def within(most: int) -> Iterator[Meter]:
+def limited_budget(most: int) -> Iterator[Meter]:
     """Evaluate with a smaller separate budget, which also counts against the shared one."""
     outer = _shared.get()
     meter = Meter(most if outer is None else max(0, min(most, outer.left)))
@@ -104,23 +104,23 @@ def within(most: int) -> Iterator[Meter]:
 
 
 @contextmanager
-def defining() -> Iterator[None]:
+def definition_budget() -> Iterator[None]:
     """Check a definition with one budget for all its expressions. Raises BadInput when they exceed it."""
-    meter = Definition(DEFINITION_STEPS)
-    with shared(meter):
+    meter = DefinitionMeter(DEFINITION_STEPS)
+    with shared_budget(meter):
         yield
     if meter.left < 0:
         raise BadInput("The expressions of this definition take too much work to check.", REMEDY)
 
 
-def blame(told: str, *, own: bool) -> None:
+def record_over_budget(told: str, *, own: bool) -> None:
     """Record an expression over the budget in the shared budget, even if the work continues without it."""
     meter = _shared.get()
     if meter is not None:
         meter.over = meter.over or (told, own)
 
 
-def refuse_blamed() -> None:
+def refuse_over_budget() -> None:
     """Refuse a result that was made without an expression over the budget. Raises Costly."""
     meter = _shared.get()
     if meter is not None and meter.over is not None:
@@ -128,25 +128,25 @@ def refuse_blamed() -> None:
         raise Costly(told, REMEDY)
 
 
-def compiling(text: str) -> None:
+def spend_compilation(text: str) -> None:
     """Spend the steps to compile a text, if it is part of a definition. Raises BadInput."""
     _define(COMPILE_STEPS * len(text))
 
 
-def compiling_pattern() -> None:
+def spend_pattern_compilation() -> None:
     """Spend the steps to compile a pattern, if it is part of a definition. Raises BadInput."""
     _define(PATTERN_STEPS)
 
 
 def _define(steps: int) -> None:
     meter = _shared.get()
-    if isinstance(meter, Definition):
+    if isinstance(meter, DefinitionMeter):
         try:
             meter.take(steps)
         except OverBudget:
             raise BadInput("This definition has too many and too long expressions.", REMEDY) from None
 
 
-def current() -> Meter:
+def current_meter() -> Meter:
     """Return the budget of the current work, or a new one."""
     return _shared.get() or Meter()

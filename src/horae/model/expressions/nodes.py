@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from horae.model.expressions.functions import Function
-from horae.model.expressions.meter import FAILURE_STEPS, Meter, Missing, OverBudget, Wrong
+from horae.model.expressions.meter import FAILURE_STEPS, EvaluationError, Meter, MissingName, OverBudget
 from horae.model.expressions.values import (
     added,
     at,
@@ -58,7 +58,7 @@ class Node:
         self.of: Node | None = None  # the map that `field` is looked up in
         self.field = ""
         if self.depth > MOST_DEPTH:
-            raise Wrong(f"it has more than {MOST_DEPTH} parts within each other")
+            raise EvaluationError(f"it has more than {MOST_DEPTH} parts within each other")
 
 
 def constant(value: Any) -> Node:
@@ -80,7 +80,7 @@ def name(of: str) -> Node:
         try:
             return frame.names[of]
         except KeyError:
-            raise Missing(f"there is no {of!r}") from None
+            raise MissingName(f"there is no {of!r}") from None
 
     return Node(run)
 
@@ -104,14 +104,14 @@ def has(selected: Node) -> Node:
     """Make the node of a test for a map's member."""
     holder, field = selected.of, selected.field
     if holder is None:
-        raise Wrong("has() asks for a member, as in has(params.day)")
+        raise EvaluationError("has() asks for a member, as in has(params.day)")
     inner = holder.run
 
     def run(frame: Frame) -> bool:
         frame.take(1)
         found = inner(frame)
         if not isinstance(found, dict):
-            raise Wrong(f"{kind(found)} has no {field!r}")
+            raise EvaluationError(f"{kind(found)} has no {field!r}")
         return field in found
 
     return Node(run, holder)
@@ -168,28 +168,28 @@ def logic(sign: str, parts: Sequence[Node]) -> Node:
 
 
 def _decided(frame: Frame, runs: Sequence[Run], decides: bool) -> bool:
-    failed: Wrong | None = None
+    failed: EvaluationError | None = None
     for part in runs:
         try:
             value = part(frame)
-        except Wrong as error:
+        except EvaluationError as error:
             frame.take(FAILURE_STEPS)
             failed = failed or error
             continue
         if value is decides:
             return bool(value)
         if not isinstance(value, bool):
-            failed = failed or Wrong(f"{kind(value)} is neither true nor false")
+            failed = failed or EvaluationError(f"{kind(value)} is neither true nor false")
     if failed is not None:
         raise failed
     return not decides
 
 
 def truth(value: Any) -> bool:
-    """Return the value of a condition. Raises Wrong if it is not a boolean."""
+    """Return the value of a condition. Raises EvaluationError if it is not a boolean."""
     if isinstance(value, bool):
         return value
-    raise Wrong(f"{kind(value)} is neither true nor false")
+    raise EvaluationError(f"{kind(value)} is neither true nor false")
 
 
 def negation(inner: Node) -> Node:
@@ -209,7 +209,7 @@ def minus(inner: Node) -> Node:
         frame.take(1)
         value = inner.run(frame)
         if type(value) not in (int, float):
-            raise Wrong(f"there is no -{kind(value)}")
+            raise EvaluationError(f"there is no -{kind(value)}")
         return whole(-value) if type(value) is int else -value
 
     return Node(run, inner)
@@ -244,7 +244,7 @@ def map_of(pairs: Sequence[tuple[Node, Node]]) -> Node:
         for key, value in pairs:
             name = key.run(frame)
             if type(name) not in (str, int):
-                raise Wrong(f"{kind(name)} is no key of a map")
+                raise EvaluationError(f"{kind(name)} is no key of a map")
             take_key(frame, name)
             made[name] = value.run(frame)
         return made

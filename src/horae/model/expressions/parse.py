@@ -5,7 +5,7 @@ Parts of CEL without a use for JSON are left out: bytes, unsigned numbers, messa
 
 from horae.model.expressions.functions import FUNCTIONS, METHODS, automaton
 from horae.model.expressions.loops import LOOPS, loop
-from horae.model.expressions.meter import Wrong, compiling_pattern
+from horae.model.expressions.meter import EvaluationError, spend_pattern_compilation
 from horae.model.expressions.nodes import (
     Node,
     binary,
@@ -39,7 +39,7 @@ _POWERS = {
 }  # fmt: skip
 
 
-class Parsed:
+class ParsedExpression:
     """A compiled expression with the names of its variables."""
 
     __slots__ = ("node", "variables")
@@ -48,12 +48,12 @@ class Parsed:
         self.node, self.variables = node, variables
 
 
-def parse(source: str) -> Parsed:
-    """Compile a text. Raises Wrong."""
+def parse(source: str) -> ParsedExpression:
+    """Compile a text. Raises EvaluationError."""
     parser = _Parser(tokens_of(source))
     node = parser.expression()
     parser.expect_end()
-    return Parsed(node, frozenset(parser.variables))
+    return ParsedExpression(node, frozenset(parser.variables))
 
 
 class _Parser:
@@ -66,7 +66,7 @@ class _Parser:
         """Parse a conditional expression or anything of higher precedence."""
         self._nested += 1
         if self._nested > MOST_NESTED:
-            raise Wrong(f"it nests more than {MOST_NESTED} deep")
+            raise EvaluationError(f"it nests more than {MOST_NESTED} deep")
         node = self._operators(1)
         if self._accept("?"):
             yes = self._operators(1)
@@ -134,22 +134,22 @@ class _Parser:
         arguments = [node, *self._arguments(")")]
         function, count = METHODS.get(of, (None, 0))
         if function is None or count != len(arguments):
-            raise Wrong(f"there is no method {of} of {len(arguments) - 1} arguments")
+            raise EvaluationError(f"there is no method {of} of {len(arguments) - 1} arguments")
         if of == "matches" and self._tokens[at].kind == "text" and self._at == at + 2:
-            compiling_pattern()
+            spend_pattern_compilation()
             automaton(text_of(self._tokens[at]))  # refuse an invalid pattern before it is used
         return call(function, arguments)
 
     def _loop(self, macro: str, over: Node) -> Node:
         own = self._name()
         if own in _LITERALS or own in _RESERVED:
-            raise Wrong(f"{own} is no name for elements")
+            raise EvaluationError(f"{own} is no name for elements")
         self._expect(",")
         self._own.append(own)
         bodies = self._arguments(")")
         self._own.pop()
         if not 1 <= len(bodies) <= LOOPS[macro]:
-            raise Wrong(f"{macro} takes a name and an expression")
+            raise EvaluationError(f"{macro} takes a name and an expression")
         return loop(macro, over, own, bodies)
 
     def _primary(self) -> Node:
@@ -192,7 +192,7 @@ class _Parser:
             return has(arguments[0])
         function, count = FUNCTIONS.get(of, (None, 0))
         if function is None or count != len(arguments):
-            raise Wrong(f"there is no function {of} of {len(arguments)} arguments")
+            raise EvaluationError(f"there is no function {of} of {len(arguments)} arguments")
         return call(function, arguments)
 
     def _map(self) -> Node:
@@ -220,7 +220,7 @@ class _Parser:
         if token.kind == "float":
             return constant(float(sign + token.text))
         if len(token.text) > 20:
-            raise Wrong(f"{token.text[:20]}... is too large a number")
+            raise EvaluationError(f"{token.text[:20]}... is too large a number")
         return constant(whole(int(sign + token.text, 16 if token.text[:2] in ("0x", "0X") else 10)))
 
     def _name(self) -> str:
@@ -247,8 +247,8 @@ class _Parser:
         if not self._accept(text):
             raise self._unexpected(f", not {text!r}")
 
-    def _unexpected(self, wanted: str = "") -> Wrong:
+    def _unexpected(self, wanted: str = "") -> EvaluationError:
         token = self._tokens[self._at]
         if token.kind == "end":
-            return Wrong(f"it ends too early{wanted.replace(', not', ', before')}")
-        return Wrong(f"{token.text[:20]!r} stands at {token.at + 1}{wanted}")
+            return EvaluationError(f"it ends too early{wanted.replace(', not', ', before')}")
+        return EvaluationError(f"{token.text[:20]!r} stands at {token.at + 1}{wanted}")

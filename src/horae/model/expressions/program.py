@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
-from horae.model.expressions.meter import MOST_STEPS, MOST_TEXT, Meter, OverBudget, Wrong
+from horae.model.expressions.meter import MOST_STEPS, MOST_TEXT, EvaluationError, Meter, OverBudget
 from horae.model.expressions.nodes import Frame
 from horae.model.expressions.parse import parse
 from horae.model.expressions.values import weigh
@@ -15,23 +15,23 @@ class Program:
     __slots__ = ("_makes", "_run", "variables")
 
     def __init__(self, source: str) -> None:
-        """Compile a text. Raises Wrong, and OverBudget if its literals make it too costly for any data."""
+        """Compile a text. Raises EvaluationError, and OverBudget if its literals make it too costly for any data."""
         if len(source) > MOST_TEXT:
-            raise Wrong(f"it has {len(source)} characters; at most {MOST_TEXT} are allowed")
+            raise EvaluationError(f"it has {len(source)} characters; at most {MOST_TEXT} are allowed")
         parsed = parse(source)
         if parsed.node.floor > MOST_STEPS:
             raise OverBudget(MOST_STEPS)
         self._run, self._makes, self.variables = parsed.node.run, parsed.node.makes, parsed.variables
 
     def value(self, scope: Mapping[str, Any], meter: Meter) -> Any:
-        """Evaluate it within a budget. Raises Wrong and OverBudget."""
+        """Evaluate it within a budget. Raises EvaluationError and OverBudget."""
         frame = Frame(dict(scope), meter)
         try:
             found = self._run(frame)
             if self._makes:
                 weigh(frame, found)
         except OverflowError:
-            raise Wrong("a number is out of range") from None
+            raise EvaluationError("a number is out of range") from None
         finally:
             meter.left = frame.left
         return found

@@ -14,15 +14,15 @@ from horae.errors import BadInput, Costly, HoraeError
 from horae.model.base.paths import MISSING, branches_of, far_at, null_above, plain_path, value_at
 from horae.model.executions.parcel import check_item
 from horae.model.expressions.meter import (
-    ASKED_STEPS,
     CHARACTERS_A_STEP,
     MOST_TEXT,
+    SMALL_STEPS,
+    EvaluationError,
     Meter,
     OverBudget,
-    Wrong,
-    compiling,
-    current,
-    within,
+    current_meter,
+    limited_budget,
+    spend_compilation,
 )
 from horae.model.expressions.meter import REMEDY as COSTS_LESS
 from horae.model.expressions.program import Program
@@ -52,7 +52,7 @@ class TooCostly(TemplateError):
     @property
     def is_own(self) -> bool:
         """Whether it is too costly by itself, even without other expressions."""
-        return self.most >= ASKED_STEPS
+        return self.most >= SMALL_STEPS
 
 
 class Expression:
@@ -64,7 +64,7 @@ class Expression:
         self.shown = f"${{{shown}}}"
         try:
             self._program = Program(self.source)
-        except Wrong as error:
+        except EvaluationError as error:
             raise BadInput(f"{self.shown} is not an expression: {error}.", _REMEDY, field=field) from None
         except OverBudget as error:
             raise Costly(f"{self.shown}: {error}.", COSTS_LESS, field=field) from None
@@ -91,10 +91,10 @@ class Expression:
         if far is not None:
             raise TemplateError(f"{self.shown}: {far}")
         try:
-            return self._program.value(scope, meter or current())
+            return self._program.value(scope, meter or current_meter())
         except OverBudget as error:
             raise TooCostly(f"{self.shown}: {error}. {COSTS_LESS.rstrip('.')}", error.most) from None
-        except Wrong as error:
+        except EvaluationError as error:
             null = null_above(scope, self._branches)
             reason = str(error) if null is None else f"{null} is null"
             raise TemplateError(f"{self.shown}: {reason}") from None
@@ -110,7 +110,7 @@ class Template:
         """Return the text with every expression replaced by its value; null becomes empty, lists and maps become
         JSON.
         """
-        meter = meter or current()
+        meter = meter or current_meter()
         return "".join([part if isinstance(part, str) else _text(part, scope, meter) for part in self.parts])
 
     def plain(self, scope: Scope) -> str | None:
@@ -155,7 +155,7 @@ def compile_template(text: str, field: str = "template", known: Names = KNOWN) -
     """
     if "${" not in text:
         return text
-    compiling(text)
+    spend_compilation(text)
     return _compiled(text, field, known) if len(text) <= MOST_KEPT else _compile(text, field, known)
 
 
@@ -183,7 +183,7 @@ def render_small(template: str | Template, scope: Scope) -> str:
         return template
     if (plain := template.plain(scope)) is not None:
         return plain
-    with within(ASKED_STEPS) as meter:
+    with limited_budget(SMALL_STEPS) as meter:
         return template.render(scope, meter)
 
 
@@ -219,17 +219,17 @@ def compile_tree(
 
 def render_tree(compiled: Any, scope: Scope) -> Any:
     """Return the JSON value of a compiled tree, computed within one budget."""
-    return compiled(scope, current()) if callable(compiled) else compiled
+    return compiled(scope, current_meter()) if callable(compiled) else compiled
 
 
 def _member(compiled: Any, scope: Scope, meter: Meter) -> Any:
     """Return one of many values of a tree, and spend the steps to write it."""
     if not callable(compiled):
         return compiled
-    return paid(compiled(scope, meter), meter)
+    return charged(compiled(scope, meter), meter)
 
 
-def paid(value: Any, meter: Meter) -> Any:
+def charged(value: Any, meter: Meter) -> Any:
     """Return a value that is one of many, and spend the steps to write it. Raises TooCostly."""
     if isinstance(value, str):
         _spend(meter, len(value))
@@ -266,7 +266,7 @@ def as_text(value: Any) -> str:
 
 def parts_of(text: str, field: str, known: Names = KNOWN) -> tuple[str | Expression, ...]:
     """Return the plain texts and the compiled expressions of a text."""
-    compiling(text)
+    spend_compilation(text)
     return tuple(_parts(text, field, known))
 
 

@@ -3,7 +3,7 @@
 import re
 from typing import NamedTuple
 
-from horae.model.expressions.meter import Wrong
+from horae.model.expressions.meter import EvaluationError
 
 _TOKEN = re.compile(
     r"""(?P<space>(?:\s|//[^\n]*)+)
@@ -31,13 +31,13 @@ class Token(NamedTuple):
 
 
 def tokens_of(source: str) -> list[Token]:
-    """Return the tokens of an expression, followed by an end token. Raises Wrong."""
+    """Return the tokens of an expression, followed by an end token. Raises EvaluationError."""
     found: list[Token] = []
     at = 0
     while at < len(source):
         match = _TOKEN.match(source, at)
         if match is None:
-            raise Wrong(f"{source[at : at + 12]!r} at {at + 1} is no part of an expression")
+            raise EvaluationError(f"{source[at : at + 12]!r} at {at + 1} is no part of an expression")
         kind = match.lastgroup or ""
         if kind != "space":
             found.append(Token(kind, match[0], at))
@@ -47,7 +47,7 @@ def tokens_of(source: str) -> list[Token]:
 
 
 def text_of(token: Token) -> str:
-    """Return the text of a literal. Raises Wrong."""
+    """Return the text of a literal. Raises EvaluationError."""
     raw = _RAW.match(token.text) is not None
     quoted = token.text[1:] if raw else token.text
     inside = quoted[3:-3] if len(quoted) >= 6 and quoted[:3] in ('"""', "'''") else quoted[1:-1]
@@ -59,8 +59,8 @@ def _unescaped(match: re.Match[str]) -> str:
     if plain:
         return _ESCAPED.get(plain, plain)
     if other is not None:
-        raise Wrong(f"\\{other} is no escape of a text")
+        raise EvaluationError(f"\\{other} is no escape of a text")
     code = int(octal, 8) if octal else int(next(filter(None, codes)), 16)
     if code > 0x10FFFF or 0xD800 <= code < 0xE000:
-        raise Wrong(f"{match[0]} is no character")
+        raise EvaluationError(f"{match[0]} is no character")
     return chr(code)

@@ -5,7 +5,7 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from horae.model.base.paths import RemoteValue
-from horae.model.expressions.meter import CHARACTERS_A_STEP, ELEMENTS_A_STEP, Meter, Missing, Wrong
+from horae.model.expressions.meter import CHARACTERS_A_STEP, ELEMENTS_A_STEP, EvaluationError, Meter, MissingName
 
 _KINDS = {
     type(None): "null_type", bool: "bool", int: "int", float: "double", str: "string", list: "list", dict: "map",
@@ -23,10 +23,10 @@ def kind(value: Any) -> str:
 
 
 def whole(value: int) -> int:
-    """Check that a whole number fits into 64 bits. Raises Wrong."""
+    """Check that a whole number fits into 64 bits. Raises EvaluationError."""
     if _LEAST <= value <= _MOST:
         return value
-    raise Wrong("a whole number is out of range")
+    raise EvaluationError("a whole number is out of range")
 
 
 def equal(meter: Meter, left: Any, right: Any) -> bool:
@@ -82,14 +82,14 @@ def contains(meter: Meter, holder: Any, value: Any) -> bool:
         take_key(meter, value)
         return type(value) in (str, int) and value in holder
     if not isinstance(holder, list):
-        raise Wrong(f"`in` looks into lists and maps, not into {kind(holder)}")
+        raise EvaluationError(f"`in` looks into lists and maps, not into {kind(holder)}")
     return any(equal(meter, value, element) for element in holder)
 
 
 def ordered(meter: Meter, a: Any, b: Any, compare: Callable[[Any, Any], bool]) -> bool:
     """Compare two values by order."""
     if not _alike(a, b) or a is None or isinstance(a, list | dict):
-        raise Wrong(f"{kind(a)} and {kind(b)} have no order")
+        raise EvaluationError(f"{kind(a)} and {kind(b)} have no order")
     if isinstance(a, str):
         meter.take_text(min(len(a), len(b)))
     return compare(a, b)
@@ -134,7 +134,7 @@ def divided(meter: Meter, a: Any, b: Any) -> Any:
     """Return the quotient of two numbers of one type; integer division rounds towards zero."""
     if type(a) is int and type(b) is int:
         if b == 0:
-            raise Wrong("division by zero")
+            raise EvaluationError("division by zero")
         return whole(abs(a) // abs(b) * (1 if (a < 0) == (b < 0) else -1))
     if type(a) is not float or type(b) is not float:
         raise _mismatch("/", a, b)
@@ -148,40 +148,40 @@ def remainder(meter: Meter, a: Any, b: Any) -> Any:
     if type(a) is not int or type(b) is not int:
         raise _mismatch("%", a, b)
     if b == 0:
-        raise Wrong("division by zero")
+        raise EvaluationError("division by zero")
     return abs(a) % abs(b) * (1 if a >= 0 else -1)
 
 
-def _mismatch(sign: str, a: Any, b: Any) -> Wrong:
-    return Wrong(f"there is no {kind(a)} {sign} {kind(b)}; convert one with int(), double() or string()")
+def _mismatch(sign: str, a: Any, b: Any) -> EvaluationError:
+    return EvaluationError(f"there is no {kind(a)} {sign} {kind(b)}; convert one with int(), double() or string()")
 
 
 def at(meter: Meter, holder: Any, place: Any) -> Any:
     """Return the element of a list at an index, or the member of a map with a key."""
     if isinstance(holder, dict):
         if type(place) not in (str, int):
-            raise Wrong(f"{kind(place)} is no key of a map")
+            raise EvaluationError(f"{kind(place)} is no key of a map")
         take_key(meter, place)
         return member(holder, place)
     if not isinstance(holder, list):
-        raise Wrong(f"{kind(holder)} has no elements")
+        raise EvaluationError(f"{kind(holder)} has no elements")
     if type(place) is not int:
-        raise Wrong(f"a list's index is a whole number, not {kind(place)}")
+        raise EvaluationError(f"a list's index is a whole number, not {kind(place)}")
     if not 0 <= place < len(holder):
-        raise Missing(f"there is no element {place} in a list of {len(holder)}")
+        raise MissingName(f"there is no element {place} in a list of {len(holder)}")
     return holder[place]
 
 
 def member(holder: Any, name: Any) -> Any:
     """Return the member of a map."""
     if not isinstance(holder, dict):
-        raise Wrong(f"{kind(holder)} has no {shown(name)}")
+        raise EvaluationError(f"{kind(holder)} has no {shown(name)}")
     if isinstance(holder, RemoteValue):
-        raise Wrong(f"it {holder.why}")
+        raise EvaluationError(f"it {holder.why}")
     try:
         return holder[name]
     except KeyError:
-        raise Missing(f"there is no {shown(name)}") from None
+        raise MissingName(f"there is no {shown(name)}") from None
 
 
 def shown(name: Any) -> str:

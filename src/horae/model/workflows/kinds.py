@@ -13,7 +13,7 @@ MOST_AFTER = 1000  # as many as a workflow has steps
 _AFTER = 'Name other steps: ["extract"].'
 
 
-class Part(Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True):
+class WorkflowPart(Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True):
     """A part of a workflow as it is stored: camelCase, spans in microseconds, expressions in their source form."""
 
 

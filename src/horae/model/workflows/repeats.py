@@ -8,7 +8,7 @@ from horae.model.base.duration import DAY
 from horae.model.fields.kinds import Custom, Duration, Integer
 from horae.model.fields.table import Document, Field, Group, Object
 from horae.model.fields.values import an_int, kind_of
-from horae.model.workflows.kinds import CONDITION, Part
+from horae.model.workflows.kinds import CONDITION, WorkflowPart
 
 MOST_RUNS = 10_000  # of a loop
 MOST_ITEMS = 100_000  # of a foreach; the server's settings may allow fewer
@@ -47,7 +47,7 @@ ITEMS = Custom(_read_items, str | list[Any], "str | Sequence[Any]")
 TOLERATED = Custom(lambda value, at: value, int | str, "int | str")
 
 
-class Foreach(Part, frozen=True, kw_only=True):
+class Foreach(WorkflowPart, frozen=True, kw_only=True):
     """One execution per item of a list or of an expression's result."""
 
     items: Annotated[Any, Field(ITEMS, "A list, or an expression for one.", example="${steps.extract.result.parts}")]
@@ -71,7 +71,7 @@ EVERY = Duration(0, 400 * DAY)
 RUNS = Integer(1, MOST_RUNS)
 
 
-class Loop(Part, frozen=True, kw_only=True):
+class Loop(WorkflowPart, frozen=True, kw_only=True):
     """Consecutive executions: while `condition` holds before each, or until it holds after one."""
 
     condition: str

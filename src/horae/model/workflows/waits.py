@@ -10,11 +10,11 @@ from horae.model.fields.kinds import Choice, Custom, Duration, SpanText, Text
 from horae.model.fields.table import Document, Field, Group, Object
 from horae.model.fields.values import a_duration, a_list, a_text, one_of, refuse_unknown
 from horae.model.tenancy.principal import NESTED
-from horae.model.workflows.kinds import Part
+from horae.model.workflows.kinds import WorkflowPart
 
 OnLate = Literal["fail", "skip", "reject", "approve"]  # the outcome of a wait that times out
 MOST_ROLES = 16
-WHO_MAY = tuple(role for role in NESTED if role != "viewer")  # viewers cannot answer
+ANSWERING_ROLES = tuple(role for role in NESTED if role != "viewer")  # viewers cannot answer
 LONGEST: Micros = 400 * DAY
 _SLEEP = 'Write "5m", or {"until": "${params.at}"}.'
 _EVENT = 'Write {"name": "payment", "filter": "${event.payload.order == params.order}", "timeout": "1d"}.'
@@ -53,14 +53,14 @@ LATE, UNANSWERED = _late(_LATE), _late(_UNANSWERED)
 TIMEOUT = Field(_PATIENCE, "How long it waits.", example="1d")
 
 
-class Sleep(Part, frozen=True, kw_only=True, tag_field="kind", tag="sleep"):
+class Sleep(WorkflowPart, frozen=True, kw_only=True, tag_field="kind", tag="sleep"):
     """A span, or until an instant given by an expression."""
 
     span: Micros | None = None
     until: str = ""
 
 
-class EventWait(Part, frozen=True, kw_only=True, tag_field="kind", tag="event"):
+class EventWait(WorkflowPart, frozen=True, kw_only=True, tag_field="kind", tag="event"):
     """The next event with a name for which `filter` holds; its result is the event."""
 
     name: Annotated[str, Field(_NAMED, "The name of the event.", example="payment")]
@@ -70,7 +70,7 @@ class EventWait(Part, frozen=True, kw_only=True, tag_field="kind", tag="event"):
     on_timeout: Annotated[OnLate, LATE, Field(Choice(_LATE), "What becomes of the step then.")] = "fail"
 
 
-class SignalWait(Part, frozen=True, kw_only=True, tag_field="kind", tag="signal"):
+class SignalWait(WorkflowPart, frozen=True, kw_only=True, tag_field="kind", tag="signal"):
     """A signal to this execution; its result is the signal's payload."""
 
     name: Annotated[str, Field(_NAMED, "The name of the signal.", example="go")]
@@ -84,16 +84,16 @@ def _read_roles(value: Any, at: str) -> tuple[str, ...]:
 
 
 def _role(value: Any, at: str) -> str:
-    if value not in WHO_MAY:
+    if value not in ANSWERING_ROLES:
         shown = repr(value)[:60] if isinstance(value, str) else "That"
-        raise BadInput(f"{shown} is not the name of a role.", f"It is one of: {', '.join(WHO_MAY)}.", field=at)
+        raise BadInput(f"{shown} is not the name of a role.", f"It is one of: {', '.join(ANSWERING_ROLES)}.", field=at)
     return str(value)
 
 
 _ROLES = Custom(_read_roles, list[str], "Sequence[str]", list, option="repeated")
 
 
-class Approval(Part, frozen=True, kw_only=True, tag_field="kind", tag="approval"):
+class Approval(WorkflowPart, frozen=True, kw_only=True, tag_field="kind", tag="approval"):
     """An approval by a user with one of the roles; a rejection is a failure."""
 
     roles: Annotated[
@@ -109,7 +109,7 @@ class Approval(Part, frozen=True, kw_only=True, tag_field="kind", tag="approval"
     )
 
 
-class Callback(Part, frozen=True, kw_only=True, tag_field="kind", tag="callback"):
+class Callback(WorkflowPart, frozen=True, kw_only=True, tag_field="kind", tag="callback"):
     """A call of a URL with a token that only this step has; its result is the call's body."""
 
     timeout: Annotated[Micros | None, LATE, TIMEOUT] = None

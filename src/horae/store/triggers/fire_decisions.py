@@ -9,7 +9,7 @@ from horae.env import Instant
 from horae.errors import BadInput, Costly
 from horae.model.executions.execution import Extra
 from horae.model.executions.submission import NewExecution, deadline_after
-from horae.model.expressions.meter import ITEM_STEPS, Meter, shared
+from horae.model.expressions.meter import ITEM_STEPS, Meter, shared_budget
 from horae.model.expressions.template import TooCostly
 from horae.model.triggers.calendars.compiled import Calendar
 from horae.model.triggers.calendars.resolve import no_such_calendar
@@ -75,7 +75,7 @@ def decide_all(
                 decision = _decide_by(open_times.get((d.target.namespace, t.rules.calendars)), t, turn, now)
             else:
                 decision = alike.decide(t.trigger, t.rules, t.decided_through, t.fired, turn.busy, turn.waiting)
-            with shared(meter):
+            with shared_budget(meter):
                 wanted = [terms.of(d, fire) for fire in decision.fires]
             if meter.over is not None:
                 raise Costly(meter.over[0], "") if meter.over[1] else BadInput(meter.over[0], "")

@@ -18,7 +18,7 @@ from horae.model.executions.parcel import extras_of
 from horae.model.executions.settle import TOO_LARGE, FinishedSlice
 from horae.model.fleet.protocol import MAX_INLINE_RESULT, MAX_RESULT
 from horae.model.workflows.decisions import decide
-from horae.model.workflows.decisions.flow import End, Ended, Final
+from horae.model.workflows.decisions.flow import Final, FlowEnd, StepEnd
 from horae.model.workflows.decisions.plan import Plan
 from horae.store.base import shelves
 from horae.store.base.deferred import Change, Deferred
@@ -41,7 +41,7 @@ PARENTS = Statement(
     " AND w.lo = given.item WHERE w.reason = 'children'",
 )
 
-EndedSteps = dict[UUID, list[Ended]]  # by workflow
+EndedSteps = dict[UUID, list[StepEnd]]  # by workflow
 
 
 class WorkflowBatch:
@@ -71,7 +71,7 @@ class WorkflowBatch:
             if flow_results.may_be_stored_apart(f) and _is_single(children.get(f.slice.parcel), plans)
         ]
         large = (yield from self._large(apart)) if apart else {}
-        news: dict[UUID, list[Ended]] = {}
+        news: dict[UUID, list[StepEnd]] = {}
         digests = {child.flow: child.digest for child in children.values()}
         for f in sorted(finished, key=lambda f: (f.slice.parcel, f.slice.lo)):
             child = children.get(f.slice.parcel)
@@ -191,7 +191,7 @@ class WorkflowBatch:
                     news.setdefault(flow, []).extend(ended_above)
         return news
 
-    def _end(self, over: dict[UUID, End]) -> Script[list[FinishedSlice]]:
+    def _end(self, over: dict[UUID, FlowEnd]) -> Script[list[FinishedSlice]]:
         """Put parents on history."""
         given = sorted((parcel_of(execution), index_of(execution)) for execution in over)
         finished: list[FinishedSlice] = []
@@ -258,12 +258,12 @@ def _fan_of(extras: bytes | None, plan: Plan) -> str | None:
     if extras is None or extras.startswith(b"["):
         return None
     step = extras_of(extras, 0, 1)[0].step or ""
-    return step if plan.fans(step) else None
+    return step if plan.is_foreach(step) else None
 
 
 def _ended(
     f: FinishedSlice, extras: bytes | None, plan: Plan, large: Mapping[tuple[UUID, int], bytes]
-) -> Iterator[Ended]:
+) -> Iterator[StepEnd]:
     """Yield the ends of steps, or of items of a foreach, for a slice of children that has ended."""
     s = f.slice
     fan = _fan_of(extras, plan)
@@ -272,20 +272,20 @@ def _ended(
         return
     for item, extra in enumerate(extras_of(extras, s.lo, s.hi), s.lo):
         step = extra.step or ""
-        if plan.fans(step):
+        if plan.is_foreach(step):
             yield _items_ended(f, step, 1)
             continue
         result = None if f.results is None else large.get((s.parcel, item)) or f.results.one(item - s.lo)
-        yield Ended(
+        yield StepEnd(
             step=step, state=_final(f.state), result=result, error=f.error, reason=f.reason,
             execution=execution_id(s.parcel, item),
         )  # fmt: skip
 
 
-def _items_ended(f: FinishedSlice, step: str, count: int) -> Ended:
+def _items_ended(f: FinishedSlice, step: str, count: int) -> StepEnd:
     ok = count if f.state == "success" else 0
     state = _final(f.state)
-    return Ended(
+    return StepEnd(
         step=step, state=state, error=f.error, reason=f.reason, ok=ok, bad=count - ok,
         cancelled=count if state == "cancelled" else 0,
     )  # fmt: skip
@@ -296,10 +296,10 @@ def _final(state: str) -> Final:
     return finals.get(state, "cancelled")
 
 
-def _gathered(ended: Sequence[Ended]) -> list[Ended]:
+def _gathered(ended: Sequence[StepEnd]) -> list[StepEnd]:
     """Merge the ends of a foreach's children into one, so that its row is decided once."""
     single = [one for one in ended if one.execution is not None]
-    fans: dict[str, Ended] = {}
+    fans: dict[str, StepEnd] = {}
     for one in ended:
         if one.execution is None:
             known = fans.get(one.step)

@@ -9,7 +9,7 @@ from msgspec import Struct
 
 from horae.env import Instant
 from horae.model.executions.signal_waits import MOST_KEPT, Signal
-from horae.model.workflows.decisions.flow import FINAL, Ended
+from horae.model.workflows.decisions.flow import FINAL, StepEnd
 from horae.model.workflows.decisions.waits import approvals_before, may_answer
 from horae.model.workflows.waits import Approval
 from horae.store.base.deferred import Deferred
@@ -59,12 +59,12 @@ def send(
     yield Insert("signals", SIGNALS, [(*place, signal.id, signal.name, signal.payload, total, step, now)])
     if step is None:
         return SignalResult("kept")
-    yield from settle(batch, {execution: [Ended(step=step, result=signal.payload)]}, new_id, now, done)
+    yield from settle(batch, {execution: [StepEnd(step=step, result=signal.payload)]}, new_id, now, done)
     return SignalResult("delivered")
 
 
 def answer(
-    execution: UUID, step: str | None, role: str, make: Callable[[str], Ended], new_id: NewId, now: Instant,
+    execution: UUID, step: str | None, role: str, make: Callable[[str], StepEnd], new_id: NewId, now: Instant,
     done: Consequences,
 ) -> Script[ManualResult]:  # fmt: skip
     """Approve or reject a step that waits for approval; without a name, the only step that does."""
@@ -96,7 +96,7 @@ def _not_asked(run: WorkflowRun, step: str | None) -> Script[ManualResult]:
 
 
 def decide(
-    execution: UUID, ended: Ended, role: str, new_id: NewId, now: Instant, done: Consequences
+    execution: UUID, ended: StepEnd, role: str, new_id: NewId, now: Instant, done: Consequences
 ) -> Script[ManualResult]:
     """Mark a step as done or skipped in any state; its execution is cancelled.
 

@@ -15,7 +15,7 @@ from horae.env import Instant
 from horae.model.base.ids import execution_id
 from horae.model.executions.slice import Queued, Waiting
 from horae.model.workflows.decisions import decide
-from horae.model.workflows.decisions.flow import End, Ended
+from horae.model.workflows.decisions.flow import FlowEnd, StepEnd
 from horae.store.base import shelves
 from horae.store.base.deferred import Deferred
 from horae.store.executions.leaving.cancel_job import ask_to_stop
@@ -81,7 +81,7 @@ def cancel(execution: UUID, reason: str, new_id: NewId, now: Instant, done: Cons
     if run.is_over:
         return "moving"
     if run.is_opening:
-        run.end, run.is_over = End(state="cancelled", reason=reason), True
+        run.end, run.is_over = FlowEnd(state="cancelled", reason=reason), True
     else:
         going_on = structs.replace(run.flow, paused=False)  # undo steps and final steps are not paused
         deciding = decide.cancel(run.plan, going_on, run.stored.about, reason, now)
@@ -91,7 +91,7 @@ def cancel(execution: UUID, reason: str, new_id: NewId, now: Instant, done: Cons
 
 
 def settle(
-    batch: WorkflowBatch, news: dict[UUID, list[Ended]], new_id: NewId, now: Instant, done: Consequences
+    batch: WorkflowBatch, news: dict[UUID, list[StepEnd]], new_id: NewId, now: Instant, done: Consequences
 ) -> Script[None]:
     """Decide and write all changes of these workflows, and advance executions that wait for workflows that ended."""
     yield from batch.settle(news)
@@ -188,5 +188,5 @@ def finish_stops(
     yield from settle(batch, {execution: [_given_up(row.step) for row in waits]}, new_id, now, done)
 
 
-def _given_up(step: str) -> Ended:
-    return Ended(step=step, state="cancelled", reason="cancelled")
+def _given_up(step: str) -> StepEnd:
+    return StepEnd(step=step, state="cancelled", reason="cancelled")

@@ -9,8 +9,8 @@ from horae.env import Instant
 from horae.model.base.instant import format_instant
 from horae.model.fleet.protocol import Failure
 from horae.model.workflows.decisions import decide
-from horae.model.workflows.decisions.flow import Ended, StepRow
-from horae.model.workflows.decisions.waits import late
+from horae.model.workflows.decisions.flow import StepEnd, StepRow
+from horae.model.workflows.decisions.waits import timed_out
 from horae.model.workflows.waits import Sleep
 from horae.store.base.deferred import Deferred
 from horae.store.script import Fetch, Script, Statement
@@ -83,7 +83,7 @@ def advance_due(limit: int, new_id: NewId, now: Instant, only: UUID | None = Non
     return looked
 
 
-def _look(batch: WorkflowBatch, run: WorkflowRun, steps: Sequence[str], now: Instant) -> Script[list[Ended]]:
+def _look(batch: WorkflowBatch, run: WorkflowRun, steps: Sequence[str], now: Instant) -> Script[list[StepEnd]]:
     """Begin or fail one workflow if it is due; return the steps whose wait is over."""
     if run.is_opening:
         yield from _begin(batch, run, now)
@@ -101,9 +101,9 @@ def _look(batch: WorkflowBatch, run: WorkflowRun, steps: Sequence[str], now: Ins
     return [_over(run, row, now) for row, _ in rows.values() if row.wake_at is not None and row.wake_at <= now]
 
 
-def _over(run: WorkflowRun, row: StepRow, now: Instant) -> Ended:
+def _over(run: WorkflowRun, row: StepRow, now: Instant) -> StepEnd:
     wait = run.plan.nodes[row.step].step.wait
-    return Ended(step=row.step) if wait is None or isinstance(wait, Sleep) else late(row.step, wait)
+    return StepEnd(step=row.step) if wait is None or isinstance(wait, Sleep) else timed_out(row.step, wait)
 
 
 def _begin(batch: WorkflowBatch, run: WorkflowRun, now: Instant) -> Script[None]:

@@ -10,9 +10,9 @@ from horae.model.base.ids import execution_id, index_of, parcel_of
 from horae.model.base.packing import Packed
 from horae.model.executions.execution import Rerun
 from horae.model.workflows.decisions import decide
-from horae.model.workflows.decisions.flow import Ended, Start
+from horae.model.workflows.decisions.flow import Start, StepEnd
 from horae.model.workflows.decisions.plan import Plan
-from horae.model.workflows.decisions.rerun import FAILED, copies, kept_steps
+from horae.model.workflows.decisions.rerun import FAILED, ends_of_reused, reused_steps
 from horae.model.workflows.decisions.values import Workflow
 from horae.store.base.deferred import Deferred
 from horae.store.script import ForEach, Script, Statement
@@ -74,7 +74,7 @@ def takeover_of(run: WorkflowRun, start: Start, runs: type) -> Script[Takeover]:
         return NOTHING_TAKEN
     rows = {row.step: row for row, _ in (yield from flow_rows.some_steps(EVERY_STEP, [known.place]))[known.place]}
     row = rows.get(start.step)
-    if row is None or start.step not in kept_steps(run.plan, rows, rerun.since).in_part:
+    if row is None or start.step not in reused_steps(run.plan, rows, rerun.since).in_part:
         return NOTHING_TAKEN
     is_same = not rerun.latest and known.params == run.stored.params
     if not start.foreach:
@@ -139,13 +139,13 @@ def _gone_on(
     }
 
 
-def _taken_over(rerun: Rerun, plan: Plan) -> Script[Sequence[Ended]]:
+def _taken_over(rerun: Rerun, plan: Plan) -> Script[Sequence[StepEnd]]:
     """Return the steps of the earlier workflow that stay done in the graph of its rerun."""
     known = yield from before(rerun)
     if known is None:
         return []
     steps = (yield from flow_rows.some_steps(EVERY_STEP, [known.place]))[known.place]
-    kept = kept_steps(plan, {row.step: row for row, _ in steps}, rerun.since).whole
+    kept = reused_steps(plan, {row.step: row for row, _ in steps}, rerun.since).whole
     if not kept:
         return []
     found = yield from flow_rows.steps_of([(*known.place, name, True) for name in kept])
@@ -154,4 +154,4 @@ def _taken_over(rerun: Rerun, plan: Plan) -> Script[Sequence[Ended]]:
     apart = [row for row in rows.values() if flow_results.is_stored_apart(row, theirs)]
     if apart:
         rows |= yield from flow_results.read(known.place, apart, theirs)
-    return copies(kept, rows, rerun)
+    return ends_of_reused(kept, rows, rerun)

@@ -11,7 +11,7 @@ from horae.env import Instant
 from horae.model.base.ids import index_of, parcel_of
 from horae.model.executions.execution import Extra
 from horae.model.fleet.protocol import MAX_INLINE_RESULT, Failure
-from horae.model.workflows.decisions.flow import About, Flow, Pin, StepRow
+from horae.model.workflows.decisions.flow import Flow, FlowContext, Pin, StepRow
 from horae.store.base.shelves import ITEM, Columns, json_or_none, names
 from horae.store.script import Fetch, ForEach, Insert, Row, Script, Statement
 from horae.store.workflows import terms as flow_terms
@@ -131,9 +131,9 @@ class StoredWorkflow(Struct, frozen=True, kw_only=True):
         return parcel_of(self.flow.execution), index_of(self.flow.execution)
 
     @property
-    def about(self) -> About:
+    def about(self) -> FlowContext:
         """Return the values to which its expressions may refer."""
-        return About(
+        return FlowContext(
             id=self.flow.execution, params=self.params, due_at=self.due_at, interval=self.extra.interval,
             secret=self.secret,
         )  # fmt: skip

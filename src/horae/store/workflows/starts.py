@@ -20,9 +20,9 @@ from horae.model.executions.execution import Extra, Rerun
 from horae.model.executions.parcel import MAX_ITEM, Envelope, Parcel, loads, make_parcel
 from horae.model.executions.slice import Queued, Slice, Waiting
 from horae.model.executions.submission import NewExecution
-from horae.model.expressions.meter import ITEM_STEPS, MOST_STEPS, Meter, refuse_blamed, shared
+from horae.model.expressions.meter import ITEM_STEPS, MOST_STEPS, Meter, refuse_over_budget, shared_budget
 from horae.model.fleet.protocol import Failure
-from horae.model.workflows.decisions.flow import Ended, Pin, Start
+from horae.model.workflows.decisions.flow import Pin, Start, StepEnd
 from horae.store.admission.share_lanes import assign_share_lanes
 from horae.store.base import shelves
 from horae.store.base.deferred import Change
@@ -45,7 +45,7 @@ class NewChildren(Struct):
     parcels: list[tuple[Parcel, int]] = []
     paused: set[UUID] = set()  # workflows whose children wait until they are resumed
     fanned: list[tuple[UUID, int, str, UUID, int, bool]] = []
-    refused: list[tuple[WorkflowRun, Ended]] = []
+    refused: list[tuple[WorkflowRun, StepEnd]] = []
 
 
 def begin_steps(runs: Collection[WorkflowRun], terms: StepTerms, new_id: NewId, now: Instant) -> Script[NewChildren]:
@@ -160,11 +160,11 @@ def is_owned(name: str) -> bool:
     return "/" in name
 
 
-def _refused(start: Start, error: Exception) -> Ended:
+def _refused(start: Start, error: Exception) -> StepEnd:
     message = error.detail if isinstance(error, HoraeError) else str(error)
     failure = Failure(type=type(error).__name__, message=message, permanent=True)
     bad = len(start.items) if start.foreach else 0
-    return Ended(step=start.step, state="failed", error=failure, reason="start", bad=bad)
+    return StepEnd(step=start.step, state="failed", error=failure, reason="start", bad=bad)
 
 
 def _asked(
@@ -187,9 +187,9 @@ def _asked(
         mine = structs.replace(extra, index=i if start.foreach else None, rerun=within.get(i))
         priority = held.priority if start.priority is None else start.priority
         due_at = now + start.delay if start.delay else 0
-        with shared(meter):
+        with shared_budget(meter):
             one = execution_of(target, mine, lead, due_at=due_at, item=item, priority=priority)
-            refuse_blamed()
+            refuse_over_budget()
         asked.append(structs.replace(one, envelope=_envelope(run, start, one)))
     return asked
 

@@ -12,7 +12,7 @@ from uuid import UUID
 import msgspec
 
 from horae.env import Instant
-from horae.model.workflows.decisions.flow import FINAL, Await, Ended
+from horae.model.workflows.decisions.flow import FINAL, StepEnd, StepWait
 from horae.model.workflows.decisions.waits import KINDS, name_of, passes
 from horae.model.workflows.waits import Approval, Sleep, Wait
 from horae.store.base.deferred import Change, Deferred
@@ -69,9 +69,9 @@ REMINDED = Statement(
 _read_wait = msgspec.json.Decoder(Wait).decode
 
 
-def begin(run: WorkflowRun, awaits: Sequence[Await], moves: Deferred, now: Instant) -> Script[list[Ended]]:
+def begin(run: WorkflowRun, awaits: Sequence[StepWait], moves: Deferred, now: Instant) -> Script[list[StepEnd]]:
     """Store the waits of steps; return the steps that end at once because their signal has arrived already."""
-    place, rows, ended = run.stored.place, [], list[Ended]()
+    place, rows, ended = run.stored.place, [], list[StepEnd]()
     for one in awaits:
         if isinstance(one.wait, Sleep):
             continue
@@ -79,7 +79,7 @@ def begin(run: WorkflowRun, awaits: Sequence[Await], moves: Deferred, now: Insta
         kept = (yield from kept_of(*place, name)) if kind in ("signal", "callback") else []
         if kept:
             yield Fetch(TAKE, (*place, kept[0].id, one.step))
-            ended.append(Ended(step=one.step, result=kept[0].payload))
+            ended.append(StepEnd(step=one.step, result=kept[0].payload))
             continue
         wait = msgspec.json.encode(one.wait).decode()
         rows.append((*place, one.step, run.stored.namespace, kind, name, wait, one.remind_at, now))
@@ -133,18 +133,18 @@ def with_events(limit: int) -> Script[list[UUID]]:
     return [row[0] for row in (yield Fetch(FLOWS_WITH_NEWS, (limit,)))]
 
 
-def ended_by_events(run: WorkflowRun, moves: Deferred) -> Script[list[Ended]]:
+def ended_by_events(run: WorkflowRun, moves: Deferred) -> Script[list[StepEnd]]:
     """Return the steps of a workflow whose waits were ended by events; delete all its stored events."""
     place = run.stored.place
     rows = sorted((yield Fetch(NEWS_OF, place)), key=lambda row: row[:2])
-    ended: dict[str, Ended] = {}
+    ended: dict[str, StepEnd] = {}
     for _, _, step, payload in rows:
         node = run.plan.nodes.get(step)
         if node is None or step in ended:
             continue
         event = msgspec.json.decode(payload)
         if (yield from run.ask(passes(node, run.stored.about, event), moves)):
-            ended[step] = Ended(step=step, result=payload)
+            ended[step] = StepEnd(step=step, result=payload)
     yield ForEach(DROP_NEWS, STEP, sorted({(*place, row[2]) for row in rows}))
     return list(ended.values())
 

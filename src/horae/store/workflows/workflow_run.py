@@ -18,16 +18,16 @@ from horae.model.fleet.protocol import Failure
 from horae.model.workflows.decisions import decide
 from horae.model.workflows.decisions.flow import (
     GIVEN_UP,
-    Ask,
-    Await,
     Deciding,
     Decisions,
-    End,
-    Ended,
     Flow,
+    FlowEnd,
     Pin,
+    RowRequest,
     Start,
+    StepEnd,
     StepRow,
+    StepWait,
 )
 from horae.model.workflows.decisions.flow import Rows as Answer
 from horae.model.workflows.decisions.plan import Plan, plan_of
@@ -114,9 +114,9 @@ class WorkflowRun:
         self.pins: dict[str, Pin | None] = {}
         self.stops: set[str] = set(held.stops)
         self.starts: list[Start] = []
-        self.awaits: list[Await] = []
+        self.awaits: list[StepWait] = []
         self.new_states: dict[str, str] = {}  # of steps whose state changed, for events
-        self.end: End | None = None
+        self.end: FlowEnd | None = None
         self.is_over = held.state == ENDED
         self.is_opening = held.state == OPENING  # it is to begin, and has no steps yet
         self._is_new = is_new
@@ -133,7 +133,7 @@ class WorkflowRun:
                 if results:
                     self._known.add(row.step)
 
-    def _answer(self, ask: Ask, moves: Deferred) -> Script[Answer]:
+    def _answer(self, ask: RowRequest, moves: Deferred) -> Script[Answer]:
         """Return the rows that a decision asks for; steps that do not exist yet are left out."""
         lacking = {name for name in ask.rows | ask.items if name not in self.rows}
         lacking |= {name for name in ask.results if name not in self._known}
@@ -158,7 +158,7 @@ class WorkflowRun:
         return rows
 
     def decide(
-        self, deciding: Deciding[Decisions], moves: Deferred, now: Instant, news: Sequence[Ended] = ()
+        self, deciding: Deciding[Decisions], moves: Deferred, now: Instant, news: Sequence[StepEnd] = ()
     ) -> Script[None]:
         """Make a decision and apply it. If the decision raises an error, fail the workflow, and nothing else.
 
@@ -185,7 +185,7 @@ class WorkflowRun:
                 raise _Fault(error) from error
             answer = yield from self._answer(ask, moves)
 
-    def _fail(self, failure: Failure, news: Sequence[Ended], moves: Deferred, now: Instant) -> Script[None]:
+    def _fail(self, failure: Failure, news: Sequence[StepEnd], moves: Deferred, now: Instant) -> Script[None]:
         """Fail the workflow and record the ended steps; if even that raises an error, end the workflow at once."""
         about = self.stored.about
         try:
@@ -195,7 +195,7 @@ class WorkflowRun:
                 heard = yield from self.ask(decide.after(self.plan, self.flow, about, news, now), moves)
                 yield from self._take(heard, moves, now)
         except _Fault:
-            end = End(state="failed", error=failure, reason="fault")
+            end = FlowEnd(state="failed", error=failure, reason="fault")
             yield from self._take(Decisions(flow=self.flow, end=end), moves, now)
 
     def _take(self, decisions: Decisions, moves: Deferred, now: Instant) -> Script[None]:

@@ -33,7 +33,7 @@ from horae.model.base.instant import format_instant
 from horae.model.definitions.function_signature import BadParams
 from horae.model.definitions.resource_limits import FREE, ResourceLimits
 from horae.model.definitions.tasks import CommandTask
-from horae.model.expressions.meter import shared
+from horae.model.expressions.meter import shared_budget
 from horae.model.expressions.template import TemplateError, render
 from horae.worker.code.context import Context
 from horae.worker.code.failure import checked_result, failed
@@ -137,7 +137,7 @@ class CommandRunner(TaskRunner):
         params = run.plan.params(begun[0].item(begun[1]))
         scope = {"params": params}
         user = self._user(task)
-        with shared():
+        with shared_budget():
             shell = task.shell
             argv = ["/bin/sh", "-c", shell] if shell is not None else [render(part, scope) for part in run.plan.argv]
             cwd = None if run.plan.cwd is None else render(run.plan.cwd, scope)

@@ -11,7 +11,7 @@ from msgspec.structs import replace
 from horae.env import SECOND
 from horae.model.definitions.function_signature import BadParams
 from horae.model.definitions.tasks import HttpTask
-from horae.model.expressions.meter import shared
+from horae.model.expressions.meter import shared_budget
 from horae.model.expressions.template import TemplateError, render, render_tree
 from horae.model.fleet.protocol import ToldFailure
 from horae.worker.code.context import Context
@@ -47,7 +47,7 @@ class HttpRunner(TaskRunner):
     async def one(self, run: ChunkRun, begun: StartedItem) -> bytes | ItemOutcome:
         context = run.context_of(begun)
         try:
-            with shared():
+            with shared_budget():
                 request = self._request(run, begun, context)
         except (BadParams, TemplateError) as error:
             return failed("BadParams", str(error), permanent=True)

@@ -9,7 +9,7 @@ from horae.model.executions.execution_view import shown_interval
 from horae.model.executions.gates import Blocker, closed
 from horae.model.triggers.dependency import in_words, missing
 from horae.model.workflows.decisions.flow import OPEN
-from horae.model.workflows.decisions.graph import said_of
+from horae.model.workflows.decisions.graph import describe_wait
 from horae.model.workflows.waits import Approval
 from horae.store.executions.reads import explain_reads
 from horae.store.triggers.dependencies import dependency_reads
@@ -96,7 +96,7 @@ async def children(sources: Sources, case: ExecutionCase) -> list[Blocker]:
     begun = [row for row, _ in found.steps if row.state in OPEN]
     active = [row.step for row in begun]
     held = [row.step for row, _ in found.steps if row.state == "held"]
-    waits = {row.step: said_of(found.waits.get(row.step), row.wake_at) for row in begun if row.state == "waiting"}
+    waits = {row.step: describe_wait(found.waits.get(row.step), row.wake_at) for row in begun if row.state == "waiting"}
     named = ", ".join(f"{step} ({waits[step]})" if waits.get(step) else step for step in [*active, *held][:MOST_NAMED])
     paused = found.held.flow.paused
     message = f"It waits for its steps: {named or 'they begin in a moment'}" + ("; it is paused." if paused else ".")

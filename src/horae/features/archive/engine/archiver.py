@@ -49,17 +49,17 @@ class Archiver:
         self._clock, self._executions, self._place = clock, executions, place
         self._walked: dict[int, UUID] = {}
         self._walk_at: dict[int, float] = {}
-        self._troubles = 0  # consecutive failures
+        self._failures_in_row = 0  # consecutive failures
         self._again_at = 0.0
         self._unread: set[int] = set()  # namespaces with executions that could not be read
-        self._told = True  # a problem is stored, perhaps by another server
+        self._reported = True  # a problem is stored, perhaps by another server
         self.archived = 0  # executions, by this server
         self.failures = 0  # files that could not be written
         self.alarm = Alarm()
 
     @property
     def is_failing(self) -> bool:
-        return bool(self._troubles or self._unread)
+        return bool(self._failures_in_row or self._unread)
 
     async def trouble(self) -> TroubleView | None:
         """Return the reason why nothing can be archived, or None."""
@@ -71,15 +71,18 @@ class Archiver:
         wanted = await self._store.read(namespaces.archived_outcomes)
         now = self._env.now()
         if not wanted:
-            await self._nothing_wrong()
+            await self._clear_trouble()
             return LOOK
         if not self._clock.trusted or self._env.clock.monotonic() < self._again_at:
             return LOOK
         if not await self._store.write(lambda: housekeeping.take_duty(DUTY, self._node, now, now + TERM)):
-            self._troubles, self._told = 0, True  # reset: another server has the duty now and reports its own problems
+            self._failures_in_row, self._reported = (
+                0,
+                True,
+            )  # reset: another server has the duty now and reports its own problems
             self._unread.clear()
             return LOOK
-        await self._readable(self._unread - wanted.keys())
+        await self._mark_readable(self._unread - wanted.keys())
         retention = Retention(self._retention, await self._store.read(namespaces.retentions))
         for namespace, outcomes in wanted.items():
             if self._env.clock.monotonic() >= max(self._again_at, self._walk_at.get(namespace, 0.0)):
@@ -97,7 +100,7 @@ class Archiver:
             return
         self._walked[namespace] = place or expiry.START
         if place is None:
-            await self._readable({namespace})
+            await self._mark_readable({namespace})
             self._walk_at[namespace] = self._env.clock.monotonic() + WALK
 
     async def _archive(self, namespace: int, outcomes: tuple[Outcome, ...], over: list[expiry.EndedParcel]) -> bool:
@@ -132,8 +135,8 @@ class Archiver:
                 raise writing.unavailable from None
             # Remove the incomplete file, so that it does not fill the storage.
             await discard(self._store, self._place, writing.location)
-            if writing.broken is None or not await self._went(over):
-                await self._troubled(namespace, writing, error)
+            if writing.broken is None or not await self._changed(over):
+                await self._report_trouble(namespace, writing, error)
             return False
         made = writing.archive()
         done = await self._store.write(lambda: archives.put(made, writing.jobs, over))
@@ -141,43 +144,43 @@ class Archiver:
             self.archived += len(ids)
         else:  # some of it was changed, erased, or archived by another server
             await discard(self._store, self._place, writing.location)
-        if self._troubles:
-            self._troubles = 0
+        if self._failures_in_row:
+            self._failures_in_row = 0
             log.info("the archive can be written again", place=self._place.url)
         self._unread.discard(namespace)
         if not self._unread:
             await self._store.write(lambda: housekeeping.report_duty(DUTY, None, now))
         return done
 
-    async def _went(self, over: list[expiry.EndedParcel]) -> bool:
+    async def _changed(self, over: list[expiry.EndedParcel]) -> bool:
         """Return whether some of these parcels were deleted or changed while they were read."""
         return len(await self._store.read(lambda: expiry.unneeded_among(over))) < len(over)
 
-    async def _readable(self, namespaces: set[int]) -> None:
+    async def _mark_readable(self, namespaces: set[int]) -> None:
         """Mark namespaces as free of unreadable executions."""
         if self._unread & namespaces:
             self._unread -= namespaces
             if not self.is_failing:
-                await self._nothing_wrong()
+                await self._clear_trouble()
 
-    async def _nothing_wrong(self) -> None:
+    async def _clear_trouble(self) -> None:
         """Clear the stored problem, once."""
-        self._troubles = 0
+        self._failures_in_row = 0
         self._unread.clear()
-        if self._told:
+        if self._reported:
             await self._store.write(lambda: housekeeping.report_duty(DUTY, None, self._env.now()))
-            self._told = False
+            self._reported = False
 
-    async def _troubled(self, namespace: int, writing: Writing, error: Exception) -> None:
+    async def _report_trouble(self, namespace: int, writing: Writing, error: Exception) -> None:
         """Store the problem and wait, longer after each failure."""
         self.failures += 1
-        self._told = True
+        self._reported = True
         if writing.broken is not None:
             self._unread.add(namespace)
             problem = f"what namespace {namespace} does not keep any more cannot be read: {writing.broken}"
         else:
-            self._troubles += 1
-            self._again_at = self._env.clock.monotonic() + min(LOOK * 2 ** (self._troubles - 1), WALK)
+            self._failures_in_row += 1
+            self._again_at = self._env.clock.monotonic() + min(LOOK * 2 ** (self._failures_in_row - 1), WALK)
             problem = f"{self._place.url} cannot be written to: {type(error).__name__}: {error}"
-        log.error("the archive cannot be written", problem=problem, failures=self._troubles)
+        log.error("the archive cannot be written", problem=problem, failures=self._failures_in_row)
         await self._store.write(lambda: housekeeping.report_duty(DUTY, problem[:500], self._env.now()))

@@ -14,7 +14,7 @@ _GZIP = 31
 log = structlog.get_logger("horae.archive")
 
 
-class Damaged(Exception):
+class DamagedFile(Exception):
     """A file is truncated or corrupt."""
 
 
@@ -33,7 +33,7 @@ class Packer:
 
 
 async def lines(place: FileStorage, location: str) -> AsyncIterator[bytes]:
-    """Yield the lines of a file, in bounded memory. Raises FileNotFoundError, and Damaged after the last readable
+    """Yield the lines of a file, in bounded memory. Raises FileNotFoundError, and DamagedFile after the last readable
     line.
     """
     opener, rest = zlib.decompressobj(wbits=_GZIP), b""
@@ -48,14 +48,14 @@ async def lines(place: FileStorage, location: str) -> AsyncIterator[bytes]:
     for line in whole:
         yield line
     if rest or not opener.eof:
-        raise Damaged("it ends too early")
+        raise DamagedFile("it ends too early")
 
 
 def _opened(opener: "zlib._Decompress", piece: bytes) -> bytes:
     try:
         return opener.decompress(piece, PIECE)
     except zlib.error as error:
-        raise Damaged(str(error)) from None
+        raise DamagedFile(str(error)) from None
 
 
 async def discard(store: Store, place: FileStorage, location: str) -> None:

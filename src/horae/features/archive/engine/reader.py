@@ -12,10 +12,10 @@ from horae.engine.executions.executions import Bound, Count, low_parcel, start
 from horae.engine.storage.file_storage import FileStorage
 from horae.env import SECOND, Env, Instant
 from horae.errors import Busy
-from horae.features.archive.engine.files import Damaged, Packer, discard, lines
+from horae.features.archive.engine.files import DamagedFile, Packer, discard, lines
 from horae.features.archive.model import ArchivePage
 from horae.features.archive.store import archives
-from horae.features.archive.store.archives import ANY, BITS, LAST, Archive, Sought
+from horae.features.archive.store.archives import ANY, BITS, LAST, Archive, ArchiveQuery
 from horae.features.artifacts.store import artifacts
 from horae.model.base.cursor import check_limit, make_cursor, read_cursor
 from horae.model.base.ids import instant_of
@@ -37,15 +37,15 @@ class ArchivedView(ExecutionView, frozen=True, kw_only=True):
     result: Raw = _NULL
 
 
-class Found(list[ExecutionView]):
+class ArchivedItems(list[ExecutionView]):
     """The executions of a page, with their size in bytes."""
 
     size = 0
 
 
-Meant = Callable[[ExecutionView], bool]
+Predicate = Callable[[ExecutionView], bool]
 list_of = list  # the class has a method with this name
-UNREADABLE = (Damaged, OSError, msgspec.DecodeError)  # errors of one file, not of the whole storage
+UNREADABLE = (DamagedFile, OSError, msgspec.DecodeError)  # errors of one file, not of the whole storage
 _read = msgspec.json.Decoder(ArchivedView).decode
 
 
@@ -76,11 +76,11 @@ class ArchiveReader:
                 and low <= view.execution_id < high
             )
 
-        sought = Sought(
+        sought = ArchiveQuery(
             outcomes=ANY if status is None else BITS.get(status, 0),  # type: ignore[call-overload]
             since=instant_of(low) - SECOND, until=instant_of(high), job=job,
         )  # fmt: skip
-        found, notes = Found(), list[str]()
+        found, notes = ArchivedItems(), list[str]()
         files = await self._store.read(lambda: archives.before(namespace, at, FILES + 1, sought))
         for archive in files[:FILES]:
             first = skip if archive.id == at else 0
@@ -91,7 +91,7 @@ class ArchiveReader:
         return ArchivePage(items=found, next_cursor=following, notes=notes)
 
     async def _collect(
-        self, archive: Archive, first: int, wanted: Meant, found: Found, limit: int,
+        self, archive: Archive, first: int, wanted: Predicate, found: ArchivedItems, limit: int,
         notes: "list_of[str]",
     ) -> int | None:  # fmt: skip
         """Add matching executions of a file after a line; return the line to continue at if the page is full."""
@@ -127,7 +127,7 @@ class ArchiveReader:
         return Busy(f"The archive at {self._place.url} does not answer.", "Look at the server's log.")
 
     async def erase(
-        self, namespace: int, meant: Meant, unread: set[str], *, since: Instant = 0
+        self, namespace: int, meant: Predicate, unread: set[str], *, since: Instant = 0
     ) -> set[UUID]:  # fmt: skip
         """Rewrite files that contain a person's data, without that data; return the erased executions.
 
@@ -136,7 +136,7 @@ class ArchiveReader:
         to `unread`.
         """
         await self._store.write(lambda: archives.spoil(namespace))
-        erased, at, sought = set[UUID](), LAST, Sought(since=max(0, since - SECOND))
+        erased, at, sought = set[UUID](), LAST, ArchiveQuery(since=max(0, since - SECOND))
         while True:
             files = await self._store.read(lambda: archives.before(namespace, at, FILES + 1, sought))  # noqa: B023
             for archive in files[:FILES]:
@@ -145,7 +145,7 @@ class ArchiveReader:
                 return erased
             at = files[FILES].id
 
-    async def _erase_from(self, archive: Archive, meant: Meant, unread: set[str]) -> set[UUID]:
+    async def _erase_from(self, archive: Archive, meant: Predicate, unread: set[str]) -> set[UUID]:
         """Erase executions from one file, even if a concurrent erasure rewrites and moves it meanwhile."""
         while True:
             problem, erased = None, set[UUID]()

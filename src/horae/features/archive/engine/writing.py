@@ -59,16 +59,16 @@ class Writing:
             some = ids[at : at + TOGETHER]
             sizes = await self._store.read(lambda: reads.sizes(some))  # noqa: B023
             batch, total = list[UUID](), 0
-            for id in some:
-                total += sizes.get(id, 0)
+            for execution in some:
+                total += sizes.get(execution, 0)
                 if batch and total > MOST_BYTES:
                     yield batch
-                    batch, total = [], sizes.get(id, 0)
-                batch.append(id)
+                    batch, total = [], sizes.get(execution, 0)
+                batch.append(execution)
             yield batch
 
     async def _views(self, ids: list[UUID]) -> list[ExecutionView]:
-        some = [(self._namespace, id) for id in ids]
+        some = [(self._namespace, execution) for execution in ids]
         found = await self._store.read(lambda: reads.by_ids(some))
         if len(found) < len(some):
             raise LookupError(f"{len(some) - len(found)} of {len(some)} executions cannot be read")

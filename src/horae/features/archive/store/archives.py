@@ -51,9 +51,9 @@ LOCK = Statement(
 )
 # The row is missing if the file was cleared away as litter; its `archive` is null if something was erased meanwhile.
 IS_SOUND = Statement("archive_is_sound", "DELETE FROM litter WHERE location = $1 AND archive = $2 RETURNING 1")
-IS_THERE = Statement("archive_is_there", "DELETE FROM litter WHERE location = $1 RETURNING 1")
+IS_ANNOUNCED = Statement("archive_is_there", "DELETE FROM litter WHERE location = $1 RETURNING 1")
 SPOIL = Statement("spoil_archives", "UPDATE litter SET archive = NULL WHERE archive = $1")
-LIES_THERE = Statement("archive_lies_there", "SELECT 1 FROM archives WHERE id = $1 AND location = $2 FOR UPDATE")
+IS_AT_LOCATION = Statement("archive_lies_there", "SELECT 1 FROM archives WHERE id = $1 AND location = $2 FOR UPDATE")
 SAVE = Statement("move_archive", "UPDATE archives SET location = $2, bytes = $3 WHERE id = $1")
 DROP = Statement("drop_archive", "DELETE FROM archives WHERE id = $1 RETURNING location")
 DROP_JOBS = Statement("drop_archive_jobs", "DELETE FROM archive_jobs WHERE archive = $1")
@@ -86,7 +86,7 @@ class Archive(Struct, frozen=True, kw_only=True):
     location: str
 
 
-class Sought(Struct, frozen=True, kw_only=True):
+class ArchiveQuery(Struct, frozen=True, kw_only=True):
     """The search criteria for files."""
 
     outcomes: int = ANY
@@ -139,7 +139,7 @@ def put(archive: Archive | None, jobs: Jobs, over: Sequence[EndedParcel]) -> Scr
     return True
 
 
-def before(namespace: int, last: UUID, count: int, sought: Sought = Sought()) -> Script[list[Archive]]:  # noqa: B008
+def before(namespace: int, last: UUID, count: int, sought: ArchiveQuery = ArchiveQuery()) -> Script[list[Archive]]:  # noqa: B008
     """Return files of a namespace, from `last` on and the newest first, that may contain matches."""
     given = (namespace, last, sought.outcomes, sought.since, sought.until, count)
     if sought.job is None:
@@ -154,9 +154,9 @@ def older(namespace: int, before: Instant, count: int) -> Script[list[Archive]]:
     return [_archive(row) for row in (yield Fetch(OLDER, (namespace, before, count)))]
 
 
-def one(id: UUID) -> Script[Archive | None]:
+def one(archive_id: UUID) -> Script[Archive | None]:
     """Return the current row of a file, or None."""
-    rows = yield Fetch(ONE, (id,))
+    rows = yield Fetch(ONE, (archive_id,))
     return _archive(rows[0]) if rows else None
 
 
@@ -179,9 +179,9 @@ def move(archive: Archive, location: str, size: int, now: Instant) -> Script[boo
     """Change the location of a file; the old location becomes litter. Return False without changes if either is
     gone.
     """
-    if not (yield Fetch(LIES_THERE, (archive.id, archive.location))):
+    if not (yield Fetch(IS_AT_LOCATION, (archive.id, archive.location))):
         return False
-    if not (yield Fetch(IS_THERE, (location,))):
+    if not (yield Fetch(IS_ANNOUNCED, (location,))):
         return False
     yield Fetch(SAVE, (archive.id, location, size))
     yield Insert("litter", _LITTER, [(archive.location, now)], conflict="ON CONFLICT DO NOTHING")

@@ -20,7 +20,7 @@ from horae.model.base.ids import index_of, parcel_of
 from horae.model.executions.execution import Extra
 from horae.model.executions.parcel import Parcel
 from horae.model.executions.submission import NewExecution, deadline_after
-from horae.model.expressions.meter import ITEM_STEPS, MOST_STEPS, Meter, refuse_blamed, shared
+from horae.model.expressions.meter import ITEM_STEPS, MOST_STEPS, Meter, refuse_over_budget, shared_budget
 from horae.model.triggers.calendars.compiled import Calendar
 from horae.model.triggers.calendars.resolve import no_such_calendar
 from horae.model.triggers.decisions.decide import cover
@@ -154,7 +154,7 @@ def _start(
         parts, pending = yield from _parts(backfill, now)
         fires = _decided(ahead(parts, backfill.at, look, newest_first=backfill.newest_first), backfill, pending)
         chosen = (yield from _choose(backfill, fires, min(room, BATCH))) if fires and room > 0 else None
-        with shared(Meter(MOST_STEPS + ITEM_STEPS * BATCH)):
+        with shared_budget(Meter(MOST_STEPS + ITEM_STEPS * BATCH)):
             wanted = [_execution(backfill, target, pick, lead, new_id, now) for pick in chosen.picks] if chosen else []
     except Exception as error:
         stuck = structs.replace(backfill, state="paused", note=f"It could not go on: {describe_error(error)}")
@@ -286,7 +286,7 @@ def _execution(
         item = msgspec.json.encode({**msgspec.json.decode(item), **msgspec.json.decode(backfill.params)})
     deadline = deadline_after(now, within)
     one = execution_of(target, extra, lead, item=item, priority=backfill.priority, deadline=deadline, new_id=new_id)
-    refuse_blamed()
+    refuse_over_budget()
     return one
 
 

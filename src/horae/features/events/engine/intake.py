@@ -25,7 +25,7 @@ from horae.features.events.store.listeners import Check
 from horae.model.base.instant import format_instant
 from horae.model.base.view import Page
 from horae.model.definitions.job import Job
-from horae.model.documents.schema import Spent
+from horae.model.documents.schema import CheckBudget
 from horae.model.executions.show_execution import MOST_SHOWN
 from horae.model.triggers.events.values import NewEvent
 from horae.store.contract import Store
@@ -54,10 +54,10 @@ class EventIntake:
 
     def checking(self) -> Check:
         """Return a check of params for one transaction: all its items share one budget of validation steps."""
-        spent = Spent()
+        spent = CheckBudget()
         return lambda target, item: self.check(target, item, spent)
 
-    def check(self, target: Target, item: bytes, spent: Spent | None = None) -> str | None:
+    def check(self, target: Target, item: bytes, spent: CheckBudget | None = None) -> str | None:
         """Return why an item cannot be the params of a job's execution, or None if it can."""
         job = Job(
             id=target.job, namespace=target.namespace, name=target.name, version=target.version, state=target.state,

@@ -27,7 +27,7 @@ from horae.features.events.store.listeners import (
     write_fires,
 )
 from horae.model.executions.parcel import Parcel
-from horae.model.expressions.meter import ITEM_STEPS, Meter, shared
+from horae.model.expressions.meter import ITEM_STEPS, Meter, shared_budget
 from horae.model.triggers.decisions.external import EventTrigger
 from horae.model.triggers.events.values import NewEvent, event_scope
 from horae.store.base.shelves import Columns
@@ -200,7 +200,7 @@ def _decide(
             told = event.id or str(id)
             scope = {"event": event_scope(event, told, now)}
             meter.grant(ITEM_STEPS * len(hearing))
-            with shared(meter):
+            with shared_budget(meter):
                 decided += [decide_at(one, id, told, scope, lead, check, now) for one in hearing]
     return decided
 

@@ -12,7 +12,7 @@ from horae.errors import Costly
 from horae.model.executions.execution import Extra
 from horae.model.executions.parcel import Parcel
 from horae.model.executions.submission import NewExecution, deadline_after
-from horae.model.expressions.meter import refuse_blamed
+from horae.model.expressions.meter import refuse_over_budget
 from horae.model.expressions.template import TemplateError
 from horae.model.triggers.calendars.compiled import Calendar
 from horae.model.triggers.decisions.external import EventTrigger, WatchTrigger
@@ -194,7 +194,7 @@ def decide_at(
     deadline = deadline_after(verdict.due or now, within)
     wanted = execution_of(target, extra, lead, due_at=verdict.due or 0, item=item, deadline=deadline)
     try:
-        refuse_blamed()
+        refuse_over_budget()
     except Costly as error:
         return Decided(id, listener, Verdict("skipped-params", error.detail[:MOST_TOLD]))
     key, turn = listener.key, listener.turn

@@ -57,7 +57,7 @@ class Rollouts:
         job = (await find_job(self._store, namespace, ref)).job
         rollout = await self._store.read(lambda: newest(job.id))
         if rollout is None:
-            raise none_on(job, f'Job "{job.name}" never had a rollout.')
+            raise no_rollout(job, f'Job "{job.name}" never had a rollout.')
         return await self._shown(job, rollout)
 
     async def put(self, namespace: int, ref: str, body: Any, *, by: str, if_match: int | None = None) -> RolloutView:
@@ -102,7 +102,7 @@ class Rollouts:
         cause = a_text(reason, "reason", most=MOST_REASON)
         before, _ = await self._on(namespace, ref, if_match)
         if not await self._abort(before, None, cause, by):
-            raise none_on(before.job)
+            raise no_rollout(before.job)
         return await self.get(namespace, str(before.job.id))
 
     def _settled(self, effects: Effects) -> None:
@@ -128,15 +128,15 @@ class Rollouts:
             await self._judge(job)
         return PACE
 
-    async def _judge(self, id: UUID) -> None:
+    async def _judge(self, job_id: UUID) -> None:
         """Abort a rollout that exceeds its bound."""
-        rollout = await self._store.read(lambda: newest(id))
+        rollout = await self._store.read(lambda: newest(job_id))
         if rollout is None or rollout.state != "on" or rollout.plan.abort_above is None:
             return
-        stored = await self._store.read(lambda: rollouts.job(id))
+        stored = await self._store.read(lambda: rollouts.job(job_id))
         if stored is None or stored.job.state == "deleted":
             return
-        tallies = await self._store.read(lambda: rollouts.tallies(id, rollout.since))
+        tallies = await self._store.read(lambda: rollouts.tallies(job_id, rollout.since))
         cause = judge(rollout.plan, stored.job.version, tallies)
         if cause is not None:
             await self._abort(stored, rollout.number, cause, "")
@@ -151,7 +151,7 @@ class Rollouts:
         before = await self._jobs.present(namespace, ref, if_match)
         rollout = await self._store.read(lambda: newest(before.job.id))
         if rollout is None or rollout.state != "on":
-            raise none_on(before.job)
+            raise no_rollout(before.job)
         return before, rollout
 
     async def _candidate(
@@ -209,7 +209,7 @@ def _promoted(job: Job, rollout: Rollout, version: int | None) -> int:
     return version
 
 
-def none_on(job: Job, said: str = "") -> NotFound:
+def no_rollout(job: Job, said: str = "") -> NotFound:
     remedy = f"Begin one: `horae jobs rollout start {job.name} --version N --share 10%`."
     return NotFound(said or f'No rollout of job "{job.name}" is on.', remedy)
 

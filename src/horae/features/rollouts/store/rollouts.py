@@ -48,9 +48,9 @@ FORGET = Statement("forget_rollout_counts", "DELETE FROM rollout_counts WHERE jo
 HOLDINGS = Holdings(rows=(rows("rollout_counts", "job, since, version, outcome, bucket, server", OF_JOBS),))
 
 
-def job(id: UUID) -> Script[jobs.StoredJob | None]:
+def job(job_id: UUID) -> Script[jobs.StoredJob | None]:
     """Return the job of a rollout."""
-    rows = yield Fetch(OWNER, (id,))
+    rows = yield Fetch(OWNER, (job_id,))
     return jobs.stored(rows[0]) if rows else None
 
 
@@ -105,7 +105,9 @@ def _put(rollout: Rollout) -> Script[None]:
 def count(server: UUID, trials: Sequence[RolloutAttempts]) -> Script[None]:
     """Add the results of attempts to the counts of the versions that ran."""
     rows = yield ForEach(CHOSEN, (("parcel", "uuid"),), [(id,) for id in sorted({one.parcel for one in trials})])
-    chosen: Mapping[UUID, tuple[int, int]] = {id: (version, keys_of(keys).rollout) for id, version, keys in rows}
+    chosen: Mapping[UUID, tuple[int, int]] = {
+        parcel: (version, keys_of(keys).rollout) for parcel, version, keys in rows
+    }
     sums: dict[tuple[UUID, int, int, str, int], int] = {}
     for one in trials:
         version, since = chosen.get(one.parcel, (0, 0))

@@ -17,14 +17,14 @@ from horae.store.triggers.dependencies.starts import Consequences
 Seen = Collection[tuple[UUID, int]]  # jobs made from a template, with their versions
 
 
-class Moved(Exception):
+class JobsChanged(Exception):
     """A job changed since the change of its template was computed, which must be repeated."""
 
 
-def create(id: UUID, namespace: int, name: str, body: Body, now: Instant) -> Script[bool]:
+def create(template_id: UUID, namespace: int, name: str, body: Body, now: Instant) -> Script[bool]:
     """Create a template; return False if its name is taken."""
     yield from locks.take(locks.of_dependencies(namespace))
-    return (yield from templates.add(id, namespace, name, body, now))
+    return (yield from templates.add(template_id, namespace, name, body, now))
 
 
 def change(
@@ -36,7 +36,10 @@ def change(
     now: Instant,
     done: Consequences,
 ) -> Script[None]:
-    """Write the next version of a template and of all jobs that it changes. Raises Moved, or the error of one job."""
+    """Write the next version of a template and of all jobs that it changes.
+
+    Raises JobsChanged, or the error of one job.
+    """
     going = any(when.rules.calendars for _, draft in edits for when in draft.whens)
     named = (locks.of_calendars(before.namespace),) if going else ()
     yield from locks.take(locks.of_dependencies(before.namespace), *named)
@@ -44,14 +47,14 @@ def change(
     yield from templates.change(before.id, before.version + 1, body, now)
     for job, draft in edits:
         if not (yield from job_changes.edit(job, draft, new_id, now, done=done)):
-            raise Moved
+            raise JobsChanged
 
 
 def delete(before: JobTemplate, now: Instant) -> Script[list[str]]:
-    """Delete a template without jobs; otherwise return the names of its jobs. Raises Moved."""
+    """Delete a template without jobs; otherwise return the names of its jobs. Raises JobsChanged."""
     yield from locks.take(locks.of_dependencies(before.namespace))
     if (yield from job_templates.present(before.id)) != before.version:
-        raise Moved
+        raise JobsChanged
     users = yield from templates.users(before.id)
     if not users:
         yield from templates.delete(before.id, now)
@@ -60,7 +63,7 @@ def delete(before: JobTemplate, now: Instant) -> Script[list[str]]:
 
 def _check(before: JobTemplate, seen: Seen) -> Script[None]:
     if (yield from job_templates.present(before.id)) != before.version:
-        raise Moved
+        raise JobsChanged
     users = yield from templates.users(before.id)
     if {(one.job.id, one.job.version) for one in users} != set(seen):
-        raise Moved
+        raise JobsChanged

@@ -27,16 +27,18 @@ async def drafts_together(jobs: Jobs, after: JobTemplate, users: Sequence[Stored
     if not any(changed.keys() & _runs(changed[id]) for id in workflows):
         return drafts
     coming: dict[UUID, Spec] = {}
-    for id in used_first(drafts):
-        draft = drafts[id] = await _drafted(jobs, known[id], after, SiblingChanges(coming, workflows - {id}))
+    for job_id in used_first(drafts):
+        draft = drafts[job_id] = await _drafted(
+            jobs, known[job_id], after, SiblingChanges(coming, workflows - {job_id})
+        )
         if isinstance(draft, JobDraft):
-            coming[id] = draft.spec
+            coming[job_id] = draft.spec
     return drafts
 
 
 def used_first(drafts: Drafts) -> list[UUID]:
     """Order jobs so that the jobs run by a workflow come before the workflow."""
-    runs = {id: _runs(draft.spec) if isinstance(draft, JobDraft) else set() for id, draft in drafts.items()}
+    runs = {job_id: _runs(draft.spec) if isinstance(draft, JobDraft) else set() for job_id, draft in drafts.items()}
     try:
         return list(TopologicalSorter({id: sorted(runs[id] & runs.keys()) for id in sorted(runs)}).static_order())
     except CycleError:  # the write refuses cycles

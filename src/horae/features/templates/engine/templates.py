@@ -32,7 +32,7 @@ MOST_NAMED = 20  # jobs named in a refusal
 Change = Literal["created", "changed", "unchanged"]
 
 
-class _Course(Struct, frozen=True):
+class _Effect(Struct, frozen=True):
     """The effect of a template's change on the jobs made from it."""
 
     seen: frozenset[tuple[UUID, int]] = frozenset()
@@ -50,9 +50,9 @@ class Templates:
         """Create a template. Raises BadInput, Conflict."""
         name, said = read_template("", body)
         check_template(name, said.job)
-        id = self._env.new_id()
+        template_id = self._env.new_id()
         await self._check_whole(namespace, name, said)
-        if not await self._store.change(lambda now: changes.create(id, namespace, name, said, now)):
+        if not await self._store.change(lambda now: changes.create(template_id, namespace, name, said, now)):
             raise Conflict(f'A template named "{name}" exists.', f"Change it: `horae templates put {name} -f FILE`.")
         return await self.get(namespace, name)
 
@@ -90,14 +90,14 @@ class Templates:
             if before is None:
                 await self._check_whole(namespace, name, said)
                 if dry_run:
-                    return _imagined(self._drawn(namespace, name, said)), "created"
+                    return _dry_run_view(self._unsaved(namespace, name, said)), "created"
                 return await self.create(namespace, {**_document(said), "name": name}), "created"
             if before.body == said:
                 return await self.get(namespace, name), "unchanged"
             after = structs.replace(before, version=before.version + 1, body=said)
-            course = await self._course(after)
+            course = await self._effect_of(after)
             if dry_run:
-                return structs.replace(_imagined(after), affected=list(course.affected)), "changed"
+                return structs.replace(_dry_run_view(after), affected=list(course.affected)), "changed"
             _refuse_broken(name, course)
             if await self._change(before, said, course):
                 shown = await self.get(namespace, name)
@@ -111,7 +111,7 @@ class Templates:
             _match(before, name, if_match)
             try:
                 users = await self._store.change(lambda now: changes.delete(before, now))  # noqa: B023
-            except changes.Moved:
+            except changes.JobsChanged:
                 continue
             if users:
                 told = in_words(users)
@@ -120,20 +120,20 @@ class Templates:
             return
         raise Busy(f'Template "{name}" was changed again and again meanwhile.')
 
-    async def _change(self, before: JobTemplate, said: Body, course: _Course) -> bool:
+    async def _change(self, before: JobTemplate, said: Body, course: _Effect) -> bool:
         done = Consequences()
         try:
             await self._store.change(
                 lambda now: changes.change(before, said, course.seen, course.edits, self._env.new_id, now, done)
             )
-        except changes.Moved:
+        except changes.JobsChanged:
             return False
         self._store.started(done)
         for job, _ in course.edits:
             self._jobs.changed(job.job)
         return True
 
-    async def _course(self, after: JobTemplate) -> _Course:
+    async def _effect_of(self, after: JobTemplate) -> _Effect:
         """Compute the effect of a changed template on all jobs made from it."""
         users = await self._store.read(lambda: templates.users(after.id))
         drafts = await drafts_together(self._jobs, after, users)
@@ -146,20 +146,22 @@ class Templates:
                 edits.append((user, draft))
                 told = differences(render_definition(job.spec), render_definition(draft.spec))
                 affected.append(AffectedView(job_id=job.id, job=job.name, changes=told))
-        last = {id: at for at, id in enumerate(used_first(drafts))}
+        last = {job_id: at for at, job_id in enumerate(used_first(drafts))}
         edits.sort(key=lambda one: -last[one[0].job.id])  # each workflow before the jobs that it runs
         affected.sort(key=lambda one: one.job)
-        return _Course(frozenset((one.job.id, one.job.version) for one in users), tuple(edits), tuple(affected))
+        return _Effect(frozenset((one.job.id, one.job.version) for one in users), tuple(edits), tuple(affected))
 
     async def _check_whole(self, namespace: int, name: str, said: Body) -> None:
         """Refuse a template that cannot make a job, judged by its defaults if all its parameters have one."""
         if len(said.defaults) == len(said.parameters):
-            await self._jobs.check(namespace, name, by(self._drawn(namespace, name, said)))
+            await self._jobs.check(namespace, name, by(self._unsaved(namespace, name, said)))
 
-    def _drawn(self, namespace: int, name: str, said: Body) -> JobTemplate:
+    def _unsaved(self, namespace: int, name: str, said: Body) -> JobTemplate:
         now = self._env.now()
-        id = UUID(int=0)
-        return JobTemplate(id=id, namespace=namespace, name=name, version=1, body=said, created_at=now, updated_at=now)
+        template_id = UUID(int=0)
+        return JobTemplate(
+            id=template_id, namespace=namespace, name=name, version=1, body=said, created_at=now, updated_at=now
+        )
 
     async def _find(self, namespace: int, name: str) -> JobTemplate:
         found = await self._store.read(lambda: templates.named(namespace, name))
@@ -200,7 +202,7 @@ def _match(before: JobTemplate | None, name: str, if_match: int | None) -> None:
         raise Stale(f'Template "{name}" {stands}.', remedy, version=version)
 
 
-def _refuse_broken(name: str, course: _Course) -> None:
+def _refuse_broken(name: str, course: _Effect) -> None:
     broken = [one for one in course.affected if one.error is not None]
     if broken:
         first = broken[0]
@@ -218,7 +220,7 @@ def in_words(names: list_of[str]) -> str:
     return ", ".join(f'"{name}"' for name in names[:MOST_NAMED]) + more
 
 
-def _imagined(template: JobTemplate) -> TemplateView:
+def _dry_run_view(template: JobTemplate) -> TemplateView:
     return structs.replace(show_template(template), dry_run=True)
 
 

@@ -19,8 +19,8 @@ from horae.features.templates.model.kinds import FILLED, PARAMETERS
 from horae.model.definitions.reading.patch import merge_definition
 from horae.model.definitions.template_use import TemplateUse
 from horae.model.documents.schema import check_schema
-from horae.model.expressions.meter import current, defining
-from horae.model.expressions.template import Expression, TemplateError, as_text, expression_end, paid
+from horae.model.expressions.meter import current_meter, definition_budget
+from horae.model.expressions.template import Expression, TemplateError, as_text, charged, expression_end
 from horae.model.fields.kinds import Choice, Name, Text
 from horae.model.fields.table import Field, JoinedRows, Table
 
@@ -96,7 +96,7 @@ class JobTemplate(Struct, frozen=True, kw_only=True):
                 f"Its parameters: {', '.join(self.body.parameters) or 'none'}. See `horae templates show {self.name}`."
             )
             raise BadInput(f'Template "{self.name}": {where}: {problem.message}.', remedy, field=where)
-        with defining():
+        with definition_budget():
             filled: dict[str, Any] = filled_in(self.body.job, {**self.body.defaults, **values}, "job")
         return filled
 
@@ -165,7 +165,7 @@ def _expressions(text: str) -> Iterator[tuple[int, int]]:
 
 def _value(source: str, values: dict[str, Any], field: str) -> Any:
     try:
-        return paid(Expression(source, field, SCOPE).value({"with": values}), current())
+        return charged(Expression(source, field, SCOPE).value({"with": values}), current_meter())
     except TemplateError as error:
         remedy = "Give the parameter that it speaks of, or a default for it."
         raise BadInput(f"{error}.", remedy, field=field) from None

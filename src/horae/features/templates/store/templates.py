@@ -74,34 +74,34 @@ def page(namespace: int, after: str, limit: int) -> Script[list[JobTemplate]]:
     return [_template(row) for row in (yield Fetch(PAGE, (namespace, after, limit)))]
 
 
-def versions(id: UUID) -> Script[list[JobTemplate]]:
+def versions(template_id: UUID) -> Script[list[JobTemplate]]:
     """Return all versions of a template, newest first."""
-    return [_template(row) for row in (yield Fetch(VERSIONS, (id,)))]
+    return [_template(row) for row in (yield Fetch(VERSIONS, (template_id,)))]
 
 
-def add(id: UUID, namespace: int, name: str, body: Body, now: Instant) -> Script[bool]:
+def add(template_id: UUID, namespace: int, name: str, body: Body, now: Instant) -> Script[bool]:
     """Add a template with its first version; return False if its name is taken."""
-    if not (yield Fetch(ADD, (id, namespace, name, now))):
+    if not (yield Fetch(ADD, (template_id, namespace, name, now))):
         return False
-    yield Fetch(ADD_VERSION, (id, 1, _text(body), now))
+    yield Fetch(ADD_VERSION, (template_id, 1, _text(body), now))
     return True
 
 
-def change(id: UUID, version: int, body: Body, now: Instant) -> Script[None]:
+def change(template_id: UUID, version: int, body: Body, now: Instant) -> Script[None]:
     """Write the next version of a template."""
-    yield Fetch(ADD_VERSION, (id, version, _text(body), now))
-    yield Fetch(CHANGE, (id, version, now))
+    yield Fetch(ADD_VERSION, (template_id, version, _text(body), now))
+    yield Fetch(CHANGE, (template_id, version, now))
 
 
-def delete(id: UUID, now: Instant) -> Script[None]:
+def delete(template_id: UUID, now: Instant) -> Script[None]:
     """Delete a template and free its name; its versions stay."""
-    yield Fetch(DELETE, (id, now))
+    yield Fetch(DELETE, (template_id, now))
 
 
 def _text(body: Body) -> str:
     return msgspec.json.encode(body).decode()
 
 
-def users(id: UUID) -> Script[list[StoredJob]]:
+def users(template_id: UUID) -> Script[list[StoredJob]]:
     """Return the jobs made from a template, by id."""
-    return [stored(row) for row in (yield Fetch(USERS, (id,)))]
+    return [stored(row) for row in (yield Fetch(USERS, (template_id,)))]

@@ -9,7 +9,7 @@ from horae.model.definitions.job import JOB, Spec
 from horae.model.definitions.reading.patch import merge_definition
 from horae.model.definitions.reading.read import parse_definition
 from horae.model.definitions.reading.write import render_definition
-from horae.model.workflows.decisions.values import Call, Step, Workflow, undo_name
+from horae.model.workflows.decisions.values import Call, Workflow, WorkflowStep, undo_name
 
 # Fields that a step does not inherit from the job that it names, such as triggers and deduplication.
 _NOT_TAKEN_OVER = JOB.where(lambda field: field.steps == "never")
@@ -29,7 +29,7 @@ def derive(name: str, call: Call, base: Spec | None, queue: str) -> Spec:
 def with_calls(workflow: Workflow, stored: Callable[[str, Call], dict[str, Any]]) -> Workflow:
     """Return the workflow with fields of its calls replaced; `stored` gets the name under which each call is stored."""
 
-    def changed(step: Step) -> Step:
+    def changed(step: WorkflowStep) -> WorkflowStep:
         if step.job or step.own:
             step = structs.replace(step, **stored(step.name, step))
         if step.undo is not None:

@@ -16,7 +16,7 @@ from horae.model.definitions.reading.schedule import parse_trigger, parse_when, 
 from horae.model.definitions.reading.task import PARSERS
 from horae.model.definitions.reading.timeouts import with_run
 from horae.model.definitions.tasks import Task
-from horae.model.expressions.meter import defining
+from horae.model.expressions.meter import definition_budget
 from horae.model.fields.values import an_object, shallow
 from horae.model.triggers.decisions.named_trigger import NamedTrigger
 from horae.model.triggers.dependency import Condition
@@ -46,7 +46,7 @@ def parse_definition(body: Any, *, namespace_name: str, created_at: Instant) -> 
 
     `created_at` is when the job was created: intervals count from there.
     """
-    with defining():
+    with definition_budget():
         return _definition(body, namespace_name, created_at)
 
 

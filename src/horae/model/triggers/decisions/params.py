@@ -12,7 +12,7 @@ import msgspec
 
 from horae.env import Instant
 from horae.model.base.instant import format_instant
-from horae.model.expressions.meter import ASKED_STEPS, within
+from horae.model.expressions.meter import SMALL_STEPS, limited_budget
 from horae.model.expressions.template import Names, Renderer, compile_tree, rendered_item
 
 FIRE_NAMES: Names = frozenset({"params", "fire", "interval"})
@@ -40,7 +40,7 @@ def fill_fire_params(params: dict[str, Any], scope: dict[str, Any]) -> bytes:
     encoded = msgspec.json.encode(params)
     if b"${" not in encoded:
         return encoded
-    with within(ASKED_STEPS):
+    with limited_budget(SMALL_STEPS):
         return rendered_item(_compiled(encoded), scope)
 
 

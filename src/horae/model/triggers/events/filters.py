@@ -7,7 +7,7 @@ from functools import lru_cache
 from typing import Any
 
 from horae.errors import BadInput
-from horae.model.expressions.meter import ASKED_STEPS, MOST_TEXT, within
+from horae.model.expressions.meter import MOST_TEXT, SMALL_STEPS, limited_budget
 from horae.model.expressions.template import Expression, Names, TemplateError, parts_of
 from horae.model.expressions.values import kind
 
@@ -27,7 +27,7 @@ class Filter:
         pass.
         """
         try:
-            with within(ASKED_STEPS) as meter:
+            with limited_budget(SMALL_STEPS) as meter:
                 verdict = self._expression.value(scope, meter)
         except TemplateError as error:
             return f"the filter could not be computed: {str(error)[:MOST_TOLD]}"

@@ -5,7 +5,7 @@ from typing import Any
 
 import msgspec
 
-from horae.model.expressions.meter import ASKED_STEPS, within
+from horae.model.expressions.meter import SMALL_STEPS, limited_budget
 from horae.model.expressions.template import Renderer, compile_tree, rendered_item
 from horae.model.triggers.events.filters import EVENT_NAMES
 
@@ -19,7 +19,7 @@ def fill_params(params: dict[str, Any], scope: dict[str, Any]) -> bytes:
     """Render a trigger's params for an event as one encoded item. Raises TemplateError."""
     if not params:
         return b"{}"
-    with within(ASKED_STEPS):
+    with limited_budget(SMALL_STEPS):
         return rendered_item(_compiled(msgspec.json.encode(params)), scope)
 
 

@@ -20,7 +20,7 @@ from horae.model.workflows.decisions.expressions import (
 from horae.model.workflows.decisions.kinds import refuse_kind, refuse_parts
 from horae.model.workflows.decisions.plan import edges, names_of_undo, places
 from horae.model.workflows.decisions.reach import unreachable
-from horae.model.workflows.decisions.values import MOST_STEPS, PHASES, Phase, Step, Workflow
+from horae.model.workflows.decisions.values import MOST_STEPS, PHASES, Phase, Workflow, WorkflowStep
 from horae.model.workflows.waits import Sleep
 
 _FIELDS: Mapping[Phase, str] = {
@@ -44,7 +44,7 @@ def check_graph(workflow: Workflow) -> None:
     for phase in PHASES:
         steps = workflow.of(phase)
         for i, step in enumerate(steps):
-            with _speaking_of(step.name, f"workflow.{_FIELDS[phase]}[{i}]"):
+            with _naming_step(step.name, f"workflow.{_FIELDS[phase]}[{i}]"):
                 own = {other.name for other in steps}
                 _check_step(step, phase, own, main)
         upstreams = edges(steps, phase)
@@ -52,23 +52,23 @@ def check_graph(workflow: Workflow) -> None:
         _refuse_unreachable(steps, upstreams, f"workflow.{_FIELDS[phase]}")
     if workflow.output is not None:
         for expression in expressions_in(workflow.output, "workflow.output", KNOWN):
-            _check_spoken(expression, "workflow.output", main, "The output")
+            _check_references(expression, "workflow.output", main, "The output")
 
 
-def told_of(name: str, detail: str) -> str:
+def with_step_name(name: str, detail: str) -> str:
     """Return an error text with the name of its step; a step of a nested workflow is named by its path."""
     below = detail.removeprefix('Step "')
     return f'Step "{name}/{below}' if below != detail else f'Step "{name}": {detail}'
 
 
 @contextmanager
-def _speaking_of(name: str, place: str) -> Iterator[None]:
+def _naming_step(name: str, place: str) -> Iterator[None]:
     try:
         yield
     except BadInput as error:
         error.fields["field"] = f"{place}.{error.fields.get('field', '')}".rstrip(".")
         error.fields.setdefault("step", name)
-        error.detail = told_of(name, error.detail)
+        error.detail = with_step_name(name, error.detail)
         if "an expression knows" in error.detail:
             error.remedy = _NAMES
         raise
@@ -87,7 +87,7 @@ def _check_names(workflow: Workflow) -> None:
         raise BadInput(detail, f"At most {MOST_STEPS}: make some a workflow of their own.", field="workflow.steps")
 
 
-def _check_step(step: Step, phase: Phase, own: Collection[str], main: Collection[str]) -> None:
+def _check_step(step: WorkflowStep, phase: Phase, own: Collection[str], main: Collection[str]) -> None:
     if step.name in step.after:
         raise BadInput("It comes after itself.", "Take it off the list.", field="after")
     for name, field, what in _named(step):
@@ -95,17 +95,17 @@ def _check_step(step: Step, phase: Phase, own: Collection[str], main: Collection
             raise _unknown(name, own, main, field, what)
     for field, value, names in places(step, phase):
         for expression in _expressions(field, value, names):
-            _check_spoken(expression, field, {*own, *main}, "It", step)
+            _check_references(expression, field, {*own, *main}, "It", step)
     if step.undo is not None:
         if phase != "main":
             raise BadInput("Only what comes before the end is undone.", "Take its undo away.", field="undo")
         for expression in expressions_in(step.undo.params, "undo.params", names_of_undo(step)):
-            _check_spoken(expression, "undo.params", main, "Its undo")
+            _check_references(expression, "undo.params", main, "Its undo")
     if isinstance(step.wait, Sleep) and step.wait.until and "${" not in step.wait.until:
         parse_instant(step.wait.until, field="sleep.until")
 
 
-def _named(step: Step) -> Iterator[tuple[str, str, str]]:
+def _named(step: WorkflowStep) -> Iterator[tuple[str, str, str]]:
     """Yield the steps that a step names outside of expressions: the name, the field, and the relation in words."""
     for i, name in enumerate(step.after):
         yield name, f"after[{i}]", "It comes after"
@@ -135,8 +135,8 @@ def _check_items(expression: Expression, field: str) -> Expression:
     return expression
 
 
-def _check_spoken(
-    expression: Expression, field: str, known: Collection[str], who: str, step: Step | None = None
+def _check_references(
+    expression: Expression, field: str, known: Collection[str], who: str, step: WorkflowStep | None = None
 ) -> None:
     refuse_parts(expression, field)
     for name in sorted(steps_of(expression, field)):
@@ -192,10 +192,10 @@ def _refuse_circles(upstreams: Mapping[str, Sequence[str]], field: str) -> None:
                 stack.append((upstream, iter(upstreams[upstream])))
 
 
-def _refuse_unreachable(steps: Sequence[Step], upstreams: Mapping[str, Sequence[str]], field: str) -> None:
+def _refuse_unreachable(steps: Sequence[WorkflowStep], upstreams: Mapping[str, Sequence[str]], field: str) -> None:
     """Refuse steps that can never start, whatever happens."""
     found = unreachable(steps, upstreams)
     for i, step in enumerate(steps):
         if step.name in found:
-            with _speaking_of(step.name, f"{field}[{i}]"):
+            with _naming_step(step.name, f"{field}[{i}]"):
                 raise BadInput(f"It can never run: {found[step.name]}.", "Change that, or take it away.", field="")

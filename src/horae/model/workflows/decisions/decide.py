@@ -19,7 +19,7 @@ from collections.abc import Mapping, Sequence
 
 from horae.env import Instant
 from horae.model.fleet.protocol import Failure
-from horae.model.workflows.decisions.flow import About, Deciding, Decisions, Ended, Flow, StepRow
+from horae.model.workflows.decisions.flow import Deciding, Decisions, Flow, FlowContext, StepEnd, StepRow
 from horae.model.workflows.decisions.plan import Plan
 from horae.model.workflows.decisions.round import Round
 
@@ -27,51 +27,55 @@ _NOTHING_COPIED: Mapping[str, StepRow] = {}
 
 
 def begin(
-    plan: Plan, flow: Flow, about: About, now: Instant, copied: Mapping[str, StepRow] = _NOTHING_COPIED
+    plan: Plan, flow: Flow, about: FlowContext, now: Instant, copied: Mapping[str, StepRow] = _NOTHING_COPIED
 ) -> Deciding[Decisions]:
     """Make the first decision: create all rows of the main phase and start the steps without upstreams.
 
     `copied` are rows of another execution that a rerun reuses: steps that have ended and do not run again.
     """
-    round = Round(plan, flow, about, now)
-    yield from round.enter("main", copied)
-    yield from round.settle()
-    return round.decisions()
+    current = Round(plan, flow, about, now)
+    yield from current.enter("main", copied)
+    yield from current.settle()
+    return current.decisions()
 
 
-def after(plan: Plan, flow: Flow, about: About, news: Sequence[Ended], now: Instant) -> Deciding[Decisions]:
+def after(
+    plan: Plan, flow: Flow, about: FlowContext, ended_steps: Sequence[StepEnd], now: Instant
+) -> Deciding[Decisions]:
     """Decide what follows from ended children and ended waits; several of one transaction are decided together."""
-    round = Round(plan, flow, about, now)
-    yield from round.hear(news)
-    yield from round.settle()
-    return round.decisions()
+    current = Round(plan, flow, about, now)
+    yield from current.process(ended_steps)
+    yield from current.settle()
+    return current.decisions()
 
 
-def resume(plan: Plan, flow: Flow, about: About, held: Sequence[StepRow], now: Instant) -> Deciding[Decisions]:
+def resume(plan: Plan, flow: Flow, about: FlowContext, held: Sequence[StepRow], now: Instant) -> Deciding[Decisions]:
     """Continue after a pause or a breakpoint: start everything in `held`. Pausing itself needs no decision, only a
     mark.
     """
-    round = Round(plan, flow, about, now)
-    yield from round.go_on(held)
-    yield from round.settle()
-    return round.decisions()
+    current = Round(plan, flow, about, now)
+    yield from current.resume(held)
+    yield from current.settle()
+    return current.decisions()
 
 
-def cancel(plan: Plan, flow: Flow, about: About, reason: str, now: Instant) -> Deciding[Decisions]:
+def cancel(plan: Plan, flow: Flow, about: FlowContext, reason: str, now: Instant) -> Deciding[Decisions]:
     """Cancel the workflow: start nothing more, stop open steps, undo completed ones.
 
     A workflow that is already undoing its steps continues to do so, even if it was paused.
     """
-    round = Round(plan, flow, about, now)
-    round.go_on_undoing()
-    round.give_up("cancelled", None, reason, stop=True)
-    yield from round.settle()
-    return round.decisions()
+    current = Round(plan, flow, about, now)
+    current.resume_undoing()
+    current.give_up("cancelled", None, reason, stop=True)
+    yield from current.settle()
+    return current.decisions()
 
 
-def fail(plan: Plan, flow: Flow, about: About, failure: Failure, reason: str, now: Instant) -> Deciding[Decisions]:
+def fail(
+    plan: Plan, flow: Flow, about: FlowContext, failure: Failure, reason: str, now: Instant
+) -> Deciding[Decisions]:
     """Fail the workflow as a whole, for example on a timeout, as if a step had failed under `onError: fail`."""
-    round = Round(plan, flow, about, now)
-    round.give_up("failed", failure, reason, stop=True)
-    yield from round.settle()
-    return round.decisions()
+    current = Round(plan, flow, about, now)
+    current.give_up("failed", failure, reason, stop=True)
+    yield from current.settle()
+    return current.decisions()

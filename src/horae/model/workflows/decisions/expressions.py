@@ -10,10 +10,10 @@ from horae.errors import BadInput
 from horae.model.base.instant import format_instant
 from horae.model.base.paths import PASSED, RemoteValue
 from horae.model.executions.output.artifact import size_of_reference
-from horae.model.expressions.meter import MOST_STEPS, within
+from horae.model.expressions.meter import MOST_STEPS, limited_budget
 from horae.model.expressions.template import Expression, Names, TemplateError, as_text, parts_of
 from horae.model.fleet.protocol import MAX_RESULT, Failure
-from horae.model.workflows.decisions.flow import About, StepRow
+from horae.model.workflows.decisions.flow import FlowContext, StepRow
 
 KNOWN: Names = frozenset({"params", "steps", "execution", "callbacks"})
 IN_FOREACH = KNOWN | {"item", "index"}
@@ -50,7 +50,7 @@ def whole_expression(text: Any, field: str, known: Names, remedy: str) -> Expres
 def constant_of(expression: Expression, field: str) -> Any:
     """Evaluate an expression without variables. Raises BadInput."""
     try:
-        with within(MOST_STEPS) as meter:
+        with limited_budget(MOST_STEPS) as meter:
             return expression.value({}, meter)
     except TemplateError as error:
         raise BadInput(f"{field}: {error}.", "It speaks of nothing, and cannot be computed.", field=field) from None
@@ -127,7 +127,7 @@ def error_value(failure: Failure | None, step: str) -> dict[str, Any] | None:
     return {**told, "step": step} if step else told
 
 
-def scope_of(about: About, steps: Mapping[str, StepRow | None]) -> dict[str, Any]:
+def scope_of(about: FlowContext, steps: Mapping[str, StepRow | None]) -> dict[str, Any]:
     """Return the variables that expressions of a workflow can use."""
     start, end = about.interval or (None, None)
     interval = None if start is None or end is None else {"start": format_instant(start), "end": format_instant(end)}

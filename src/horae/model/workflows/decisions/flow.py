@@ -1,7 +1,7 @@
 """A running workflow: the state of its execution and of its steps, and the decisions about them.
 
 The store keeps a `Flow` for each execution of a workflow and a `StepRow` for each step of the phases it has reached.
-All input to a decision is an `Ended`; all its consequences are in `Decisions`.
+All input to a decision is a `StepEnd`; all its consequences are in `Decisions`.
 """
 
 from collections.abc import Generator, Mapping, Sequence
@@ -104,7 +104,7 @@ class StepRow(Struct, frozen=True, kw_only=True):
         return self.state in FINAL
 
 
-class Ended(Struct, frozen=True, kw_only=True):
+class StepEnd(Struct, frozen=True, kw_only=True):
     """Ended children of one step, or an ended wait: the input for the workflow's next decision.
 
     For a foreach it counts all children that ended in one transaction; otherwise there is exactly one. An outdated
@@ -127,7 +127,7 @@ class Start(Struct, frozen=True, kw_only=True):
     """Children to start: one, or one per item of a foreach, with the job and version of the pin named `step`.
 
     The step's row is among the changed rows; the store fills in its `execution`. If a child cannot be started (its job
-    is deleted, or its params do not fit the schema), `after` receives a failed `Ended` in the same transaction.
+    is deleted, or its params do not fit the schema), `after` receives a failed `StepEnd` in the same transaction.
     """
 
     step: str  # for an undo step, its `undo_name`
@@ -141,11 +141,11 @@ class Start(Struct, frozen=True, kw_only=True):
     priority: int | None = None
 
 
-class Await(Struct, frozen=True, kw_only=True):
+class StepWait(Struct, frozen=True, kw_only=True):
     """A wait of a step that has no child, with its names and texts rendered.
 
     A `Sleep` needs only the row's `wake_at`. When the awaited event arrives or the time is over, `after` receives an
-    `Ended`.
+    `StepEnd`.
     """
 
     step: str
@@ -154,7 +154,7 @@ class Await(Struct, frozen=True, kw_only=True):
     remind_at: Instant | None = None
 
 
-class End(Struct, frozen=True, kw_only=True):
+class FlowEnd(Struct, frozen=True, kw_only=True):
     """The end of a workflow's execution."""
 
     state: Verdict
@@ -176,13 +176,13 @@ class Decisions(Struct, kw_only=True):
     fresh: set[str] = set()  # of these, the new ones
     rest: Final | None = None  # the new state of all pending and held rows of the flow, with reason `GIVEN_UP`
     starts: list[Start] = []
-    awaits: list[Await] = []
+    awaits: list[StepWait] = []
     cancel: list[str] = []  # steps whose children are to be cancelled
     stop: bool = False  # the same for everything open: children and waits
-    end: End | None = None
+    end: FlowEnd | None = None
 
 
-class Ask(Struct, frozen=True):
+class RowRequest(Struct, frozen=True):
     """The rows that a decision needs next, some of them with results."""
 
     rows: frozenset[str] = frozenset()
@@ -193,10 +193,10 @@ class Ask(Struct, frozen=True):
 Rows: TypeAlias = Mapping[str, StepRow]
 T = TypeVar("T")
 # A decision asks for rows until it is complete, so it reads only the rows it depends on.
-Deciding: TypeAlias = Generator[Ask, Rows, T]
+Deciding: TypeAlias = Generator[RowRequest, Rows, T]
 
 
-class About(Struct, frozen=True, kw_only=True):
+class FlowContext(Struct, frozen=True, kw_only=True):
     """The workflow's own execution, as an input to expressions."""
 
     id: UUID

@@ -12,7 +12,7 @@ from horae.model.base.view import Time, View, shown_time
 from horae.model.fleet.protocol import Failure
 from horae.model.workflows.decisions.flow import Flow, Pin, StepRow, StepState
 from horae.model.workflows.decisions.plan import Plan
-from horae.model.workflows.decisions.values import UNDO, Step
+from horae.model.workflows.decisions.values import UNDO, WorkflowStep
 from horae.model.workflows.waits import Approval, Callback, EventWait, SignalWait, Sleep, Wait
 
 Kind = Literal["job", "foreach", "loop", "switch", "sleep", "event", "signal", "approval", "callback"]
@@ -111,7 +111,7 @@ class GraphView(View, frozen=True, kw_only=True):
     critical_seconds: PathTimes
 
 
-def kind_of(step: Step | None) -> Kind:
+def kind_of(step: WorkflowStep | None) -> Kind:
     """Return the kind of a step."""
     if step is None:
         return "job"
@@ -256,7 +256,7 @@ def _wait(wait: Wait) -> GraphWait:
     return GraphWait()
 
 
-def said_of(wait: Wait | None, until: Instant | None) -> str:
+def describe_wait(wait: Wait | None, until: Instant | None) -> str:
     """Describe the wait of a step for users."""
     if isinstance(wait, EventWait | SignalWait):
         return f"for the {WAITS[type(wait)]} {wait.name!r}"

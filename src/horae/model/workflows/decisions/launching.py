@@ -16,15 +16,15 @@ from horae.model.workflows.decisions.flow import (
     GIVEN_UP,
     OPEN,
     PAUSED,
-    About,
-    Ask,
-    Await,
     Deciding,
     Decisions,
-    Ended,
     Final,
     Flow,
+    FlowContext,
+    RowRequest,
+    StepEnd,
     StepRow,
+    StepWait,
 )
 from horae.model.workflows.decisions.plan import Plan
 from horae.model.workflows.decisions.starting import Launch, Starter
@@ -37,35 +37,35 @@ class Launching:
     `flow` and the rows are as they will be written.
     """
 
-    def __init__(self, plan: Plan, flow: Flow, about: About, now: Instant) -> None:
+    def __init__(self, plan: Plan, flow: Flow, about: FlowContext, now: Instant) -> None:
         self.plan, self.flow, self.now = plan, flow, now
         self._starter = Starter(plan, about, now)
         self._rows: dict[str, StepRow] = {}
-        self._full: set[str] = set()  # steps whose results are known too
+        self._with_result: set[str] = set()  # steps whose results are known too
         self._changed: dict[str, None] = {}
         self._fresh: set[str] = set()
-        self._fallen: list[str] = []  # steps that ended and whose followers are not updated yet
+        self._just_ended: list[str] = []  # steps that ended and whose followers are not updated yet
         self._ready: list[str] = []  # steps that may start
-        self._made = Decisions(flow=flow)
+        self._decisions = Decisions(flow=flow)
 
-    def _know(self, rows: Iterable[str] = (), results: Iterable[str] = ()) -> Deciding[None]:
-        wanted = frozenset(name for name in results if name not in self._full)
+    def _load(self, rows: Iterable[str] = (), results: Iterable[str] = ()) -> Deciding[None]:
+        wanted = frozenset(name for name in results if name not in self._with_result)
         others = frozenset(name for name in rows if name not in self._rows) - wanted
         if wanted or others:
-            found = yield Ask(others, wanted)
+            found = yield RowRequest(others, wanted)
             for name, row in found.items():
                 mine = self._rows.get(name)
                 self._rows[name] = row if mine is None else structs.replace(mine, result=row.result)
-            self._full |= wanted
+            self._with_result |= wanted
 
-    def _know_items(self, steps: frozenset[str]) -> Deciding[None]:
+    def _load_items(self, steps: frozenset[str]) -> Deciding[None]:
         """Load which items of foreach steps succeeded."""
         if steps:
-            for name, row in (yield Ask(items=steps)).items():
+            for name, row in (yield RowRequest(items=steps)).items():
                 self._rows[name] = structs.replace(self._rows.get(name, row), done=row.done)
 
     @property
-    def _going_on(self) -> bool:
+    def _is_active(self) -> bool:
         """Whether steps of the current phase may still begin."""
         return not self.flow.stopped
 
@@ -79,14 +79,14 @@ class Launching:
             )
         )  # fmt: skip
         self.flow = structs.replace(flow, left=flow.left - 1, open=flow.open - began, ended=flow.ended + 1)
-        self._fallen.append(row.step)
+        self._just_ended.append(row.step)
 
     def _put(self, row: StepRow, *, fresh: bool = False) -> None:
         self._rows[row.step] = row
         self._changed[row.step] = None
         if fresh:
             self._fresh.add(row.step)
-            self._full.add(row.step)
+            self._with_result.add(row.step)
 
     def _drop_pending(self, rest: Final) -> None:
         """Set the rows that have not begun to `rest`; stored rows are left to the store."""
@@ -103,18 +103,18 @@ class Launching:
 
     def _launch_ready(self) -> Deciding[None]:
         ready, self._ready = self._ready, []
-        yield from self._know(ready)
+        yield from self._load(ready)
         going = [name for name in ready if not self._hold(name)]
-        yield from self._know((), {name for step in going for name in self._speaks(step)})
+        yield from self._load((), {name for step in going for name in self._needed_steps(step)})
         undone = (name.removesuffix(UNDO) for name in going if name.endswith(UNDO))
-        yield from self._know_items(frozenset(name for name in undone if self.plan.fans(name)))
+        yield from self._load_items(frozenset(name for name in undone if self.plan.is_foreach(name)))
         for name in going:
             self._launch(name)
 
-    def _speaks(self, name: str) -> frozenset[str]:
+    def _needed_steps(self, name: str) -> frozenset[str]:
         if name.endswith(UNDO):
-            return self.plan.undoings[name.removesuffix(UNDO)].speaks
-        return self.plan.nodes[name].speaks
+            return self.plan.undoings[name.removesuffix(UNDO)].needed_steps
+        return self.plan.nodes[name].needed_steps
 
     def _hold(self, name: str) -> bool:
         """Hold a step that may start if the workflow is paused or the step has a breakpoint; return whether it is
@@ -130,20 +130,20 @@ class Launching:
         try:
             launch = self._starter.launch(name, row, self._rows, self.flow)
         except TemplateError as error:
-            launch = Ended(step=name, state="failed", reason=FAULT, error=starting.fault(error))
+            launch = StepEnd(step=name, state="failed", reason=FAULT, error=starting.fault(error))
         self._apply(structs.replace(row, reason="", began_at=self.now), launch)
 
     def _apply(self, row: StepRow, launch: Launch) -> None:
-        if isinstance(launch, Ended):
+        if isinstance(launch, StepEnd):
             idle = row if launch.state != "skipped" else structs.replace(row, began_at=None)
-            self._full.add(row.step)
+            self._with_result.add(row.step)
             self._end(idle, launch.state, launch.result, launch.error, launch.reason)
             return
         self.flow = structs.replace(self.flow, open=self.flow.open + 1)
-        if isinstance(launch, Await):
+        if isinstance(launch, StepWait):
             self._put(structs.replace(row, state="waiting", wake_at=launch.wake_at))
-            self._made.awaits.append(launch)
+            self._decisions.awaits.append(launch)
         else:
             total = len(launch.items) if launch.foreach else 0
             self._put(structs.replace(row, state="running", total=total))
-            self._made.starts.append(launch)
+            self._decisions.starts.append(launch)

@@ -19,30 +19,30 @@ from horae.model.workflows.decisions.expressions import (
     steps_of,
 )
 from horae.model.workflows.decisions.joins import CATCHING
-from horae.model.workflows.decisions.values import PHASES, UNDO, Call, Phase, Step, Workflow
+from horae.model.workflows.decisions.values import PHASES, UNDO, Call, Phase, Workflow, WorkflowStep
 from horae.model.workflows.waits import Approval, Callback, EventWait, SignalWait, Sleep
 
 NOTHING = b"{}"
 
 
-class Filled(Struct, frozen=True):
+class CompiledParams(Struct, frozen=True):
     """Params with expressions: either constant, or to be rendered."""
 
     tree: Any = None
-    ready: bytes | None = NOTHING  # JSON, if no part of it must be computed
-    said: bool = False  # whether the definition has params at all
+    constant: bytes | None = NOTHING  # JSON, if no part of it must be computed
+    given: bool = False  # whether the definition has params at all
 
 
-class Node(Struct, frozen=True, kw_only=True):
+class StepNode(Struct, frozen=True, kw_only=True):
     """A step with its edges and its compiled expressions."""
 
-    step: Step
+    step: WorkflowStep
     phase: Phase
     upstreams: tuple[str, ...]  # steps of the same phase that must end before it
     followers: tuple[str, ...]  # steps with this one among their upstreams
     catchers: tuple[str, ...]  # of these, the steps that may run because of its failure or despite it
-    speaks: frozenset[str]  # the steps whose results it needs when it starts
-    params: Filled
+    needed_steps: frozenset[str]  # the steps whose results it needs when it starts
+    params: CompiledParams
     when: Expression | None = None
     items: Any = None  # compiled
     condition: Expression | None = None  # the condition of its loop
@@ -50,27 +50,27 @@ class Node(Struct, frozen=True, kw_only=True):
     texts: Mapping[str, Any] = {}  # compiled texts of its wait
 
 
-class Undoing(Struct, frozen=True, kw_only=True):
+class UndoStep(Struct, frozen=True, kw_only=True):
     """The undo step of a step."""
 
     call: Call
-    speaks: frozenset[str]
-    params: Filled
+    needed_steps: frozenset[str]
+    params: CompiledParams
 
 
 class Plan(Struct, frozen=True, kw_only=True):
     """A workflow compiled for decisions."""
 
     workflow: Workflow
-    nodes: Mapping[str, Node]
+    nodes: Mapping[str, StepNode]
     order: Mapping[Phase, tuple[str, ...]]  # the steps of each phase, upstreams first
     leaves: tuple[str, ...]  # steps of the main phase without followers
-    undoings: Mapping[str, Undoing]  # by the step that is undone
+    undoings: Mapping[str, UndoStep]  # by the step that is undone
     output: Any = None  # compiled
-    output_speaks: frozenset[str] = frozenset()
+    output_steps: frozenset[str] = frozenset()
     callbacks: tuple[str, ...] = ()  # steps that wait for a call of their URL
 
-    def fans(self, step: str) -> bool:
+    def is_foreach(self, step: str) -> bool:
         """Return whether a step has one execution per item: a foreach, or the undo step of one."""
         node = self.nodes.get(step.removesuffix(UNDO))
         return node is not None and node.step.foreach is not None
@@ -78,7 +78,7 @@ class Plan(Struct, frozen=True, kw_only=True):
 
 def plan_of(workflow: Workflow) -> Plan:
     """Compile a workflow that has been checked."""
-    nodes: dict[str, Node] = {}
+    nodes: dict[str, StepNode] = {}
     order: dict[Phase, tuple[str, ...]] = {}
     for phase in PHASES:
         upstreams = edges(workflow.of(phase), phase)
@@ -96,18 +96,18 @@ def plan_of(workflow: Workflow) -> Plan:
         leaves=tuple(step.name for step in workflow.steps if not nodes[step.name].followers),
         undoings={step.name: _undoing(step, step.undo) for step in workflow.steps if step.undo is not None},
         output=None if workflow.output is None else compile_tree(workflow.output, "output", KNOWN),
-        output_speaks=frozenset(spoken(workflow.output, "output", KNOWN)),
+        output_steps=frozenset(referenced_steps(workflow.output, "output", KNOWN)),
         callbacks=tuple(step.name for step in workflow.everything if isinstance(step.wait, Callback)),
     )
 
 
-def edges(steps: Sequence[Step], phase: Phase) -> dict[str, list[str]]:
+def edges(steps: Sequence[WorkflowStep], phase: Phase) -> dict[str, list[str]]:
     """Return the upstreams of each step: from its `after`, from its expressions, and from switches that name it."""
     names = {step.name for step in steps}
     upstreams = {step.name: dict.fromkeys(step.after) for step in steps}
     for step in steps:
         for field, value, known in places(step, phase):
-            for name in spoken(value, field, known):
+            for name in referenced_steps(value, field, known):
                 if name in names and name != step.name:
                     upstreams[step.name].setdefault(name)
         for branch in step.switch:
@@ -125,7 +125,7 @@ def reverse(upstreams: Mapping[str, Sequence[str]]) -> dict[str, list[str]]:
     return followers
 
 
-def places(step: Step, phase: Phase) -> Iterator[tuple[str, Any, Names]]:
+def places(step: WorkflowStep, phase: Phase) -> Iterator[tuple[str, Any, Names]]:
     """Yield the expressions computed when a step starts: the field, its value, and the names it may use."""
     known = KNOWN if phase == "main" else OF_ERROR
     if step.when:
@@ -143,12 +143,12 @@ def places(step: Step, phase: Phase) -> Iterator[tuple[str, Any, Names]]:
             yield f"switch[{i}].when", branch.when, known
 
 
-def names_of_params(step: Step) -> Names:
+def names_of_params(step: WorkflowStep) -> Names:
     """Return the additional names that the params of a step may use."""
     return IN_FOREACH if step.foreach is not None else IN_LOOP if step.loop is not None else KNOWN
 
 
-def texts_of(step: Step) -> dict[str, str]:
+def texts_of(step: WorkflowStep) -> dict[str, str]:
     """Return the texts of a step's wait by field."""
     wait = step.wait
     if isinstance(wait, Sleep):
@@ -160,28 +160,28 @@ def texts_of(step: Step) -> dict[str, str]:
     return {"approval.message": wait.message} if isinstance(wait, Approval) else {}
 
 
-def spoken(value: Any, field: str, known: Names) -> set[str]:
+def referenced_steps(value: Any, field: str, known: Names) -> set[str]:
     """Return the steps that the expressions of a value refer to."""
     return {name for expression in expressions_in(value, field, known) for name in steps_of(expression, field)}
 
 
 def _node(
-    step: Step, phase: Phase, upstreams: tuple[str, ...], followers: tuple[str, ...], catchers: tuple[str, ...]
-) -> Node:
+    step: WorkflowStep, phase: Phase, upstreams: tuple[str, ...], followers: tuple[str, ...], catchers: tuple[str, ...]
+) -> StepNode:
     found = {field: (value, known) for field, value, known in places(step, phase)}
-    asked = {name for field, (value, known) in found.items() for name in spoken(value, field, known)}
+    asked = {name for field, (value, known) in found.items() for name in referenced_steps(value, field, known)}
 
     def compiled(field: str, make: Callable[[Any, str, Names], Any]) -> Any:
         return make(found[field][0], field, found[field][1]) if field in found else None
 
-    return Node(
+    return StepNode(
         step=step,
         phase=phase,
         upstreams=upstreams,
         followers=followers,
         catchers=catchers,
-        speaks=frozenset(asked - {step.name}),
-        params=_filled(step.params, *found["params"][1:]) if "params" in found else Filled(),
+        needed_steps=frozenset(asked - {step.name}),
+        params=_filled(step.params, *found["params"][1:]) if "params" in found else CompiledParams(),
         when=compiled("when", condition_of),
         items=compiled("foreach.items", compile_tree),
         condition=compiled("while", condition_of) or compiled("until", condition_of),
@@ -193,20 +193,20 @@ def _node(
     )
 
 
-def names_of_undo(step: Step) -> Names:
+def names_of_undo(step: WorkflowStep) -> Names:
     """Return the names that the params of an undo step may use."""
     return OF_ERROR if step.foreach is None else OF_ERROR | IN_FOREACH
 
 
-def _undoing(step: Step, call: Call) -> Undoing:
+def _undoing(step: WorkflowStep, call: Call) -> UndoStep:
     names, params = names_of_undo(step), {} if call.params is None else call.params
-    filled = Filled() if call.params is None else _filled(params, names)
-    speaks = spoken(params, "undo.params", names)
+    filled = CompiledParams() if call.params is None else _filled(params, names)
+    speaks = referenced_steps(params, "undo.params", names)
     if step.foreach is not None:
-        speaks |= spoken(step.foreach.items, "foreach.items", KNOWN)  # each item is undone separately
-    return Undoing(call=call, speaks=frozenset(speaks), params=filled)
+        speaks |= referenced_steps(step.foreach.items, "foreach.items", KNOWN)  # each item is undone separately
+    return UndoStep(call=call, needed_steps=frozenset(speaks), params=filled)
 
 
-def _filled(params: Any, known: Names) -> Filled:
+def _filled(params: Any, known: Names) -> CompiledParams:
     tree = compile_tree(params, "params", known)
-    return Filled(tree, None if callable(tree) else msgspec.json.encode(tree), True)
+    return CompiledParams(tree, None if callable(tree) else msgspec.json.encode(tree), True)

@@ -4,13 +4,13 @@ from collections.abc import Mapping, Sequence
 from graphlib import TopologicalSorter
 
 from horae.model.workflows.decisions.expressions import OF_ERROR, condition_of
-from horae.model.workflows.decisions.values import JoinRule, Step
+from horae.model.workflows.decisions.values import JoinRule, WorkflowStep
 
 SUCCESS, FAILED, SKIPPED = "success", "failed", "skipped"
-Fates = frozenset[str]  # the possible outcomes of a step
+Outcomes = frozenset[str]  # the possible outcomes of a step
 
 # The outcomes that a rule needs: possible for every upstream, or for at least one.
-_ALL: Mapping[JoinRule, Fates] = {
+_ALL: Mapping[JoinRule, Outcomes] = {
     "allSuccess": frozenset({SUCCESS}),
     "allDone": frozenset({SUCCESS, FAILED, SKIPPED}),
     "noneFailed": frozenset({SUCCESS, SKIPPED}),
@@ -18,7 +18,7 @@ _ALL: Mapping[JoinRule, Fates] = {
     "allFailed": frozenset({FAILED}),
     "allSkipped": frozenset({SKIPPED}),
 }
-_ONE: Mapping[JoinRule, Fates] = {
+_ONE: Mapping[JoinRule, Outcomes] = {
     "allDone": frozenset({SUCCESS, FAILED}),
     "oneSuccess": frozenset({SUCCESS}),
     "oneFailed": frozenset({FAILED}),
@@ -26,10 +26,10 @@ _ONE: Mapping[JoinRule, Fates] = {
 }
 
 
-def unreachable(steps: Sequence[Step], upstreams: Mapping[str, Sequence[str]]) -> dict[str, str]:
+def unreachable(steps: Sequence[WorkflowStep], upstreams: Mapping[str, Sequence[str]]) -> dict[str, str]:
     """Return the steps that can never run, each with the reason; the graph must have no cycles."""
     by_name = {step.name: step for step in steps}
-    fates: dict[str, Fates] = {}
+    fates: dict[str, Outcomes] = {}
     found: dict[str, str] = {}
     for name in TopologicalSorter(upstreams).static_order():
         step = by_name[name]
@@ -39,11 +39,11 @@ def unreachable(steps: Sequence[Step], upstreams: Mapping[str, Sequence[str]]) -
             found[name] = why
             fates[name] = frozenset({SKIPPED})
         else:
-            fates[name] = _fates(step, before)
+            fates[name] = _outcomes(step, before)
     return found
 
 
-def _why_not(step: Step, before: Sequence[Fates]) -> str:
+def _why_not(step: WorkflowStep, before: Sequence[Outcomes]) -> str:
     if step.when and _always(step.when) is False:
         return "its condition never holds"
     if not before:
@@ -51,14 +51,14 @@ def _why_not(step: Step, before: Sequence[Fates]) -> str:
     return "" if _can_start(step.join, before) else f"no end of the steps before it is what {step.join} asks for"
 
 
-def _can_start(rule: JoinRule, before: Sequence[Fates]) -> bool:
+def _can_start(rule: JoinRule, before: Sequence[Outcomes]) -> bool:
     every, one = _ALL.get(rule), _ONE.get(rule)
     if every is not None and not all(fates & every for fates in before):
         return False
     return one is None or any(fates & one for fates in before)
 
 
-def _fates(step: Step, before: Sequence[Fates]) -> Fates:
+def _outcomes(step: WorkflowStep, before: Sequence[Outcomes]) -> Outcomes:
     """Return the possible outcomes of a step. It may be skipped by its condition, its join rule, or its wait."""
     fates = {SUCCESS} if step.ignore_failure else {SUCCESS, FAILED}
     late = getattr(step.wait, "on_timeout", "") == "skip"
@@ -67,7 +67,7 @@ def _fates(step: Step, before: Sequence[Fates]) -> Fates:
     return frozenset(fates)
 
 
-def _may_be_skipped(rule: JoinRule, before: Sequence[Fates]) -> bool:
+def _may_be_skipped(rule: JoinRule, before: Sequence[Outcomes]) -> bool:
     """Return whether some outcome of the upstreams does not match the join rule."""
     if not before or rule == "always":
         return False
@@ -77,7 +77,7 @@ def _may_be_skipped(rule: JoinRule, before: Sequence[Fates]) -> bool:
     return one is not None and all(fates - one for fates in before)
 
 
-def _seen_by(follower: str, step: Step, fates: Fates) -> Fates:
+def _seen_by(follower: str, step: WorkflowStep, fates: Outcomes) -> Outcomes:
     """Return the possible outcomes of a step as one follower sees them: a switch skips followers it does not choose."""
     if not step.switch or not any(follower in branch.then for branch in step.switch):
         return fates

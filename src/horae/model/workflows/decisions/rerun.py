@@ -5,7 +5,7 @@ from collections.abc import Collection, Mapping
 from msgspec import Struct
 
 from horae.model.executions.execution import Rerun
-from horae.model.workflows.decisions.flow import Ended, StepRow
+from horae.model.workflows.decisions.flow import StepEnd, StepRow
 from horae.model.workflows.decisions.plan import Plan
 from horae.model.workflows.decisions.values import undo_name
 
@@ -13,20 +13,20 @@ FAILED = "failed"  # rerun from all steps that did not succeed
 _AS_IT_WAS = frozenset({"pending", "held", "skipped", "cancelled"})  # an undo step in one of these states had no effect
 
 
-class Kept(Struct, frozen=True):
+class ReusedSteps(Struct, frozen=True):
     """The steps that a rerun reuses, upstreams first: completely, or the successful parts of steps that failed."""
 
     whole: list[str] = []
     in_part: list[str] = []  # a foreach with its successful items, or a nested workflow with its successful steps
 
 
-def kept_steps(plan: Plan, rows: Mapping[str, StepRow], since: str) -> Kept:
+def reused_steps(plan: Plan, rows: Mapping[str, StepRow], since: str) -> ReusedSteps:
     """Return the steps whose results a rerun reuses.
 
     These are the successful steps, except steps that were undone, the step `since`, and steps after one that runs
     again. A rerun from the beginning reuses none. A skipped step is decided again, from the same results.
     """
-    kept = Kept([], [])
+    kept = ReusedSteps([], [])
     if not since:
         return kept
     again: set[str] = set()
@@ -50,7 +50,7 @@ def _is_undone(name: str, rows: Mapping[str, StepRow]) -> bool:
     return undoing is not None and undoing.state not in _AS_IT_WAS
 
 
-def copies(kept: Collection[str], rows: Mapping[str, StepRow], rerun: Rerun) -> list[Ended]:
+def ends_of_reused(kept: Collection[str], rows: Mapping[str, StepRow], rerun: Rerun) -> list[StepEnd]:
     """Return the results of reused steps as ended steps for the rerun."""
     said = f"taken over from {rerun.of}"
-    return [Ended(step=name, result=rows[name].result, reason=said, forced=True) for name in kept]
+    return [StepEnd(step=name, result=rows[name].result, reason=said, forced=True) for name in kept]

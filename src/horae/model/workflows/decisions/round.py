@@ -18,9 +18,9 @@ from horae.model.workflows.decisions.flow import (
     TOLERANCE,
     Deciding,
     Decisions,
-    End,
-    Ended,
+    FlowEnd,
     Start,
+    StepEnd,
     StepRow,
     Verdict,
 )
@@ -49,17 +49,17 @@ class Round(Launching):
                 kept = structs.replace(row, missing=0, ended_seq=self.flow.ended, wake_at=None)
                 self._put(kept)
                 if row.total:
-                    self._full.discard(name)
+                    self._with_result.discard(name)
                 self.flow = structs.replace(self.flow, left=self.flow.left - 1, ended=self.flow.ended + 1)
-                self._fallen.append(name)
+                self._just_ended.append(name)
         yield from ()
 
-    def hear(self, news: Sequence[Ended]) -> Deciding[None]:
+    def process(self, ended_steps: Sequence[StepEnd]) -> Deciding[None]:
         """Process ended steps."""
-        mine = {ended.step for ended in news}
-        around = {name for step in mine for name in self._followers(step)} if self._going_on else set()
-        yield from self._know(mine | around)
-        for ended in news:
+        mine = {ended.step for ended in ended_steps}
+        around = {name for step in mine for name in self._followers(step)} if self._is_active else set()
+        yield from self._load(mine | around)
+        for ended in ended_steps:
             row = self._rows.get(ended.step)
             if row is None or row.is_final or (row.state not in OPEN and not ended.forced):
                 continue
@@ -70,9 +70,9 @@ class Round(Launching):
             elif row.total:
                 self._count(row, ended)
             else:
-                yield from self._one_ended(row, ended)
+                yield from self._end_single(row, ended)
 
-    def go_on(self, held: Sequence[StepRow]) -> Deciding[None]:
+    def resume(self, held: Sequence[StepRow]) -> Deciding[None]:
         """Make held steps ready again."""
         passed = {row.step for row in held if row.reason == BREAKPOINT}
         self.flow = structs.replace(self.flow, paused=False, breakpoints=self.flow.breakpoints - passed)
@@ -81,7 +81,7 @@ class Round(Launching):
             self._ready.append(row.step)
         yield from ()
 
-    def go_on_undoing(self) -> None:
+    def resume_undoing(self) -> None:
         """Continue paused undoing with the next step to undo."""
         if self.flow.phase == "undo":
             self._undo_next()
@@ -93,17 +93,17 @@ class Round(Launching):
         if self.flow.verdict == "success" or (verdict == "cancelled" and self.flow.phase == "main"):
             self.flow = structs.replace(self.flow, verdict=verdict, error=failure, reason=reason, cause=cause)
         self.flow = structs.replace(self.flow, left=self.flow.open, stopped=True)
-        self._made.rest = "cancelled" if verdict == "cancelled" else "skipped"
-        self._made.stop |= stop and self.flow.open > 0
-        self._fallen.clear()
+        self._decisions.rest = "cancelled" if verdict == "cancelled" else "skipped"
+        self._decisions.stop |= stop and self.flow.open > 0
+        self._just_ended.clear()
         self._ready.clear()
-        self._drop_pending(self._made.rest)
+        self._drop_pending(self._decisions.rest)
 
     def settle(self) -> Deciding[None]:
         """Decide until nothing more follows."""
-        while self._made.end is None:
-            if self._fallen:
-                yield from self._tell_followers()
+        while self._decisions.end is None:
+            if self._just_ended:
+                yield from self._update_followers()
             elif self._ready:
                 yield from self._launch_ready()
             elif self.flow.left == 0:
@@ -113,34 +113,34 @@ class Round(Launching):
 
     def decisions(self) -> Decisions:
         """Return everything that was decided."""
-        self._made.flow = self.flow
-        self._made.rows = {name: self._rows[name] for name in self._changed}
-        self._made.fresh = self._fresh
-        return self._made
+        self._decisions.flow = self.flow
+        self._decisions.rows = {name: self._rows[name] for name in self._changed}
+        self._decisions.fresh = self._fresh
+        return self._decisions
 
     # Ends
 
-    def _one_ended(self, row: StepRow, ended: Ended) -> Deciding[None]:
+    def _end_single(self, row: StepRow, ended: StepEnd) -> Deciding[None]:
         """Process the end of a step's only child, or of a loop's current run."""
         node = self.plan.nodes.get(row.step)
         heard = structs.replace(row, result=ended.result, error=ended.error)
         self._rows[row.step] = heard
-        self._full.add(row.step)
+        self._with_result.add(row.step)
         again = None
         if node is not None and node.condition is not None and ended.state == "success":
-            yield from self._know(results=node.speaks)
+            yield from self._load(results=node.needed_steps)
             again = self._starter.again(node, heard, self._rows, self.flow)
-        if isinstance(again, Start) and self._going_on:
+        if isinstance(again, Start) and self._is_active:
             self._put(structs.replace(heard, iteration=again.iteration))
-            self._made.starts.append(again)
+            self._decisions.starts.append(again)
         elif isinstance(again, Start):  # the loop was interrupted before its end
             self._end(heard, "cancelled", ended.result, None, GIVEN_UP)
-        elif isinstance(again, Ended):
+        elif isinstance(again, StepEnd):
             self._end(heard, again.state, again.result, again.error, again.reason)
         else:
             self._end(heard, ended.state, ended.result, ended.error, ended.reason)
 
-    def _count(self, row: StepRow, ended: Ended) -> None:
+    def _count(self, row: StepRow, ended: StepEnd) -> None:
         """Count ended items of a foreach. An undo step processes all its items, whatever their results."""
         node = self.plan.nodes.get(row.step)
         foreach = None if node is None else node.step.foreach
@@ -149,13 +149,13 @@ class Round(Launching):
             row, ok=row.ok + ended.ok, bad=row.bad + ended.bad, error=row.error or (ended.error if ended.bad else None)
         )
         exceeded = counted.bad > most
-        if ended.cancelled and not self._going_on and row.reason != TOLERANCE:
+        if ended.cancelled and not self._is_active and row.reason != TOLERANCE:
             counted = structs.replace(counted, reason=GIVEN_UP)  # items were interrupted, so the step cannot succeed
-        stopped = not self._going_on and (ended.state == "cancelled" or not ended.bad)  # with its workflow
+        stopped = not self._is_active and (ended.state == "cancelled" or not ended.bad)  # with its workflow
         if counted.ok + counted.bad < row.total:
-            if exceeded and row.reason != TOLERANCE and not self._made.stop and not stopped:
+            if exceeded and row.reason != TOLERANCE and not self._decisions.stop and not stopped:
                 counted = structs.replace(counted, reason=TOLERANCE)
-                self._made.cancel.append(row.step)
+                self._decisions.cancel.append(row.step)
             self._put(counted)
             return
         if foreach is None and counted.bad:
@@ -169,34 +169,34 @@ class Round(Launching):
         else:
             self._end(counted, "failed", None, starting.too_many(counted, most), TOLERANCE)
 
-    def _force(self, row: StepRow, ended: Ended) -> None:
+    def _force(self, row: StepRow, ended: StepEnd) -> None:
         """End a step as a user decided, whatever it was doing."""
         if row.state in OPEN:
-            self._made.cancel.append(row.step)
+            self._decisions.cancel.append(row.step)
         elif self.flow.phase == "undo" and row.state == "pending":  # the other undo steps keep their order
             rest = tuple(name for name in self.flow.undo if undo_name(name) != row.step)
             self.flow = structs.replace(self.flow, undo=rest)
-        self._full.add(row.step)
+        self._with_result.add(row.step)
         self._end(row, ended.state, ended.result, ended.error, ended.reason)
 
     # Consequences of ends
 
-    def _tell_followers(self) -> Deciding[None]:
+    def _update_followers(self) -> Deciding[None]:
         """Update the followers of all ended steps, and collect those that may start."""
-        fallen, self._fallen = self._fallen, []
+        fallen, self._just_ended = self._just_ended, []
         if self.flow.phase == "undo":
             self._undo_next()
             return
         for name in fallen:
-            yield from self._look_at_failure(name)
-        if not self._going_on:
+            yield from self._check_failure(name)
+        if not self._is_active:
             return
-        yield from self._know(name for step in fallen for name in self.plan.nodes[step].followers)
+        yield from self._load(name for step in fallen for name in self.plan.nodes[step].followers)
         for name in fallen:
             for follower in self.plan.nodes[name].followers:
-                self._hear_of(self._rows[follower], name)
+                self._update_follower(self._rows[follower], name)
 
-    def _hear_of(self, row: StepRow, upstream: str) -> None:
+    def _update_follower(self, row: StepRow, upstream: str) -> None:
         if row.state != "pending":
             return
         outcome = self._outcome(upstream, row.step)
@@ -224,7 +224,7 @@ class Round(Launching):
             return "success" if step.ignore_failure else "failed"
         return row.state
 
-    def _look_at_failure(self, name: str) -> Deciding[None]:
+    def _check_failure(self, name: str) -> Deciding[None]:
         """Fail the workflow if a failure is unhandled; check again when the last step that could handle it is
         skipped.
         """
@@ -233,9 +233,9 @@ class Round(Launching):
         if row.state in ("failed", "cancelled"):
             failed = [name]
         elif row.state == "skipped" and row.failed and node.step.join in CATCHING:
-            yield from self._know(node.upstreams)
+            yield from self._load(node.upstreams)
             failed = [up for up in node.upstreams if self._rows[up].state in ("failed", "cancelled")]
-        yield from self._know(catcher for one in failed for catcher in self.plan.nodes[one].catchers)
+        yield from self._load(catcher for one in failed for catcher in self.plan.nodes[one].catchers)
         for one in failed:
             if all(self._rows[catcher].state == "skipped" for catcher in self.plan.nodes[one].catchers):
                 self._fail_by(one)
@@ -243,7 +243,7 @@ class Round(Launching):
     def _fail_by(self, name: str) -> None:
         """Apply an unhandled failure to the workflow."""
         row, mode = self._rows[name], self.plan.workflow.on_error
-        if self.plan.nodes[name].step.ignore_failure or not self._going_on:
+        if self.plan.nodes[name].step.ignore_failure or not self._is_active:
             return
         failure = starting.why_failed(row)
         if self.flow.phase == "main":
@@ -263,7 +263,7 @@ class Round(Launching):
         if flow.phase != "main" or flow.verdict == "success":
             yield from self._enter_after(flow.phase)
             return
-        yield from self._know(self.plan.undoings)
+        yield from self._load(self.plan.undoings)
         order = undo_order(self._rows[name] for name in self.plan.undoings)
         if not order:
             yield from self._enter_after("undo")
@@ -285,7 +285,7 @@ class Round(Launching):
             yield from self.enter(following)
             return
         if self.flow.verdict != "success":
-            self._made.end = End(state=self.flow.verdict, error=self.flow.error, reason=self.flow.reason)
+            self._decisions.end = FlowEnd(state=self.flow.verdict, error=self.flow.error, reason=self.flow.reason)
             return
-        yield from self._know(results=self.plan.output_speaks or self.plan.leaves)
-        self._made.end = output_of(self.plan, self._starter, self._rows)
+        yield from self._load(results=self.plan.output_steps or self.plan.leaves)
+        self._decisions.end = output_of(self.plan, self._starter, self._rows)

@@ -10,32 +10,42 @@ from horae.env import Instant, Micros
 from horae.errors import HoraeError
 from horae.model.base.instant import parse_instant
 from horae.model.base.paths import RemoteValue
-from horae.model.expressions.meter import ITEM_STEPS, Meter, shared
+from horae.model.expressions.meter import ITEM_STEPS, Meter, shared_budget
 from horae.model.expressions.template import TemplateError, as_text, render_tree, rendered_item
 from horae.model.fleet.protocol import Failure
 from horae.model.workflows.decisions.expressions import error_value, holds, scope_of, step_value
-from horae.model.workflows.decisions.flow import BOUND, FAULT, NOT_WANTED, About, Await, Ended, Flow, Start, StepRow
-from horae.model.workflows.decisions.plan import NOTHING, Filled, Node, Plan
-from horae.model.workflows.decisions.values import UNDO, Call, Step
+from horae.model.workflows.decisions.flow import (
+    BOUND,
+    FAULT,
+    NOT_WANTED,
+    Flow,
+    FlowContext,
+    Start,
+    StepEnd,
+    StepRow,
+    StepWait,
+)
+from horae.model.workflows.decisions.plan import NOTHING, CompiledParams, Plan, StepNode
+from horae.model.workflows.decisions.values import UNDO, Call, WorkflowStep
 from horae.model.workflows.decisions.waits import token_of
 from horae.model.workflows.waits import Approval, EventWait, SignalWait, Sleep
 
 Rows = Mapping[str, StepRow]
-Launch = Start | Await | Ended
+Launch = Start | StepWait | StepEnd
 Scope = dict[str, Any]
 
 
 class Starter:
     """Computes the params and waits of starting steps from the workflow's execution and the known rows."""
 
-    def __init__(self, plan: Plan, about: About, now: Instant) -> None:
+    def __init__(self, plan: Plan, about: FlowContext, now: Instant) -> None:
         self._plan, self._about, self._now = plan, about, now
         self._base: Scope | None = None
         self._meter = Meter()  # shared by all evaluations of one decision
 
     def launch(self, name: str, row: StepRow, rows: Rows, flow: Flow) -> Launch:
         """Begin a step. Raises TemplateError if an expression cannot be computed."""
-        with shared(self._meter):
+        with shared_budget(self._meter):
             return self._begin(name, row, rows, flow)
 
     def _begin(self, name: str, row: StepRow, rows: Rows, flow: Flow) -> Launch:
@@ -43,9 +53,9 @@ class Starter:
         if name.endswith(UNDO):
             return self._undo(name, name.removesuffix(UNDO), rows, flow)
         node = self._plan.nodes[name]
-        scope = self._scope(node.speaks, rows, flow)
+        scope = self._scope(node.needed_steps, rows, flow)
         if node.when is not None and not holds(node.when, scope):
-            return Ended(step=name, state="skipped", reason=NOT_WANTED)
+            return StepEnd(step=name, state="skipped", reason=NOT_WANTED)
         if node.branches:
             return self._choose(node, scope)
         if node.step.wait is not None:
@@ -57,45 +67,45 @@ class Starter:
     def _undo(self, name: str, undone: str, rows: Rows, flow: Flow) -> Launch:
         """Start an undo step; for a foreach, undo each successful item, from the last to the first."""
         undoing, node = self._plan.undoings[undone], self._plan.nodes[undone]
-        scope = self._scope(undoing.speaks, rows, flow)
+        scope = self._scope(undoing.needed_steps, rows, flow)
         if node.step.foreach is None:
             return Start(step=name, items=[self._params(undoing.params, undoing.call, scope)])
         items = self._items(node, scope)
         done = rows[undone].done
         which = range(len(items)) if done is None else [index for index in done if index < len(items)]
         if not which:
-            return Ended(step=name)
+            return StepEnd(step=name)
         params = [self._item(undoing.params, scope, items[index], index) for index in sorted(which, reverse=True)]
         return Start(step=name, items=params, foreach=True, ordered=True)
 
-    def again(self, node: Node, row: StepRow, rows: Rows, flow: Flow) -> Start | Ended | None:
+    def again(self, node: StepNode, row: StepRow, rows: Rows, flow: Flow) -> Start | StepEnd | None:
         """Decide after a successful run of a loop: run again, end the step, or return None to end it as the run did."""
         loop, runs = node.step.loop, row.iteration + 1
         assert loop is not None
         assert node.condition is not None
-        scope = self._scope(node.speaks, rows, flow)
+        scope = self._scope(node.needed_steps, rows, flow)
         scope = {**scope, "index": runs, "steps": {**scope["steps"], row.step: {**step_value(row), "state": "success"}}}
         try:
-            with shared(self._meter):
+            with shared_budget(self._meter):
                 if holds(node.condition, scope) == loop.until:
                     return None
                 if runs >= loop.most:
                     bound = _bound(loop.most)
-                    return Ended(step=row.step, state="failed", result=row.result, reason=BOUND, error=bound)
+                    return StepEnd(step=row.step, state="failed", result=row.result, reason=BOUND, error=bound)
                 return self._run(node, scope, iteration=runs, delay=loop.every)
         except TemplateError as error:
-            return Ended(step=row.step, state="failed", result=row.result, reason=FAULT, error=fault(error))
+            return StepEnd(step=row.step, state="failed", result=row.result, reason=FAULT, error=fault(error))
 
-    def rendered(self, tree: Any, speaks: frozenset[str], rows: Rows) -> Any:
+    def rendered(self, tree: Any, needed_steps: frozenset[str], rows: Rows) -> Any:
         """Return a value with its expressions computed. Raises TemplateError."""
-        with shared(self._meter):
-            return render_tree(tree, self._scope(speaks, rows, None))
+        with shared_budget(self._meter):
+            return render_tree(tree, self._scope(needed_steps, rows, None))
 
-    def _scope(self, speaks: frozenset[str], rows: Rows, flow: Flow | None) -> Scope:
+    def _scope(self, needed_steps: frozenset[str], rows: Rows, flow: Flow | None) -> Scope:
         if self._base is None:
             self._base = {**scope_of(self._about, {}), "callbacks": self._callbacks()}
         error = None if flow is None else error_value(flow.error, flow.cause)
-        return {**self._base, "steps": {name: step_value(rows.get(name)) for name in speaks}, "error": error}
+        return {**self._base, "steps": {name: step_value(rows.get(name)) for name in needed_steps}, "error": error}
 
     def _callbacks(self) -> dict[str, str]:
         """Return the paths of the callback URLs of waiting steps, without the server's address."""
@@ -103,27 +113,27 @@ class Starter:
         tokens = {step: token_of(secret, self._about.id, step) for step in self._plan.callbacks} if secret else {}
         return {step: f"/api/v1/callbacks/{token}" for step, token in tokens.items()}
 
-    def _params(self, params: Filled, call: Call, scope: Scope) -> bytes:
-        if not params.said:
+    def _params(self, params: CompiledParams, call: Call, scope: Scope) -> bytes:
+        if not params.given:
             return self._about.params if call.inline else NOTHING
-        return params.ready if params.ready is not None else rendered_item(params.tree, scope)
+        return params.constant if params.constant is not None else rendered_item(params.tree, scope)
 
-    def _run(self, node: Node, scope: Scope, *, iteration: int = 0, delay: Micros = 0) -> Start:
+    def _run(self, node: StepNode, scope: Scope, *, iteration: int = 0, delay: Micros = 0) -> Start:
         return Start(
             step=node.step.name, items=[self._params(node.params, node.step, scope)], iteration=iteration, delay=delay,
             priority=node.step.priority,
         )  # fmt: skip
 
-    def _loop(self, node: Node, row: StepRow, scope: Scope) -> Launch:
+    def _loop(self, node: StepNode, row: StepRow, scope: Scope) -> Launch:
         """Begin the first run of a loop; a `while` loop may have none."""
         scope = {**scope, "index": 0, "steps": {**scope["steps"], node.step.name: step_value(None)}}
         if node.step.loop is not None and not node.step.loop.until:
             assert node.condition is not None
             if not holds(node.condition, scope):
-                return Ended(step=row.step)
+                return StepEnd(step=row.step)
         return self._run(node, scope)
 
-    def _items(self, node: Node, scope: Scope) -> list[Any]:
+    def _items(self, node: StepNode, scope: Scope) -> list[Any]:
         """Return the items of a foreach."""
         items = render_tree(node.items, scope)
         if isinstance(items, RemoteValue):
@@ -138,12 +148,12 @@ class Starter:
         self._meter.grant(ITEM_STEPS * len(items))
         return items
 
-    def _each(self, node: Node, scope: Scope) -> Launch:
+    def _each(self, node: StepNode, scope: Scope) -> Launch:
         foreach = node.step.foreach
         assert foreach is not None
         items = self._items(node, scope)
         if not items:
-            return Ended(step=node.step.name, result=b"[]")
+            return StepEnd(step=node.step.name, result=b"[]")
         return Start(
             step=node.step.name,
             items=[self._item(node.params, scope, item, index) for index, item in enumerate(items)],
@@ -152,26 +162,26 @@ class Starter:
             priority=node.step.priority,
         )
 
-    def _item(self, params: Filled, scope: Scope, item: Any, index: int) -> bytes:
+    def _item(self, params: CompiledParams, scope: Scope, item: Any, index: int) -> bytes:
         """Return the params of one item: those in the definition, or the item itself if it is an object."""
-        if params.ready is not None and params.said:
-            return params.ready
+        if params.constant is not None and params.given:
+            return params.constant
         own = {"item": item, "index": index}
-        if params.said:
+        if params.given:
             return rendered_item(params.tree, {**scope, **own})
         return rendered_item(item if isinstance(item, dict) else own, scope)
 
-    def _choose(self, node: Node, scope: Scope) -> Ended:
+    def _choose(self, node: StepNode, scope: Scope) -> StepEnd:
         """Take the first branch whose condition holds."""
         taken = next((then for when, then in node.branches if when is None or holds(when, scope)), ())
-        return Ended(step=node.step.name, result=msgspec.json.encode(taken))
+        return StepEnd(step=node.step.name, result=msgspec.json.encode(taken))
 
-    def _wait(self, node: Node, scope: Scope) -> Await:
+    def _wait(self, node: StepNode, scope: Scope) -> StepWait:
         step, wait = node.step, node.step.wait
         texts = {field.split(".")[1]: as_text(render_tree(text, scope)) for field, text in node.texts.items()}
         if isinstance(wait, Sleep):
             until = self._now + (wait.span or 0) if wait.span is not None else _instant(texts["until"])
-            return Await(step=step.name, wait=wait, wake_at=until)
+            return StepWait(step=step.name, wait=wait, wake_at=until)
         assert wait is not None
         remind = None
         if isinstance(wait, EventWait | SignalWait):
@@ -180,10 +190,10 @@ class Starter:
             wait = structs.replace(wait, message=texts.get("message", ""))
             remind = None if wait.remind is None else self._now + wait.remind
         late = None if wait.timeout is None else self._now + wait.timeout
-        return Await(step=step.name, wait=wait, wake_at=late, remind_at=remind)
+        return StepWait(step=step.name, wait=wait, wake_at=late, remind_at=remind)
 
 
-def chosen(step: Step, row: StepRow, follower: str) -> str:
+def chosen(step: WorkflowStep, row: StepRow, follower: str) -> str:
     """Return how a finished switch counts for one of its followers."""
     named = {name for branch in step.switch for name in branch.then}
     taken = msgspec.json.decode(row.result or b"[]")

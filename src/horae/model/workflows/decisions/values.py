@@ -11,7 +11,7 @@ from horae.errors import BadInput
 from horae.model.fields.kinds import Choice, Custom, Flag, Integer, as_given
 from horae.model.fields.table import Field, Group
 from horae.model.fields.values import a_list, an_object, refuse_unknown
-from horae.model.workflows.kinds import AFTER, CONDITION, Part, StepField, read_condition, read_names
+from horae.model.workflows.kinds import AFTER, CONDITION, StepField, WorkflowPart, read_condition, read_names
 from horae.model.workflows.repeats import EVERY, FOREACH, LOOP, RUNS, Foreach, Loop
 from horae.model.workflows.waits import APPROVAL, CALLBACK, EVENT, SIGNAL, SLEEP, WAIT, Wait
 
@@ -45,7 +45,7 @@ UNDOING = Custom(as_given, str | _OBJECT)
 OUTPUT = Custom(as_given, Any)
 
 
-class Call(Part, frozen=True, kw_only=True):
+class Call(WorkflowPart, frozen=True, kw_only=True):
     """The work of a step: a job by its id, or a job that the workflow owns for this step.
 
     `own` holds the workflow's definition of that job in the API's spelling: an inline task, or the fields that differ
@@ -90,7 +90,7 @@ class Call(Part, frozen=True, kw_only=True):
         return bool(self.own) and not self.job
 
 
-class Branch(Part, frozen=True, kw_only=True):
+class Branch(WorkflowPart, frozen=True, kw_only=True):
     """Steps to continue with if a condition holds; without a condition, if no earlier branch was taken."""
 
     when: str = ""
@@ -126,7 +126,7 @@ def _write_switch(branches: tuple[Branch, ...]) -> list[dict[str, Any]]:
 SWITCH = Custom(_read_switch, list[_OBJECT], "Sequence[Mapping[str, Any]]", _write_switch, option="repeated")
 
 
-class Step(Call, frozen=True, kw_only=True):
+class WorkflowStep(Call, frozen=True, kw_only=True):
     """A node of a workflow.
 
     It runs a job (once, per item, or in a loop), waits for something, or chooses a branch.
@@ -187,26 +187,30 @@ class Step(Call, frozen=True, kw_only=True):
     ] = None
 
 
-class Workflow(Part, frozen=True, kw_only=True, tag_field="kind", tag="workflow"):
+class Workflow(WorkflowPart, frozen=True, kw_only=True, tag_field="kind", tag="workflow"):
     """A graph of steps, and handlers that run after it."""
 
-    steps: Annotated[tuple[Step, ...], Group(), Field(STEPS, "The steps.", sdk=False)]
+    steps: Annotated[tuple[WorkflowStep, ...], Group(), Field(STEPS, "The steps.", sdk=False)]
     on_error: Annotated[OnError, Field(Choice(ON_ERROR), "What becomes of the others when a step failed.")] = "fail"
     # None: the results of the last steps.
     output: Annotated[
         Any, Field(OUTPUT, "The result, with expressions.", example="${steps.load.result}", sdk=False)
     ] = None
     on_success: Annotated[
-        tuple[Step, ...], Group(), Field(STEPS, "Steps that run when it has succeeded.", sdk=False)
+        tuple[WorkflowStep, ...], Group(), Field(STEPS, "Steps that run when it has succeeded.", sdk=False)
     ] = ()
-    on_failure: Annotated[tuple[Step, ...], Group(), Field(STEPS, "Steps that run when it has failed.", sdk=False)] = ()
+    on_failure: Annotated[
+        tuple[WorkflowStep, ...], Group(), Field(STEPS, "Steps that run when it has failed.", sdk=False)
+    ] = ()
     last: Annotated[
-        tuple[Step, ...], Group(), Field(STEPS, "Steps that run at the end, in any case.", name="finally", sdk=False)
+        tuple[WorkflowStep, ...],
+        Group(),
+        Field(STEPS, "Steps that run at the end, in any case.", name="finally", sdk=False),
     ] = ()
 
-    def of(self, phase: Phase) -> tuple[Step, ...]:
+    def of(self, phase: Phase) -> tuple[WorkflowStep, ...]:
         """Return the steps of a phase in definition order."""
-        phases: dict[Phase, tuple[Step, ...]] = {
+        phases: dict[Phase, tuple[WorkflowStep, ...]] = {
             "main": self.steps,
             "onSuccess": self.on_success,
             "onFailure": self.on_failure,
@@ -215,7 +219,7 @@ class Workflow(Part, frozen=True, kw_only=True, tag_field="kind", tag="workflow"
         return phases.get(phase, ())
 
     @property
-    def everything(self) -> tuple[Step, ...]:
+    def everything(self) -> tuple[WorkflowStep, ...]:
         """The steps of all phases."""
         return (*self.steps, *self.on_success, *self.on_failure, *self.last)
 

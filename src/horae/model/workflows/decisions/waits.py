@@ -7,12 +7,12 @@ from uuid import UUID
 
 import msgspec
 
-from horae.model.expressions.meter import ASKED_STEPS, within
+from horae.model.expressions.meter import SMALL_STEPS, limited_budget
 from horae.model.fleet.protocol import Failure
 from horae.model.tenancy.principal import includes
 from horae.model.workflows.decisions.expressions import OF_EVENT, condition_of, scope_of, step_value
-from horae.model.workflows.decisions.flow import About, Ask, Deciding, Ended
-from horae.model.workflows.decisions.plan import Node, Plan
+from horae.model.workflows.decisions.flow import Deciding, FlowContext, RowRequest, StepEnd
+from horae.model.workflows.decisions.plan import Plan, StepNode
 from horae.model.workflows.waits import Approval, Callback, EventWait, SignalWait, Wait
 
 KINDS: dict[type, str] = {EventWait: "event", SignalWait: "signal", Approval: "approval", Callback: "callback"}
@@ -47,30 +47,30 @@ def name_of(step: str, wait: Wait) -> str:
     return f"{CALLBACK}{step}" if isinstance(wait, Callback) else ""
 
 
-def late(step: str, wait: Wait) -> Ended:
+def timed_out(step: str, wait: Wait) -> StepEnd:
     """Return the end of a wait that timed out."""
     word = "fail" if not isinstance(wait, EventWait | SignalWait | Approval | Callback) else wait.on_timeout
     if word == "skip":
-        return Ended(step=step, state="skipped", reason=TIMEOUT)
+        return StepEnd(step=step, state="skipped", reason=TIMEOUT)
     if word == "approve":
-        return Ended(step=step, result=_answer(True, TIMEOUT, ""), reason=TIMEOUT)
+        return StepEnd(step=step, result=_answer(True, TIMEOUT, ""), reason=TIMEOUT)
     if word == "reject":
         failure = Failure(type="Rejected", message="Nobody agreed in time.", kind="timeout", permanent=True)
-        return Ended(step=step, state="failed", error=failure, reason=TIMEOUT)
+        return StepEnd(step=step, state="failed", error=failure, reason=TIMEOUT)
     kind = KINDS.get(type(wait), "wait")
     message = f"The {kind} that the step waited for did not come in time."
     failure = Failure(type="WaitTimeout", message=message, kind="timeout", permanent=True)
-    return Ended(step=step, state="failed", error=failure, reason=TIMEOUT)
+    return StepEnd(step=step, state="failed", error=failure, reason=TIMEOUT)
 
 
-def answered(step: str, *, agreed: bool, by: str, comment: str) -> Ended:
+def approval_end(step: str, *, agreed: bool, by: str, comment: str) -> StepEnd:
     """Return the end of an approval that was granted or denied."""
     if agreed:
         why = f"approved by {by}" + (f": {comment}" if comment else "")
-        return Ended(step=step, result=_answer(True, by, comment), reason=why[:MOST_COMMENT])
+        return StepEnd(step=step, result=_answer(True, by, comment), reason=why[:MOST_COMMENT])
     said = f": {comment}" if comment else "."
     failure = Failure(type="Rejected", message=f"{by} said no{said}", permanent=True)
-    return Ended(step=step, state="failed", error=failure, reason="rejected")
+    return StepEnd(step=step, state="failed", error=failure, reason="rejected")
 
 
 def may_answer(wait: Approval, role: str) -> bool:
@@ -100,18 +100,18 @@ def _answer(agreed: bool, by: str, comment: str) -> bytes:
     return msgspec.json.encode({"approved": agreed, "by": by, "comment": comment})
 
 
-def passes(node: Node, about: About, event: dict[str, Any]) -> Deciding[bool]:
+def passes(node: StepNode, about: FlowContext, event: dict[str, Any]) -> Deciding[bool]:
     """Return whether an event satisfies the wait of a step; a filter that cannot be computed does not pass."""
     wait = node.step.wait
     if not isinstance(wait, EventWait):
         return False
     if not wait.filter:
         return True
-    filter = condition_of(wait.filter, "event.filter", OF_EVENT)
-    rows = yield Ask(results=node.speaks)
-    scope = {**scope_of(about, {}), "steps": {name: step_value(rows.get(name)) for name in node.speaks}}
+    condition = condition_of(wait.filter, "event.filter", OF_EVENT)
+    rows = yield RowRequest(results=node.needed_steps)
+    scope = {**scope_of(about, {}), "steps": {name: step_value(rows.get(name)) for name in node.needed_steps}}
     try:
-        with within(ASKED_STEPS) as meter:
-            return filter.value({**scope, "event": event}, meter) is True
+        with limited_budget(SMALL_STEPS) as meter:
+            return condition.value({**scope, "event": event}, meter) is True
     except ValueError:
         return False

@@ -13,9 +13,9 @@ from horae.model.definitions.job import JOB
 from horae.model.executions.parcel import check_item
 from horae.model.fields.table import Field, Row, Table, rows_of
 from horae.model.fields.values import a_list, a_text, an_object, refuse_unknown
-from horae.model.workflows.decisions.check import told_of
+from horae.model.workflows.decisions.check import with_step_name
 from horae.model.workflows.decisions.naming import a_step_name
-from horae.model.workflows.decisions.values import CALL, MOST_STEPS, Call, Step
+from horae.model.workflows.decisions.values import CALL, MOST_STEPS, Call, WorkflowStep
 from horae.model.workflows.kinds import StepField
 
 _ACCEPTED = 'Write {"name": "load", "job": "load-orders", "after": ["extract"]}.'
@@ -35,13 +35,13 @@ def _of_job(row: Row) -> Row:
 
 def _step_rows() -> Iterable[Row]:
     """Return the name, the fields of the step's job, and the rest."""
-    job, steps, params, name, *rest = rows_of(Step)
+    job, steps, params, name, *rest = rows_of(WorkflowStep)
     tasks = [_of_job(row) for row in JOB.rows if row.group is TASK]
     own = [_of_job(row) for row in JOB.rows if row.field.steps == "own"]
     return name, job, *tasks, steps, params, *own, *rest
 
 
-STEP = Table(Step, "A step", _step_rows())
+STEP = Table(WorkflowStep, "A step", _step_rows())
 KINDS = STEP.where(lambda field: field.does)
 _RUNS = STEP.where(lambda field: field.does and field.of_job)
 _BESIDE_A_JOB = STEP.where(lambda field: field.of_job and not field.does)
@@ -59,17 +59,17 @@ def of_step(name: str, place: str) -> Iterator[None]:
         inner = str(error.fields.get("field", ""))
         error.fields["field"] = f"{place}.{inner}" if inner else place
         error.fields.setdefault("step", name)
-        error.detail = told_of(name, error.detail)
+        error.detail = with_step_name(name, error.detail)
         raise
 
 
-def read_steps(value: Any, field: str) -> tuple[Step, ...]:
+def read_steps(value: Any, field: str) -> tuple[WorkflowStep, ...]:
     """Parse a list of steps."""
     listed = a_list(value, field, f"List the steps: [{{...}}]. {_ACCEPTED}", MOST_STEPS)
     return tuple(_read(one, f"{field}[{i}]") for i, one in enumerate(listed))
 
 
-def _read(value: Any, place: str) -> Step:
+def _read(value: Any, place: str) -> WorkflowStep:
     given = _said(value, place, _ACCEPTED)
     if "name" not in given:
         raise BadInput(f"{place} has no name.", _ACCEPTED, field=f"{place}.name")
@@ -86,7 +86,7 @@ def _said(value: Any, at: str, remedy: str) -> dict[str, Any]:
     return {name: part for name, part in an_object(value, at, remedy).items() if part is not None}
 
 
-def _step(given: dict[str, Any]) -> Step:
+def _step(given: dict[str, Any]) -> WorkflowStep:
     kinds = [kind for kind in KINDS if kind in given]
     if len(kinds) != 1:
         problem = f"It does {' and '.join(kinds)}, not one thing." if kinds else "Nothing says what it does."
@@ -96,7 +96,7 @@ def _step(given: dict[str, Any]) -> Step:
         _refuse_beside(given, kinds[0])
     call = read_call(given) if runs else {}
     undo: dict[str, Any] = {"undo": _read_undo(given["undo"])} if "undo" in given else {}
-    return Step(**call, **STEP.read(given), **undo)
+    return WorkflowStep(**call, **STEP.read(given), **undo)
 
 
 def _refuse_beside(given: Mapping[str, Any], kind: str) -> None:
@@ -135,7 +135,7 @@ def _read_undo(value: Any) -> Call:
     return Call(**read_call(given, "undo."))
 
 
-def render_step(step: Step, names: Mapping[str, str]) -> dict[str, Any]:
+def render_step(step: WorkflowStep, names: Mapping[str, str]) -> dict[str, Any]:
     """Format a step in the API's spelling, without default values."""
     undo = {} if step.undo is None else {"undo": {"undo": _render_call(step.undo, names)}}
     return STEP.written(step, {"job": _render_call(step, names), **undo})
