@@ -144,7 +144,7 @@ def test_alerts_are_told_whoever_dies(pg_fleet: Fleet, site: Site, post: Post):
 
     looked(fleet, lambda: site.of("firing") and len(post.mails) == 2)
     assert site.of("firing")[0][1]["subject"] == "default"
-    assert "default: what is next has been queued for" in post.mails[1].get_payload()
+    assert "default: the next execution has been queued for" in post.mails[1].get_payload()
     fleet.post(f"/executions/{first}/cancel")
     looked(fleet, lambda: site.of("recovered") and len(post.mails) == 3)
     assert post.mails[2]["subject"] == "[RECOVERED] default: old"

@@ -6,7 +6,7 @@ from tests.cli.fake_api import FakeApi, page, run
 
 ALERT = {
     "alertId": "a1", "rule": "old", "kind": "queue-age", "severity": "warning", "state": "firing", "subject": "default",
-    "jobId": None, "executionId": None, "message": "what is next has been queued for 1m", "count": 1,
+    "jobId": None, "executionId": None, "message": "the next execution has been queued for 1m", "count": 1,
     "since": "2027-01-15T07:59:00Z", "lastAt": "2027-01-15T07:59:00Z", "recoveredAt": None,
     "acknowledgedAt": "2027-01-15T07:59:30Z", "acknowledgedBy": "key:1",
     "deliveries": [

@@ -213,13 +213,13 @@ def test_credentials_of_a_channel_do_not_follow_it_elsewhere():
     hook = read_channel({"kind": "webhook", "url": "https://a.example.com/x", "headers": {"authorization": "Bearer k"}})
     assert private_part(read_channel({"kind": "webhook", "url": "https://a.example.com/y"}, hook))["headers"]
     for url in ("https://evil.example.com/x", "http://a.example.com/x", "https://a.example.com:8443/x", "secret://u"):
-        with pytest.raises(BadInput, match="headers does not go along"):
+        with pytest.raises(BadInput, match="headers is not given"):
             read_channel({"kind": "webhook", "url": url}, hook)
         assert "headers" not in private_part(read_channel({"kind": "webhook", "url": url, "headers": {}}, hook))
     mail = {"kind": "email", "host": "smtp.example.com", "from": "a@b.c", "to": "o@b.c", "username": "u"}
     first = read_channel({**mail, "password": "hunter2"})
     for change in ({"host": "evil.example.com"}, {"port": 2525}, {"tls": "none", "port": 587}):
-        with pytest.raises(BadInput, match="password does not go along"):
+        with pytest.raises(BadInput, match="password is not given"):
             read_channel({**mail, **change}, first)
         assert private_part(read_channel({**mail, **change, "password": "other"}, first)) == {"password": "other"}
 

@@ -105,7 +105,7 @@ async def test_an_alert_is_listed_acknowledged_streamed_and_over(api: Api, node:
     assert (alert["subject"], alert["kind"], alert["severity"], alert["deliveries"]) == (
         "default", "queue-age", "warning", [],
     )  # fmt: skip
-    assert alert["message"] == "what is next has been queued for 1m1s"
+    assert alert["message"] == "the next execution has been queued for 1m1s"
     assert (await api.get(f"{RULES}/old")).json()["firing"] == 1
     seen = connect(authorization=f"Bearer {await key_for(node, 'viewer')}")
     place = f"/api/v1/alerts/{alert['alertId']}"

@@ -344,7 +344,7 @@ async def test_a_named_event_by_webhook_is_heard_by_all_who_listen(api: Api, con
 async def test_object_stores_cannot_sign_so_the_url_is_the_secret(api: Api, connect: Connect):
     made = await hook(api, {"webhook": {"verify": "none"}, "params": {"key": "${event.payload.key}"}})
     assert "secret" not in made
-    assert "Whoever knows the URL" in made["note"]
+    assert "Anyone with the URL" in made["note"]
 
     answer = await call(connect(), made, json.dumps(S3).encode(), {})
     assert (answer.status_code, answer.json()["fired"]) == (202, 1)

@@ -119,7 +119,7 @@ async def test_in_a_storm_one_notice_tells_of_all_and_each_alert_knows_how_it_fa
     world.clock.advance(HOUR)
     await settle(world, stored, "again")
     (_, again) = [one for one in await claim(world, "ops") if one.state == "pending"]
-    assert read_content(again.content).data["unsaid"] == 1, "that one came and went is said"
+    assert read_content(again.content).data["unsaid"] == 1, "the next notice reports it"
 
 
 async def test_what_a_channel_is_told_of_an_alert_comes_in_order(world: World):

@@ -22,7 +22,7 @@ FEATURE = Feature(
         Command(
             "alerts",
             "horae.features.alerts.cli.main:alerts",
-            "Look at alerts; write rules, and channels that are told.",
+            "List and acknowledge alerts; manage rules and channels.",
             section="Operate",
         ),
     ),

@@ -18,7 +18,7 @@ class AlertMetrics(FeatureMetrics):
         changes = {"firing": watch.fired, "recovered": watch.recovered}
         told = "Changes of alerts that this server found, by what they changed to: firing or recovered."
         yield counter("alert_changes", told, by(changes), ["state"])
-        told = "Looks at alert rules of this server that failed; the log says why."
+        told = "Evaluations of alert rules that failed on this server; the log has the reasons."
         yield counter("alert_looks_failed", told, watch.failed)
         told = "Tries to deliver notices of alerts, by outcome: delivered, pending (tried again) or failed (given up)."
         yield counter("alert_notices", told, by(delivery.deliveries), ["outcome"])

@@ -1,4 +1,4 @@
-"""Alerts: rules that say what to hear of, channels that say where, and what was found."""
+"""Alerts: rules that watch jobs, queues and workers, channels that are notified, and the alerts themselves."""
 
 from typing import Annotated, Any
 
@@ -19,38 +19,36 @@ from horae.server.reply import Response, nothing, ok
 from horae.server.route import ACTION, ACTION_AND_CHANGES, API, CHANGES, REQUEST, delete, get, post, put
 from horae.server.scopes import closed
 
-IF_MATCH = {"If-Match": "The ETag as it was read: refused when somebody changed it meanwhile."}
+IF_MATCH = {"If-Match": "The ETag as it was read: the request is refused if the resource was changed meanwhile."}
 AlertRuleBody = body(
     RULE,
     "AlertRuleBody",
-    "A rule: its kind, what it is about, and whom to tell. Each kind has fields of its own.",
+    "A rule: its kind, the jobs, queues or workers to watch, and the channels to notify. Each kind has its own fields.",
     RequestBody,
     needed=("kind",),
 )
-NewAlertRule = body(RULE, "NewAlertRule", "A rule that is to be made.", RequestBody, needed=("name", "kind"))
+NewAlertRule = body(RULE, "NewAlertRule", "A new rule.", RequestBody, needed=("name", "kind"))
 AlertChannelBody = body(
     CHANNEL,
     "AlertChannelBody",
-    "A channel: a webhook, e-mail, or what apprise reaches. What is secret and left out stays as it was.",
+    "A channel: a webhook, e-mail, or services of apprise. A secret that is left out keeps its value.",
     RequestBody,
     needed=("kind",),
 )
-NewAlertChannel = body(
-    CHANNEL, "NewAlertChannel", "A channel that is to be made.", RequestBody, needed=("name", "kind")
-)
+NewAlertChannel = body(CHANNEL, "NewAlertChannel", "A new channel.", RequestBody, needed=("name", "kind"))
 
 
 class AlertList(Paged, frozen=True, kw_only=True):
-    """Which alerts."""
+    """The query of a page of alerts."""
 
-    state: Annotated[AlertState, Meta(description="Only those that go on, or are over.")] | None = None
-    rule: Annotated[Text, Meta(description="Only those of this rule.")] | None = None
+    state: Annotated[AlertState, Meta(description="Only firing or only recovered alerts.")] | None = None
+    rule: Annotated[Text, Meta(description="Only alerts of this rule.")] | None = None
     job: JobRef | None = None
 
 
 @get(f"{API}/alerts", "alerts.list", Page[AlertView], access=VIEW, scope=closed, refuses=(NotFound,))
 async def list_alerts(call: ApiCall, query: AlertList) -> Response:
-    """List alerts, newest first, each with how its notices fare."""
+    """List alerts, newest first, each with the state of its notices."""
     page = await call.node.part(AlertsPart).alerts.list(
         call.namespace, state=query.state, rule=query.rule, job=query.job, limit=query.limit, cursor=query.cursor
     )
@@ -68,7 +66,7 @@ async def get_alert(call: ApiCall) -> Response:
     access=OPERATE, scope=closed, audit=REQUEST, refuses=(NotFound, Conflict),
 )  # fmt: skip
 async def acknowledge(call: ApiCall) -> Response:
-    """Say that somebody looks after an alert: nobody is reminded of it any more."""
+    """Acknowledge an alert, which ends its reminders."""
     return ok(await call.node.part(AlertsPart).alerts.acknowledge(call.namespace, call.id(), call.caller))
 
 
@@ -103,7 +101,7 @@ async def get_rule(call: ApiCall) -> Response:
     access=EDIT, scope=closed, audit=CHANGES, takes=AlertRuleBody, headers=IF_MATCH, refuses=(Stale, Conflict),
 )  # fmt: skip
 async def put_rule(call: ApiCall, body: dict[str, Any]) -> Response:
-    """Create an alert rule, or give it a whole new definition."""
+    """Create or replace an alert rule."""
     view, is_new = await call.node.part(AlertsPart).rules.put(
         call.namespace, call.path("name"), body, if_match=call.if_match()
     )
@@ -114,7 +112,7 @@ async def put_rule(call: ApiCall, body: dict[str, Any]) -> Response:
     f"{API}/alert-rules/{{name}}", "alert-rules.delete", access=EDIT, scope=closed, audit=CHANGES, refuses=(NotFound,)
 )
 async def delete_rule(call: ApiCall) -> Response:
-    """Delete an alert rule; its alerts are over, and nobody is told."""
+    """Delete an alert rule; its alerts end without notices."""
     await call.node.part(AlertsPart).rules.delete(call.namespace, call.path("name"))
     return nothing()
 
@@ -124,7 +122,7 @@ async def delete_rule(call: ApiCall) -> Response:
     access=OPERATE, scope=closed, audit=CHANGES, refuses=(NotFound,),
 )  # fmt: skip
 async def pause_rule(call: ApiCall) -> Response:
-    """Pause an alert rule; its alerts are over, and nobody is told."""
+    """Pause an alert rule; its alerts end without notices."""
     return _rule(await call.node.part(AlertsPart).rules.set_state(call.namespace, call.path("name"), "paused"))
 
 
@@ -142,7 +140,7 @@ async def resume_rule(call: ApiCall) -> Response:
     access=OPERATE, scope=closed, audit=CHANGES, refuses=(NotFound,),
 )  # fmt: skip
 async def acknowledge_rule(call: ApiCall) -> Response:
-    """Say that somebody looks after all alerts of a rule that go on: nobody is reminded of them any more."""
+    """Acknowledge all firing alerts of a rule, which ends their reminders."""
     return ok(await call.node.part(AlertsPart).alerts.acknowledge_rule(call.namespace, call.path("name"), call.caller))
 
 
@@ -151,7 +149,7 @@ async def acknowledge_rule(call: ApiCall) -> Response:
     access=OPERATE, scope=closed, audit=CHANGES, refuses=(NotFound, Conflict),
 )  # fmt: skip
 async def test_rule(call: ApiCall) -> Response:
-    """Tell all channels of a rule that this is a test, once, and answer what became of it."""
+    """Send one test notice to each channel of a rule, and return the outcomes."""
     return ok(await call.node.part(AlertsPart).alerts.test_rule(call.namespace, call.path("name")))
 
 
@@ -166,13 +164,13 @@ def _channel(view: ChannelView, status: int = 200) -> Response:
     refuses=(Conflict, MasterKeyMissing),
 )  # fmt: skip
 async def create_channel(call: ApiCall, body: dict[str, Any]) -> Response:
-    """Create a channel that alerts are told to. The secret of a webhook, if one was made, is shown this once."""
+    """Create a channel. The new secret of a webhook is shown only in this answer."""
     return _channel(await call.node.part(AlertsPart).channels.create(call.namespace, body), 201)
 
 
 @get(f"{API}/alert-channels", "alert-channels.list", Page[ChannelView], access=VIEW, scope=closed)
 async def list_channels(call: ApiCall, query: Paged) -> Response:
-    """List channels by name, without what is secret of them."""
+    """List channels by name, without their secrets."""
     return ok(await call.node.part(AlertsPart).channels.list(call.namespace, limit=query.limit, cursor=query.cursor))
 
 
@@ -180,7 +178,7 @@ async def list_channels(call: ApiCall, query: Paged) -> Response:
     f"{API}/alert-channels/{{name}}", "alert-channels.get", ChannelView, access=VIEW, scope=closed, refuses=(NotFound,)
 )
 async def get_channel(call: ApiCall) -> Response:
-    """Read a channel, without what is secret of it."""
+    """Read a channel, without its secrets."""
     return _channel(await call.node.part(AlertsPart).channels.get(call.namespace, call.path("name")))
 
 
@@ -190,7 +188,7 @@ async def get_channel(call: ApiCall) -> Response:
     refuses=(Stale, Conflict, MasterKeyMissing),
 )  # fmt: skip
 async def put_channel(call: ApiCall, body: dict[str, Any]) -> Response:
-    """Create a channel, or give it a whole new definition; what is secret and left out stays as it was."""
+    """Create or replace a channel; a secret that is left out keeps its value."""
     view, is_new = await call.node.part(AlertsPart).channels.put(
         call.namespace, call.path("name"), body, if_match=call.if_match()
     )
@@ -202,7 +200,7 @@ async def put_channel(call: ApiCall, body: dict[str, Any]) -> Response:
     access=EDIT, scope=closed, audit=ACTION_AND_CHANGES, refuses=(NotFound, Conflict),
 )  # fmt: skip
 async def delete_channel(call: ApiCall) -> Response:
-    """Delete a channel that no rule tells."""
+    """Delete a channel that no rule uses."""
     await call.node.part(AlertsPart).channels.delete(call.namespace, call.path("name"))
     return nothing()
 
@@ -212,5 +210,5 @@ async def delete_channel(call: ApiCall) -> Response:
     access=OPERATE, scope=closed, audit=ACTION_AND_CHANGES, refuses=(NotFound,),
 )  # fmt: skip
 async def test_channel(call: ApiCall) -> Response:
-    """Tell a channel that this is a test, once, and answer what became of it."""
+    """Send one test notice to a channel, and return the outcome."""
     return ok(await call.node.part(AlertsPart).alerts.test_channel(call.namespace, call.path("name")))

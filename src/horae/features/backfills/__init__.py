@@ -1,4 +1,4 @@
-"""Backfills: run the fires of a past span that did not run."""
+"""Backfills: run the fires of a past range that did not run."""
 
 from horae.feature import Command, Feature, Routes
 

@@ -1,4 +1,4 @@
-"""Executions that backfills started here, and how the backfills that are not completed stand."""
+"""Metrics of backfills: executions that this server started, and the progress of backfills that are not completed."""
 
 from collections import Counter
 from collections.abc import Iterator, Mapping
@@ -10,7 +10,7 @@ from horae.server.metrics.families import FeatureMetrics, Gauge, Labels, counter
 
 
 class BackfillMetrics(FeatureMetrics):
-    """What this server started for backfills, and what is left of them."""
+    """The metrics of backfills."""
 
     gauges = (
         Gauge(

@@ -1,4 +1,4 @@
-"""Backfills in a server."""
+"""The backfills part of a server."""
 
 from collections.abc import Collection, Sequence
 
@@ -10,7 +10,7 @@ from horae.features.backfills.engine.backfills import Backfills
 
 
 class BackfillsPart(ServerPart):
-    """Runs the fires of a past range, some at a time."""
+    """The part that runs the fires of a past range, a bounded number at a time."""
 
     def __init__(self, node: ServerNode) -> None:
         self.backfiller = Backfiller(node.env, node.store, node.base.directory, node.base.hints)

@@ -1,4 +1,4 @@
-"""Backfills: fires of the past that are to run."""
+"""Backfills: running fires of the past."""
 
 from typing import Annotated, Any, Literal
 
@@ -20,22 +20,22 @@ from horae.server.route import API, CHANGES, REQUEST, get, post
 from horae.server.scopes import closed
 
 BackfillBody = body(
-    BACKFILL, "BackfillBody", "Which fires are to run, and how.", RequestBody, needed=("job", "from", "to")
+    BACKFILL, "BackfillBody", "The fires to run, with options.", RequestBody, needed=("job", "from", "to")
 )
 
 
 class BackfillList(Paged, frozen=True, kw_only=True):
-    """Which backfills."""
+    """The query of a page of backfills."""
 
     job: JobRef | None = None
-    state: Annotated[BackfillState, Meta(description="Only those in this state.")] | None = None
+    state: Annotated[BackfillState, Meta(description="Only backfills in this state.")] | None = None
 
 
 class CancelBackfill(RequestBody, frozen=True, kw_only=True):
-    """What becomes of the executions that a cancelled backfill started."""
+    """The cancellation of a backfill."""
 
     executions: Annotated[
-        Literal["finish", "cancel"], Meta(description="Let them finish, or cancel those that have not ended.")
+        Literal["finish", "cancel"], Meta(description="Let its executions finish, or cancel the unfinished ones.")
     ] = "finish"
 
 
@@ -45,7 +45,7 @@ class CancelBackfill(RequestBody, frozen=True, kw_only=True):
     refuses=(NotFound, Conflict),
 )  # fmt: skip
 async def create(call: ApiCall, body: dict[str, Any]) -> Response:
-    """Run what did not run of a job's fires in [from, to); with `dryRun`, say what that would be (200)."""
+    """Run the fires of a job in [from, to) that did not run; with `dryRun`, only return the plan (200)."""
     asked = read_request(body)
     if asked.dry_run:
         return ok(await call.node.part(BackfillsPart).backfills.plan(call.namespace, asked))
@@ -64,7 +64,7 @@ async def list_backfills(call: ApiCall, query: BackfillList) -> Response:
 
 @get(f"{API}/backfills/{{id}}", "backfills.get", BackfillView, access=VIEW, scope=closed, refuses=(NotFound,))
 async def get_backfill(call: ApiCall) -> Response:
-    """Read a backfill and how far it is."""
+    """Read a backfill with its progress."""
     return ok(await call.node.part(BackfillsPart).backfills.get(call.namespace, call.id()))
 
 
@@ -85,7 +85,7 @@ async def list_runs(call: ApiCall, query: Paged) -> Response:
     access=OPERATE, scope=closed, audit=CHANGES, refuses=(NotFound, Conflict),
 )  # fmt: skip
 async def pause(call: ApiCall) -> Response:
-    """Start nothing more until resumed; what was started goes on."""
+    """Pause a backfill until it is resumed; running executions continue."""
     return ok(await call.node.part(BackfillsPart).backfills.pause(call.namespace, call.id()))
 
 
@@ -94,7 +94,7 @@ async def pause(call: ApiCall) -> Response:
     access=OPERATE, scope=closed, audit=CHANGES, refuses=(NotFound, Conflict),
 )  # fmt: skip
 async def resume(call: ApiCall) -> Response:
-    """Go on where it stopped."""
+    """Resume a paused backfill."""
     return ok(await call.node.part(BackfillsPart).backfills.resume(call.namespace, call.id()))
 
 
@@ -103,7 +103,7 @@ async def resume(call: ApiCall) -> Response:
     access=OPERATE, scope=closed, audit=CHANGES, refuses=(NotFound, Conflict),
 )  # fmt: skip
 async def cancel(call: ApiCall, body: CancelBackfill) -> Response:
-    """Start nothing more, for good; what was started finishes, or is cancelled too."""
+    """Cancel a backfill for good; its running executions finish, or are cancelled, too."""
     view = await call.node.part(BackfillsPart).backfills.cancel(
         call.namespace, call.id(), executions=body.executions == "cancel"
     )

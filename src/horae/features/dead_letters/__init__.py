@@ -1,4 +1,4 @@
-"""Dead letters: failed executions set aside, grouped, retried, replayed or discarded."""
+"""Dead letters: failed executions set aside, to be grouped, retried, replayed or discarded."""
 
 from horae.feature import Command, Feature, Routes
 

@@ -1,4 +1,4 @@
-"""What requests may say of dead letters: which, and what becomes of them."""
+"""The bodies of requests about dead letters: filters, and the changes for a retry."""
 
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -8,7 +8,7 @@ from horae.features.dead_letters.model.replay import LETTERS
 from horae.model.fields.derived import decoded
 from horae.server.reading.bodies import RequestBody
 
-if TYPE_CHECKING:  # what Python reads of the fields that are made of the table
+if TYPE_CHECKING:  # type checkers need a class; at runtime its fields are generated from the table
 
     class DeadLetterWhich(RequestBody, frozen=True, kw_only=True):
         job: str | None = None
@@ -16,16 +16,16 @@ else:
     DeadLetterWhich = decoded(
         LETTERS.rows,
         "DeadLetterWhich",
-        "Which dead letters, by what they are; an empty one means all that are open.",
+        "A filter of dead letters; an empty one matches all open dead letters.",
         RequestBody,
     )
 
 
 class DeadLetterFilter(DeadLetterWhich, frozen=True, kw_only=True):
-    """Which dead letters, and how many of them."""
+    """A filter of dead letters, with a limit."""
 
     limit: Annotated[int, Meta(ge=1, le=1000)] = 1000
-    cursor: Annotated[str, Meta(max_length=512, description="`nextCursor` of the answer before.")] | None = None
+    cursor: Annotated[str, Meta(max_length=512, description="`nextCursor` of the previous answer.")] | None = None
 
 
 class DeadLetterChoice(RequestBody, frozen=True, kw_only=True):
@@ -36,18 +36,18 @@ class DeadLetterChoice(RequestBody, frozen=True, kw_only=True):
 
 
 class DeadLetterRetry(DeadLetterChoice, frozen=True, kw_only=True):
-    """Dead letters to run again, and what changes about their params."""
+    """Dead letters to run again, with changes of their params."""
 
     params: Annotated[
-        dict[str, Any] | None, Meta(description="A merge patch: members replace theirs, null takes one away.")
+        dict[str, Any] | None, Meta(description="A merge patch of the params: null removes a member.")
     ] = None
 
 
 class ReplayBody(RequestBody, frozen=True, kw_only=True):
-    """Dead letters to run again at a pace."""
+    """Dead letters to run again at a limited rate."""
 
     filter: DeadLetterWhich
-    rate: Annotated[str, Meta(description='So many in a span, as "10/1s"; as fast as it goes otherwise.')] | None = None
+    rate: Annotated[str, Meta(description='The most retries in a span, as "10/1s"; default unlimited.')] | None = None
     params: Annotated[
-        dict[str, Any] | None, Meta(description="A merge patch: members replace theirs, null takes one away.")
+        dict[str, Any] | None, Meta(description="A merge patch of the params: null removes a member.")
     ] = None

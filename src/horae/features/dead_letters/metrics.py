@@ -1,4 +1,4 @@
-"""Replays of dead letters: how many go on, and what this server ran again."""
+"""Metrics of replays of dead letters: unfinished replays, and executions that this server retried."""
 
 from collections.abc import Iterator, Mapping
 
@@ -9,7 +9,7 @@ from horae.server.metrics.families import FeatureMetrics, Gauge, Labels, counter
 
 
 class ReplayMetrics(FeatureMetrics):
-    """What this server ran again in replays, and the replays that are not over."""
+    """The metrics of replays."""
 
     gauges = (
         Gauge(

@@ -1,4 +1,4 @@
-"""Dead letters in a server."""
+"""The dead letters part of a server."""
 
 from collections.abc import Collection, Sequence
 
@@ -10,7 +10,7 @@ from horae.features.dead_letters.engine.replays import Replayer, Replays
 
 
 class DeadLettersPart(ServerPart):
-    """Lists executions that failed for good, and runs them again."""
+    """The part that lists dead letters, and retries them."""
 
     def __init__(self, node: ServerNode) -> None:
         self.dead_letters = DeadLetters(node.env, node.store, node.submitter.submit_all, node.work.executions)

@@ -1,4 +1,4 @@
-"""Dead letters: executions that failed after their last try."""
+"""Dead letters: executions that failed after their last retry."""
 
 from typing import TYPE_CHECKING, Annotated, Literal, cast
 
@@ -34,26 +34,26 @@ LetterState = Literal["open", "retried", "discarded", "all"]
 if TYPE_CHECKING:
     _Which = Query
 else:
-    _Which = decoded(LETTERS.rows, "_Which", "Which dead letters.", Query)
+    _Which = decoded(LETTERS.rows, "_Which", "A filter of dead letters.", Query)
 
 
 class DeadLetterQuery(_Which, frozen=True, kw_only=True):
-    """Which dead letters."""
+    """A filter of dead letters, with their state."""
 
-    state: Annotated[LetterState, Meta(description="Open ones unless told otherwise.")] = "open"
+    state: Annotated[LetterState, Meta(description="The state of the dead letters.")] = "open"
 
 
 class DeadLetterList(DeadLetterQuery, frozen=True, kw_only=True):
-    """Which dead letters, and which page of them."""
+    """The query of a page of dead letters."""
 
     limit: Limit = 50
     cursor: Cursor | None = None
 
 
 class ReplayList(Paged, frozen=True, kw_only=True):
-    """Which replays of dead letters."""
+    """The query of a page of replays."""
 
-    state: Annotated[ReplayState, Meta(description="Only those in this state.")] | None = None
+    state: Annotated[ReplayState, Meta(description="Only replays in this state.")] | None = None
 
 
 async def by_choice(call: ApiCall, arguments: Arguments) -> None:
@@ -62,8 +62,8 @@ async def by_choice(call: ApiCall, arguments: Arguments) -> None:
     if body.ids is not None:
         await check_executions(call, body.ids)
     elif body.filter is None or body.filter.job is None:
-        remedy = f'Say which: {{"ids": [...]}} or {{"filter": {{"job": "..."}}}}. It is for {scope_in_words(call.who)}.'
-        raise Forbidden("All dead letters are more than this credential is for.", remedy)
+        remedy = f'Send {{"ids": [...]}} or {{"filter": {{"job": "..."}}}}. It is valid for {scope_in_words(call.who)}.'
+        raise Forbidden("This credential is not valid for all dead letters.", remedy)
     else:
         await check_jobs(call, [body.filter.job])
 
@@ -80,7 +80,7 @@ async def list_dead_letters(call: ApiCall, query: DeadLetterList) -> Response:
 
 @get(f"{API}/dlq/groups", "dlq.groups", DeadLetterGroups, access=VIEW, scope=by_job_filter, refuses=(NotFound,))
 async def list_groups(call: ApiCall, query: DeadLetterQuery) -> Response:
-    """Count dead letters by job and error, the largest group first; the newest of each speaks for it."""
+    """Count dead letters by job and error, the largest group first; each group shows its newest one as the example."""
     return ok(
         await call.node.part(DeadLettersPart).dead_letters.groups(call.namespace, state=query.state, **which(query))
     )
@@ -98,7 +98,7 @@ async def get_dead_letter(call: ApiCall) -> Response:
     access=OPERATE, scope=by_choice, audit=REQUEST, refuses=(NotFound, OverQuota),
 )  # fmt: skip
 async def retry(call: ApiCall, body: DeadLetterRetry) -> Response:
-    """Run dead letters again, by id or by filter: each as a new execution with `retryOf`, its `params` over theirs."""
+    """Run dead letters again, by id or by filter: each as a new execution with `retryOf`, with `params` merged in."""
     letters = call.node.part(DeadLettersPart).dead_letters
     if body.ids is not None:
         done = await letters.retry_each(call.namespace, _ids(body), caller=call.caller, params=body.params)
@@ -117,7 +117,7 @@ async def retry(call: ApiCall, body: DeadLetterRetry) -> Response:
     f"{API}/dlq/discard", "dlq.discard", BulkView, access=OPERATE, scope=by_choice, audit=REQUEST, refuses=(NotFound,)
 )
 async def discard(call: ApiCall, body: DeadLetterChoice) -> Response:
-    """Take dead letters off the list, by id or by filter; their history stays."""
+    """Remove dead letters from the list, by id or by filter; their history stays."""
     letters = call.node.part(DeadLettersPart).dead_letters
     if body.ids is not None:
         done = await letters.discard_each(call.namespace, _ids(body))
@@ -132,7 +132,7 @@ async def discard(call: ApiCall, body: DeadLetterChoice) -> Response:
     access=OPERATE, scope=closed, audit=REQUEST, status=201, refuses=(NotFound,),
 )  # fmt: skip
 async def create_replay(call: ApiCall, body: ReplayBody) -> Response:
-    """Run all dead letters again that match now, at a pace; it goes on by itself, whichever server dies."""
+    """Run all dead letters again that match now, at a limited rate; the replay continues if a server dies."""
     made = await call.node.part(DeadLettersPart).replays.create(
         call.namespace, rate=body.rate, params=body.params, caller=call.caller, **which(body.filter)
     )
@@ -151,7 +151,7 @@ async def list_replays(call: ApiCall, query: ReplayList) -> Response:
 
 @get(f"{API}/dlq/replays/{{id}}", "dlq.get-replay", ReplayView, access=VIEW, scope=closed, refuses=(NotFound,))
 async def get_replay(call: ApiCall) -> Response:
-    """Read a replay and how far it is."""
+    """Read a replay with its progress."""
     return ok(await call.node.part(DeadLettersPart).replays.get(call.namespace, call.id()))
 
 
@@ -160,7 +160,7 @@ async def get_replay(call: ApiCall) -> Response:
     access=OPERATE, scope=closed, audit=REQUEST, refuses=(NotFound, Conflict),
 )  # fmt: skip
 async def pause_replay(call: ApiCall) -> Response:
-    """Run nothing more of a replay until it is resumed."""
+    """Pause a replay until it is resumed."""
     return ok(await call.node.part(DeadLettersPart).replays.pause(call.namespace, call.id()))
 
 
@@ -169,7 +169,7 @@ async def pause_replay(call: ApiCall) -> Response:
     access=OPERATE, scope=closed, audit=REQUEST, refuses=(NotFound, Conflict),
 )  # fmt: skip
 async def resume_replay(call: ApiCall) -> Response:
-    """Go on with a replay where it stopped."""
+    """Resume a paused replay."""
     return ok(await call.node.part(DeadLettersPart).replays.resume(call.namespace, call.id()))
 
 
@@ -178,12 +178,12 @@ async def resume_replay(call: ApiCall) -> Response:
     access=OPERATE, scope=closed, audit=REQUEST, refuses=(NotFound, Conflict),
 )  # fmt: skip
 async def cancel_replay(call: ApiCall) -> Response:
-    """Run nothing more of a replay, for good; what was retried stays so."""
+    """Cancel a replay for good; executions that it retried are not affected."""
     return ok(await call.node.part(DeadLettersPart).replays.cancel(call.namespace, call.id()))
 
 
 def which(of: DeadLetterList | DeadLetterQuery | DeadLetterWhich) -> Which:
-    """A filter as the engine takes it."""
+    """Return a request's filter in the form that the engine takes."""
     return cast(Which, {row.attribute: getattr(of, row.attribute) for row in LETTERS.rows})
 
 
@@ -196,5 +196,5 @@ def _ids(body: DeadLetterChoice) -> list[str]:
 def _filter(body: DeadLetterChoice) -> DeadLetterFilter:
     if body.filter is None:
         remedy = 'Give {"ids": [...]}, or {"filter": {}} for all of them.'
-        raise BadInput("Nothing says which dead letters are meant.", remedy, field="ids")
+        raise BadInput("Neither ids nor a filter is given.", remedy, field="ids")
     return body.filter

@@ -1,4 +1,4 @@
-"""Webhooks: made for triggers by who may, and called by anybody who knows the URL and can sign."""
+"""Webhooks: create them for triggers, and receive calls from senders that know the URL and can sign."""
 
 from typing import TYPE_CHECKING
 
@@ -21,30 +21,30 @@ from horae.server.scopes import by_job, closed
 if TYPE_CHECKING:
     HookBody = RequestBody
 else:
-    HookBody = decoded(HOOK.rows, "HookBody", "How to make a webhook; every field may be left out.", RequestBody)
+    HookBody = decoded(HOOK.rows, "HookBody", "The options of a webhook; every field is optional.", RequestBody)
 
 
 _PATH = f"{API}/jobs/{{ref}}/triggers/{{name}}/webhook"
 _SIGNED = {
-    "webhook-id": "Standard Webhooks: the message's id, the same when it is sent again.",
-    "webhook-timestamp": "Standard Webhooks: when it was signed, in seconds since 1970; five minutes are allowed.",
-    "webhook-signature": "Standard Webhooks: `v1,` and the signature; several with spaces between.",
+    "webhook-id": "Standard Webhooks: the message's id, the same if the message is sent again.",
+    "webhook-timestamp": "Standard Webhooks: the time of signing in seconds since 1970, at most five minutes old.",
+    "webhook-signature": "Standard Webhooks: `v1,` and the signature; several are separated by spaces.",
     "X-Hub-Signature-256": "GitHub's signature of the body, instead of these three.",
 }
 
 
 @get(_PATH, "hooks.get", HookView, access=VIEW, scope=by_job, refuses=(NotFound,), secret=True)
 async def get_hook(call: ApiCall) -> Response:
-    """Read a trigger's webhook; its URL and its secret were told when they were made."""
+    """Read a trigger's webhook, without its URL and secret, which are shown only when they are created."""
     return ok(await call.node.part(EventsPart).hooks.get(call.namespace, call.path("ref"), call.path("name")))
 
 
 @post(_PATH, "hooks.create", HookView, access=EDIT, scope=by_job, audit=ACTION, status=201, refuses=(NotFound,))
 async def make(call: ApiCall, body: HookBody) -> Response:
-    """Make a trigger's webhook, or give it a new secret; the old one stays valid for `oldFor`.
+    """Create a trigger's webhook, or give it a new secret; the old one stays valid for `oldFor`.
 
-    URL and secret are told this once. `newUrl` makes a new URL too; where nothing is verified the URL is the secret,
-    and is always new.
+    URL and secret are shown only in this answer. `newUrl` creates a new URL, too. Without signatures the URL is the
+    secret, and is always new.
     """
     asked = HookRequest(**{row.attribute: getattr(body, row.attribute) for row in HOOK.rows})
     view = await call.node.part(EventsPart).hooks.create(
@@ -69,10 +69,10 @@ async def end(call: ApiCall) -> Response:
     refuses=(NotFound, BadSignature, BadInput, TooLarge),
 )  # fmt: skip
 async def receive(call: ApiCall) -> Response:
-    """Call a webhook: any JSON, or what S3, MinIO or Google Cloud Storage send.
+    """Call a webhook with any JSON, or with a notification of S3, MinIO or Google Cloud Storage.
 
-    The token in the URL is the credential, the signature the proof. A message that came before is answered 200 with
-    `repeated` and fires nothing; a signature that is wrong or older than five minutes is refused.
+    The token in the URL is the credential; the signature proves the sender. A repeated message is answered 200 with
+    `repeated` and fires nothing. A signature that is wrong or older than five minutes is refused.
     """
     done = await call.node.part(EventsPart).hooks.receive(call.path("token"), call.headers, call.body)
     return ok(done, 200 if done.repeated else 202)

@@ -1,4 +1,4 @@
-"""Events: sent by anybody who may, kept, and told what they came to."""
+"""Events: send them to triggers, and list them with their results."""
 
 from typing import Annotated, Any
 
@@ -20,13 +20,13 @@ from horae.server.scopes import closed
 
 
 class EventList(Paged, frozen=True, kw_only=True):
-    """Which events."""
+    """The query of a page of events."""
 
     name: Annotated[Text, Meta(description="Only events of this name.")] | None = None
 
 
 class EventBody(RequestBody, frozen=True, kw_only=True):
-    """An event: its name, what it says, and an id by which it is known when it comes again."""
+    """An event: its name, its payload, and an id by which repetitions are recognized."""
 
     name: Annotated[str, Meta(pattern=r"^[A-Za-z0-9][A-Za-z0-9._:/-]{0,127}$")]
     payload: Annotated[Any, Meta(description="Any JSON; filters and params see it as `event.payload`.")] = None
@@ -34,7 +34,7 @@ class EventBody(RequestBody, frozen=True, kw_only=True):
 
 
 class ManyEvents(RequestBody, frozen=True, kw_only=True):
-    """Many events, taken together or not at all."""
+    """Several events, accepted together or not at all."""
 
     events: Annotated[list[EventBody], Meta(min_length=1, max_length=1000)]
 
@@ -45,11 +45,12 @@ class ManyEvents(RequestBody, frozen=True, kw_only=True):
     repeats="by itself", refuses=(Conflict,),
 )  # fmt: skip
 async def send(call: ApiCall, body: dict[str, Any], query: DryRun) -> Response:
-    """Send an event, or many, to all triggers that listen to its name.
+    """Send an event, or several, to all triggers that listen to its name.
 
-    It is kept, and what it starts is on disk, when this answers 202. The same `id` again answers 200 with what came of
-    it then and starts nothing; without one the Idempotency-Key is the id. Nobody listening is no error: `note` says so.
-    With `dryRun`, one event is decided at every trigger and not kept (200): what would fire, what not and why.
+    When this answers 202, the event and the executions that it started are stored. A repeated `id` answers 200 with the
+    first result and starts nothing; without an `id`, the Idempotency-Key is used. An event without listeners is no
+    error: `note` says so. With `dryRun`, one event is decided at every trigger but not stored (200): the answer shows
+    which triggers would fire, and why others would not.
     """
     if query.dry_run:
         return ok(await call.node.part(EventsPart).intake.plan(call.namespace, _alone(body)))
@@ -68,12 +69,12 @@ async def send(call: ApiCall, body: dict[str, Any], query: DryRun) -> Response:
 
 def _alone(body: dict[str, Any]) -> NewEvent:
     if "events" in body:
-        raise BadInput("A dry run looks at one event.", "Send them one by one.", field="events")
+        raise BadInput("A dry run takes one event.", "Send them one by one.", field="events")
     return read_event(body)
 
 
 def _known(call: ApiCall, given: list[NewEvent]) -> list[NewEvent]:
-    """A request that is repeated with its Idempotency-Key is the same events again."""
+    """Give the events ids from the Idempotency-Key, if any, so that a repeated request is recognized."""
     key = call.idempotency_key()
     if key is None:
         return given
@@ -84,7 +85,7 @@ def _known(call: ApiCall, given: list[NewEvent]) -> list[NewEvent]:
 
 @get(f"{API}/events", "events.list", Page[EventView], access=VIEW, scope=closed)
 async def list_events(call: ApiCall, query: EventList) -> Response:
-    """List events, newest first, each with what it fired and why others did not; large payloads are left out."""
+    """List events, newest first, with the triggers that fired, and the reasons of others; without large payloads."""
     page = await call.node.part(EventsPart).intake.list(
         call.namespace, name=query.name, limit=query.limit, cursor=query.cursor
     )

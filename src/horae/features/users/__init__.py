@@ -19,7 +19,7 @@ FEATURE = Feature(
         Command(
             "users",
             "horae.features.users.cli:users",
-            "Let people sign in, and say what they may do.",
+            "Manage users and their roles.",
             section="Operate",
             after="secrets",
         ),

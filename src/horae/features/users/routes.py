@@ -1,4 +1,4 @@
-"""Users: people, and what they may do in which namespaces."""
+"""Users, and their roles in namespaces."""
 
 from typing import Annotated, Any
 
@@ -22,7 +22,7 @@ UserPassword = Annotated[str, Meta(min_length=1, max_length=1024)]
 
 
 class MemberView(View, frozen=True, kw_only=True):
-    """What somebody may do in a namespace."""
+    """The role and permissions of a user in a namespace."""
 
     namespace: str
     role: str
@@ -30,11 +30,11 @@ class MemberView(View, frozen=True, kw_only=True):
 
 
 class UserView(View, frozen=True, kw_only=True):
-    """A person."""
+    """A user."""
 
     name: str
     active: bool
-    password: Annotated[bool, Meta(description="Whether there is one; else an identity provider knows them.")]
+    password: Annotated[bool, Meta(description="Has a password; otherwise, signs in at an identity provider.")]
     created_at: Time
     signed_in_at: Time | None = None
     members: list[MemberView]
@@ -52,21 +52,21 @@ class UserView(View, frozen=True, kw_only=True):
 
 
 class MemberBody(RequestBody, frozen=True, kw_only=True):
-    """What somebody shall be in this namespace."""
+    """A role and permissions in this namespace."""
 
     role: Annotated[str, Meta(description="viewer, operator, editor or admin.")]
-    permissions: Annotated[tuple[str, ...], Meta(max_length=10, description="Beyond the role, one by one.")] = ()
+    permissions: Annotated[tuple[str, ...], Meta(max_length=10, description="Permissions beyond the role.")] = ()
 
 
 class UserBody(MemberBody, frozen=True, kw_only=True):
-    """A person to be let in, and what they shall be in this namespace."""
+    """A new user, with a role in this namespace."""
 
     name: UserName
     password: UserPassword
 
 
 class UserEdit(RequestBody, frozen=True, kw_only=True):
-    """What changes about a person."""
+    """A change of a user."""
 
     password: UserPassword | None = None
     active: bool | None = None
@@ -74,7 +74,7 @@ class UserEdit(RequestBody, frozen=True, kw_only=True):
 
 @get(f"{API}/users", "users.list", Page[UserView], access=ADMIN, scope=closed, secret=True)
 async def list_users(call: ApiCall, query: Paged) -> Response:
-    """List people in the order of their names; who administers one namespace sees those of it."""
+    """List users by name; administrators of one namespace see only the users of it."""
     found = await call.node.part(UsersPart).users.list(call.who, query.cursor or "", query.limit + 1)
     items = [UserView.of(user) for user in found[: query.limit]]
     return ok(Page(items=items, next_cursor=items[-1].name if len(found) > query.limit else None))
@@ -85,14 +85,14 @@ async def list_users(call: ApiCall, query: Paged) -> Response:
     access=ADMIN, scope=closed, audit=ACTION, status=201, refuses=(Conflict, Forbidden),
 )  # fmt: skip
 async def create(call: ApiCall, body: UserBody) -> Response:
-    """Let somebody in, with a password, and make them something in this namespace."""
+    """Create a user with a password and a role in this namespace."""
     user = await call.node.part(UsersPart).users.create(body.name, body.password, _member(call, body), call.who)
     return ok(UserView.of(user), 201, location=f"{API}/users/{user.name}")
 
 
 @get(f"{API}/users/{{name}}", "users.get", UserView, access=ADMIN, scope=closed, refuses=(NotFound,), secret=True)
 async def read(call: ApiCall) -> Response:
-    """Read a person."""
+    """Read a user."""
     return ok(UserView.of(await call.node.part(UsersPart).users.get(call.who, call.path("name"))))
 
 
@@ -101,7 +101,7 @@ async def read(call: ApiCall) -> Response:
     access=INSTALLATION, scope=closed, audit=ACTION, refuses=(NotFound,),
 )  # fmt: skip
 async def edit(call: ApiCall, body: UserEdit) -> Response:
-    """Give somebody another password, or let them in or not; both end their sessions."""
+    """Change a user's password, or activate or deactivate the user; a new password and deactivation end sessions."""
     name = call.path("name")
     if body.password is None and body.active is None:
         raise BadInput("Nothing is to be changed.", "Send `password`, `active` or both.")
@@ -114,7 +114,7 @@ async def edit(call: ApiCall, body: UserEdit) -> Response:
 
 @delete(f"{API}/users/{{name}}", "users.delete", access=INSTALLATION, scope=closed, audit=ACTION, refuses=(NotFound,))
 async def remove(call: ApiCall) -> Response:
-    """Forget a person; what they did stays in the audit log."""
+    """Delete a user; the audit log keeps their actions."""
     await call.node.part(UsersPart).users.delete(call.path("name"))
     return nothing()
 
@@ -124,13 +124,13 @@ async def remove(call: ApiCall) -> Response:
     access=ADMIN, scope=closed, audit=ACTION, refuses=(NotFound, Forbidden),
 )  # fmt: skip
 async def grant(call: ApiCall, body: MemberBody) -> Response:
-    """Make somebody something in this namespace."""
+    """Grant a user a role in this namespace."""
     return ok(UserView.of(await call.node.part(UsersPart).users.join(call.path("name"), _member(call, body), call.who)))
 
 
 @delete(f"{API}/users/{{name}}/member", "users.revoke", access=ADMIN, scope=closed, audit=ACTION, refuses=(NotFound,))
 async def revoke(call: ApiCall) -> Response:
-    """Take somebody out of this namespace."""
+    """Remove a user from this namespace."""
     await call.node.part(UsersPart).users.leave(call.path("name"), call.who)
     return nothing()
 

@@ -1,4 +1,4 @@
-"""How people sign in: with a password, or at an identity provider."""
+"""Sign-in with a password, or at an identity provider."""
 
 import hmac
 from typing import Annotated
@@ -29,28 +29,28 @@ FLOW_SECONDS = 600
 
 
 class Ways(View, frozen=True, kw_only=True):
-    """How people can sign in here."""
+    """The available ways to sign in."""
 
     password: bool
     oidc: Annotated[str | None, Meta(description="The identity provider's name.")] = None
 
 
 class PasswordBody(RequestBody, frozen=True, kw_only=True):
-    """Who one is, and what only one knows."""
+    """A name and a password."""
 
     name: Annotated[str, Meta(min_length=1, max_length=128)]
     password: Annotated[str, Meta(min_length=1, max_length=1024)]
 
 
 class NewPasswordBody(RequestBody, frozen=True, kw_only=True):
-    """One's present password, and the next."""
+    """The present and the new password of the caller."""
 
     current: Annotated[str, Meta(min_length=1, max_length=1024)]
     password: Annotated[str, Meta(min_length=1, max_length=1024)]
 
 
 class CameBack(Query, frozen=True, kw_only=True, rename=None, forbid_unknown_fields=False):
-    """What a browser brings back from an identity provider, as OAuth spells it; each provider adds some of its own."""
+    """The query parameters of a redirect from an identity provider, as OAuth names them. Providers may add others."""
 
     state: Text = ""
     code: Annotated[str, Meta(max_length=4096)] = ""
@@ -60,7 +60,7 @@ class CameBack(Query, frozen=True, kw_only=True, rename=None, forbid_unknown_fie
 
 @get(f"{API}/sign-in", "me.sign-in-methods", Ways, access=EVERYBODY, scope=closed, secret=True)
 async def ways(call: ApiCall) -> Response:
-    """Tell how people can sign in."""
+    """List the ways to sign in."""
     provider = call.node.part(UsersPart).oidc
     return ok(Ways(password=True, oidc=None if provider is None else provider.name))
 
@@ -71,7 +71,7 @@ async def ways(call: ApiCall) -> Response:
     refuses=(Unauthorized, Forbidden, TooOften),
 )  # fmt: skip
 async def with_password(call: ApiCall, body: PasswordBody) -> Response:
-    """Sign a browser in with a name and a password; wrong ones are looked at more and more slowly."""
+    """Sign a browser in with a name and a password; repeated wrong passwords are slowed down."""
     refuse_forms(call.headers)
     try:
         signed = await call.node.part(UsersPart).sign_ins.with_password(body.name, body.password, call.address)
@@ -89,7 +89,7 @@ async def with_password(call: ApiCall, body: PasswordBody) -> Response:
     access=ANYBODY, scope=closed, audit=ACTION, status=204, repeats="by itself", refuses=(Forbidden, TooOften),
 )  # fmt: skip
 async def change_password(call: ApiCall, body: NewPasswordBody) -> Response:
-    """Change one's own password; one's other browsers are signed out."""
+    """Change the caller's own password; their other browsers are signed out."""
     keep = digest_of(cookie_of(call.headers) or "")
     await call.node.part(UsersPart).users.change_password(call.who, body.current, body.password, keep, call.address)
     return nothing()
@@ -114,7 +114,7 @@ async def begin(call: ApiCall) -> Response:
     access=EVERYBODY, scope=closed, refuses=(NotFound, Unauthorized, Forbidden), secret=True,
 )  # fmt: skip
 async def finish(call: ApiCall, query: CameBack) -> Response:
-    """Take a browser back from the identity provider, signed in."""
+    """Finish the sign-in of a browser that comes back from the identity provider."""
     provider = _provider(call)
     try:
         begun = cookie_of(call.headers, FLOW)

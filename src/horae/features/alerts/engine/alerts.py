@@ -129,7 +129,7 @@ class Alerts:
         """Send a test notice to each channel of a rule and return the outcomes. Raises NotFound, Conflict."""
         stored = await self._rules.stored(namespace, name)
         if not stored.rule.channels:
-            raise Conflict(f'Rule "{name}" tells no channel.', "Name some: `horae alerts rules put`.")
+            raise Conflict(f'Rule "{name}" has no channels.', "Add one: `horae alerts rules put`.")
         return await self._test(namespace, name, stored.rule.kind, stored.rule.severity, stored.rule.channels)
 
     async def test_channel(self, namespace: int, name: str) -> TestView:
@@ -189,4 +189,4 @@ def _delivery(one: Delivery) -> DeliveryView:
 
 
 def _none(id: UUID) -> NotFound:
-    return NotFound(f"There is no alert {id}.", "List them with `horae alerts list`; old ones are forgotten.")
+    return NotFound(f"There is no alert {id}.", "List them with `horae alerts list`; old ones are deleted.")

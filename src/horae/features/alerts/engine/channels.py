@@ -53,9 +53,9 @@ class AlertChannels:
         Raises BadInput, Conflict, Stale, and MasterKeyMissing if the server has no key to seal it with.
         """
         name = a_name(name, "name", NAME)
-        given = an_object(body, "body", "Send its kind and where it leads.")
+        given = an_object(body, "body", "Send its kind and its receivers.")
         if given.get("name", name) != name:
-            raise BadInput("The name in the body is not that of the path.", "A channel keeps its name.", field="name")
+            raise BadInput("The name in the body is not the name in the path.", "Send the same name.", field="name")
         stored = (await self._store.read(lambda: moves.channels(namespace, [name]))).get(name)
         if stored is not None and new:
             raise Conflict(f'There is a channel "{name}" already.', "Change it with PUT.", channel=name)
@@ -99,7 +99,7 @@ class AlertChannels:
         users = await self._store.change(script)
         if users:
             told = ", ".join(f'"{rule}"' for rule in users[:MOST_NAMED])
-            raise Conflict(f'Rules tell the channel "{name}": {told}.', "Change these rules first.", rules=users[:20])
+            raise Conflict(f'Rules use the channel "{name}": {told}.', "Change these rules first.", rules=users[:20])
 
     async def opened(self, namespace: int, name: str) -> AnyChannel:
         """Return a channel with the values of its secrets, for a delivery. Raises NotFound, MasterKeyMissing."""
@@ -176,9 +176,9 @@ def _put(
     present = (yield from moves.channels(namespace, [name])).get(name)
     revision = None if present is None else present.revision
     if revision != before or (if_match is not None and if_match != revision):
-        raise Stale(f'Somebody changed channel "{name}" meanwhile.', "Read it again, and decide anew.")
+        raise Stale(f'The channel "{name}" was changed meanwhile.', "Read it again and repeat your change.")
     if present is None and len((yield from moves.channel_page(namespace, "", MOST_CHANNELS))) == MOST_CHANNELS:
-        raise Conflict(f"There are {MOST_CHANNELS} channels already.", "Let several rules tell the same one.")
+        raise Conflict(f"There are {MOST_CHANNELS} channels already.", "Let several rules use the same channel.")
     return (yield from moves.put_channel(namespace, name, channel, sealed, now))
 
 
@@ -198,5 +198,5 @@ async def keep_secret(store: Store, namespace: int, name: str) -> None:
     """Refuse to delete a secret that channels refer to. Raises Conflict."""
     if channels := await store.read(lambda: moves.channels_using(namespace, name)):
         told = ", ".join(f'"{channel}"' for channel in channels[:MOST_NAMED])
-        remedy = f"Change them first, or let them tell nobody: `horae secrets delete {name} --force`."
+        remedy = f"Change them first, or delete it anyway, which breaks them: `horae secrets delete {name} --force`."
         raise Conflict(f'Channels of alerts refer to the secret "{name}": {told}.', remedy)

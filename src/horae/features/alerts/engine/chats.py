@@ -37,7 +37,7 @@ async def tell(outbound: Outbound, urls: Sequence[str], title: str, text: str) -
     for url in urls:
         teller.add(await _service(library, asset, outbound, url))
     if not await run_in(APPRISE_THREADS, lambda: teller.notify(title=title, body=text)):
-        raise Undeliverable("apprise could not tell all of its URLs")
+        raise Undeliverable("apprise could not deliver to all of its URLs")
 
 
 async def _service(library: Any, asset: Any, outbound: Outbound, url: str) -> Any:
@@ -48,7 +48,7 @@ async def _service(library: Any, asset: Any, outbound: Outbound, url: str) -> An
     parts = urlsplit(url)
     service = library.Apprise.instantiate(url, asset=asset) if "redirect" not in parts.query.lower() else None
     if service is None:
-        raise Undeliverable("apprise does not know one of the URLs, or it asks for redirects", final=True)
+        raise Undeliverable("apprise does not support one of the URLs, or the URL asks for redirects", final=True)
     for host in {parts.hostname or "", str(getattr(service, "host", None) or "")}:
         await _check(outbound, host.strip("[]"))
     return service

@@ -118,7 +118,7 @@ class AlertDelivery:
         try:
             state, _ = await self.deliver(notice)
         except StoreUnavailable as error:
-            log.warning("what came of a notice could not be written", channel=notice.channel, error=error.detail)
+            log.warning("the outcome of a notice could not be written", channel=notice.channel, error=error.detail)
             return
         except Exception:
             log.exception("a notice could not be tried", channel=notice.channel, rule=notice.rule)

@@ -165,7 +165,7 @@ class Look:
             usual = await self._learned.of(one.job)
             ran = self._now - one.started_at
             if usual is not None and too_long(rule, ran, usual):
-                said = f"an execution has run for {span(ran)}, where 95% take {span(usual)} at most"
+                said = f"an execution has run for {span(ran)}; 95% take at most {span(usual)}"
                 found[one.job] = Finding(
                     subject=jobs[one.job].name, job=one.job, execution=execution_id(one.parcel, one.lo), message=said
                 )
@@ -178,7 +178,7 @@ class Look:
             ("silent", namespace, after), lambda: facts.silent_workers(namespace, self._now - after)
         )
         late = [
-            Finding(subject=worker, message=f"the worker was not heard of since {format_instant(seen)}")
+            Finding(subject=worker, message=f"the worker has been silent since {format_instant(seen)}")
             for worker, seen in silent.items()
             if rule.covers(worker)
         ]
@@ -216,7 +216,7 @@ class Look:
         lanes = await self._once("lanes", occupied_lanes)
         oldest = await self._once("oldest", lambda: facts.oldest_queued(sorted(lanes)))
         return [
-            Finding(subject=name, message=f"what is next has been queued for {span(self._now - at)}")
+            Finding(subject=name, message=f"the next execution has been queued for {span(self._now - at)}")
             for (namespace, name), at in oldest.items()
             if namespace == stored.namespace and rule.covers(name) and self._now - at > rule.after
         ]

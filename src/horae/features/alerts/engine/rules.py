@@ -101,7 +101,7 @@ class AlertRules:
     def _read(name: str, body: Any) -> AnyRule:
         rule: AnyRule = RULE.read(body)
         if isinstance(body, dict) and body.get("name", name) != name:
-            raise BadInput("The name in the body is not that of the path.", "A rule keeps its name.", field="name")
+            raise BadInput("The name in the body is not the name in the path.", "Send the same name.", field="name")
         return rule
 
     async def _shown(self, stored: StoredRule) -> RuleView:
@@ -132,13 +132,13 @@ def _put(
     if present is not None and new:
         raise Conflict(f'There is an alert rule "{name}" already.', "Change it with PUT.", rule=name)
     if if_match is not None and if_match != (None if present is None else present.revision):
-        raise Stale(f'Somebody changed rule "{name}" meanwhile.', "Read it again, and decide anew.")
+        raise Stale(f'The rule "{name}" was changed meanwhile.', "Read it again and repeat your change.")
     missing = sorted({*rule.channels} - (yield from moves.channels(namespace, rule.channels)).keys())
     if missing:
-        remedy = f"Make it first: `horae alerts channels put {missing[0][:60]} ...`."
+        remedy = f"Create it first: `horae alerts channels put {missing[0][:60]} ...`."
         raise BadInput(f'There is no channel "{missing[0][:60]}".', remedy, field="channels")
     if present is None and len((yield from moves.rules(namespace, "", MOST_RULES))) == MOST_RULES:
-        raise Conflict(f"There are {MOST_RULES} rules already.", "Let one rule be about several jobs: etl-*.")
+        raise Conflict(f"There are {MOST_RULES} rules already.", "Let one rule watch several jobs, such as etl-*.")
     if present is not None and present.rule == rule:
         return present, False
     if present is not None and present.rule.kind != rule.kind:

@@ -124,7 +124,7 @@ class _Heard:
         line = self._file.readline(most)
         self._left -= len(line)
         if self._left < 0:
-            raise OSError("it says too much")
+            raise OSError("it sends too much")
         return line
 
     def close(self) -> None:

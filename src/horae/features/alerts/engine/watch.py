@@ -153,7 +153,7 @@ class AlertWatch:
         except Exception:
             self.failed += 1
             self._looked.discard(which)
-            log.exception("an alert rule could not be looked at", rule=stored.name, kind=stored.rule.kind)
+            log.exception("an alert rule could not be evaluated", rule=stored.name, kind=stored.rule.kind)
             return
         self._looked.add(which)
         self.fired += len(settled.opened)

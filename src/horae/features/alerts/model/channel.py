@@ -42,7 +42,7 @@ class ChannelField(Field):
 class Channel(Struct, frozen=True, kw_only=True, omit_defaults=True, tag_field="kind"):
     """The fields of all kinds of channels, with their secrets. A channel is stored in two parts: see `open_part`."""
 
-    description: Annotated[str, ChannelField(Text(4096), "Whom it reaches.")] = ""
+    description: Annotated[str, ChannelField(Text(4096), "A description of its receivers.")] = ""
 
     @property
     def kind(self) -> "ChannelKind":
@@ -61,19 +61,19 @@ class Webhook(Channel, frozen=True, kw_only=True, tag="webhook"):
     url: Annotated[
         str,
         ChannelField(
-            URL, "The URL that takes the requests.", example="https://example.com/alerts", private=True, flag="webhook"
+            URL, "The URL of the receiver.", example="https://example.com/alerts", private=True, flag="webhook"
         ),
     ]
     secret: Annotated[
         str | None,
         ChannelField(
-            SECRET, "What requests are signed with; one is made unless given.", example="secret://NAME", private=True
+            SECRET, "The secret that signs requests; by default, a new one.", example="secret://NAME", private=True
         ),
     ] = None
     headers: Annotated[
         dict[str, str],
         ChannelField(
-            HEADERS, "More headers of the requests.", example={"authorization": "secret://token"}, private=True,
+            HEADERS, "Additional headers of the requests.", example={"authorization": "secret://token"}, private=True,
             flag="header",
         ),
     ] = {}  # fmt: skip
@@ -87,30 +87,30 @@ class Email(Channel, frozen=True, kw_only=True, tag="email", rename={"sender": "
         ChannelField(Text(253, 1), "The mail server.", example="smtp.example.com", flag="smtp", metavar="HOST[:PORT]"),
     ]
     port: Annotated[
-        int | None, ChannelField(Integer(1, 65535), "Its port; 587 otherwise, 465 with tls, 25 with none.")
+        int | None, ChannelField(Integer(1, 65535), "The port; by default 587, 465 with tls, 25 with none.")
     ] = None  # always set in a stored channel
     tls: Annotated[
-        Tls, ChannelField(Choice(get_args(Tls)), "How the connection is encrypted.", default=get_args(Tls)[0])
+        Tls, ChannelField(Choice(get_args(Tls)), "The encryption of the connection.", default=get_args(Tls)[0])
     ]
     sender: Annotated[
         str,
-        ChannelField(ADDRESS, "The address that the mails come from.", example="horae@example.com", metavar="ADDRESS"),
+        ChannelField(ADDRESS, "The address of the sender.", example="horae@example.com", metavar="ADDRESS"),
     ]
     to: Annotated[
         tuple[str, ...],
         ChannelField(
             ADDRESSES,
-            "The addresses that the mails go to.",
+            "The addresses of the receivers.",
             example=["ops@example.com"],
             flag="email",
             metavar="ADDRESS",
         ),
     ]
     username: Annotated[
-        str | None, ChannelField(Text(256, 1), "Who signs in at the mail server.", flag="user", metavar="NAME")
+        str | None, ChannelField(Text(256, 1), "The user name at the mail server.", flag="user", metavar="NAME")
     ] = None
     password: Annotated[
-        str | None, ChannelField(PASSWORD, "With which password.", example="secret://NAME", private=True)
+        str | None, ChannelField(PASSWORD, "The password at the mail server.", example="secret://NAME", private=True)
     ] = None
 
     @property
@@ -125,7 +125,7 @@ class Apprise(Channel, frozen=True, kw_only=True, tag="apprise"):
         tuple[str, ...],
         ChannelField(
             URLS,
-            "Services, as apprise spells them.",
+            "The URLs of services in the format of apprise.",
             example=["slack://A/B/C"],
             private=True,
             flag="apprise",
@@ -141,7 +141,7 @@ class _Named(Struct):
     name: Annotated[str, Field(Name(), "Its name.", example="ops", flag="", sdk=False)]
 
 
-CHANNEL = Variants(AnyChannel, "A channel", "How it tells.", _EXAMPLE, _Named)
+CHANNEL = Variants(AnyChannel, "A channel", "The kind of channel.", _EXAMPLE, _Named)
 if TYPE_CHECKING:
     ChannelKind = str
 else:
@@ -185,8 +185,8 @@ def read_channel(body: Any, before: Channel | None = None) -> AnyChannel:
         channel = _signed_in(channel)
     carried = next((name for name in ("headers", "password") if name in stays and name not in given), None)
     if before is not None and carried is not None and _leads_elsewhere(channel, before):
-        remedy = f"Send {carried} again: who cannot read what is secret cannot have it sent elsewhere either."
-        raise BadInput(f"It would lead elsewhere, and {carried} does not go along.", remedy, field=carried)
+        remedy = f"Send {carried} again: stored credentials are not sent to a new receiver."
+        raise BadInput(f"The channel has a new receiver, and {carried} is not given.", remedy, field=carried)
     return channel
 
 

@@ -30,10 +30,10 @@ def unsafe_in(url: str) -> str | None:
     if "://" not in url or not url.isprintable() or " " in url or url.count("://") > 1:
         return "it is not one URL"
     if scheme in _LOCAL:
-        return f"{scheme}:// acts on the server's own machine, or is what the kind email is for"
+        return f"{scheme}:// acts on the server's own machine, or is replaced by the kind email"
     named = {unquote(unquote(part.partition("=")[0])).strip().lower() for part in _split(url)}
     leading = sorted(named & _LEADING)
-    return f"{leading[0]}= can lead elsewhere than the URL says" if leading else None
+    return f"{leading[0]}= can lead to another host than the URL" if leading else None
 
 
 def _split(url: str) -> list[str]:
@@ -63,7 +63,7 @@ def _read_headers(value: Any, at: str) -> dict[str, str]:
 def _read_addresses(value: Any, at: str) -> tuple[str, ...]:
     given = a_list([value] if isinstance(value, str) else value, at, 'Write ["a@b.c"].', MOST_PLACES)
     if not given:
-        raise BadInput(f"{at} is empty.", "Name whom to tell.", field=at)
+        raise BadInput(f"{at} is empty.", "Give at least one address.", field=at)
     return tuple(_address(one, f"{at}[{i}]") for i, one in enumerate(given))
 
 
@@ -79,9 +79,9 @@ def _read_urls(value: Any, at: str) -> tuple[str, ...]:
         why = None if text.startswith(SCHEME) else unsafe_in(text)
         if why is not None:
             remedy = "See apprise's documentation for the URLs of services."
-            raise BadInput(f"{field} is not the URL of a service that can be told: {why}.", remedy, field=field)
+            raise BadInput(f"{field} is not the URL of a supported service: {why}.", remedy, field=field)
     if not urls:
-        raise BadInput(f"{at} is empty.", "Name whom to tell.", field=at)
+        raise BadInput(f"{at} is empty.", "Give at least one URL.", field=at)
     return tuple(urls)
 
 

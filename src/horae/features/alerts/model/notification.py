@@ -107,7 +107,7 @@ def text_of(content: Content, namespace: str) -> str:
     lines = [
         f"{data['subject']}: {data['message']}.",
         *_named(data),
-        *([f"{unsaid} more came and went since the last notice, which said nothing of them."] if unsaid else []),
+        *([f"{unsaid} more alerts opened and ended without a notice since the last notice."] if unsaid else []),
         "",
         f"rule       {data['rule']} ({data['kind']}, {data['severity']})",
         f"namespace  {namespace}",

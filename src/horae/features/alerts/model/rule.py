@@ -25,7 +25,7 @@ NoticeKind = Literal["firing", "reminder", "recovered", "forgotten", "test"]
 NoticeState = Literal["pending", "delivered", "failed"]
 USUAL_RATE = Rate(20, HOUR, 20)
 _WINDOW = Field(Duration(MINUTE, DAY), "The time over which executions are counted.", default=HOUR)
-_MINIMUM = Field(Integer(1, 1_000_000), "How many executions the window must have before it fires.", default=10)
+_MINIMUM = Field(Integer(1, 1_000_000), "The executions that the window must have before the rule fires.", default=10)
 _EXAMPLE = (
     'Write {"name": "nightly", "kind": "failures-in-a-row", "jobs": ["report"], "count": 3, "channels": ["ops"]}.'
 )
@@ -41,24 +41,24 @@ class Rule(Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True
     subject: ClassVar[Subject]
     subjects: tuple[str, ...] = ("*",)  # names, or patterns with * and ?
     channels: Annotated[
-        tuple[str, ...], Field(CHANNELS, "The channels that are told.", example=["ops"], flag="channel", metavar="NAME")
+        tuple[str, ...], Field(CHANNELS, "The channels to notify.", example=["ops"], flag="channel", metavar="NAME")
     ] = ()
-    severity: Annotated[Severity, Field(Choice(get_args(Severity)), "How bad it is; every notice says it.")] = "warning"
-    description: Annotated[str, Field(Text(4096), "What it is for.")] = ""
+    severity: Annotated[Severity, Field(Choice(get_args(Severity)), "The severity, shown in every notice.")] = "warning"
+    description: Annotated[str, Field(Text(4096), "The purpose of the rule.")] = ""
     repeat_every: Annotated[
         Micros | None,
-        Field(Duration(MINUTE, 30 * DAY), "Remind so often, until it is over or somebody acknowledges it."),
+        Field(Duration(MINUTE, 30 * DAY), "The interval of reminders, until the alert ends or is acknowledged."),
     ] = None
     at_most: Annotated[
         Rate,
         Field(
             NOTICES,
-            "How many notices of new alerts and reminders are sent in a span.",
+            "The most notices of new alerts and reminders in a span.",
             name="maxNotices",
             metavar="N/SPAN",
         ),
     ] = USUAL_RATE
-    recovery: Annotated[bool, Field(Flag(off="no-recovery"), "Whether channels are told when it is over.")] = True
+    recovery: Annotated[bool, Field(Flag(off="no-recovery"), "Send a notice when an alert ends.")] = True
 
     @property
     def kind(self) -> "Kind":
@@ -75,7 +75,7 @@ class OfJobs(Rule, frozen=True, kw_only=True):
     subject = "job"
     subjects: Annotated[
         tuple[str, ...],
-        Field(SUBJECTS, "The jobs it is about; * and ? match any.", name="jobs", flag="job", metavar="NAME"),
+        Field(SUBJECTS, "The jobs to watch: names or patterns with * and ?.", name="jobs", flag="job", metavar="NAME"),
     ] = ("*",)
 
 
@@ -85,7 +85,10 @@ class OfWorkers(Rule, frozen=True, kw_only=True):
     subject = "worker"
     subjects: Annotated[
         tuple[str, ...],
-        Field(SUBJECTS, "The workers it is about; * and ? match any.", name="workers", flag="worker", metavar="NAME"),
+        Field(
+            SUBJECTS, "The workers to watch: names or patterns with * and ?.", name="workers", flag="worker",
+            metavar="NAME",
+        ),
     ] = ("*",)
 
 
@@ -95,7 +98,10 @@ class OfQueues(Rule, frozen=True, kw_only=True):
     subject = "queue"
     subjects: Annotated[
         tuple[str, ...],
-        Field(SUBJECTS, "The queues it is about; * and ? match any.", name="queues", flag="queue", metavar="NAME"),
+        Field(
+            SUBJECTS, "The queues to watch: names or patterns with * and ?.", name="queues", flag="queue",
+            metavar="NAME",
+        ),
     ] = ("*",)
 
 
@@ -104,7 +110,7 @@ class SuccessRate(OfJobs, frozen=True, kw_only=True, tag="success-rate"):
 
     share: Annotated[
         int,
-        Field(percent(1, 100), "It fires below this share of successes.", name="below", default=95, metavar="PERCENT"),
+        Field(percent(1, 100), "The lowest accepted share of successes.", name="below", default=95, metavar="PERCENT"),
     ]
     window: Annotated[Micros, _WINDOW]
     minimum: Annotated[int, _MINIMUM]
@@ -113,7 +119,7 @@ class SuccessRate(OfJobs, frozen=True, kw_only=True, tag="success-rate"):
 class FailuresInARow(OfJobs, frozen=True, kw_only=True, tag="failures-in-a-row"):
     """A job's newest executions failed."""
 
-    count: Annotated[int, Field(Integer(1, MOST_IN_A_ROW), "How many failed in a row.", default=3)]
+    count: Annotated[int, Field(Integer(1, MOST_IN_A_ROW), "The number of failures in a row.", default=3)]
 
 
 class RetryRate(OfJobs, frozen=True, kw_only=True, tag="retry-rate"):
@@ -123,7 +129,7 @@ class RetryRate(OfJobs, frozen=True, kw_only=True, tag="retry-rate"):
         int,
         Field(
             percent(0, 99),
-            "It fires above so many retries for each execution.",
+            "The highest accepted ratio of retries to executions.",
             name="above",
             default=20,
             metavar="PERCENT",
@@ -137,7 +143,7 @@ class Overlong(OfJobs, frozen=True, kw_only=True, tag="overlong"):
     """An execution has run for much longer than usual."""
 
     times: Annotated[
-        float, Field(Number(1.1, 1000), "How many times the 95th percentile of the last week it took.", default=3.0)
+        float, Field(Number(1.1, 1000), "The limit as a multiple of the last week's 95th percentile.", default=3.0)
     ]
     after: Annotated[Micros, _after("The shortest duration that counts.", MINUTE, "minDuration")]
 
@@ -145,37 +151,37 @@ class Overlong(OfJobs, frozen=True, kw_only=True, tag="overlong"):
 class LateWorker(OfWorkers, frozen=True, kw_only=True, tag="late-worker"):
     """A worker is silent, or was silent until it was lost."""
 
-    after: Annotated[Micros, _after("How long it has been silent.", 10 * SECOND)]
+    after: Annotated[Micros, _after("The longest accepted silence.", 10 * SECOND)]
 
 
 class Lag(OfJobs, frozen=True, kw_only=True, tag="lag"):
     """A fire is late, or a trigger cannot fire at all."""
 
-    after: Annotated[Micros, _after("How late the fire is.", MINUTE)]
+    after: Annotated[Micros, _after("The longest accepted delay of a fire.", MINUTE)]
 
 
 class QueueAge(OfQueues, frozen=True, kw_only=True, tag="queue-age"):
     """The next execution of a queue has been queued for a long time."""
 
-    after: Annotated[Micros, _after("How long it has been queued.", 10 * MINUTE, most=LONGEST)]
+    after: Annotated[Micros, _after("The longest accepted time in the queue.", 10 * MINUTE, most=LONGEST)]
 
 
 class MissingSuccess(OfJobs, frozen=True, kw_only=True, tag="missing-success"):
     """No execution of a job has succeeded for a long time: a dead man's switch."""
 
-    after: Annotated[Micros, _after("How long none has succeeded.", DAY, "since", MINUTE, LONGEST)]
+    after: Annotated[Micros, _after("The longest accepted time without a success.", DAY, "since", MINUTE, LONGEST)]
 
 
 class DeadlineRisk(OfJobs, frozen=True, kw_only=True, tag="deadline-risk"):
     """An execution will probably miss its deadline, or has missed it."""
 
-    after: Annotated[Micros, _after("How long before the deadline it should have ended.", 0, "margin", 0)] = 0
+    after: Annotated[Micros, _after("The required time between the end and the deadline.", 0, "margin", 0)] = 0
 
 
 class WorkerLost(OfWorkers, frozen=True, kw_only=True, tag="worker-lost"):
     """A worker was lost and did not come back."""
 
-    after: Annotated[Micros, _after("How long that is an alert; then it is forgotten.", HOUR, "within", MINUTE)]
+    after: Annotated[Micros, _after("The duration of the alert if the worker stays away.", HOUR, "within", MINUTE)]
 
 
 class CircuitOpen(OfJobs, frozen=True, kw_only=True, tag="circuit-open"):
@@ -202,7 +208,7 @@ class _Named(Struct):
 
 
 SUBJECTS_OF: dict[str, Subject] = {str(one.__struct_config__.tag): one.subject for one in get_args(AnyRule)}
-RULE = Variants(AnyRule, "A rule", "What it looks for.", _EXAMPLE, _Named)
+RULE = Variants(AnyRule, "A rule", "The condition that it checks.", _EXAMPLE, _Named)
 if TYPE_CHECKING:
     Kind = str
 else:

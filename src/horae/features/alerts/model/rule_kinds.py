@@ -24,10 +24,10 @@ _SUBJECT = re.compile(r"[A-Za-z0-9*?\[\]!._/:@-]{1,200}")
 def _read_subjects(value: Any, at: str) -> tuple[str, ...]:
     given = a_list([value] if isinstance(value, str) else value, at, 'Write ["report", "etl-*"].', MOST_SUBJECTS)
     if not given:
-        raise BadInput(f"{at} is empty.", 'Name some, or write ["*"] for all.', field=at)
+        raise BadInput(f"{at} is empty.", 'Give at least one, or ["*"] for all.', field=at)
     for i, name in enumerate(given):
         if not _SUBJECT.fullmatch(a_text(name, f"{at}[{i}]", most=200, least=1)):
-            raise BadInput(f"{at}[{i}] is no name.", "Write a name, or a pattern with * and ?.", field=f"{at}[{i}]")
+            raise BadInput(f"{at}[{i}] is not a name.", "Write a name, or a pattern with * and ?.", field=f"{at}[{i}]")
     return tuple(dict.fromkeys(given))
 
 
@@ -40,7 +40,7 @@ def _read_notices(value: Any, at: str) -> Rate:
     """Read a rate. Its burst is its whole count, because the first notices of a storm matter most."""
     rate = parse_rate(value, at)
     if not rate.count <= MOST_NOTICES or rate.per < MINUTE:
-        raise BadInput(f"{at} cannot be {value!r}.", 'Write "20/1h": so many in a minute or more.', field=at)
+        raise BadInput(f"{at} cannot be {value!r}.", 'Write "20/1h"; the span is at least one minute.', field=at)
     return Rate(rate.count, rate.per, rate.count)
 
 
@@ -51,7 +51,7 @@ def percent(least: int, most: int) -> Custom:
         found = _PERCENT.fullmatch(value) if isinstance(value, str) else None
         if found is None or not least <= int(found[1]) <= most:
             remedy = f'Write it as a percentage, from "{least}%" to "{most}%".'
-            raise BadInput(f"{at} is {str(value)[:40]!r}, not a share.", remedy, field=at)
+            raise BadInput(f"{at} is {str(value)[:40]!r}, not a percentage.", remedy, field=at)
         return int(found[1])
 
     wire = Annotated[str, Meta(pattern=r"^\s*\d{1,3}\s*%\s*$", description='"95%".')]

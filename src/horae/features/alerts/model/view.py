@@ -19,8 +19,8 @@ class RuleView(View, frozen=True, kw_only=True):
     description: str
     severity: Severity
     channels: list[str]
-    definition: Annotated[dict[str, Any], Meta(description="The whole rule, as PUT takes it.")]
-    firing: Annotated[int, Meta(description="Its alerts that are not over.")]
+    definition: Annotated[dict[str, Any], Meta(description="The complete rule in the format of PUT.")]
+    firing: Annotated[int, Meta(description="The number of its firing alerts.")]
     version: int
     created_at: Time
     updated_at: Time
@@ -32,8 +32,8 @@ class ChannelView(View, frozen=True, kw_only=True):
     name: str
     kind: ChannelKind
     description: str
-    to: Annotated[dict[str, Any], Meta(description="Where it leads; of a URL its host.")]
-    secret: Annotated[str | None, Meta(description="Shown once: what a webhook is signed with.")] = None
+    to: Annotated[dict[str, Any], Meta(description="Its receivers; of a URL only the host.")]
+    secret: Annotated[str | None, Meta(description="The new secret of a webhook, shown only once.")] = None
     version: int
     created_at: Time
     updated_at: Time
@@ -62,7 +62,7 @@ class AcknowledgedView(View, frozen=True, kw_only=True):
     """The acknowledgement of all firing alerts of a rule."""
 
     rule: str
-    acknowledged: Annotated[int, Meta(description="How many nobody had acknowledged before.")]
+    acknowledged: Annotated[int, Meta(description="The number of alerts that were not acknowledged before.")]
 
 
 class AlertView(View, frozen=True, kw_only=True):
@@ -75,7 +75,7 @@ class AlertView(View, frozen=True, kw_only=True):
     state: AlertState
     subject: Annotated[str, Meta(description="The name of a job (with the key of a circuit), a queue or a worker.")]
     job_id: UUID | None
-    execution_id: Annotated[UUID | None, Meta(description="An example.")]
+    execution_id: Annotated[UUID | None, Meta(description="An execution that shows the problem.")]
     message: str
     since: Time
     last_at: Time

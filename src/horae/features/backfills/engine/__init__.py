@@ -1,1 +1,1 @@
-"""Backfills as people ask for them, and the service that works through them."""
+"""The operations on backfills, and the service that processes them."""

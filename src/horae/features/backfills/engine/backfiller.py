@@ -1,4 +1,4 @@
-"""Backfill: fires of the past become executions, a bounded number at a time, whichever server comes first."""
+"""The backfiller: past fires become executions, a bounded number at a time. Any server can process any backfill."""
 
 from uuid import UUID
 
@@ -12,19 +12,22 @@ from horae.features.backfills.store.work import Worked, work
 from horae.model.executions.execution import FINAL
 from horae.store.contract import Store
 
-MOST = 100  # backfills that one step works
-BUSY = 1.0  # seconds between looks at executions of which no hint tells that they ended
-IDLE = 5.0  # seconds between looks for backfills that other servers were asked for
+MOST = 100  # backfills per step
+BUSY = 1.0  # seconds between steps while there are backfills: hints about ended executions may be lost
+IDLE = 5.0  # seconds between steps without backfills: other servers may have created some
 
 
 class Backfiller:
-    """Works unfinished backfills; wakes when one is made or resumed, or when an execution of its job has ended."""
+    """The service that processes unfinished backfills.
+
+    It wakes when a backfill is created or resumed, or when an execution of its job has ended.
+    """
 
     name = "backfiller"
 
     def __init__(self, env: Env, store: Store, directory: LocalDirectory, hints: Hints) -> None:
         self._env, self._store, self._directory, self._hints = env, store, directory, hints
-        self._jobs: frozenset[UUID] = frozenset()  # those of unfinished backfills
+        self._jobs: frozenset[UUID] = frozenset()  # the jobs of unfinished backfills
         self.started = 0
         self.alarm = Alarm()
         hints.listen(self._on_hint)
@@ -34,7 +37,7 @@ class Backfiller:
             self.alarm.ring()
 
     async def step(self) -> Wait:
-        """Work each unfinished backfill once; one with room left asks to be called again at once."""
+        """Process each unfinished backfill once; if one has room left, ask to be called again at once."""
         found = await self._store.read(lambda: unfinished(MOST))
         self._jobs = frozenset(job for _, job in found)
         more = False

@@ -1,4 +1,4 @@
-"""Create, show, pause, resume and cancel backfills. The backfiller beside it works them."""
+"""Operations on backfills: create, show, pause, resume and cancel. The backfiller processes them."""
 
 from collections.abc import Awaitable, Callable, Sequence
 from uuid import UUID
@@ -29,15 +29,15 @@ from horae.store.definitions import job_reads
 from horae.store.script import Script
 from horae.store.triggers import ledger
 
-AHEAD = 60 * SECOND  # how far `to` may lie ahead, for clocks that differ
-MOST_UNFINISHED = 1_000  # jobs and states that are counted
+AHEAD = 60 * SECOND  # how far `to` may be in the future, because clocks differ
+MOST_UNFINISHED = 1_000  # combinations of job and state that are counted
 LAST = UUID(int=2**128 - 1)
 FIRST = UUID(int=0)
 _BOUNDS = "`from` is the first instant that counts, `to` the first that does not."
 
 
 class Unfinished(Struct, frozen=True):
-    """The backfills of one job in one state that are not completed, and how their fires stand."""
+    """The uncompleted backfills of one job in one state, with the number of their fires in each state."""
 
     namespace: int
     job: str
@@ -47,7 +47,7 @@ class Unfinished(Struct, frozen=True):
 
 
 class Backfills:
-    """What can be done with backfills."""
+    """The operations on backfills."""
 
     def __init__(
         self,
@@ -58,19 +58,20 @@ class Backfills:
         cancel: Callable[[int, UUID, str], Awaitable[object]] | None = None,
         fire_due: Callable[[], Awaitable[object]] | None = None,
     ) -> None:
-        """`wake` is called when there is work, `cancel` with an execution to cancel; `fire_due` lets the scheduler
-        decide what is due, so that the newest fires are in the ledger.
+        """Set the callbacks: `wake` is called when there is work, and `cancel` with an execution to cancel.
+
+        `fire_due` lets the scheduler decide due fires, so that the newest fires are in the ledger.
         """
         self._env, self._store, self._params = env, store, ParamsChecker()
         self._wake, self._cancel, self._fire_due = wake, cancel, fire_due
 
     async def plan(self, namespace: int, asked: BackfillRequest) -> BackfillPlan:
-        """What a backfill would do; nothing is written."""
+        """Return what a backfill would do, without writing anything."""
         job, backfill, found, already = await self._drafted(namespace, asked, "")
         return show_plan(backfill, job.name, found, already, _notes(backfill, found, already))
 
     async def create(self, namespace: int, asked: BackfillRequest, caller: str = "") -> BackfillView:
-        """Begin a backfill. Raises BadInput for a range that makes no sense, NotFound, Conflict for a deleted job."""
+        """Create a backfill. Raises BadInput for an invalid range, NotFound, and Conflict for a deleted job."""
         job, backfill, found, already = await self._drafted(namespace, asked, caller)
         if found.total - already > MOST_FIRES:
             raise BadInput(
@@ -83,7 +84,7 @@ class Backfills:
         return show_backfill(backfill, job.name, _notes(backfill, found, already))
 
     async def get(self, namespace: int, ref: str | UUID) -> BackfillView:
-        """One backfill."""
+        """Return a backfill. Raises NotFound."""
         found = await self._find(namespace, ref)
         return (await self._shown([found]))[0]
 
@@ -96,7 +97,7 @@ class Backfills:
         limit: int = 50,
         cursor: str | None = None,
     ) -> Page[BackfillView]:
-        """Backfills, newest first."""
+        """Return a page of backfills, newest first."""
         check_limit(limit)
         of = None if job is None else (await find_job(self._store, namespace, job)).job.id
         before = LAST if cursor is None else read_cursor(cursor, UUID)
@@ -105,14 +106,14 @@ class Backfills:
         return Page(items=await self._shown(found[:limit]), next_cursor=following)
 
     async def unfinished(self) -> "list_of[Unfinished]":
-        """Count the backfills of all namespaces that are not completed."""
+        """Count the uncompleted backfills of all namespaces, by job and state."""
         found = await self._store.read(lambda: moves.standing(MOST_UNFINISHED))
         return [Unfinished(one.namespace, one.job, one.state, one.backfills, _by_standing(one.counts)) for one in found]
 
     async def runs(
         self, namespace: int, ref: str | UUID, *, limit: int = 50, cursor: str | None = None
     ) -> Page[BackfillRunView]:
-        """What a backfill ran, in the order of the fires."""
+        """Return a page of the fires that a backfill ran, ordered by fire time."""
         check_limit(limit)
         backfill = await self._find(namespace, ref)
         after = (-1, FIRST) if cursor is None else read_cursor(cursor, tuple[int, UUID])
@@ -128,15 +129,15 @@ class Backfills:
         return Page(items=items, next_cursor=following)
 
     async def pause(self, namespace: int, ref: str | UUID) -> BackfillView:
-        """Start nothing more until it is resumed; what was started goes on."""
+        """Stop starting executions until the backfill is resumed; running ones continue."""
         return await self._change(namespace, ref, "paused", ["running", "paused"])
 
     async def resume(self, namespace: int, ref: str | UUID) -> BackfillView:
-        """Go on where it stopped."""
+        """Continue a paused backfill."""
         return await self._change(namespace, ref, "running", ["paused", "running"])
 
     async def cancel(self, namespace: int, ref: str | UUID, *, executions: bool = False) -> BackfillView:
-        """Start nothing more, for good. With `executions`, what was started and has not ended is cancelled too."""
+        """Cancel a backfill for good. With `executions`, its unfinished executions are cancelled, too."""
         view = await self._change(namespace, ref, "cancelled", ["running", "paused", "cancelled"])
         if executions and self._cancel is not None:
             for _, _, execution in await self._store.read(lambda: moves.live_runs(view.backfill_id)):
@@ -146,10 +147,8 @@ class Backfills:
                     continue  # it ended meanwhile
         return view
 
-    # How it is done
-
     async def _drafted(self, namespace: int, asked: BackfillRequest, caller: str) -> tuple[Job, Backfill, Outline, int]:
-        """A backfill that may be made, what it is about, and how much of that ran before."""
+        """Check a request; return the job, the backfill, the outline of its fires, and how many of them ran before."""
         job = (await find_job(self._store, namespace, asked.job)).job
         if job.state == "deleted":
             raise Conflict(f'Job "{job.name}" is deleted.', f"Bring it back first: `horae jobs restore {job.id}`.")
@@ -198,11 +197,11 @@ class Backfills:
         return await self.get(namespace, id)
 
 
-list_of = list  # the class has a method of that name
+list_of = list  # the class has a method named `list`
 
 
 def _outlined(backfill: Backfill, job: Job) -> Script[tuple[Instant, Outline, int]]:
-    """From when the ledger knows, what a backfill is about, and how many of its fires ran before."""
+    """Return the begin of the ledger, the outline of a backfill, and how many of its fires ran before."""
     versions = yield from backfill_work.chosen_versions(backfill)
     if not versions:
         raise (yield from _nothing_to_run(backfill, job))
@@ -219,7 +218,7 @@ def _outlined(backfill: Backfill, job: Job) -> Script[tuple[Instant, Outline, in
 
 
 def _nothing_to_run(backfill: Backfill, job: Job) -> Script[HoraeError]:
-    """What to say about a job, or a trigger, without nominal fires."""
+    """Return the error about a job or a trigger without nominal fires."""
     names = sorted({one.version.name for one in (yield from ledger.versions(backfill.job))})
     if backfill.trigger is None or not names:
         remedy = "Only triggers that fire at instants can be backfilled: cron, interval and once."
@@ -251,7 +250,7 @@ def _range(asked: BackfillRequest, now: Instant) -> tuple[Instant, Instant]:
 
 
 def _notes(backfill: Backfill, found: Outline, already: int) -> list[str]:
-    """What somebody should know before this runs."""
+    """Return notes about fires that the user may not expect to run, or not to run."""
     notes = []
     if not found.total:
         notes.append("There is no fire in this range.")

@@ -1,4 +1,4 @@
-"""Backfills: running nominal fires of the past that did not run, in order, a bounded number at a time.
+"""Backfills: running past nominal fires that did not run, in order, a bounded number at a time.
 
-Values and decisions, all pure: which fires a backfill is about (`plan`), and what to do with the next of them (`work`).
+Values and pure decisions: the fires of a backfill (`plan`), and the choice of the next ones to run (`work`).
 """

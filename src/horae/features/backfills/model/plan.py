@@ -1,4 +1,4 @@
-"""Which nominal fires a backfill is about, over the versions of triggers and beyond what the ledger knows."""
+"""The nominal fires of a backfill, over all versions of its triggers, also at times that the ledger does not cover."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from heapq import merge
@@ -15,14 +15,14 @@ from horae.model.triggers.decisions.open_count import count_open
 from horae.model.triggers.decisions.timetable import Timetable
 from horae.model.triggers.ledger import TriggerVersion
 
-Place = tuple[Instant, str]  # a fire: its instant, and its trigger's name
+Place = tuple[Instant, str]  # a position among fires: the instant, and the name of the trigger
 Known = Literal["before", "forgotten", "known"]
 
 
 class Stretch(Struct, frozen=True):
-    """Nominal fires of one version, after < fire <= through, and what the ledger knows of them.
+    """The nominal fires of one version, after < fire <= through, and whether the ledger covers them.
 
-    Before its first version a trigger fired at no time: there its fires are those the first version would have had.
+    Before its first version a trigger did not exist: there, its fires are computed from the first version.
     """
 
     version: TriggerVersion
@@ -42,10 +42,10 @@ class Stretch(Struct, frozen=True):
         v = self.version
         if v.calendar is None:
             return count_fires(v.trigger, v.rules, self.after, self.through + 1)
-        return count_open(self._course(v.calendar), self.after, self.through + 1)
+        return count_open(self._timetable(v.calendar), self.after, self.through + 1)
 
     def forwards(self, place: Place | None) -> Iterator[Instant]:
-        """Its fires that follow a place, the oldest first."""
+        """Yield its fires after a place, the oldest first."""
         v, after = self.version, self.after
         if place is not None:
             after = max(after, place[0] - (v.name > place[1]))
@@ -55,7 +55,7 @@ class Stretch(Struct, frozen=True):
             at = self._next(at)
 
     def backwards(self, place: Place | None) -> Iterator[Instant]:
-        """Its fires that precede a place, the newest first."""
+        """Yield its fires before a place, the newest first."""
         v, before = self.version, self.through + 1
         if place is not None:
             before = min(before, place[0] + (v.name < place[1]))
@@ -65,25 +65,25 @@ class Stretch(Struct, frozen=True):
             at = self._previous(at)
 
     def _next(self, after: Instant) -> Instant | None:
-        """The first fire strictly after an instant that a calendar lets run."""
+        """Return the first fire strictly after an instant that the calendar admits."""
         v = self.version
-        return upcoming(v.trigger, v.rules, after) if v.calendar is None else self._course(v.calendar).next(after)
+        return upcoming(v.trigger, v.rules, after) if v.calendar is None else self._timetable(v.calendar).next(after)
 
     def _previous(self, before: Instant) -> Instant | None:
-        """The last fire strictly before an instant that a calendar lets run."""
+        """Return the last fire strictly before an instant that the calendar admits."""
         v = self.version
-        return latest(v.trigger, v.rules, before) if v.calendar is None else self._course(v.calendar).previous(before)
+        return latest(v.trigger, v.rules, before) if v.calendar is None else self._timetable(v.calendar).previous(before)
 
-    def _course(self, calendar: Calendar) -> Timetable:
-        """Its fires as the calendar lets them through; of those that are moved together the first of the version."""
+    def _timetable(self, calendar: Calendar) -> Timetable:
+        """Return its fires as the calendar admits them. If several move to one instant, the version's first counts."""
         begun = self.after if self.known == "before" else self.version.after
         return Timetable(self.version.trigger, self.version.rules, calendar, begun)
 
 
 def stretches(versions: Iterable[TriggerVersion], since: Instant, until: Instant, known_from: Instant) -> list[Stretch]:
-    """The stretches of [since, until), in the order of time for each trigger.
+    """Return the stretches of [since, until), ordered by time for each trigger.
 
-    What lies between two versions belongs to none: the trigger was not there.
+    A time between two versions belongs to no stretch, because the trigger did not exist.
     """
     found: list[Stretch] = []
     first: set[str] = set()
@@ -99,9 +99,9 @@ def stretches(versions: Iterable[TriggerVersion], since: Instant, until: Instant
 
 
 def _before(first: TriggerVersion, since: Instant, until: Instant, known_from: Instant) -> list[Stretch]:
-    """What lies before the first version that is remembered.
+    """Return the stretches before the first stored version.
 
-    Since its job was made there may have been others, which were forgotten with the last of their fires.
+    Since the job was created there may have been earlier versions, which were deleted with the last of their fires.
     """
     through = min(first.after, until - 1)
     born = max(since - 1, min(first.born, through))
@@ -116,7 +116,7 @@ def _before(first: TriggerVersion, since: Instant, until: Instant, known_from: I
 def ahead(
     parts: Sequence[Stretch], place: Place | None, limit: int, *, newest_first: bool = False
 ) -> list[tuple[Instant, Stretch]]:
-    """The next fires from a place on, merged over all triggers; equal instants in the order of the triggers' names."""
+    """Return the next fires from a place on, merged over all triggers; at equal instants ordered by trigger name."""
     by_name: dict[str, list[Stretch]] = {}
     for part in parts:
         by_name.setdefault(part.version.name, []).append(part)
@@ -126,7 +126,7 @@ def ahead(
 
 
 def _line(parts: Sequence[Stretch], place: Place | None, newest_first: bool) -> Iterator[tuple[Instant, Stretch]]:
-    """One trigger's fires; stretches that lie behind the place are not asked."""
+    """Return one trigger's fires from a place on, without evaluating the stretches behind the place."""
     if newest_first:
         rest = [part for part in reversed(parts) if place is None or part.after < place[0]]
         return chain.from_iterable(((at, part) for at in part.backwards(place)) for part in rest)
@@ -135,17 +135,17 @@ def _line(parts: Sequence[Stretch], place: Place | None, newest_first: bool) -> 
 
 
 class Outline(Struct, frozen=True, kw_only=True):
-    """What a backfill would be about."""
+    """The number and the range of a backfill's fires."""
 
     total: int
-    before: int  # of them, before their trigger was made
-    forgotten: int  # of them, no longer in the ledger
+    before: int  # fires from before their trigger was created
+    forgotten: int  # fires that are no longer in the ledger
     first: Instant | None
     last: Instant | None
 
 
 def outline(parts: Sequence[Stretch]) -> Outline:
-    """Count without enumerating: a century of seconds costs no more than its months."""
+    """Count the fires without enumerating them: a century of fires every second costs no more than its months."""
     counts = [(part.known, part.count()) for part in parts]
     return Outline(
         total=sum(count for _, count in counts),

@@ -1,4 +1,4 @@
-"""What a request for a backfill says: its fields, declared once."""
+"""The fields of a request for a backfill, declared once."""
 
 import json
 from typing import Annotated, Any, Literal
@@ -25,42 +25,42 @@ PARAMS = Custom(_read_params, dict[str, Any], "Mapping[str, Any]", json.loads, o
 
 
 class BackfillRequest(Struct, frozen=True, kw_only=True, rename="camel"):
-    """A backfill as somebody asks for it."""
+    """A request for a backfill."""
 
     job: Annotated[str, Field(Text(128, 1), "The job's name or id.", example="report", flag="", sdk=False)]
     since: Annotated[
         Instant,
-        Field(Moment(), "The first instant that counts.", name="from", example="2026-11-01T00:00:00Z", sdk=False),
+        Field(Moment(), "The begin of the range.", name="from", example="2026-11-01T00:00:00Z", sdk=False),
     ]
     until: Annotated[
         Instant,
         Field(
-            Moment(), "The first instant that does not; not after now.", name="to", example="2026-11-15T00:00:00Z",
+            Moment(), "The end of the range, exclusive; not after now.", name="to", example="2026-11-15T00:00:00Z",
             sdk=False,
         ),
     ]  # fmt: skip
     trigger: Annotated[
         str | None,
-        Field(Text(128), "Only this trigger of the job; all that fire at instants otherwise.", metavar="NAME"),
+        Field(Text(128), "Only this trigger of the job; by default, all that fire at instants.", metavar="NAME"),
     ] = None
-    max_concurrent: Annotated[int, Field(Integer(1, MOST_CONCURRENT), "How many executions are live at a time.")] = (
+    max_concurrent: Annotated[int, Field(Integer(1, MOST_CONCURRENT), "The most live executions at a time.")] = (
         DEFAULT_CONCURRENT
     )
-    order: Annotated[Order, Field(Choice(("oldest", "newest")), "Which fires go first.")] = "oldest"
-    force: Annotated[bool, Field(Flag(), "Run what ran before, too.")] = False
+    order: Annotated[Order, Field(Choice(("oldest", "newest")), "The fires to run first.")] = "oldest"
+    force: Annotated[bool, Field(Flag(), "Also run fires that ran before.")] = False
     priority: Annotated[
-        int | None, Field(Integer(0, 9), "Instead of the job's: 0 (least urgent) to 9 (most urgent).")
+        int | None, Field(Integer(0, 9), "Replaces the job's priority: 0 (least urgent) to 9 (most urgent).")
     ] = None
     params: Annotated[
-        bytes | None, Field(PARAMS, "Over the params of the job and the trigger.", example={"day": "1"}, flag="")
+        bytes | None, Field(PARAMS, "Override the params of the job and the trigger.", example={"day": "1"}, flag="")
     ] = None
-    dry_run: Annotated[bool, Field(Flag(), "Only tell what would run.", sdk=False)] = False
+    dry_run: Annotated[bool, Field(Flag(), "Only show what would run.", sdk=False)] = False
 
 
 BACKFILL = Table(BackfillRequest, "A backfill")
 
 
 def read_request(body: Any) -> BackfillRequest:
-    """Read a request; what is wrong is refused with its field."""
+    """Read a request. Raises BadInput with the name of the wrong field."""
     request: BackfillRequest = BACKFILL.make(an_object(body, "body", EXAMPLE))
     return request

@@ -1,4 +1,4 @@
-"""What a backfill is."""
+"""A backfill and its counters."""
 
 from typing import Literal
 from uuid import UUID
@@ -11,33 +11,33 @@ BackfillState = Literal["running", "paused", "cancelled", "done"]
 
 DEFAULT_CONCURRENT = 16
 MOST_CONCURRENT = 1_000
-MOST_FIRES = 10_000_000  # that one backfill may be about
+MOST_FIRES = 10_000_000  # fires that one backfill may run
 
 
 class Counts(Struct, frozen=True, kw_only=True):
-    """How far a backfill is. Its fires ran before, are not known, were started, or are still to come."""
+    """The progress of a backfill. Its fires ran before, are unknown to the ledger, were started, or are to come."""
 
     total: int = 0  # nominal fires in its range
-    already: int = 0  # met on the way and left alone, because they ran
-    unknown: int = 0  # left alone, because the ledger has forgotten what became of them
-    started: int = 0  # executions made
+    already: int = 0  # fires that were reached and skipped, because they ran before
+    unknown: int = 0  # fires that are skipped, because they are no longer in the ledger
+    started: int = 0  # executions created
     succeeded: int = 0
     failed: int = 0
-    ended: int = 0  # in any other way: cancelled, skipped, or forgotten
+    ended: int = 0  # executions that ended in any other way: cancelled, skipped, or no longer stored
 
     @property
     def live(self) -> int:
-        """Executions made that have not been seen to end."""
+        """The number of executions that were started and whose end was not recorded."""
         return self.started - self.succeeded - self.failed - self.ended
 
     @property
     def to_come(self) -> int:
-        """Fires that were neither started nor left alone."""
+        """The number of fires that were neither started nor skipped."""
         return max(0, self.total - self.already - self.unknown - self.started)
 
 
 class Backfill(Struct, frozen=True, kw_only=True):
-    """Nominal fires of a job's triggers in [since, until) that are to run, at most so many at a time."""
+    """A request to run the nominal fires of a job's triggers in [since, until), a bounded number at a time."""
 
     id: UUID
     namespace: int
@@ -46,17 +46,17 @@ class Backfill(Struct, frozen=True, kw_only=True):
     since: Instant
     until: Instant
     newest_first: bool = False
-    force: bool = False  # runs what ran before, too
+    force: bool = False  # runs fires that ran before, too
     max_concurrent: int = DEFAULT_CONCURRENT
     priority: int | None = None  # instead of the job's
-    params: str | None = None  # a JSON object that goes over the params of the job and the trigger
+    params: str | None = None  # a JSON object that overrides the params of the job and the trigger
     state: BackfillState = "running"
-    at: tuple[Instant, str] | None = None  # the instant and the trigger's name that it got to
+    at: tuple[Instant, str] | None = None  # the fire that it reached: its instant and the name of the trigger
     counts: Counts = Counts()
     first_at: Instant | None = None
     last_at: Instant | None = None
-    known_from: Instant = 0  # what the ledger knew when it was made
+    known_from: Instant = 0  # the begin of the ledger when the backfill was created
     note: str = ""
     created_by: str = ""
     created_at: Instant
-    completed_at: Instant | None = None  # nothing is left to start, and all that was started has ended
+    completed_at: Instant | None = None  # set when no fire is left to start, and all executions have ended

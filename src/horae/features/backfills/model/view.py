@@ -1,4 +1,4 @@
-"""Backfills as the API shows them."""
+"""The API views of backfills."""
 
 from collections.abc import Sequence
 from typing import Annotated
@@ -15,7 +15,7 @@ from horae.model.base.view import Time, View, shown_time
 
 
 class BackfillPlan(View, frozen=True, kw_only=True):
-    """What a backfill would do."""
+    """The preview of a backfill."""
 
     job_id: UUID
     job_name: str
@@ -26,17 +26,17 @@ class BackfillPlan(View, frozen=True, kw_only=True):
     to_run: Annotated[int, Meta(description="Fires that would run.")]
     already_ran: Annotated[int, Meta(description="Fires that have an execution; they run again only with force.")]
     unknown: Annotated[
-        int, Meta(description="Fires that the ledger has forgotten; they run only with force, for they may have run.")
+        int, Meta(description="Fires that are no longer in the ledger: they may have run, and run only with force.")
     ]
-    before_trigger: Annotated[int, Meta(description="Fires before their trigger was made.")]
+    before_trigger: Annotated[int, Meta(description="Fires from before their trigger was created.")]
     first_fire_at: Time | None = None
     last_fire_at: Time | None = None
-    known_from: Annotated[Time, Meta(description="From when on the ledger is whole.")] | None = None
+    known_from: Annotated[Time, Meta(description="The time since which the ledger is complete.")] | None = None
     notes: list[str]
 
 
 class BackfillView(View, frozen=True, kw_only=True):
-    """A backfill and how far it is."""
+    """A backfill and its progress."""
 
     backfill_id: UUID
     job_id: UUID
@@ -50,7 +50,7 @@ class BackfillView(View, frozen=True, kw_only=True):
     priority: int | None = None
     params: Raw | None = None
     state: BackfillState
-    progress: Annotated[float, Meta(description="Percent of its fires that have ended or were left alone.")]
+    progress: Annotated[float, Meta(description="The percentage of its fires that have ended or were skipped.")]
     fires: int
     already_ran: int
     unknown: int
@@ -61,7 +61,7 @@ class BackfillView(View, frozen=True, kw_only=True):
     ended_otherwise: Annotated[int, Meta(description="Cancelled or skipped.")]
     first_fire_at: Time | None = None
     last_fire_at: Time | None = None
-    reached: Annotated[Time, Meta(description="The fire it got to.")] | None = None
+    reached: Annotated[Time, Meta(description="The last fire that it processed.")] | None = None
     known_from: Time | None = None
     notes: list[str]
     created_at: Time
@@ -70,7 +70,7 @@ class BackfillView(View, frozen=True, kw_only=True):
 
 
 class BackfillRunView(View, frozen=True, kw_only=True):
-    """One fire that a backfill ran; `forced` says that it had run before."""
+    """One fire that a backfill ran. `forced`: it had run before."""
 
     fire_at: Time
     trigger: str | None = None
@@ -80,7 +80,7 @@ class BackfillRunView(View, frozen=True, kw_only=True):
 
 
 def show_plan(backfill: Backfill, job_name: str, found: Outline, already: int, notes: Sequence[str]) -> BackfillPlan:
-    """A backfill that was not made."""
+    """Return the view of a planned backfill."""
     unknown = 0 if backfill.force else found.forgotten
     return BackfillPlan(
         job_id=backfill.job, job_name=job_name, trigger=backfill.trigger, since=format_instant(backfill.since),
@@ -92,7 +92,7 @@ def show_plan(backfill: Backfill, job_name: str, found: Outline, already: int, n
 
 
 def show_backfill(b: Backfill, job_name: str, notes: Sequence[str] = ()) -> BackfillView:
-    """A backfill as it stands."""
+    """Return the view of a stored backfill."""
     c = b.counts
     over = c.already + c.unknown + c.succeeded + c.failed + c.ended
     return BackfillView(

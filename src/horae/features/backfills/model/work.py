@@ -1,4 +1,4 @@
-"""What a backfill does with the next fires: which of them it runs, and how the ledger reads afterwards."""
+"""The decisions of a backfill about its next fires: the choice of those to run, and the resulting ledger rows."""
 
 from collections.abc import Mapping, Sequence
 from uuid import UUID
@@ -11,7 +11,7 @@ from horae.model.triggers.ledger import LedgerRow, cut, row_of
 
 
 class Pick(Struct, frozen=True):
-    """A fire that is to run, and the row that covers it, if any."""
+    """A fire to run, and the ledger row that covers it, if any."""
 
     at: Instant
     stretch: Stretch
@@ -19,12 +19,12 @@ class Pick(Struct, frozen=True):
 
     @property
     def forced(self) -> bool:
-        """It ran before: its row stays as it is."""
+        """True if the fire ran before; then its ledger row stays unchanged."""
         return self.row is not None and self.row.execution is not None
 
 
 class Chosen(Struct, frozen=True):
-    """What of the next fires is to run, how many ran before, and the place that was got to."""
+    """The fires to run now, the number of fires skipped because they ran before, and the place reached."""
 
     picks: list[Pick]
     already: int
@@ -34,7 +34,7 @@ class Chosen(Struct, frozen=True):
 def choose(
     fires: Sequence[tuple[Instant, Stretch]], rows: Mapping[UUID, Sequence[LedgerRow]], room: int, *, force: bool
 ) -> Chosen:
-    """Take fires in order until there is no room for one that is to run. What has an execution ran before."""
+    """Take fires in order, until a fire that must run has no room. A fire with an execution ran before."""
     picks: list[Pick] = []
     already = 0
     place: Place | None = None
@@ -53,9 +53,9 @@ def choose(
 def rewrite(
     picks: Sequence[Pick], executions: Sequence[UUID], backfill: UUID, now: Instant
 ) -> tuple[list[LedgerRow], list[LedgerRow]]:
-    """The rows that go and those that come when these fires run: each is covered by exactly one row before and after.
+    """Return the ledger rows to delete and to insert. Each fire is covered by exactly one row, before and after.
 
-    A fire that ran before stays as it is; its further execution is the backfill's to remember.
+    A fire that ran before keeps its row; only the backfill records its additional execution.
     """
     gone: dict[tuple[UUID, Instant], tuple[LedgerRow, Stretch, list[Instant]]] = {}
     come: list[LedgerRow] = []

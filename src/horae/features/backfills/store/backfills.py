@@ -1,4 +1,4 @@
-"""Backfills as rows: made, listed, paused, resumed and cancelled. What works them stands in `backfill_work`."""
+"""The table of backfills: create, list, pause, resume and cancel. The module `work` processes them."""
 
 from collections.abc import Sequence
 from uuid import UUID
@@ -26,7 +26,7 @@ PAGE = Statement(
     f"SELECT {names(COLUMNS)} FROM backfills WHERE namespace = $1 AND id < $2 AND ($3::uuid IS NULL OR job = $3)"
     " AND ($4::text IS NULL OR state = $4) ORDER BY id DESC LIMIT $5",
 )
-# Paused ones with nothing under way are nobody's business until they are resumed.
+# Paused backfills without live executions need no processing until they are resumed.
 OPEN = Statement(
     "open_backfills",
     "SELECT id, job FROM backfills WHERE completed_at IS NULL"
@@ -71,14 +71,14 @@ class BackfillRun(Struct, frozen=True):
 
     at: Instant
     trigger: UUID
-    name: str | None  # of its trigger, while that is remembered
+    name: str | None  # the name of its trigger, while that is stored
     execution: UUID
     forced: bool
     outcome: str | None
 
 
 def put(backfill: Backfill) -> Script[None]:
-    """A new backfill; whoever steps next begins it."""
+    """Insert a new backfill; the next step of any server begins it."""
     yield Insert("backfills", COLUMNS, [to_row(backfill)])
 
 
@@ -93,7 +93,7 @@ def to_row(b: Backfill) -> Row:
 
 
 def read(row: Row) -> Backfill:
-    """A backfill from its columns."""
+    """Read a backfill from its columns."""
     return Backfill(
         id=row[0], namespace=row[1], job=row[2], trigger=row[3], since=row[4], until=row[5],
         newest_first=bool(row[6]), force=bool(row[7]), max_concurrent=row[8], priority=row[9], params=row[10],
@@ -108,7 +108,7 @@ def read(row: Row) -> Backfill:
 
 
 def get(id: UUID, namespace: int) -> Script[Backfill | None]:
-    """A backfill as it stands."""
+    """Return a backfill, or None."""
     rows = yield Fetch(GET, (id, namespace))
     return read(rows[0]) if rows else None
 
@@ -116,19 +116,19 @@ def get(id: UUID, namespace: int) -> Script[Backfill | None]:
 def page(
     namespace: int, before: UUID, job: UUID | None, state: BackfillState | None, limit: int
 ) -> Script[list[Backfill]]:
-    """Backfills made before another, newest first."""
+    """Return the backfills created before another, newest first."""
     rows = yield Fetch(PAGE, (namespace, before, job, state, limit))
     return [read(row) for row in rows]
 
 
 def unfinished(limit: int) -> Script[list[tuple[UUID, UUID]]]:
-    """Backfills of which something is to be started or to be seen ending, with their jobs."""
+    """Return the backfills with fires to start or live executions to settle, each with its job."""
     rows = yield Fetch(OPEN, (limit,))
     return [(row[0], row[1]) for row in rows]
 
 
 def change(id: UUID, namespace: int, state: BackfillState, among: Sequence[BackfillState]) -> Script[Backfill | None]:
-    """Set a backfill's state if it is in one of these; as it was before, None when there is none."""
+    """Set a backfill's state if it is in one of these; return the backfill before the change, None if there is none."""
     rows = yield Fetch(LOCK, (id, namespace))
     if not rows:
         return None
@@ -139,19 +139,19 @@ def change(id: UUID, namespace: int, state: BackfillState, among: Sequence[Backf
 
 
 def runs(id: UUID, after: tuple[Instant, UUID], limit: int) -> Script[list[BackfillRun]]:
-    """What a backfill ran, in the order of the fires."""
+    """Return the fires that a backfill ran, ordered by fire time."""
     rows = yield Fetch(RUNS, (id, *after, limit))
     return [BackfillRun(row[0], row[1], row[2], row[3], bool(row[4]), row[5]) for row in rows]
 
 
 def live_runs(id: UUID) -> Script[list[tuple[UUID, Instant, UUID]]]:
-    """What a backfill started and did not see ending: (trigger, instant, execution)."""
+    """Return the runs of a backfill without a recorded end, as (trigger, instant, execution)."""
     rows = yield Fetch(LIVE_RUNS, (id,))
     return [(row[0], row[1], row[2]) for row in rows]
 
 
 class Standing(Struct, frozen=True):
-    """Backfills of one job in one state that are not completed: how many, and how far they are together."""
+    """The uncompleted backfills of one job in one state: their number, and the sum of their counters."""
 
     namespace: int
     job: str
@@ -161,7 +161,7 @@ class Standing(Struct, frozen=True):
 
 
 def standing(most: int) -> Script[list[Standing]]:
-    """Backfills of all namespaces that are not completed, by job and state."""
+    """Count the uncompleted backfills of all namespaces, by job and state."""
     rows = yield Fetch(STANDING, (most,))
     fields = Counts.__struct_fields__
     return [
@@ -171,7 +171,7 @@ def standing(most: int) -> Script[list[Standing]]:
 
 
 def sweep(ages: Ages, most: int = 1000) -> Script[bool]:
-    """Forget backfills that were completed long ago; true when there may be more."""
+    """Delete backfills that were completed long ago; return true if there may be more."""
     gone = yield Fetch(OLD_RUNS, (ages.executions, most))
     yield Fetch(OLD, (ages.executions,))
     return len(gone) == most

@@ -1,4 +1,4 @@
-"""Backfills: what of the past is to run, how far that is, and each run of it."""
+"""The tables of backfills and their runs."""
 
 from sqlalchemy import Index
 
@@ -9,7 +9,7 @@ backfills = table(
     key("id", ID),
     col("namespace", INT),
     col("job", ID),
-    opt("trigger_name", TEXT),  # a trigger's name; all of the job's without one
+    opt("trigger_name", TEXT),  # NULL: all triggers of the job
     col("from_at", BIG),
     col("to_at", BIG),
     col("newest_first", BOOL),
@@ -18,7 +18,7 @@ backfills = table(
     opt("priority", SMALL),
     opt("params", TEXT),
     col("state", TEXT),
-    opt("cursor_at", BIG),  # the fire it got to: its instant, and its trigger's name
+    opt("cursor_at", BIG),  # the fire that it reached: its instant, and the name of its trigger
     opt("cursor_name", TEXT),
     col("total", BIG),
     col("already", BIG),
@@ -39,7 +39,7 @@ backfills = table(
     partial("backfills_completed", "completed_at", where="completed_at IS NOT NULL"),
 )
 
-# A fire that ran before keeps its row in the ledger: a forced execution of it is remembered only here.
+# A fire that ran before keeps its row in the ledger, so a forced execution of it is recorded only here.
 backfill_runs = table(
     "backfill_runs",
     key("backfill", ID),

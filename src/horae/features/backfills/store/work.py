@@ -1,7 +1,7 @@
-"""Working a backfill: the next fires become executions, each fire once, whichever server comes first.
+"""Processing a backfill: the next fires become executions, each fire once, on any server.
 
-The backfill's row is locked and its place advanced in the transaction that makes the executions, cuts the ledger's rows
-and remembers the runs. How many may start is what live executions leave of its bound, looked up under that lock.
+One transaction locks the backfill's row, creates the executions, cuts the ledger rows, records the runs and advances
+the backfill. The number of new executions is its bound less its live executions, which are counted under that lock.
 """
 
 from collections.abc import Callable, Sequence
@@ -40,8 +40,8 @@ from horae.store.triggers.refusals import screen
 from horae.store.triggers.targets import Lead, Target, execution_of, targets
 from horae.store.triggers.triggers import describe_error
 
-LOOK = 500  # fires that one step looks at
-BATCH = 128  # executions that it makes: nobody else writes to SQLite meanwhile
+LOOK = 500  # fires that one step reads
+BATCH = 128  # executions that one step creates: SQLite has only one writer at a time
 PAUSED = "the trigger was paused"
 DELETED = "The job was deleted."
 
@@ -70,7 +70,7 @@ RUNS: Columns = (
 
 
 class Worked(Struct, frozen=True):
-    """What a step did: the backfill as it stands, what was made, and whether there is room to go on at once."""
+    """The result of a step: the changed backfill, the new parcels, and whether another step has room at once."""
 
     backfill: Backfill
     parcels: list[Parcel] = []
@@ -80,7 +80,7 @@ class Worked(Struct, frozen=True):
 
 
 class _Made(Struct, frozen=True):
-    """Executions that a step made."""
+    """The executions that a step created."""
 
     chosen: Chosen
     parcels: list[Parcel]
@@ -92,17 +92,17 @@ class _Made(Struct, frozen=True):
 def work(
     id: UUID, lead: Lead, new_id: Callable[[], UUID], now: Instant, look: int = LOOK, bounds: QuotaBounds = UNBOUNDED
 ) -> Script[Worked | None]:
-    """See how a backfill's executions ended, and start its next fires: as many as it may have live beside them.
+    """Record which of a backfill's executions have ended, and start as many of its next fires as there is room for.
 
-    The ledger's rows, the executions and the place it got to change in one transaction: each fire runs once,
-    whoever works it and whatever ends in between. One that cannot go on is paused with the reason. None while somebody
-    else works it, and when nothing is left of it.
+    The ledger rows, the executions and the place of the backfill change in one transaction. So each fire runs once,
+    even if servers process the backfill concurrently or die. A backfill that cannot continue is paused with the reason.
+    Return None if another server processes the backfill, or if it is completed.
     """
     rows = yield Fetch(TAKE, (id,))
     if not rows:
         return None
     before = backfill = read(rows[0])
-    # Two of one job may be about the same rows of the ledger.
+    # Two backfills of one job may cover the same ledger rows.
     yield Lock((f"backfills:{backfill.job}",))  # guard: one-backfill-of-a-job
     counts, live = yield from _settle(backfill)
     backfill = structs.replace(backfill, counts=counts)
@@ -116,7 +116,7 @@ def work(
 
 
 def _settle(backfill: Backfill) -> Script[tuple[Counts, int]]:
-    """Note how executions ended; the counts then, and how many are live."""
+    """Record the ends of executions; return the new counters, and the number of live executions."""
     runs = yield from live_runs(backfill.id)
     if not runs:
         return backfill.counts, 0
@@ -142,7 +142,10 @@ def _start(
     before: Backfill, backfill: Backfill, live: int, lead: Lead, new_id: Callable[[], UUID], now: Instant, look: int,
     bounds: QuotaBounds,
 ) -> Script[Worked]:  # fmt: skip
-    """Start what there is room for, and say when nothing is left; what a key or a quota stands against waits."""
+    """Start the fires for which there is room; complete the backfill if none is left.
+
+    A fire that is blocked by a key or a quota waits, and so do the fires after it.
+    """
     yield ForEach(CURRENT, (("id", "uuid"),), [(backfill.job,)])  # a deletion waits, or is seen
     target = (yield from targets([backfill.job])).get(backfill.job)
     if target is None or target.state == "deleted":
@@ -179,7 +182,7 @@ def _start(
 
 
 def _parts(backfill: Backfill, now: Instant) -> Script[tuple[list[Stretch], list[TriggerVersion]]]:
-    """The stretches of its triggers that may run, and those versions that have yet to decide some of its fires."""
+    """Return the stretches that may run, and the versions of triggers that have not decided all fires of the range."""
     found = yield from chosen_versions(backfill)
     asleep = {one.version.id for one in found if one.is_asleep(backfill.until)}
     if asleep:
@@ -195,7 +198,7 @@ def _parts(backfill: Backfill, now: Instant) -> Script[tuple[list[Stretch], list
 def _decided(
     fires: list[tuple[Instant, Stretch]], backfill: Backfill, pending: Sequence[TriggerVersion]
 ) -> list[tuple[Instant, Stretch]]:
-    """The next fires as far as no trigger has yet to decide others before them: they would be passed over."""
+    """Return the fires before the first undecided fire of any trigger, which would otherwise be passed over."""
     if not pending:
         return fires
     reached = min(version.through for version in pending)
@@ -203,7 +206,7 @@ def _decided(
 
 
 def chosen_versions(backfill: Backfill) -> Script[list[StoredVersion]]:
-    """The versions of the triggers that a backfill is about."""
+    """Return the versions of the backfill's triggers, with their calendars."""
     found = yield from ledger.versions(backfill.job)
     chosen = [one for one in found if backfill.trigger in (None, one.version.name)]
     wanted = {(backfill.namespace, one.version.rules.calendars) for one in chosen if one.version.rules.calendars}
@@ -214,7 +217,7 @@ def chosen_versions(backfill: Backfill) -> Script[list[StoredVersion]]:
 
 
 def _by_calendar(one: StoredVersion, calendar: Calendar | None) -> StoredVersion:
-    """A version with the calendar that its rules name. Raises when it is not there."""
+    """Return a version with the calendar that its rules name. Raises if the calendar does not exist."""
     names = one.version.rules.calendars
     if names and calendar is None:
         raise no_such_calendar(" and ".join(names), ())
@@ -222,7 +225,7 @@ def _by_calendar(one: StoredVersion, calendar: Calendar | None) -> StoredVersion
 
 
 def _cover(backfill: Backfill, asleep: set[UUID], now: Instant) -> Script[None]:
-    """Decide what a pause left open, as its end would: then there is a row to cut."""
+    """Decide the fires that a pause left undecided, as a resume would do, so that there are ledger rows to cut."""
     for timer in (yield from triggers.of_job(backfill.job, lock=True)):
         through = min(backfill.until - 1, now - timer.rules.offset)
         if timer.id not in asleep or timer.next_fire_at is not None or timer.decided_through >= through:
@@ -234,7 +237,7 @@ def _cover(backfill: Backfill, asleep: set[UUID], now: Instant) -> Script[None]:
 
 
 def _choose(backfill: Backfill, fires: Sequence[tuple[Instant, Stretch]], room: int) -> Script[Chosen]:
-    """Which of the next fires are to run, by what the ledger says of them."""
+    """Choose the fires to run by their ledger rows."""
     rows = yield from _rows(fires)
     return choose(fires, rows, room, force=backfill.force)
 
@@ -242,7 +245,7 @@ def _choose(backfill: Backfill, fires: Sequence[tuple[Instant, Stretch]], room: 
 def _make(
     backfill: Backfill, chosen: Chosen, wanted: Sequence[NewExecution], new_id: Callable[[], UUID], now: Instant
 ) -> Script[_Made]:
-    """Executions for the next fires, the ledger's rows of them, and what the backfill remembers."""
+    """Write the executions for the chosen fires, their ledger rows, and the runs of the backfill."""
     placed, parcels = place((yield from assign_share_lanes(wanted, now)), {}, new_id, now)
     executions = [mine[0].execution_id for mine in placed]
     lanes, wake_at = yield from put_parcels(parcels, now)
@@ -258,7 +261,7 @@ def _make(
 
 
 def _rows(fires: Sequence[tuple[Instant, Stretch]]) -> Script[dict[UUID, list[LedgerRow]]]:
-    """The rows that cover these fires: no more than there are fires."""
+    """Read the ledger rows that cover these fires, at most as many as there are fires."""
     least: dict[UUID, tuple[Instant, int]] = {}
     for at, stretch in fires:
         lowest, count = least.get(stretch.version.id, (at, 0))
@@ -272,7 +275,7 @@ def _rows(fires: Sequence[tuple[Instant, Stretch]]) -> Script[dict[UUID, list[Le
 def _execution(
     backfill: Backfill, target: Target, pick: Pick, lead: Lead, new_id: Callable[[], UUID], now: Instant
 ) -> NewExecution:
-    """An execution for a fire of the past; its deadline counts from now."""
+    """Build the execution for a past fire; its deadline counts from now."""
     version = pick.stretch.version
     within = target.spec.within if version.rules.within is None else version.rules.within
     since = previous_fire(version.trigger, pick.at)
@@ -302,7 +305,7 @@ def _moved_on(backfill: Backfill, made: _Made | None, pending: Sequence[TriggerV
 
 
 def _done(backfill: Backfill, now: Instant) -> Backfill:
-    """What it did not meet had been forgotten by the ledger before it came there."""
+    """Complete a backfill. Fires that it did not reach were deleted from the ledger meanwhile: they are unknown."""
     c = backfill.counts
     counts = structs.replace(c, unknown=max(0, c.total - c.already - c.started))
     return structs.replace(backfill, state="done", counts=counts, completed_at=now)

@@ -1,1 +1,1 @@
-"""Dead letters in groups, their retries, and replays that run many again at a pace."""
+"""The engine of dead letters: lists and groups, retries, and replays that retry many at a limited rate."""

@@ -1,4 +1,4 @@
-"""Dead letters: executions that failed for good; looked at, tried again as new ones, or discarded."""
+"""Operations on dead letters, which are executions that failed for good: list, retry as new executions, discard."""
 
 from collections.abc import Sequence
 from typing import Literal, Protocol, Unpack
@@ -31,27 +31,28 @@ from horae.store.workflows import reads as flow_reads
 from horae.store.workflows import rows as flow_rows
 
 MOST_AT_ONCE = 10_000
-MOST_STEPS = 20  # failed steps that a letter tells of
-BATCH = 256  # letters of a bulk action that are read and submitted together
+MOST_STEPS = 20  # failed steps that are shown with a dead letter
+BATCH = 256  # dead letters of a bulk action that are read and submitted together
 
 
 class DeadLetters:
-    """The list of failed executions of a namespace."""
+    """The operations on dead letters."""
 
     def __init__(self, env: Env, store: Store, submit: SubmitMany, executions: Executions) -> None:
         self._env, self._store, self._retries = env, store, Retries(store, submit)
         self._executions = executions
 
     async def get(self, namespace: int, execution: str | UUID) -> DeadLetterView:
-        """One dead letter. Raises NotFound when the execution has not failed."""
+        """Return a dead letter. Raises NotFound if the execution has not failed."""
         return await self._shown(namespace, await self._letter(namespace, execution))
 
     async def retry(
         self, namespace: int, execution: str | UUID, *, caller: str = "", params: Params = None
     ) -> DeadLetterView:
-        """Submit it again: a new execution with `retryOf`, the present job version, its params as `params` change them.
+        """Submit a dead letter as a new execution of the present job version, with its params as `params` change them.
 
-        Retrying twice answers with the same new execution: its key says which letter it is for, and the mark follows.
+        A second retry returns the same new execution: the key of the execution names the dead letter, and the dead
+        letter is marked with the execution afterwards.
         """
         (view,) = await self.retry_each(namespace, [execution], caller=caller, params=params)
         return view
@@ -59,7 +60,7 @@ class DeadLetters:
     async def retry_each(
         self, namespace: int, executions: Sequence[str | UUID], *, caller: str = "", params: Params = None
     ) -> "list_of[DeadLetterView]":
-        """Retry these; none when one of them cannot be."""
+        """Retry these dead letters; if one cannot be retried, retry none."""
         found = [await self._letter(namespace, execution) for execution in executions]
         marks = await self._marks([f.execution.id for f in found])
         fresh = [f for f in found if not _is_retried(marks.get(f.execution.id))]
@@ -70,12 +71,12 @@ class DeadLetters:
         return [await self._shown(namespace, f) for f in found]
 
     async def discard(self, namespace: int, execution: str | UUID) -> DeadLetterView:
-        """Take it off the open list; it stays readable. Raises Conflict when it has been retried."""
+        """Mark a dead letter as discarded; it stays readable. Raises Conflict if it has been retried."""
         (view,) = await self.discard_each(namespace, [execution])
         return view
 
     async def discard_each(self, namespace: int, executions: Sequence[str | UUID]) -> "list_of[DeadLetterView]":
-        """Discard these; none when one of them cannot be."""
+        """Discard these dead letters; if one cannot be discarded, discard none."""
         found = [await self._letter(namespace, execution) for execution in executions]
         for view in [await self._shown(namespace, f) for f in found]:
             _refuse_retried(view)
@@ -95,7 +96,7 @@ class DeadLetters:
         params: Params = None,
         **which: Unpack[Which],
     ) -> BulkView:
-        """Retry open dead letters that match, newest first; those whose job is deleted are skipped."""
+        """Retry the matching open dead letters, newest first. Dead letters of deleted jobs are skipped."""
 
         async def act(batch: Sequence[Execution]) -> tuple[list_of[UUID], list_of[str]]:
             return await self._retries.retry_each(namespace, batch, caller, params)
@@ -105,7 +106,7 @@ class DeadLetters:
     async def discard_many(
         self, namespace: int, *, limit: int = 1000, cursor: str | None = None, **which: Unpack[Which]
     ) -> BulkView:
-        """Discard open dead letters that match, newest first."""
+        """Discard the matching open dead letters, newest first."""
 
         async def act(batch: Sequence[Execution]) -> tuple[list_of[UUID], list_of[str]]:
             await self._mark(moves.DISCARDED, [(e.id, None) for e in batch])
@@ -114,7 +115,7 @@ class DeadLetters:
         return await self._bulk(namespace, which, limit, cursor, act)
 
     async def groups(self, namespace: int, *, state: str = "open", **which: Unpack[Which]) -> DeadLetterGroups:
-        """Dead letters counted by job and error type; the newest of each group speaks for it."""
+        """Count dead letters by job and error type; each group shows its newest dead letter as the example."""
         letters = await self.read(namespace, which)
         wanted = filter_of(letters, state)
         groups, is_all = await gather(self._store, namespace, wanted, _start(letters, None), MOST_GROUPED)
@@ -131,7 +132,7 @@ class DeadLetters:
         cursor: str | None = None,
         **which: Unpack[Which],
     ) -> Page[DeadLetterView]:
-        """Dead letters, newest first; `state` is open, retried, discarded or all."""
+        """Return a page of dead letters, newest first; `state` is open, retried, discarded or all."""
         check_limit(limit)
         letters = await self.read(namespace, which)
         wanted, before = filter_of(letters, state), _start(letters, cursor)
@@ -144,13 +145,11 @@ class DeadLetters:
         items = [_letter(view, marks.get(view.execution_id), steps.get(view.execution_id)) for view in views]
         return Page(items=items, next_cursor=following and make_cursor(following))
 
-    # How it is done
-
     async def _letter(self, namespace: int, ref: str | UUID) -> reads.FoundExecution:
         id = execution_ref(ref)
         found = await self._store.read(lambda: reads.by_id(id, namespace))
         if found is None:
-            await self._executions.get(namespace, id)  # says whether it never was or has expired
+            await self._executions.get(namespace, id)  # raises the precise error: unknown, or expired
             raise NotFound(f"There is no execution {id}.", "List dead letters with `horae dlq list`.")
         if found.execution.state != FAILED:
             detail = f"Execution {id} is {found.execution.state}, not failed."
@@ -163,7 +162,7 @@ class DeadLetters:
         return found
 
     async def _root(self, step: Execution) -> UUID:
-        """The outermost workflow that a step belongs to."""
+        """Return the outermost workflow of a step."""
         parent = step.parent or step.id
         known = await self._store.read(lambda: flow_rows.flows_of([parent]))
         return known[parent].flow.root if parent in known else parent
@@ -188,18 +187,22 @@ class DeadLetters:
         await self._store.change(lambda now: moves.mark(kind, letters, now))
 
     async def read(self, namespace: int, which: Which) -> Letters:
-        """A filter as people give it."""
+        """Read a filter of a request."""
         return await read_which(self._env, self._store, namespace, which)
 
     async def count(self, namespace: int, letters: Letters) -> int | None:
-        """How many open ones match; None when there are too many to count."""
+        """Count the matching open dead letters; return None if there are too many to count."""
         groups, is_all = await gather(self._store, namespace, filter_of(letters), _start(letters, None), MOST_COUNTED)
         return sum(group.count for group in groups) if is_all else None
 
     async def replay(
         self, namespace: int, letters: Letters, place: Place, limit: int, *, caller: str, params: Params
     ) -> "tuple[Place | None, tuple[int, int, int], list_of[str]]":
-        """Retry the next letters before a place: where to go on, how many there were, were retried and not, and why."""
+        """Retry the next dead letters before a place.
+
+        Return the place to continue from (None at the end), the counts (matched, retried, skipped), and the reasons
+        of the skipped ones.
+        """
         wanted = filter_of(letters)
         found, following = await self._store.read(
             lambda: lists.read(lists.page(namespace, wanted, place, limit), namespace, whole=True)
@@ -208,9 +211,9 @@ class DeadLetters:
         return following, (len(found), len(made), len(found) - len(made)), notes
 
     async def _bulk(self, namespace: int, which: Which, limit: int, cursor: str | None, act: "Act") -> BulkView:
-        """Walk over open letters from the newest, a batch at a time; where it ended, a later call goes on.
+        """Apply `act` to the open dead letters from the newest on, in batches; a later call continues with the cursor.
 
-        Never back to the newest: what was just retried may be a dead letter again, and what was skipped still is one.
+        It never returns to the newest: a retried execution may be a dead letter again, and a skipped one still is.
         """
         check_limit(limit, MOST_AT_ONCE)
         letters = await self.read(namespace, which)
@@ -255,11 +258,11 @@ def _refuse_retried(view: DeadLetterView) -> None:
         raise Conflict(detail, "It is off the open list already.", retriedAs=str(view.retried_as))
 
 
-list_of = list  # the class has a method of that name
+list_of = list  # the class has a method named `list`
 
 
 class Act(Protocol):
-    """What a bulk action does with a batch: the executions it made or touched, and notes."""
+    """The action on one batch of a bulk operation; it returns the created or changed executions, and notes."""
 
     async def __call__(self, batch: Sequence[Execution]) -> tuple[list_of[UUID], list_of[str]]: ...
 

@@ -1,4 +1,4 @@
-"""Which dead letters: a filter as people give it, and as lists go by."""
+"""Filters of dead letters: from requests to the filters of lists."""
 
 from typing import TypedDict
 
@@ -19,7 +19,7 @@ MARKS = {"open": "", "retried": moves.RETRIED, "discarded": moves.DISCARDED, "al
 
 
 class Which(TypedDict, total=False):
-    """Which dead letters, in words: `since`, `until` and spans for `older_than` are about when they were made."""
+    """A filter as requests give it: `since`, `until` and `older_than` refer to the creation of the executions."""
 
     job: str | None
     queue: str | None
@@ -32,7 +32,7 @@ class Which(TypedDict, total=False):
 
 
 async def read_which(env: Env, store: Store, namespace: int, which: Which) -> Letters:
-    """The filter that these words make. Raises NotFound for a job that is not there, BadInput for what is no time."""
+    """Read a filter of a request. Raises NotFound for an unknown job, and BadInput for an invalid time."""
     job = which.get("job")
     until = time_bound(which.get("until"), "until")
     older = which.get("older_than")
@@ -50,7 +50,7 @@ async def read_which(env: Env, store: Store, namespace: int, which: Which) -> Le
 
 
 def filter_of(letters: Letters, state: str = "open") -> ExecutionFilter:
-    """How a list finds them; `state` is what was done with them."""
+    """Return the filter for lists of executions; `state` is open, retried, discarded or all."""
     if state not in MARKS:
         raise BadInput(f"{state[:40]!r} is not a state.", f"It is one of: {', '.join(MARKS)}.", field="state")
     return ExecutionFilter(
@@ -67,5 +67,5 @@ def filter_of(letters: Letters, state: str = "open") -> ExecutionFilter:
 
 
 def place_of(until: Instant | None) -> Place:
-    """Where a list of them begins that goes backwards from an instant."""
+    """Return the place at which a list begins that goes backwards from an instant."""
     return END if until is None else (first_id_at(max(0, until)), 0)

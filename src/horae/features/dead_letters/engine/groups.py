@@ -1,4 +1,4 @@
-"""Dead letters that failed alike: counted by job and error, with their course over time."""
+"""Groups of dead letters: counts by job and error type, with their distribution over time."""
 
 from msgspec import Struct
 
@@ -12,24 +12,24 @@ from horae.store.contract import Store
 from horae.store.executions.reads import execution_reads as reads
 from horae.store.executions.reads.execution_lists import ExecutionFilter, Place
 
-MOST_GROUPED = 20_000  # letters that are looked at for groups
-MOST_COUNTED = 100_000  # for a number
-MOST_GROUPS = 200  # groups that are told, the largest
-COURSE = 24  # spans of a course
+MOST_GROUPED = 20_000  # dead letters that are read for groups
+MOST_COUNTED = 100_000  # dead letters that are read for a count
+MOST_GROUPS = 200  # groups that are returned, the largest first
+COURSE = 24  # spans of a histogram
 
 
 class Group(Struct):
-    """Dead letters of one job and error."""
+    """The dead letters of one job with one error type."""
 
     newest: Letters
     count: int = 0
-    ends: list[tuple[Instant, int]] = []  # when, and how many
+    ends: list[tuple[Instant, int]] = []  # times of the failures, each with a count
 
 
 async def gather(
     store: Store, namespace: int, wanted: ExecutionFilter, place: Place, most: int
 ) -> tuple[list[Group], bool]:
-    """Groups, the largest first, and whether all letters were looked at."""
+    """Return the groups, the largest first, and whether all dead letters were read."""
     groups: dict[tuple[int, str], Group] = {}
     left, following = most, place
     while left > 0:
@@ -51,7 +51,7 @@ async def gather(
 async def show(
     store: Store, namespace: int, groups: list[Group], mark: str | None, since: Instant | None, until: Instant
 ) -> DeadLetterGroups:
-    """Groups as the API tells them, of a window that begins with the oldest unless something else is said."""
+    """Return the API view of groups, for a window that begins at `since`, or with the oldest dead letter."""
     newest = [group.newest for group in groups]
     places = await store.read(lambda: letter_reads.newest_items(newest, mark))
     ids = [None if place is None else (namespace, execution_id(*place)) for place in places]
@@ -60,7 +60,7 @@ async def show(
     told = [
         _told(group, found[id], begin, until)
         for group, id in zip(groups, ids, strict=True)
-        if id in found  # else it was dealt with just now
+        if id in found  # otherwise it was retried or discarded meanwhile
     ]
     return DeadLetterGroups(items=told, from_=format_instant(begin), to=format_instant(until), complete=True)
 
@@ -81,7 +81,7 @@ def _told(group: Group, newest: reads.FoundExecution, since: Instant, until: Ins
 
 
 def course(ends: list[tuple[Instant, int]], since: Instant, until: Instant) -> list[int]:
-    """How many ended in each of so many equal spans of a window; those beside it belong to its first or last."""
+    """Count the failures in each of `COURSE` equal spans of a window; failures outside count in the first or last."""
     counts, length = [0] * COURSE, max(SECOND, until - since)
     for at, count in ends:
         counts[max(0, min(COURSE - 1, (at - since) * COURSE // length))] += count

@@ -1,4 +1,4 @@
-"""Replays of dead letters: asked for, looked at, paused, resumed and cancelled; and worked, by any server."""
+"""Operations on replays of dead letters, and the service that runs them on any server."""
 
 from collections.abc import Sequence
 from typing import Any, Unpack
@@ -23,14 +23,14 @@ from horae.store.contract import Store
 from horae.store.definitions import job_reads
 
 LAST = UUID(int=2**128 - 1)
-PATIENCE = 5 * SECOND  # before what was refused for now is asked for again
+PATIENCE = 5 * SECOND  # the pause before a batch is tried again that a quota or an overload refused
 
 
 class Replays:
-    """What can be done with replays."""
+    """The operations on replays."""
 
     def __init__(self, env: Env, store: Store, letters: DeadLetters, wake: Any = lambda: None) -> None:
-        """`wake` is called when there is work."""
+        """Set the callback `wake`, which is called when there is work."""
         self._env, self._store, self._letters, self._wake = env, store, letters, wake
 
     async def counts(self) -> dict[tuple[int, str], int]:
@@ -46,9 +46,9 @@ class Replays:
         caller: str = "",
         **which: Unpack[Which],
     ) -> ReplayView:
-        """Begin to run again what matches of the open letters there are now, newest first, at a pace.
+        """Create a replay. It retries the matching open dead letters that exist now, newest first, at a limited rate.
 
-        What is made from now on is not among them: something that fails again is not run again by the same replay.
+        Later executions are not included, so an execution that fails again is not retried by the same replay.
         """
         letters = await self._letters.read(namespace, which)
         now = self._env.now()
@@ -64,13 +64,13 @@ class Replays:
         return await self.get(namespace, replay.id)
 
     async def get(self, namespace: int, ref: str | UUID) -> ReplayView:
-        """One replay. Raises NotFound."""
+        """Return a replay. Raises NotFound."""
         return (await self._shown([await self._find(namespace, ref)]))[0]
 
     async def list(
         self, namespace: int, *, state: ReplayState | None = None, limit: int = 50, cursor: str | None = None
     ) -> Page[ReplayView]:
-        """Replays, newest first."""
+        """Return a page of replays, newest first."""
         check_limit(limit)
         before = LAST if cursor is None else read_cursor(cursor, UUID)
         found = await self._store.read(lambda: moves.page(namespace, before, state, limit + 1))
@@ -78,15 +78,15 @@ class Replays:
         return Page(items=await self._shown(found[:limit]), next_cursor=following)
 
     async def pause(self, namespace: int, ref: str | UUID) -> ReplayView:
-        """Run nothing more until it is resumed."""
+        """Pause a replay until it is resumed."""
         return await self._change(namespace, ref, "paused")
 
     async def resume(self, namespace: int, ref: str | UUID) -> ReplayView:
-        """Go on where it stopped."""
+        """Resume a paused replay."""
         return await self._change(namespace, ref, "running")
 
     async def cancel(self, namespace: int, ref: str | UUID) -> ReplayView:
-        """Run nothing more, for good; what was retried stays so."""
+        """Cancel a replay for good; executions that it retried are not affected."""
         return await self._change(namespace, ref, "cancelled")
 
     async def _find(self, namespace: int, ref: str | UUID) -> Replay:
@@ -110,11 +110,11 @@ class Replays:
         return await self.get(namespace, id)
 
 
-list_of = list  # the class has a method of that name
+list_of = list  # the class has a method named `list`
 
 
 class Replayer:
-    """Works replays that are due, a batch at a time; sleeps until the next."""
+    """The service that runs due replays, one batch at a time."""
 
     name = "replayer"
 
@@ -124,7 +124,7 @@ class Replayer:
         self.alarm = Alarm()
 
     async def step(self) -> Wait:
-        """One batch of the replay that is due first."""
+        """Run one batch of the replay that is due first."""
         replay = await self._store.change(moves.take_up)
         if replay is not None:
             await self._work(replay)
@@ -139,7 +139,7 @@ class Replayer:
                 replay.namespace, replay.letters, replay.place, replay.batch, caller=replay.created_by, params=params
             )
         except StoreUnavailable:
-            raise  # nothing can be written down now; the lease ends by itself
+            raise  # the progress cannot be written now; the lease expires by itself
         except (OverQuota, Busy) as error:
             place, counts, notes, began = replay.place, (0, 0, 0), [str(error)], began + PATIENCE
         self.retried += counts[1]

@@ -1,4 +1,4 @@
-"""Retrying dead letters: each is submitted again as a new execution, and marked with it."""
+"""Retries of dead letters: each is submitted as a new execution, and marked with it."""
 
 from collections.abc import Iterable, Sequence
 from typing import Any, Protocol
@@ -17,12 +17,12 @@ from horae.store.executions.leaving import dead_letters as moves
 from horae.store.executions.reads import execution_reads as reads
 from horae.store.workflows import rows as flow_rows
 
-Params = dict[str, Any] | None  # a merge patch of a letter's params
-KEEP_KEY = 400 * DAY  # a dead letter answers a second retry with the first one's execution for so long
+Params = dict[str, Any] | None  # a merge patch of a dead letter's params
+KEEP_KEY = 400 * DAY  # how long a second retry of a dead letter returns the execution of the first
 
 
 class SubmitMany(Protocol):
-    """`Submitter.submit`, all or nothing."""
+    """The signature of `Submitter.submit_all`: all requests, or none."""
 
     async def __call__(
         self,
@@ -36,7 +36,7 @@ class SubmitMany(Protocol):
 
 
 class Retries:
-    """Submits dead letters again."""
+    """The retries of dead letters."""
 
     def __init__(self, store: Store, submit: SubmitMany) -> None:
         self._store, self._submit = store, submit
@@ -44,9 +44,9 @@ class Retries:
     async def retry(
         self, namespace: int, letters: Sequence[Execution], caller: str, params: Params = None
     ) -> list[UUID]:
-        """Submit letters again and mark them; the new executions. `params` is what changes about theirs.
+        """Submit dead letters again and mark them; return the new executions. `params` is a patch of their params.
 
-        A workflow goes on from what failed, by its present definition.
+        A workflow continues from its failed steps, by its present definition.
         """
         flows = await self._store.read(lambda: flow_rows.flows_of([letter.id for letter in letters]))
         extras = {letter.id: _circumstances(letter, is_flow=letter.id in flows) for letter in letters}
@@ -65,7 +65,7 @@ class Retries:
     async def _given_up(
         self, namespace: int, asked: Sequence[tuple[Execution, str]], receipts: Sequence[Receipt]
     ) -> list[tuple[Execution, str]]:
-        """Return the letters whose keys stand for a retry that was cancelled, each with the key of the next retry."""
+        """Return the dead letters with a cancelled earlier retry, each with the key for the next retry."""
         left: list[tuple[Execution, str]] = []
         for (letter, _), receipt in zip(asked, receipts, strict=True):
             known = receipt.execution_id
@@ -77,7 +77,10 @@ class Retries:
     async def retry_each(
         self, namespace: int, letters: Sequence[Execution], caller: str, params: Params = None
     ) -> tuple[list[UUID], list[str]]:
-        """Retry what can be; where one is refused, the others of its job are tried one by one."""
+        """Retry all that can be retried; if a job's batch is refused, its dead letters are tried one by one.
+
+        Return the new executions, and the reasons of the refusals.
+        """
         made: list[UUID] = []
         notes: dict[str, None] = {}
         waiting = [list(group) for group in _by_job(letters)]
@@ -101,7 +104,7 @@ def _by_job(letters: Iterable[Execution]) -> Iterable[list[Execution]]:
 
 
 def _circumstances(letter: Execution, *, is_flow: bool) -> Extra:
-    """It is about the same data, so that jobs that depend on its job go on where its failure left them."""
+    """Return the extra fields of the retry, with the same data interval and upstream, so that dependents continue."""
     extra = letter.extra
     return Extra(
         retry_of=letter.id,
@@ -114,7 +117,7 @@ def _circumstances(letter: Execution, *, is_flow: bool) -> Extra:
 
 
 def _again(letter: Execution, params: Params, key: str) -> Submit:
-    """The same once more, or as it was edited; its key makes a second retry find the first."""
+    """Return the request for a retry, with edited params if given. Its key makes a second retry find the first."""
     return Submit(
         job=str(letter.job),
         params=letter.params if params is None else edited(letter.params, params),

@@ -1,1 +1,1 @@
-"""Replays, and dead letters as the API shows them."""
+"""Replays, and the API views of dead letters."""

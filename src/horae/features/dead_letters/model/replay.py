@@ -1,4 +1,4 @@
-"""Replays: dead letters that match a filter run again as new executions, at a pace; any server goes on with them."""
+"""Replays: dead letters that match a filter are retried as new executions, at a limited rate, by any server."""
 
 from typing import Annotated, Literal
 from uuid import UUID
@@ -12,8 +12,8 @@ from horae.model.fields.table import Field, JoinedRows, Table
 
 ReplayState = Literal["running", "paused", "cancelled", "done"]
 OPEN: tuple[ReplayState, ...] = ("running", "paused")
-BATCH = 256  # letters that are submitted together, at most
-LEASE: Micros = 30 * SECOND  # after which what a server has taken up and not finished is anybody's
+BATCH = 256  # the most dead letters that are submitted together
+LEASE: Micros = 30 * SECOND  # after this, another server may take over an unfinished batch
 
 
 _TEXT = Text(256)
@@ -21,25 +21,25 @@ _SPAN = Custom(as_given, Annotated[str, Meta(max_length=256, extra={"kind": "dur
 
 
 class Letters(Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True):
-    """Which dead letters; each field left out lets all pass. Instants bound when they were made.
+    """A filter of dead letters; a field that is left out matches all. Instants bound the creation of the executions.
 
-    Requests say the job by its name, and may say an age.
+    Requests name the job by its name, and may give an age.
     """
 
-    job: Annotated[UUID | None, Field(_TEXT, "Only those of this job, by name or id.", metavar="JOB")] = None
-    queue: Annotated[str | None, Field(_TEXT, "Only those of this queue.", metavar="QUEUE")] = None
+    job: Annotated[UUID | None, Field(_TEXT, "Only dead letters of this job, by name or id.", metavar="JOB")] = None
+    queue: Annotated[str | None, Field(_TEXT, "Only dead letters of this queue.", metavar="QUEUE")] = None
     error_type: Annotated[str | None, Field(_TEXT, "The type of their error.", metavar="TYPE")] = None
     reason: Annotated[
-        str | None, Field(_TEXT, "Why they ended: retries, permanent, runTimeout...", metavar="REASON")
+        str | None, Field(_TEXT, "The reason of their end: retries, permanent, runTimeout...", metavar="REASON")
     ] = None
     text: Annotated[str | None, Field(_TEXT, "A part of the error's message.")] = None
-    since: Annotated[Instant | None, Field(Moment(), "Not before this.")] = None
-    until: Annotated[Instant | None, Field(Moment(), "Before this.")] = None
+    since: Annotated[Instant | None, Field(Moment(), "Only dead letters created at this time or later.")] = None
+    until: Annotated[Instant | None, Field(Moment(), "Only dead letters created before this time.")] = None
 
 
 class _Age(Struct):
     older_than: Annotated[
-        str | None, Field(_SPAN, "Made longer ago than this, as 7d.", name="olderThan", metavar="SPAN")
+        str | None, Field(_SPAN, "Created longer ago than this, such as 7d.", name="olderThan", metavar="SPAN")
     ] = None
 
 
@@ -47,17 +47,17 @@ LETTERS = JoinedRows((Table(Letters, "A filter"), Table(_Age, "A filter")), "A f
 
 
 class Replay(Struct, frozen=True, kw_only=True):
-    """Letters that are to run again."""
+    """A request to retry the dead letters that match a filter, with its progress."""
 
     id: UUID
     namespace: int
     letters: Letters
-    rate: Rate | None = None  # None: as fast as it goes
-    params: str | None = None  # a JSON object: what changes about theirs
+    rate: Rate | None = None  # None: unlimited
+    params: str | None = None  # a JSON object: a patch of the params
     state: ReplayState = "running"
-    place: tuple[UUID, int]  # how far it got: the newest letter that is left lies before it
-    next_at: Instant  # when there is something to do
-    total: int | None = None  # how many matched when it was made; None when there were more than were counted
+    place: tuple[UUID, int]  # the place it reached: the remaining dead letters are before it
+    next_at: Instant  # when the next batch is due
+    total: int | None = None  # how many matched when it was created; None if there were too many to count
     matched: int = 0
     retried: int = 0
     skipped: int = 0
@@ -68,11 +68,11 @@ class Replay(Struct, frozen=True, kw_only=True):
 
     @property
     def batch(self) -> int:
-        """How many letters go at a time: about a second's worth, so that a pace is one and not a pulse."""
+        """The size of a batch: about the number for one second, so that executions are spread evenly."""
         if self.rate is None:
             return BATCH
         return max(1, min(BATCH, SECOND // self.rate.interval))
 
     def pace(self, letters: int) -> Micros:
-        """How long so many letters take."""
+        """Return the time until the next batch after a batch of this size."""
         return 0 if self.rate is None else letters * self.rate.interval

@@ -1,4 +1,4 @@
-"""Replays as the API shows them."""
+"""The API view of replays."""
 
 from collections.abc import Mapping
 from typing import Annotated
@@ -11,7 +11,7 @@ from horae.model.base.view import Time, View, shown_time
 
 
 class LettersView(View, frozen=True, kw_only=True):
-    """Which dead letters a replay is about."""
+    """The filter of a replay."""
 
     job: str | None = None
     queue: str | None = None
@@ -23,17 +23,17 @@ class LettersView(View, frozen=True, kw_only=True):
 
 
 class ReplayView(View, frozen=True, kw_only=True):
-    """A replay of dead letters and how far it is."""
+    """A replay of dead letters and its progress."""
 
     replay_id: UUID
     state: ReplayState
     filter: LettersView
     rate: str | None = None
-    params: Annotated[Raw, Meta(description="What changes about the params of each.")] | None = None
-    total: Annotated[int, Meta(description="How many matched at first; null when too many to count.")] | None = None
-    matched: Annotated[int, Meta(description="How many were met so far.")]
+    params: Annotated[Raw, Meta(description="The merge patch of the params.")] | None = None
+    total: Annotated[int, Meta(description="The matches at its creation; null if too many to count.")] | None = None
+    matched: Annotated[int, Meta(description="The dead letters processed so far.")]
     retried: int
-    skipped: Annotated[int, Meta(description="Met and not run: `note` says why.")]
+    skipped: Annotated[int, Meta(description="Processed but not run: `note` has the reason.")]
     note: str
     next_at: Time | None = None
     created_by: str
@@ -42,7 +42,7 @@ class ReplayView(View, frozen=True, kw_only=True):
 
 
 def show_replay(r: Replay, names: Mapping[UUID, str]) -> ReplayView:
-    """A replay; `names` are those of jobs."""
+    """Return the view of a replay; `names` are the names of jobs."""
     letters = r.letters
     return ReplayView(
         replay_id=r.id, state=r.state, rate=None if r.rate is None else str(r.rate),

@@ -1,4 +1,4 @@
-"""Dead letters as the API shows them."""
+"""The API views of dead letters."""
 
 from typing import Literal
 from uuid import UUID
@@ -10,7 +10,7 @@ from horae.model.executions.execution_view import ErrorView, ExecutionView
 
 
 class FailedStepView(View, frozen=True, kw_only=True):
-    """A step that failed, of a workflow that did; `executionId` is the step's, of a foreach the first."""
+    """A failed step of a failed workflow. `executionId` is the execution of the step; of a foreach, the first one."""
 
     step: str
     execution_id: UUID | None = None
@@ -20,7 +20,7 @@ class FailedStepView(View, frozen=True, kw_only=True):
 class DeadLetterView(View, frozen=True, kw_only=True):
     """A failed execution; `state` is open, retried (then `retriedAs` names the new execution) or discarded.
 
-    A failed workflow is one letter, with the `steps` that failed; these leave none of their own.
+    A failed workflow is one dead letter with its failed `steps`; the steps are not dead letters of their own.
     """
 
     execution: ExecutionView
@@ -31,7 +31,7 @@ class DeadLetterView(View, frozen=True, kw_only=True):
 
 
 class DeadLetterGroup(View, frozen=True, kw_only=True):
-    """Dead letters of one job that failed alike; `course` is how many did in each 24th of the window."""
+    """The dead letters of one job with one error type. `course` counts the failures in each 24th of the window."""
 
     job_id: UUID
     job_name: str
@@ -45,9 +45,9 @@ class DeadLetterGroup(View, frozen=True, kw_only=True):
 
 
 class DeadLetterGroups(View, frozen=True, kw_only=True):
-    """The largest groups first; `complete` is false when there are more dead letters, or groups, than are told of.
+    """Groups, the largest first. `complete` is false if there are more dead letters or groups than were counted.
 
-    Courses run over the window from `from` to `to`, which begins with the oldest unless the filter says since when.
+    The window of each `course` is from `from` to `to`; it begins at the filter's `since` or with the oldest failure.
     """
 
     items: list[DeadLetterGroup]
@@ -57,7 +57,7 @@ class DeadLetterGroups(View, frozen=True, kw_only=True):
 
 
 class BulkView(View, frozen=True, kw_only=True):
-    """What a bulk action did; `more` says that the limit ended it, `nextCursor` in the filter goes on from there."""
+    """The result of a bulk action. `more`: the limit ended it; `nextCursor`, given in the filter, continues it."""
 
     matched: int
     done: int

@@ -1,4 +1,4 @@
-"""Dead letters, read to be counted: one walk along the index of failed executions, with nothing joined."""
+"""Reads of dead letters for counting: one scan of the index of failed executions, without joins."""
 
 from functools import cache
 from uuid import UUID
@@ -21,7 +21,7 @@ from horae.store.executions.reads.execution_lists import (
 from horae.store.script import Fetch, ForEach, Script, Statement
 
 PAGE = 2_000
-LONG_PAGE = 500  # when much of each error is read
+LONG_PAGE = 500  # rows per page if long texts of errors are read
 QUEUE = Statement("queue_of_letters", "SELECT id FROM queues WHERE namespace = $1 AND name = $2")
 MARKED = Statement(
     "marked_letters",
@@ -31,7 +31,7 @@ MARKED = Statement(
 
 
 class Letters(Struct, frozen=True):
-    """Failed executions that lie together: those of a slice that are wanted, by number only."""
+    """A slice of failed executions; `count` is the number of its matching dead letters."""
 
     parcel: UUID
     lo: int
@@ -51,7 +51,10 @@ class Letters(Struct, frozen=True):
 
 @cache
 def _window(marked: str | None, by_job: bool, since: bool, head: int, size: int) -> Statement:
-    """The newest slices before a place, each with how many of it are marked so; none for "" are."""
+    """Return the query for the newest slices before a place, each with the number of its items that have this mark.
+
+    The mark "" counts unmarked items, None counts all.
+    """
     beside = "FROM marks m WHERE m.parcel = history.parcel AND m.item >= history.lo AND m.item < history.hi"
     many = {
         None: "hi - lo",
@@ -69,7 +72,7 @@ def _window(marked: str | None, by_job: bool, since: bool, head: int, size: int)
 
 
 def some(namespace: int, wanted: ExecutionFilter, before: Place) -> Script[tuple[list[Letters], Place | None, int]]:
-    """The wanted ones of the next slices before a place, newest first; where to go on, and how many were looked at."""
+    """Return the matching slices of the next page before a place, the place to continue from, and the rows read."""
     long = wanted.text is not None
     size = LONG_PAGE if long else PAGE
     statement = _window(wanted.mark, wanted.job is not None, wanted.low != FIRST, LONG_HEAD if long else HEAD, size)
@@ -95,7 +98,7 @@ def _passes(letters: Letters, wanted: ExecutionFilter, queue: int | None) -> boo
 
 
 def newest_items(some: list[Letters], mark: str | None) -> Script[list[Place | None]]:
-    """The newest wanted item of each of these; None where it was marked otherwise meanwhile."""
+    """Return the newest matching item of each slice, or None if it was marked otherwise meanwhile."""
     rows = yield ForEach(MARKED, (*SPAN, ("hi", "int")), [(one.parcel, one.lo, one.hi) for one in some])
     known: dict[Place, str] = {(row[0], row[1]): row[2] for row in rows}
     return [_newest(one, known, mark) for one in some]

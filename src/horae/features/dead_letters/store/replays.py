@@ -1,7 +1,7 @@
-"""Replays as rows: made, listed, paused, resumed and cancelled; and taken up, a batch at a time, by one server.
+"""The table of replays: create, list, pause, resume and cancel; and lease a replay to one server for a batch.
 
-A server that takes one up moves its `next_at` ahead by a lease. If it dies, another repeats the batch after that: what
-was submitted is known by its letter, so nothing runs twice.
+A server that leases a replay sets its `next_at` to the end of the lease. If the server dies, another repeats the batch
+after that. A submitted retry is found by the key of its dead letter, so nothing runs twice.
 """
 
 from collections.abc import Sequence
@@ -40,7 +40,7 @@ SET_NEXT = Statement("set_next_of_replay", "UPDATE replays SET next_at = $2 WHER
 SET_STATE = Statement(
     "set_replay_state", "UPDATE replays SET state = $2, next_at = $3, completed_at = $4 WHERE id = $1"
 )
-# Only where it was left: a server that comes back late does not undo what another has done.
+# Only from the place where the batch began: a late server does not undo the progress of another.
 ADVANCE = Statement(
     "advance_replay",
     "UPDATE replays SET place_parcel = $4, place_item = $5, next_at = $6, matched = matched + $7,"
@@ -57,12 +57,12 @@ STANDING = Statement(
 
 
 def standing() -> Script[dict[tuple[int, str], int]]:
-    """How many replays have not ended, by namespace and state."""
+    """Count the replays that have not ended, by namespace and state."""
     return {(namespace, state): count for namespace, state, count in (yield Fetch(STANDING))}
 
 
 def put(replay: Replay) -> Script[None]:
-    """A new replay; whoever steps next begins it."""
+    """Insert a new replay; the next step of any server begins it."""
     yield Insert("replays", COLUMNS, [_to_row(replay)])
 
 
@@ -83,19 +83,19 @@ def _read(row: Row) -> Replay:
 
 
 def get(id: UUID, namespace: int) -> Script[Replay | None]:
-    """A replay as it stands."""
+    """Return a replay, or None."""
     rows = yield Fetch(GET, (id, namespace))
     return _read(rows[0]) if rows else None
 
 
 def page(namespace: int, before: UUID, state: ReplayState | None, limit: int) -> Script[list[Replay]]:
-    """Replays made before another, newest first."""
+    """Return the replays created before another, newest first."""
     rows = yield Fetch(PAGE, (namespace, before, state, limit))
     return [_read(row) for row in rows]
 
 
 def take_up(now: Instant) -> Script[Replay | None]:
-    """The replay that is due first, this server's for a lease; None when none is."""
+    """Lease the replay that is due first and return it; None if none is due."""
     rows = yield Fetch(DUE, (now,))
     if not rows:
         return None
@@ -107,13 +107,13 @@ def advance(
     before: Replay, place: tuple[UUID, int], next_at: Instant, counts: tuple[int, int, int], note: str,
     completed_at: Instant | None,
 ) -> Script[None]:  # fmt: skip
-    """A batch is done: `counts` of it were matched, retried and skipped. What was paused or cancelled stays so."""
+    """Record a batch; `counts` are (matched, retried, skipped). A paused or cancelled replay keeps its state."""
     end = (*place, next_at, *counts, note or before.note, completed_at)
     yield Fetch(ADVANCE, (before.id, *before.place, *end))
 
 
 def next_due() -> Script[Instant | None]:
-    """When the earliest replay goes on."""
+    """Return when the earliest replay is due."""
     rows = yield Fetch(NEXT)
     at: Instant | None = rows[0][0]
     return at
@@ -122,7 +122,7 @@ def next_due() -> Script[Instant | None]:
 def change(
     id: UUID, namespace: int, state: ReplayState, among: Sequence[ReplayState], now: Instant
 ) -> Script[Replay | None]:
-    """Set a replay's state if it is in one of these; as it was before, None when there is none."""
+    """Set a replay's state if it is in one of these; return the replay before the change, None if there is none."""
     rows = yield Fetch(LOCK, (id, namespace))
     if not rows:
         return None
@@ -133,7 +133,7 @@ def change(
 
 
 def sweep(ages: Ages) -> Script[bool]:
-    """Forget replays that ended long ago, all at once."""
+    """Delete replays that ended long ago, all at once."""
     yield Fetch(FORGET, (ages.executions,))
     return False
 

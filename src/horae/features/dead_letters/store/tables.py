@@ -1,4 +1,4 @@
-"""Replays of dead letters: which are to run again, how far that is, and when it goes on."""
+"""The table of replays of dead letters."""
 
 from sqlalchemy import Index
 

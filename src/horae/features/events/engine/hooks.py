@@ -141,7 +141,7 @@ class Hooks:
         """
         only = None if trigger.event is not None else (hook.job, hook.trigger)
         if isinstance(told, Notice):
-            log.info("a webhook was told something", trigger=hook.trigger, job=str(hook.job), note=told.note)
+            log.info("a webhook received a notice", trigger=hook.trigger, job=str(hook.job), note=told.note)
             notice = NewEvent(
                 name=trigger.event or hook.trigger, id=told.id, source=told.source, type=told.type,
                 scope=f"notice:{hook.job}/{hook.trigger}",
@@ -185,7 +185,7 @@ def _note(trigger: EventTrigger, *, made: bool) -> str:
     if not made:
         return "The URL stays as it is. The secret is not shown again."
     if trigger.verify == "none":
-        return "Whoever knows the URL can fire this trigger. It is not shown again."
+        return "Anyone with the URL can fire this trigger. It is not shown again."
     return "URL and secret are not shown again."
 
 

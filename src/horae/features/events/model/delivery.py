@@ -17,7 +17,7 @@ Headers = Mapping[bytes, bytes]
 
 _FORM = b"application/x-www-form-urlencoded"
 _TYPES = (b"x-github-event", b"x-gitea-event", b"x-gitlab-event", b"ce-type")
-_REMEDY = "Send one JSON document; GitHub's forms are read as well."
+_REMEDY = "Send one JSON document, or a form of GitHub."
 
 
 def read_delivery(

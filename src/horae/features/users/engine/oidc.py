@@ -136,12 +136,12 @@ class Oidc:
         if known is None:
             raise Forbidden(f'There is a user whose name is "{name}" but for its case.', "Ask an administrator.")
         if not known[0].is_active:
-            raise Forbidden(f'"{name}" is not let in any more.', "Ask an administrator.")
+            raise Forbidden(f'The user "{name}" is deactivated.', "Ask an administrator.")
         remedy = f"Let an administrator delete that user first: horae users delete {name}"
         if known[1] is not None:
             raise Forbidden(f'"{name}" signs in with a password here.', remedy)
         if known[0].subject != subject:
-            raise Forbidden(f'"{name}" is somebody else at the identity provider.', remedy)
+            raise Forbidden(f'"{name}" belongs to another user of the identity provider.', remedy)
 
     async def _members(self, groups: Any) -> tuple[Member, ...]:
         """Return the memberships of a user's groups. In each namespace the first matching group of the setting wins."""

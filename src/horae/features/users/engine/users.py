@@ -9,7 +9,7 @@ from horae.features.users.store import users as people
 from horae.model.tenancy.principal import DEFAULT_NAMESPACE, NESTED, PERMISSIONS, Principal, refuse_more
 from horae.store.contract import Store
 
-NOT_HERE = "`horae users list` shows who there is."
+NOT_HERE = "`horae users list` shows all users."
 
 
 class People:
@@ -116,8 +116,8 @@ def _check_own(name: str, who: Principal) -> None:
     """
     own = f"@{who.namespace_name}"
     if not who.may("installation") and not name.endswith(own):
-        remedy = f"Call them NAME{own}; who has the permission `installation` gives any name."
-        raise BadInput(f"People whom this namespace lets in have a name that ends with {own}.", remedy, field="name")
+        remedy = f"Use NAME{own}; with the permission `installation` any name can be given."
+        raise BadInput(f"The name of a user of this namespace must end with {own}.", remedy, field="name")
 
 
 def _check_grant(member: Member | None, who: Principal) -> None:
@@ -131,10 +131,10 @@ def _check_grant(member: Member | None, who: Principal) -> None:
             remedy = f"There are {', '.join(PERMISSIONS)}."
             raise BadInput(f"{permission!r} is no permission.", remedy, field="permissions")
         if not who.may(permission):
-            raise Forbidden(f'You do not have the permission "{permission}".', "Let somebody grant it who has it.")
+            raise Forbidden(f'You do not have the permission "{permission}".', "Ask a user who has it to grant it.")
     if "installation" in member.permissions and member.namespace != DEFAULT_NAMESPACE:
         remedy = "Grant it in the namespace default."
-        raise BadInput('The permission "installation" is of the namespace default.', remedy, field="permissions")
+        raise BadInput('The permission "installation" is only for the namespace default.', remedy, field="permissions")
 
 
 def _unknown(name: str) -> NotFound:

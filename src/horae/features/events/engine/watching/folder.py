@@ -23,7 +23,7 @@ def refuse_outside(path: str, roots: Sequence[str]) -> None:
     """Refuse a path outside the allowed folders. Links are resolved first."""
     real = os.path.realpath(path)
     if not any(os.path.commonpath([real, root]) == root for root in map(os.path.realpath, roots)):
-        raise BadInput(f"{path} lies outside of what this server may watch.", "See HORAE_WATCH_ROOTS.")
+        raise BadInput(f"{path} is outside the places that this server may watch.", "See HORAE_WATCH_ROOTS.")
 
 
 def _walk(root: bytes) -> Iterator[Listed]:

@@ -47,8 +47,8 @@ class Places:
         """Refuse a place outside the allowed roots. Raises BadInput."""
         if is_within(place.url, self._roots):
             return
-        allowed = f"It may watch {', '.join(self._roots)}." if self._roots else "It may watch nothing."
-        remedy = f"{allowed} An administrator allows more by HORAE_WATCH_ROOTS, such as /srv/inbox,s3://bucket/inbox."
+        allowed = f"It may watch {', '.join(self._roots)}." if self._roots else "It has no allowed places."
+        remedy = f"{allowed} An administrator allows more with HORAE_WATCH_ROOTS, such as /srv/inbox,s3://bucket/inbox."
         raise BadInput(f"This server may not watch {place.url}.", remedy, field=field)
 
     def pages(self, place: WatchTrigger) -> Pages:
@@ -130,11 +130,11 @@ class Watcher:
         try:
             await Look(poll, self._env, self._store, self._write).run(self.places.pages(poll.place))
         except Overtaken:
-            log.info("another server looks at this place", watch=poll.place.url)
+            log.info("another server lists this place", watch=poll.place.url)
         except StoreUnavailable as error:
-            log.warning("a look was broken off", watch=poll.place.url, error=error.detail)
+            log.warning("a listing was interrupted", watch=poll.place.url, error=error.detail)
         except OverQuota as error:
-            log.info("what was found waits for room", watch=poll.place.url, error=error.detail)
+            log.info("found objects wait for room in a quota", watch=poll.place.url, error=error.detail)
             await self._fail(poll, error.detail, poll.place.interval)
         except Exception as error:
             reason = str(error) if isinstance(error, HoraeError) else f"{type(error).__name__}: {error}"
@@ -146,7 +146,7 @@ class Watcher:
         try:
             await self._store.change(lambda now: watches.fail(poll, reason, now + pause))
         except StoreUnavailable as error:
-            log.warning("a look was broken off", watch=poll.place.url, error=error.detail)
+            log.warning("a listing was interrupted", watch=poll.place.url, error=error.detail)
 
     async def _write(self, poll: Poll, listed: Sequence[Listed]) -> None:
         """Fire object versions that were not remembered when they were read."""
