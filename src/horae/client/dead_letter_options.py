@@ -10,18 +10,18 @@ class DeadLetterFilters(TypedDict, total=False):
     """A selection of dead letters: all given conditions must hold."""
 
     job: str | None
-    """Only those of this job, by name or id."""
+    """Only dead letters of this job, by name or id."""
     queue: str | None
-    """Only those of this queue."""
+    """Only dead letters of this queue."""
     error_type: str | None
     """The type of their error."""
     reason: str | None
-    """Why they ended: retries, permanent, runTimeout..."""
+    """The reason of their end: retries, permanent, runTimeout..."""
     text: str | None
     """A part of the error's message."""
     since: datetime | str | None
-    """Not before this."""
+    """Only dead letters created at this time or later."""
     until: datetime | str | None
-    """Before this."""
+    """Only dead letters created before this time."""
     older_than: Span | None
-    """Made longer ago than this, as 7d."""
+    """Created longer ago than this, such as 7d."""

@@ -25,75 +25,75 @@ class AlertRuleFields(TypedDict, total=False):
         ]
         | None
     )
-    """What it looks for."""
+    """The condition that it checks."""
     jobs: str | Sequence[str] | None
-    """The jobs it is about; * and ? match any."""
+    """The jobs to watch: names or patterns with * and ?."""
     channels: str | Sequence[str] | None
-    """The channels that are told."""
+    """The channels to notify."""
     severity: Literal["info", "warning", "critical"] | None
-    """How bad it is; every notice says it."""
+    """The severity, shown in every notice."""
     description: str | None
-    """What it is for."""
+    """The purpose of the rule."""
     repeat_every: Span | None
-    """Remind so often, until it is over or somebody acknowledges it."""
+    """The interval of reminders, until the alert ends or is acknowledged."""
     max_notices: str | None
-    """How many notices of new alerts and reminders are sent in a span."""
+    """The most notices of new alerts and reminders in a span."""
     recovery: bool | None
-    """Whether channels are told when it is over."""
+    """Send a notice when an alert ends."""
     below: str | None
-    """success-rate: it fires below this share of successes."""
+    """success-rate: the lowest accepted share of successes."""
     window: Span | None
     """success-rate, retry-rate: the time over which executions are counted."""
     minimum: int | None
-    """success-rate, retry-rate: how many executions the window must have before it fires."""
+    """success-rate, retry-rate: the executions that the window must have before the rule fires."""
     count: int | None
-    """failures-in-a-row: how many failed in a row."""
+    """failures-in-a-row: the number of failures in a row."""
     above: str | None
-    """retry-rate: it fires above so many retries for each execution."""
+    """retry-rate: the highest accepted ratio of retries to executions."""
     times: float | None
-    """overlong: how many times the 95th percentile of the last week it took."""
+    """overlong: the limit as a multiple of the last week's 95th percentile."""
     min_duration: Span | None
     """overlong: the shortest duration that counts."""
     workers: str | Sequence[str] | None
-    """late-worker, worker-lost: the workers it is about; * and ? match any."""
+    """late-worker, worker-lost: the workers to watch: names or patterns with * and ?."""
     after: Span | None
-    """late-worker: how long it has been silent. lag: how late the fire is. queue-age: how long it has been queued."""
+    """late-worker: the longest accepted silence. lag: the longest accepted delay of a fire. queue-age: the longest accepted time in the queue."""
     queues: str | Sequence[str] | None
-    """queue-age: the queues it is about; * and ? match any."""
+    """queue-age: the queues to watch: names or patterns with * and ?."""
     since: Span | None
-    """missing-success: how long none has succeeded."""
+    """missing-success: the longest accepted time without a success."""
     margin: Span | None
-    """deadline-risk: how long before the deadline it should have ended."""
+    """deadline-risk: the required time between the end and the deadline."""
     within: Span | None
-    """worker-lost: how long that is an alert; then it is forgotten."""
+    """worker-lost: the duration of the alert if the worker stays away."""
 
 
 class AlertChannelFields(TypedDict, total=False):
     """The fields of a channel; secret fields that are not given stay unchanged."""
 
     kind: Literal["webhook", "email", "apprise"] | None
-    """How it tells."""
+    """The kind of channel."""
     description: str | None
-    """Whom it reaches."""
+    """A description of its receivers."""
     url: str | None
-    """webhook: the URL that takes the requests."""
+    """webhook: the URL of the receiver."""
     secret: str | None
-    """webhook: what requests are signed with; one is made unless given."""
+    """webhook: the secret that signs requests; by default, a new one."""
     headers: Mapping[str, str] | None
-    """webhook: more headers of the requests."""
+    """webhook: additional headers of the requests."""
     host: str | None
     """email: the mail server."""
     port: int | None
-    """email: its port; 587 otherwise, 465 with tls, 25 with none."""
+    """email: the port; by default 587, 465 with tls, 25 with none."""
     tls: Literal["starttls", "tls", "none"] | None
-    """email: how the connection is encrypted."""
+    """email: the encryption of the connection."""
     from_: str | None
-    """email: the address that the mails come from."""
+    """email: the address of the sender."""
     to: str | Sequence[str] | None
-    """email: the addresses that the mails go to."""
+    """email: the addresses of the receivers."""
     username: str | None
-    """email: who signs in at the mail server."""
+    """email: the user name at the mail server."""
     password: str | None
-    """email: with which password."""
+    """email: the password at the mail server."""
     urls: str | Sequence[str] | None
-    """apprise: services, as apprise spells them."""
+    """apprise: the URLs of services in the format of apprise."""

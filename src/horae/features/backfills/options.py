@@ -8,14 +8,14 @@ class BackfillOptions(TypedDict, total=False):
     """The options of a backfill."""
 
     trigger: str | None
-    """Only this trigger of the job; all that fire at instants otherwise."""
+    """Only this trigger of the job; by default, all that fire at instants."""
     max_concurrent: int | None
-    """How many executions are live at a time."""
+    """The most live executions at a time."""
     order: Literal["oldest", "newest"] | None
-    """Which fires go first."""
+    """The fires to run first."""
     force: bool | None
-    """Run what ran before, too."""
+    """Also run fires that ran before."""
     priority: int | None
-    """Instead of the job's: 0 (least urgent) to 9 (most urgent)."""
+    """Replaces the job's priority: 0 (least urgent) to 9 (most urgent)."""
     params: Mapping[str, Any] | None
-    """Over the params of the job and the trigger."""
+    """Override the params of the job and the trigger."""

@@ -52,7 +52,8 @@ class EventsResource(Resource):
     async def list(
         self, *, name: str | None = None, limit: int | None = None, cursor: str | None = None
     ) -> ResultPage[SentEvent]:
-        """List events, newest first, each with what it fired and why others did not; large payloads are left out.
+        """List events, newest first, with the triggers that fired, and the reasons of others; without large
+        payloads.
 
         `name`: Only events of this name.
         """
@@ -60,19 +61,19 @@ class EventsResource(Resource):
         return page_of(SentEvent, await self._caller.get(path_of("events"), query))
 
     async def webhook(self, ref: str, name: str) -> ApiDocument:
-        """Read a trigger's webhook; its URL and its secret were told when they were made."""
+        """Read a trigger's webhook, without its URL and secret, which are shown only when they are created."""
         return ApiDocument.of(await self._caller.get(path_of("jobs", ref, "triggers", name, "webhook")))
 
     async def create_webhook(
         self, ref: str, name: str, *, secret: str | None = None, new_url: bool = False, old_for: Span | None = None
     ) -> ApiDocument:
-        """Make a trigger's webhook, or give it a new secret; the old one stays valid for `old_for`.
+        """Create a trigger's webhook, or give it a new secret; the old one stays valid for `old_for`.
 
-        URL and secret are told this once. `new_url` makes a new URL too; where nothing is verified the URL is the
-        secret, and is always new.
+        URL and secret are shown only in this answer. `new_url` creates a new URL, too. Without signatures the URL
+        is the secret, and is always new.
 
-        `secret`: What is signed with, or one is made. `new_url`: Make a new URL beside the old one. `old_for`:
-        How long the old secret or URL stays valid. "5m", "1h30m", ISO 8601 or seconds; 1d otherwise.
+        `secret`: The secret of the sender; by default, a new one. `new_url`: Create a new URL beside the old one.
+        `old_for`: How long the old secret or URL stays valid. "5m", "1h30m", ISO 8601 or seconds; 1d otherwise.
         """
         body = given(secret=secret, new_url=new_url or None, old_for=span(old_for))
         return ApiDocument.of(await self._caller.post(path_of("jobs", ref, "triggers", name, "webhook"), body))

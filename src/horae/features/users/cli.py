@@ -15,7 +15,7 @@ from horae.model.tenancy.principal import NESTED, PERMISSIONS
 
 @click.group(cls=HoraeGroup, examples=("horae users create ada --role editor", "horae users grant ada --role viewer"))
 def users() -> None:
-    """Let people sign in, and say what they may do."""
+    """Manage users and their roles."""
 
 
 def _role(command: Any) -> Any:

@@ -20,7 +20,7 @@ from horae.features.alerts.cli.rules import rules, tell_test
     ),
 )
 def alerts() -> None:
-    """Look at alerts; write rules, and channels that are told."""
+    """List and acknowledge alerts; manage rules and channels."""
 
 
 alerts.add_command(rules)
