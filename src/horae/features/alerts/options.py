@@ -57,11 +57,11 @@ class AlertRuleFields(TypedDict, total=False):
     workers: str | Sequence[str] | None
     """late-worker, worker-lost: the workers to watch: names or patterns with * and ?."""
     after: Span | None
-    """late-worker: the longest accepted silence. lag: the longest accepted delay of a fire. queue-age: the longest accepted time in the queue."""
+    """late-worker: the longest silence. lag: the longest delay. queue-age: the longest time in the queue."""
     queues: str | Sequence[str] | None
     """queue-age: the queues to watch: names or patterns with * and ?."""
     since: Span | None
-    """missing-success: the longest accepted time without a success."""
+    """missing-success: the longest time without a success."""
     margin: Span | None
     """deadline-risk: the required time between the end and the deadline."""
     within: Span | None

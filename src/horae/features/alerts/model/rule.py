@@ -151,25 +151,25 @@ class Overlong(OfJobs, frozen=True, kw_only=True, tag="overlong"):
 class LateWorker(OfWorkers, frozen=True, kw_only=True, tag="late-worker"):
     """A worker is silent, or was silent until it was lost."""
 
-    after: Annotated[Micros, _after("The longest accepted silence.", 10 * SECOND)]
+    after: Annotated[Micros, _after("The longest silence.", 10 * SECOND)]
 
 
 class Lag(OfJobs, frozen=True, kw_only=True, tag="lag"):
     """A fire is late, or a trigger cannot fire at all."""
 
-    after: Annotated[Micros, _after("The longest accepted delay of a fire.", MINUTE)]
+    after: Annotated[Micros, _after("The longest delay.", MINUTE)]
 
 
 class QueueAge(OfQueues, frozen=True, kw_only=True, tag="queue-age"):
     """The next execution of a queue has been queued for a long time."""
 
-    after: Annotated[Micros, _after("The longest accepted time in the queue.", 10 * MINUTE, most=LONGEST)]
+    after: Annotated[Micros, _after("The longest time in the queue.", 10 * MINUTE, most=LONGEST)]
 
 
 class MissingSuccess(OfJobs, frozen=True, kw_only=True, tag="missing-success"):
     """No execution of a job has succeeded for a long time: a dead man's switch."""
 
-    after: Annotated[Micros, _after("The longest accepted time without a success.", DAY, "since", MINUTE, LONGEST)]
+    after: Annotated[Micros, _after("The longest time without a success.", DAY, "since", MINUTE, LONGEST)]
 
 
 class DeadlineRisk(OfJobs, frozen=True, kw_only=True, tag="deadline-risk"):
