@@ -62,10 +62,11 @@ class DeadLettersResource(Resource):
     ) -> ResultPage[DeadLetter]:  # fmt: skip
         """List dead letters, newest first.
 
-        `state`: Open ones unless told otherwise. `job`: Only those of this job, by name or id. `queue`: Only
-        those of this queue. `error_type`: The type of their error. `reason`: Why they ended: retries, permanent,
-        runTimeout... `text`: A part of the error's message. `since`: Not before this. RFC 3339 with an offset.
-        `until`: Before this. RFC 3339 with an offset. `older_than`: Made longer ago than this, as 7d.
+        `state`: The state of the dead letters; open otherwise. `job`: Only dead letters of this job, by name or
+        id. `queue`: Only dead letters of this queue. `error_type`: The type of their error. `reason`: The reason
+        of their end: retries, permanent, runTimeout... `text`: A part of the error's message. `since`: Only dead
+        letters created at this time or later. RFC 3339 with an offset. `until`: Only dead letters created before
+        this time. RFC 3339 with an offset. `older_than`: Created longer ago than this, such as 7d.
         """
         query = {
             "state": state, "job": job, "queue": queue, "error_type": error_type, "reason": reason, "text": text,
@@ -79,12 +80,14 @@ class DeadLettersResource(Resource):
         queue: str | None = None, error_type: str | None = None, reason: str | None = None, text: str | None = None,
         since: datetime | str | None = None, until: datetime | str | None = None, older_than: Span | None = None,
     ) -> ApiDocument:  # fmt: skip
-        """Count dead letters by job and error, the largest group first; the newest of each speaks for it.
+        """Count dead letters by job and error, the largest group first; each group shows its newest one as the
+        example.
 
-        `state`: Open ones unless told otherwise. `job`: Only those of this job, by name or id. `queue`: Only
-        those of this queue. `error_type`: The type of their error. `reason`: Why they ended: retries, permanent,
-        runTimeout... `text`: A part of the error's message. `since`: Not before this. RFC 3339 with an offset.
-        `until`: Before this. RFC 3339 with an offset. `older_than`: Made longer ago than this, as 7d.
+        `state`: The state of the dead letters; open otherwise. `job`: Only dead letters of this job, by name or
+        id. `queue`: Only dead letters of this queue. `error_type`: The type of their error. `reason`: The reason
+        of their end: retries, permanent, runTimeout... `text`: A part of the error's message. `since`: Only dead
+        letters created at this time or later. RFC 3339 with an offset. `until`: Only dead letters created before
+        this time. RFC 3339 with an offset. `older_than`: Created longer ago than this, such as 7d.
         """
         query = {
             "state": state, "job": job, "queue": queue, "error_type": error_type, "reason": reason, "text": text,
@@ -102,25 +105,25 @@ class DeadLettersResource(Resource):
     ) -> ResultPage[ReplayInfo]:  # fmt: skip
         """List replays, newest first.
 
-        `state`: Only those in this state.
+        `state`: Only replays in this state.
         """
         query = {"state": state, "limit": limit, "cursor": cursor}
         return page_of(ReplayInfo, await self._caller.get(path_of("dlq", "replays"), query))
 
     async def get_replay(self, replay_id: str) -> ReplayInfo:
-        """Read a replay and how far it is."""
+        """Read a replay with its progress."""
         return ReplayInfo.of(await self._caller.get(path_of("dlq", "replays", replay_id)))
 
     async def pause_replay(self, replay_id: str) -> ReplayInfo:
-        """Run nothing more of a replay until it is resumed."""
+        """Pause a replay until it is resumed."""
         return ReplayInfo.of(await self._caller.post(path_of("dlq", "replays", replay_id, "pause")))
 
     async def resume_replay(self, replay_id: str) -> ReplayInfo:
-        """Go on with a replay where it stopped."""
+        """Resume a paused replay."""
         return ReplayInfo.of(await self._caller.post(path_of("dlq", "replays", replay_id, "resume")))
 
     async def cancel_replay(self, replay_id: str) -> ReplayInfo:
-        """Run nothing more of a replay, for good; what was retried stays so."""
+        """Cancel a replay for good; executions that it retried are not affected."""
         return ReplayInfo.of(await self._caller.post(path_of("dlq", "replays", replay_id, "cancel")))
 
 

@@ -91,16 +91,16 @@ class AlertRulesResource(Resource):
         self, name: str, definition: dict[str, Any] | None = None, *, if_match: str | None = None,
         **fields: Unpack[AlertRuleFields],
     ) -> AlertRule:  # fmt: skip
-        """Create an alert rule, or give it a whole new definition."""
+        """Create or replace an alert rule."""
         query = document(definition, fields)
         return AlertRule.of(await self._caller.edit("PUT", path_of("alert-rules", name), query, if_match))
 
     async def delete(self, name: str) -> None:
-        """Delete an alert rule; its alerts are over, and nobody is told."""
+        """Delete an alert rule; its alerts end without notices."""
         await self._caller.delete(path_of("alert-rules", name))
 
     async def pause(self, name: str) -> AlertRule:
-        """Pause an alert rule; its alerts are over, and nobody is told."""
+        """Pause an alert rule; its alerts end without notices."""
         return AlertRule.of(await self._caller.post(path_of("alert-rules", name, "pause")))
 
     async def resume(self, name: str) -> AlertRule:
@@ -108,7 +108,7 @@ class AlertRulesResource(Resource):
         return AlertRule.of(await self._caller.post(path_of("alert-rules", name, "resume")))
 
     async def test(self, name: str) -> AlertTest:
-        """Tell all channels of a rule that this is a test, once, and answer what became of it."""
+        """Send one test notice to each channel of a rule, and return the outcomes."""
         return AlertTest.of(await self._caller.post(path_of("alert-rules", name, "test")))
 
 
@@ -118,28 +118,28 @@ class AlertChannelsResource(Resource):
     # `python -m tools.sdk` generates the rest, from the routes of alert-channels (create: -).
 
     async def list(self, *, limit: int | None = None, cursor: str | None = None) -> ResultPage[AlertChannel]:
-        """List channels by name, without what is secret of them."""
+        """List channels by name, without their secrets."""
         query = {"limit": limit, "cursor": cursor}
         return page_of(AlertChannel, await self._caller.get(path_of("alert-channels"), query))
 
     async def get(self, name: str) -> AlertChannel:
-        """Read a channel, without what is secret of it."""
+        """Read a channel, without its secrets."""
         return AlertChannel.of(await self._caller.get(path_of("alert-channels", name)))
 
     async def put(
         self, name: str, definition: dict[str, Any] | None = None, *, if_match: str | None = None,
         **fields: Unpack[AlertChannelFields],
     ) -> AlertChannel:  # fmt: skip
-        """Create a channel, or give it a whole new definition; what is secret and left out stays as it was."""
+        """Create or replace a channel; a secret that is left out keeps its value."""
         query = document(definition, fields)
         return AlertChannel.of(await self._caller.edit("PUT", path_of("alert-channels", name), query, if_match))
 
     async def delete(self, name: str) -> None:
-        """Delete a channel that no rule tells."""
+        """Delete a channel that no rule uses."""
         await self._caller.delete(path_of("alert-channels", name))
 
     async def test(self, name: str) -> AlertTest:
-        """Tell a channel that this is a test, once, and answer what became of it."""
+        """Send one test notice to a channel, and return the outcome."""
         return AlertTest.of(await self._caller.post(path_of("alert-channels", name, "test")))
 
 
@@ -155,9 +155,9 @@ class AlertsResource(Resource):
         self, *, state: Literal["firing", "recovered"] | None = None, rule: str | None = None,
         job: str | None = None, limit: int | None = None, cursor: str | None = None,
     ) -> ResultPage[AlertInfo]:  # fmt: skip
-        """List alerts, newest first, each with how its notices fare.
+        """List alerts, newest first, each with the state of its notices.
 
-        `state`: Only those that go on, or are over. `rule`: Only those of this rule. `job`: Only those of this
+        `state`: Only firing or only recovered alerts. `rule`: Only alerts of this rule. `job`: Only those of this
         job, by name or id.
         """
         query = {"state": state, "rule": rule, "job": job, "limit": limit, "cursor": cursor}
@@ -168,5 +168,5 @@ class AlertsResource(Resource):
         return AlertInfo.of(await self._caller.get(path_of("alerts", alert_id)))
 
     async def acknowledge(self, alert_id: str) -> AlertInfo:
-        """Say that somebody looks after an alert: nobody is reminded of it any more."""
+        """Acknowledge an alert, which ends its reminders."""
         return AlertInfo.of(await self._caller.post(path_of("alerts", alert_id, "acknowledge")))

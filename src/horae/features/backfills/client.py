@@ -95,13 +95,13 @@ class BackfillsResource(Resource):
     ) -> ResultPage[BackfillInfo]:  # fmt: skip
         """List backfills, newest first.
 
-        `job`: Only those of this job, by name or id. `state`: Only those in this state.
+        `job`: Only those of this job, by name or id. `state`: Only backfills in this state.
         """
         query = {"job": job, "state": state, "limit": limit, "cursor": cursor}
         return page_of(BackfillInfo, await self._caller.get(path_of("backfills"), query))
 
     async def get(self, backfill_id: str) -> BackfillInfo:
-        """Read a backfill and how far it is."""
+        """Read a backfill with its progress."""
         return BackfillInfo.of(await self._caller.get(path_of("backfills", backfill_id)))
 
     async def runs(
@@ -112,11 +112,11 @@ class BackfillsResource(Resource):
         return page_of(ApiDocument, await self._caller.get(path_of("backfills", backfill_id, "runs"), query))
 
     async def pause(self, backfill_id: str) -> BackfillInfo:
-        """Start nothing more until resumed; what was started goes on."""
+        """Pause a backfill until it is resumed; running executions continue."""
         return BackfillInfo.of(await self._caller.post(path_of("backfills", backfill_id, "pause")))
 
     async def resume(self, backfill_id: str) -> BackfillInfo:
-        """Go on where it stopped."""
+        """Resume a paused backfill."""
         return BackfillInfo.of(await self._caller.post(path_of("backfills", backfill_id, "resume")))
 
 

@@ -86,7 +86,10 @@ class OfWorkers(Rule, frozen=True, kw_only=True):
     subjects: Annotated[
         tuple[str, ...],
         Field(
-            SUBJECTS, "The workers to watch: names or patterns with * and ?.", name="workers", flag="worker",
+            SUBJECTS,
+            "The workers to watch: names or patterns with * and ?.",
+            name="workers",
+            flag="worker",
             metavar="NAME",
         ),
     ] = ("*",)
@@ -99,7 +102,10 @@ class OfQueues(Rule, frozen=True, kw_only=True):
     subjects: Annotated[
         tuple[str, ...],
         Field(
-            SUBJECTS, "The queues to watch: names or patterns with * and ?.", name="queues", flag="queue",
+            SUBJECTS,
+            "The queues to watch: names or patterns with * and ?.",
+            name="queues",
+            flag="queue",
             metavar="NAME",
         ),
     ] = ("*",)

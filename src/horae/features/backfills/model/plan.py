@@ -72,7 +72,9 @@ class Stretch(Struct, frozen=True):
     def _previous(self, before: Instant) -> Instant | None:
         """Return the last fire strictly before an instant that the calendar admits."""
         v = self.version
-        return latest(v.trigger, v.rules, before) if v.calendar is None else self._timetable(v.calendar).previous(before)
+        if v.calendar is None:
+            return latest(v.trigger, v.rules, before)
+        return self._timetable(v.calendar).previous(before)
 
     def _timetable(self, calendar: Calendar) -> Timetable:
         """Return its fires as the calendar admits them. If several move to one instant, the version's first counts."""
