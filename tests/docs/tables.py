@@ -15,7 +15,7 @@ from horae.env import system_env
 from horae.feature import installed
 from horae.model.executions.gates import GATES, About
 from horae.model.tenancy.principal import ROLES
-from horae.server.access import ANYBODY, EVERYBODY
+from horae.server.access import ANY_CREDENTIAL, PUBLIC
 from horae.server.metrics.exposition import Metrics
 from horae.server.openapi import build
 from horae.server.route import Route
@@ -88,8 +88,8 @@ def _route(route: Route, operation: dict[str, object]) -> str:
 
 def _roles(route: Route) -> str:
     may = route.access
-    if may in (EVERYBODY, ANYBODY):
-        return "everybody" if may is EVERYBODY else "any credential"
+    if may in (PUBLIC, ANY_CREDENTIAL):
+        return "everybody" if may is PUBLIC else "any credential"
     return f"{may.least}, `{may.permission}`" if may.permission else may.least
 
 
@@ -137,7 +137,7 @@ def access() -> str:
 
 def _access(route: Route) -> str:
     may = route.access
-    if may is EVERYBODY:
+    if may is PUBLIC:
         cells = ["public"] * len(ROLES)
     else:
         word = f"`{may.permission}`" if may.permission else "yes"

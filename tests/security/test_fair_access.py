@@ -11,7 +11,7 @@ from horae.engine.settings import EngineSettings
 from horae.env import SECOND, VirtualClock
 from horae.model.admission.rate import Rate
 from horae.server.app import Application
-from horae.server.routes.system.stream import Topics, wanted
+from horae.server.routes.system.stream import StreamQuery, filter_of
 from horae.server.streaming.gathering import StreamFilter
 from tests.security.people import Api, both
 from tests.security.tenants import Tenant, found
@@ -116,5 +116,5 @@ async def test_streams_of_a_namespace_are_bounded(node: ServerNode, tenants):
 
 
 def test_streams_that_are_told_at_nearly_the_same_pace_share_what_they_are_told():
-    assert wanted(Topics(every="3s")) == wanted(Topics(every="2s"))
-    assert len({wanted(Topics(every=f"{ms}ms")) for ms in range(100, 60_000, 37)}) <= 10
+    assert filter_of(StreamQuery(every="3s")) == filter_of(StreamQuery(every="2s"))
+    assert len({filter_of(StreamQuery(every=f"{ms}ms")) for ms in range(100, 60_000, 37)}) <= 10

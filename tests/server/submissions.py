@@ -9,7 +9,7 @@ import msgspec
 from horae.errors import BadInput, HoraeError
 from horae.model.base.trace import TraceHeaders
 from horae.server.reading.bodies import decode
-from horae.server.routes.executions.submission import requests_of, submit_of, terms_of
+from horae.server.routes.executions.submission import requests_of, shared_options, submit_of
 from horae.server.routes.executions.submission_body import SubmissionBody, Trigger
 
 MIXTURES = 300
@@ -85,7 +85,7 @@ def answer(body: Any) -> list[Any]:
 def _submitted(sent: bytes) -> list[Any]:
     body = decode(sent, _SUBMISSION)
     if body.items is not None and body.job is not None:
-        return [terms_of(body.job, body.items, body, TRACE), body.atomic]
+        return [shared_options(body.job, body.items, body, TRACE), body.atomic]
     return [*requests_of(body, TRACE), body.atomic]
 
 

@@ -8,7 +8,7 @@ import pytest
 from horae.engine.server_node import ServerNode
 from horae.env import system_env
 from horae.server.app import Application
-from horae.server.body_room import SMALL, BodyBudget, room_of
+from horae.server.body_room import SMALL, BodyBudget, large_body_size
 from horae.server.routes.table import ROUTES
 
 ALPHA, BETA = 7, 8
@@ -85,7 +85,7 @@ async def test_a_request_that_ends_while_it_waits_takes_no_room(freed: bool):
     ],
 )
 def test_room_is_taken_for_as_much_as_a_body_may_have(headers: dict[bytes, bytes], size: int):
-    assert room_of(BULK, headers) == size
+    assert large_body_size(BULK, headers) == size
 
 
 async def test_a_body_is_not_read_before_there_is_room_for_it():

@@ -21,7 +21,7 @@ from horae.engine.settings import EngineSettings
 from horae.env import system_env
 from horae.errors import BadInput, NotFound
 from horae.feature import Feature, installed, optional, served
-from horae.server.routes.table import ROUTES, answered
+from horae.server.routes.table import ROUTES, routes_for
 from horae.server.run import serve
 from horae.store.copying import backup
 from horae.store.driver import one
@@ -84,7 +84,7 @@ async def run_a_job(client: Client) -> str:
 
 def refused(features: Sequence[str]) -> list[tuple[str, str]]:
     """Return the requests that a server with these settings must refuse."""
-    _, refusing = answered(served(features))
+    _, refusing = routes_for(served(features))
     return [(route.method, re.sub(r"\{\w+\}", "x", route.path)) for route in refusing]
 
 
@@ -129,7 +129,7 @@ async def test_the_document_of_a_server_lists_what_it_serves(tmp_path: Path):
     async with running("sqlite://", tmp_path, "-alerts") as here:
         paths = (await here.http.get("/openapi.json")).json()["paths"]
     listed = {(method.upper(), path) for path, methods in paths.items() for method in methods}
-    kept, gone = (({(route.method, route.path) for route in routes}) for routes in answered(served(["-alerts"])))
+    kept, gone = (({(route.method, route.path) for route in routes}) for routes in routes_for(served(["-alerts"])))
     assert listed == kept
     assert ("GET", "/api/v1/alert-rules") in gone
 
@@ -276,7 +276,7 @@ async def test_the_composed_routes_are_all_there():
     declared = {str(path) for path in Path("src/horae/features").glob("*/*routes.py")}
     assert {f"src/{module.replace('.', '/')}.py" for module in hung} == declared
     assert len(hung) == len(declared)
-    kept, gone = answered(served(without(*optional())))
+    kept, gone = routes_for(served(without(*optional())))
     assert len(kept) + len(gone) == len(ROUTES) == len({route.name for route in ROUTES}) == 208
 
 

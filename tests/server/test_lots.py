@@ -9,7 +9,7 @@ from horae.model.base.ids import execution_id
 from horae.model.executions.submission import Receipt
 from horae.server.problems import problem_document
 from horae.server.reply import encode
-from horae.server.routes.executions.submission import lot
+from horae.server.routes.executions.submission import encoded_bulk_answer
 from horae.server.routes.executions.submission_view import BulkAccepted, BulkItem
 from tests.server.conftest import Api
 
@@ -37,7 +37,7 @@ def test_the_answer_is_written_as_the_document_says():
         refused=2,
     )
 
-    assert lot(receipts, {4: error, 1: error}, []) == encode(whole)
+    assert encoded_bulk_answer(receipts, {4: error, 1: error}, []) == encode(whole)
 
 
 async def test_items_that_do_not_fit_the_schema_are_refused_alone(api: Api):

@@ -14,15 +14,15 @@ class Access(Struct, frozen=True):
     @property
     def least(self) -> str:
         """The weakest role that suffices."""
-        return next((role for role in BY_MIGHT if role in self.roles), "admin")
+        return next((role for role in ROLES_BY_RANK if role in self.roles), "admin")
 
     def admits(self, who: Principal) -> bool:
         return who.role in self.roles and (self.permission is None or self.permission in who.permissions)
 
 
-BY_MIGHT = ("viewer", "operator", "editor", "worker", "admin")
-EVERYBODY = Access(frozenset({"*"}))  # without a credential
-ANYBODY = Access(frozenset(ROLES))  # any credential
+ROLES_BY_RANK = ("viewer", "operator", "editor", "worker", "admin")
+PUBLIC = Access(frozenset({"*"}))  # without a credential
+ANY_CREDENTIAL = Access(frozenset(ROLES))  # any credential
 VIEW = Access(at_least("viewer"))  # reads
 OPERATE = Access(at_least("operator"))  # runs, holds and ends things
 EDIT = Access(at_least("editor"))  # writes definitions

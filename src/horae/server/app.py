@@ -18,7 +18,7 @@ from horae.server.recording import AuditRecorder
 from horae.server.reply import Receive, Response, Send, encode
 from horae.server.route import Route
 from horae.server.router import Found, Router
-from horae.server.routes.table import ROUTES, answered
+from horae.server.routes.table import ROUTES, routes_for
 from horae.server.shaping import shaped
 from horae.server.streaming.stream import EventStreams
 
@@ -40,8 +40,8 @@ class Application:
         self.proxies, self._cors = proxies or Proxies(), cors or Cors()
         self.metrics = Metrics(node)
         self.streams, self.body_room, self.recorder = EventStreams(node), BodyBudget(), AuditRecorder(ROUTES)
-        self._served, refusing = answered(node.features)
-        routes = (route for route in (*self._served, *refusing) if serves(parts, route))
+        self._served, refusing = routes_for(node.features)
+        routes = (route for route in (*self._served, *refusing) if has_route(parts, route))
         self._router = Router((route.method, route.path, route) for route in routes)
 
     @cached_property
@@ -89,9 +89,9 @@ class Application:
         if found is None or route is None:
             return await unmatched(self.node, scope, {} if found is None else found[0], self._parts)
         if self.proxies.hosts and route.tag != "health" and not self.proxies.is_here(scope):
-            return problem(elsewhere(), scope["path"])
+            return problem(wrong_host(), scope["path"])
         if self._certified and route.tag == "sessions" and not scope.get("certified"):
-            return problem(uncertified(), scope["path"])
+            return problem(missing_certificate(), scope["path"])
         scope["app"], scope["path_params"] = self, found[1]
         monotonic = self.node.env.clock.monotonic
         began = monotonic()
@@ -105,19 +105,19 @@ class Application:
         return None if found is None else (found[0], {name: unquote(text) for name, text in found[1].items()})
 
 
-def serves(parts: Collection[str], route: Route) -> bool:
+def has_route(parts: Collection[str], route: Route) -> bool:
     """Return whether a server that runs these parts has this route; every server has health and metrics."""
     return route.tag in ("health", "metrics") or ("gateway" if route.tag == "sessions" else "api") in parts
 
 
-def elsewhere() -> BadInput:
+def wrong_host() -> BadInput:
     """Return the refusal of a request for a host name that is not this server's."""
     return BadInput(
         "This server has another name.", "Ask for a name that its setting allowed_hosts lists.", field="Host"
     )
 
 
-def uncertified() -> Forbidden:
+def missing_certificate() -> Forbidden:
     """Return the refusal of a worker without a certificate."""
     return Forbidden(
         "Workers of this server show a certificate, and this one did not.",

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from horae.engine.tenancy.keys import ApiKeys
 from horae.errors import Forbidden, StoreUnavailable, Unauthorized
 from horae.model.tenancy.principal import Principal
-from horae.server.promptly import promptly
+from horae.server.promptly import within_seconds
 from horae.server.reply import Header
 from horae.server.route import Route
 
@@ -31,13 +31,13 @@ async def authenticate(keys: ApiKeys, method: str, headers: Mapping[bytes, bytes
     return who if chosen is None else await keys.in_namespace(who, chosen.decode("latin-1"))
 
 
-async def authenticate_watcher(keys: ApiKeys, method: str, headers: Mapping[bytes, bytes]) -> Principal:
+async def authenticate_monitoring(keys: ApiKeys, method: str, headers: Mapping[bytes, bytes]) -> Principal:
     """Return the caller of a monitoring request. If the store is away, a known credential suffices."""
     known = keys.recall(_key_of(headers.get(b"authorization", b"")))
     if known is None:
         return await authenticate(keys, method, headers)
     try:
-        return await promptly(authenticate(keys, method, headers), SOON)
+        return await within_seconds(authenticate(keys, method, headers), SOON)
     except StoreUnavailable:
         return known
 

@@ -55,7 +55,7 @@ class BodyBudget:
         return not held or held + size <= self._most
 
 
-def room_of(route: Route, headers: Mapping[bytes, bytes]) -> int:
+def large_body_size(route: Route, headers: Mapping[bytes, bytes]) -> int:
     """Return the bytes that a request's body may need; 0 for a small one."""
     length = headers.get(b"content-length")
     most = route.limit if length is None or not length.isdigit() else min(int(length), route.limit)

@@ -14,14 +14,14 @@ from horae.engine.parts.part import ROLES
 from horae.engine.server_node import ServerNode
 from horae.errors import BadInput, Forbidden, HoraeError, Misdirected, NotFound
 from horae.model.tenancy.principal import Principal
-from horae.server.auth import authenticate, authenticate_watcher, authorise
-from horae.server.body_room import BodyBudget, room_of
+from horae.server.auth import authenticate, authenticate_monitoring, authorise
+from horae.server.body_room import BodyBudget, large_body_size
 from horae.server.call import NOBODY, ApiCall
-from horae.server.once import once
+from horae.server.once import run_once
 from horae.server.problems import MethodNotAllowed, broken, problem
 from horae.server.reading.bodies import ClientGone, check_media, decode, read_body, refuse_nul
 from horae.server.reading.queries import decode_query
-from horae.server.reading.told import INSTALLATION, STRICT, decode_told
+from horae.server.reading.told import INSTALLATION, STRICT, decode_worker_body
 from horae.server.recording import AuditRecorder
 from horae.server.reply import Receive, Response, Scope
 from horae.server.route import Route
@@ -37,7 +37,7 @@ async def answer(node: ServerNode, route: Route, scope: Scope, receive: Receive)
         who = NOBODY if public else await _admit(node, route, scope, headers, receive)
         if route.method not in BODIED or route.streams:
             return await _acting(ApiCall(node, route, scope, headers, who, b"", receive))
-        size = 0 if public else room_of(route, headers)
+        size = 0 if public else large_body_size(route, headers)
         room: BodyBudget = scope["app"].body_room
         if size:
             await room.enter(who.namespace, size)
@@ -111,7 +111,7 @@ def _not_allowed(scope: Scope, allow: str) -> Response:
 async def _admit(
     node: ServerNode, route: Route, scope: Scope, headers: Mapping[bytes, bytes], receive: Receive
 ) -> Principal:
-    ask = authenticate_watcher if route.is_watching else authenticate
+    ask = authenticate_monitoring if route.is_monitoring else authenticate
     who = await ask(node.tenancy.keys, route.method, headers)
     node.base.fair_access.heard(who.namespace)
     if route.is_counted:
@@ -120,14 +120,14 @@ async def _admit(
     try:
         authorise(who, route)
     except Forbidden as error:
-        await _recorder(scope).denied(ApiCall(node, route, scope, headers, who, b"", receive), error)
+        await _recorder(scope).record_denial(ApiCall(node, route, scope, headers, who, b"", receive), error)
         raise
     return who
 
 
 def _body(call: ApiCall, decoder: msgspec.json.Decoder[Any]) -> Any:
     if call.route.tag == "sessions":
-        return decode_told(call.body, decoder, strict=call.headers.get(STRICT, b"0") != b"0")
+        return decode_worker_body(call.body, decoder, strict=call.headers.get(STRICT, b"0") != b"0")
     return decode(call.body, decoder)
 
 
@@ -135,11 +135,11 @@ async def _keep_within(call: ApiCall, arguments: Mapping[str, Any]) -> None:
     try:
         await call.route.scope(call, arguments)
     except Forbidden as error:
-        await _recorder(call.scope).denied(call, error)
+        await _recorder(call.scope).record_denial(call, error)
         raise
 
 
-def _refuse_strangers(call: ApiCall) -> None:
+def _check_installation(call: ApiCall) -> None:
     """Refuse a worker that registered with another installation: a copy of that installation sent it here."""
     named, known = call.headers.get(INSTALLATION, b"").decode("latin-1"), call.node.base.epochs.installation
     if named and known is not None and not known.accepts(named):
@@ -156,7 +156,7 @@ def _recorder(scope: Scope) -> AuditRecorder:
 async def _in_turn(call: ApiCall) -> Response:
     """Perform a call when it is its namespace's turn."""
     if call.route.tag == "sessions":
-        _refuse_strangers(call)
+        _check_installation(call)
     if not call.route.takes_turn:
         return await _perform(call)
     try:
@@ -184,10 +184,10 @@ async def _perform(call: ApiCall) -> Response:
         return await route.run(call, **arguments)
 
     async def act() -> Response:
-        return await run() if route.audit is None else await _recorder(call.scope).recorded(call, run)
+        return await run() if route.audit is None else await _recorder(call.scope).record(call, run)
 
     if getattr(arguments.get("query"), "dry_run", False):  # nothing changes: no audit entry, no stored answer
         return await run()
     if route.repeats == "kept" and (key := call.idempotency_key()) is not None:
-        return await once(call, key, act)
+        return await run_once(call, key, act)
     return await act()

@@ -23,7 +23,7 @@ class StoredResponse(Struct, frozen=True):
     body: bytes
 
 
-async def once(call: ApiCall, key: str, run: Callable[[], Awaitable[Response]]) -> Response:
+async def run_once(call: ApiCall, key: str, run: Callable[[], Awaitable[Response]]) -> Response:
     """Run a request, or return the answer of its first run."""
     done = await call.node.tenancy.repeats.once(_asked(call, key, KEPT_FOR), run, _kept)
     if isinstance(done, Response):
@@ -44,5 +44,5 @@ def _asked(call: ApiCall, key: str, keep: Micros) -> Idempotency:
 
 def _kept(reply: Response) -> KeptResponse:
     return KeptResponse(
-        reply.status, msgspec.msgpack.encode(StoredResponse(list(reply.headers), reply.kept or reply.body))
+        reply.status, msgspec.msgpack.encode(StoredResponse(list(reply.headers), reply.stored_body or reply.body))
     )

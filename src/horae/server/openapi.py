@@ -14,7 +14,7 @@ from horae.errors import BadInput, Busy, Conflict, Forbidden, HoraeError, KeyReu
 from horae.model.base.view import Versioned
 from horae.model.definitions.job import JOB
 from horae.server.problems import InternalError, ProblemDocument, UnsupportedMedia
-from horae.server.reading.schemas import BEHIND, Document, schemas_of
+from horae.server.reading.schemas import RAW_TYPES, Document, schemas_of
 from horae.server.route import Route
 from horae.server.shaping import is_tagged
 from horae.version import __version__
@@ -82,13 +82,13 @@ def _security() -> Document:
 class Schemas(dict[Any, Document]):
     """The schema of each type in the document; several types are alternatives."""
 
-    def of(self, type: Any) -> Document:
-        return {"oneOf": [self[one] for one in type]} if isinstance(type, tuple) else self[type]
+    def of(self, body_type: Any) -> Document:
+        return {"oneOf": [self[one] for one in body_type]} if isinstance(body_type, tuple) else self[body_type]
 
 
 def _schemas(routes: list[Route]) -> tuple[Schemas, Document]:
     types = list(dict.fromkeys([ProblemDocument, *(one for route in routes for one in _types(route))]))
-    schemas, components = schemas_of([*types, *BEHIND], PREFIX)
+    schemas, components = schemas_of([*types, *RAW_TYPES], PREFIX)
     if "JobBody" in components:
         _typed(components)
     return Schemas(zip(types, schemas, strict=False)), components
@@ -113,8 +113,8 @@ def _all_errors(root: type[HoraeError]) -> Iterator[type[HoraeError]]:
 
 
 def _types(route: Route) -> Iterator[Any]:
-    for type in (route.takes or route.body_type, *route.gives.values()):
-        yield from type if isinstance(type, tuple) else () if type is None else (type,)
+    for body_type in (route.takes or route.body_type, *route.gives.values()):
+        yield from body_type if isinstance(body_type, tuple) else () if body_type is None else (body_type,)
 
 
 def _operation(route: Route, schemas: Schemas, refusals: "Refusals") -> Document:
@@ -125,7 +125,7 @@ def _operation(route: Route, schemas: Schemas, refusals: "Refusals") -> Document
         **({"description": route.description} if route.description != route.summary else {}),
         "parameters": [*_path_parameters(route), *_query_parameters(route), *_header_parameters(route)],
         "responses": {
-            **{str(status): _answer(route, type, schemas) for status, type in route.gives.items()},
+            **{str(status): _answer(route, body_type, schemas) for status, body_type in route.gives.items()},
             **refusals.of(route),
         },
     }
@@ -144,7 +144,7 @@ def _operation(route: Route, schemas: Schemas, refusals: "Refusals") -> Document
 def _needs_body(takes: Any) -> bool:
     """Return whether any field is required; otherwise an empty body counts as an empty object."""
     types = takes if isinstance(takes, tuple) else (takes,)
-    return all(any(field.required for field in msgspec.structs.fields(type)) for type in types)
+    return all(any(field.required for field in msgspec.structs.fields(body_type)) for body_type in types)
 
 
 def _path_parameters(route: Route) -> Iterator[Document]:
@@ -191,14 +191,14 @@ def _header_parameters(route: Route) -> Iterator[Document]:
         yield {"name": name, "in": "header", "required": False, "description": meaning, "schema": schema}
 
 
-def _answer(route: Route, type: Any, schemas: Schemas) -> Document:
+def _answer(route: Route, body_type: Any, schemas: Schemas) -> Document:
     answer: Document = {"description": route.summary}
-    if type is not None:
-        answer["content"] = {route.media: {"schema": FILE_SCHEMA if type is bytes else schemas.of(type)}}
+    if body_type is not None:
+        answer["content"] = {route.media: {"schema": FILE_SCHEMA if body_type is bytes else schemas.of(body_type)}}
     headers = {}
-    if type is not None and route.tag not in UNLOCATED and route.gives.keys() & {201, 202}:
+    if body_type is not None and route.tag not in UNLOCATED and route.gives.keys() & {201, 202}:
         headers["Location"] = _header("Where to read it.")
-    if inspect.isclass(type) and issubclass(type, Versioned):
+    if inspect.isclass(body_type) and issubclass(body_type, Versioned):
         headers["ETag"] = _header("Its version, for If-Match, and a digest of the answer, for If-None-Match.")
     elif is_tagged(route):
         headers["ETag"] = _header("A digest of the answer, for If-None-Match.")

@@ -9,10 +9,10 @@ from horae.errors import StoreUnavailable
 T = TypeVar("T")
 
 
-async def promptly(work: Coroutine[Any, Any, T], seconds: float) -> T:
+async def within_seconds(work: Coroutine[Any, Any, T], seconds: float) -> T:
     """Return the result of this work, or raise StoreUnavailable if it takes too long. Late work is cancelled."""
     task = asyncio.ensure_future(work)
-    task.add_done_callback(heard)
+    task.add_done_callback(ignore_late_result)
     try:
         await asyncio.wait({task}, timeout=seconds)
         if not task.done():
@@ -22,7 +22,7 @@ async def promptly(work: Coroutine[Any, Any, T], seconds: float) -> T:
         task.cancel()
 
 
-def heard(task: asyncio.Task[Any]) -> None:
+def ignore_late_result(task: asyncio.Task[Any]) -> None:
     """Ignore the result or exception of late work, so that no warning is logged."""
     if not task.cancelled():
         task.exception()

@@ -25,10 +25,10 @@ from horae.server.route import API, Route
 MOST_DETAIL = 16 * 1024  # bytes
 MOST_TARGET = 500  # characters
 PERSONAL = ("params", "result", "payload", "data", "value", "code", "token", "password")
-UNTOLD = "(not recorded)"
+NOT_RECORDED = "(not recorded)"
 DEEPEST = 30  # recorded levels of a request
 # Fields that change by themselves.
-PASSING = frozenset((
+VOLATILE = frozenset((
     "updatedAt", "nextFireAt", "lastExecution", "startedAt", "progress", "executionId", "status", "next", "depth",
     "firing",
 ))  # fmt: skip
@@ -44,7 +44,7 @@ class AuditRecorder:
         self._readers = _readers(routes)
         self._paths = frozenset(route.path for route in routes)
 
-    async def recorded(self, call: ApiCall, run: Callable[[], Awaitable[Response]]) -> Response:
+    async def record(self, call: ApiCall, run: Callable[[], Awaitable[Response]]) -> Response:
         """Run a request and record it. A request that cannot be recorded is not started."""
         reader = self._readers.get(call.route.name)
         before = await _read(call, reader)
@@ -60,7 +60,7 @@ class AuditRecorder:
         except BaseException:
             await _end(call, _entry(call, "failed", target, asked, begun))
             raise
-        target, made = self.made_by(call, target, reply)
+        target, made = self.target_after(call, target, reply)
         said = {**asked, "status": reply.status}
         if made is not None:
             said["made"] = made
@@ -71,7 +71,7 @@ class AuditRecorder:
             await _record_each(call, reply, begun)
         return reply
 
-    async def denied(self, call: ApiCall, error: HoraeError) -> None:
+    async def record_denial(self, call: ApiCall, error: HoraeError) -> None:
         """Record a change that was refused for a missing permission; repetitions are recorded only occasionally."""
         if call.route.audit is not None:
             said = {"path": _path(call), "status": 403, "said": error.detail[:500]}
@@ -79,7 +79,7 @@ class AuditRecorder:
                 target = await self.target_of(call, _body(call))
                 await call.node.tenancy.audit.deny(_entry(call, "denied", target, said))
 
-    def makes(self, route: Route) -> str | None:
+    def created_by(self, route: Route) -> str | None:
         """Return `name` or `id`, the parameter for the things that a route creates; None if it creates none."""
         if route.method != "POST":
             return None
@@ -93,7 +93,7 @@ class AuditRecorder:
         So the entries of a thing share its target, whatever the action (`/pause`), and the entries of its parts follow
         below it. A job appears by name, even if the path has its id. `asked` is the body, as far as it can be read.
         """
-        how, path = self.makes(call.route), call.route.path.removeprefix(f"{API}/")
+        how, path = self.created_by(call.route), call.route.path.removeprefix(f"{API}/")
         if how is None:
             named = _UP_TO_THE_LAST_NAME.match(path)
             path = named[0] if named else path.removesuffix(f"/{call.route.name.partition('.')[2]}")
@@ -103,18 +103,18 @@ class AuditRecorder:
             target = f"{target}/{name}"
         return target.replace("\0", "\N{REPLACEMENT CHARACTER}")[:MOST_TARGET]
 
-    def made_by(self, call: ApiCall, target: str, reply: Response) -> tuple[str, str | None]:
+    def target_after(self, call: ApiCall, target: str, reply: Response) -> tuple[str, str | None]:
         """Return the target as the answer names it, and the id of the created thing."""
         place = dict(reply.headers).get(b"location")
         made = None if place is None else place.decode("latin-1").rpartition("/")[2]
-        how = self.makes(call.route)
+        how = self.created_by(call.route)
         if made is None or how is None or reply.status != 201:
             return target, made
         name = made if how == "id" else msgspec.json.decode(reply.body)["name"]
         return target if target.endswith(f"/{name}") else f"{target}/{name}"[:MOST_TARGET], made
 
 
-async def failed(call: ApiCall, error: HoraeError, name: str = "") -> None:
+async def record_failed_sign_in(call: ApiCall, error: HoraeError, name: str = "") -> None:
     """Record a failed sign-in, unless the server itself could not check it.
 
     A text that cannot be a name is left out: it may be a password in the wrong field.
@@ -182,7 +182,7 @@ async def _read(call: ApiCall, reader: Route | None) -> dict[str, Any] | None:
 def _changed(before: dict[str, Any] | None, after: dict[str, Any] | None) -> dict[str, list[Any]]:
     """Return each field that differs, before and after."""
     old, new = before or {}, after or {}
-    names = sorted({*old, *new} - PASSING)
+    names = sorted({*old, *new} - VOLATILE)
     changed = (name for name in names if old.get(name) != new.get(name))
     return {name: [_public({name: each.get(name)})[name] for each in (old, new)] for name in changed}
 
@@ -212,12 +212,14 @@ def _path(call: ApiCall) -> str:
 def _public(asked: Any, deep: int = 0) -> Any:
     """Remove the values given to jobs, at any depth: in a definition, its triggers or its steps."""
     if deep > DEEPEST:
-        return UNTOLD
+        return NOT_RECORDED
     if isinstance(asked, list):
         return [_public(one, deep + 1) for one in asked]
     if not isinstance(asked, dict):
         return asked
-    return {name: UNTOLD if name in PERSONAL and value else _public(value, deep + 1) for name, value in asked.items()}
+    return {
+        name: NOT_RECORDED if name in PERSONAL and value else _public(value, deep + 1) for name, value in asked.items()
+    }
 
 
 def _entry(call: ApiCall, outcome: Outcome, target: str, said: dict[str, Any], begun: int | None = None) -> AuditEntry:

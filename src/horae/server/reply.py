@@ -29,13 +29,13 @@ encode = msgspec.json.Encoder().encode
 class Response:
     """One answer with its body."""
 
-    __slots__ = ("body", "headers", "kept", "kind", "status")
+    __slots__ = ("body", "headers", "kind", "status", "stored_body")
 
     def __init__(
         self, status: int = 200, body: bytes = b"", kind: bytes = JSON, headers: Iterable[Header] = (UNCACHED,)
     ) -> None:
         self.status, self.body, self.kind, self.headers = status, body, kind, tuple(headers)
-        self.kept: bytes | None = None  # the body to store for repetitions, when this one holds a secret
+        self.stored_body: bytes | None = None  # the body to store for repetitions, when this one holds a secret
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if self.status == 204:

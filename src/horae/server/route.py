@@ -12,7 +12,7 @@ import msgspec
 from msgspec import Struct
 
 from horae.errors import HoraeError
-from horae.server.access import EVERYBODY, Access
+from horae.server.access import PUBLIC, Access
 from horae.server.reading.bodies import LIMIT
 from horae.server.reply import Response
 
@@ -80,7 +80,7 @@ class Route(Struct, frozen=True, kw_only=True):
     @property
     def is_public(self) -> bool:
         """Return whether a request needs no credential."""
-        return self.access is EVERYBODY
+        return self.access is PUBLIC
 
     @property
     def is_counted(self) -> bool:
@@ -88,14 +88,14 @@ class Route(Struct, frozen=True, kw_only=True):
         return self.tag != "sessions"
 
     @property
-    def is_watching(self) -> bool:
+    def is_monitoring(self) -> bool:
         """Return whether a request monitors this server, which works even if the store is away."""
         return self.tag == "metrics"
 
     @property
     def takes_turn(self) -> bool:
         """Return whether a request waits for its namespace's turn. Exchanges that wait for work and uploads do not."""
-        return not (self.is_public or self.is_watching or self.streams or self.name == "sessions.exchange")
+        return not (self.is_public or self.is_monitoring or self.streams or self.name == "sessions.exchange")
 
 
 class RouteOptions(TypedDict, total=False):

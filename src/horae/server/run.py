@@ -49,7 +49,7 @@ async def serve(
     allow_remote: bool = False,
     grace: int = GRACE,
     tls: Tls | None = None,
-    crowd: ConnectionLimits | None = None,
+    limits: ConnectionLimits | None = None,
     proxies: Proxies | None = None,
     cors: Cors | None = None,
 ) -> Serving:
@@ -63,7 +63,7 @@ async def serve(
     try:
         port = bound.getsockname()[1]
         application = Application(node, parts, certified=_asks(tls), proxies=proxies, cors=cors)
-        listener = HttpListener(node.env, application.answer, tls, crowd)
+        listener = HttpListener(node.env, application.answer, tls, limits)
         serving = Serving(node, listener, host, port, grace, is_private=tls is not None)
         await node.start(parts, serving.remote or serving.url)
         await listener.start(bound)

@@ -79,8 +79,8 @@ async def check_jobs(call: ApiCall, refs: Iterable[str]) -> None:
 
 async def check_executions(call: ApiCall, ids: Iterable[str]) -> None:
     """Refuse executions of jobs outside of the credential's scope."""
-    for id in ids:
-        found = await call.node.work.executions.find(call.namespace, id)
+    for execution_id in ids:
+        found = await call.node.work.executions.find(call.namespace, execution_id)
         queue = found.queue_name or call.node.base.directory.queues[found.execution.queue].name
         if not call.who.covers(owner_of(found.job_name), queue):
-            raise outside(call.who, f"execution {id[:60]}")
+            raise outside(call.who, f"execution {execution_id[:60]}")

@@ -68,7 +68,7 @@ def may_be_packed(reply: Response, route: Route, headers: Mapping[bytes, bytes])
     if reply.status != 200 or not reply.kind.startswith(TEXTS) or not takes_gzip(headers):
         return False
     names = [name for name, _ in reply.headers]
-    secret = route.secret or reply.kept is not None or b"set-cookie" in names
+    secret = route.secret or reply.stored_body is not None or b"set-cookie" in names
     return not secret and b"content-encoding" not in names
 
 

@@ -8,7 +8,7 @@ import pytest
 
 from horae.env import system_env
 from horae.server.door import BODIED
-from horae.server.http.connection import AT_ONCE, MOST_AFTER, MOST_HELD, MOST_LINED_UP, PATIENCE
+from horae.server.http.connection import AT_ONCE, MOST_AFTER, MOST_HELD, MOST_QUEUED, PATIENCE
 from horae.server.http.listener import HttpListener
 from horae.server.reading.bodies import LIMIT, SMALL_LIMIT
 from horae.server.routes.table import ROUTES
@@ -101,7 +101,7 @@ async def test_requests_sent_ahead_are_read_only_as_far_as_there_is_room(answers
         await eventually(lambda: len(answers.scopes) == 1)
         (connection,) = listener._connections
         await eventually(lambda: not connection._reading)
-        assert len(connection._line) <= MOST_LINED_UP
+        assert len(connection._queue) <= MOST_QUEUED
         answers.gate.set()
         for _ in range(4000):
             assert (await answer_of(client[0]))[2] == b"/waits"
@@ -121,7 +121,7 @@ async def test_requests_sent_ahead_hold_few_bytes_however_large_they_are(answers
         await eventually(lambda: len(answers.scopes) == 1)
         (connection,) = listener._connections
         await eventually(lambda: not connection._reading)
-        assert sum(waiting.weight for waiting in connection._line) <= 2 * MOST_HELD
+        assert sum(waiting.weight for waiting in connection._queue) <= 2 * MOST_HELD
         answers.gate.set()
         for _ in range(16):
             assert (await answer_of(client[0]))[0] == 200

@@ -164,7 +164,7 @@ def test_one_address_does_not_take_all_connections():
 
 
 async def test_a_connection_beyond_the_bound_is_answered_503():
-    listener = HttpListener(virtual_env(clock=VirtualClock()), answers, crowd=ConnectionLimits(most=1))
+    listener = HttpListener(virtual_env(clock=VirtualClock()), answers, limits=ConnectionLimits(most=1))
     sock = socket.socket()
     sock.bind(("127.0.0.1", 0))
     await listener.start(sock)

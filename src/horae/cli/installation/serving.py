@@ -89,7 +89,7 @@ async def listen(node: ServerNode, settings: Settings, parts: Collection[str], c
     proxies = Proxies(settings.trusted_proxies, settings.proxy_hops, settings.allowed_hosts)
     crowd = ConnectionLimits(settings.max_connections, settings.max_connections_per_address, proxies)
     serving = await serve(
-        node, settings.host, settings.port, parts=parts, allow_remote=remote, tls=tls_of(settings), crowd=crowd,
+        node, settings.host, settings.port, parts=parts, allow_remote=remote, tls=tls_of(settings), limits=crowd,
         proxies=proxies, cors=Cors(settings.cors_origins),
     )  # fmt: skip
     # Commands then ask this server instead of opening the file.

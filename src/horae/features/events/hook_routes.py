@@ -11,7 +11,7 @@ from horae.features.events.part import EventsPart
 from horae.model.base.duration import parse_duration
 from horae.model.fields.derived import decoded
 from horae.model.triggers.events.values import MOST_PAYLOAD
-from horae.server.access import EDIT, EVERYBODY, VIEW
+from horae.server.access import EDIT, PUBLIC, VIEW
 from horae.server.call import ApiCall
 from horae.server.reading.bodies import RequestBody
 from horae.server.reply import Response, encode, nothing, ok
@@ -52,7 +52,7 @@ async def make(call: ApiCall, body: HookBody) -> Response:
         old_for=parse_duration(asked.old_for, field="oldFor"),
     )  # fmt: skip
     reply = ok(view, 201)
-    reply.kept = encode(msgspec.structs.replace(view, url=msgspec.UNSET, secret=msgspec.UNSET))
+    reply.stored_body = encode(msgspec.structs.replace(view, url=msgspec.UNSET, secret=msgspec.UNSET))
     return reply
 
 
@@ -65,7 +65,7 @@ async def end(call: ApiCall) -> Response:
 
 @post(
     f"{API}/hooks/{{token}}", "hooks.receive", {202: Delivered, 200: Delivered},
-    access=EVERYBODY, scope=closed, audit=UNRECORDED, repeats="by itself", headers=_SIGNED, limit=2 * MOST_PAYLOAD,
+    access=PUBLIC, scope=closed, audit=UNRECORDED, repeats="by itself", headers=_SIGNED, limit=2 * MOST_PAYLOAD,
     refuses=(NotFound, BadSignature, BadInput, TooLarge),
 )  # fmt: skip
 async def receive(call: ApiCall) -> Response:

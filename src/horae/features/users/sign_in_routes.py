@@ -13,12 +13,12 @@ from horae.errors import Forbidden, HoraeError, NotFound, TooOften, Unauthorized
 from horae.features.users.engine.oidc import Oidc
 from horae.features.users.part import UsersPart
 from horae.model.base.view import View
-from horae.server.access import ANYBODY, EVERYBODY
+from horae.server.access import ANY_CREDENTIAL, PUBLIC
 from horae.server.auth import cookie_of, refuse_forms, set_cookie
 from horae.server.call import ApiCall
 from horae.server.reading.bodies import SMALL_LIMIT, RequestBody
 from horae.server.reading.queries import Query, Text
-from horae.server.recording import failed
+from horae.server.recording import record_failed_sign_in
 from horae.server.reply import UNCACHED, Response, nothing, ok
 from horae.server.route import ACTION, API, UNRECORDED, get, post
 from horae.server.routes.tenancy.me import Me
@@ -58,7 +58,7 @@ class CameBack(Query, frozen=True, kw_only=True, rename=None, forbid_unknown_fie
     error_description: Annotated[str, Meta(max_length=1024)] | None = None
 
 
-@get(f"{API}/sign-in", "me.sign-in-methods", Ways, access=EVERYBODY, scope=closed, secret=True)
+@get(f"{API}/sign-in", "me.sign-in-methods", Ways, access=PUBLIC, scope=closed, secret=True)
 async def ways(call: ApiCall) -> Response:
     """List the ways to sign in."""
     provider = call.node.part(UsersPart).oidc
@@ -67,7 +67,7 @@ async def ways(call: ApiCall) -> Response:
 
 @post(
     f"{API}/sign-in/password", "me.sign-in-with-password", Me,
-    access=EVERYBODY, scope=closed, audit=UNRECORDED, repeats="by itself", limit=SMALL_LIMIT,
+    access=PUBLIC, scope=closed, audit=UNRECORDED, repeats="by itself", limit=SMALL_LIMIT,
     refuses=(Unauthorized, Forbidden, TooOften),
 )  # fmt: skip
 async def with_password(call: ApiCall, body: PasswordBody) -> Response:
@@ -76,7 +76,7 @@ async def with_password(call: ApiCall, body: PasswordBody) -> Response:
     try:
         signed = await call.node.part(UsersPart).sign_ins.with_password(body.name, body.password, call.address)
     except HoraeError as error:
-        await failed(call, error, body.name)
+        await record_failed_sign_in(call, error, body.name)
         raise
     await call.node.tenancy.audit.note(signed.who, call.address, call.route.name)
     reply = ok(Me.of(call, signed.who))
@@ -86,7 +86,7 @@ async def with_password(call: ApiCall, body: PasswordBody) -> Response:
 
 @post(
     f"{API}/me/password", "me.password",
-    access=ANYBODY, scope=closed, audit=ACTION, status=204, repeats="by itself", refuses=(Forbidden, TooOften),
+    access=ANY_CREDENTIAL, scope=closed, audit=ACTION, status=204, repeats="by itself", refuses=(Forbidden, TooOften),
 )  # fmt: skip
 async def change_password(call: ApiCall, body: NewPasswordBody) -> Response:
     """Change the caller's own password; their other browsers are signed out."""
@@ -102,7 +102,7 @@ def _provider(call: ApiCall) -> Oidc:
     return found
 
 
-@get(f"{API}/sign-in/oidc", "me.oidc", {302: None}, access=EVERYBODY, scope=closed, refuses=(NotFound,), secret=True)
+@get(f"{API}/sign-in/oidc", "me.oidc", {302: None}, access=PUBLIC, scope=closed, refuses=(NotFound,), secret=True)
 async def begin(call: ApiCall) -> Response:
     """Send a browser to the identity provider."""
     begun = await _provider(call).begin(call.here)
@@ -111,7 +111,7 @@ async def begin(call: ApiCall) -> Response:
 
 @get(
     f"{API}/sign-in/oidc/callback", "me.oidc-callback", {302: None},
-    access=EVERYBODY, scope=closed, refuses=(NotFound, Unauthorized, Forbidden), secret=True,
+    access=PUBLIC, scope=closed, refuses=(NotFound, Unauthorized, Forbidden), secret=True,
 )  # fmt: skip
 async def finish(call: ApiCall, query: CameBack) -> Response:
     """Finish the sign-in of a browser that comes back from the identity provider."""
@@ -124,7 +124,7 @@ async def finish(call: ApiCall, query: CameBack) -> Response:
             raise Unauthorized(f"The identity provider said: {query.error_description or query.error}", "Begin again.")
         signed = await provider.finish(query.code, query.state, call.here)
     except HoraeError as error:
-        await failed(call, error)
+        await record_failed_sign_in(call, error)
         return _go(f"/#problem={quote(str(error))}", _flow("", 0, call))
     await call.node.tenancy.audit.note(signed.who, call.address, call.route.name)
     return _go("/", _flow("", 0, call), _cookie(call, signed))

@@ -17,7 +17,7 @@ Head = Callable[[int, Sequence[Header], HttpRequest], bytes]
 Push = Callable[[bytes], Awaitable[None]]
 
 
-def head(status: int, headers: Sequence[Header], request: HttpRequest, always: bytes) -> bytes:
+def encode_head(status: int, headers: Sequence[Header], request: HttpRequest, always: bytes) -> bytes:
     """Return the head of an answer; `always` are lines for every answer."""
     if CLOSE in headers:
         request.keep = False
@@ -31,7 +31,7 @@ def head(status: int, headers: Sequence[Header], request: HttpRequest, always: b
     return b"%b%b%b\r\n" % (_LINES.get(status) or b"HTTP/1.1 %d Other\r\n" % status, lines, always)
 
 
-def whole(reply: Response, request: HttpRequest, head_of: Head) -> bytes:
+def encode_answer(reply: Response, request: HttpRequest, head_of: Head) -> bytes:
     """Return a whole answer."""
     if reply.status in BODILESS:
         return head_of(reply.status, reply.headers, request)

@@ -11,7 +11,7 @@ from contextlib import suppress
 from typing import Any, Protocol, cast
 
 from horae.errors import HoraeError
-from horae.server.http.answer_bytes import HeadOnly, Sender, head, whole
+from horae.server.http.answer_bytes import HeadOnly, Sender, encode_answer, encode_head
 from horae.server.http.framing import RequestFraming
 from horae.server.http.request import HttpRequest
 from horae.server.problems import REQUEST_ID, broken, problem
@@ -21,7 +21,7 @@ MOST_HELD = 256 * 1024  # unread bytes of a body, or bytes of waiting requests, 
 MOST_UNREAD = 64 * 1024  # bytes of answers unread by the client, at which the next answer waits
 MOST_AFTER = 1024 * 1024  # bytes that may follow for an answered request before the connection ends
 PIECE = 64  # bytes added to the size of each piece of such a body, for the cost of reading it
-MOST_LINED_UP = 16  # requests sent ahead of their answers, at which reading pauses
+MOST_QUEUED = 16  # requests sent ahead of their answers, at which reading pauses
 AT_ONCE = 256  # requests and pieces of bodies that are read before other connections have their turn
 PATIENCE = 30.0  # seconds for the next piece of an unfinished request, or for a client to read its answer
 SLOWEST = 1024  # bytes per second after that time: a slower client would hold the connection for nothing
@@ -62,7 +62,7 @@ class HttpConnection(asyncio.Protocol):
         self._scheme, self._certified = "http", False  # whether the client has a verified certificate
         self._coming = HttpRequest()  # the request that is being read
         self._after = 0  # bytes received for an answered request
-        self._line: deque[HttpRequest] = deque()
+        self._queue: deque[HttpRequest] = deque()
         self._active: HttpRequest | None = None  # the request that the task answers
         self._task: asyncio.Task[None] | None = None
         self._open = True
@@ -73,7 +73,7 @@ class HttpConnection(asyncio.Protocol):
         self._drained: asyncio.Future[None] | None = None  # while the client does not read its answer
         self._closing = False
         # For a slow reader: when and with how many unread bytes the wait began, and the last known count and its time.
-        self._stuck_at, self._stuck, self._unread, self._read_at = 0.0, 0, 0, 0.0
+        self._wait_began_at, self._unread_at_first, self._unread, self._read_at = 0.0, 0, 0, 0.0
         self.heard_at = self._began_at = self._host.now
         self._heard = 0  # bytes since the start of a request
 
@@ -126,8 +126,8 @@ class HttpConnection(asyncio.Protocol):
     @property
     def _is_full(self) -> bool:
         """Return whether reading must wait. An answered request holds no bytes, so there is room again soon."""
-        line, coming = self._line, self._coming
-        if len(line) >= MOST_LINED_UP or coming.size > MOST_HELD:
+        line, coming = self._queue, self._coming
+        if len(line) >= MOST_QUEUED or coming.size > MOST_HELD:
             return True
         return len(line) > 1 and sum(request.weight for request in line) > MOST_HELD
 
@@ -140,7 +140,7 @@ class HttpConnection(asyncio.Protocol):
                 if isinstance(part, HttpRequest):
                     coming = self._coming = part
                     self._after, self._began_at, self._heard = 0, self._host.now, 0
-                    self._line.append(part)
+                    self._queue.append(part)
                 elif coming.answered:
                     self._pass_over(len(part) + PIECE)
                 else:
@@ -158,7 +158,7 @@ class HttpConnection(asyncio.Protocol):
     def _refuse(self, error: HoraeError) -> None:
         """End a connection with unreadable bytes, with a reason; earlier requests are answered first."""
         coming, self._ended = self._coming, True
-        last = self._line[-1] if self._line else self._active
+        last = self._queue[-1] if self._queue else self._active
         if last is None:
             if coming.whole or not coming.headers:
                 request = HttpRequest()
@@ -211,7 +211,7 @@ class HttpConnection(asyncio.Protocol):
     @property
     def idle(self) -> bool:
         """Return whether nothing is in progress, not even an incomplete request."""
-        return self._task is None and not self._line and not self._framing.midway
+        return self._task is None and not self._queue and not self._framing.midway
 
     @property
     def stalled(self) -> bool:
@@ -228,16 +228,16 @@ class HttpConnection(asyncio.Protocol):
         return now - self.heard_at > PATIENCE or (took > PATIENCE and self._heard < took * SLOWEST)
 
     def _begin_to_wait(self) -> None:
-        self._stuck_at = self._read_at = self._host.now
-        self._stuck = self._unread = self._transport.get_write_buffer_size()
+        self._wait_began_at = self._read_at = self._host.now
+        self._unread_at_first = self._unread = self._transport.get_write_buffer_size()
 
     def _is_unread(self, now: float) -> bool:
         """Return whether the client reads its answer, or the rest of it at the end, too slowly."""
         left = self._transport.get_write_buffer_size()
         if left != self._unread:
             self._unread, self._read_at = left, now
-        took = now - self._stuck_at
-        return now - self._read_at > PATIENCE or (took > PATIENCE and self._stuck - left < took * SLOWEST)
+        took = now - self._wait_began_at
+        return now - self._read_at > PATIENCE or (took > PATIENCE and self._unread_at_first - left < took * SLOWEST)
 
     def close(self) -> None:
         """Close the connection after the client has read its answers."""
@@ -266,8 +266,8 @@ class HttpConnection(asyncio.Protocol):
 
     def _advance(self) -> None:
         """Start with the next request, unless the client is slow to read earlier answers."""
-        if self._task is None and self._line and self._open and self._drained is None:
-            request = self._line.popleft()
+        if self._task is None and self._queue and self._open and self._drained is None:
+            request = self._queue.popleft()
             self._active = request
             self._task = self._loop.create_task(self._answer(request))
             self._read_on()
@@ -332,12 +332,12 @@ class HttpConnection(asyncio.Protocol):
             if request.parts:
                 body = request.parts[0] if len(request.parts) == 1 else b"".join(request.parts)
                 request.clear()
-                request.told = request.whole
-                if not request.told:
+                request.end_delivered = request.whole
+                if not request.end_delivered:
                     self._read_soon()
-                return {"type": "http.request", "body": body, "more_body": not request.told}
-            if request.whole and not request.told:
-                request.told = True
+                return {"type": "http.request", "body": body, "more_body": not request.end_delivered}
+            if request.whole and not request.end_delivered:
+                request.end_delivered = True
                 return {"type": "http.request", "body": b"", "more_body": False}
             if request.broken is not None and not request.begun:
                 raise request.broken
@@ -347,13 +347,13 @@ class HttpConnection(asyncio.Protocol):
                 request.expects = False
                 self._transport.write(_CONTINUE)
             self._read_soon()
-            request.news = self._loop.create_future()
-            await request.news
+            request.wakeup = self._loop.create_future()
+            await request.wakeup
 
     def _write(self, reply: Response, request: HttpRequest) -> None:
         """Write a whole answer at once."""
         if self._open:
-            self._transport.write(whole(reply, request, self._head))
+            self._transport.write(encode_answer(reply, request, self._head))
 
     def _head(self, status: int, headers: Sequence[Header], request: HttpRequest) -> bytes:
         host = self._host
@@ -361,7 +361,7 @@ class HttpConnection(asyncio.Protocol):
         if host.stopping or (request.expects and not request.whole):
             request.keep = False
         always = b"%bdate: %b\r\nx-request-id: %b\r\n" % (host.safety, host.date, request.id)
-        return head(status, headers, request, always)
+        return encode_head(status, headers, request, always)
 
     async def _push(self, data: bytes) -> None:
         """Write a part of a long answer; wait while the client does not read."""

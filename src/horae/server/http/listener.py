@@ -19,8 +19,10 @@ TICK = 1.0
 class HttpListener:
     """The connections of one socket, on the event loop that created it."""
 
-    def __init__(self, env: Env, answer: Answer, tls: Tls | None = None, crowd: ConnectionLimits | None = None) -> None:
-        self.answer, self._tls, self.crowd = answer, tls, crowd or ConnectionLimits()
+    def __init__(
+        self, env: Env, answer: Answer, tls: Tls | None = None, limits: ConnectionLimits | None = None
+    ) -> None:
+        self.answer, self._tls, self.limits = answer, tls, limits or ConnectionLimits()
         self.stopping = False
         headers = SAFETY if tls is None else (*SAFETY, STRICT_TRANSPORT)
         self.safety = b"".join(b"%b: %b\r\n" % header for header in headers)
@@ -29,7 +31,7 @@ class HttpListener:
         self._ids = (b"%012x-%x" % (mine, number) for number in itertools.count(1))
         self._env = env
         self._connections: set[HttpConnection] = set()
-        self.handshakes = None if tls is None else Handshakes(tls.context, self.crowd, env.clock, self.make, BACKLOG)
+        self.handshakes = None if tls is None else Handshakes(tls.context, self.limits, env.clock, self.make, BACKLOG)
         self._empty = asyncio.Event()
         self._server: asyncio.Server | None = None
         self._looking: asyncio.Task[None] | None = None
@@ -76,7 +78,7 @@ class HttpListener:
         """Register a connection; return False if there is no room for it."""
         if self.handshakes is not None:
             self.handshakes.end(connection)
-        if not self.crowd.enter(connection.peer[0]):
+        if not self.limits.enter(connection.peer[0]):
             return False
         self._connections.add(connection)
         if self.stopping:
@@ -85,7 +87,7 @@ class HttpListener:
 
     def closed(self, connection: HttpConnection) -> None:
         if connection in self._connections:
-            self.crowd.leave(connection.peer[0])
+            self.limits.leave(connection.peer[0])
         self._connections.discard(connection)
         if not self._connections:
             self._empty.set()

@@ -12,8 +12,8 @@ class HttpRequest:
     """A client's request; its body may still be arriving."""
 
     __slots__ = (
-        "answered", "begun", "broken", "expects", "head", "headers", "id", "keep", "method", "modern", "news", "parts",
-        "size", "target", "told", "whole",
+        "answered", "begun", "broken", "end_delivered", "expects", "head", "headers", "id", "keep", "method", "modern",
+        "parts", "size", "target", "wakeup", "whole",
     )  # fmt: skip
 
     def __init__(self) -> None:
@@ -23,11 +23,12 @@ class HttpRequest:
         self.headers: list[Header] = []
         self.parts: list[bytes] = []
         self.size = 0  # of the parts that the handler has not received
-        self.whole = self.told = self.answered = self.expects = False  # `told`: the handler knows that it is whole
+        self.whole = self.answered = self.expects = False
+        self.end_delivered = False  # the handler knows that the request is whole
         self.begun = False  # a part of a long answer is sent
         self.keep = self.modern = True  # the connection stays open; the client knows HTTP/1.1
         self.broken: HoraeError | None = None  # the reason why the rest of the body cannot be read
-        self.news: asyncio.Future[None] | None = None
+        self.wakeup: asyncio.Future[None] | None = None
 
     @property
     def weight(self) -> int:
@@ -52,8 +53,8 @@ class HttpRequest:
         self.size = 0
 
     def wake(self) -> None:
-        if self.news is not None and not self.news.done():
-            self.news.set_result(None)
+        if self.wakeup is not None and not self.wakeup.done():
+            self.wakeup.set_result(None)
 
     def scope(self) -> dict[str, Any]:
         """Return the request as an ASGI scope."""

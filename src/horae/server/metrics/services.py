@@ -68,4 +68,4 @@ class StoreMetrics(Collector):
         yield gauge("store_epoch", told, node.epoch)
         yield gauge("ready", "Whether the store answers.", node.ready and not self._shown.away)
         told = "Whether this answer tells what the store knows; otherwise it is away, or takes too long to say it."
-        yield gauge("store_looked", told, self._shown.looked is not None)
+        yield gauge("store_looked", told, self._shown.sample is not None)

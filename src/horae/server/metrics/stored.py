@@ -11,7 +11,7 @@ from horae.engine.base.survey import MOST_HOLDERS, Survey
 from horae.engine.server_node import ServerNode
 from horae.errors import Busy, StoreUnavailable
 from horae.server.metrics.families import FeatureMetrics, Labels, bounded, gauge
-from horae.server.promptly import heard
+from horae.server.promptly import ignore_late_result
 
 PATIENCE = 5.0  # seconds that the store has to answer; Prometheus itself waits for ten
 LITTLE_PATIENCE = 1.0  # seconds, if the store is known to be away
@@ -34,8 +34,8 @@ class StoreSampler:
     async def now(self) -> StoreSample | None:
         """Return fresh figures of the store; None if that takes longer than readers wait. Raises StoreUnavailable."""
         if self._going is None or self._going.done():
-            self._going = asyncio.create_task(look(self._node, self._features), name="horae-metrics")
-            self._going.add_done_callback(heard)
+            self._going = asyncio.create_task(sample_store(self._node, self._features), name="horae-metrics")
+            self._going.add_done_callback(ignore_late_result)
         going = self._going
         await asyncio.wait({going}, timeout=PATIENCE if self._node.ready else LITTLE_PATIENCE)
         if not going.done():
@@ -48,7 +48,7 @@ class StoreSampler:
             return None
 
 
-async def look(node: ServerNode, features: Sequence[FeatureMetrics]) -> StoreSample:
+async def sample_store(node: ServerNode, features: Sequence[FeatureMetrics]) -> StoreSample:
     """Read all figures from the store."""
     looked = StoreSample(await node.work.surveyor.look())
     for feature in features:
@@ -61,25 +61,25 @@ class StoredMetrics(Collector):
 
     def __init__(self, features: Sequence[FeatureMetrics]) -> None:
         self._gauges = [gauge for feature in features for gauge in feature.gauges]
-        self.looked: StoreSample | None = None
+        self.sample: StoreSample | None = None
         self.away = False
         self.names: dict[int, str] = {}  # all namespaces ever seen, since their counters must not disappear
 
     def show(self, looked: StoreSample | None, *, away: bool = False) -> None:
-        self.looked, self.away = looked, away
+        self.sample, self.away = looked, away
         if looked is not None:
             self.names.update(looked.survey.namespaces)
 
     @property
-    def _said(self) -> StoreSample:
-        return self.looked or StoreSample()
+    def _known_sample(self) -> StoreSample:
+        return self.sample or StoreSample()
 
     @property
     def _survey(self) -> Survey:
-        return self._said.survey
+        return self._known_sample.survey
 
     def _number(self, name: str, told: str, value: float) -> Metric:
-        return gauge(name, told, {} if self.looked is None else value)
+        return gauge(name, told, {} if self.sample is None else value)
 
     def collect(self) -> Iterator[Metric]:
         yield from self._queues()
@@ -89,7 +89,7 @@ class StoredMetrics(Collector):
         told = "Triggers that cannot be decided; they are tried again every minute, and the log and their jobs say why."
         yield self._number("troubled_triggers", told, self._survey.troubled)
         for one in self._gauges:
-            values = self._said.figures.get(one.name, {})
+            values = self._known_sample.figures.get(one.name, {})
             yield gauge(one.name, one.told, bounded(values, one.names), one.labels)
 
     def _queues(self) -> Iterator[Metric]:

@@ -16,7 +16,7 @@ from horae.errors import BadInput, TooLarge
 from horae.model.documents.nesting import MAX_NESTING
 from horae.model.executions.parcel import MAX_DEPTH
 from horae.server.problems import UnsupportedMedia
-from horae.server.reading.mistakes import invalid
+from horae.server.reading.mistakes import validation_error
 from horae.server.reply import Receive
 
 MIB = 1024 * 1024
@@ -102,7 +102,7 @@ def decode(body: bytes, decoder: msgspec.json.Decoder[Any]) -> Any:
     try:
         return decoder.decode(body or b"{}")
     except msgspec.ValidationError as error:
-        raise _too_big(body, str(error)) or invalid(str(error), decoder.type) from None
+        raise _too_big(body, str(error)) or validation_error(str(error), decoder.type) from None
     except msgspec.DecodeError as error:
         raise _malformed(body, error) from None
     except UnicodeDecodeError:

@@ -18,7 +18,7 @@ _MISSING = re.compile(r"missing required field `(?P<field>[^`]*)`")
 _INDEX = re.compile(r"\[[^\]]*\]")
 
 
-def invalid(message: str, type: Any) -> BadInput:
+def validation_error(message: str, target: Any) -> BadInput:
     """Convert msgspec's message to an error with the field and advice for it."""
     found = _AT.match(message)
     what, where = (found["what"], found["where"] or "$") if found else (message, "$")
@@ -29,12 +29,12 @@ def invalid(message: str, type: Any) -> BadInput:
     if _UNKNOWN.search(what):
         return BadInput(f"{field} is not a field of this request.", "Check its spelling.", field=field)
     shown = f"{field}: {what[:1].lower()}{what[1:]}" if field else what
-    return BadInput(f"{shown}.", advice(type, field), field=field or "body")
+    return BadInput(f"{shown}.", advice(target, field), field=field or "body")
 
 
-def advice(type: Any, field: str) -> str:
+def advice(target: Any, field: str) -> str:
     """Return the choices of a field, or its description or bounds."""
-    found: inspect.Type | None = _type_info(type)
+    found: inspect.Type | None = _type_info(target)
     for name in filter(None, _INDEX.sub("", field).split(".")):
         found = _member(found, name)
     if found is None:
@@ -52,8 +52,8 @@ def advice(type: Any, field: str) -> str:
 
 
 @cache
-def _type_info(type: Any) -> inspect.Type:
-    return msgspec.inspect.type_info(type)
+def _type_info(target: Any) -> inspect.Type:
+    return msgspec.inspect.type_info(target)
 
 
 def _member(of: inspect.Type | None, name: str) -> inspect.Type | None:
@@ -62,17 +62,17 @@ def _member(of: inspect.Type | None, name: str) -> inspect.Type | None:
     return next((_chosen(field.type) for field in fields if field.encode_name == name), None)
 
 
-def _inner(type: inspect.Type | None) -> inspect.Type | None:
+def _inner(field_type: inspect.Type | None) -> inspect.Type | None:
     """Return the type without its description; the item type of a list."""
-    type = _chosen(type)
-    if isinstance(type, inspect.Metadata):
-        return _inner(type.type)
-    return _inner(type.item_type) if isinstance(type, inspect.ListType) else type
+    field_type = _chosen(field_type)
+    if isinstance(field_type, inspect.Metadata):
+        return _inner(field_type.type)
+    return _inner(field_type.item_type) if isinstance(field_type, inspect.ListType) else field_type
 
 
-def _chosen(type: inspect.Type | None) -> inspect.Type | None:
+def _chosen(field_type: inspect.Type | None) -> inspect.Type | None:
     """Return the other type of a type that may be null."""
-    if not isinstance(type, inspect.UnionType):
-        return type
-    others = [one for one in type.types if not isinstance(one, inspect.NoneType)]
-    return others[0] if len(others) == 1 else type
+    if not isinstance(field_type, inspect.UnionType):
+        return field_type
+    others = [one for one in field_type.types if not isinstance(one, inspect.NoneType)]
+    return others[0] if len(others) == 1 else field_type

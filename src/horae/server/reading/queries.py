@@ -12,7 +12,7 @@ from msgspec import Meta, Struct, field
 
 from horae.errors import BadInput
 from horae.server.reading.bodies import When
-from horae.server.reading.mistakes import invalid
+from horae.server.reading.mistakes import validation_error
 
 MOST_PARAMETERS = 100
 
@@ -53,10 +53,10 @@ class TimeWindow(Query, frozen=True, kw_only=True):
     until: Annotated[When, Meta(description="Before this; now unless said.")] | None = field(default=None, name="to")
 
 
-def decode_query(query: bytes, type: type[Struct]) -> Any:
+def decode_query(query: bytes, query_type: type[Struct]) -> Any:
     """Return a query string's values. An unknown parameter is refused, and a repeated one unless it is a list."""
     given: dict[str, Any] = {}
-    lists = _list_fields(type)
+    lists = _list_fields(query_type)
     for name, value in _pairs(query):
         if "\0" in value or "\0" in name:
             raise BadInput("The query contains the character NUL.", "Leave it out.", field=name.replace("\0", ""))
@@ -67,10 +67,10 @@ def decode_query(query: bytes, type: type[Struct]) -> Any:
         else:
             given[name] = value
     try:
-        values = msgspec.convert(given, type, strict=False)
+        values = msgspec.convert(given, query_type, strict=False)
     except msgspec.ValidationError as error:
-        raise invalid(str(error), type) from None
-    for one in msgspec.structs.fields(type):
+        raise validation_error(str(error), query_type) from None
+    for one in msgspec.structs.fields(query_type):
         if one.encode_name in given and getattr(values, one.name) is None:
             raise BadInput(f"{one.encode_name} cannot be null.", "Leave it out.", field=one.encode_name)
     return values
@@ -84,6 +84,6 @@ def _pairs(query: bytes) -> list[tuple[str, str]]:
 
 
 @cache
-def _list_fields(type: type[Struct]) -> frozenset[str]:
-    fields = msgspec.structs.fields(type)
+def _list_fields(query_type: type[Struct]) -> frozenset[str]:
+    fields = msgspec.structs.fields(query_type)
     return frozenset(field.encode_name for field in fields if "list[" in str(field.type))

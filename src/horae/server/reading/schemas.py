@@ -22,7 +22,7 @@ from horae.model.fleet.protocol import (
     Remembered,
 )
 from horae.model.fleet.submit import ChildSubmit
-from horae.server.reading.told import closed
+from horae.server.reading.told import strict_type
 from horae.server.reply import encode
 from horae.version import __version__
 
@@ -38,9 +38,9 @@ RENAMED = {
     "ProblemDocument": "Problem",
     "Spec": "Definition",
 }
-TOLD = (Register, Exchange, Remember, Await, ChildSubmit)
-ANSWERED = (Registered, Answer, Remembered, KnownSteps, Awaited)
-BEHIND = (Spec, Extra)  # types that answers carry as raw JSON
+SENT_BY_WORKERS = (Register, Exchange, Remember, Await, ChildSubmit)
+SENT_BY_SERVERS = (Registered, Answer, Remembered, KnownSteps, Awaited)
+RAW_TYPES = (Spec, Extra)  # types that answers carry as raw JSON
 
 
 def schemas_of(types: Sequence[Any], prefix: str) -> tuple[list[Document], Document]:
@@ -117,7 +117,9 @@ def protocol_schema() -> Document:
 
     Those that workers send have no other fields, as with `Horae-Strict`.
     """
-    _, components = schemas_of([*(closed(type) for type in TOLD), *ANSWERED, *BEHIND], "#/$defs/")
+    _, components = schemas_of(
+        [*(strict_type(body_type) for body_type in SENT_BY_WORKERS), *SENT_BY_SERVERS, *RAW_TYPES], "#/$defs/"
+    )
     return {
         "$schema": "https://json-schema.org/draft/2020-12/schema",
         "$id": "urn:horae:worker-protocol",

@@ -31,7 +31,7 @@ _TOKEN = re.compile(rb'"(?:[^"\\]|\\.)*"|[\[\]{}]', re.DOTALL)
 _OUTCOME = msgspec.json.Decoder(Outcome)
 
 
-def decode_told(body: bytes, decoder: msgspec.json.Decoder[Any], *, strict: bool) -> Any:
+def decode_worker_body(body: bytes, decoder: msgspec.json.Decoder[Any], *, strict: bool) -> Any:
     """Return a worker's body as a value. Raises OutcomeRefused with an index if one outcome is at fault."""
     try:
         return _closed_decoder(decoder.type).decode(body or b"{}")  # type: ignore[arg-type]
@@ -45,8 +45,8 @@ def decode_told(body: bytes, decoder: msgspec.json.Decoder[Any], *, strict: bool
     return value
 
 
-def _refuse_unknown(body: bytes, type: Any, *, strict: bool) -> None:
-    for place, name, known in _unknown(body, type):
+def _refuse_unknown(body: bytes, body_type: Any, *, strict: bool) -> None:
+    for place, name, known in _unknown(body, body_type):
         meant = _meant(name, known)
         if meant is None and not strict:
             continue
@@ -65,9 +65,9 @@ def _meant(name: str, known: Mapping[str, Any]) -> str | None:
     return next((each for each in ("results", "result") if each in known), None) if told in SYNONYMS else None
 
 
-def _unknown(text: bytes | Raw, type: Any, place: str = "") -> Iterator[tuple[str, str, Mapping[str, Any]]]:
+def _unknown(text: bytes | Raw, body_type: Any, place: str = "") -> Iterator[tuple[str, str, Mapping[str, Any]]]:
     """Yield unknown fields of structs in a document: their place, their name, and the known fields."""
-    struct = _struct_in(type)
+    struct = _struct_in(body_type)
     if struct is None:
         return
     value = msgspec.json.decode(text, type=list[Raw] | dict[str, Raw] | None)
@@ -83,11 +83,15 @@ def _unknown(text: bytes | Raw, type: Any, place: str = "") -> Iterator[tuple[st
                 yield place, name, known
 
 
-def _struct_in(type: Any) -> type[Struct] | None:
+def _struct_in(field_type: Any) -> type[Struct] | None:
     """Return the struct that a type is, lists, or allows."""
-    if isinstance(type, _META) and issubclass(type, Struct):
-        return type
-    inner = (_struct_in(one) for one in get_args(type)) if get_origin(type) in (list, Union, Annotated, _UNION) else ()
+    if isinstance(field_type, _META) and issubclass(field_type, Struct):
+        return field_type
+    inner = (
+        (_struct_in(one) for one in get_args(field_type))
+        if get_origin(field_type) in (list, Union, Annotated, _UNION)
+        else ()
+    )
     return next(filter(None, inner), None)
 
 
@@ -96,41 +100,41 @@ _UNION = type(int | None)
 
 
 @cache
-def _closed_decoder(type: Any) -> msgspec.json.Decoder[Any]:
-    return msgspec.json.Decoder(closed(type))
+def _closed_decoder(body_type: Any) -> msgspec.json.Decoder[Any]:
+    return msgspec.json.Decoder(strict_type(body_type))
 
 
 @cache
-def closed(type: Any) -> Any:
+def strict_type(open_type: Any) -> Any:
     """Return the same type with structs that refuse unknown fields."""
-    if isinstance(type, _META) and issubclass(type, Struct):
-        fields = [_redeclared(field) for field in msgspec.structs.fields(type)]
+    if isinstance(open_type, _META) and issubclass(open_type, Struct):
+        fields = [_redeclared(field) for field in msgspec.structs.fields(open_type)]
         return msgspec.defstruct(
-            type.__name__, fields, bases=(type,), frozen=True, kw_only=True, rename="camel", omit_defaults=True,
-            forbid_unknown_fields=True,
+            open_type.__name__, fields, bases=(open_type,), frozen=True, kw_only=True, rename="camel",
+            omit_defaults=True, forbid_unknown_fields=True,
         )  # fmt: skip
-    origin, args = get_origin(type), get_args(type)
+    origin, args = get_origin(open_type), get_args(open_type)
     if origin is list:
-        return list[closed(args[0])]  # type: ignore[misc]
+        return list[strict_type(args[0])]  # type: ignore[misc]
     if origin in (Union, _UNION):
-        return reduce(or_, map(closed, args))
+        return reduce(or_, map(strict_type, args))
     if origin is Annotated:
-        return Annotated[(closed(args[0]), *args[1:])]
-    return type
+        return Annotated[(strict_type(args[0]), *args[1:])]
+    return open_type
 
 
 def _redeclared(field: msgspec.structs.FieldInfo) -> tuple[str, Any] | tuple[str, Any, Any]:
-    type = closed(field.type)
+    strict = strict_type(field.type)
     if field.default is not NODEFAULT:
-        return field.name, type, field.default
+        return field.name, strict, field.default
     if field.default_factory is not NODEFAULT:
-        return field.name, type, msgspec.field(default_factory=field.default_factory)
-    return field.name, type
+        return field.name, strict, msgspec.field(default_factory=field.default_factory)
+    return field.name, strict
 
 
-def _of_outcome(body: bytes, type: Any, error: BadInput, *, strict: bool) -> BadInput:
+def _of_outcome(body: bytes, body_type: Any, error: BadInput, *, strict: bool) -> BadInput:
     """Return the error with the index of the faulty outcome, if it concerns one."""
-    if type is not Exchange or len(body) > MOST_SEARCHED:
+    if body_type is not Exchange or len(body) > MOST_SEARCHED:
         return error
     for i, outcome in enumerate(_members(body, b'"outcomes"')):
         try:

@@ -10,7 +10,7 @@ from types import ModuleType
 from msgspec import structs
 
 from horae.feature import Feature, installed, switched_off
-from horae.server.access import ANYBODY
+from horae.server.access import ANY_CREDENTIAL
 from horae.server.call import ApiCall
 from horae.server.reply import Response
 from horae.server.route import UNRECORDED, Route
@@ -80,7 +80,7 @@ _OWNED = tuple(
 ROUTES: tuple[Route, ...] = tuple(route for route, _ in _OWNED)
 
 
-def answered(features: Collection[Feature]) -> tuple[list[Route], list[Route]]:
+def routes_for(features: Collection[Feature]) -> tuple[list[Route], list[Route]]:
     """Return the routes of a server with these features, and a refusing route for each other route."""
     on = {"", *(feature.name for feature in features)}
     served = [route for route, feature in _OWNED if feature in on]
@@ -94,6 +94,6 @@ def _refusing(route: Route, feature: str) -> Route:
         raise switched_off(feature)
 
     return structs.replace(
-        route, run=run, access=route.access if route.is_public else ANYBODY, scope=unscoped, audit=UNRECORDED,
+        route, run=run, access=route.access if route.is_public else ANY_CREDENTIAL, scope=unscoped, audit=UNRECORDED,
         repeats=None, body=None, body_type=None, query=None,
     )  # fmt: skip

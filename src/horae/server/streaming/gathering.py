@@ -177,7 +177,7 @@ class StreamReader:
         return await self._queue.get()
 
 
-class EventFeed:
+class SharedEventFeed:
     """The events of one filter, for all its listeners."""
 
     def __init__(self, clock: Clock, wanted: StreamFilter, write: Callable[[Event], bytes]) -> None:
@@ -203,26 +203,26 @@ class EventFeed:
             self._task.cancel()
             self._task = None
 
-    def hear(self, event: Event | None) -> None:
+    def publish(self, event: Event | None) -> None:
         """Add an event; None when the server stops."""
         if event is None:
-            self._tell(None)
+            self._send(None)
         elif event in self._wanted:
             self._pending.add(event)
             self._happened.set()
 
-    def _tell(self, body: bytes | None) -> None:
+    def _send(self, body: bytes | None) -> None:
         for reader in self._readers:
             reader.put(body)
 
     async def _run(self) -> None:
         while True:
             if not self._happened.is_set() and not await self._happens():
-                self._tell(STILL_HERE)
+                self._send(STILL_HERE)
                 continue
             self._happened.clear()
             if body := self._pending.take():
-                self._tell(body)
+                self._send(body)
             await self._clock.sleep(self._every)
 
     async def _happens(self) -> bool:

@@ -8,7 +8,7 @@ from contextlib import ExitStack, contextmanager
 from horae.engine.server_node import ServerNode
 from horae.errors import TooOften
 from horae.server.reply import UNCACHED, Receive, Response, Scope, Send
-from horae.server.streaming.gathering import EventEncoder, EventFeed, StreamFilter, StreamReader
+from horae.server.streaming.gathering import EventEncoder, SharedEventFeed, StreamFilter, StreamReader
 
 KIND = b"text/event-stream"
 
@@ -21,7 +21,7 @@ class EventStreams:
     def __init__(self, node: ServerNode) -> None:
         self._node = node
         self._write = EventEncoder()
-        self._gatherings: dict[tuple[int, StreamFilter], tuple[EventFeed, ExitStack]] = {}
+        self._feeds: dict[tuple[int, StreamFilter], tuple[SharedEventFeed, ExitStack]] = {}
         self._followed: Counter[int] = Counter()  # streams, by namespace
 
     def refuse_more(self, namespace: int) -> None:
@@ -35,12 +35,12 @@ class EventStreams:
     def follow(self, namespace: int, wanted: StreamFilter) -> Iterator[StreamReader]:
         """Yield a reader of events for as long as the block lasts."""
         key, reader = (namespace, wanted), StreamReader()
-        if key not in self._gatherings:
-            made = EventFeed(self._node.env.clock, wanted, self._write)
+        if key not in self._feeds:
+            made = SharedEventFeed(self._node.env.clock, wanted, self._write)
             stack = ExitStack()
-            stack.enter_context(self._node.base.events.listening(namespace, made.hear))
-            self._gatherings[key] = made, stack
-        gathering, stack = self._gatherings[key]
+            stack.enter_context(self._node.base.events.listening(namespace, made.publish))
+            self._feeds[key] = made, stack
+        gathering, stack = self._feeds[key]
         gathering.add(reader)
         self._followed[namespace] += 1
         try:
@@ -49,7 +49,7 @@ class EventStreams:
             self._followed[namespace] -= 1
             gathering.remove(reader)
             if not gathering.is_followed:
-                del self._gatherings[key]
+                del self._feeds[key]
                 stack.close()
 
 

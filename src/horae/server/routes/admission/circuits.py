@@ -21,7 +21,7 @@ Key = Annotated[str, Meta(max_length=MOST_KEY, description="The key of the circu
 Why = Annotated[str, Meta(max_length=MOST_REASON, description="The reason, stored with the change.")]
 
 
-class WhichCircuit(Query, frozen=True, kw_only=True):
+class CircuitQuery(Query, frozen=True, kw_only=True):
     """The selection of a circuit."""
 
     key: Key | None = None
@@ -52,7 +52,7 @@ async def list_circuits(call: ApiCall) -> Response:
     f"{API}/jobs/{{ref}}/circuit", "circuits.get", JobCircuitView,
     access=VIEW, scope=by_job, refuses=(NotFound, Conflict),
 )  # fmt: skip
-async def get_circuit(call: ApiCall, query: WhichCircuit) -> Response:
+async def get_circuit(call: ApiCall, query: CircuitQuery) -> Response:
     """Read a job's circuit, or the circuits of its keys, with their recent changes."""
     return ok(await call.node.admission.circuit_breakers.show(call.namespace, call.path("ref"), query.key))
 

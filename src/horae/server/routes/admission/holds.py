@@ -45,13 +45,13 @@ class WindowBody(RequestBody, frozen=True, kw_only=True):
     drain: Annotated[bool, Meta(description="A user waits until `running` is 0.")] = False
 
 
-class Release(Query, frozen=True, kw_only=True):
+class ReleaseQuery(Query, frozen=True, kw_only=True):
     """The selection of holds to release."""
 
     reason: Annotated[Text, Meta(description="Only holds with this reason.")] | None = None
 
 
-class HoldList(Query, frozen=True, kw_only=True):
+class HoldListQuery(Query, frozen=True, kw_only=True):
     """The selection of holds to list."""
 
     queue: Annotated[Text, Meta(description="Only holds of this queue.")] | None = None
@@ -59,7 +59,7 @@ class HoldList(Query, frozen=True, kw_only=True):
 
 
 @get(f"{API}/holds", "holds.list", Whole[HoldView], access=VIEW, scope=closed, refuses=(NotFound,))
-async def list_holds(call: ApiCall, query: HoldList) -> Response:
+async def list_holds(call: ApiCall, query: HoldListQuery) -> Response:
     """List holds and maintenance windows, newest first, with their ends, reasons and authors."""
     return ok(Whole(items=await call.node.admission.holds.list(call.namespace, queue=query.queue, ended=query.ended)))
 
@@ -81,7 +81,7 @@ async def hold(call: ApiCall, body: HoldBody) -> Response:
     f"{API}/queues/{{name}}/hold", "queues.release", ReleasedView,
     access=OPERATE, scope=by_queue, audit=CHANGES, status=200, refuses=(NotFound,),
 )  # fmt: skip
-async def release(call: ApiCall, query: Release) -> Response:
+async def release(call: ApiCall, query: ReleaseQuery) -> Response:
     """Release a queue at once. Windows, and holds of all queues, remain; the answer names the remaining holds."""
     return ok(await call.node.admission.holds.release(call.namespace, call.path("name"), query.reason, call.caller))
 
@@ -95,7 +95,7 @@ async def hold_all(call: ApiCall, body: HoldBody) -> Response:
 
 
 @delete(f"{API}/holds", "holds.release", ReleasedView, access=OPERATE, scope=closed, audit=REQUEST, status=200)
-async def release_all(call: ApiCall, query: Release) -> Response:
+async def release_all(call: ApiCall, query: ReleaseQuery) -> Response:
     """End the holds of all queues together; holds of single queues remain."""
     return ok(await call.node.admission.holds.release(call.namespace, None, query.reason, call.caller))
 

@@ -36,7 +36,7 @@ class PauseBody(RequestBody, frozen=True, kw_only=True):
     reason: Annotated[str, Meta(max_length=MOST_REASON, description="The reason; held executions show it.")] = ""
 
 
-class Purge(Query, frozen=True, kw_only=True):
+class PurgeQuery(Query, frozen=True, kw_only=True):
     """The confirmation of a purge."""
 
     confirm: Annotated[Text, Meta(description="The queue's name once more.")] | None = None
@@ -122,7 +122,7 @@ async def drain(call: ApiCall) -> Response:
     f"{API}/queues/{{name}}/purge", "queues.purge", PurgedView,
     access=OPERATE, scope=by_queue, audit=CHANGES, refuses=(NotFound,),
 )  # fmt: skip
-async def purge(call: ApiCall, query: Purge) -> Response:
+async def purge(call: ApiCall, query: PurgeQuery) -> Response:
     """Cancel every execution of a queue that has not started; `confirm` must be the queue's name."""
     done = await call.node.admission.queues.purge(call.namespace, call.path("name"), query.confirm, call.caller)
     return ok(PurgedView(cancelled=done.cancelled))

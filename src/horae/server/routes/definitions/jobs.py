@@ -22,7 +22,7 @@ from horae.server.reply import Response, ok
 from horae.server.route import API, CHANGES, REQUEST, UNRECORDED, delete, get, patch, post, put
 from horae.server.routes.definitions.job_body import JobBody, JobPatch
 from horae.server.routes.executions.execution_queries import JobExecutions
-from horae.server.routes.executions.submission import is_old, one, submit_of, with_result, with_warning
+from horae.server.routes.executions.submission import is_old, single_receipt, submit_of, with_result, with_warning
 from horae.server.routes.executions.submission_body import Trigger
 from horae.server.routes.executions.submission_view import Triggered
 from horae.server.scopes import by_definition, by_job, by_leaving_out, closed
@@ -49,7 +49,7 @@ class JobList(Paged, frozen=True, kw_only=True):
     ] = False
 
 
-class DeleteJob(Query, frozen=True, kw_only=True):
+class DeleteJobQuery(Query, frozen=True, kw_only=True):
     """The treatment of a deleted job's executions."""
 
     queued: Annotated[Literal["cancel", "finish"], Meta(description="The treatment of queued executions.")] = "cancel"
@@ -131,7 +131,7 @@ async def edit(call: ApiCall, body: dict[str, Any], query: DryRun) -> Response:
     f"{API}/jobs/{{ref}}", "jobs.delete", JobView,
     access=EDIT, scope=by_job, audit=CHANGES, status=200, headers=IF_MATCH, refuses=(NotFound, Conflict, Stale),
 )  # fmt: skip
-async def delete_job(call: ApiCall, query: DeleteJob) -> Response:
+async def delete_job(call: ApiCall, query: DeleteJobQuery) -> Response:
     """Delete a job: its triggers stop at once, its history stays readable, its name is free again."""
     job = await call.node.definitions.jobs.delete(
         call.namespace, call.path("ref"), queued=query.queued, running=query.running, if_match=call.if_match(),
@@ -184,7 +184,7 @@ async def trigger(call: ApiCall, body: Trigger) -> Response:
     receipts = await call.node.submitter.submit(
         call.namespace, [request], origin="trigger", caller=call.caller, idempotency=submission_key(call)
     )
-    receipt = await with_warning(call, call.path("ref"), await with_result(call, one(receipts)))
+    receipt = await with_warning(call, call.path("ref"), await with_result(call, single_receipt(receipts)))
     about = await call.node.definitions.dependencies.about(call.namespace, call.path("ref"))
     answer = Triggered(
         **msgspec.structs.asdict(receipt),

@@ -18,14 +18,14 @@ from horae.server.reply import Response, ok
 from horae.server.route import API, REQUEST, UNRECORDED, get, post
 from horae.server.routes.executions.execution_queries import ExecutionList
 from horae.server.routes.executions.submission import (
-    bulk,
+    bulk_answer,
+    encoded_bulk_answer,
     is_old,
-    lot,
-    merged,
-    one,
-    readable,
+    merge_results,
+    readable_requests,
     requests_of,
-    terms_of,
+    shared_options,
+    single_receipt,
     warnings_of,
     with_result,
     with_warning,
@@ -62,14 +62,14 @@ async def submit(call: ApiCall, body: SubmissionBody) -> Response:
     partial = body.items is not None and not body.atomic
     requests = requests_of(body, call.trace)
     receipts = await call.node.submitter.submit(
-        call.namespace, readable(requests, partial=partial), origin="submit", caller=call.caller,
+        call.namespace, readable_requests(requests, partial=partial), origin="submit", caller=call.caller,
         idempotency=submission_key(call), partial=partial,
     )  # fmt: skip
     if body.items is not None:
         asked = (request.job for request in requests if isinstance(request, Submit))
-        answer = bulk(merged(requests, receipts), await warnings_of(call, asked))
+        answer = bulk_answer(merge_results(requests, receipts), await warnings_of(call, asked))
         return ok(answer, 207 if answer.refused else 201)
-    receipt = await with_result(call, one(receipts))
+    receipt = await with_result(call, single_receipt(receipts))
     if body.job is not None:
         receipt = await with_warning(call, body.job, receipt)
     return ok(receipt, 200 if is_old(receipt) else 201, location=f"{API}/executions/{receipt.execution_id}")
@@ -78,10 +78,10 @@ async def submit(call: ApiCall, body: SubmissionBody) -> Response:
 async def _submit_lot(call: ApiCall, body: SubmissionBody, job: str, items: Sequence[Raw]) -> Response:
     """Submit many executions of one job."""
     receipts, refused = await call.node.submitter.submit_lot(
-        call.namespace, terms_of(job, items, body, call.trace), items, origin="submit",
+        call.namespace, shared_options(job, items, body, call.trace), items, origin="submit",
         caller=call.caller, idempotency=submission_key(call), partial=not body.atomic,
     )  # fmt: skip
-    return Response(207 if refused else 201, lot(receipts, refused, await warnings_of(call, [job])))
+    return Response(207 if refused else 201, encoded_bulk_answer(receipts, refused, await warnings_of(call, [job])))
 
 
 @get(f"{API}/executions", "executions.list", Page[ExecutionView], access=VIEW, scope=by_job_filter, refuses=(NotFound,))

@@ -8,7 +8,7 @@ from horae.errors import Conflict, Gone, KeyReused, NotFound, TooLarge
 from horae.model.executions.parcel import check_item
 from horae.model.executions.signal_waits import SignalView
 from horae.model.fleet.protocol import ABSENT, MAX_SIGNAL, MAX_SIGNAL_NAME
-from horae.server.access import EVERYBODY, OPERATE
+from horae.server.access import OPERATE, PUBLIC
 from horae.server.call import ApiCall
 from horae.server.reading.bodies import RequestBody
 from horae.server.reply import Response, ok
@@ -39,10 +39,10 @@ async def signal(call: ApiCall, body: NewSignal) -> Response:
 
 @post(
     f"{API}/callbacks/{{token}}", "callbacks.receive", SignalView,
-    access=EVERYBODY, scope=closed, audit=UNRECORDED, status=202, repeats="by itself", limit=MAX_SIGNAL,
+    access=PUBLIC, scope=closed, audit=UNRECORDED, status=202, repeats="by itself", limit=MAX_SIGNAL,
     refuses=(NotFound, Conflict, TooLarge),
 )  # fmt: skip
-async def called(call: ApiCall) -> Response:
+async def receive_callback(call: ApiCall) -> Response:
     """Call the URL of a waiting step, with any JSON; the token is the credential. Only the first call counts."""
     if call.body:
         check_item(b'{"body":' + call.body + b"}", "body")

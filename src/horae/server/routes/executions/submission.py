@@ -40,7 +40,7 @@ def requests_of(body: SubmissionBody, trace: TraceHeaders) -> list[Submit | Hora
     return [_own(item, i, trace) for i, item in enumerate(body.items)]
 
 
-def terms_of(job: str, items: Sequence[Raw], body: SubmissionBody, trace: TraceHeaders) -> Submit:
+def shared_options(job: str, items: Sequence[Raw], body: SubmissionBody, trace: TraceHeaders) -> Submit:
     """Return the common options of many executions of one job."""
     _check_count(items)
     if body.params or body.key is not None:
@@ -72,7 +72,7 @@ def _own(item: Raw, index: int, trace: TraceHeaders) -> Submit | HoraeError:
         return BadInput(f"Item {index}: {error.detail}", error.remedy, field=field, index=index)
 
 
-def readable(requests: Sequence[Submit | HoraeError], *, partial: bool) -> list[Submit]:
+def readable_requests(requests: Sequence[Submit | HoraeError], *, partial: bool) -> list[Submit]:
     """Return the readable requests; without `partial`, raise the first error."""
     for request in requests:
         if isinstance(request, HoraeError) and not partial:
@@ -80,7 +80,7 @@ def readable(requests: Sequence[Submit | HoraeError], *, partial: bool) -> list[
     return [request for request in requests if isinstance(request, Submit)]
 
 
-def merged(
+def merge_results(
     requests: Sequence[Submit | HoraeError], receipts: Sequence[Receipt | HoraeError]
 ) -> list[Receipt | HoraeError]:
     """Return the result of each item: receipts of readable items, errors of the others."""
@@ -127,7 +127,7 @@ async def warnings_of(call: ApiCall, jobs: Iterable[str]) -> list[str]:
     return [f'Job "{job}": {warning}' for job, warning in told if warning is not None]
 
 
-def one(receipts: Sequence[Receipt | HoraeError]) -> Accepted:
+def single_receipt(receipts: Sequence[Receipt | HoraeError]) -> Accepted:
     """Return the only receipt."""
     receipt = receipts[0]
     if isinstance(receipt, HoraeError):
@@ -135,7 +135,7 @@ def one(receipts: Sequence[Receipt | HoraeError]) -> Accepted:
     return accepted(receipt)
 
 
-def bulk(receipts: Sequence[Receipt | HoraeError], warnings: list[str]) -> BulkAccepted:
+def bulk_answer(receipts: Sequence[Receipt | HoraeError], warnings: list[str]) -> BulkAccepted:
     """Return the answer for a bulk submission."""
     items = [_item(receipt) for receipt in receipts]
     refused = sum(isinstance(receipt, HoraeError) for receipt in receipts)
@@ -150,7 +150,7 @@ def _item(receipt: Receipt | HoraeError) -> BulkItem:
     )
 
 
-def lot(receipts: Sequence[Receipt], refused: Mapping[int, HoraeError], warnings: list[str]) -> bytes:
+def encoded_bulk_answer(receipts: Sequence[Receipt], refused: Mapping[int, HoraeError], warnings: list[str]) -> bytes:
     """Return the answer for a bulk submission, encoded like `BulkAccepted` at a tenth of the cost."""
     items = [text for receipt in receipts for text in _texts(receipt)]
     accepted = len(items)

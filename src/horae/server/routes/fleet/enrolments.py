@@ -9,7 +9,7 @@ from horae.model.base.duration import parse_duration
 from horae.model.base.instant import format_instant
 from horae.model.base.view import Time, View
 from horae.model.tenancy.principal import Principal
-from horae.server.access import ADMIN, EVERYBODY
+from horae.server.access import ADMIN, PUBLIC
 from horae.server.call import ApiCall
 from horae.server.reading.bodies import SMALL_LIMIT, DurationText, Name, RequestBody
 from horae.server.reply import UNCACHED, Response, ok
@@ -55,7 +55,7 @@ async def create(call: ApiCall, body: EnrolmentBody) -> Response:
 
 @post(
     f"{API}/enrolments/redeem", "enrolments.redeem", KeyView,
-    access=EVERYBODY, scope=closed, audit=UNRECORDED, status=201, repeats="by itself", limit=SMALL_LIMIT,
+    access=PUBLIC, scope=closed, audit=UNRECORDED, status=201, repeats="by itself", limit=SMALL_LIMIT,
     refuses=(Unauthorized,),
 )  # fmt: skip
 async def redeem(call: ApiCall, body: RedeemBody) -> Response:

@@ -41,7 +41,7 @@ from horae.server.routes.executions.submission_view import Accepted
 from horae.server.scopes import Arguments, by_session
 
 
-class RunningItem(Query, frozen=True, kw_only=True):
+class RunningItemQuery(Query, frozen=True, kw_only=True):
     """A running item."""
 
     parcel: Annotated[str, Meta(extra_json_schema={"format": "uuid"})]
@@ -116,7 +116,7 @@ async def wait(call: ApiCall, body: Await) -> Response:
     f"{API}/sessions/{{id}}/steps", "sessions.steps", KnownSteps,
     access=WORKER, scope=by_session, refuses=(NotFound, Conflict), secret=True,
 )  # fmt: skip
-async def steps(call: ApiCall, query: RunningItem) -> Response:
+async def steps(call: ApiCall, query: RunningItemQuery) -> Response:
     """Read the steps that earlier attempts of an item of this session have finished, after a name."""
     try:
         parcel = UUID(query.parcel)

@@ -3,7 +3,7 @@
 from horae.env import SECOND
 from horae.errors import StoreUnavailable
 from horae.model.base.view import View
-from horae.server.access import EVERYBODY
+from horae.server.access import PUBLIC
 from horae.server.call import ApiCall
 from horae.server.reply import Response, ok
 from horae.server.route import get
@@ -19,13 +19,13 @@ class Health(View, frozen=True, kw_only=True):
     note: str | None = None
 
 
-@get("/healthz", "health.live", Health, access=EVERYBODY, scope=closed)
+@get("/healthz", "health.live", Health, access=PUBLIC, scope=closed)
 async def live(call: ApiCall) -> Response:
     """Answer while the process is alive."""
     return ok(Health(status="ok", version=__version__))
 
 
-@get("/readyz", "health.ready", Health, access=EVERYBODY, scope=closed, refuses=(StoreUnavailable,))
+@get("/readyz", "health.ready", Health, access=PUBLIC, scope=closed, refuses=(StoreUnavailable,))
 async def ready(call: ApiCall) -> Response:
     """Check that the store answers, its disk is not full, and the server can work."""
     if not call.node.ready:

@@ -35,7 +35,7 @@ else:
     Topic = Literal[tuple(KINDS)]
 
 
-class Topics(Query, frozen=True, kw_only=True):
+class StreamQuery(Query, frozen=True, kw_only=True):
     """The events to follow; all of them by default."""
 
     topics: Annotated[
@@ -61,7 +61,7 @@ LEAST, MOST = PACES[0], PACES[-1]
 
 async def by_followed_execution(call: ApiCall, arguments: Arguments) -> None:
     """Check the job of `?execution=`."""
-    query: Topics = arguments["query"]
+    query: StreamQuery = arguments["query"]
     if query.execution is None or query.topics:
         raise Forbidden(
             "All events are more than this credential is for.",
@@ -74,7 +74,7 @@ async def by_followed_execution(call: ApiCall, arguments: Arguments) -> None:
     f"{API}/stream", "stream.follow", str,
     access=VIEW, scope=by_followed_execution, media="text/event-stream", refuses=(NotFound, Gone),
 )  # fmt: skip
-async def follow(call: ApiCall, query: Topics) -> Response:
+async def follow(call: ApiCall, query: StreamQuery) -> Response:
     """Follow changes as server-sent events.
 
     An event means that a thing is now in a state: `{"kind", "id", "state", "at"}`. Events are hints: `missed` means
@@ -93,13 +93,13 @@ async def follow(call: ApiCall, query: Topics) -> Response:
             raise switched_off(OF_FEATURES[topic])
     streams: EventStreams = call.scope["app"].streams
     streams.refuse_more(call.namespace)
-    asked = wanted(query)
+    asked = filter_of(query)
     if asked.execution is not None:
         await call.node.work.executions.find(call.namespace, asked.execution)
     return EventStream(streams, call.namespace, asked, admitted)
 
 
-def wanted(query: Topics) -> StreamFilter:
+def filter_of(query: StreamQuery) -> StreamFilter:
     """Return the filter of a stream."""
     every = 0 if query.every is None else parse_duration(query.every, field="every")
     if query.every is not None and not LEAST <= every <= MOST:

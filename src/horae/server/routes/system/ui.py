@@ -9,7 +9,7 @@ from msgspec import Struct
 
 from horae.errors import NotFound
 from horae.feature import installed
-from horae.server.access import EVERYBODY
+from horae.server.access import PUBLIC
 from horae.server.call import ApiCall
 from horae.server.reply import UNCACHED, Header, Response
 from horae.server.route import get
@@ -29,7 +29,7 @@ KERNEL = ("overview", "jobs", "executions", "schedule", "queues", "workers", "au
 PAGES = frozenset((*KERNEL, *(page for feature in installed() for page in feature.pages)))
 
 
-class File(Struct, frozen=True):
+class UiFile(Struct, frozen=True):
     """A file, plain and compressed, with its ETag."""
 
     content: bytes
@@ -38,17 +38,17 @@ class File(Struct, frozen=True):
     mark: bytes
 
 
-def _read(content: bytes, kind: bytes) -> File:
+def _read(content: bytes, kind: bytes) -> UiFile:
     packer = zlib.compressobj(9, wbits=31)
     packed = packer.compress(content) + packer.flush()
     mark = b'"%b"' % hashlib.sha256(content).hexdigest()[:16].encode()
-    return File(content, packed, kind, mark)
+    return UiFile(content, packed, kind, mark)
 
 
 @cache
-def _files() -> dict[str, File]:
+def _files() -> dict[str, UiFile]:
     """Return every file by its path: a client's name is looked up here and never opened."""
-    found: dict[str, File] = {}
+    found: dict[str, UiFile] = {}
     folders = [("", files("horae.ui"))]
     for prefix, folder in folders:
         for entry in folder.iterdir():
@@ -71,19 +71,19 @@ def _file(call: ApiCall, name: str) -> Response:
     return Response(200, file.packed, file.kind, [*headers, (b"content-encoding", b"gzip")])
 
 
-@get("/", "ui.page", str, access=EVERYBODY, scope=closed, media="text/html")
+@get("/", "ui.page", str, access=PUBLIC, scope=closed, media="text/html")
 async def page(call: ApiCall) -> Response:
     """Read the UI's page."""
     return _file(call, "index.html")
 
 
-@get("/ui", "ui.open", {302: None}, access=EVERYBODY, scope=closed)
+@get("/ui", "ui.open", {302: None}, access=PUBLIC, scope=closed)
 async def begin(_: ApiCall) -> Response:
     """Redirect to the UI's page."""
     return Response(302, headers=((b"location", b"/"), UNCACHED))
 
 
-@get("/ui/{file}", "ui.file", str, access=EVERYBODY, scope=closed, media="*/*", refuses=(NotFound,))
+@get("/ui/{file}", "ui.file", str, access=PUBLIC, scope=closed, media="*/*", refuses=(NotFound,))
 async def file(call: ApiCall) -> Response:
     """Read a file of the UI, or its page for an address that the page handles, such as /ui/jobs/nightly.
 

@@ -118,18 +118,18 @@ async def rotate(call: ApiCall, body: Rotation) -> Response:
 def _told_once(call: ApiCall, new: NewKey) -> Response:
     view = KeyView.of(new.stored, call.who.namespace_name, new.text)
     reply = ok(view, 201, location=f"{API}/keys/{view.key_id}")
-    reply.kept = encode(msgspec.structs.replace(view, key=msgspec.UNSET))
+    reply.stored_body = encode(msgspec.structs.replace(view, key=msgspec.UNSET))
     return reply
 
 
-class Revocation(Query, frozen=True, kw_only=True):
+class RevocationQuery(Query, frozen=True, kw_only=True):
     """The options of a revocation."""
 
     force: Annotated[bool, Meta(description="Revoke even the last key that administers the installation.")] = False
 
 
 @delete(f"{API}/keys/{{id}}", "keys.revoke", access=ADMIN, scope=closed, audit=REQUEST, refuses=(NotFound, Conflict))
-async def revoke(call: ApiCall, query: Revocation) -> Response:
+async def revoke(call: ApiCall, query: RevocationQuery) -> Response:
     """Revoke a key: it, and browsers that it signed in, lose access to every server within five seconds."""
     await call.node.tenancy.keys.revoke(call.namespace, call.path("id"), by=call.who, force=query.force)
     return nothing()

@@ -9,11 +9,11 @@ from horae.errors import Forbidden, Unauthorized
 from horae.model.base.instant import format_instant
 from horae.model.base.view import Time, View
 from horae.model.tenancy.principal import Principal
-from horae.server.access import ANYBODY, EVERYBODY, VIEW
+from horae.server.access import ANY_CREDENTIAL, PUBLIC, VIEW
 from horae.server.auth import cookie_of, refuse_forms, set_cookie
 from horae.server.call import ApiCall
 from horae.server.reading.bodies import SMALL_LIMIT, RequestBody
-from horae.server.recording import failed
+from horae.server.recording import record_failed_sign_in
 from horae.server.reply import UNCACHED, Response, nothing, ok
 from horae.server.route import ACTION, API, UNRECORDED, get, post
 from horae.server.scopes import closed, unscoped
@@ -57,7 +57,7 @@ class Code(RequestBody, frozen=True, kw_only=True):
 
 @post(
     f"{API}/sign-in", "me.sign-in", Me,
-    access=EVERYBODY, scope=closed, audit=UNRECORDED, repeats="by itself", limit=SMALL_LIMIT,
+    access=PUBLIC, scope=closed, audit=UNRECORDED, repeats="by itself", limit=SMALL_LIMIT,
     refuses=(Unauthorized, Forbidden),
 )  # fmt: skip
 async def sign_in(call: ApiCall, body: Code) -> Response:
@@ -70,7 +70,7 @@ async def sign_in(call: ApiCall, body: Code) -> Response:
     try:
         signed = await call.node.tenancy.keys.sign_in(body.code)
     except Unauthorized as error:
-        await failed(call, error)
+        await record_failed_sign_in(call, error)
         raise
     await call.node.tenancy.audit.note(signed.who, call.address, call.route.name)
     seconds = (signed.until - call.node.env.now()) // SECOND
@@ -92,7 +92,15 @@ async def new_code(call: ApiCall) -> Response:
     return ok(SignInCode(code=made.text, expires_at=format_instant(made.until)), 201)
 
 
-@post(f"{API}/sign-out", "me.sign-out", access=ANYBODY, scope=unscoped, audit=ACTION, status=204, repeats="by itself")
+@post(
+    f"{API}/sign-out",
+    "me.sign-out",
+    access=ANY_CREDENTIAL,
+    scope=unscoped,
+    audit=ACTION,
+    status=204,
+    repeats="by itself",
+)
 async def sign_out(call: ApiCall) -> Response:
     """End this browser's sign-in.
 
@@ -106,7 +114,7 @@ async def sign_out(call: ApiCall) -> Response:
     return reply
 
 
-@get(f"{API}/me", "me.get", Me, access=ANYBODY, scope=unscoped, secret=True)
+@get(f"{API}/me", "me.get", Me, access=ANY_CREDENTIAL, scope=unscoped, secret=True)
 async def get_me(call: ApiCall) -> Response:
     """Read the caller's own credential."""
     return ok(Me.of(call, call.who, call.node.tenancy.keys.namespaces(call.who)))

@@ -24,7 +24,7 @@ class SecretBody(RequestBody, frozen=True, kw_only=True):
     ]
 
 
-class DeleteSecret(Query, frozen=True, kw_only=True):
+class DeleteSecretQuery(Query, frozen=True, kw_only=True):
     """The options of a deletion."""
 
     force: Annotated[bool, Meta(description="Delete it even if jobs refer to it: their executions fail then.")] = False
@@ -55,7 +55,7 @@ async def put_secret(call: ApiCall, body: SecretBody) -> Response:
 @delete(
     f"{API}/secrets/{{name}}", "secrets.delete", access=ADMIN, scope=closed, audit=ACTION, refuses=(NotFound, Conflict)
 )
-async def delete_secret(call: ApiCall, query: DeleteSecret) -> Response:
+async def delete_secret(call: ApiCall, query: DeleteSecretQuery) -> Response:
     """Delete a secret to which no job refers."""
     await call.node.base.secrets.delete(call.namespace, call.path("name"), force=query.force)
     return nothing()

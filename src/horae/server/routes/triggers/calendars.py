@@ -31,13 +31,13 @@ CalendarBody = body_of(
 NewCalendar = body_of(FIELDS, "NewCalendar", "A new calendar.", RequestBody, needed=("name",))
 
 
-class CalendarAt(Query, frozen=True, kw_only=True):
+class CalendarQuery(Query, frozen=True, kw_only=True):
     """The version to read."""
 
     at: Annotated[When, Meta(description="The version at this time.")] | None = None
 
 
-class Openings(Paged, frozen=True, kw_only=True):
+class OpeningsQuery(Paged, frozen=True, kw_only=True):
     """The openings to list."""
 
     since: Annotated[When, Meta(description="The start of the list; now by default.")] | None = field(
@@ -70,7 +70,7 @@ async def list_calendars(call: ApiCall, query: Paged) -> Response:
 
 
 @get(f"{API}/calendars/{{name}}", "calendars.get", CalendarView, access=VIEW, scope=closed, refuses=(NotFound,))
-async def get_calendar(call: ApiCall, query: CalendarAt) -> Response:
+async def get_calendar(call: ApiCall, query: CalendarQuery) -> Response:
     """Read a calendar, in its present or an earlier version, with the triggers that use it."""
     return _shown(await call.node.definitions.calendars.get(call.namespace, call.path("name"), query.at))
 
@@ -110,7 +110,7 @@ async def versions(call: ApiCall) -> Response:
     f"{API}/calendars/{{name}}/openings", "calendars.openings", Page[OpeningView],
     access=VIEW, scope=closed, refuses=(NotFound,),
 )  # fmt: skip
-async def openings(call: ApiCall, query: Openings) -> Response:
+async def openings(call: ApiCall, query: OpeningsQuery) -> Response:
     """List the opening times of a calendar between two instants."""
     page = await call.node.definitions.calendars.openings(
         call.namespace, call.path("name"), after=query.since, before=query.until, at=query.at, limit=query.limit,

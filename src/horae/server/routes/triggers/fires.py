@@ -29,7 +29,7 @@ class FireList(Paged, frozen=True, kw_only=True):
     limit: Limit = 100
 
 
-class FireCounting(Query, frozen=True, kw_only=True):
+class FireCountsQuery(Query, frozen=True, kw_only=True):
     """The selected days of a time zone: at most 62, 8 by the hour, or one by the minute."""
 
     since: (
@@ -61,7 +61,7 @@ async def list_fires(call: ApiCall, query: FireList) -> Response:
 @get(
     f"{API}/fires/counts", "fires.count", FireCountsView, access=VIEW, scope=by_job_filter, refuses=(NotFound, BadInput)
 )
-async def count_fires(call: ApiCall, query: FireCounting) -> Response:
+async def count_fires(call: ApiCall, query: FireCountsQuery) -> Response:
     """Count fired, missed, skipped and planned fires, by minute, hour or day of a time zone."""
     counted = await call.node.firing.fire_counts.of(
         call.namespace, since=query.since, until=query.until, by=query.by, zone=query.timezone, job=query.job

@@ -45,14 +45,14 @@ async def resume(call: ApiCall) -> Response:
     return ok(hidden(await call.node.workflows.graphs.resume(call.namespace, call.id())))
 
 
-class Gridded(Paged, frozen=True, kw_only=True):
+class GridQuery(Paged, frozen=True, kw_only=True):
     """A page of executions and their order."""
 
     by: Annotated[GridOrder, Meta(description="run: newest first; interval: by their data interval.")] = "run"
 
 
 @get(f"{API}/jobs/{{ref}}/grid", "jobs.grid", GridView, access=VIEW, scope=by_job, refuses=(NotFound, BadInput))
-async def grid(call: ApiCall, query: Gridded) -> Response:
+async def grid(call: ApiCall, query: GridQuery) -> Response:
     """List a job's executions, newest first, with the states of their steps if it is a workflow."""
     page = await call.node.workflows.grid.page(
         call.namespace, call.path("ref"), limit=query.limit, cursor=query.cursor, by=query.by
