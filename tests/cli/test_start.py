@@ -4,7 +4,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from horae.server import door
+from horae.server import dispatch as door
 
 UNUSED = {"alembic", "pydantic", "playwright", "sqlalchemy", "uvicorn"}
 START = """

@@ -12,7 +12,7 @@ from horae.env import SECOND, VirtualClock
 from horae.model.admission.rate import Rate
 from horae.server.app import Application
 from horae.server.routes.system.stream import StreamQuery, filter_of
-from horae.server.streaming.gathering import StreamFilter
+from horae.server.streaming.event_feeds import StreamFilter
 from tests.security.people import Api, both
 from tests.security.tenants import Tenant, found
 

@@ -15,9 +15,9 @@ from horae.model.base.event import Event, cut
 from horae.model.base.ids import execution_id, parcel_of
 from horae.model.fleet.submit import Submit
 from horae.server.app import Application
-from horae.server.streaming import gathering
-from horae.server.streaming.gathering import HEARTBEAT, MISSED, MOST_PENDING, PACE
-from horae.server.streaming.gathering import StreamReader as Reading
+from horae.server.streaming import event_feeds as gathering
+from horae.server.streaming.event_feeds import HEARTBEAT, MISSED, MOST_PENDING, PACE
+from horae.server.streaming.event_feeds import StreamReader as Reading
 from tests.waiting import eventually
 
 PARCEL = UUID("0198c5a0-0000-7000-8000-000000000000")

@@ -30,7 +30,7 @@ from horae.model.fleet.protocol import (
     StepRemembered,
 )
 from horae.model.fleet.submit import ChildSubmit
-from horae.worker.code.asks import ArtifactReceipt, ChildReceipt, UploadArtifact
+from horae.worker.code.execution_requests import ArtifactReceipt, ChildReceipt, UploadArtifact
 from horae.worker.settings import WorkerSettings
 from horae.worker.worker import WorkerRuntime
 from tests.waiting import eventually

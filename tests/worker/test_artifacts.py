@@ -10,7 +10,7 @@ import pytest
 from horae.errors import NotFound, TooLarge
 from horae.model.definitions.tasks import CommandTask, PythonTask
 from horae.worker.code.artifacts import files_in, read_pieces
-from horae.worker.code.asks import ArtifactReceipt, UploadArtifact
+from horae.worker.code.execution_requests import ArtifactReceipt, UploadArtifact
 from horae.worker.http_transport import HttpTransport
 from tests.worker import functions
 from tests.worker.local import result, shop

@@ -271,7 +271,7 @@ async def test_questions_of_an_execution_whose_session_has_ended_fail():
         session.end()
 
         with pytest.raises(SessionEnded):
-            await it.worker._errands.run(session, None, None)
+            await it.worker._requests.run(session, None, None)
 
 
 async def test_time_is_the_environments(tmp_path):

@@ -8,13 +8,13 @@ from urllib.parse import unquote
 from horae.engine.parts.part import ROLES
 from horae.engine.server_node import ServerNode
 from horae.errors import BadInput, Forbidden
-from horae.server.body_room import BodyBudget
+from horae.server.audit_recording import AuditRecorder
+from horae.server.body_budget import BodyBudget
 from horae.server.cors import Cors
-from horae.server.door import answer, unmatched
+from horae.server.dispatch import answer, unmatched
 from horae.server.http.proxies import Proxies
 from horae.server.metrics.exposition import Metrics
 from horae.server.problems import PROPER_ID, REQUEST_ID, problem
-from horae.server.recording import AuditRecorder
 from horae.server.reply import Receive, Response, Send, encode
 from horae.server.route import Route
 from horae.server.router import Found, Router
@@ -39,7 +39,7 @@ class Application:
         self.node, self._parts, self._certified = node, parts, certified
         self.proxies, self._cors = proxies or Proxies(), cors or Cors()
         self.metrics = Metrics(node)
-        self.streams, self.body_room, self.recorder = EventStreams(node), BodyBudget(), AuditRecorder(ROUTES)
+        self.streams, self.body_budget, self.recorder = EventStreams(node), BodyBudget(), AuditRecorder(ROUTES)
         self._served, refusing = routes_for(node.features)
         routes = (route for route in (*self._served, *refusing) if has_route(parts, route))
         self._router = Router((route.method, route.path, route) for route in routes)

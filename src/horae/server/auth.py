@@ -6,9 +6,9 @@ from collections.abc import Mapping
 from horae.engine.tenancy.keys import ApiKeys
 from horae.errors import Forbidden, StoreUnavailable, Unauthorized
 from horae.model.tenancy.principal import Principal
-from horae.server.promptly import within_seconds
 from horae.server.reply import Header
 from horae.server.route import Route
+from horae.server.time_limits import within_seconds
 
 COOKIE = "horae"
 CSRF_HEADER = b"x-csrf-token"

@@ -11,7 +11,7 @@ from horae.engine.server_node import ServerNode
 from horae.errors import BadInput
 from horae.server.app import Application
 from horae.server.cors import Cors
-from horae.server.http.crowd import ConnectionLimits
+from horae.server.http.connection_limits import ConnectionLimits
 from horae.server.http.listener import HttpListener
 from horae.server.http.proxies import Proxies
 from horae.server.http.tls import Tls

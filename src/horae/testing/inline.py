@@ -31,7 +31,9 @@ from horae.model.fleet.protocol import Awaited
 from horae.model.fleet.submit import Submit
 from horae.testing.failure_policy import Judge, TimedOut
 from horae.testing.workflows import InlineWorkflow
-from horae.worker.code.asks import (
+from horae.worker.code.context import CURRENT, AttemptFacts, Context
+from horae.worker.code.durable import CHECKPOINT
+from horae.worker.code.execution_requests import (
     ArtifactReceipt,
     ChildReceipt,
     ExecutionRequest,
@@ -43,8 +45,6 @@ from horae.worker.code.asks import (
     UploadArtifact,
     WaitForSignal,
 )
-from horae.worker.code.context import CURRENT, AttemptFacts, Context
-from horae.worker.code.durable import CHECKPOINT
 from horae.worker.holding import ItemOutcome
 from horae.worker.runners.outcome import encoded
 

@@ -36,7 +36,7 @@ from horae.model.fleet.protocol import (
 )
 from horae.model.fleet.submit import ChildSubmit
 from horae.worker.code.artifacts import read_pieces
-from horae.worker.code.asks import ArtifactReceipt, ChildReceipt, UploadArtifact
+from horae.worker.code.execution_requests import ArtifactReceipt, ChildReceipt, UploadArtifact
 from horae.worker.wire import ClientResponse, ServerConnections
 
 SLACK = 3.0  # seconds beyond what the server was allowed to wait

@@ -23,7 +23,7 @@ from horae.model.fleet.protocol import (
 from horae.model.fleet.submit import ChildSubmit
 from horae.model.tenancy.principal import DEFAULT_NAMESPACE
 from horae.worker.code.artifacts import read_pieces
-from horae.worker.code.asks import ArtifactReceipt, ChildReceipt, UploadArtifact
+from horae.worker.code.execution_requests import ArtifactReceipt, ChildReceipt, UploadArtifact
 
 _ANSWER = msgspec.json.Decoder(Answer)
 

@@ -17,7 +17,13 @@ from horae.errors import BadInput
 from horae.model.base.redaction import LEAST, MASK, Redactor
 from horae.model.fleet.protocol import Answer, ToldFailure
 from horae.model.tenancy.secret_refs import MOST_VALUE
-from horae.worker.code.asks import ExecutionRequest, RememberStep, SubmitExecutions, UploadArtifact, WaitForSignal
+from horae.worker.code.execution_requests import (
+    ExecutionRequest,
+    RememberStep,
+    SubmitExecutions,
+    UploadArtifact,
+    WaitForSignal,
+)
 
 _LEFT_OUT = re.compile(r"(\n\.\.\. \d+ characters left out \.\.\.\n)")  # as `failure.shorten` writes it
 _STORED = (

@@ -19,16 +19,16 @@ import msgspec
 
 from horae.env import SECOND, Clock, Instant
 from horae.model.fleet.protocol import Answer, Exchange, Progress, Range, Registered, Started
-from horae.worker.appetite import FETCH_PAUSE, fetch_ahead, free_room, free_slots
+from horae.worker.attempt_reports import OnEnded
 from horae.worker.code.failure import TIMED_OUT
 from horae.worker.code.refusal import split_load
+from horae.worker.demand import FETCH_PAUSE, fetch_ahead, free_room, free_slots
 from horae.worker.holding import RELEASED, Chunk, EndedItem, Item, ItemOutcome, StartedItem
 from horae.worker.interrupts import Interrupt, InterruptKind, apply_request
 from horae.worker.logs.log_queue import Key, Line
 from horae.worker.outbox import ExchangeLoad, Outbox, key_of
 from horae.worker.pace import DurationEstimates
 from horae.worker.stock import Stock
-from horae.worker.telling import OnEnded
 
 MARGIN = 3.0  # in the last seconds before the session's timeout, no item is started
 TOLD_AFTER = 1.0  # seconds that an item runs before its start is reported: not worth it for short items

@@ -16,7 +16,7 @@ from horae.model.fleet.protocol import (
     Remembered,
 )
 from horae.model.fleet.submit import ChildSubmit
-from horae.worker.code.asks import ArtifactReceipt, ChildReceipt, UploadArtifact
+from horae.worker.code.execution_requests import ArtifactReceipt, ChildReceipt, UploadArtifact
 
 
 class Transport(Protocol):

@@ -24,9 +24,10 @@ from horae.errors import (
 )
 from horae.model.admission.placement.placement import Cost
 from horae.model.fleet.protocol import Exchange
-from horae.worker.code.asks import ExecutionRequest
-from horae.worker.code.errands import RequestSender
+from horae.worker.attempt_reports import attempt_reporter
+from horae.worker.code.execution_requests import ExecutionRequest
 from horae.worker.code.failure import failed, trace
+from horae.worker.code.request_sender import RequestSender
 from horae.worker.code.tracing import AttemptTracer
 from horae.worker.holding import Chunk, Item
 from horae.worker.interrupts import Interrupt
@@ -40,7 +41,6 @@ from horae.worker.runners.table import runners_for
 from horae.worker.secrets import SecretProviders, SecretUnavailable
 from horae.worker.session import WorkerSession
 from horae.worker.settings import Registry, WorkerSettings, registration
-from horae.worker.telling import attempt_reporter
 from horae.worker.timers import ScheduledCall, Timers
 from horae.worker.transport import Transport
 
@@ -63,7 +63,7 @@ class WorkerRuntime:
         self.session: WorkerSession | None = None
         self.name = settings.name or f"{platform.node()}-{os.getpid()}"
         self._transport = transport
-        self._errands = RequestSender(env, transport, self._back_off)
+        self._requests = RequestSender(env, transport, self._back_off)
         self._registry = registry
         self.tracing: AttemptTracer | None = None  # records attempts
         self.spawner = Spawner()
@@ -176,7 +176,7 @@ class WorkerRuntime:
             self.drain()
 
     def ask(self, session: WorkerSession, item: Item, ask: ExecutionRequest) -> "Future[Any]":
-        return asyncio.run_coroutine_threadsafe(self._errands.run(session, item, ask), self._loop)
+        return asyncio.run_coroutine_threadsafe(self._requests.run(session, item, ask), self._loop)
 
     # Registering
 
@@ -378,7 +378,7 @@ class WorkerRuntime:
         for task in list(self._tasks):
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
-        await self._errands.close()
+        await self._requests.close()
         self._timers.close()
         await self.spawner.close()
         await self._transport.close()

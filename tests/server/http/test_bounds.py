@@ -7,7 +7,7 @@ from itertools import pairwise
 import pytest
 
 from horae.env import system_env
-from horae.server.door import BODIED
+from horae.server.dispatch import BODIED
 from horae.server.http.connection import AT_ONCE, MOST_AFTER, MOST_HELD, MOST_QUEUED, PATIENCE
 from horae.server.http.listener import HttpListener
 from horae.server.reading.bodies import LIMIT, SMALL_LIMIT

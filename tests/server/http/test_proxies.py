@@ -10,7 +10,7 @@ from horae.env import system_env
 from horae.errors import BadInput
 from horae.server.app import Application
 from horae.server.call import NOBODY, ApiCall
-from horae.server.http.crowd import ConnectionLimits
+from horae.server.http.connection_limits import ConnectionLimits
 from horae.server.http.proxies import Proxies
 from horae.server.routes.table import ROUTES
 

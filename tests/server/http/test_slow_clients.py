@@ -8,7 +8,7 @@ import pytest
 
 from horae.env import SECOND, VirtualClock, virtual_env
 from horae.server.http.connection import PATIENCE, Answer, HttpConnection
-from horae.server.http.crowd import ConnectionLimits
+from horae.server.http.connection_limits import ConnectionLimits
 from horae.server.http.listener import KEEP_ALIVE, HttpListener
 from horae.server.reply import Response
 from tests.waiting import eventually

@@ -21,7 +21,7 @@ from horae.engine.server_node import ServerNode
 from horae.env import VirtualClock, system_env, virtual_env
 from horae.errors import BadInput, Busy, Forbidden
 from horae.model.fleet.protocol import PROTOCOL, Register
-from horae.server.http.crowd import ConnectionLimits
+from horae.server.http.connection_limits import ConnectionLimits
 from horae.server.http.listener import HttpListener
 from horae.server.http.tls import LOOK, Tls
 from horae.server.reply import Response

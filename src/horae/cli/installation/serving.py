@@ -20,7 +20,7 @@ from horae.feature import load as load_target
 from horae.feature import served
 from horae.model.executions.tracer import Tracer
 from horae.server.cors import Cors
-from horae.server.http.crowd import ConnectionLimits
+from horae.server.http.connection_limits import ConnectionLimits
 from horae.server.http.proxies import Proxies
 from horae.server.http.tls import Tls
 from horae.server.run import Serving, is_loopback, remote_url, serve

@@ -14,11 +14,11 @@ from horae.features.users.engine.oidc import Oidc
 from horae.features.users.part import UsersPart
 from horae.model.base.view import View
 from horae.server.access import ANY_CREDENTIAL, PUBLIC
+from horae.server.audit_recording import record_failed_sign_in
 from horae.server.auth import cookie_of, refuse_forms, set_cookie
 from horae.server.call import ApiCall
 from horae.server.reading.bodies import SMALL_LIMIT, RequestBody
 from horae.server.reading.queries import Query, Text
-from horae.server.recording import record_failed_sign_in
 from horae.server.reply import UNCACHED, Response, nothing, ok
 from horae.server.route import ACTION, API, UNRECORDED, get, post
 from horae.server.routes.tenancy.me import Me

@@ -7,7 +7,7 @@ from email.utils import formatdate
 
 from horae.env import SECOND, Env
 from horae.server.http.connection import Answer, HttpConnection
-from horae.server.http.crowd import ConnectionLimits
+from horae.server.http.connection_limits import ConnectionLimits
 from horae.server.http.tls import Handshakes, Tls
 from horae.server.reply import SAFETY, STRICT_TRANSPORT
 

@@ -16,7 +16,7 @@ import structlog
 from horae.env import Clock
 from horae.errors import BadInput
 from horae.server.http.connection import HttpConnection
-from horae.server.http.crowd import ConnectionLimits
+from horae.server.http.connection_limits import ConnectionLimits
 
 LOOK = 60.0  # seconds between checks for changed files
 

@@ -11,7 +11,7 @@ from horae.engine.base.survey import MOST_HOLDERS, Survey
 from horae.engine.server_node import ServerNode
 from horae.errors import Busy, StoreUnavailable
 from horae.server.metrics.families import FeatureMetrics, Labels, bounded, gauge
-from horae.server.promptly import ignore_late_result
+from horae.server.time_limits import ignore_late_result
 
 PATIENCE = 5.0  # seconds that the store has to answer; Prometheus itself waits for ten
 LITTLE_PATIENCE = 1.0  # seconds, if the store is known to be away

@@ -16,7 +16,7 @@ from horae.errors import BadInput, TooLarge
 from horae.model.documents.nesting import MAX_NESTING
 from horae.model.executions.parcel import MAX_DEPTH
 from horae.server.problems import UnsupportedMedia
-from horae.server.reading.mistakes import validation_error
+from horae.server.reading.validation_errors import validation_error
 from horae.server.reply import Receive
 
 MIB = 1024 * 1024

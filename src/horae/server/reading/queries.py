@@ -12,7 +12,7 @@ from msgspec import Meta, Struct, field
 
 from horae.errors import BadInput
 from horae.server.reading.bodies import When
-from horae.server.reading.mistakes import validation_error
+from horae.server.reading.validation_errors import validation_error
 
 MOST_PARAMETERS = 100
 

@@ -22,7 +22,7 @@ from horae.model.fleet.protocol import (
     Remembered,
 )
 from horae.model.fleet.submit import ChildSubmit
-from horae.server.reading.told import strict_type
+from horae.server.reading.worker_bodies import strict_type
 from horae.server.reply import encode
 from horae.version import __version__
 

@@ -8,7 +8,7 @@ from contextlib import ExitStack, contextmanager
 from horae.engine.server_node import ServerNode
 from horae.errors import TooOften
 from horae.server.reply import UNCACHED, Receive, Response, Scope, Send
-from horae.server.streaming.gathering import EventEncoder, SharedEventFeed, StreamFilter, StreamReader
+from horae.server.streaming.event_feeds import EventEncoder, SharedEventFeed, StreamFilter, StreamReader
 
 KIND = b"text/event-stream"
 

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import BinaryIO
 
 from horae.model.executions.output.artifact import DEFAULT_TYPE, MOST_ARTIFACTS, check_name, check_type
-from horae.worker.code.asks import UploadArtifact
+from horae.worker.code.execution_requests import UploadArtifact
 
 PIECE = 256 * 1024
 Content = str | os.PathLike[str] | bytes

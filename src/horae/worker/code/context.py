@@ -23,8 +23,14 @@ from horae.model.fields.kinds import Duration, Kind, Moment
 from horae.model.fleet.submit import SUBMISSION, Submit
 from horae.model.tenancy.secret_refs import SCHEME
 from horae.worker.code.artifacts import Content, upload_request
-from horae.worker.code.asks import ArtifactReceipt, ChildReceipt, ExecutionPort, ExecutionRequest, SubmitExecutions
 from horae.worker.code.durable import SLEEP, WAIT, Backoff, StepMemory, check_name, check_signal
+from horae.worker.code.execution_requests import (
+    ArtifactReceipt,
+    ChildReceipt,
+    ExecutionPort,
+    ExecutionRequest,
+    SubmitExecutions,
+)
 from horae.worker.code.sync_face import SyncFace
 from horae.worker.code.transactions import Transaction
 from horae.worker.processes.scripts import FunctionCall, PendingOperation, Script

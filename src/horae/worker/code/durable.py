@@ -26,7 +26,14 @@ from horae.model.executions.job_exceptions import (
     micros_of,
 )
 from horae.model.fleet.protocol import MAX_CHECKPOINT, MAX_RESULT, MAX_SIGNAL_NAME, Awaited
-from horae.worker.code.asks import ExecutionPort, ReadServerTime, RecallSteps, RememberStep, ShortSleep, WaitForSignal
+from horae.worker.code.execution_requests import (
+    ExecutionPort,
+    ReadServerTime,
+    RecallSteps,
+    RememberStep,
+    ShortSleep,
+    WaitForSignal,
+)
 from horae.worker.processes.scripts import FunctionCall, ParallelScripts, PendingOperation, Script
 
 CHECKPOINT = "@checkpoint"

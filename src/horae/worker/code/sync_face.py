@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from horae.model.executions.job_exceptions import Span
 from horae.worker.code.artifacts import Content, upload_request
-from horae.worker.code.asks import ArtifactReceipt, ChildReceipt, ExecutionRequest
+from horae.worker.code.execution_requests import ArtifactReceipt, ChildReceipt, ExecutionRequest
 from horae.worker.code.transactions import SyncTransaction
 from horae.worker.processes.scripts import PendingOperation, Script, run_sync
 

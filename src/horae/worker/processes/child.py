@@ -24,9 +24,9 @@ from horae.model.base.trace import TraceHeaders
 from horae.model.definitions.function_signature import Bind, signature_of
 from horae.model.executions.job_exceptions import Cancelled
 from horae.model.fleet.protocol import LogStream
-from horae.worker.code.asks import ExecutionRequest
 from horae.worker.code.context import CURRENT, Context
 from horae.worker.code.current_trace import within
+from horae.worker.code.execution_requests import ExecutionRequest
 from horae.worker.code.failure import outcome_of
 from horae.worker.holding import ItemOutcome
 from horae.worker.logs import capture

@@ -7,7 +7,8 @@ import msgspec
 from msgspec import Raw, Struct
 
 from horae.model.fleet.protocol import Awaited, LogStream
-from horae.worker.code.asks import (
+from horae.worker.code.context import AttemptFacts
+from horae.worker.code.execution_requests import (
     ArtifactReceipt,
     ChildReceipt,
     ExecutionRequest,
@@ -19,7 +20,6 @@ from horae.worker.code.asks import (
     UploadArtifact,
     WaitForSignal,
 )
-from horae.worker.code.context import AttemptFacts
 from horae.worker.holding import ItemOutcome
 
 HEADER = struct.Struct("<I")

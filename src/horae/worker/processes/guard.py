@@ -37,7 +37,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING or __package__:
     from horae.worker.processes import confined
-    from horae.worker.processes.guard_kin import Descendants, GuardedChild
+    from horae.worker.processes.guard_descendants import Descendants, GuardedChild
     from horae.worker.processes.guard_starts import IGNORED, Urgency, start
     from horae.worker.processes.processes import (
         LINUX,
@@ -53,7 +53,7 @@ if TYPE_CHECKING or __package__:
 else:  # a separate program, which imports its neighbours
     sys.path.append(os.path.dirname(os.path.abspath(__file__)))
     import confined
-    from guard_kin import Descendants, GuardedChild
+    from guard_descendants import Descendants, GuardedChild
     from guard_starts import IGNORED, Urgency, start
     from processes import (
         LINUX,

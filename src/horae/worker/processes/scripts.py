@@ -15,7 +15,7 @@ from typing import Any, TypeVar
 from msgspec import Struct
 
 from horae.model.executions.job_exceptions import Suspended, together
-from horae.worker.code.asks import ExecutionPort, ExecutionRequest
+from horae.worker.code.execution_requests import ExecutionPort, ExecutionRequest
 
 MOST_THREADS = 32  # for concurrent steps of a sync function
 

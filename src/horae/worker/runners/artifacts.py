@@ -10,7 +10,7 @@ from horae.errors import HoraeError
 from horae.model.executions.output.artifact import RESULT
 from horae.model.fleet.protocol import MAX_INLINE_RESULT, MAX_RESULT
 from horae.worker.code.artifacts import files_in, upload_request
-from horae.worker.code.asks import ArtifactReceipt, ExecutionPort
+from horae.worker.code.execution_requests import ArtifactReceipt, ExecutionPort
 from horae.worker.code.failure import failed
 from horae.worker.holding import ItemOutcome
 

@@ -10,8 +10,8 @@ from msgspec import Raw
 
 from horae.errors import HoraeError
 from horae.model.fleet.protocol import MAX_CHECKPOINT
-from horae.worker.code.asks import ExecutionPort, RecallSteps, RememberStep
 from horae.worker.code.durable import CHECKPOINT
+from horae.worker.code.execution_requests import ExecutionPort, RecallSteps, RememberStep
 
 
 class CommandCheckpoints:

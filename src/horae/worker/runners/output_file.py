@@ -9,7 +9,7 @@ from typing import Any
 
 import msgspec
 
-from horae.worker.code.asks import ExecutionPort
+from horae.worker.code.execution_requests import ExecutionPort
 from horae.worker.runners.checkpoints import CommandCheckpoints
 
 READ = 1024 * 1024

@@ -16,7 +16,7 @@ from horae.model.triggers.dependency_view import DependenciesView
 from horae.model.workflows.decisions.naming import owner_of
 from horae.server.access import EDIT, OPERATE, VIEW
 from horae.server.call import ApiCall
-from horae.server.once import submission_key
+from horae.server.idempotency import submission_key
 from horae.server.reading.queries import DryRun, Paged, Query, QueueName, Text
 from horae.server.reply import Response, ok
 from horae.server.route import API, CHANGES, REQUEST, UNRECORDED, delete, get, patch, post, put

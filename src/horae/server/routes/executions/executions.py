@@ -12,7 +12,7 @@ from horae.model.executions.execution_view import AttemptView, CancelView, Execu
 from horae.model.fleet.submit import Submit
 from horae.server.access import OPERATE, VIEW
 from horae.server.call import ApiCall
-from horae.server.once import submission_key
+from horae.server.idempotency import submission_key
 from horae.server.reading.bodies import LARGE_LIMIT, Reason
 from horae.server.reply import Response, ok
 from horae.server.route import API, REQUEST, UNRECORDED, get, post

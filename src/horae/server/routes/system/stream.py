@@ -16,7 +16,7 @@ from horae.server.reading.queries import Query
 from horae.server.reply import Response
 from horae.server.route import API, get
 from horae.server.scopes import Arguments, check_executions
-from horae.server.streaming.gathering import StreamFilter
+from horae.server.streaming.event_feeds import StreamFilter
 from horae.server.streaming.stream import EventStream, EventStreams
 
 KERNEL = {

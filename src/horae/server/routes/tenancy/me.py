@@ -10,10 +10,10 @@ from horae.model.base.instant import format_instant
 from horae.model.base.view import Time, View
 from horae.model.tenancy.principal import Principal
 from horae.server.access import ANY_CREDENTIAL, PUBLIC, VIEW
+from horae.server.audit_recording import record_failed_sign_in
 from horae.server.auth import cookie_of, refuse_forms, set_cookie
 from horae.server.call import ApiCall
 from horae.server.reading.bodies import SMALL_LIMIT, RequestBody
-from horae.server.recording import record_failed_sign_in
 from horae.server.reply import UNCACHED, Response, nothing, ok
 from horae.server.route import ACTION, API, UNRECORDED, get, post
 from horae.server.scopes import closed, unscoped

@@ -8,7 +8,7 @@ import pytest
 from horae.engine.server_node import ServerNode
 from horae.env import system_env
 from horae.server.app import Application
-from horae.server.body_room import SMALL, BodyBudget, large_body_size
+from horae.server.body_budget import SMALL, BodyBudget, large_body_size
 from horae.server.routes.table import ROUTES
 
 ALPHA, BETA = 7, 8
@@ -94,7 +94,7 @@ async def test_a_body_is_not_read_before_there_is_room_for_it():
     key = await node.tenancy.keys.ensure_admin_key()
     assert key is not None
     application = Application(node)
-    application.body_room = BodyBudget(300_000)
+    application.body_budget = BodyBudget(300_000)
     read: list[int] = []
     gate = asyncio.Event()
 
@@ -115,5 +115,5 @@ async def test_a_body_is_not_read_before_there_is_room_for_it():
     gate.set()
     assert await asyncio.gather(*requests) == [400, 400, 400]
     assert read == [0, 1, 2]
-    assert not application.body_room._held
+    assert not application.body_budget._held
     await node.stop()

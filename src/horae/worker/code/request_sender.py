@@ -10,7 +10,7 @@ from horae.env import SECOND, Env
 from horae.errors import BadInput, Busy, SessionEnded
 from horae.model.fleet.protocol import Await, Step
 from horae.model.fleet.submit import ChildSubmit
-from horae.worker.code.asks import (
+from horae.worker.code.execution_requests import (
     ChildReceipt,
     ExecutionRequest,
     ReadServerTime,
@@ -21,7 +21,7 @@ from horae.worker.code.asks import (
     UploadArtifact,
     WaitForSignal,
 )
-from horae.worker.code.keeping import StepBatcher
+from horae.worker.code.step_batches import StepBatcher
 from horae.worker.holding import Item
 from horae.worker.outbox import key_of
 from horae.worker.session import WorkerSession

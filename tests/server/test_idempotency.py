@@ -7,7 +7,7 @@ import pytest
 from horae.engine.server_node import ServerNode
 from horae.engine.tenancy.idempotent_requests import RUNNING_FOR
 from horae.env import VirtualClock
-from horae.server.once import KEPT_FOR
+from horae.server.idempotency import KEPT_FOR
 from horae.server.routes.table import ROUTES
 from horae.store.tenancy import keys as moves
 from tests.server.conftest import Api, Connect

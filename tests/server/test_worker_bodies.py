@@ -8,7 +8,7 @@ import pytest
 
 from horae.engine.server_node import ServerNode
 from horae.model.fleet.protocol import MAX_PROGRESS, Exchange
-from horae.server.reading.told import _closed_decoder
+from horae.server.reading.worker_bodies import _closed_decoder
 from horae.store.driver import one
 from horae.store.script import Statement
 from tests.server.conftest import Api

@@ -14,15 +14,15 @@ from horae.engine.parts.part import ROLES
 from horae.engine.server_node import ServerNode
 from horae.errors import BadInput, Forbidden, HoraeError, Misdirected, NotFound
 from horae.model.tenancy.principal import Principal
+from horae.server.audit_recording import AuditRecorder
 from horae.server.auth import authenticate, authenticate_monitoring, authorise
-from horae.server.body_room import BodyBudget, large_body_size
+from horae.server.body_budget import BodyBudget, large_body_size
 from horae.server.call import NOBODY, ApiCall
-from horae.server.once import run_once
+from horae.server.idempotency import run_once
 from horae.server.problems import MethodNotAllowed, broken, problem
 from horae.server.reading.bodies import ClientGone, check_media, decode, read_body, refuse_nul
 from horae.server.reading.queries import decode_query
-from horae.server.reading.told import INSTALLATION, STRICT, decode_worker_body
-from horae.server.recording import AuditRecorder
+from horae.server.reading.worker_bodies import INSTALLATION, STRICT, decode_worker_body
 from horae.server.reply import Receive, Response, Scope
 from horae.server.route import Route
 
@@ -38,18 +38,18 @@ async def answer(node: ServerNode, route: Route, scope: Scope, receive: Receive)
         if route.method not in BODIED or route.streams:
             return await _acting(ApiCall(node, route, scope, headers, who, b"", receive))
         size = 0 if public else large_body_size(route, headers)
-        room: BodyBudget = scope["app"].body_room
+        budget: BodyBudget = scope["app"].body_budget
         if size:
-            await room.enter(who.namespace, size)
+            await budget.enter(who.namespace, size)
         try:
             body = await _read(route, headers, receive)
             if size and route.name == "sessions.exchange":  # it may wait for work, long after its body is decoded
-                room.leave(who.namespace, size)
+                budget.leave(who.namespace, size)
                 size = 0
             return await _acting(ApiCall(node, route, scope, headers, who, body, receive))
         finally:
             if size:
-                room.leave(who.namespace, size)
+                budget.leave(who.namespace, size)
     except HoraeError as error:
         return problem(error, scope["path"])
     except ClientGone:
