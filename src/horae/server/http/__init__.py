@@ -44,5 +44,5 @@ What a client without a credential could do to it, what stands against that, and
 - Split an answer by a line break in a header, or take half an answer for a whole one.
   test_connection.py::test_a_header_of_an_answer_is_one_line, test_connection.py::test_a_stream_that_breaks_is_cut_off
 
-Large bodies, the rate of a credential and the turns of namespaces are bounded behind the door, under any ASGI server.
+Large bodies, the rate of a credential and the turns of namespaces are limited by the application, under any ASGI server.
 """
