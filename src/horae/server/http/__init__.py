@@ -1,7 +1,7 @@
-"""The front door: HTTP/1.1 on a socket, with or without TLS. It knows no route and hands requests to an ASGI handler.
+"""HTTP/1.1 on a socket, with or without TLS. It knows no routes and passes requests to an ASGI handler.
 
-What a client without a credential could do to it, what stands against that, and the test that guards it
-(in tests/server/http; docs/decisions/0011-http.md has the reasons):
+Attacks by a client without a credential, the defence against each, and its tests (in tests/server/http;
+docs/decisions/0011-http.md has the reasons):
 
 - Hide a request in another one. Each byte has one reading, and ambiguous bytes end the connection.
   test_framing.py::test_ambiguous_bytes_are_refused_however_they_are_cut,
@@ -9,40 +9,40 @@ What a client without a credential could do to it, what stands against that, and
 - Pass the body that follows `Expect: 100-continue` or `Upgrade` off as the next request.
   test_bounds.py::test_a_body_that_waits_for_100_continue_is_not_taken_for_the_next_request,
   test_bounds.py::test_an_offer_to_upgrade_is_ignored_and_the_body_read
-- Send headers as trailers, behind a proxy's back. Trailers are dropped.
+- Send headers as trailers, which a proxy does not check. Trailers are dropped.
   test_bounds.py::test_trailers_are_dropped
 - Name one server in the target and another in Host.
   test_bounds.py::test_a_target_that_is_no_path_of_this_server_is_a_bad_request
-- Fill the memory. Heads, trailers and framing are counted before they are kept; bodies wait until they are read.
+- Fill the memory. Heads, trailers and framing are counted before they are stored; bodies wait until they are read.
   test_bounds.py::test_bytes_without_an_end_end_the_connection,
   test_bounds.py::test_a_head_in_one_read_is_bounded_too, test_smuggling.py::test_trailers_without_an_end_stop_nobody,
   test_connection.py::test_a_body_that_its_handler_does_not_read_takes_little_memory,
   test_framing.py::test_a_silent_client_keeps_no_bytes
-- Send many requests ahead. They wait in the client's kernel when there is no room.
+- Send many requests ahead. Without room, they wait in the client's kernel.
   test_bounds.py::test_requests_sent_ahead_hold_few_bytes_however_large_they_are
-- Send on and on after the answer. The connection ends.
+- Keep sending after the answer. The connection ends.
   test_bounds.py::test_small_chunks_after_an_answer_end_the_connection_soon,
   test_bounds.py::test_bytes_that_drip_after_the_last_answer_hold_no_connection
-- Keep the event loop busy with small pieces. Other connections have their turn.
+- Keep the event loop busy with small pieces. Other connections get their turn.
   test_bounds.py::test_many_small_chunks_let_others_have_their_turn
-- Hold a connection: by silence, by a byte now and then, or by reading slowly.
+- Occupy a connection: by silence, by single bytes, or by reading slowly. Slow clients are disconnected.
   test_connection.py::test_silent_connections_are_ended,
   test_slow_clients.py::test_a_client_that_drips_bytes_loses_its_connection,
   test_slow_clients.py::test_an_unfinished_request_that_was_answered_loses_its_connection,
   test_slow_clients.py::test_a_client_that_does_not_read_its_answer_loses_its_connection
-- Take all connections, also by TLS handshakes that never end.
+- Occupy all connections, also by endless TLS handshakes. Connections are limited by address and in total.
   test_slow_clients.py::test_one_address_does_not_take_all_connections,
   test_slow_clients.py::test_a_connection_beyond_the_bound_is_answered_503,
   test_tls.py::test_a_connection_counts_before_its_tls_handshake
-- Forge its address, scheme or host. `X-Forwarded-*` is believed from trusted proxies alone.
+- Forge its address, scheme or host. `X-Forwarded-*` is trusted only from trusted proxies.
   test_proxies.py::test_an_address_is_believed_from_trusted_proxies_alone,
   test_proxies.py::test_scheme_and_host_are_believed_from_trusted_proxies_alone,
   test_proxies.py::test_requests_for_other_names_are_refused
-- Register a worker without the certificate that the server asks for, or speak an old TLS.
+- Register a worker without the required certificate, or use an old TLS version. Both are refused.
   test_tls.py::test_workers_must_show_a_certificate_where_it_is_asked_for,
   test_tls.py::test_a_certificate_of_another_authority_is_refused, test_tls.py::test_only_modern_tls_is_spoken
-- Split an answer by a line break in a header, or take half an answer for a whole one.
+- Split an answer by a line break in a header, or have half an answer taken for a whole one. Both end the connection.
   test_connection.py::test_a_header_of_an_answer_is_one_line, test_connection.py::test_a_stream_that_breaks_is_cut_off
 
-Large bodies, the rate of a credential and the turns of namespaces are limited by the application, under any ASGI server.
+The application limits large bodies, the rate of credentials and the turns of namespaces, under any ASGI server.
 """
