@@ -1,4 +1,4 @@
-"""`horae executions erase`: somebody's data goes, that something ran stays."""
+"""`horae executions erase`: erase personal data; the record of the execution stays."""
 
 from typing import Any
 
@@ -30,12 +30,12 @@ async def erase(api: Api, yes: bool, **options: Any) -> None:
     if not api.out.is_for_people:
         api.out.document(done)
     else:
-        api.out.say(f"Erased {done['erased']:,} of {done['lookedAt']:,} executions that were looked at.")
+        api.out.say(f"Erased {done['erased']:,} of {done['lookedAt']:,} executions that were checked.")
         for execution in done["live"]:
             api.out.say(f"Not erased, because it has not ended: {execution}")
         for execution in done["unread"]:
             api.out.say(f"Not erased, because the server has no key to read what it was given: {execution}")
         for file in done["unreadFiles"]:
-            api.out.say(f"Not looked through, because it is damaged or gone: {file}")
+            api.out.say(f"Not searched, because it is damaged or gone: {file}")
     if done["live"] or done["unread"] or done["unreadFiles"]:
         click.get_current_context().exit(1)

@@ -1,4 +1,4 @@
-"""`client.erasures`: erasure of personal data of executions; the fact that they ran stays."""
+"""`client.erasures`: erase personal data; the records of executions stay."""
 
 from typing import Unpack
 
@@ -9,13 +9,14 @@ from horae.features.erasure.options import ErasureOptions
 
 
 class ErasuresResource(Resource):
-    """Erase the params, logs, results and files of executions."""
+    """Erases the params, results, logs and files of executions."""
 
     async def create(self, **which: Unpack[ErasureOptions]) -> ApiDocument:
-        """Erase all matching executions' data, part by part; return the numbers checked and erased, and those left out.
+        """Erase all selected executions, part by part; return the numbers of checked and erased executions, and those
+        that were left.
 
-        `live` executions have not ended yet; params of `unread` ones are sealed with a key that the server does not
-        have; `unreadFiles` of the archive are damaged or missing.
+        Executions in `live` have not ended yet. The params of those in `unread` are sealed with a key that the server
+        does not have. Archive files in `unreadFiles` are damaged or gone.
         """
         where = given(**which)
         looked_at, erased, cursor = 0, 0, None

@@ -1,4 +1,4 @@
-"""Erasures: whose data goes, and what came of it."""
+"""Erasures: the selection of executions, and the result."""
 
 from typing import Annotated, Any
 from uuid import UUID
@@ -17,7 +17,7 @@ _PARAMS = Custom(as_given, dict[str, Any], "Mapping[str, Any]", option="pairs")
 
 
 class ErasureSelection(Struct, frozen=True, kw_only=True):
-    """The executions whose data goes: all that is said must hold."""
+    """A selection of executions to erase: all given conditions must hold."""
 
     job: Annotated[str | None, Field(Text(256), "Only executions of this job.", metavar="JOB")] = None
     tag: Annotated[str | None, Field(Text(256), 'Those with this tag: "name" or "name=value".')] = None
@@ -28,17 +28,17 @@ class ErasureSelection(Struct, frozen=True, kw_only=True):
     ] = None
 
     def check(self) -> None:
-        """Refuse what would erase everything."""
+        """Refuse a selection of all executions."""
         if self.tag is None and self.key is None and not self.params:
             remedy = 'Name a tag, a key or params, as {"params": {"customer": "c-17"}}.'
             raise BadInput("Nothing says whose data it is.", remedy, field="where")
 
     def matches_key(self, extra: Extra) -> bool:
-        """Whether an execution of such a job and tag is meant, as far as its params do not matter."""
+        """Return whether an execution of the selected job and tag has the selected key."""
         return self.key is None or extra.key == self.key
 
     def matches_params(self, params: bytes) -> bool:
-        """Whether it is meant by what it was given."""
+        """Return whether an execution with these params is selected."""
         given = msgspec.json.decode(params)
         return isinstance(given, dict) and all(given.get(name) == value for name, value in (self.params or {}).items())
 
@@ -47,11 +47,11 @@ SELECTION = Table(ErasureSelection, "An erasure")
 
 
 class ErasureView(View, frozen=True, kw_only=True):
-    """What one part of an erasure did.
+    """The result of one part of an erasure.
 
-    `live` have not ended: cancel them or wait, and erase again. `unread` have params that are sealed with a key that
-    this server does not have, so nobody can tell whether they are meant; `unreadFiles` are of the archive, and damaged
-    or gone.
+    Executions in `live` have not ended: cancel them or wait, and erase again. The params of those in `unread` are
+    sealed with a key that this server does not have, so it is unknown whether they are selected. Archive files in
+    `unreadFiles` are damaged or gone.
     """
 
     looked_at: int
@@ -63,19 +63,19 @@ class ErasureView(View, frozen=True, kw_only=True):
 
 
 class EraseNamespace(Struct, frozen=True, kw_only=True):
-    """What of a namespace is to be erased."""
+    """A request to erase a namespace."""
 
-    confirm: str  # its name
+    confirm: str  # the name of the namespace
     cancel: bool = False
     definitions: bool = False
     before: Instant | None = None
 
 
 class NamespaceErasureView(View, frozen=True, kw_only=True):
-    """What one part of the erasure of a namespace did; it goes on until `done`.
+    """The result of one part of the erasure of a namespace; repeat the request until `done`.
 
-    `live` were cancelled and have not ended yet. `records` are keys, ended backfills, replays, sessions and holds, and
-    kept answers.
+    `live` counts executions that were cancelled and have not ended yet. `records` counts keys, ended backfills,
+    replays, sessions and holds, and stored answers.
     """
 
     namespace: str

@@ -1,4 +1,4 @@
-"""Erasure of namespaces: all data of one, part by part."""
+"""Erasure of namespaces: all data of a namespace, part by part."""
 
 from typing import Annotated
 
@@ -18,7 +18,7 @@ from horae.server.scopes import closed
 
 
 class NamespaceErasure(RequestBody, frozen=True, kw_only=True):
-    """What of a namespace is to be erased."""
+    """A request to erase a namespace."""
 
     confirm: Annotated[str, Meta(max_length=128, description="The name of the namespace once more.")]
     cancel: Annotated[bool, Meta(description="Cancel what has not ended, instead of refusing.")] = False
@@ -41,13 +41,13 @@ class NamespaceErasure(RequestBody, frozen=True, kw_only=True):
 async def erase(call: ApiCall, body: NamespaceErasure) -> Response:
     """Erase all data of a namespace, for some seconds; repeat it, with the same `before`, until `done`.
 
-    Executions go with their params, results, errors, logs, files, steps and signals, dead letters among them; events,
-    keys, kept answers, ended backfills, replays and sessions go, too. Definitions stay unless asked for, and so do
-    daily counts and the audit log, which keeps a receipt of each part.
+    Executions are deleted with their params, results, errors, logs, files, steps and signals, and dead letters; so are
+    events, keys, stored answers, ended backfills, replays and sessions. Definitions are deleted on request only. Daily
+    counts stay, and so does the audit log, which gets a receipt of each part.
     """
     before = None if body.before is None else parse_instant(body.before, field="before")
-    asked = EraseNamespace(confirm=body.confirm, cancel=body.cancel, definitions=body.definitions, before=before)
-    done = await call.node.part(ErasurePart).namespace_erasures.erase(call.who, call.path("name"), asked)
+    request = EraseNamespace(confirm=body.confirm, cancel=body.cancel, definitions=body.definitions, before=before)
+    done = await call.node.part(ErasurePart).namespace_erasures.erase(call.who, call.path("name"), request)
     detail = msgspec.json.encode(done).decode()
     target = f"namespaces/{done.namespace}"
     await call.node.tenancy.audit.note(call.who, call.address, "namespaces.receipt", target, detail)

@@ -1,4 +1,4 @@
-"""Erasure in a server."""
+"""The part of a server that erases data."""
 
 from horae.engine.parts.part import ServerPart
 from horae.engine.server_node import ServerNode

@@ -1,4 +1,4 @@
-"""Erasures: somebody's data goes, that something ran stays."""
+"""Erasures of personal data; the records of executions stay."""
 
 import hashlib
 from typing import TYPE_CHECKING, Annotated
@@ -23,13 +23,13 @@ else:
     ErasureWhere = decoded(
         SELECTION.rows,
         "ErasureWhere",
-        "Whose data: all that is said must hold, and a tag, a key or params must be among it.",
+        "A selection of executions: all given conditions must hold; a tag, a key or params are required.",
         RequestBody,
     )
 
 
 class ErasureBody(RequestBody, frozen=True, kw_only=True):
-    """What is to be erased, part by part."""
+    """A request to erase a selection of executions, part by part."""
 
     where: ErasureWhere
     cursor: Annotated[str, Meta(max_length=512, description="`nextCursor` of the part before.")] | None = None
@@ -43,16 +43,16 @@ class ErasureBody(RequestBody, frozen=True, kw_only=True):
 async def erase(call: ApiCall, body: ErasureBody) -> Response:
     """Erase params, results, errors, logs, files, tags and keys of executions that have ended, newest first.
 
-    That they ran, when, and how they ended stays. Executions that these submitted are erased with them. Repeat it with
-    `nextCursor` until there is none; what is erased already is no longer found. The audit log keeps a receipt of each
-    part.
+    The records stay, with times and final states. Executions that these submitted are erased with them. Repeat the
+    request with `nextCursor` until there is none; executions that are already erased are no longer found. The audit log
+    gets a receipt of each part.
     """
     where = body.where
-    which = ErasureSelection(**{name: getattr(where, name) for name in SELECTION.names})
-    done = await call.node.part(ErasurePart).erasures.erase(call.namespace, which, body.cursor, body.limit)
-    # Whose data it was is not said, but can be proved: the receipt has a fingerprint of what was asked.
-    asked = hashlib.sha256(msgspec.json.encode(where)).hexdigest()
-    receipt = {"erased": done.erased, "lookedAt": done.looked_at, "live": len(done.live), "where": f"sha256:{asked}"}
+    selection = ErasureSelection(**{name: getattr(where, name) for name in SELECTION.names})
+    done = await call.node.part(ErasurePart).erasures.erase(call.namespace, selection, body.cursor, body.limit)
+    # The receipt does not name the person, but proves the erasure by a fingerprint of the selection.
+    digest = hashlib.sha256(msgspec.json.encode(where)).hexdigest()
+    receipt = {"erased": done.erased, "lookedAt": done.looked_at, "live": len(done.live), "where": f"sha256:{digest}"}
     detail = msgspec.json.encode(receipt).decode()
     await call.node.tenancy.audit.note(call.who, call.address, "erasures.receipt", "executions", detail)
     return ok(done)

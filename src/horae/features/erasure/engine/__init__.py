@@ -1,1 +1,1 @@
-"""Erasing the data of executions, and of whole namespaces."""
+"""Erasure of the data of executions, and of whole namespaces."""

@@ -1,6 +1,7 @@
-"""Erasing somebody's data: what executions were given, said, returned and left behind, with those that they submitted.
+"""Erasure of personal data: params, results, logs and files of executions, including the executions that they
+submitted.
 
-It goes part by part, newest first, so that none takes long; each part that is done is in the audit log.
+It goes part by part, newest first, so that no part takes long. Each finished part is in the audit log.
 """
 
 from collections.abc import Sequence
@@ -26,21 +27,21 @@ from horae.store.executions.reads import execution_lists as lists
 from horae.store.executions.reads.execution_lists import END, ExecutionFilter
 from horae.store.executions.reads.execution_reads import FoundExecution
 
-MOST_NAMED = 100  # of those that were not erased
-CHILDREN = 500  # that are read together
+MAX_LISTED = 100  # executions listed as not erased
+CHILDREN = 500  # children read at once
 
 
 class Erasures:
-    """Finds what is meant and erases it."""
+    """Finds the selected executions and erases them."""
 
     def __init__(self, store: Store, executions: Executions, seals: ExecutionSealer, archive: ArchiveReader) -> None:
         self._store, self._executions, self._seals, self._archive = store, executions, seals, archive
 
-    async def erase(self, namespace: int, which: ErasureSelection, cursor: str | None, limit: int) -> ErasureView:
-        """Look at so many executions and erase those that are meant. Raises BadInput and NotFound."""
-        which.check()
-        job = None if which.job is None else (await find_job(self._store, namespace, which.job)).job.id
-        wanted = ExecutionFilter(job=job, tag=tag_ref(which.tag))
+    async def erase(self, namespace: int, selection: ErasureSelection, cursor: str | None, limit: int) -> ErasureView:
+        """Check up to `limit` executions and erase the selected ones. Raises BadInput and NotFound."""
+        selection.check()
+        job = None if selection.job is None else (await find_job(self._store, namespace, selection.job)).job.id
+        wanted = ExecutionFilter(job=job, tag=tag_ref(selection.tag))
         place = start(None, cursor)
         check_limit(limit)
         found, following = await self._store.read(
@@ -48,67 +49,72 @@ class Erasures:
         )
         erased, live, unread = set[UUID](), list[UUID](), list[UUID]()
         for one in found:
-            meant = self._is_meant(one, which)
-            if meant is None:
+            is_selected = self._is_meant(one, selection)
+            if is_selected is None:
                 unread.append(one.execution.id)
-            elif meant:
+            elif is_selected:
                 done, left = await self._with_children(namespace, [one])
                 erased |= done
                 live += left
         archived, files = set[UUID](), set[str]()
         if following is None:
-            in_files = partial(self._is_archived, which, unread)
+            in_files = partial(self._is_archived, selection, unread)
             archived = await self._archive.erase(namespace, in_files, files)
         below, left = await self._below(namespace, erased, archived, files)
         gone = erased | archived | below
-        live = [one for one in (*live, *left) if one not in gone]  # some went to a file before they could be erased
+        # Some moved to the archive before they could be erased.
+        live = [one for one in (*live, *left) if one not in gone]
         return ErasureView(
-            looked_at=len(found), erased=len(gone), live=live[:MOST_NAMED],
-            unread=unread[:MOST_NAMED], unread_files=sorted(files)[:MOST_NAMED],
+            looked_at=len(found), erased=len(gone), live=live[:MAX_LISTED],
+            unread=unread[:MAX_LISTED], unread_files=sorted(files)[:MAX_LISTED],
             next_cursor=None if following is None else make_cursor(following),
         )  # fmt: skip
 
-    def _is_meant(self, found: FoundExecution, which: ErasureSelection) -> bool | None:
-        """Whether an execution is meant; None when its params would tell, and cannot be opened."""
+    def _is_meant(self, found: FoundExecution, selection: ErasureSelection) -> bool | None:
+        """Return whether an execution is selected; None when that depends on params that cannot be opened."""
         execution = found.execution
-        if not which.matches_key(execution.extra):
+        if not selection.matches_key(execution.extra):
             return False
-        if not which.params:
+        if not selection.params:
             return True
         try:
-            return which.matches_params(self._seals.open_params(execution.job, execution.params))
+            return selection.matches_params(self._seals.open_params(execution.job, execution.params))
         except HoraeError:
             return None
 
     async def _below(
         self, namespace: int, here: set[UUID], archived: set[UUID], files: set[str]
     ) -> tuple[set[UUID], list[UUID]]:
-        """Erase what these submitted where it lies elsewhere than they do: which, and what has not ended yet."""
+        """Erase executions that these submitted, in the store or in the archive; return the erased and the
+        live ones.
+        """
         erased, live = set[UUID](), list[UUID]()
         while here or archived:
             for parent in archived:
                 done, left = await self._with_children(namespace, await self._children(namespace, parent))
                 here = here | done
                 live += left
-            # Files last, and once more for what was erased here: meanwhile it may have gone to one.
-            those = here | archived
-            meant = lambda one: one.execution_id in those or one.parent in those  # noqa: B023, E731
-            found = await self._archive.erase(namespace, meant, files, since=min(map(instant_of, those)))
+            # Files last, and again for executions erased here, which may have moved to the archive meanwhile.
+            parents = here | archived
+            is_below = lambda one: one.execution_id in parents or one.parent in parents  # noqa: B023, E731
+            found = await self._archive.erase(namespace, is_below, files, since=min(map(instant_of, parents)))
             erased |= here | found
             here, archived = set(), found
         return erased, live
 
-    def _is_archived(self, which: ErasureSelection, unread: list[UUID], view: ExecutionView) -> bool:
-        """Whether an execution of the archive is meant; one whose params would tell, but cannot be read, is unread."""
-        if which.job not in (None, view.job_name, str(view.job_id)) or which.key not in (None, view.key):
+    def _is_archived(self, selection: ErasureSelection, unread: list[UUID], view: ExecutionView) -> bool:
+        """Return whether an archived execution is selected; note it as unread when that depends on
+        unreadable params.
+        """
+        if selection.job not in (None, view.job_name, str(view.job_id)) or selection.key not in (None, view.key):
             return False
-        tag = tag_ref(which.tag)
+        tag = tag_ref(selection.tag)
         if tag is not None and (tag[0] not in view.tags or tag[1] not in (None, view.tags[tag[0]])):
             return False
-        if not which.params:
+        if not selection.params:
             return True
         try:
-            return isinstance(view.params, Raw) and which.matches_params(
+            return isinstance(view.params, Raw) and selection.matches_params(
                 self._seals.open_params(view.job_id, view.params)
             )
         except HoraeError:
@@ -116,7 +122,7 @@ class Erasures:
             return False
 
     async def _with_children(self, namespace: int, found: Sequence[FoundExecution]) -> tuple[set[UUID], list[UUID]]:
-        """Erase these and all below them; which, and what has not ended yet."""
+        """Erase these executions and all below them; return the erased ones and those that have not ended."""
         erased, live, below = set[UUID](), list[UUID](), list(found)
         while below:
             one = below.pop().execution

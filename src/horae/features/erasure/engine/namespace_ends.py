@@ -1,4 +1,4 @@
-"""Ending what a namespace has under way, in batches."""
+"""The end of all work under way in a namespace, in batches."""
 
 from collections.abc import Callable
 from uuid import UUID
@@ -17,17 +17,17 @@ REASON = "the namespace is being erased"
 
 
 class NamespaceCanceller:
-    """Cancels what waits and is queued, and asks workers to stop what runs."""
+    """Cancels waiting and queued executions, and asks workers to stop running ones."""
 
     def __init__(self, store: Store, outcomes: Outcomes) -> None:
         self._store, self._outcomes = store, outcomes
 
     async def live(self, namespace: int, before: Instant) -> int:
-        """How many executions of before an instant have not ended."""
+        """Count executions from before an instant that have not ended."""
         return await self._store.read(lambda: namespace_end.live(namespace, first_id_at(before)))
 
     async def under_way(self, namespace: int, before: Instant) -> list[tuple[PendingWork, list[UUID]]]:
-        """Return what has not ended of backfills, replays and whatever else makes executions."""
+        """Return backfills, replays and other sources of executions that have not ended."""
         kinds = [holdings.under_way for holdings in all_holdings() if holdings.under_way is not None]
         return [
             (kind, await self._store.read(lambda: namespace_end.under_way(kind, namespace, before)))  # noqa: B023
@@ -35,7 +35,7 @@ class NamespaceCanceller:
         ]
 
     async def cancel(self, namespace: int, before: Instant, goes_on: Callable[[], bool]) -> None:
-        """Cancel what has not ended, as long as that may take."""
+        """Cancel executions that have not ended, as long as `goes_on` allows."""
         low = first_id_at(before)
         for execution in await self._store.read(lambda: namespace_end.workflows(namespace, low, BATCH)):
             if goes_on():

@@ -1,8 +1,8 @@
-"""Erasing a tenant: all that it holds, and if asked what is defined in it, too.
+"""Erasure of a tenant: all data in a namespace and, on request, its definitions.
 
-It goes part by part, each for some seconds and in small transactions; a part begins with what the one before left, so
-that whoever is killed in between just asks again. Only what came before the erasure began is meant: what a schedule
-makes meanwhile is not. What has not ended is refused, or cancelled if asked.
+It goes part by part, each for some seconds and in small transactions. A part begins with the data that the one before
+left, so a client whose request was interrupted just repeats it. Only data from before the start of the erasure is
+included: executions that a schedule starts meanwhile are not. Live executions are refused, or cancelled on request.
 """
 
 from collections import Counter
@@ -31,7 +31,7 @@ from horae.store.expiry.expiry import START
 from horae.store.script import Script
 from horae.store.tenancy.holdings import Batch, all_holdings
 
-SPAN = 10.0  # seconds that one part takes
+PART_SECONDS = 10.0
 BATCH = 500  # rows of a table in one transaction
 log = structlog.get_logger("horae.engine")
 
@@ -52,26 +52,26 @@ class NamespaceErasures:
         self._env, self._store, self._namespaces, self._jobs = env, store, namespaces, jobs
         self._keys, self._ends, self._archive = keys, ends, archive
 
-    async def erase(self, who: Principal, name: str, asked: EraseNamespace) -> NamespaceErasureView:
-        """Erase for some seconds. Raises BadInput, NotFound, Forbidden, and Conflict while something is under way."""
-        found = await self._namespaces.find(who, name)
-        if asked.confirm != found.name:
+    async def erase(self, caller: Principal, name: str, request: EraseNamespace) -> NamespaceErasureView:
+        """Erase for some seconds. Raises BadInput, NotFound, Forbidden, and Conflict while executions are live."""
+        found = await self._namespaces.find(caller, name)
+        if request.confirm != found.name:
             remedy = f'Erasing cannot be undone: repeat the name, as {{"confirm": "{found.name}"}}.'
             raise BadInput("The name that confirms it is another one.", remedy, field="confirm")
         now = self._env.now()
-        before = now + 1 if asked.definitions else now if asked.before is None else min(asked.before, now)
-        if asked.definitions:
-            _may_end(who, found)
-        if not asked.cancel:
+        before = now + 1 if request.definitions else now if request.before is None else min(request.before, now)
+        if request.definitions:
+            _may_end(caller, found)
+        if not request.cancel:
             await self._refuse_live(found, before)
-        if asked.definitions:
+        if request.definitions:
             await self._close(found)
         part = _Part(self._env, self._store)
-        if asked.definitions:
+        if request.definitions:
             await self._delete_jobs(found, part)
-        live = await self._end_live(found, before, part) if asked.cancel else 0
+        live = await self._end_live(found, before, part) if request.cancel else 0
         done = await self._erase_data(found, before, part) and not live
-        if done and asked.definitions:
+        if done and request.definitions:
             done = await self._erase_definitions(found, part)
         log.info("namespace erased" if done else "part of a namespace erased", namespace=name, **part.counts)
         return NamespaceErasureView(
@@ -82,18 +82,18 @@ class NamespaceErasures:
         live = await self._ends.live(found.id, before)
         beside = await self._ends.under_way(found.id, before)
         counts = {"execution": live, **{kind.noun: len(ids) for kind, ids in beside}}
-        told = [f"{count:,} {word}{'' if count == 1 else 's'}" for word, count in counts.items() if count]
-        if told:
+        counted = [f"{count:,} {word}{'' if count == 1 else 's'}" for word, count in counts.items() if count]
+        if counted:
             remedy = f"Wait until they have ended, or cancel them: `horae namespaces erase {found.name} --cancel`."
-            raise Conflict(f'Namespace "{found.name}" has {", ".join(told)} that have not ended.', remedy)
+            raise Conflict(f'Namespace "{found.name}" has {", ".join(counted)} that have not ended.', remedy)
 
     async def _close(self, found: Namespace) -> None:
-        """From here on nobody comes in by a credential of this namespace."""
+        """Revoke all credentials of this namespace."""
         workers = await self._store.change(lambda now: namespace_rows.close(found.id, now))
         if workers:
-            those = "a worker" if workers == 1 else f"{workers:,} workers"
+            shown = "a worker" if workers == 1 else f"{workers:,} workers"
             remedy = "Stop them first: `horae workers drain`, then end their processes."
-            raise Conflict(f'Namespace "{found.name}" has {those}.', remedy)
+            raise Conflict(f'Namespace "{found.name}" has {shown}.', remedy)
         self._keys.forget()
 
     async def _delete_jobs(self, found: Namespace, part: "_Part") -> None:
@@ -106,15 +106,15 @@ class NamespaceErasures:
                     await self._jobs.delete(found.id, job, queued="cancel", running="cancel", force=True)
 
     async def _end_live(self, found: Namespace, before: Instant, part: "_Part") -> int:
-        """Cancel what has not ended; how many have not after that."""
+        """Cancel live executions, and return the number that has not ended after that."""
         for kind, ids in await self._ends.under_way(found.id, before):
-            for id in ids:
-                await self._store.change(partial(kind.cancel, id, found.id))
+            for work in ids:
+                await self._store.change(partial(kind.cancel, work, found.id))
         await self._ends.cancel(found.id, before, lambda: part.goes_on)
         return await self._ends.live(found.id, before)
 
     async def _erase_data(self, found: Namespace, before: Instant, part: "_Part") -> bool:
-        """Erase what executions and whatever came with them left; whether that was all of it."""
+        """Erase the data of executions and other records; return whether all of it was erased."""
         place: UUID | None = START
         while place is not None and part.goes_on:
             batch = erase_ended(found.id, place, first_id_at(before), BATCH)
@@ -133,7 +133,7 @@ class NamespaceErasures:
         return is_all and name is None
 
     async def _erase_archive(self, found: Namespace, before: Instant, part: "_Part") -> bool:
-        """Remove the files of its archive; whether that was all of them."""
+        """Remove the namespace's files from the archive; return whether all were removed."""
         while part.goes_on:
             gone, more = await self._archive.drop_some(found.id, before)
             part.counts.update(files=gone)
@@ -142,36 +142,36 @@ class NamespaceErasures:
         return False
 
     async def _erase_definitions(self, found: Namespace, part: "_Part") -> bool:
-        """Erase what is defined, and end the namespace; whether it has ended."""
+        """Erase the definitions and end the namespace; return whether it has ended."""
         if await self._store.read(lambda: namespace_rows.jobs_left(found.id, 1)):
             return False
         if not await part.repeat("definitions", partial(namespace_rows.erase_rows, found.id, BATCH)):
             return False
         alive = await self._store.change(lambda now: namespace_rows.end(found.id, now))
-        if alive is not None:  # came after all: the next part deals with it
+        if alive is not None:  # new work arrived meanwhile: the next part handles it
             return False
         await self._namespaces.changed()
         return True
 
 
 class _Part:
-    """How long one part goes on, and what it erased."""
+    """The time limit of one part, and its counts of erased rows."""
 
     def __init__(self, env: Env, store: Store) -> None:
         self._env, self._store = env, store
-        self._until = env.clock.monotonic() + SPAN
+        self._until = env.clock.monotonic() + PART_SECONDS
         self.counts: Counter[str] = Counter(executions=0, files=0, events=0, records=0, definitions=0)
 
     @property
     def goes_on(self) -> bool:
         return self._env.clock.monotonic() < self._until
 
-    async def repeat(self, what: str, batch: Callable[[], Script[tuple[int, bool]]]) -> bool:
-        """Erase batch after batch; whether that was all."""
+    async def repeat(self, kind: str, batch: Callable[[], Script[tuple[int, bool]]]) -> bool:
+        """Erase batch after batch; return whether all was erased."""
         more = True
         while more and self.goes_on:
             gone, more = await self._store.write(batch)
-            self.counts[what] += gone
+            self.counts[kind] += gone
             await self._env.clock.sleep(0)
         return not more
 
@@ -181,8 +181,8 @@ def _erased(batch: Batch, namespace: int, before: Instant) -> Script[tuple[int, 
     return gone, gone == BATCH
 
 
-def _may_end(who: Principal, found: Namespace) -> None:
-    if not who.may("installation"):
+def _may_end(caller: Principal, found: Namespace) -> None:
+    if not caller.may("installation"):
         remedy = 'Erase what is in it without "definitions", or ask who has the permission "installation".'
         raise Forbidden("A namespace does not end itself.", remedy)
     if found.name == DEFAULT_NAMESPACE:

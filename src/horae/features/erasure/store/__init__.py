@@ -1,1 +1,1 @@
-"""What erasures delete, and what they leave."""
+"""Transactions that erase data."""

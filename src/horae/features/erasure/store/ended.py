@@ -1,7 +1,7 @@
-"""Forgetting all executions of a namespace that have ended, with everything that lies beside them.
+"""Deletion of all ended executions of a namespace, with all rows that belong to them.
 
-As when their time is over, a parcel goes as a whole, and not before those that it was a child of have ended. What its
-executions left behind as files becomes litter, as old as can be: the next look clears it away.
+As in the usual expiry, a parcel is deleted whole, and not before the workflows above it have ended. The files of its
+executions are recorded as litter of the greatest age, so the next sweep deletes them.
 """
 
 from uuid import UUID
@@ -15,7 +15,7 @@ _PAGE = (
     "SELECT h.parcel FROM history h WHERE h.namespace = $1 AND h.parcel > $2 AND h.parcel < $3{own}"
     " ORDER BY h.parcel LIMIT $4"
 )
-# All but the first namespace have an index of their own.
+# All namespaces but the first are in an index.
 OF_FIRST = Statement("ended_parcels_of_first", _PAGE.format(own=""))
 OF_TENANT = Statement("ended_parcels_of_tenant", _PAGE.format(own=" AND h.namespace <> 1"))
 FREE = unneeded("parcels_to_erase", "SELECT p.id, p.n FROM given JOIN parcels p ON p.id = given.id WHERE {unneeded}")
@@ -28,7 +28,7 @@ _LITTER: tuple[tuple[str, ColumnType], ...] = (("location", "text"), ("at", "big
 
 
 class ErasedBatch(Struct, frozen=True):
-    """What one batch erased, and where the next begins; None at the end."""
+    """The counts of one batch, and the parcel to go on from; None at the end."""
 
     executions: int
     files: int
@@ -36,7 +36,7 @@ class ErasedBatch(Struct, frozen=True):
 
 
 def erase_ended(namespace: int, after: UUID, before: UUID, limit: int) -> ScriptFactory[ErasedBatch]:
-    """Forget what has ended of a namespace between two parcels, so many slices at most."""
+    """Return a script that deletes ended executions of a namespace between two parcels, up to `limit` slices."""
 
     def script() -> Script[ErasedBatch]:
         page = OF_FIRST if namespace == 1 else OF_TENANT
@@ -45,7 +45,7 @@ def erase_ended(namespace: int, after: UUID, before: UUID, limit: int) -> Script
         free = yield ForEach(FREE, _ID, sorted(set(rows)))
         if not free:
             return ErasedBatch(0, 0, following)
-        gone = [(id,) for id, _ in free]
+        gone = [(parcel,) for parcel, _ in free]
         files = yield ForEach(FILES, _ID, gone)
         if files:
             litter = [(location, 0) for (location,) in files]

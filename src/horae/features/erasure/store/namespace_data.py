@@ -1,7 +1,7 @@
-"""What a namespace holds beside its executions: what came from outside, what keys stand for, and what was asked for.
+"""Data of a namespace beside its executions: keys, holds, circuits, sessions and stored answers.
 
-All of it is deleted in batches, and only what is older than an instant: what comes meanwhile is not meant. What is
-kept, and why, stands in `namespace_rows`.
+All of it is deleted in batches, and only rows older than an instant, so that new ones stay. `namespace_rows` lists the
+tables that are not deleted, with the reasons.
 """
 
 from typing import Any
@@ -23,13 +23,13 @@ BEFORE = (
         "namespace = $1 AND ended_at < $2 AND NOT EXISTS (SELECT 1 FROM running r WHERE r.session = sessions.id)",
     ),
 )
-# By the execution that they stand for
+# By the execution that holds the key
 STANDING = (
     records("unique_keys", "namespace, scope, key", "namespace = $1 AND execution < $2"),
     records("meetings", "job, kind, key", f"{OF_JOBS} AND execution < $2"),
 )
-AFFINITIES = rows("affinities", "job, key", OF_JOBS)  # where a key was last is soon known again
-# A rate that is used up is still needed; one whose pace is past is as good as new.
+AFFINITIES = rows("affinities", "job, key", OF_JOBS)  # soon recorded again
+# A rate that is used up is still needed; a rate with a pace in the past equals a new one.
 PACES = Statement("paces_after", "SELECT name FROM rates WHERE name > $1 AND pace < $2 ORDER BY name LIMIT $3")
 OWN_JOBS = Statement(
     "jobs_of_namespace",
@@ -41,22 +41,23 @@ _NAME: tuple[tuple[str, ColumnType], ...] = (("name", "text"),)
 
 
 def erase_records(namespace: int, before: Instant, most: int) -> Script[tuple[int, bool]]:
-    """Forget what else names somebody: how many rows of it, and whether there may be more."""
+    """Delete other personal data; return the number of rows, and whether there may be more."""
     counted, more = 0, False
     dated = (*BEFORE, *(one for holdings in all_holdings() for one in holdings.records))
-    looks: list[tuple[Statement, tuple[Any, ...]]] = [(statement, (namespace, before, most)) for statement in dated]
-    looks += [(statement, (namespace, first_id_at(before), most)) for statement in STANDING]
-    for statement, params in (*looks, (AFFINITIES, (namespace, most))):
+    deletions: list[tuple[Statement, tuple[Any, ...]]] = [(statement, (namespace, before, most)) for statement in dated]
+    deletions += [(statement, (namespace, first_id_at(before), most)) for statement in STANDING]
+    for statement, params in (*deletions, (AFFINITIES, (namespace, most))):
         gone = len((yield Fetch(statement, params)))
         counted, more = counted + gone, more or gone == most
     return counted, more
 
 
 def erase_paces(namespace: int, after: str, before: Instant, most: int) -> Script[tuple[int, str | None]]:
-    """Look at the pace of some keys and forget that of a namespace's jobs; how many, and after which to go on."""
+    """Delete the paces of a namespace's jobs among a page of rates; return their number and the name to go on from."""
     names = [name for (name,) in (yield Fetch(PACES, (after, before, most)))]
     jobs = {name: job_of(name) for name in names if name.startswith(BY_KEY)}
-    own = {id for (id,) in (yield ForEach(OWN_JOBS, _ID, [(id,) for id in sorted(set(jobs.values()))], (namespace,)))}
+    wanted = [(job,) for job in sorted(set(jobs.values()))]
+    own = {job for (job,) in (yield ForEach(OWN_JOBS, _ID, wanted, (namespace,)))}
     gone = [(name,) for name, job in jobs.items() if job in own]
     yield ForEach(NO_PACE, _NAME, gone, (before,))
     return len(gone), names[-1] if len(names) == most else None

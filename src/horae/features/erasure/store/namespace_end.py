@@ -1,4 +1,6 @@
-"""Ending all that a namespace has under way: what waits and is queued at once, what runs by asking its workers."""
+"""The end of all work in a namespace: waiting and queued executions at once, running ones by a request to their
+workers.
+"""
 
 from uuid import UUID
 
@@ -13,7 +15,7 @@ from horae.store.triggers.dependencies.starts import Consequences, NewId
 
 _BATCH = "WHERE namespace = $1 AND (parcel, lo) > ($2, $3) AND parcel < $4"
 _ORDER = "ORDER BY parcel, lo LIMIT $5 FOR UPDATE SKIP LOCKED"
-# Workflows are asked by themselves.
+# Workflows are cancelled separately.
 PENDING = {
     "waiting": Statement(
         "namespace_waiting",
@@ -44,13 +46,13 @@ LIVE = Statement(
 
 
 def live(namespace: int, before: UUID) -> Script[int]:
-    """How many executions of a namespace have not ended."""
+    """Count executions of a namespace that have not ended."""
     ((count,),) = yield Fetch(LIVE, (namespace, before))
     return int(count)
 
 
 def under_way(kind: PendingWork, namespace: int, before: Instant) -> Script[list[UUID]]:
-    """What goes on making executions, of one kind."""
+    """Return the unfinished sources of executions of one kind."""
     return [row[0] for row in (yield Fetch(kind.open, (namespace, before)))]
 
 
@@ -58,23 +60,23 @@ def cancel_pending(
     shelf: str, namespace: int, new_id: NewId, after: Place, before: UUID, limit: int, reason: str, now: Instant,
     done: Consequences,
 ) -> Script[CancelBatch]:  # fmt: skip
-    """Put a batch of what waits or is queued on history; what a claim holds right now is left to it."""
+    """Cancel a batch of waiting or queued executions; those that a claim holds are left to it."""
     rows = yield Fetch(PENDING[shelf], (namespace, *after, before, limit))
     return (yield from cancel_batch(shelf, rows, limit, new_id, reason, now, done))
 
 
 def workflows(namespace: int, before: UUID, limit: int) -> Script[list[UUID]]:
-    """Some executions that wait for their steps."""
+    """Return some executions that wait for their steps."""
     return [execution_id(parcel, item) for parcel, item in (yield Fetch(FLOWS, (namespace, before, limit)))]
 
 
 def sessions(namespace: int, before: UUID) -> Script[list[UUID]]:
-    """The sessions that run something of a namespace."""
+    """Return the sessions that run executions of a namespace."""
     return [row[0] for row in (yield Fetch(SESSIONS, (namespace, before)))]
 
 
 def ask_session(session: UUID, namespace: int, before: UUID, reason: str, now: Instant) -> Script[None]:
-    """Ask a session to stop all it runs of a namespace; its row's lock keeps what it holds from moving meanwhile."""
+    """Ask a session to stop all executions of a namespace. The lock on the session keeps them from moving meanwhile."""
     yield from lock_sessions([session])
     rows = yield Fetch(HELD, (session, namespace, before))
     yield from ask_to_stop(session, rows, reason, now)

@@ -1,6 +1,6 @@
-"""What is defined in a namespace: jobs and their triggers, templates, calendars, keys and people. It goes row by row.
+"""Definitions of a namespace (jobs and their triggers, templates, calendars, keys and users), deleted row by row.
 
-Also which tables hold nothing that goes, and why: a table that is named nowhere fails a test.
+Also the tables that are not deleted, with the reasons: a test fails for a table that is named nowhere.
 """
 
 import re
@@ -27,7 +27,7 @@ WORKERS = Statement("workers_of_namespace", "SELECT count(*) FROM sessions WHERE
 
 _TRIGGERS = "trigger_id IN (SELECT id FROM triggers WHERE namespace = $1)"
 _DEPENDENTS = "dependent IN (SELECT id FROM jobs WHERE namespace = $1)"
-# What others are found by comes after what is found by it.
+# Rows by which others are found come after those others.
 ROWS = (
     rows("fires", "trigger_id, last", _TRIGGERS),
     rows("event_fires", "trigger_id, event", _TRIGGERS),
@@ -59,16 +59,16 @@ ROWS = (
     rows("cookies", "hash", "key_id IN (SELECT id FROM keys WHERE namespace = $1)"),
     rows("keys", "id", "namespace = $1"),
 )
-# What stays, or goes with something else.
+# Tables that stay, or are deleted elsewhere.
 KEPT = {
     "namespaces": "a number never stands for another tenant; the row keeps the name",
-    "holders": "of what has not ended",
-    "tickets": "of what has not ended",
-    "timeouts": "of what has not ended",
-    "requests": "of what runs",
-    "rates": "by the names of keys",
-    "reservations": "of lanes that are there",
-    "share_charges": "forgotten after ten minutes",
+    "holders": "of live executions",
+    "tickets": "of live executions",
+    "timeouts": "of live executions",
+    "requests": "of running executions",
+    "rates": "deleted by the names of keys",
+    "reservations": "deleted with their lanes",
+    "share_charges": "deleted after ten minutes",
     "duties": "of the servers",
     "servers": "of the servers",
     "store": "of the installation",
@@ -83,7 +83,7 @@ def _tables(statements: Iterable[Statement]) -> set[str]:
 
 
 def known_tables() -> set[str]:
-    """All tables of which it is said what becomes of them."""
+    """Return all tables that a deletion or erasure handles or leaves for a stated reason."""
     tables = {*KEPT, *PARTITIONED, *SHELVES, *BESIDE, *_tables((*DROPS, *ROWS, *BEFORE, *STANDING, AFFINITIES))}
     for holdings in all_holdings():
         tables |= {*holdings.counted, *holdings.kept}
@@ -91,38 +91,38 @@ def known_tables() -> set[str]:
     return tables
 
 
-def close(id: int, now: Instant) -> Script[int]:
-    """Let nobody in any more, and nothing lasting be put there, unless it has workers; tells how many."""
-    yield from locks.take(locks.of_namespace(id))
-    ((workers,),) = yield Fetch(WORKERS, (id,))
+def close(namespace: int, now: Instant) -> Script[int]:
+    """Close a namespace to new credentials and lasting data, unless it has workers; return their number."""
+    yield from locks.take(locks.of_namespace(namespace))
+    ((workers,),) = yield Fetch(WORKERS, (namespace,))
     if not workers:
-        yield Fetch(CLOSE, (id, now))
-        yield Fetch(namespaces.REVOKE, (id, now))
+        yield Fetch(CLOSE, (namespace, now))
+        yield Fetch(namespaces.REVOKE, (namespace, now))
     return int(workers)
 
 
-def jobs_left(id: int, most: int) -> Script[list[str]]:
-    """Some jobs that are still there."""
-    return [str(row[0]) for row in (yield Fetch(JOBS, (id, most)))]
+def jobs_left(namespace: int, most: int) -> Script[list[str]]:
+    """Return some jobs that still exist."""
+    return [str(row[0]) for row in (yield Fetch(JOBS, (namespace, most)))]
 
 
-def erase_rows(id: int, most: int) -> Script[tuple[int, bool]]:
-    """Delete some of what is defined: how many rows, and whether there may be more.
+def erase_rows(namespace: int, most: int) -> Script[tuple[int, bool]]:
+    """Delete a batch of definitions; return the number of rows, and whether there may be more.
 
-    One table after the other: what others are found by goes when these are gone.
+    Tables are emptied in order: rows by which others are found are deleted after those others.
     """
     counted = 0
     for statement in (*(one for holdings in all_holdings() for one in holdings.rows), *ROWS):
-        gone = len((yield Fetch(statement, (id, most))))
+        gone = len((yield Fetch(statement, (namespace, most))))
         counted += gone
         if gone == most:
             return counted, True
     return counted, False
 
 
-def end(id: int, now: Instant) -> Script[LiveContents | None]:
-    """End a namespace of which everything is erased; tells what lives there after all."""
-    alive = yield from namespaces.delete(id, now)
+def end(namespace: int, now: Instant) -> Script[LiveContents | None]:
+    """End a namespace after everything in it was erased; return its live contents if there are any after all."""
+    alive = yield from namespaces.delete(namespace, now)
     if alive is None:
-        yield Fetch(PLAIN, (id,))
+        yield Fetch(PLAIN, (namespace,))
     return alive
