@@ -5,7 +5,7 @@ from typing import Any, TypedDict
 
 
 class ErasureOptions(TypedDict, total=False):
-    """A selection of executions to erase: all given conditions must hold."""
+    """The executions to erase: all given conditions must hold."""
 
     job: str | None
     """Only executions of this job."""
