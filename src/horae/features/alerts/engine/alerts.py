@@ -97,18 +97,18 @@ class Alerts:
             more = make_cursor(page[-1].id)
         return Page(items=await self._shown(found[:most]), next_cursor=more)
 
-    async def get(self, namespace: int, id: UUID) -> AlertView:
+    async def get(self, namespace: int, alert_id: UUID) -> AlertView:
         """Return an alert. Raises NotFound."""
-        found = await self._store.read(lambda: moves.one(id, namespace))
+        found = await self._store.read(lambda: moves.one(alert_id, namespace))
         if found is None:
-            raise _none(id)
+            raise _none(alert_id)
         return (await self._shown([found]))[0]
 
-    async def acknowledge(self, namespace: int, id: UUID, by: str) -> AlertView:
+    async def acknowledge(self, namespace: int, alert_id: UUID, by: str) -> AlertView:
         """Acknowledge an alert, which ends its reminders. Raises NotFound, and Conflict if the alert is over."""
-        found = await self._store.change(lambda now: moves.acknowledge(id, namespace, by, now))
+        found = await self._store.change(lambda now: moves.acknowledge(alert_id, namespace, by, now))
         if found is None:
-            raise _none(id)
+            raise _none(alert_id)
         if found.acknowledged_at is None:
             raise Conflict("This alert is over.", "There is nothing left to acknowledge.")
         if found.state == "firing":
@@ -120,7 +120,9 @@ class Alerts:
         """Acknowledge all firing alerts of a rule; return how many were not acknowledged before. Raises NotFound."""
         await self._rules.stored(namespace, name)
         changed = await self._store.change(lambda now: moves.acknowledge_all(namespace, name, by, now))
-        events = [Event("alert", id, "acknowledged", namespace, self._env.now(), job) for id, job in changed]
+        events = [
+            Event("alert", alert_id, "acknowledged", namespace, self._env.now(), job) for alert_id, job in changed
+        ]
         if events:
             self._hints.send(Hint(events=events[:MOST_TOLD]))
         return AcknowledgedView(rule=name, acknowledged=len(changed))
@@ -156,9 +158,9 @@ class Alerts:
         return TestView(deliveries=[_delivery(one) for one in came_to])
 
     def _test_notice(self, namespace: int, rule: str, channel: str, content: str, now: Instant) -> Notice:
-        id = self._env.new_id()
+        notice_id = self._env.new_id()
         return Notice(
-            id=id, letter=id, namespace=namespace, alert=None, rule=rule, channel=channel, kind="test",
+            id=notice_id, letter=notice_id, namespace=namespace, alert=None, rule=rule, channel=channel, kind="test",
             content=content, attempts=1, created_at=now,
         )  # fmt: skip
 
@@ -188,5 +190,5 @@ def _delivery(one: Delivery) -> DeliveryView:
     )  # fmt: skip
 
 
-def _none(id: UUID) -> NotFound:
-    return NotFound(f"There is no alert {id}.", "List them with `horae alerts list`; old ones are deleted.")
+def _none(alert_id: UUID) -> NotFound:
+    return NotFound(f"There is no alert {alert_id}.", "List them with `horae alerts list`; old ones are deleted.")

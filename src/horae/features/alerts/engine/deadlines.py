@@ -136,9 +136,9 @@ class Deadlines:
                 return execution_id(one.parcel, one.queued or 0), said
         queued = [one for one in some if one.queued is not None]
         for one in queued[:1] + queued[1:][-1:]:
-            id = execution_id(one.parcel, one.queued or 0)
-            if said := await self._misses(one, max(one.begins_at, await self._starts.of(self._namespace, id))):
-                return id, said
+            execution = execution_id(one.parcel, one.queued or 0)
+            if said := await self._misses(one, max(one.begins_at, await self._starts.of(self._namespace, execution))):
+                return execution, said
         return None
 
     async def _misses(self, due: Due, begins_at: Instant) -> str | None:

@@ -129,17 +129,17 @@ class Look:
 
     async def _by_name(self, stored: StoredRule, ids: Sequence[UUID]) -> dict[UUID, Named]:
         found = await self._store.read(lambda: facts.names(ids)) if ids else {}
-        return {id: job for id, job in found.items() if _is_of(stored, job)}
+        return {job_id: job for job_id, job in found.items() if _is_of(stored, job)}
 
     async def rates(self, stored: StoredRule, rule: SuccessRate | RetryRate, opened: Sequence[Alert]) -> Found:
         jobs = {job.id: job for job in await self._jobs(stored, opened, rule.window)}
         windows = dict.fromkeys(jobs, rule.window)
         counts = await self._store.read(lambda: facts.counts(windows, self._now))
-        told = {id: _rate(rule, counts.get(id, Counts())) for id in jobs}
+        told = {job_id: _rate(rule, counts.get(job_id, Counts())) for job_id in jobs}
         window = format_duration(rule.window)
         return [
-            Finding(subject=jobs[id].name, job=id, message=f"{said} in the last {window}")
-            for id, said in told.items()
+            Finding(subject=jobs[job_id].name, job=job_id, message=f"{said} in the last {window}")
+            for job_id, said in told.items()
             if said is not None
         ]
 
@@ -152,7 +152,7 @@ class Look:
         for lo in range(0, len(ids), facts.MOST):
             some = ids[lo : lo + facts.MOST]
             streaks = await self._store.read(lambda some=some: facts.failures_in_a_row(some, count))  # type: ignore[misc]
-            found += [_failing(jobs[id], streak) for id, streak in streaks.items() if streak.failures >= count]
+            found += [_failing(jobs[job_id], streak) for job_id, streak in streaks.items() if streak.failures >= count]
         return found
 
     async def overlong(self, stored: StoredRule, rule: Overlong) -> Found:
@@ -204,7 +204,10 @@ class Look:
         late = await self._once(("late", rule.after), lambda: facts.late_fires(self._now - rule.after))
         troubled = await self._once("troubled triggers", facts.troubled_triggers)
         jobs = await self._by_name(stored, [*late, *troubled])
-        return [Finding(subject=job.name, job=id, message=self._lags(id, late, troubled)) for id, job in jobs.items()]
+        return [
+            Finding(subject=job.name, job=job_id, message=self._lags(job_id, late, troubled))
+            for job_id, job in jobs.items()
+        ]
 
     def _lags(self, job: UUID, late: Mapping[UUID, Instant], troubled: Mapping[UUID, tuple[str, str]]) -> str:
         if job in troubled:
@@ -227,7 +230,7 @@ class Look:
         old = [(job, made) for job, made in jobs if now - made > rule.after]
         ids = [job.id for job, _ in old]
         succeeded = await self._store.read(lambda: facts.succeeded(ids, rule.after, now))
-        doubtful = [id for id in ids if id not in succeeded]
+        doubtful = [job_id for job_id in ids if job_id not in succeeded]
         succeeded |= await self._store.read(lambda: facts.succeeded_of_newest(doubtful, now - rule.after))
         span = format_duration(rule.after)
         return [
@@ -245,10 +248,10 @@ class Look:
             due.setdefault(one.job, {})[one.parcel] = one
         jobs = await self._by_name(stored, list(due))
         judge = Deadlines(self._store, self._learned, self._starts, rule, stored.namespace, self._now)
-        missed = await judge.missed({id: due[id] for id in jobs}, known)
+        missed = await judge.missed({job_id: due[job_id] for job_id in jobs}, known)
         return [
-            Finding(subject=jobs[id].name, job=id, execution=execution, message=said)
-            for id, (execution, said) in missed.items()
+            Finding(subject=jobs[job_id].name, job=job_id, execution=execution, message=said)
+            for job_id, (execution, said) in missed.items()
         ]
 
     async def circuits(self, stored: StoredRule) -> Found:

@@ -60,13 +60,13 @@ async def send(outbound: Outbound, channel: AnyChannel, letter: Letter) -> str:
 
 async def _webhook(outbound: Outbound, channel: Webhook, letter: Letter) -> None:
     """Send a request as Standard Webhooks specify: each try has the same id, and a timestamp of its own."""
-    id, timestamp = str(letter.id), letter.at // SECOND
+    notice_id, timestamp = str(letter.id), letter.at // SECOND
     headers = {
         **channel.headers,
         "content-type": "application/json",
-        "webhook-id": id,
+        "webhook-id": notice_id,
         "webhook-timestamp": str(timestamp),
-        "webhook-signature": sign(channel.secret or "", id, timestamp, letter.body),
+        "webhook-signature": sign(channel.secret or "", notice_id, timestamp, letter.body),
     }
     answer = await outbound.fetch(
         "POST", channel.url, headers=headers, content=letter.body, most=MOST_ANSWER, within=WITHIN

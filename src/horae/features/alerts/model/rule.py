@@ -31,8 +31,8 @@ _EXAMPLE = (
 )
 
 
-def _after(help: str, usual: Micros, name: str = "", least: Micros = SECOND, most: Micros = DAY) -> Field:
-    return Field(Duration(least, most), help, name=name, default=usual)
+def _after(text: str, usual: Micros, name: str = "", least: Micros = SECOND, most: Micros = DAY) -> Field:
+    return Field(Duration(least, most), text, name=name, default=usual)
 
 
 class Rule(Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True, tag_field="kind"):

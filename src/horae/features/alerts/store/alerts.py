@@ -188,9 +188,9 @@ def _open(alert: Alert) -> Open:
     )  # fmt: skip
 
 
-def _opened(stored: StoredRule, finding: Finding, told: bool, id: UUID, now: Instant) -> Alert:
+def _opened(stored: StoredRule, finding: Finding, told: bool, alert_id: UUID, now: Instant) -> Alert:
     return Alert(
-        id=id, namespace=stored.namespace, rule=stored.name, kind=stored.rule.kind, severity=stored.rule.severity,
+        id=alert_id, namespace=stored.namespace, rule=stored.name, kind=stored.rule.kind, severity=stored.rule.severity,
         subject=finding.subject, job=finding.job, execution=finding.execution, state="firing",
         message=finding.message, since=now, last_at=now, recovered_at=None, count=1,
         notified_at=now if told else None, acknowledged_at=None, acknowledged_by="",
@@ -208,11 +208,11 @@ def _saying(alert: Alert, message: str) -> Alert:
 def end(ids: Sequence[UUID], now: Instant) -> Script[None]:
     """End alerts that the rule no longer covers, without notices."""
     if ids:
-        yield ForEach(END, (("id", "uuid"),), [(id,) for id in ids], (now,))
+        yield ForEach(END, (("id", "uuid"),), [(alert_id,) for alert_id in ids], (now,))
 
 
-def one(id: UUID, namespace: int) -> Script[Alert | None]:
-    rows = yield Fetch(ONE, (id, namespace))
+def one(alert_id: UUID, namespace: int) -> Script[Alert | None]:
+    rows = yield Fetch(ONE, (alert_id, namespace))
     return _alert(rows[0]) if rows else None
 
 
@@ -227,15 +227,15 @@ def page(
     return [_alert(row) for row in rows]
 
 
-def acknowledge(id: UUID, namespace: int, by: str, now: Instant) -> Script[Alert | None]:
+def acknowledge(alert_id: UUID, namespace: int, by: str, now: Instant) -> Script[Alert | None]:
     """Acknowledge a firing alert and return it. A second acknowledgement changes nothing."""
-    yield Fetch(ACKNOWLEDGE, (id, namespace, now, by))
-    return (yield from one(id, namespace))
+    yield Fetch(ACKNOWLEDGE, (alert_id, namespace, now, by))
+    return (yield from one(alert_id, namespace))
 
 
 def acknowledge_all(namespace: int, rule: str, by: str, now: Instant) -> Script[list[tuple[UUID, UUID | None]]]:
     """Acknowledge all firing alerts of a rule; return the ids and jobs of the alerts that changed."""
-    return [(id, job) for id, job in (yield Fetch(ACKNOWLEDGE_ALL, (namespace, rule, now, by)))]
+    return [(alert_id, job) for alert_id, job in (yield Fetch(ACKNOWLEDGE_ALL, (namespace, rule, now, by)))]
 
 
 def forget(before: Instant, limit: int) -> Script[int]:

@@ -188,7 +188,7 @@ def names(jobs: Iterable[UUID]) -> Script[dict[UUID, Named]]:
 def page_of_jobs(namespace: int, after: str, limit: int, beginning: str = "") -> Script[list[tuple[Named, Instant]]]:
     """Return a page of a namespace's jobs with a prefix, ordered by name, each with its creation time."""
     rows = yield Fetch(BEGINNING, (namespace, after, beginning, limit))
-    return [(Named(id, namespace, name), created_at) for id, name, created_at in rows]
+    return [(Named(job_id, namespace, name), created_at) for job_id, name, created_at in rows]
 
 
 def named(namespace: int, rule: Rule) -> Script[list[tuple[Named, Instant]]]:
@@ -196,7 +196,7 @@ def named(namespace: int, rule: Rule) -> Script[list[tuple[Named, Instant]]]:
     if all(is_exact(subject) for subject in rule.subjects):
         columns: Columns = (("namespace", "int"), ("name", "text"))
         rows = yield ForEach(EXACTLY, columns, [(namespace, name) for name in sorted(rule.subjects)])
-        return [(Named(id, namespace, name), created_at) for id, name, created_at in rows]
+        return [(Named(job_id, namespace, name), created_at) for job_id, name, created_at in rows]
     found: list[tuple[Named, Instant]] = []
     beginning, after = literal_prefix(rule.subjects), ""
     for _ in range(MOST_PAGES):
@@ -353,10 +353,12 @@ def still_due(parcels: Iterable[UUID], now: Instant) -> Script[list[Due]]:
 def _standing(parcels: Sequence[tuple[UUID, UUID, Instant]], now: Instant) -> Script[list[Due]]:
     if not parcels:
         return []
-    rows = yield ForEach(STANDING, (("parcel", "uuid"),), [(id,) for id, _, _ in parcels])
+    rows = yield ForEach(STANDING, (("parcel", "uuid"),), [(parcel_id,) for parcel_id, _, _ in parcels])
     begins: dict[UUID, tuple[Instant, int | None]] = {}
     for parcel, running, queued, waiting in rows:
         known = [at for at in (running, None if queued is None else now, waiting) if at is not None]
         if known:
             begins[parcel] = max(known), queued
-    return [Due(id, job, deadline, *begins[id]) for id, job, deadline in parcels if id in begins]
+    return [
+        Due(parcel_id, job, deadline, *begins[parcel_id]) for parcel_id, job, deadline in parcels if parcel_id in begins
+    ]

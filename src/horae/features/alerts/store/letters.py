@@ -90,11 +90,12 @@ class Letters:
             beyond=beyond, unsaid=unsaid,
         )  # fmt: skip
         ids = [self._new_id() for _ in alerts]
-        for number, (id, alert) in enumerate(zip(ids, alerts, strict=True)):
+        for number, (notice_id, alert) in enumerate(zip(ids, alerts, strict=True)):
             first = number == 0
             self.written.append(
                 Notice(
-                    id=id, letter=ids[0], namespace=self._stored.namespace, alert=alert.id, rule=self._stored.name,
+                    id=notice_id, letter=ids[0], namespace=self._stored.namespace, alert=alert.id,
+                    rule=self._stored.name,
                     channel=channel, kind=kind, content=content if first else "",
                     state="pending" if first else "grouped",
                 )

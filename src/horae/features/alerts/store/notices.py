@@ -163,15 +163,15 @@ def give_up(namespace: int, channel: str, why: str, now: Instant) -> Script[None
 def heard(alerts: Sequence[UUID]) -> Script[dict[UUID, set[str]]]:
     """Return the channels that got notices of each alert; alerts without any are left out."""
     found: dict[UUID, set[str]] = {}
-    for alert, channel in (yield ForEach(HEARD, (("alert", "uuid"),), [(id,) for id in sorted(alerts)])):
+    for alert, channel in (yield ForEach(HEARD, (("alert", "uuid"),), [(alert_id,) for alert_id in sorted(alerts)])):
         found.setdefault(alert, set()).add(channel)
     return found
 
 
 def of_alerts(ids: Sequence[UUID]) -> Script[dict[UUID, list[Delivery]]]:
     """Return the deliveries of the newest notices of alerts, oldest first."""
-    found: dict[UUID, list[Delivery]] = {id: [] for id in ids}
-    rows = yield ForEach(OF_ALERTS, (("alert", "uuid"),), [(id,) for id in ids])
+    found: dict[UUID, list[Delivery]] = {alert_id: [] for alert_id in ids}
+    rows = yield ForEach(OF_ALERTS, (("alert", "uuid"),), [(alert_id,) for alert_id in ids])
     for alert, *rest, _ in sorted(rows, key=lambda row: row[-1]):
         found[alert].append(Delivery(*rest))
     return found

@@ -41,16 +41,16 @@ class Backfiller:
         found = await self._store.read(lambda: unfinished(MOST))
         self._jobs = frozenset(job for _, job in found)
         more = False
-        for id, _ in found:
-            worked = await self._work(id)
+        for backfill_id, _ in found:
+            worked = await self._work(backfill_id)
             more |= worked is not None and worked.more
         if not found:
             return IDLE
         return 0.0 if more else BUSY
 
-    async def _work(self, id: UUID) -> Worked | None:
+    async def _work(self, backfill_id: UUID) -> Worked | None:
         env, lead, bounds, now = self._env, self._directory.lead, self._store.bounds, self._env.now()
-        worked = await self._store.write(lambda: work(id, lead, env.new_id, now, bounds=bounds))
+        worked = await self._store.write(lambda: work(backfill_id, lead, env.new_id, now, bounds=bounds))
         if worked is not None and worked.parcels:
             self._store.created(worked.parcels)
             now = env.now()

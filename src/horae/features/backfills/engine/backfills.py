@@ -175,8 +175,8 @@ class Backfills:
         return params.decode()
 
     async def _find(self, namespace: int, ref: str | UUID) -> Backfill:
-        id = as_id(ref)
-        found = None if id is None else await self._store.read(lambda: moves.get(id, namespace))
+        backfill_id = as_id(ref)
+        found = None if backfill_id is None else await self._store.read(lambda: moves.get(backfill_id, namespace))
         if found is None:
             raise NotFound(f"There is no backfill {str(ref)[:60]}.", "List them with `horae backfills list`.")
         return found
@@ -188,13 +188,13 @@ class Backfills:
     async def _change(
         self, namespace: int, ref: str | UUID, state: BackfillState, among: Sequence[BackfillState]
     ) -> BackfillView:
-        id = (await self._find(namespace, ref)).id
-        before = await self._store.write(lambda: moves.change(id, namespace, state, among))
+        backfill_id = (await self._find(namespace, ref)).id
+        before = await self._store.write(lambda: moves.change(backfill_id, namespace, state, among))
         if before is not None and before.state not in among:
-            detail = f"Backfill {id} is {before.state}."
+            detail = f"Backfill {backfill_id} is {before.state}."
             raise Conflict(detail, "It has ended; create another one for what is left.")
         self._wake()
-        return await self.get(namespace, id)
+        return await self.get(namespace, backfill_id)
 
 
 list_of = list  # the class has a method named `list`

@@ -107,9 +107,9 @@ def read(row: Row) -> Backfill:
     )  # fmt: skip
 
 
-def get(id: UUID, namespace: int) -> Script[Backfill | None]:
+def get(backfill_id: UUID, namespace: int) -> Script[Backfill | None]:
     """Return a backfill, or None."""
-    rows = yield Fetch(GET, (id, namespace))
+    rows = yield Fetch(GET, (backfill_id, namespace))
     return read(rows[0]) if rows else None
 
 
@@ -127,26 +127,28 @@ def unfinished(limit: int) -> Script[list[tuple[UUID, UUID]]]:
     return [(row[0], row[1]) for row in rows]
 
 
-def change(id: UUID, namespace: int, state: BackfillState, among: Sequence[BackfillState]) -> Script[Backfill | None]:
+def change(
+    backfill_id: UUID, namespace: int, state: BackfillState, among: Sequence[BackfillState]
+) -> Script[Backfill | None]:
     """Set a backfill's state if it is in one of these; return the backfill before the change, None if there is none."""
-    rows = yield Fetch(LOCK, (id, namespace))
+    rows = yield Fetch(LOCK, (backfill_id, namespace))
     if not rows:
         return None
     before = read(rows[0])
     if before.state in among:
-        yield Fetch(SET_STATE, (id, state, ""))
+        yield Fetch(SET_STATE, (backfill_id, state, ""))
     return before
 
 
-def runs(id: UUID, after: tuple[Instant, UUID], limit: int) -> Script[list[BackfillRun]]:
+def runs(backfill_id: UUID, after: tuple[Instant, UUID], limit: int) -> Script[list[BackfillRun]]:
     """Return the fires that a backfill ran, ordered by fire time."""
-    rows = yield Fetch(RUNS, (id, *after, limit))
+    rows = yield Fetch(RUNS, (backfill_id, *after, limit))
     return [BackfillRun(row[0], row[1], row[2], row[3], bool(row[4]), row[5]) for row in rows]
 
 
-def live_runs(id: UUID) -> Script[list[tuple[UUID, Instant, UUID]]]:
+def live_runs(backfill_id: UUID) -> Script[list[tuple[UUID, Instant, UUID]]]:
     """Return the runs of a backfill without a recorded end, as (trigger, instant, execution)."""
-    rows = yield Fetch(LIVE_RUNS, (id,))
+    rows = yield Fetch(LIVE_RUNS, (backfill_id,))
     return [(row[0], row[1], row[2]) for row in rows]
 
 
@@ -177,8 +179,8 @@ def sweep(ages: Ages, most: int = 1000) -> Script[bool]:
     return len(gone) == most
 
 
-def _cancel(id: UUID, namespace: int, now: Instant) -> Script[object]:
-    return (yield from change(id, namespace, "cancelled", ["running", "paused", "cancelled"]))
+def _cancel(backfill_id: UUID, namespace: int, now: Instant) -> Script[object]:
+    return (yield from change(backfill_id, namespace, "cancelled", ["running", "paused", "cancelled"]))
 
 
 HOLDINGS = Holdings(

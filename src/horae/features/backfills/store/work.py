@@ -90,7 +90,12 @@ class _Made(Struct, frozen=True):
 
 
 def work(
-    id: UUID, lead: Lead, new_id: Callable[[], UUID], now: Instant, look: int = LOOK, bounds: QuotaBounds = UNBOUNDED
+    backfill_id: UUID,
+    lead: Lead,
+    new_id: Callable[[], UUID],
+    now: Instant,
+    look: int = LOOK,
+    bounds: QuotaBounds = UNBOUNDED,
 ) -> Script[Worked | None]:
     """Record which of a backfill's executions have ended, and start as many of its next fires as there is room for.
 
@@ -98,7 +103,7 @@ def work(
     even if servers process the backfill concurrently or die. A backfill that cannot continue is paused with the reason.
     Return None if another server processes the backfill, or if it is completed.
     """
-    rows = yield Fetch(TAKE, (id,))
+    rows = yield Fetch(TAKE, (backfill_id,))
     if not rows:
         return None
     before = backfill = read(rows[0])
@@ -267,8 +272,8 @@ def _rows(fires: Sequence[tuple[Instant, Stretch]]) -> Script[dict[UUID, list[Le
         lowest, count = least.get(stretch.version.id, (at, 0))
         least[stretch.version.id] = (min(lowest, at), count + 1)
     found: dict[UUID, list[LedgerRow]] = {}
-    for id in sorted(least):
-        found[id] = yield from ledger.rows_from(id, *least[id])
+    for trigger_id in sorted(least):
+        found[trigger_id] = yield from ledger.rows_from(trigger_id, *least[trigger_id])
     return found
 
 

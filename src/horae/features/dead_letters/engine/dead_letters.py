@@ -146,17 +146,17 @@ class DeadLetters:
         return Page(items=items, next_cursor=following and make_cursor(following))
 
     async def _letter(self, namespace: int, ref: str | UUID) -> reads.FoundExecution:
-        id = execution_ref(ref)
-        found = await self._store.read(lambda: reads.by_id(id, namespace))
+        letter_id = execution_ref(ref)
+        found = await self._store.read(lambda: reads.by_id(letter_id, namespace))
         if found is None:
-            await self._executions.get(namespace, id)  # raises the precise error: unknown, or expired
-            raise NotFound(f"There is no execution {id}.", "List dead letters with `horae dlq list`.")
+            await self._executions.get(namespace, letter_id)  # raises the precise error: unknown, or expired
+            raise NotFound(f"There is no execution {letter_id}.", "List dead letters with `horae dlq list`.")
         if found.execution.state != FAILED:
-            detail = f"Execution {id} is {found.execution.state}, not failed."
+            detail = f"Execution {letter_id} is {found.execution.state}, not failed."
             raise NotFound(detail, "Only failed executions are dead letters; list them with `horae dlq list`.")
         if found.execution.extra.step is not None:
             root = await self._root(found.execution)
-            detail = f'Execution {id} is the step "{found.execution.extra.step}" of the workflow {root}.'
+            detail = f'Execution {letter_id} is the step "{found.execution.extra.step}" of the workflow {root}.'
             remedy = f"A failed workflow is one dead letter: `horae dlq retry {root}` goes on from what failed of it."
             raise NotFound(detail, remedy, workflow=str(root))
         return found
@@ -175,11 +175,11 @@ class DeadLetters:
         steps = await self._failed_steps([view.execution_id])
         return _letter(view, await self._mark_of(view.execution_id), steps.get(view.execution_id))
 
-    async def _mark_of(self, id: UUID) -> DeadLetterMark | None:
-        return (await self._marks([id])).get(id)
+    async def _mark_of(self, letter_id: UUID) -> DeadLetterMark | None:
+        return (await self._marks([letter_id])).get(letter_id)
 
     async def _marks(self, ids: Sequence[UUID]) -> dict[UUID, DeadLetterMark]:
-        spans = [(parcel_of(id), index_of(id), index_of(id) + 1) for id in ids]
+        spans = [(parcel_of(letter_id), index_of(letter_id), index_of(letter_id) + 1) for letter_id in ids]
         found = await self._store.read(lambda: lists.marks(spans))
         return {execution_id(parcel, item): mark for (parcel, item), mark in found.items()}
 

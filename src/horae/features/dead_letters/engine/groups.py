@@ -55,12 +55,12 @@ async def show(
     newest = [group.newest for group in groups]
     places = await store.read(lambda: letter_reads.newest_items(newest, mark))
     ids = [None if place is None else (namespace, execution_id(*place)) for place in places]
-    found = await store.read(lambda: reads.by_ids([id for id in ids if id is not None]))
+    found = await store.read(lambda: reads.by_ids([key for key in ids if key is not None]))
     begin = min((at for group in groups for at, _ in group.ends), default=until) if since is None else since
     told = [
-        _told(group, found[id], begin, until)
-        for group, id in zip(groups, ids, strict=True)
-        if id in found  # otherwise it was retried or discarded meanwhile
+        _told(group, found[key], begin, until)
+        for group, key in zip(groups, ids, strict=True)
+        if key in found  # otherwise it was retried or discarded meanwhile
     ]
     return DeadLetterGroups(items=told, from_=format_instant(begin), to=format_instant(until), complete=True)
 

@@ -90,8 +90,8 @@ class Replays:
         return await self._change(namespace, ref, "cancelled")
 
     async def _find(self, namespace: int, ref: str | UUID) -> Replay:
-        id = as_id(ref)
-        found = None if id is None else await self._store.read(lambda: moves.get(id, namespace))
+        replay_id = as_id(ref)
+        found = None if replay_id is None else await self._store.read(lambda: moves.get(replay_id, namespace))
         if found is None:
             raise NotFound(f"There is no replay {str(ref)[:60]}.", "List them with `horae dlq replays list`.")
         return found
@@ -102,12 +102,14 @@ class Replays:
         return [show_replay(replay, names) for replay in found]
 
     async def _change(self, namespace: int, ref: str | UUID, state: ReplayState) -> ReplayView:
-        id = (await self._find(namespace, ref)).id
-        before = await self._store.change(lambda now: moves.change(id, namespace, state, OPEN, now))
+        replay_id = (await self._find(namespace, ref)).id
+        before = await self._store.change(lambda now: moves.change(replay_id, namespace, state, OPEN, now))
         if before is not None and before.state not in OPEN:
-            raise Conflict(f"Replay {id} is {before.state}.", "It has ended; create another one for what is left.")
+            raise Conflict(
+                f"Replay {replay_id} is {before.state}.", "It has ended; create another one for what is left."
+            )
         self._wake()
-        return await self.get(namespace, id)
+        return await self.get(namespace, replay_id)
 
 
 list_of = list  # the class has a method named `list`

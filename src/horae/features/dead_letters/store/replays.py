@@ -82,9 +82,9 @@ def _read(row: Row) -> Replay:
     )  # fmt: skip
 
 
-def get(id: UUID, namespace: int) -> Script[Replay | None]:
+def get(replay_id: UUID, namespace: int) -> Script[Replay | None]:
     """Return a replay, or None."""
-    rows = yield Fetch(GET, (id, namespace))
+    rows = yield Fetch(GET, (replay_id, namespace))
     return _read(rows[0]) if rows else None
 
 
@@ -120,15 +120,15 @@ def next_due() -> Script[Instant | None]:
 
 
 def change(
-    id: UUID, namespace: int, state: ReplayState, among: Sequence[ReplayState], now: Instant
+    replay_id: UUID, namespace: int, state: ReplayState, among: Sequence[ReplayState], now: Instant
 ) -> Script[Replay | None]:
     """Set a replay's state if it is in one of these; return the replay before the change, None if there is none."""
-    rows = yield Fetch(LOCK, (id, namespace))
+    rows = yield Fetch(LOCK, (replay_id, namespace))
     if not rows:
         return None
     before = _read(rows[0])
     if before.state in among:
-        yield Fetch(SET_STATE, (id, state, max(now, before.next_at), now if state == "cancelled" else None))
+        yield Fetch(SET_STATE, (replay_id, state, max(now, before.next_at), now if state == "cancelled" else None))
     return before
 
 
@@ -138,8 +138,8 @@ def sweep(ages: Ages) -> Script[bool]:
     return False
 
 
-def _cancel(id: UUID, namespace: int, now: Instant) -> Script[object]:
-    return (yield from change(id, namespace, "cancelled", OPEN, now))
+def _cancel(replay_id: UUID, namespace: int, now: Instant) -> Script[object]:
+    return (yield from change(replay_id, namespace, "cancelled", OPEN, now))
 
 
 HOLDINGS = Holdings(

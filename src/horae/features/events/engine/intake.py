@@ -85,8 +85,10 @@ class EventIntake:
 
     async def plan(self, namespace: int, event: NewEvent) -> EventPlan:
         """Return the expected results of an event that would arrive now; nothing is stored."""
-        lead, id, now = self._directory.lead, self._env.new_id(), self._env.now()
-        told, again = await self._store.read(lambda: events.plan(namespace, event, lead, self.checking(), id, now))
+        lead, event_id, now = self._directory.lead, self._env.new_id(), self._env.now()
+        told, again = await self._store.read(
+            lambda: events.plan(namespace, event, lead, self.checking(), event_id, now)
+        )
         note = "This id came before: nothing would fire again." if again else None
         if not told and note is None:
             note = await self._nobody(namespace, event.name, "it would be kept and fire nothing")

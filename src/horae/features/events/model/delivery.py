@@ -34,9 +34,9 @@ def read_delivery(
         return told
     if told is not None:
         return [_event(one, name, scope) for one in told]
-    id = signed.id if signed is not None else _sent_id(headers)
+    event_id = signed.id if signed is not None else _sent_id(headers)
     kind = _type(headers, content)
-    return [NewEvent(name=name, payload=encode_payload(content), id=id, source="webhook", type=kind, scope=scope)]
+    return [NewEvent(name=name, payload=encode_payload(content), id=event_id, source="webhook", type=kind, scope=scope)]
 
 
 def _event(told: Told, name: str, scope: str) -> NewEvent:

@@ -162,8 +162,8 @@ def _told(payload: dict[str, Any], *apart: Any) -> Told:
         *(payload[name] for name in ("source", "bucket", "key", "version", "etag", "eventName")),
         *apart,
     )
-    id = f"{payload['source']}:{_digest(list(identity))}"
-    return Told(id, _short(payload["eventName"]), payload["source"], payload)
+    change_id = f"{payload['source']}:{_digest(list(identity))}"
+    return Told(change_id, _short(payload["eventName"]), payload["source"], payload)
 
 
 def _digest(identity: Any) -> str:

@@ -38,9 +38,9 @@ def read_event(value: Any, field: str = "") -> NewEvent:
     refuse_unknown(given, _FIELDS, "An event", prefix)
     if given.get("name") is None:
         raise BadInput("An event needs a name.", _EXAMPLE, field=f"{prefix}name")
-    id = given.get("id")
+    event_id = given.get("id")
     return NewEvent(
         name=event_name(given["name"], f"{prefix}name"),
         payload=encode_payload(given.get("payload"), f"{prefix}payload"),
-        id=None if id is None else a_text(id, f"{prefix}id", most=MOST_ID, least=1),
+        id=None if event_id is None else a_text(event_id, f"{prefix}id", most=MOST_ID, least=1),
     )

@@ -99,7 +99,7 @@ def take(
     """
     ids = [new_id() for _ in events]
     fresh = yield from _keep(namespace, events, ids, note, now)
-    new = [(id, event) for id, event in zip(ids, events, strict=True) if id in fresh]
+    new = [(event_id, event) for event_id, event in zip(ids, events, strict=True) if event_id in fresh]
     listeners = yield from _listeners(namespace, {event.name for _, event in new}, only) if new else _nobody()
     yield from read_calendars(listeners, now)
     decided = keep_newest(_decide(new, listeners, only is not None, lead, check, now))
@@ -114,7 +114,7 @@ def take(
 
 
 def plan(
-    namespace: int, event: NewEvent, lead: Lead, check: Check, id: UUID, now: Instant
+    namespace: int, event: NewEvent, lead: Lead, check: Check, event_id: UUID, now: Instant
 ) -> Script[tuple[list[Outcome], bool]]:
     """Return the outcomes of an event that would arrive now, and whether its id was used before.
 
@@ -127,8 +127,8 @@ def plan(
     yield from read_choices(listeners)
     yield from look_at_counts([one for one in listeners if one.counts])
     yield from read_calendars(listeners, now)
-    decided = _decide([(id, event)], listeners, False, lead, check, now)
-    return _outcomes(decided, {}).get(id, []), bool(again)
+    decided = _decide([(event_id, event)], listeners, False, lead, check, now)
+    return _outcomes(decided, {}).get(event_id, []), bool(again)
 
 
 def _nobody() -> Script[list[Listener]]:
@@ -140,7 +140,7 @@ def _tell_workflows(namespace: int, new: Sequence[tuple[UUID, NewEvent]], now: I
     """Deliver events to the steps of workflows that listen to them; return whether there are any."""
     if not new:
         return False
-    told = ((id, event.name, event_scope(event, event.id or str(id), now)) for id, event in new)
+    told = ((event_id, event.name, event_scope(event, event.id or str(event_id), now)) for event_id, event in new)
     return (yield from record_events(namespace, told, now))
 
 
@@ -154,8 +154,8 @@ def _keep(
 ) -> Script[set[UUID]]:
     """Write events, sorted by their keys; return the ids of the new ones."""
     rows = [
-        (id, namespace, e.within, e.id or str(id), e.name, e.type, e.source, e.payload.decode(), note, now)
-        for id, e in zip(ids, events, strict=True)
+        (event_id, namespace, e.within, e.id or str(event_id), e.name, e.type, e.source, e.payload.decode(), note, now)
+        for event_id, e in zip(ids, events, strict=True)
     ]
     rows.sort(key=lambda row: (row[2], row[3]))  # guard: events-in-order
     kept = yield Insert("events", EVENTS, rows, conflict="ON CONFLICT DO NOTHING", returning="id")
@@ -194,14 +194,14 @@ def _decide(
         by_name.setdefault(trigger.event if isinstance(trigger, EventTrigger) else None, []).append(one)
     decided: list[Decided] = []
     meter = Meter()
-    for id, event in events:
+    for event_id, event in events:
         hearing = listeners if alone else by_name.get(event.name, [])
         if hearing:
-            told = event.id or str(id)
+            told = event.id or str(event_id)
             scope = {"event": event_scope(event, told, now)}
             meter.grant(ITEM_STEPS * len(hearing))
             with shared_budget(meter):
-                decided += [decide_at(one, id, told, scope, lead, check, now) for one in hearing]
+                decided += [decide_at(one, event_id, told, scope, lead, check, now) for one in hearing]
     return decided
 
 
@@ -228,16 +228,17 @@ def _answers(
     now: Instant,
 ) -> Script[list[StoredEvent]]:
     """Return the stored answer of each event, in the given order."""
-    again = sorted({(e.within, e.id or "") for id, e in zip(ids, events, strict=True) if id not in fresh})
+    again = sorted({(e.within, e.id or "") for event_id, e in zip(ids, events, strict=True) if event_id not in fresh})
     known = (yield from known_events(namespace, again)) if again else {}
     if len(known) < len(again):  # deleted meanwhile: it may be new now
         raise Again
     return [
         StoredEvent(
-            id=id, key=e.id or str(id), name=e.name, type=e.type, source=e.source, payload=e.payload, received_at=now,
-            outcomes=outcomes.get(id, []), note=note,
+            id=event_id, key=e.id or str(event_id), name=e.name, type=e.type, source=e.source, payload=e.payload,
+            received_at=now,
+            outcomes=outcomes.get(event_id, []), note=note,
         )
-        if id in fresh
+        if event_id in fresh
         else known[e.within, e.id or ""]
-        for id, e in zip(ids, events, strict=True)
+        for event_id, e in zip(ids, events, strict=True)
     ]  # fmt: skip

@@ -65,9 +65,9 @@ class Hook(Struct, frozen=True, kw_only=True):
         return [secret.text for secret in self.secrets if secret.until is None or now < secret.until]
 
 
-def find(hash: bytes, now: Instant) -> Script[tuple[Hook, EventTrigger] | None]:
+def find(digest: bytes, now: Instant) -> Script[tuple[Hook, EventTrigger] | None]:
     """Return the webhook of a token with its present trigger, or None if either has ended."""
-    rows = yield Fetch(FIND, (hash, now))
+    rows = yield Fetch(FIND, (digest, now))
     if not rows:
         return None
     trigger = msgspec.json.decode(rows[0][7], type=Trigger)
@@ -98,9 +98,9 @@ def set_secret(hook: Hook, text: str, old_until: Instant, now: Instant) -> Scrip
     yield Fetch(SET_SECRETS, (hook.hash, msgspec.json.encode(secrets).decode()))
 
 
-def some_after(hash: bytes, limit: int) -> Script[list[Hook]]:
+def some_after(digest: bytes, limit: int) -> Script[list[Hook]]:
     """Return a page of the webhooks of all namespaces, ordered by hash."""
-    return [_hook(row) for row in (yield Fetch(SOME, (hash, limit)))]
+    return [_hook(row) for row in (yield Fetch(SOME, (digest, limit)))]
 
 
 def replace_secrets(hook: Hook, secrets: Sequence[Secret]) -> Script[bool]:

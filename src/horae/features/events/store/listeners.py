@@ -156,7 +156,7 @@ def _read_counts(ask: Statement, listeners: Sequence[Listener]) -> Script[None]:
     given = [(one.timer.id,) for one in sorted(listeners, key=lambda one: one.timer.id)]
     rows = yield ForEach(ask, (("trigger_id", "uuid"),), given)
     counts = {row[0]: (row[1], row[2]) for row in rows}
-    alive = yield from live_among({id for _, id in counts.values() if id is not None})
+    alive = yield from live_among({execution for _, execution in counts.values() if execution is not None})
     for one in listeners:
         one.fired, one.last = counts.get(one.timer.id, (one.fired, None))
         one.turn = Turn(busy=one.last in alive)
@@ -172,23 +172,23 @@ def _take_turns(keyed: dict[str, Listener]) -> Script[None]:
 
 
 def decide_at(
-    listener: Listener, id: UUID, told: str, scope: dict[str, Any], lead: Lead, check: Check, now: Instant
+    listener: Listener, event_id: UUID, told: str, scope: dict[str, Any], lead: Lead, check: Check, now: Instant
 ) -> Decided:
     """Decide one event at one listener, and build its execution. An error skips this listener only, not the others."""
     try:
         verdict = decide_event(listener.listening(), scope, now)
     except Exception as error:
-        return Decided(id, listener, Verdict("skipped-trouble", describe_error(error)))
+        return Decided(event_id, listener, Verdict("skipped-trouble", describe_error(error)))
     if not verdict.runs:
-        return Decided(id, listener, verdict)
+        return Decided(event_id, listener, verdict)
     try:
         item = fill_params(listener.timer.params, scope)
     except TemplateError as error:
-        return Decided(id, listener, Verdict("skipped-params", str(error)[:MOST_TOLD]))
-    target = arm_of(listener.target, item, {}, lambda: id)
+        return Decided(event_id, listener, Verdict("skipped-params", str(error)[:MOST_TOLD]))
+    target = arm_of(listener.target, item, {}, lambda: event_id)
     refusal = check(target, item)
     if refusal is not None:
-        return Decided(id, listener, Verdict("skipped-params", refusal[:MOST_TOLD]))
+        return Decided(event_id, listener, Verdict("skipped-params", refusal[:MOST_TOLD]))
     extra = Extra(origin="event", trigger=listener.timer.id, event=told)
     within = target.spec.within if listener.timer.rules.within is None else listener.timer.rules.within
     deadline = deadline_after(verdict.due or now, within)
@@ -196,13 +196,13 @@ def decide_at(
     try:
         refuse_over_budget()
     except Costly as error:
-        return Decided(id, listener, Verdict("skipped-params", error.detail[:MOST_TOLD]))
+        return Decided(event_id, listener, Verdict("skipped-params", error.detail[:MOST_TOLD]))
     key, turn = listener.key, listener.turn
     if key is not None:
         wanted = turns.mark_turn(wanted, key, turn)
     listener.fires += 1
     listener.turn = Turn(busy=True, waiting=turn.waiting + (not turn.is_free))
-    return Decided(id, listener, verdict, wanted)
+    return Decided(event_id, listener, verdict, wanted)
 
 
 def keep_newest(decided: Sequence[Decided]) -> list[Decided]:
@@ -254,11 +254,11 @@ def write_fires(
     seen: Counter[UUID] = Counter()
     rows = []
     for d in decided:
-        id = d.listener.timer.id
-        at = now + seen[id]  # a microsecond apart, so that a list of fires can be read in pages
-        seen[id] += 1
-        execution = executions.get((id, d.event))
-        rows.append((id, d.event, d.listener.target.job, at, d.verdict.disposition, d.verdict.cause, execution))
+        trigger_id = d.listener.timer.id
+        at = now + seen[trigger_id]  # a microsecond apart, so that a list of fires can be read in pages
+        seen[trigger_id] += 1
+        execution = executions.get((trigger_id, d.event))
+        rows.append((trigger_id, d.event, d.listener.target.job, at, d.verdict.disposition, d.verdict.cause, execution))
     if rows:
         yield Insert("event_fires", EVENT_FIRES, rows)
     yield from sifted.keep([receipts[0].execution_id for receipts in placed])
@@ -266,7 +266,9 @@ def write_fires(
     counting = {d.listener.timer.id: d.listener for d, _ in fired if d.listener.counts}
     columns: Columns = (("trigger_id", "uuid"), ("fired", "int"), ("last_execution", "uuid"))
     if counting:
-        yield ForEach(COUNT_FIRES, columns, [(id, one.fires, one.last) for id, one in sorted(counting.items())])
+        yield ForEach(
+            COUNT_FIRES, columns, [(trigger_id, one.fires, one.last) for trigger_id, one in sorted(counting.items())]
+        )
     blocked = len(free) < len(parcels)
     return Written(executions, [parcel for parcel, _ in parcels], done.lanes, done.next, blocked, decided)
 

@@ -132,7 +132,7 @@ def next_due() -> Script[Instant | None]:
 def remembered(watch: UUID, objects: Sequence[UUID]) -> Script[set[UUID]]:
     """Return the object versions that are remembered."""
     columns: Columns = (("watch", "uuid"), ("object", "uuid"))
-    rows = yield ForEach(REMEMBERED, columns, [(watch, object) for object in objects])
+    rows = yield ForEach(REMEMBERED, columns, [(watch, object_id) for object_id in objects])
     return {row[0] for row in rows}
 
 
@@ -169,7 +169,7 @@ def still_there(poll: Poll, objects: Sequence[UUID], now: Instant) -> Script[Non
     """Record that remembered object versions still exist, for `forget`. Raises Overtaken."""
     yield from _hold(poll)
     columns: Columns = WATCHED
-    yield ForEach(SEEN, columns, [(poll.watch, object, now) for object in sorted(objects)])
+    yield ForEach(SEEN, columns, [(poll.watch, object_id, now) for object_id in sorted(objects)])
     yield Fetch(RENEW, (poll.watch, poll.began_at, now + LEASE))
 
 

@@ -152,9 +152,11 @@ class Oidc:
                 mapped.setdefault(what.namespace, what)
         members = []
         for name, what in sorted(mapped.items()):
-            id = await self._store.read(lambda: quotas.namespace_named(name))  # noqa: B023
-            if id is not None:
-                members.append(Member(namespace=id, namespace_name=name, role=what.role, permissions=what.permissions))
+            namespace = await self._store.read(lambda: quotas.namespace_named(name))  # noqa: B023
+            if namespace is not None:
+                members.append(
+                    Member(namespace=namespace, namespace_name=name, role=what.role, permissions=what.permissions)
+                )
         return tuple(members)
 
     async def _exchange(self, code: str, verifier: str, here: str) -> Tokens:

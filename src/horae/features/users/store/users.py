@@ -171,7 +171,7 @@ def _let_go(name: str) -> Script[None]:
 
 
 def sign_in(
-    hash: bytes,
+    digest: bytes,
     name: str,
     csrf: str,
     until: Instant,
@@ -183,7 +183,7 @@ def sign_in(
     yield Fetch(OLD, (now,))
     yield Fetch(SEEN, (name, now))
     members = None if said is None else msgspec.json.encode(said).decode()
-    yield Fetch(ADD_SIGN_IN, (hash, name, csrf, now, until, members, network))
+    yield Fetch(ADD_SIGN_IN, (digest, name, csrf, now, until, members, network))
 
 
 def is_signed_in_from(name: str, network: str, now: Instant) -> Script[bool]:
@@ -192,9 +192,9 @@ def is_signed_in_from(name: str, network: str, now: Instant) -> Script[bool]:
     return bool(rows)
 
 
-def signed_in(hash: bytes) -> Script[SignIn | None]:
+def signed_in(digest: bytes) -> Script[SignIn | None]:
     """Return the session of a cookie, or None if it is unknown or its user is not active."""
-    rows = yield Fetch(SIGN_IN, (hash,))
+    rows = yield Fetch(SIGN_IN, (digest,))
     if not rows:
         return None
     name, csrf, seen_at, until, said = rows[0]
@@ -202,7 +202,7 @@ def signed_in(hash: bytes) -> Script[SignIn | None]:
     if not users or not users[0][1]:
         return None
     members = (yield from members_of(name)) if said is None else (yield from _still_there(_members(said)))
-    return SignIn(hash=hash, user=name, csrf=csrf, seen_at=seen_at, until=until, members=members)
+    return SignIn(hash=digest, user=name, csrf=csrf, seen_at=seen_at, until=until, members=members)
 
 
 def _still_there(members: tuple[Member, ...]) -> Script[tuple[Member, ...]]:
@@ -213,14 +213,14 @@ def _still_there(members: tuple[Member, ...]) -> Script[tuple[Member, ...]]:
     return tuple(member for member in members if member.namespace in alive)
 
 
-def see(hash: bytes, now: Instant, unless_since: Instant) -> Script[None]:
+def see(digest: bytes, now: Instant, unless_since: Instant) -> Script[None]:
     """Record a request of a browser, unless one was recorded since `unless_since`."""
-    yield Fetch(SEE, (hash, now, unless_since))
+    yield Fetch(SEE, (digest, now, unless_since))
 
 
-def end(hash: bytes) -> Script[None]:
+def end(digest: bytes) -> Script[None]:
     """Delete a session."""
-    yield Fetch(END, (hash,))
+    yield Fetch(END, (digest,))
 
 
 def use_flow(state: bytes, until: Instant, now: Instant) -> Script[bool]:

@@ -13,9 +13,9 @@ PAGE = 1000
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
-async def pages(place: WatchTrigger, open: Open = open_bucket) -> AsyncIterator[list[Listed]]:
+async def pages(place: WatchTrigger, open_store: Open = open_bucket) -> AsyncIterator[list[Listed]]:
     """Yield the objects under a prefix, in the pages of the object store. Raises BadInput if the store refuses."""
-    store = open(f"{place.url.partition('://')[0]}://{place.bucket}")
+    store = open_store(f"{place.url.partition('://')[0]}://{place.bucket}")
     import obstore
     from obstore.exceptions import BaseError
 

@@ -40,8 +40,8 @@ Pages = AsyncIterator[list[Listed]]
 class Places:
     """The places that this server may watch, and access to their objects."""
 
-    def __init__(self, roots: Sequence[str] = (), open: Open = open_bucket) -> None:
-        self._roots, self._open = tuple(roots), open
+    def __init__(self, roots: Sequence[str] = (), open_store: Open = open_bucket) -> None:
+        self._roots, self._open = tuple(roots), open_store
 
     def check(self, place: WatchTrigger, field: str = "watch") -> None:
         """Refuse a place outside the allowed roots. Raises BadInput."""
