@@ -128,7 +128,7 @@ def looked(fleet: Fleet, check: Callable[[], Any]) -> None:
     eventually_sync(look, within=60, every=0.3)
 
 
-def test_alerts_are_told_whoever_dies(pg_fleet: Fleet, site: Site, post: Post):
+def test_alerts_are_delivered_although_servers_are_killed(pg_fleet: Fleet, site: Site, post: Post):
     fleet = pg_fleet
     start(fleet, "a")
     fleet.request("PUT", "/secrets/smtp", {"value": PASSWORD}).raise_for_status()

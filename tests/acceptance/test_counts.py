@@ -6,7 +6,7 @@ from tests.waiting import eventually_sync
 MANY = 3000
 
 
-def test_counts_are_right_after_a_server_was_killed_in_the_midst_of_work(tmp_path):
+def test_counts_are_right_after_a_server_is_killed_under_load(tmp_path):
     fleet = Fleet(tmp_path, f"sqlite:///{tmp_path}/horae.db")
     try:
         fleet.add_server("first")

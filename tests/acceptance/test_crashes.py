@@ -67,7 +67,7 @@ def up(tmp_path):
 
 
 @pytest.mark.timeout(180)
-def test_all_that_a_killed_process_ran_begins_again_together(up, tmp_path):
+def test_all_work_of_a_killed_process_restarts_together(up, tmp_path):
     up.job(f"while [ ! -e {tmp_path}/go ]; do sleep 0.1; done")
     up.submit(SLOTS)
     eventually_sync(lambda: up.begun(1) == SLOTS, within=60)
@@ -81,7 +81,7 @@ def test_all_that_a_killed_process_ran_begins_again_together(up, tmp_path):
 
 @pytest.mark.timeout(900)
 @pytest.mark.parametrize("kills", [6, pytest.param(60, marks=pytest.mark.prove)])
-def test_a_process_that_is_killed_again_and_again_gets_through_and_nothing_is_taken_for_poison(up, kills):
+def test_repeated_kills_do_not_stop_work_or_mark_it_as_poison(up, kills):
     rng, count = Random(kills), 0
     up.job("exec sleep 1")
     began_at = monotonic()

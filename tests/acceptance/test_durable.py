@@ -44,7 +44,7 @@ def register(fleet: Fleet) -> None:
         fleet.post("/jobs", app.jobs[job].definition())
 
 
-def test_killed_after_each_of_its_steps_or_with_its_worker_every_effect_happens_once(fleet):
+def test_every_effect_happens_once_although_each_step_is_killed(fleet):
     register(fleet)
     worker = fleet.add_worker("w", concurrency=4)
     runs = [begin(fleet, "travels", kill) for kill in range(STEPS + 1)]

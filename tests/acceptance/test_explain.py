@@ -64,7 +64,7 @@ def test_each_reported_blocker_is_removed_and_the_execution_starts(fleet):
     assert ended["summary"].endswith("as success.")
 
 
-def test_a_circuit_opens_by_failures_is_seen_and_closes_by_a_probe(fleet, tmp_path):
+def test_a_circuit_opens_on_failures_is_shown_and_closes_after_a_probe(fleet, tmp_path):
     begin(fleet)
     script = f"import os, sys; sys.exit(0 if os.path.exists({str(tmp_path / 'up')!r}) else 1)"
     circuit = {"failures": "50%", "minimum": 3, "openFor": "2s"}

@@ -23,7 +23,7 @@ def began(tmp_path, name):
     return list(tmp_path.glob(f"{name}.*.began"))
 
 
-def test_work_goes_on_when_a_worker_is_killed(fleet, tmp_path):
+def test_work_continues_when_a_worker_is_killed(fleet, tmp_path):
     fleet.add_server("a")
     apply_app(fleet)
     first = fleet.add_worker("first")
@@ -42,7 +42,7 @@ def test_work_goes_on_when_a_worker_is_killed(fleet, tmp_path):
     assert eventually_sync(lambda: fleet.worker("first")["status"]) == "lost"
 
 
-def test_a_frozen_worker_finds_its_report_refused(fleet, tmp_path):
+def test_the_report_of_a_frozen_worker_is_refused(fleet, tmp_path):
     fleet.add_server("a")
     apply_app(fleet)
     frozen = fleet.add_worker("frozen")
@@ -109,7 +109,7 @@ def test_no_child_survives_a_killed_server_or_worker(fleet, tmp_path):
     eventually_sync(lambda: not [pid for pid in family if psutil.pid_exists(pid)], within=15)
 
 
-def test_two_servers_share_the_work_and_either_may_die(pg_fleet, tmp_path):
+def test_two_servers_share_the_work_and_either_may_be_killed(pg_fleet, tmp_path):
     fleet = pg_fleet
     fleet.add_server("a")
     fleet.add_server("b")
@@ -125,7 +125,7 @@ def test_two_servers_share_the_work_and_either_may_die(pg_fleet, tmp_path):
     assert results == [2 * i for i in range(40)]
 
 
-def test_a_worker_hears_of_a_submission_at_another_server(pg_fleet):
+def test_a_worker_gets_a_submission_made_at_another_server(pg_fleet):
     fleet = pg_fleet
     fleet.add_server("a")
     fleet.add_server("b")
@@ -139,7 +139,7 @@ def test_a_worker_hears_of_a_submission_at_another_server(pg_fleet):
     assert done["result"] == 3
 
 
-def test_the_store_goes_and_comes_back(own_postgres, tmp_path):
+def test_work_survives_an_outage_of_the_store(own_postgres, tmp_path):
     from tests.acceptance.fleet import Fleet
 
     fleet = Fleet(tmp_path, own_postgres.create_database("horae"))
@@ -166,7 +166,7 @@ def test_the_store_goes_and_comes_back(own_postgres, tmp_path):
         fleet.close()
 
 
-def test_a_second_opener_of_a_sqlite_file_is_told_who_has_it(tmp_path):
+def test_a_second_server_on_a_sqlite_file_is_told_the_owner(tmp_path):
     from tests.acceptance.fleet import Fleet
 
     fleet = Fleet(tmp_path, f"sqlite:///{tmp_path}/horae.db")
@@ -181,7 +181,7 @@ def test_a_second_opener_of_a_sqlite_file_is_told_who_has_it(tmp_path):
         fleet.close()
 
 
-def test_the_key_is_needed(fleet):
+def test_requests_without_the_key_are_refused(fleet):
     url = fleet.add_server("a")
     import httpx2
 

@@ -32,7 +32,7 @@ def attempts(fleet: Fleet, id: str) -> list[str]:
     return [attempt["outcome"] for attempt in fleet.get(f"/executions/{id}/attempts")["items"]]
 
 
-def test_urgent_work_takes_the_place_of_preemptible_work_which_goes_on_from_its_step(fleet, tmp_path):
+def test_urgent_work_preempts_work_that_later_continues_from_its_step(fleet, tmp_path):
     begin(fleet)
     fleet.add_worker("only", concurrency=1, HORAE_QUEUES="narrow")
     define(fleet, "low", python="stepwise", priority=1, preemptible=True, retries=0)
@@ -59,7 +59,7 @@ def test_urgent_work_takes_the_place_of_preemptible_work_which_goes_on_from_its_
     assert fleet.until(again, "success")["retryCount"] == 0
 
 
-def test_a_worker_under_notice_hands_back_and_what_is_not_interruptible_stays_off_spot_machines(fleet, tmp_path):
+def test_a_worker_under_notice_hands_back_and_uninterruptible_work_avoids_spot_machines(fleet, tmp_path):
     begin(fleet)
     notice = tmp_path / "notice"
     spot = fleet.add_worker(
@@ -85,7 +85,7 @@ def test_a_worker_under_notice_hands_back_and_what_is_not_interruptible_stays_of
     assert steady.wait(20) == 0
 
 
-def test_workers_are_started_and_drained_as_a_queue_wants_them(fleet, tmp_path):
+def test_workers_are_started_and_drained_with_demand(fleet, tmp_path):
     begin(fleet)
     define(fleet, "slow", python="waits_for")
     go = str(tmp_path / "go")

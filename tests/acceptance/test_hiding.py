@@ -24,7 +24,7 @@ done
 """
 
 
-def test_a_command_finds_no_key_in_the_processes_above_it(tmp_path: Path):
+def test_a_command_finds_no_key_in_its_parent_processes(tmp_path: Path):
     fleet = Fleet(tmp_path, f"sqlite:///{tmp_path}/horae.db")
     try:
         fleet.add_server("s")
@@ -65,7 +65,7 @@ sys.exit(os.waitstatus_to_exitcode(os.wait()[1]))
 
 
 @pytest.mark.parametrize("file", ["environ", "maps", "mem", "fd/0"])
-def test_processes_of_the_same_user_do_not_look_into_it(file: str):
+def test_processes_of_the_same_user_cannot_read_its_memory(file: str):
     argv = [sys.executable, "-c", READ, file]
 
     assert subprocess.run(argv, stdin=subprocess.DEVNULL).returncode == 13

@@ -9,7 +9,7 @@ from tests.model.test_schema_cost import REFUSED
 MOST_SECONDS = 10.0  # of one answer, on a busy machine; without bounds it takes minutes
 
 
-def test_the_server_answers_while_hostile_definitions_and_submissions_come(fleet):
+def test_the_server_answers_during_hostile_definitions_and_submissions(fleet):
     fleet.add_server("s1")
     steps = [{"name": "a", "command": "true", "when": f"${{{source}}}"} for source in LITERALS.values()]
     bodies = [{"workflow": {"steps": [step]}} for step in steps]

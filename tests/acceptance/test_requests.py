@@ -78,7 +78,7 @@ def test_a_repeated_request_changes_nothing(fleet):
     assert len(fleet.get("/executions")["items"]) == 2
 
 
-def test_bulk_reports_each_item_or_takes_all_or_nothing(fleet):
+def test_a_bulk_submission_reports_each_item_or_is_atomic(fleet):
     fleet.add_server("a")
     fleet.post("/jobs", {"name": "say", "command": "echo hi"})
     items = [{"job": "say"}, {"job": "sya"}, {"job": "say", "priority": 11}, {"job": "say", "params": {"n": 1}}]
@@ -92,7 +92,7 @@ def test_bulk_reports_each_item_or_takes_all_or_nothing(fleet):
     assert len(fleet.get("/executions")["items"]) == 2
 
 
-def test_a_function_nobody_knows_stays_queued_and_says_so(fleet):
+def test_an_execution_of_an_unknown_function_stays_queued_with_a_reason(fleet):
     fleet.add_server("a")
     fleet.add_worker("w")
     fleet.post("/jobs", {"name": "unknown", "python": "nowhere"})
@@ -159,7 +159,7 @@ def test_a_running_execution_submits_others(fleet):
 
 
 @pytest.mark.parametrize("path", ["/api/v1/jobs", "/api/v1/executions"])
-def test_whoever_sends_too_much_is_told(fleet, path):
+def test_oversized_requests_are_refused_with_a_reason(fleet, path):
     url = urlsplit(fleet.add_server("a"))
     connection = HTTPConnection(url.hostname, url.port, timeout=30)
 

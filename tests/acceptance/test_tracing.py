@@ -19,7 +19,7 @@ CALLER = trace.SpanContext(
 CALLERS_TRACE, CALLERS_SPAN = f"{CALLER.trace_id:032x}", f"{CALLER.span_id:016x}"
 
 
-def test_what_happens_to_executions_is_one_trace_with_whoever_asked_for_them(tmp_path):
+def test_an_execution_and_its_caller_share_one_trace(tmp_path):
     with collector() as told:
         fleet = Fleet(tmp_path, f"sqlite:///{tmp_path}/horae.db")
         try:

@@ -4,11 +4,11 @@ import pytest
 
 from tests.acceptance.test_fleet import (  # noqa: F401
     test_a_drained_worker_hands_back_without_burning_an_attempt,
-    test_a_frozen_worker_finds_its_report_refused,
-    test_a_worker_hears_of_a_submission_at_another_server,
+    test_a_worker_gets_a_submission_made_at_another_server,
     test_an_at_most_once_execution_ends_with_its_worker,
-    test_two_servers_share_the_work_and_either_may_die,
-    test_work_goes_on_when_a_worker_is_killed,
+    test_the_report_of_a_frozen_worker_is_refused,
+    test_two_servers_share_the_work_and_either_may_be_killed,
+    test_work_continues_when_a_worker_is_killed,
 )
 from tests.examples.fleet_js import WORKER, JsFleet, NodeProcess
 

@@ -103,7 +103,7 @@ outsides = st.sampled_from(OUTSIDE)
 
 
 @given(names, kinds, outsides, st.lists(spans, min_size=1, max_size=8), st.sampled_from([3, 1_000]))
-def test_every_fire_has_the_fate_that_looking_finds_however_it_is_met(name, kind, outside, waits, limit):
+def test_every_fire_has_the_disposition_found_by_brute_force(name, kind, outside, waits, limit):
     trigger, calendar = TRIGGERS[kind], compiled(name)
     rules = Rules(overlap="allow", misfire=EVERYTHING, calendars=(name,), outside=outside)
     if kind == "second":
@@ -119,7 +119,7 @@ def test_every_fire_has_the_fate_that_looking_finds_however_it_is_met(name, kind
 
 
 @given(names, kinds, outsides, st.integers(0, 2 * DAY // SECOND))
-def test_each_is_met_in_time_by_the_timer(name, kind, outside, seconds):
+def test_the_timer_decides_each_fire_in_time(name, kind, outside, seconds):
     trigger, calendar = TRIGGERS[kind], compiled(name)
     rules = Rules(overlap="allow", misfire=EVERYTHING, calendars=(name,), outside=outside)
     begun = START + seconds * SECOND
@@ -140,7 +140,7 @@ def test_each_is_met_in_time_by_the_timer(name, kind, outside, seconds):
 
 
 @given(names, kinds, st.sampled_from(["skip", "latest", "all", "window"]), outsides, st.integers(0, 4 * DAY // SECOND))
-def test_after_an_outage_the_policy_decides_what_runs_and_all_is_covered(name, kind, policy, outside, seconds):
+def test_after_an_outage_the_misfire_policy_applies_and_all_fires_are_covered(name, kind, policy, outside, seconds):
     trigger, calendar = TRIGGERS[kind], compiled(name)
     now = START + (min(seconds, 3_000) if kind == "second" else seconds) * SECOND
     misfire = Misfire(policy=policy, most=3, within=2 * HOUR)
@@ -162,7 +162,7 @@ def test_after_an_outage_the_policy_decides_what_runs_and_all_is_covered(name, k
 
 
 @given(names, kinds, outsides)
-def test_without_closed_times_it_decides_as_without_a_calendar(name, kind, outside):
+def test_an_always_open_calendar_changes_no_decision(name, kind, outside):
     trigger, rules = TRIGGERS[kind], Rules(calendars=("always",), outside=outside)
     plain = decide(trigger, rules, START, START + 3 * HOUR, 100)
     by_calendar = decide_by_calendar(trigger, rules, compiled("always"), START, START + 3 * HOUR, 100)
@@ -171,7 +171,7 @@ def test_without_closed_times_it_decides_as_without_a_calendar(name, kind, outsi
 
 @pytest.mark.parametrize("outside", OUTSIDE)
 @pytest.mark.parametrize("name", sorted(CALENDARS))
-def test_a_century_of_seconds_is_decided_at_once(name, outside):
+def test_a_century_of_fires_every_second_is_decided_quickly(name, outside):
     """Second by second for a hundred years: few rows, at once, and all covered."""
     trigger, calendar = TRIGGERS["second"], compiled(name)
     rules = Rules(calendars=(name,), outside=outside)
@@ -200,7 +200,7 @@ def test_a_closed_decade_is_one_row():
     assert decision.ledger[0].cause == 'calendar "d" was closed'
 
 
-def test_fires_that_are_never_open_are_one_row_and_are_found_out_in_time():
+def test_fires_that_are_never_open_share_one_row_and_are_found_quickly():
     """At three in the night by office hours: every day closed at that instant, and open later."""
     rules = Rules(calendars=("office",))
     began = perf_counter()
@@ -211,7 +211,7 @@ def test_fires_that_are_never_open_are_one_row_and_are_found_out_in_time():
 
 
 @given(names, kinds, outsides)
-def test_a_preview_shows_what_will_run(name, kind, outside):
+def test_a_preview_shows_the_fires_that_will_run(name, kind, outside):
     trigger, calendar = TRIGGERS[kind], compiled(name)
     rules = Rules(calendars=(name,), outside=outside, end_at=START + 3 * HOUR)
     shown = [each for each, _ in zip(runs_after(trigger, rules, calendar, START), range(200), strict=False)]
@@ -220,7 +220,7 @@ def test_a_preview_shows_what_will_run(name, kind, outside):
     assert shown == running[:200]
 
 
-def test_a_fire_that_is_advanced_takes_its_turn_like_any_other():
+def test_an_advanced_fire_respects_the_queue_limit():
     """At the end of an opening, with fires of it still undecided: one place is left to wait in."""
     calendar = current_calendar("d", {"d": parse_times({"hours": "08:00-08:05"})})
     rules = Rules(overlap="queueAll", most_queued=2, calendars=("d",), outside="advance")

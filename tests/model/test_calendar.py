@@ -74,7 +74,7 @@ def test_days(definition, first, expected):
     assert open_days(definition, first, len(expected)) == expected
 
 
-def test_the_day_is_that_of_the_zone():
+def test_days_begin_and_end_in_the_calendars_zone():
     paris = calendar({"country": "FR", "timezone": "Europe/Paris"})
     assert paris.is_open(at("2026-11-15T23:00:00Z"))  # Monday has begun there
     assert not paris.is_open(at("2026-11-15T22:59:59Z"))
@@ -103,7 +103,7 @@ def test_hours_at_clock_changes_and_over_midnight(hours, after, before, expected
     assert openings({"hours": hours, "timezone": "Europe/London"}, after, before) == expected
 
 
-def test_a_date_that_never_was_is_never_open():
+def test_a_date_that_does_not_exist_is_never_open():
     it = calendar({"dates": ["2011-12-30"], "timezone": "Pacific/Apia"})
     assert it.next_open(at("2011-01-01T00:00:00Z")) is None
     with pytest.raises(BadInput, match="never be open"):
@@ -118,14 +118,14 @@ def test_windows_are_instants():
     assert it.next_open(at("2026-12-02T01:00:00Z")) is None
 
 
-def test_what_never_closes_says_so():
+def test_a_calendar_that_never_closes_has_no_next_closed_instant():
     it = calendar({"hours": "00:00-24:00"})
     assert it.next_closed(at("2026-01-01T00:00:00Z")) is None
     assert it.last_closed(at("2026-01-01T00:00:00Z")) is None
     assert len(list(it.openings(at("2026-01-01T00:00:00Z"), at("2026-02-01T00:00:00Z")))) == 1
 
 
-def test_a_zone_holds_for_everything_inside_that_has_none():
+def test_a_zone_applies_to_nested_sets_without_one():
     times = parse_times(
         {"all": [{"country": "FR"}, {"hours": "09:00-17:00"}, {"dates": ["2026-01-02"], "timezone": "UTC"}],
          "timezone": "Europe/Paris"}
@@ -133,7 +133,7 @@ def test_a_zone_holds_for_everything_inside_that_has_none():
     assert [each["timezone"] for each in render_times(times)["all"]] == ["Europe/Paris", "Europe/Paris", "UTC"]
 
 
-def test_dates_are_kept_in_order_and_each_once():
+def test_dates_are_sorted_and_merged():
     times = parse_times({"dates": ["2026-05-03", "12-25", "2026-05-01/2026-05-02", "2026-05-03", "2026-07-01"]})
     assert render_times(times) == {"dates": ["2026-05-01/2026-05-03", "2026-07-01", "12-25"], "timezone": "UTC"}
 
@@ -233,14 +233,14 @@ def test_references_are_followed():
     }  # fmt: skip
 
 
-def test_circles_are_refused_with_their_way():
+def test_cycles_are_refused_with_their_path():
     with pytest.raises(BadInput, match="in a circle: it -> a -> b -> it"):
         calendar({"calendar": "a"}, a={"calendar": "b"}, b={"any": ["it"]})
     with pytest.raises(BadInput, match="in a circle: a -> a"):
         calendar({"calendar": "a"}, a={"calendar": "a"})
 
 
-def test_a_reference_to_nothing_is_refused():
+def test_an_unknown_reference_is_refused():
     with pytest.raises(BadInput, match='no calendar named "gone"'):
         calendar({"calendar": "gone"})
     with pytest.raises(BadInput, match='Did you mean "work"'):
@@ -266,7 +266,7 @@ def test_depth_is_bounded():
         ({"any": ["a"] * 65}, "any has 65 entries"),
     ],
 )
-def test_a_definition_that_would_take_long_to_answer_is_refused(definition, words):
+def test_an_expensive_definition_is_refused(definition, words):
     with pytest.raises(BadInput, match=words):
         parse_times(definition)
 
@@ -291,16 +291,16 @@ def test_a_calendar_that_is_never_open_is_refused(definition):
         check_opens("it", calendar(definition), at("2026-01-01T00:00:00Z"))
 
 
-def test_a_list_whose_dates_have_passed_is_a_calendar_all_the_same():
+def test_a_list_of_past_dates_is_accepted():
     check_opens("it", calendar({"dates": ["2020-05-01"]}), at("2026-01-01T00:00:00Z"))
 
 
-def test_several_calendars_are_open_together():
+def test_several_calendars_are_open_when_all_are():
     both = open_when_all([calendar({"hours": "MON-FRI 00:00-24:00"}), calendar({"hours": "09:00-17:00"})])
     assert shown(both.next_open(at("2026-11-14T10:00:00Z"))) == "2026-11-16T09:00:00Z"
 
 
-def test_users_are_found_through_others():
+def test_users_are_found_transitively():
     named = {"a": {"calendar": "b"}, "b": {"any": ["c"]}, "c": {"hours": "09:00-17:00"}, "d": {"hours": "09:00-17:00"}}
     definitions = {name: parse_times(each) for name, each in named.items()}
     assert users_of(["c"], definitions) == {"a", "b", "c"}
@@ -328,7 +328,7 @@ def test_each_instant_is_judged_by_the_version_valid_then():
     assert it.is_open(at("2025-05-31T09:30:00Z"))  # the first stands for what was before it
 
 
-def test_a_change_of_what_is_referred_to_counts_from_its_time_on():
+def test_a_change_of_a_referenced_calendar_applies_from_its_time_on():
     it = calendar_through_time(
         "it",
         [
@@ -340,7 +340,7 @@ def test_a_change_of_what_is_referred_to_counts_from_its_time_on():
     assert shown(it.next_open(at("2026-05-31T12:00:00Z"))) == "2026-06-01T20:00:00Z"
 
 
-def test_references_may_turn_around_in_time():
+def test_references_may_reverse_over_time():
     """At no instant is there a circle: first one refers to the other, later the other to the one."""
     versions = [
         version("a", 1, {"calendar": "b"}, "2026-01-01T00:00:00Z", "2026-03-01T00:00:00Z"),
@@ -352,7 +352,7 @@ def test_references_may_turn_around_in_time():
     assert shown(calendar_through_time("b", versions).next_open(at("2026-05-31T12:00:00Z"))) == "2026-06-01T20:00:00Z"
 
 
-def test_while_it_was_deleted_it_was_closed():
+def test_a_calendar_is_closed_while_it_is_deleted():
     it = calendar_through_time(
         "it",
         [

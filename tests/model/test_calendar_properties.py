@@ -90,7 +90,7 @@ def is_open(definition, zone: str, at: int) -> bool:
 
 
 @given(calendars())
-def test_it_is_open_when_the_wall_says_so(drawn):
+def test_a_calendar_is_open_when_the_wall_clock_says_so(drawn):
     definition, at = drawn
     calendar = current_calendar("it", {"it": parse_times(definition)})
 
@@ -101,7 +101,7 @@ def test_it_is_open_when_the_wall_says_so(drawn):
 
 @HALF
 @given(calendars())
-def test_the_next_and_the_last_open_and_closed_instants_are_those_that_looking_finds(drawn):
+def test_next_and_last_open_and_closed_instants_equal_brute_force(drawn):
     definition, at = drawn
     calendar = current_calendar("it", {"it": parse_times(definition)})
     zone = definition["timezone"]
@@ -124,7 +124,7 @@ def test_the_next_and_the_last_open_and_closed_instants_are_those_that_looking_f
 
 @HALF
 @given(calendars(), st.integers(0, 30 * 86_400))
-def test_openings_are_whole_apart_and_in_order(drawn, seconds):
+def test_openings_are_complete_disjoint_and_ordered(drawn, seconds):
     definition, at = drawn
     calendar = current_calendar("it", {"it": parse_times(definition)})
     before = at + seconds * SECOND
@@ -145,7 +145,7 @@ def test_openings_are_whole_apart_and_in_order(drawn, seconds):
 
 
 @given(calendars())
-def test_a_definition_is_written_as_it_is_read(drawn):
+def test_a_definition_round_trips(drawn):
     times = parse_times(drawn[0])
     assert parse_times(render_times(times)) == times
 
@@ -154,7 +154,7 @@ sets = st.lists(st.tuples(st.integers(0, 60), st.integers(0, 60)), max_size=6)
 
 
 @given(sets, sets)
-def test_intervals_are_sets(one, other):
+def test_interval_operations_equal_set_operations(one, other):
     a, b = union_of(one), union_of(other)
 
     def seconds(intervals):

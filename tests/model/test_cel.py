@@ -101,7 +101,7 @@ def test_an_expression_has_the_value_of_the_specification(source, expected):
         ("size(1)", "size"),
     ],
 )
-def test_what_cannot_be_computed_says_why(source, told):
+def test_an_evaluation_error_names_the_reason(source, told):
     with pytest.raises(EvaluationError, match=told):
         value(source)
 
@@ -114,12 +114,12 @@ def test_what_cannot_be_computed_says_why(source, told):
         "'\\q'", "9223372036854775808", "'x'.matches('(')", "1 = 1", "x{a: 1}", "@", "'\\ud800'",
     ],
 )  # fmt: skip
-def test_what_is_no_expression_is_refused_before_it_is_computed(source):
+def test_an_invalid_expression_is_refused_before_evaluation(source):
     with pytest.raises(EvaluationError):
         Program(source)
 
 
-def test_the_variables_of_an_expression_are_known_without_those_that_loops_name():
+def test_variables_of_an_expression_exclude_loop_variables():
     assert Program("a.b + c['d'] + [1].map(x, x + e)[0]").variables == {"a", "c", "e"}
     assert Program("[1].map(x, x) + [x]").variables == {"x"}
     assert Program("1 + 2").variables == frozenset()
@@ -165,5 +165,5 @@ def of_ours(source):
 
 @settings(deadline=None, max_examples=300)
 @given(EXPRESSIONS)
-def test_expressions_mean_what_they_mean_to_the_reference_implementation(source):
+def test_expressions_agree_with_the_reference_implementation(source):
     assert repr(of_ours(source)) == repr(of_reference(source))

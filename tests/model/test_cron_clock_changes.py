@@ -127,7 +127,7 @@ def test_a_user_may_choose_what_a_clock_change_does(day, policy, expected):
     assert fires_on("NY", day, "30 0-2 * * *", **policy) == expected.split()
 
 
-def test_policies_do_not_touch_wild_expressions():
+def test_clock_change_policies_do_not_affect_wild_expressions():
     both = fires_on("NY", "2026-11-01", "0 * * * *")
 
     assert fires_on("NY", "2026-11-01", "0 * * * *", overlap="second", gap="skip") == both
@@ -154,7 +154,7 @@ def test_a_rare_date_is_found_fifty_years_ahead_and_back_and_not_further():
     assert last_before(leap_sunday, "UTC", -(10**18)) is None
 
 
-def test_the_date_that_never_existed_comes_back_in_other_months():
+def test_a_nonexistent_date_affects_only_its_own_month():
     x = parse_cron("0 12 30 * *")
     at = next_after(x, "Pacific/Apia", parse_instant("2011-12-01T00:00:00Z"))
 
@@ -183,7 +183,7 @@ def test_an_unknown_zone_is_refused_with_the_nearest_names(name, remedy):
     assert refused.value.fields["field"] == "schedule.timezone"
 
 
-def test_the_rules_have_a_version():
+def test_the_time_zone_rules_have_a_version():
     assert tzdata_version()[:2] == "20"
 
 

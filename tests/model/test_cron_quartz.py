@@ -66,7 +66,7 @@ def same(one: CronExpression, other: CronExpression) -> bool:
         pytest.param("0 0 0 29 2 ?", "2096-01-01T00:00:00Z", "02-29 2104-02-29", id="2100 is no leap year"),
     ],
 )
-def test_the_days_an_expression_means(expression, start, expected):
+def test_an_expression_fires_on_these_days(expression, start, expected):
     assert days(expression, len(expected.split()), start) == expected.split()
 
 
@@ -122,7 +122,7 @@ def test_h_means_the_same_moments_in_both_dialects():
         ("*", "2026 2027 2028"),
     ],
 )
-def test_the_years_an_expression_means(year, expected):
+def test_an_expression_fires_in_these_years(year, expected):
     found = islice(fires(f"0 0 0 1 6 ? {year}"), len(expected.split()))
 
     assert [each[:4] for each in found] == expected.split()
@@ -146,7 +146,7 @@ def test_a_named_year_is_found_however_far_away_it_is():
     assert last_before(x, "UTC", parse_instant("2190-01-01T00:00:00Z")) == at
 
 
-def test_a_year_is_the_one_on_the_wall():
+def test_the_year_field_uses_local_time():
     x = quartz("0 0 0 1 1 ? 2027")
 
     assert format_instant(next_after(x, "Asia/Tokyo", 0)) == "2026-12-31T15:00:00Z"
@@ -166,7 +166,7 @@ def test_a_year_is_the_one_on_the_wall():
         ("Pacific/Apia", "2011-12-29T00:00:00Z", "0 0 12 30 12 ? 2011-2012", "2012-12-29T22:00"),
     ],
 )
-def test_a_clock_change_is_met_as_in_the_unix_dialect(zone, start, expression, expected):
+def test_clock_changes_are_handled_as_in_the_unix_dialect(zone, start, expression, expected):
     found = [each[:16].removeprefix(start[:5]) for each in islice(fires(expression, start, zone), 3)]
 
     assert found[: len(expected.split())] == expected.split()
@@ -219,7 +219,7 @@ def test_a_clock_change_is_met_as_in_the_unix_dialect(zone, start, expression, e
         ("", "empty", "For example"),
     ],
 )
-def test_what_is_wrong_or_ambiguous_is_refused_with_the_reason_and_a_suggestion(expression, reason, remedy):
+def test_an_invalid_or_ambiguous_expression_is_refused_with_reason_and_suggestion(expression, reason, remedy):
     with pytest.raises(BadInput) as refused:
         quartz(expression)
 
@@ -231,7 +231,7 @@ def test_what_is_wrong_or_ambiguous_is_refused_with_the_reason_and_a_suggestion(
 @pytest.mark.parametrize(
     "expression", ["0 9 * * MON-FRI", "0 9 1 * *", "@daily", "@weekly", "@yearly", "@hourly", "0 0 9 * * *"]
 )
-def test_a_suggested_expression_is_one_that_is_read_and_means_the_same(expression):
+def test_a_suggested_expression_is_valid_and_equivalent(expression):
     with pytest.raises(BadInput) as refused:
         quartz(expression)
     suggested = refused.value.remedy.rsplit('"', 2)[1]
@@ -253,10 +253,10 @@ def test_a_suggested_expression_is_one_that_is_read_and_means_the_same(expressio
         ("0 0 9 31 * ?", "Months without a day 31"),
     ],
 )
-def test_what_is_probably_not_meant_is_said(expression, warning):
+def test_a_surprising_expression_gets_a_warning(expression, warning):
     assert [each for each in lint(quartz(expression)) if warning in each]
 
 
 @pytest.mark.parametrize("expression", ["0 0 9 ? * MON-FRI", "0 0/15 * * * ?", "0 0 9 L-3 * ? 2027", "0 0 9 * * ?"])
-def test_what_is_plain_gets_no_warning(expression):
+def test_a_plain_expression_gets_no_warning(expression):
     assert lint(quartz(expression)) == []

@@ -70,7 +70,7 @@ def times(expression, count, start=NEW_YEAR):
         pytest.param("@Midnight", "01-02 01-03", id="@midnight"),
     ],
 )
-def test_the_days_an_expression_means(expression, expected):
+def test_an_expression_fires_on_these_days(expression, expected):
     assert days(expression, len(expected.split())) == expected.split()
 
 
@@ -102,7 +102,7 @@ def test_the_days_from_a_given_start(expression, start, expected):
         pytest.param("0,30 8-9 * * *", NEW_YEAR, "08:00 08:30 09:00 09:30 08:00", id="lists"),
     ],
 )
-def test_the_times_an_expression_means(expression, start, expected):
+def test_an_expression_fires_at_these_times(expression, start, expected):
     assert times(expression, len(expected.split()), start) == expected.split()
 
 
@@ -158,7 +158,7 @@ def test_six_fields_begin_with_seconds():
         ("9" * 500 + " * * * *", "not a value", "0-59"),
     ],
 )
-def test_what_is_wrong_or_ambiguous_is_refused_with_the_reason_and_a_suggestion(expression, reason, remedy):
+def test_an_invalid_or_ambiguous_expression_is_refused_with_reason_and_suggestion(expression, reason, remedy):
     with pytest.raises(BadInput) as refused:
         parse_cron(expression)
 
@@ -221,7 +221,7 @@ def test_only_h_itself_needs_a_key():
         ("0 0 0 ? * 2", "Quartz"),
     ],
 )
-def test_what_is_probably_not_meant_is_said(expression, warning):
+def test_a_surprising_expression_gets_a_warning(expression, warning):
     assert any(warning in each for each in lint(parse_cron(expression)))
 
 
@@ -229,7 +229,7 @@ def test_what_is_probably_not_meant_is_said(expression, warning):
     "expression",
     ["0 9 * * MON-FRI", "*/15 * * * *", "* * * * *", "0 0 1 * *", "0 */6 * * *", "0 0 31 1,3 *", "0 0 ? * MON"],
 )
-def test_what_is_plain_gets_no_warning(expression):
+def test_a_plain_expression_gets_no_warning(expression):
     assert lint(parse_cron(expression)) == []
 
 

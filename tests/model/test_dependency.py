@@ -33,7 +33,7 @@ def part(upstream=A, *, met=True, state="success"):
     ("condition", "met_by"),
     [("success", {"success"}), ("failure", {"failed"}), ("finished", {"success", "failed", "cancelled", "skipped"})],
 )
-def test_what_meets_a_condition(condition, met_by):
+def test_final_states_meet_conditions(condition, met_by):
     assert {state for state in STATES if meets(condition, state)} == met_by
 
 
@@ -55,17 +55,17 @@ def test_what_meets_a_condition(condition, met_by):
         (Join(dependent=D, state="ended"), {A: part(), B: part(B)}, False, "wait"),
     ],
 )
-def test_a_join_of_two(join, parts, scheduled, verdict):
+def test_a_join_of_two_upstreams(join, parts, scheduled, verdict):
     assert judge(join, {A: "success", B: "success"}, parts, scheduled=scheduled) == verdict
 
 
-def test_who_waits_for_failures_is_not_skipped_by_a_success_unless_something_waits():
+def test_a_success_skips_a_dependent_on_failures_only_if_an_execution_waits():
     parts = {A: part(met=False)}
     assert judge(Join(dependent=D), {A: "failure"}, parts, scheduled=False) == "wait"
     assert judge(Join(dependent=D, execution=RUN), {A: "failure"}, parts, scheduled=True) == "skip"
 
 
-def test_without_dependencies_what_waits_goes_on_and_nothing_starts():
+def test_without_dependencies_a_waiting_execution_continues_and_none_starts():
     assert judge(Join(dependent=D, execution=RUN), {}, {}, scheduled=False) == "release"
     assert judge(Join(dependent=D), {}, {A: part()}, scheduled=False) == "wait"
 
@@ -76,7 +76,7 @@ def test_without_dependencies_what_waits_goes_on_and_nothing_starts():
     waits=st.booleans(),
     scheduled=st.booleans(),
 )
-def test_nothing_goes_on_before_every_upstream_met_its_condition(needed, states, waits, scheduled):
+def test_no_execution_continues_before_every_upstream_met_its_condition(needed, states, waits, scheduled):
     parts = {
         upstream: part(upstream, met=meets(needed.get(upstream, "finished"), state), state=state)
         for upstream, state in states.items()

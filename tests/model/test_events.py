@@ -52,7 +52,7 @@ def test_an_event_is_a_name_a_payload_and_an_id():
         ({"name": "a", "payloda": {}}, "payloda"),
     ],
 )
-def test_what_is_no_event_is_refused_with_its_place(body, field):
+def test_an_invalid_event_is_refused_with_its_field(body, field):
     with pytest.raises(BadInput) as refused:
         read_event(body)
 
@@ -98,18 +98,18 @@ def test_a_filter_lets_an_event_pass_or_says_why_not(filter, payload, refusal):
         "${'" + "x" * 5000 + "' == 'x'}",
     ],
 )
-def test_what_is_no_filter_or_costs_too_much_is_refused(filter):
+def test_an_invalid_or_expensive_filter_is_refused(filter):
     with pytest.raises(BadInput) as refused:
         compile_filter(filter, "triggers[0].filter")
 
     assert refused.value.fields["field"] == "triggers[0].filter"
 
 
-def test_quotes_are_not_taken_for_lists_that_are_gone_through():
+def test_quoted_brackets_do_not_count_as_list_loops():
     assert compile_filter("${event.name != '.all(x, .all(y, '}").refusal(scope({})) is None
 
 
-def test_a_filter_that_goes_through_too_much_of_an_event_does_not_pass_and_says_so():
+def test_a_filter_over_budget_does_not_pass_and_reports_it():
     large = {"xs": list(range(20_000))}
 
     assert "takes more than" in compile_filter("${event.payload.xs.all(x, x >= 0)}").refusal(scope(large))
@@ -118,7 +118,7 @@ def test_a_filter_that_goes_through_too_much_of_an_event_does_not_pass_and_says_
 
 
 @given(JSON)
-def test_whatever_the_payload_a_filter_says_yes_or_why_not(payload):
+def test_a_filter_passes_or_gives_a_reason_for_any_payload(payload):
     for filter in (
         "${event.payload.size > 10}",
         "${event.payload.exists(x, x == 1)}",
@@ -138,13 +138,13 @@ def test_params_are_filled_from_the_event():
     assert fill_params({}, scope({})) == b"{}"
 
 
-def test_params_that_cannot_be_filled_say_why():
+def test_params_that_cannot_be_rendered_give_the_reason():
     with pytest.raises(TemplateError, match="no 'key'"):
         fill_params({"path": "${event.payload.key}"}, scope({}))
 
 
 @pytest.mark.parametrize("text", ["${params.day}", "${event.payload.a.sort()}", "${event."])
-def test_params_that_can_never_be_filled_are_refused(text):
+def test_params_that_can_never_be_rendered_are_refused(text):
     with pytest.raises(BadInput) as refused:
         check_params({"deep": [text]}, "triggers[0].params")
 
@@ -210,7 +210,7 @@ def test_a_calendar_that_does_not_open_again_moves_nothing():
     )  # fmt: skip
 
 
-def test_what_is_moved_overlaps_like_what_fires():
+def test_a_moved_event_follows_the_overlap_policy():
     rules = Rules(overlap="skip", calendars=("work",), outside="postpone")
     listening = Listening(rules=rules, calendar=calendar(hours="09:00-10:00"), busy=True)
 

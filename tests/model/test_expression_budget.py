@@ -89,7 +89,7 @@ def definition(expression):
 
 
 @pytest.mark.parametrize("name", [*LITERALS, *OVER_DATA])
-def test_a_definition_is_read_in_bounded_time_whatever_its_expressions_are(name):
+def test_a_definition_is_parsed_in_bounded_time_for_any_expression(name):
     source = LITERALS.get(name) or OVER_DATA[name]
     for body in definition(source):
         with Bounded():
@@ -116,13 +116,13 @@ def test_an_expression_over_large_data_fails_in_bounded_time_and_memory_and_says
     assert peak_of(lambda: attempt(lambda: render_tree(compiled, SCOPE))) < MOST_BYTES
 
 
-def test_the_budget_is_no_error_that_an_operator_makes_up_for():
+def test_no_operator_recovers_from_an_exceeded_budget():
     for source in (f"{OVER_DATA['loops']} || true", f"{OVER_DATA['failures']} && false", nested("params.l", 3, "v9")):
         with pytest.raises((TooCostly, BadInput)):
             render_tree(compile_tree(f"${{{source}}}"), SCOPE)
 
 
-def test_an_expression_whose_own_literals_make_it_too_costly_is_refused_with_a_remedy():
+def test_an_expression_with_too_costly_literals_is_refused_with_a_remedy():
     with pytest.raises(Costly, match="more than 100000 steps") as refused:
         compile_template(f"${{{nested(LITERAL, 6, 'params.x == v0')}}}", "sequence")
 
@@ -131,7 +131,7 @@ def test_an_expression_whose_own_literals_make_it_too_costly_is_refused_with_a_r
 
 
 @pytest.mark.parametrize("name", OVER_DATA)
-def test_what_is_computed_for_many_has_a_smaller_budget(name):
+def test_expressions_computed_in_large_numbers_have_a_smaller_budget(name):
     source = OVER_DATA[name]
     with Bounded():
         attempt(lambda: fill(f"${{{source}}}", SCOPE, "sequence"))
@@ -187,7 +187,7 @@ def test_a_definition_of_nothing_but_expressions_is_refused_before_all_are_compi
         define()
 
 
-def test_usual_expressions_over_usual_data_are_far_from_the_budget():
+def test_typical_expressions_stay_far_below_the_budget():
     rows = [{"id": i, "ok": i % 2 == 0, "name": f"row {i}"} for i in range(5000)]
     scope = {"params": {"rows": rows, "ids": list(range(100))}}
     for source in (

@@ -49,7 +49,7 @@ def test_a_trigger_is_read_and_written_again(given, read):
 
 @pytest.mark.parametrize("kind", [{"event": "upload"}, {"webhook": True}, {"watch": "s3://bucket/in/"}])
 @pytest.mark.parametrize("overlap", ["skip", "queueOne", "queueAll", {"queueAll": 3}, "cancelOther"])
-def test_every_overlap_is_there_for_events_too(kind, overlap):
+def test_events_support_every_overlap_policy(kind, overlap):
     (when,) = triggers({**kind, "overlap": overlap})
 
     assert when.rules.overlap == ("queueAll" if isinstance(overlap, dict) else overlap)
@@ -58,19 +58,19 @@ def test_every_overlap_is_there_for_events_too(kind, overlap):
 
 @pytest.mark.parametrize("kind", [{"event": "upload"}, {"webhook": True}, {"watch": "s3://bucket/in/"}])
 @pytest.mark.parametrize("outside", ["skip", "postpone"])
-def test_events_go_by_calendars_too(kind, outside):
+def test_events_support_calendars(kind, outside):
     (when,) = triggers({**kind, "calendar": "work", "outside": outside})
 
     assert (when.rules.calendars, when.rules.outside) == (("work",), outside)
     assert triggers(render_when(when))[0].rules == when.rules
 
 
-def test_a_rule_that_says_nothing_of_events_is_refused_with_the_reason():
+def test_a_rule_that_does_not_apply_to_events_is_refused_with_the_reason():
     with pytest.raises(BadInput, match="says nothing of an event: it is decided when it comes, so none is missed"):
         triggers({"event": "upload", "misfire": "all"})
 
 
-def test_each_is_named_by_its_kind_and_has_params_of_its_own():
+def test_triggers_are_named_by_their_kind_and_have_their_own_params():
     first, second, third = triggers(
         {"event": "a", "params": {"file": "${event.payload.key}"}}, {"event": "b", "name": "b"}, {"webhook": True}
     )
@@ -112,7 +112,7 @@ def test_each_is_named_by_its_kind_and_has_params_of_its_own():
         ({"event": "a", "cron": "* * * * *"}, ""),
     ],
 )
-def test_what_is_wrong_is_refused_with_its_place(given, field):
+def test_an_invalid_trigger_is_refused_with_its_field(given, field):
     with pytest.raises(BadInput) as refused:
         triggers(given)
 
@@ -139,11 +139,11 @@ def test_a_folders_path_cannot_lead_out_by_its_spelling():
         ("s3://bucket/in", "s3://bucket/in/", True),
     ],
 )
-def test_a_place_lies_in_a_root_by_whole_parts(url, root, inside):
+def test_a_place_is_inside_a_root_by_complete_path_segments(url, root, inside):
     assert is_within(url, [root]) is inside
 
 
-def test_what_is_remembered_of_a_place_belongs_to_job_trigger_and_place():
+def test_the_state_of_a_watch_belongs_to_job_trigger_and_place():
     job = UUID(int=1)
     ids = {watch_id(job, "a", "s3://x"), watch_id(job, "b", "s3://x"), watch_id(job, "a", "s3://y")}
 

@@ -33,7 +33,7 @@ class Asked:
         return self.answer(at)
 
 
-def test_ten_thousand_triggers_of_one_expression_ask_once():
+def test_ten_thousand_triggers_with_one_expression_compute_once():
     asked = Asked(lambda at: (at // HOUR + 1) * HOUR)
     following = FireCache(asked, forward=True)
 
@@ -41,7 +41,7 @@ def test_ten_thousand_triggers_of_one_expression_ask_once():
     assert asked.times == 1
 
 
-def test_an_answer_holds_up_to_the_fire_and_not_at_it():
+def test_an_answer_is_valid_until_just_before_the_fire():
     asked = Asked(lambda at: (at // HOUR + 1) * HOUR)
     following = FireCache(asked, forward=True)
 
@@ -54,7 +54,7 @@ def test_an_answer_holds_up_to_the_fire_and_not_at_it():
     assert asked.times == 2
 
 
-def test_a_fire_and_the_one_after_it_are_asked_once_for_all_triggers_in_turn():
+def test_a_fire_and_its_successor_are_computed_once_for_all_triggers():
     asked = Asked(lambda at: (at // HOUR + 1) * HOUR)
     following = FireCache(asked, forward=True)
 
@@ -63,7 +63,7 @@ def test_a_fire_and_the_one_after_it_are_asked_once_for_all_triggers_in_turn():
     assert asked.times == 2
 
 
-def test_looking_back_it_holds_from_after_the_fire():
+def test_a_backward_answer_is_valid_from_just_after_the_fire():
     asked = Asked(lambda at: (at - 1) // HOUR * HOUR)
     past = FireCache(asked, forward=False)
 
@@ -71,7 +71,7 @@ def test_looking_back_it_holds_from_after_the_fire():
     assert asked.times == 2
 
 
-def test_the_same_answer_from_further_away_holds_for_more():
+def test_the_same_answer_for_a_distant_instant_widens_its_range():
     asked = Asked(lambda at: T0)
     following = FireCache(asked, forward=True)
 
@@ -79,7 +79,7 @@ def test_the_same_answer_from_further_away_holds_for_more():
     assert asked.times == 2
 
 
-def test_never_is_asked_each_time():
+def test_a_missing_fire_is_computed_each_time():
     asked = Asked(lambda at: None)
     following = FireCache(asked, forward=True)
 
@@ -87,7 +87,7 @@ def test_never_is_asked_each_time():
     assert asked.times == 2
 
 
-def test_what_is_remembered_is_bounded(monkeypatch: pytest.MonkeyPatch):
+def test_the_cache_is_bounded(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(remembered, "MOST", 10)
     following = FireCache(Asked(lambda at: T0 + HOUR), forward=True)
 
@@ -97,7 +97,7 @@ def test_what_is_remembered_is_bounded(monkeypatch: pytest.MonkeyPatch):
 
 
 @given(st.lists(st.tuples(st.sampled_from(CRONS), st.integers(0, 8 * DAY)), min_size=1, max_size=60))
-def test_whatever_was_asked_before_the_answers_are_the_same(questions):
+def test_answers_do_not_depend_on_earlier_questions(questions):
     for cron, since in questions:
         x, at = parse_cron(cron.expression), T0 - 4 * DAY + since
         assert next_fire(cron, at) == next_after(x, cron.timezone, at, overlap=cron.dst_overlap)

@@ -23,7 +23,7 @@ edges = st.lists(st.integers(1, 2 * HOUR), min_size=1, max_size=6)
 
 
 @given(triggers, edges, st.integers(-HOUR, HOUR), st.sampled_from((0, 90 * SECOND)), st.none() | st.integers(1, 5))
-def test_they_are_those_that_are_found_one_by_one(
+def test_counts_by_span_equal_enumeration(
     trigger: Trigger, widths: list[int], decided: int, offset: int, most: int | None
 ):
     rules = Rules(offset=offset, spread=HOUR if offset else None, max_fires=most)

@@ -47,7 +47,7 @@ def template(body: Any = BACKUP, version: int = 1) -> JobTemplate:
         ("no expression }", "no expression }"),
     ],
 )
-def test_only_what_speaks_of_parameters_is_filled_in(text: str, filled: Any):
+def test_only_expressions_with_parameters_are_filled_in(text: str, filled: Any):
     assert filled_in(text, {"n": 3, "deep": {"a": ["x"]}}, "job") == filled
 
 
@@ -59,11 +59,11 @@ JSON = st.recursive(
 
 
 @given(JSON)
-def test_what_speaks_of_no_parameter_stays_as_it_is(value: Any):
+def test_expressions_without_parameters_stay_unchanged(value: Any):
     assert filled_in(value, {"n": 1}, "job") == value
 
 
-def test_a_job_is_made_of_values_defaults_and_what_it_says_itself():
+def test_a_job_combines_values_defaults_and_its_own_fields():
     whole, made = template().derive("backup-eu", {"region": "eu"}, {"env": {"DRY": "1"}, "timeout": "5m"})
 
     assert whole == {
@@ -106,13 +106,13 @@ def test_values_that_do_not_fit_are_refused(values: dict[str, Any], field: str):
         ({"parameters": {"n": {"type": "integer", "default": "x"}}, "job": {"command": "true"}}, "parameters.n"),
     ],
 )
-def test_a_template_that_is_wrong_is_refused_by_its_field(body: Any, field: str):
+def test_an_invalid_template_is_refused_with_its_field(body: Any, field: str):
     with pytest.raises(BadInput) as refused:
         read_template("backup", body)
     assert refused.value.fields["field"] == field
 
 
-def test_what_a_job_says_of_its_template_is_read():
+def test_a_jobs_template_reference_is_parsed():
     assert read_use({"name": "a", "template": "backup", "with": {"n": 1}, "timeout": "5m"}) == (
         "backup", {"n": 1}, {"name": "a", "timeout": "5m"},
     )  # fmt: skip
@@ -121,7 +121,7 @@ def test_what_a_job_says_of_its_template_is_read():
             read_use(body)
 
 
-def test_a_patch_is_laid_over_what_the_user_said():
+def test_a_patch_applies_to_the_users_own_fields():
     _, made = template().derive("backup-eu", {"region": "eu"}, {"timeout": "5m"})
     spec = Spec(name="backup-eu", task=CommandTask(argv=("backup",)), made=made)
 

@@ -61,7 +61,7 @@ def ledgers(draw):
 
 
 @given(st.integers(0, 20), st.integers(20, 59), st.data())
-def test_a_row_that_is_cut_covers_each_other_fire_once(first, last, data):
+def test_a_split_row_covers_each_other_fire_once(first, last, data):
     out = sorted(data.draw(st.sets(st.integers(first, last), min_size=1)))
 
     left = list(cut(row(first, last), [at(minute) for minute in out], EVERY, RULES))
@@ -70,7 +70,7 @@ def test_a_row_that_is_cut_covers_each_other_fire_once(first, last, data):
     assert len(left) <= len(out) + 1
 
 
-def test_neighbours_that_go_together_leave_two_runs():
+def test_taking_out_adjacent_fires_leaves_two_runs():
     left = list(cut(row(0, 59), [at(20), at(21), at(22)], EVERY, RULES))
 
     assert [(one.first, one.last) for one in left] == [(at(0), at(19)), (at(23), at(59))]
@@ -78,7 +78,7 @@ def test_neighbours_that_go_together_leave_two_runs():
 
 
 @given(ledgers(), MINUTES)
-def test_the_row_of_a_fire_is_found(rows, minute):
+def test_the_row_that_covers_a_fire_is_found(rows, minute):
     found = row_of(rows, at(minute))
 
     assert found.first <= at(minute) <= found.last
@@ -107,12 +107,12 @@ def named(found, kind):
 
 
 @given(ledgers())
-def test_a_whole_ledger_has_no_flaw(rows):
+def test_a_complete_ledger_has_no_flaw(rows):
     assert flaws(rows) == []
 
 
 @given(st.lists(st.tuples(MINUTES, MINUTES).map(sorted), max_size=8, unique_by=lambda span: span[1]))
-def test_holes_and_doubles_are_named_exactly_however_rows_lie(spans):
+def test_holes_and_doubled_fires_are_reported_exactly_for_any_rows(spans):
     covered = Counter(minute for first, last in spans for minute in range(first, last + 1))
 
     found = flaws([row(first, last) for first, last in spans])
@@ -122,7 +122,7 @@ def test_holes_and_doubles_are_named_exactly_however_rows_lie(spans):
     assert named(found, "invented") == set()
 
 
-def test_rows_are_looked_at_inside_the_range():
+def test_rows_are_checked_inside_the_range_only():
     assert flaws([row(-30, 90)], since=0, until=59) == []
     assert flaws([row(-30, 10)], since=0, until=59) == [Flaw("uncovered", FireSpan(at(11), at(59)))]
 
@@ -132,7 +132,7 @@ def test_before_a_trigger_was_made_rows_may_be_missing_but_not_doubled():
     assert flaws([row(3, 5), row(4, 4), row(10, 59)], begun=9) == [Flaw("doubled", FireSpan(at(4), at(4)))]
 
 
-def test_a_row_that_ends_between_fires_is_told():
+def test_a_row_that_ends_between_fires_is_reported():
     coverage = Coverage(EVERY, RULES, at(-1), at(0), at(1))
     coverage.add(at(0), at(1) - SECOND)
 
@@ -167,7 +167,7 @@ def worked(rows, parts, room, *, force=False, newest_first=False):
 
 
 @given(ledgers(), st.integers(1, 9), MINUTES, MINUTES, st.booleans(), st.booleans())
-def test_a_backfill_runs_what_did_not_run_once_and_the_ledger_stays_whole(rows, room, a, b, force, newest_first):
+def test_a_backfill_runs_each_missed_fire_once_and_the_ledger_stays_complete(rows, room, a, b, force, newest_first):
     since, until = min(a, b), max(a, b) + 1
     parts = stretches([version()], at(since), at(until), 0)
     had_run = {minute for minute in range(60) if row_of(rows, at(minute)).execution is not None}
@@ -182,7 +182,7 @@ def test_a_backfill_runs_what_did_not_run_once_and_the_ledger_stays_whole(rows, 
     assert all(row_of(after, at(minute)).disposition == "backfilled" for minute in set(ran) - had_run)
 
 
-def test_versions_own_their_fires_and_nothing_fires_between_them():
+def test_each_version_owns_its_fires_and_none_fire_between_versions():
     half = Interval(every=30 * MINUTE, anchor=T0)
     versions = [version(-1, 20), version(40, 59, half, UUID(int=2))]
 
@@ -194,7 +194,7 @@ def test_versions_own_their_fires_and_nothing_fires_between_them():
     assert [(fire - T0) // MINUTE for fire, _ in ahead(parts, None, 100)] == [*range(21), 60, 90]
 
 
-def test_what_the_ledger_has_forgotten_is_told_apart():
+def test_fires_no_longer_in_the_ledger_are_distinguished():
     parts = stretches([version()], at(-10), at(60), at(20))
 
     told = {part.known: part.count() for part in parts}
@@ -204,7 +204,7 @@ def test_what_the_ledger_has_forgotten_is_told_apart():
     assert (whole.total, whole.first, whole.last) == (70, at(-10), at(59))
 
 
-def test_what_may_have_been_forgotten_with_its_version_is_not_taken_for_new():
+def test_fires_of_deleted_versions_are_not_taken_for_new():
     first = structs.replace(version(30, 59), born=at(0))
 
     parts = stretches([first], at(-10), at(60), at(20))
@@ -231,7 +231,7 @@ WORK = compile_times(parse_times({"hours": ["MON-SUN 08:10-08:25", "MON-SUN 08:4
 
 
 @given(st.sampled_from(["skip", "postpone", "advance"]), st.integers(-90, 120), st.integers(0, 200), st.integers(1, 9))
-def test_what_a_calendar_lets_run_is_counted_as_it_is_enumerated(outside, since, length, every):
+def test_counts_under_a_calendar_equal_enumeration(outside, since, length, every):
     trigger, rules = Interval(every=every * MINUTE, anchor=T0), Rules(calendars=("work",), outside=outside)
     made = structs.replace(version(-200, 400, trigger), rules=rules, calendar=WORK)
     part = Stretch(made, at(since), at(since + length))

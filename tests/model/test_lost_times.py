@@ -71,7 +71,7 @@ def lost(trigger, after, before, rules=ALL):
          [("2011-12-30T09:59:59.999999Z", DISPOSITION)]),
     ],
 )  # fmt: skip
-def test_what_the_ledger_says(trigger, after, now, expected):
+def test_the_ledger_records_lost_times(trigger, after, now, expected):
     assert told(decide(trigger, ALL, parse_instant(after), parse_instant(now), 10)) == expected
 
 
@@ -85,7 +85,7 @@ def test_the_cause_names_the_wall_times_and_the_change():
     assert one.cause.startswith("2011-12-30 12:00 did not exist in Pacific/Apia: clocks went forward by 1d")
 
 
-def test_a_trigger_is_met_when_there_is_something_to_tell():
+def test_a_trigger_is_decided_when_lost_times_must_be_recorded():
     trigger = skipping("30 2 8 3 *")  # whose next fire is a year away
     assert due_after(trigger, ALL, SPRING - DAY) == SPRING - 1
     met = decide(trigger, ALL, SPRING - DAY, SPRING - 1, 10)
@@ -94,7 +94,7 @@ def test_a_trigger_is_met_when_there_is_something_to_tell():
     assert due_after(trigger, Rules(spread=HOUR, offset=7 * MINUTE), SPRING - DAY) == SPRING - 1 + 7 * MINUTE
 
 
-def test_bounds_hold_for_it_too():
+def test_lost_times_outside_the_bounds_are_not_recorded():
     trigger = skipping("30 2 * * *")
     assert lost(trigger, SPRING - DAY, SPRING + DAY, Rules(start_at=SPRING)) == []
     ends = Rules(end_at=SPRING)
@@ -103,7 +103,7 @@ def test_bounds_hold_for_it_too():
     assert due_after(trigger, ends, SPRING) is None
 
 
-def test_a_run_that_spans_it_tells_it_and_a_century_costs_nothing():
+def test_a_run_around_lost_times_covers_them_and_a_century_costs_nothing():
     trigger, rules = skipping("30 2 * * *"), Rules(misfire=Misfire(policy="skip"))
     begun = perf_counter()
     missed = decide(trigger, rules, SPRING, SPRING + 36_525 * DAY, 10)
@@ -113,12 +113,12 @@ def test_a_run_that_spans_it_tells_it_and_a_century_costs_nothing():
     assert perf_counter() - begun < 2
 
 
-def test_a_pause_tells_it_beside_its_run():
+def test_the_end_of_a_pause_records_lost_times_beside_its_run():
     runs = cover(skipping("30 2 * * *"), ALL, SPRING - DAY, SPRING + HOUR, "skipped-paused", "the job was paused")
     assert [run.disposition for run in runs] == ["skipped-paused", DISPOSITION]
 
 
-def test_what_triggers_alike_share_is_told_to_each():
+def test_shared_decisions_record_lost_times_for_each_trigger():
     trigger, rules, now = skipping("30 2 * * *"), Rules(), SPRING + 24 * HOUR - 30 * MINUTE
     alike = SharedDecisions(now, 10)
     for through in (SPRING, SPRING - HOUR, SPRING + HOUR):
@@ -126,7 +126,7 @@ def test_what_triggers_alike_share_is_told_to_each():
         assert decision == decide(trigger, rules, through, now, 10)
 
 
-def test_a_calendar_leaves_it_to_be_told():
+def test_a_calendar_does_not_hide_lost_times():
     trigger = skipping("30 2 * * *")
     rules, work = Rules(calendars=("work",)), compile_times(parse_times({"hours": ["MON-FRI 00:00-24:00"]}), {})
     met = decide_by_calendar(trigger, rules, work, SPRING - 24 * HOUR, SPRING - 24 * HOUR + 2, 10)
@@ -137,7 +137,7 @@ def test_a_calendar_leaves_it_to_be_told():
     assert told(sunday) == [("2026-03-08T06:59:59.999999Z", DISPOSITION)]
 
 
-def test_a_preview_tells_it_at_the_change():
+def test_a_preview_mentions_lost_times_at_the_change():
     shown = preview(skipping("30 2 * * *"), Rules(), SPRING - 30 * HOUR, 3)
     told = "clocks go forward by 1h at 2026-03-08T07:00:00Z, from 02:00 to 03:00"
     assert [one.note for one in shown] == ["", f"{told}; 2026-03-08 02:30 did not exist and was skipped", ""]
@@ -161,7 +161,7 @@ def oracle(trigger):
 
 @pytest.mark.parametrize("zone", NAMES)
 @pytest.mark.parametrize("gap", ["shift", "skip"])
-def test_each_change_that_takes_something_is_told_once(zone, gap):
+def test_each_clock_change_with_lost_times_is_recorded_once(zone, gap):
     for expression in EXPRESSIONS:
         trigger = skipping(expression, zone, gap)
         found = lost(trigger, 0, 2_145_916_800 * SECOND)
@@ -176,7 +176,7 @@ def _set_back_before(zone, second):
     return any(second - 3 * 86_400 < at < second and new < old for at, old, new in changes(zone))
 
 
-def test_what_is_told_is_on_no_clock():
+def test_recorded_lost_times_are_shown_by_no_clock():
     for zone in NAMES:
         rules = ZoneInfo(zone)
         for at in lost(skipping("0,15,30,45 0-4 * * *", zone), 0, 2_145_916_800 * SECOND):
@@ -199,7 +199,7 @@ def outages(draw):
 
 
 @given(outages(), st.integers(1, 5))
-def test_however_it_is_decided_an_audit_finds_nothing(outage, limit):
+def test_an_audit_finds_no_flaw_for_any_order_of_decisions(outage, limit):
     trigger, rules, begun, steps = outage
     now = through = begun
     rows = []
@@ -229,7 +229,7 @@ def flaws(trigger, rules, rows, begun, until):
     return coverage.finish()
 
 
-def test_an_audit_tells_what_is_invented_and_what_is_told_twice():
+def test_an_audit_reports_invented_and_doubled_lost_times():
     trigger = skipping("30 2 * * *")
     run = cover(trigger, ALL, SPRING - 2 * DAY, SPRING + 2 * DAY, "skipped-paused", "paused")
     (extra,) = cover(trigger, ALL, SPRING - HOUR, SPRING, "skipped-paused", "paused")
@@ -242,7 +242,7 @@ def test_an_audit_tells_what_is_invented_and_what_is_told_twice():
 
 
 @given(st.sampled_from(NAMES), st.data())
-def test_a_backfill_that_cuts_a_run_leaves_it_told(zone, data):
+def test_a_backfill_that_splits_a_run_keeps_lost_times_recorded(zone, data):
     trigger = skipping("30 2 * * *", zone)
     gaps = lost(trigger, 0, 2_145_916_800 * SECOND)
     if not gaps:

@@ -12,7 +12,7 @@ from horae.model.triggers.decisions.values import Cron, Interval
 SPRING = parse_instant("2026-03-27T00:00:00Z")
 
 
-def test_the_requests_of_the_issue():
+def test_preview_examples():
     given = {"cron": "0 9 * * MON-FRI", "timezone": "Europe/Paris"}
     shown = show_preview(given, SPRING, 10)
     assert shown.fires == [
@@ -32,7 +32,7 @@ def test_the_requests_of_the_issue():
         ("Pacific/Apia", "2011-12-30T00:00:00Z", "forward by 1d at 2011-12-30T10:00:00Z, from 00:00 to 00:00"),
     ],
 )
-def test_a_clock_change_is_told_at_the_fire_after_it(zone, after, told):
+def test_a_clock_change_is_noted_at_the_next_fire(zone, after, told):
     start = parse_instant(after)
     notes = [one.note for one in preview(Cron(expression="0 * * * *", timezone=zone), Rules(), start, 40)]
     assert [note for note in notes if note] == [f"clocks go {told}"]
@@ -51,7 +51,7 @@ def test_bounds_and_counts_end_a_preview():
     assert show_preview({"at": "2026-03-27T00:00:00Z"}, SPRING, 3).notes == ["Nothing fires after that."]
 
 
-def test_a_preview_says_what_is_probably_not_meant():
+def test_a_preview_warns_about_surprising_expressions():
     answer = show_preview({"cron": "0 */90 * * * ?", "dialect": "quartz"}, SPRING, 2)
     assert answer.fires == ["2026-03-27T01:00:00Z", "2026-03-27T02:00:00Z"]
     assert answer.notes == ['"*/90" in the minute field is longer than the field, so it means 0 only.']

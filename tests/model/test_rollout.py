@@ -30,12 +30,12 @@ def ids():
 
 
 @given(SHARES, st.floats(0, 1, exclude_max=True))
-def test_every_point_has_a_version_that_has_a_share(shares: dict[int, float], point: float):
+def test_every_point_selects_a_version_with_a_share(shares: dict[int, float], point: float):
     assert shares[RolloutPlan(shares=shares).version_at(point)] > 0
 
 
 @given(st.floats(0, 1, exclude_max=True), st.floats(0, 100), st.floats(0, 100))
-def test_a_share_that_grows_keeps_what_it_had(point: float, share: float, more: float):
+def test_a_growing_share_keeps_its_keys(point: float, share: float, more: float):
     less, more = sorted((share, more))
     for current, tried in ((6, 7), (6, 3)):
         before = RolloutPlan(shares={current: 100 - less, tried: less}).version_at(point)
@@ -43,7 +43,7 @@ def test_a_share_that_grows_keeps_what_it_had(point: float, share: float, more: 
         assert before == current or after == tried
 
 
-def test_shares_are_kept_roughly_by_chance_and_by_key():
+def test_shares_are_met_roughly_by_chance_and_by_key():
     by_chance, by_key = RolloutPlan(shares={6: 90, 7: 10}), RolloutPlan(shares={6: 90, 7: 10}, by="${params.customer}")
     new_id = ids()
     drawn = [choice(by_chance).of(SPEC, b"{}", {}, new_id) for _ in range(5000)]
@@ -54,19 +54,19 @@ def test_shares_are_kept_roughly_by_chance_and_by_key():
 
 
 @given(st.text(max_size=20))
-def test_equal_keys_keep_to_one_version(key: str):
+def test_equal_keys_select_one_version(key: str):
     assert point_of(JOB, key) == point_of(JOB, key)
     assert 0 <= point_of(JOB, key) < 1
 
 
-def test_a_key_that_cannot_be_filled_in_runs_the_present_version():
+def test_a_key_that_cannot_be_rendered_runs_the_current_version():
     missing = RolloutPlan(shares={6: 0, 7: 100}, by="${params.nothing}")
     assert choice(missing).of(SPEC, b"{}", {}, ids()) == 6
     assert choice(RolloutPlan(shares={7: 50, 8: 50}, by="${params.nothing}")).of(SPEC, b"{}", {}, ids()) is None
 
 
 @given(st.integers(1, 10**12))
-def test_a_bucket_stands_for_its_durations(span: int):
+def test_a_bucket_represents_its_durations(span: int):
     assert abs(span_of(bucket_of(span)) - span) <= max(1, 0.1 * span)
 
 
@@ -77,7 +77,7 @@ def tally(success: int, failed: int = 0, retried: int = 0) -> Tally:
     return made
 
 
-def test_percentiles_are_those_of_what_succeeded():
+def test_percentiles_count_successes_only():
     counted = Tally(outcomes={}, spans={})
     for n in range(1, 101):
         for bucket, count in buckets_of(RolloutAttempts(JOB, JOB, "success", 1, (n * SECOND,))):
@@ -89,7 +89,7 @@ def test_percentiles_are_those_of_what_succeeded():
     assert list(buckets_of(RolloutAttempts(JOB, JOB, "success", 3, (SECOND,)))) == [(bucket_of(SECOND), 1), (-1, 2)]
 
 
-def test_a_bound_counts_attempts_of_other_versions_than_the_present():
+def test_the_abort_bound_applies_to_other_versions_than_the_current_one():
     plan = RolloutPlan(shares={6: 90, 7: 10}, abort_above=10, minimum=20)
     assert judge(plan, 6, {}) is None
     assert judge(plan, 6, {6: tally(0, 100)}) is None
@@ -121,13 +121,13 @@ def test_a_bound_counts_attempts_of_other_versions_than_the_present():
         ({"version": 7, "share": 10, "minimum": 0}, "minimum"),
     ],
 )
-def test_what_is_wrong_is_refused_by_its_field(body: object, field: str):
+def test_an_invalid_rollout_is_refused_with_its_field(body: object, field: str):
     with pytest.raises(BadInput) as refused:
         plan_of(read_request(body), 6, None)
     assert refused.value.fields["field"] == field
 
 
-def test_a_plan_is_read():
+def test_a_rollout_plan_is_parsed():
     plan = plan_of(read_request({"version": 7, "share": "12.5%", "by": "${params.customer}", "abortAbove": 5}), 6, None)
     assert plan == RolloutPlan(shares={6: 87.5, 7: 12.5}, by="${params.customer}", abort_above=5.0)
     assert plan_of(read_request({"change": {}, "share": 10}), 6, 9).shares == {6: 90, 9: 10}

@@ -154,7 +154,7 @@ FIELD = st.sampled_from(["*", "?", "0", "1", "5", "*/2", "*/7", "1-3", "1,2", "M
 
 
 @given(st.lists(FIELD, min_size=5, max_size=6).map(" ".join))
-def test_whatever_is_accepted_can_be_described_shown_and_fired(text):
+def test_an_accepted_schedule_can_be_described_shown_and_fired(text):
     try:
         trigger = read(text)
     except BadInput:
@@ -177,13 +177,13 @@ def test_any_json_is_read_or_refused(value):
         next_fire(read(value), NOW)
 
 
-def test_every_kind_of_trigger_is_known_by_a_field_and_named_once() -> None:
+def test_every_kind_of_trigger_has_one_identifying_field_and_one_name() -> None:
     told = {kind.struct for kind in KINDS.values()}
     assert told == set(TRIGGERS)
     assert len({kind.name for kind in KINDS.values()}) == len(KINDS)
 
 
-def test_fields_of_several_kinds_of_triggers_mean_the_same_everywhere() -> None:
+def test_shared_fields_of_trigger_kinds_are_declared_alike() -> None:
     rows = [row for table in (*TABLES.values(), RULES, NAMED_TRIGGER) for row in table.rows]
     for row in rows:
         assert (row.field.help, row.kind.python) == (FIELDS[row.name].field.help, FIELDS[row.name].kind.python)

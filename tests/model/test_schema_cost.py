@@ -202,14 +202,14 @@ def test_a_value_that_takes_too_much_work_is_refused_before_it_is_checked(name):
 
 
 @pytest.mark.parametrize("name", FINE)
-def test_usual_schemas_check_large_and_deep_values(name):
+def test_typical_schemas_check_large_and_deep_values(name):
     schema, value = FINE[name]
     Validator(schema).problem(value)
 
 
 @pytest.mark.parametrize("keyword", ["allOf", "anyOf"])
 @pytest.mark.parametrize("levels", [1, 2, 3])
-def test_the_dearest_check_that_is_allowed_is_short(keyword, levels):
+def test_the_most_expensive_allowed_check_is_short(keyword, levels):
     schema = {"properties": {"c": {"items": chain(levels, 12, keyword)["$defs"]["d0"]}}, **chain(levels, 12, keyword)}
     del schema["$ref"]
     places = places_of(schema)
@@ -238,13 +238,13 @@ def test_a_message_does_not_repeat_a_large_value():
     assert "integer" in problem.message
 
 
-def test_a_reference_that_leads_nowhere_is_refused():
+def test_an_unresolvable_reference_is_refused():
     for reference in ("#/$defs/none", "#none", "#/a/0"):
         with pytest.raises(BadInput, match="not there"):
             check_schema({"$ref": reference, "a": []}, "schema")
 
 
-def test_references_are_read_as_pointers_are_written():
+def test_references_are_json_pointers():
     schema = {"$defs": {"a/b~c d": {"type": "integer"}}, "properties": {"x": {"$ref": "#/$defs/a~1b~0c%20d"}}}
 
     assert Validator(schema).problem({"x": 1}) is None

@@ -33,7 +33,7 @@ ASKED = st.tuples(
 
 
 @given(st.integers(0, DAY), st.lists(ASKED, min_size=1, max_size=60))
-def test_whoever_was_decided_before(since, asked):
+def test_shared_decisions_equal_separate_decisions(since, asked):
     now = T0 + since
     alike = SharedDecisions(now, 5)
 
@@ -42,7 +42,7 @@ def test_whoever_was_decided_before(since, asked):
         assert alike.decide(trigger, rules, now + ago, **told) == decide(trigger, rules, now + ago, now, 5, **told)
 
 
-def test_a_thousand_due_for_one_fire_are_decided_once(monkeypatch):
+def test_a_thousand_triggers_due_for_one_fire_are_decided_once(monkeypatch):
     asked = []
 
     def counting(*args, **told):

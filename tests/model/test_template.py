@@ -41,7 +41,7 @@ def test_a_bad_expression_is_refused_with_its_place(text):
 
 
 @pytest.mark.parametrize("text", ["${HOME}", "${params.a + other.x}", "${params.a == 1 ? HOME : 'x'}"])
-def test_what_nothing_will_define_is_refused_at_once(text):
+def test_unknown_names_are_refused_at_definition(text):
     with pytest.raises(BadInput, match="knows params") as refused:
         compile_template(text, "command[1]")
 
@@ -49,7 +49,7 @@ def test_what_nothing_will_define_is_refused_at_once(text):
     assert "--shell" in refused.value.remedy
 
 
-def test_who_compiles_says_which_names_there_are():
+def test_the_caller_chooses_the_known_names():
     known = frozenset({"event"})
 
     assert render(compile_template("${event.name}", "filter", known), {"event": {"name": "upload"}}) == "upload"
@@ -64,7 +64,7 @@ def test_a_value_that_cannot_be_computed_is_named(text, said):
         render(compile_template(text), SCOPE)
 
 
-def test_what_is_asked_of_null_is_named():
+def test_an_error_names_the_part_that_is_null():
     scope = {"params": {"steps": {"extract": None, "load": {"rows": 3}}}}
     for text in ("${params.steps.extract.rows}", "${params.steps.load.rows > 1 && params.steps.extract.rows > 1}"):
         with pytest.raises(TemplateError, match=r": params\.steps\.extract is null$"):
@@ -77,7 +77,7 @@ def test_a_text_without_expressions_is_itself(text):
 
 
 @given(st.text())
-def test_a_value_is_never_read_as_a_template_again(value):
+def test_a_rendered_value_is_not_rendered_again(value):
     assert render(compile_template("<${params.x}>"), {"params": {"x": value}}) == f"<{value}>"
 
 

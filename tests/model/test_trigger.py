@@ -38,7 +38,7 @@ def fires(decision):
 # --- instants ------------------------------------------------------------------------------------------------------
 
 
-def test_an_interval_counts_from_when_it_was_made_to_the_second():
+def test_an_interval_counts_from_its_creation_in_whole_seconds():
     every = Interval(every=5 * MINUTE, since=T0 + 700_000)
 
     assert next_fire(every, T0 + 700_000) == T0 + 5 * MINUTE
@@ -62,7 +62,7 @@ def test_once_fires_once():
     assert previous_fire(once, T0) is None
 
 
-def test_an_instant_that_passed_on_the_way_still_fires():
+def test_an_instant_that_has_just_passed_still_fires():
     once = Once(at=T0 - 5 * SECOND)
     decision = decide(once, Rules(), begin(once, T0), T0, 10)
 
@@ -72,7 +72,7 @@ def test_an_instant_that_passed_on_the_way_still_fires():
 
 
 @pytest.mark.parametrize("trigger", [HOURLY, Interval(every=HOUR, since=T0), Once(at=T0)])
-def test_triggers_travel_as_json_by_kind(trigger):
+def test_triggers_are_encoded_as_json_with_their_kind(trigger):
     wire = msgspec.json.encode(trigger)
 
     assert msgspec.json.decode(wire, type=Trigger) == trigger
@@ -85,7 +85,7 @@ def test_field_names_on_the_wire_are_camel_case():
     assert wire == {"kind": "cron", "expression": "0 2 * * *", "timezone": "Europe/Paris", "dstGap": "skip"}
 
 
-def test_equal_triggers_are_one_key():
+def test_equal_triggers_are_equal_keys():
     assert len({HOURLY, Cron(expression="0 * * * *"), Interval(every=HOUR), Interval(every=HOUR)}) == 2
 
 
@@ -103,11 +103,11 @@ def test_a_fire_on_time_runs_with_its_data_interval():
     )
 
 
-def test_nothing_due_decides_nothing():
+def test_no_due_fire_means_no_decision():
     assert decide(HOURLY, LATEST, T0, T0 + 5 * MINUTE, 10) == Decision((), (), T0 + 5 * MINUTE, T0 + HOUR)
 
 
-def test_a_clock_set_back_repeats_nothing():
+def test_a_clock_set_back_repeats_no_fire():
     assert decide(HOURLY, LATEST, T0, T0 - 4 * MINUTE, 10) == Decision((), (), T0, T0 + HOUR)
 
 
@@ -121,7 +121,7 @@ def test_a_fire_within_grace_is_late_and_runs_whatever_the_policy(policy):
     assert decision.ledger[0].cause == "due"
 
 
-def test_skip_runs_none_of_the_missed():
+def test_misfire_skip_runs_no_missed_fire():
     decision = decide(HOURLY, SKIP, T0, T0 + 5 * HOUR + 2 * MINUTE, 10)
 
     assert fires(decision) == []
@@ -130,7 +130,7 @@ def test_skip_runs_none_of_the_missed():
     assert "misfire is skip" in decision.ledger[0].cause
 
 
-def test_latest_runs_the_newest_missed_for_all():
+def test_misfire_latest_runs_the_newest_missed_fire():
     decision = decide(HOURLY, LATEST, T0, T0 + 5 * HOUR + 2 * MINUTE, 10)
 
     assert fires(decision) == [5]
@@ -138,14 +138,14 @@ def test_latest_runs_the_newest_missed_for_all():
     assert decision.fires[0].since == T0 + 4 * HOUR
 
 
-def test_latest_of_one_missed_is_that_one():
+def test_misfire_latest_runs_a_single_missed_fire():
     decision = decide(HOURLY, LATEST, T0, T0 + HOUR + 2 * MINUTE, 10)
 
     assert ledger(decision) == [run(1, 1, "fired")]
     assert decision.ledger[0].cause == "missed; misfire is latest"
 
 
-def test_all_runs_the_newest_so_many():
+def test_misfire_all_runs_the_newest_fires_up_to_its_limit():
     decision = decide(
         HOURLY, Rules(overlap="allow", misfire=Misfire(policy="all", most=3)), T0, T0 + 5 * HOUR + 2 * MINUTE, 10
     )
@@ -154,7 +154,7 @@ def test_all_runs_the_newest_so_many():
     assert ledger(decision)[0] == run(1, 2, "skipped-misfire")
 
 
-def test_window_runs_those_that_are_young_enough():
+def test_misfire_window_runs_fires_inside_the_window():
     rules = Rules(overlap="allow", misfire=Misfire(policy="window", within=2 * HOUR))
     decision = decide(HOURLY, rules, T0, T0 + 5 * HOUR + 2 * MINUTE, 10)
 
@@ -162,7 +162,7 @@ def test_window_runs_those_that_are_young_enough():
     assert ledger(decision)[0] == run(1, 3, "skipped-misfire")
 
 
-def test_missed_and_late_fires_are_told_apart():
+def test_missed_and_late_fires_are_distinguished():
     minutely = Cron(expression="* * * * *")
     decision = decide(minutely, SKIP, T0, T0 + HOUR + 30 * SECOND, 10)
 
@@ -170,7 +170,7 @@ def test_missed_and_late_fires_are_told_apart():
     assert (decision.ledger[0].first, decision.ledger[0].last) == (T0 + MINUTE, T0 + 59 * MINUTE)
 
 
-def test_a_limit_leaves_the_rest_due():
+def test_a_limit_leaves_further_fires_due():
     rules = Rules(overlap="allow", misfire=Misfire(policy="all"))
     now = T0 + 5 * HOUR + 2 * MINUTE
     one = decide(HOURLY, rules, T0, now, 2)
@@ -210,7 +210,7 @@ def test_only_fires_that_run_are_counted():
     assert (fires(two), two.next_fire_at) == ([7], None)
 
 
-def test_overlap_skip_runs_nothing_beside_the_last_and_says_so_in_one_run():
+def test_overlap_skip_records_one_run_while_the_last_execution_runs():
     decision = decide(HOURLY, Rules(grace=9 * HOUR), T0, T0 + 5 * HOUR, 10, busy=True)
 
     assert fires(decision) == []
@@ -219,7 +219,7 @@ def test_overlap_skip_runs_nothing_beside_the_last_and_says_so_in_one_run():
     assert decision.next_fire_at == T0 + 6 * HOUR
 
 
-def test_overlap_skip_of_several_runs_the_newest_and_says_what_became_of_the_others():
+def test_overlap_skip_runs_the_newest_of_several_due_fires():
     decision = decide(HOURLY, Rules(grace=9 * HOUR), T0, T0 + 5 * HOUR, 2)
 
     assert fires(decision) == [5]
@@ -230,13 +230,13 @@ def test_overlap_skip_of_several_runs_the_newest_and_says_what_became_of_the_oth
 
 @pytest.mark.parametrize("overlap", ["queueOne", "cancelOther"])
 @pytest.mark.parametrize("busy", [False, True])
-def test_of_several_that_would_replace_each_other_the_newest_runs(overlap, busy):
+def test_only_the_newest_of_several_replacing_fires_runs(overlap, busy):
     decision = decide(HOURLY, Rules(grace=9 * HOUR, overlap=overlap), T0, T0 + 5 * HOUR, 10, busy=busy, waiting=3)
 
     assert ledger(decision) == [run(1, 4, "skipped-overlap"), run(5, 5, "fired")]
 
 
-def test_a_full_queue_turns_fires_away_in_one_run():
+def test_a_full_queue_skips_fires_in_one_run():
     rules = Rules(grace=9 * HOUR, overlap="queueAll", most_queued=3)
     decision = decide(HOURLY, rules, T0, T0 + 5 * HOUR, 10, busy=True, waiting=1)
 
@@ -247,7 +247,7 @@ def test_a_full_queue_turns_fires_away_in_one_run():
     assert fires(decide(HOURLY, rules, T0, T0 + 5 * HOUR, 10, busy=True, waiting=9)) == []
 
 
-def test_a_spread_trigger_fires_so_long_after_each_instant():
+def test_a_spread_trigger_fires_its_offset_after_each_instant():
     rules = Rules(spread=HOUR, offset=20 * MINUTE)
     early = decide(HOURLY, rules, T0, T0 + HOUR + 19 * MINUTE, 10)
     assert (early.fires, early.next_fire_at) == ((), T0 + HOUR + 20 * MINUTE)
@@ -259,14 +259,14 @@ def test_a_spread_trigger_fires_so_long_after_each_instant():
     assert due_at(rules, "default/report/schedule", T0 + HOUR) == T0 + HOUR + 20 * MINUTE
 
 
-def test_a_decision_needs_room():
+def test_a_limit_of_zero_is_refused():
     with pytest.raises(ValueError, match="room"):
         decide(HOURLY, LATEST, T0, T0, 0)
 
 
 @pytest.mark.parametrize("trigger", [EVERY_SECOND, Interval(every=SECOND), Interval(every=100_000)])
 @pytest.mark.parametrize("policy", ["skip", "latest", "all"])
-def test_a_century_is_decided_at_once(trigger, policy):
+def test_a_century_is_decided_quickly(trigger, policy):
     rules = Rules(misfire=Misfire(policy=policy, most=5), grace=0)
     began = perf_counter()
     decision = decide(trigger, rules, T0, T0 + 36_525 * DAY, 1_000)
@@ -276,7 +276,7 @@ def test_a_century_is_decided_at_once(trigger, policy):
     assert decision.ledger[0].first == next_fire(trigger, T0)
 
 
-def test_a_pause_is_one_run():
+def test_a_pause_is_recorded_as_one_run():
     assert cover(HOURLY, LATEST, T0, T0 + 5 * HOUR, "skipped-paused", "paused by ann") == (
         LedgerRun(T0 + HOUR, T0 + 5 * HOUR, "skipped-paused", "paused by ann"),
     )
@@ -369,7 +369,7 @@ def nominal(trigger, rules, after, until, most=10_000):
 # --- rules ---------------------------------------------------------------------------------------------------------
 
 
-def test_spread_fills_a_window_evenly_and_keeps_each_trigger_in_its_place():
+def test_spread_fills_a_window_evenly_with_stable_places():
     offsets = [offset_in(HOUR, f"default/job-{n}/schedule") for n in range(36_000)]
     minutes = Counter(offset // MINUTE for offset in offsets)
 
@@ -381,7 +381,7 @@ def test_spread_fills_a_window_evenly_and_keeps_each_trigger_in_its_place():
     assert (offset_in(0, "x"), offset_in(1, "x")) == (0, 0)
 
 
-def test_jitter_is_the_same_whoever_computes_it_and_stays_within():
+def test_jitter_is_deterministic_and_bounded():
     rules = Rules(jitter=30 * SECOND)
     moved = [due_at(rules, "default/report", T0 + n * HOUR) - (T0 + n * HOUR) for n in range(50)]
 
@@ -392,7 +392,7 @@ def test_jitter_is_the_same_whoever_computes_it_and_stays_within():
 
 
 @pytest.mark.parametrize("value", ["skip", "latest", {"all": 10}, {"window": "1h30m"}])
-def test_a_misfire_policy_reads_back(value):
+def test_a_misfire_policy_round_trips(value):
     assert render_misfire(parse_misfire(value)) == value
 
 

@@ -18,7 +18,7 @@ at: 2026-11-15
 """
 
 
-def test_a_text_is_read_with_the_places_of_what_it_says():
+def test_a_text_is_parsed_with_the_positions_of_its_values():
     (document,) = read_documents(JOB)
     steps = [{"name": "a", "command": "true"}, {"name": "b", "after": ["a"]}]
     assert document.value == {
@@ -30,7 +30,7 @@ def test_a_text_is_read_with_the_places_of_what_it_says():
     assert (places["workflow.steps[0]"], places["workflow.steps[1].after"]) == ((5, 7), (7, 17))
 
 
-def test_aliases_and_merges_are_written_out():
+def test_aliases_and_merge_keys_are_expanded():
     (document,) = read_documents("a: &a {x: 1, y: 2}\nb: {<<: *a, x: 3}\nc: *a\n")
     assert document.value == {"a": {"x": 1, "y": 2}, "b": {"x": 3, "y": 2}, "c": {"x": 1, "y": 2}}
     assert read_documents("") == []
@@ -68,7 +68,7 @@ def doubled(times: int) -> str:
         ("x" * 300_000, None, "300000 characters"),
     ],
 )  # fmt: skip
-def test_what_is_wrong_or_too_much_is_refused_with_its_line(text: str, line: int | None, told: str):
+def test_an_invalid_or_too_large_text_is_refused_with_its_line(text: str, line: int | None, told: str):
     with pytest.raises(BadInput) as refused:
         read_documents(text)
     assert told in str(refused.value)

@@ -32,7 +32,7 @@ def job(name, **fields):
     return {"name": name, "job": "j", **fields}
 
 
-def test_results_are_given_to_those_that_speak_of_them():
+def test_results_are_passed_to_steps_that_refer_to_them():
     memory = running(
         job("a"), job("b", params={"rows": "${steps.a.result.rows}", "text": "of ${params.day}"}), params={"day": 3}
     )
@@ -42,14 +42,14 @@ def test_results_are_given_to_those_that_speak_of_them():
     assert (memory.end.state, result(memory)) == ("success", "done")
 
 
-def test_what_is_written_inside_gets_the_workflows_params_and_a_named_job_its_own():
+def test_an_inline_step_gets_the_workflows_params_and_a_named_job_its_own():
     memory = running(
         job("a"), {"name": "b", "command": "true"}, {"name": "c", "command": "true", "params": {}}, params={"d": 1}
     )
     assert [given(memory, step) for step in "abc"] == [{}, {"d": 1}, {}]
 
 
-def test_a_step_costs_what_it_speaks_of():
+def test_a_step_reads_only_the_results_it_refers_to():
     memory = running(*[job(f"s{i}", **({"after": [f"s{i - 1}"]} if i else {})) for i in range(50)])
     for i in range(49):
         before = memory.asked
@@ -78,7 +78,7 @@ def test_a_foreach_that_fails_too_often_is_stopped():
     assert memory.end.state == "failed"
 
 
-def test_a_foreach_that_is_stopped_with_its_workflow_is_cancelled():
+def test_a_foreach_stopped_with_its_workflow_is_cancelled():
     for last in ({"ok": 1}, {"bad": 1, "state": "cancelled"}):
         memory = running(job("a", foreach={"items": [1, 2, 3]}))
         memory.cancel()
@@ -92,7 +92,7 @@ def test_a_foreach_that_is_stopped_with_its_workflow_is_cancelled():
     ("items", "told"),
     [("${params.text}", "which is no list"), ("${params.list}", "at most 2 are allowed"), ("${params.no}", "no 'no'")],
 )
-def test_a_foreach_over_something_else_fails_its_step(items, told):
+def test_a_foreach_over_a_value_that_is_no_list_fails_its_step(items, told):
     memory = Memory(parse_workflow([job("a", foreach=items)]), {"text": "x", "list": [1, 2, 3]})
     memory.about = msgspec.structs.replace(memory.about, most_items=2)
     memory.begin()
@@ -100,7 +100,7 @@ def test_a_foreach_over_something_else_fails_its_step(items, told):
     assert memory.end.state == "failed"
 
 
-def test_a_loop_speaks_of_its_last_run_and_is_bounded():
+def test_a_loop_sees_its_last_run_and_is_bounded():
     loop = {"until": "${steps.a.result.done}", "params": {"n": "${index}"}, "every": "10s", "most": 2}
     memory = running(job("a", **loop), job("b", params={"x": "${steps.a.result.done}"}))
     memory.done("a", {"done": False})
@@ -114,13 +114,13 @@ def test_a_loop_speaks_of_its_last_run_and_is_bounded():
     assert (memory.rows["a"].reason, memory.rows["a"].error.type) == ("bound", "LoopBound")
 
 
-def test_a_condition_that_says_neither_yes_nor_no_fails_its_step():
+def test_a_condition_that_is_not_boolean_fails_its_step():
     memory = running(job("a", when="${params.n}"), params={"n": 3})
     assert "gave '3', neither true nor false" in memory.rows["a"].error.message
     assert memory.rows["a"].reason == "expression"
 
 
-def test_a_switch_chooses_and_joins_go_on_after_it():
+def test_a_switch_chooses_and_joins_continue_after_it():
     steps = (
         {"name": "w", "switch": [{"when": "${params.n > 5}", "then": ["big"]}, {"else": ["small"]}]},
         job("big"),
@@ -153,7 +153,7 @@ def test_failures_by_mode():
     assert memory.end.state == "success"
 
 
-def test_a_failure_that_a_follower_is_there_for_fails_nothing():
+def test_a_failure_handled_by_a_follower_does_not_fail_the_workflow():
     memory = running(job("a"), job("b", after=["a"], join="oneFailed"), job("c", after=["a"]))
     memory.done("a", state="failed")
     assert memory.states == {"a": "failed", "b": "running", "c": "skipped"}
@@ -161,7 +161,7 @@ def test_a_failure_that_a_follower_is_there_for_fails_nothing():
     assert memory.end.state == "success"
 
 
-def test_what_was_done_is_undone_the_last_first_and_handlers_follow():
+def test_steps_are_undone_last_first_and_handlers_follow():
     undo = {"job": "u", "params": {"r": "${steps.a.result}", "why": "${error.message}"}}
     memory = running(
         job("a", undo=undo),
@@ -200,7 +200,7 @@ def test_a_cancelled_workflow_undoes_and_cleans_up():
     assert "no" not in memory.rows
 
 
-def test_a_pause_and_a_breakpoint_hold_what_would_start():
+def test_a_pause_and_a_breakpoint_hold_ready_steps():
     memory = running(job("a"), job("b", after=["a"]), job("c", after=["b"]), breakpoints=frozenset({"c"}))
     memory.pause()
     memory.done("a")
@@ -213,7 +213,7 @@ def test_a_pause_and_a_breakpoint_hold_what_would_start():
     assert memory.end.state == "success"
 
 
-def test_waits_tell_what_they_wait_for():
+def test_waits_have_rendered_names_and_texts():
     memory = running(
         {"name": "nap", "sleep": "5s"},
         {"name": "night", "sleep": {"until": "${params.at}"}},
@@ -251,7 +251,7 @@ def test_outputs():
     assert (memory.end.state, memory.end.error.type) == ("failed", "ResultTooLarge")
 
 
-def test_a_rerun_takes_over_what_it_does_not_repeat():
+def test_a_rerun_reuses_the_steps_it_does_not_repeat():
     steps = (job("a"), job("b", params={"x": "${steps.a.result}"}), job("c", after=["b"]))
     before = running(*steps)
     before.done("a", 5)
@@ -262,7 +262,7 @@ def test_a_rerun_takes_over_what_it_does_not_repeat():
     assert again.end.state == "success"
 
 
-def test_somebody_may_decide_how_a_step_ends():
+def test_a_user_may_decide_the_end_of_a_step():
     memory = running(job("a"), job("b", after=["a"]), job("c", after=["b"]))
     memory.ends(StepEnd(step="b", forced=True, state="skipped", reason="by hand"))
     assert memory.states == {"a": "running", "b": "skipped", "c": "skipped"}
@@ -270,7 +270,7 @@ def test_somebody_may_decide_how_a_step_ends():
     assert (memory.last.cancel, memory.end.state) == (["a"], "success")
 
 
-def test_what_is_not_true_any_more_changes_nothing():
+def test_an_outdated_end_changes_nothing():
     memory = running(job("a"), job("b", after=["a"]))
     memory.done("a")
     before = dict(memory.rows)

@@ -8,7 +8,7 @@ from tests.model.workflow.corpus import answer, workflows
 GOLDEN = Path(__file__).parent / "golden.jsonl"  # one line for each workflow: what becomes of it
 
 
-def test_workflows_are_read_and_refused_as_they_were() -> None:
+def test_workflows_are_parsed_and_refused_as_in_the_golden_file() -> None:
     bodies = list(workflows())
     assert len(bodies) > 2500
     differ = differences(GOLDEN, bodies, answer)

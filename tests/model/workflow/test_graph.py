@@ -10,7 +10,7 @@ from horae.model.workflows.decisions.values import Call, Workflow, WorkflowStep,
 JOB = "0198c5a0-0000-7000-8000-000000000001"
 
 
-def test_undoings_stand_in_their_order_before_the_handlers():
+def test_undo_steps_are_shown_in_order_before_the_handlers():
     undo = Call(job=JOB)
     steps = (
         WorkflowStep(name="a", job=JOB, undo=undo),

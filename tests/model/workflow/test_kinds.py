@@ -25,7 +25,7 @@ def check(**fields):
         ("execution.foo == 1", "execution.foo, which is not there"),
     ],
 )
-def test_conditions_that_do_not_type_check(when, told):
+def test_conditions_that_are_never_boolean_are_refused(when, told):
     with pytest.raises(BadInput) as refused:
         check(when=f"${{{when}}}")
     assert told in refused.value.detail
@@ -43,11 +43,11 @@ def test_conditions_that_do_not_type_check(when, told):
         "params.names.all(n, n.startsWith('a'))", "int(params.n) % 2 == 0",
     ],
 )  # fmt: skip
-def test_what_may_be_true_or_false_is_let_through(when):
+def test_conditions_that_may_be_boolean_are_accepted(when):
     check(when=f"${{{when}}}")
 
 
-def test_items_that_are_never_a_list():
+def test_items_that_are_never_a_list_are_refused():
     with pytest.raises(BadInput, match="gives a whole number, never a list"):
         check(foreach="${size(steps.a.result)}")
     check(foreach="${steps.a.result.filter(x, x.ok)}")

@@ -17,7 +17,7 @@ SEEDS = [(seed, SIZES[seed % len(SIZES)]) for seed in range(64)]
 
 
 @pytest.mark.parametrize(("seed", "size"), SEEDS)
-def test_a_workflow_does_what_it_means(seed, size):
+def test_a_workflow_agrees_with_the_reference(seed, size):
     rng = Random(seed)
     workflow, params = made(rng, size)
     memory, book = Memory(workflow, params), Reference(workflow, params)

@@ -60,7 +60,7 @@ EVERYTHING = {
 }  # fmt: skip
 
 
-def test_everything_is_read_and_written_back():
+def test_a_workflow_round_trips():
     spec = parse_definition(EVERYTHING, namespace_name="default", created_at=0).spec
     written = render_definition(spec)
     assert parse_definition(written, namespace_name="default", created_at=0).spec == spec
@@ -146,7 +146,7 @@ REFUSED = [
 @pytest.mark.parametrize(
     ("steps", "words", "field"), REFUSED, ids=[field + " " + words[:20] for _, words, field in REFUSED]
 )
-def test_what_is_wrong_with_steps(steps, words, field):
+def test_invalid_steps_are_refused(steps, words, field):
     with pytest.raises(BadInput) as refused:
         read(*steps)
     assert words in str(refused.value)
@@ -165,7 +165,7 @@ def test_what_is_wrong_with_steps(steps, words, field):
         ({"onFailure": [job("a")]}, 'Two steps are named "a"', "workflow.onFailure[0].name"),
     ],
 )
-def test_what_is_wrong_with_a_workflow(more, words, field):
+def test_invalid_workflows_are_refused(more, words, field):
     with pytest.raises(BadInput) as refused:
         read(job("a"), **more)
     assert words in str(refused.value)
@@ -173,17 +173,17 @@ def test_what_is_wrong_with_a_workflow(more, words, field):
 
 
 @pytest.mark.parametrize("fields", [{"retries": 2}, {"needs": ["gpu"]}, {"env": {"A": "b"}}, {"preempts": True}])
-def test_what_belongs_to_steps_is_refused_of_a_workflow(fields):
+def test_fields_of_steps_are_refused_for_a_workflow(fields):
     with pytest.raises(BadInput, match="says nothing of a workflow"):
         parse_definition({"name": "w", "workflow": [job("a")], **fields}, namespace_name="d", created_at=0)
 
 
-def test_there_are_bounds():
+def test_bounds_are_enforced():
     with pytest.raises(BadInput, match="1001 entries"):
         read(*[job(f"s{i}") for i in range(1001)])
 
 
-def test_what_a_step_says_with_a_value_of_nothing_is_shown():
+def test_false_and_zero_values_of_a_step_are_shown():
     said = {"retries": 0, "limits": [], "durable": False, "priority": 0}
     shown = render_definition(read(job("a", **said), job("b")))["workflow"]["steps"]
     assert shown == [job("a", **said), job("b")]

@@ -19,7 +19,7 @@ def undoing():
     return memory
 
 
-def test_an_undoing_that_is_left_out_before_its_turn_changes_no_other_turn():
+def test_an_undo_step_skipped_early_keeps_the_order_of_the_others():
     memory = undoing()
     memory.ends(StepEnd(step="b:undo", forced=True, state="skipped"))
     assert (memory.started[-1], memory.in_state("running")) == ("c:undo", ["c:undo"])
@@ -30,13 +30,13 @@ def test_an_undoing_that_is_left_out_before_its_turn_changes_no_other_turn():
     assert memory.states["b:undo"] == "skipped"
 
 
-def test_an_undoing_that_is_left_out_in_its_turn_makes_room_for_the_next():
+def test_an_undo_step_skipped_in_its_turn_starts_the_next():
     memory = undoing()
     memory.ends(StepEnd(step="c:undo", forced=True, state="skipped"))
     assert (memory.last.cancel, memory.started[-1]) == (["c:undo"], "b:undo")
 
 
-def test_cancelling_lets_a_paused_undoing_go_on():
+def test_cancelling_resumes_a_paused_undo():
     memory = undoing()
     memory.pause()
     memory.done("c:undo")
@@ -48,14 +48,14 @@ def test_cancelling_lets_a_paused_undoing_go_on():
     assert memory.end.state == "failed"
 
 
-def test_cancelling_starts_no_second_undoing():
+def test_cancelling_starts_no_second_undo():
     memory = undoing()
     memory.cancel()
     assert memory.started[-1] == "c:undo"
     assert memory.started.count("c:undo") == 1
 
 
-def test_a_rerun_does_again_what_was_undone():
+def test_a_rerun_repeats_undone_steps():
     memory = undoing()
     memory.ends(StepEnd(step="a:undo", forced=True, state="skipped"))
     memory.done("c:undo", state="failed")
@@ -73,7 +73,7 @@ def fanned(**undo):
     return memory
 
 
-def test_each_item_of_a_foreach_that_succeeded_is_undone_the_last_first():
+def test_successful_items_of_a_foreach_are_undone_last_first():
     memory = fanned(params={"it": "${item}", "n": "${index}", "why": "${error.step}"})
     memory.done("b", state="failed")
     (start,) = memory.last.starts
@@ -86,7 +86,7 @@ def test_each_item_of_a_foreach_that_succeeded_is_undone_the_last_first():
     assert (memory.states["a:undo"], memory.rows["a:undo"].error.type) == ("failed", "NotUndone")
 
 
-def test_an_undoing_of_items_that_says_nothing_gets_what_the_items_got():
+def test_an_item_undo_without_params_gets_the_params_of_the_item():
     memory = fanned()
     memory.cancel()
     memory.done("b", state="cancelled")
@@ -95,13 +95,13 @@ def test_an_undoing_of_items_that_says_nothing_gets_what_the_items_got():
     assert (memory.end.state, memory.states["a:undo"]) == ("cancelled", "success")
 
 
-def test_an_undoing_of_a_foreach_without_items_has_nothing_to_do():
+def test_undoing_a_foreach_without_items_does_nothing():
     each = job("a", foreach={"items": "${params.list}"}, undo="u")
     memory = running(each, job("b", after=["a"]), params={"list": []})
     memory.done("b", state="failed")
     assert (memory.end.state, memory.states["a:undo"]) == ("failed", "success")
 
 
-def test_an_undoing_of_one_thing_knows_no_item():
+def test_the_undo_of_a_single_step_has_no_item():
     with pytest.raises(BadInput, match="item"):
         running(job("a", undo={"job": "u", "params": {"x": "${item}"}}))

@@ -25,7 +25,7 @@ from horae.model.documents.schema_cost import (
 )
 from horae.model.executions.deduplication import start_batch
 
-MOST_TOLD = 500  # characters of a validation error
+MOST_MESSAGE = 500  # characters of a validation error
 MOST_KEPT = 500  # places of a schema that are cached
 SMALL = 64  # bytes of JSON; the number of values in smaller documents is not counted but bounded by their size
 MOST_TOGETHER = 40 * MOST_UNITS  # for all checks of one transaction
@@ -123,7 +123,11 @@ def _too_deep() -> Costly:
 
 def shortened(message: str) -> str:
     """Shorten an error message of the validator, which may quote whole values."""
-    return message if len(message) <= MOST_TOLD else f"{message[: MOST_TOLD // 2]} ... {message[-MOST_TOLD // 2 :]}"
+    return (
+        message
+        if len(message) <= MOST_MESSAGE
+        else f"{message[: MOST_MESSAGE // 2]} ... {message[-MOST_MESSAGE // 2 :]}"
+    )
 
 
 def validator_of(schema: bytes) -> Validator:

@@ -97,18 +97,18 @@ def missing(needed: Needed, parts: Parts) -> list[UUID]:
 
 def why_skipped(needed: Needed, parts: Parts, names: Mapping[UUID, str]) -> str:
     """Describe why a dependent did not run."""
-    told = [
+    reasons = [
         f'"{names.get(part.upstream, str(part.upstream))}" ended as {part.state} ({part.execution}),'
         f" and this job runs on its {needed[part.upstream]}"
         for part in unmet(needed, parts)
     ]
-    return f"{'; '.join(told)}." if told else "It waited too long for its dependencies."
+    return f"{'; '.join(reasons)}." if reasons else "It waited too long for its dependencies."
 
 
 def why_late(needed: Needed, parts: Parts, names: Mapping[UUID, str], interval: tuple[Instant, Instant] | None) -> str:
     """Describe the upstreams that a dependent waited for in vain."""
-    told = ", ".join(f'"{names.get(upstream, str(upstream))}"' for upstream in missing(needed, parts))
-    return f"It waited for {told}{in_words(interval)}, which did not end in time."
+    upstreams = ", ".join(f'"{names.get(upstream, str(upstream))}"' for upstream in missing(needed, parts))
+    return f"It waited for {upstreams}{in_words(interval)}, which did not end in time."
 
 
 def in_words(interval: tuple[Instant, Instant] | None) -> str:

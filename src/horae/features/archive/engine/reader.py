@@ -76,12 +76,12 @@ class ArchiveReader:
                 and low <= view.execution_id < high
             )
 
-        sought = ArchiveQuery(
+        query = ArchiveQuery(
             outcomes=ANY if status is None else BITS.get(status, 0),  # type: ignore[call-overload]
             since=instant_of(low) - SECOND, until=instant_of(high), job=job,
         )  # fmt: skip
         found, notes = ArchivedItems(), list[str]()
-        files = await self._store.read(lambda: archives.before(namespace, at, FILES + 1, sought))
+        files = await self._store.read(lambda: archives.before(namespace, at, FILES + 1, query))
         for archive in files[:FILES]:
             first = skip if archive.id == at else 0
             place = await self._collect(archive, first, wanted, found, limit, notes)
@@ -105,15 +105,15 @@ class ArchiveReader:
                     if len(found) == limit or found.size >= MOST_BYTES:
                         return number
         except UNREADABLE as error:
-            now = await self._again(archive)
-            if now is not None and now.location != archive.location:  # rewritten meanwhile, with the same lines
-                return await self._collect(now, max(first, number), wanted, found, limit, notes)
-            notes += [] if now is None else [self._told(archive, number, error)]
+            current = await self._again(archive)
+            if current is not None and current.location != archive.location:  # rewritten meanwhile, with the same lines
+                return await self._collect(current, max(first, number), wanted, found, limit, notes)
+            notes += [] if current is None else [self._unreadable_note(archive, number, error)]
         except Exception as error:
             raise self._out_of_reach(error) from error
         return None
 
-    def _told(self, archive: Archive, number: int, error: Exception) -> str:
+    def _unreadable_note(self, archive: Archive, number: int, error: Exception) -> str:
         """Log a file that cannot be read completely, and return a note about it."""
         log.error("a file of the archive cannot be read", place=self._place.url, location=archive.location,
                   error=str(error))  # fmt: skip
@@ -136,9 +136,9 @@ class ArchiveReader:
         to `unread`.
         """
         await self._store.write(lambda: archives.spoil(namespace))
-        erased, at, sought = set[UUID](), LAST, ArchiveQuery(since=max(0, since - SECOND))
+        erased, at, query = set[UUID](), LAST, ArchiveQuery(since=max(0, since - SECOND))
         while True:
-            files = await self._store.read(lambda: archives.before(namespace, at, FILES + 1, sought))  # noqa: B023
+            files = await self._store.read(lambda: archives.before(namespace, at, FILES + 1, query))  # noqa: B023
             for archive in files[:FILES]:
                 erased |= await self._erase_from(archive, meant, unread)
             if len(files) <= FILES:
@@ -158,14 +158,14 @@ class ArchiveReader:
             else:
                 if not erased or await self._write_anew(archive, erased):
                     return erased
-            now = await self._again(archive)
-            if now is None:  # all its executions are gone
+            current = await self._again(archive)
+            if current is None:  # all its executions are gone
                 return set()
-            if problem is not None and now.location == archive.location:
+            if problem is not None and current.location == archive.location:
                 log.error("a file of the archive cannot be read", location=archive.location, error=str(problem))
                 unread.add(archive.location)
                 return set()
-            archive = now
+            archive = current
 
     async def _again(self, archive: Archive) -> Archive | None:
         return await self._store.read(lambda: archives.one(archive.id))

@@ -139,13 +139,13 @@ def put(archive: Archive | None, jobs: Jobs, over: Sequence[EndedParcel]) -> Scr
     return True
 
 
-def before(namespace: int, last: UUID, count: int, sought: ArchiveQuery = ArchiveQuery()) -> Script[list[Archive]]:  # noqa: B008
+def before(namespace: int, last: UUID, count: int, query: ArchiveQuery = ArchiveQuery()) -> Script[list[Archive]]:  # noqa: B008
     """Return files of a namespace, from `last` on and the newest first, that may contain matches."""
-    given = (namespace, last, sought.outcomes, sought.since, sought.until, count)
-    if sought.job is None:
+    given = (namespace, last, query.outcomes, query.since, query.until, count)
+    if query.job is None:
         rows = yield Fetch(BEFORE, given)
     else:
-        rows = yield Fetch(BEFORE_OF_JOB, (*given, sought.job, _id_in(sought.job)))
+        rows = yield Fetch(BEFORE_OF_JOB, (*given, query.job, _id_in(query.job)))
     return [_archive(row) for row in rows]
 
 

@@ -209,9 +209,9 @@ def _promoted(job: Job, rollout: Rollout, version: int | None) -> int:
     return version
 
 
-def no_rollout(job: Job, said: str = "") -> NotFound:
+def no_rollout(job: Job, detail: str = "") -> NotFound:
     remedy = f"Begin one: `horae jobs rollout start {job.name} --version N --share 10%`."
-    return NotFound(said or f'No rollout of job "{job.name}" is on.', remedy)
+    return NotFound(detail or f'No rollout of job "{job.name}" is on.', remedy)
 
 
 def _too_busy(ref: str) -> Busy:

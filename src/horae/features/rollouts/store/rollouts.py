@@ -104,7 +104,9 @@ def _put(rollout: Rollout) -> Script[None]:
 
 def count(server: UUID, trials: Sequence[RolloutAttempts]) -> Script[None]:
     """Add the results of attempts to the counts of the versions that ran."""
-    rows = yield ForEach(CHOSEN, (("parcel", "uuid"),), [(id,) for id in sorted({one.parcel for one in trials})])
+    rows = yield ForEach(
+        CHOSEN, (("parcel", "uuid"),), [(parcel,) for parcel in sorted({one.parcel for one in trials})]
+    )
     chosen: Mapping[UUID, tuple[int, int]] = {
         parcel: (version, keys_of(keys).rollout) for parcel, version, keys in rows
     }

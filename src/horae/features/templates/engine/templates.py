@@ -13,8 +13,8 @@ from horae.engine.definitions.permits import check_template
 from horae.env import Env
 from horae.errors import Busy, Conflict, HoraeError, NotFound, Stale
 from horae.features.templates.engine import changes
-from horae.features.templates.engine.courses import drafts_together, used_first
 from horae.features.templates.engine.drafts import by, derive
+from horae.features.templates.engine.joint_drafts import dependencies_first, draft_all
 from horae.features.templates.model.read import read_template
 from horae.features.templates.model.values import Body, JobTemplate
 from horae.features.templates.model.view import AffectedView, TemplateView, show_template
@@ -48,11 +48,11 @@ class Templates:
 
     async def create(self, namespace: int, body: Any) -> TemplateView:
         """Create a template. Raises BadInput, Conflict."""
-        name, said = read_template("", body)
-        check_template(name, said.job)
+        name, content = read_template("", body)
+        check_template(name, content.job)
         template_id = self._env.new_id()
-        await self._check_whole(namespace, name, said)
-        if not await self._store.change(lambda now: changes.create(template_id, namespace, name, said, now)):
+        await self._check_whole(namespace, name, content)
+        if not await self._store.change(lambda now: changes.create(template_id, namespace, name, content, now)):
             raise Conflict(f'A template named "{name}" exists.', f"Change it: `horae templates put {name} -f FILE`.")
         return await self.get(namespace, name)
 
@@ -82,26 +82,26 @@ class Templates:
         With `dry_run`, only report what would change. Raises BadInput, Stale, and Conflict if one of the jobs could no
         longer be made; nothing changes then.
         """
-        name, said = read_template(name, body)
-        check_template(name, said.job)
+        name, content = read_template(name, body)
+        check_template(name, content.job)
         for _ in range(TRIES):
             before = await self._store.read(lambda: templates.named(namespace, name))
             _match(before, name, if_match)
             if before is None:
-                await self._check_whole(namespace, name, said)
+                await self._check_whole(namespace, name, content)
                 if dry_run:
-                    return _dry_run_view(self._unsaved(namespace, name, said)), "created"
-                return await self.create(namespace, {**_document(said), "name": name}), "created"
-            if before.body == said:
+                    return _dry_run_view(self._unsaved(namespace, name, content)), "created"
+                return await self.create(namespace, {**_document(content), "name": name}), "created"
+            if before.body == content:
                 return await self.get(namespace, name), "unchanged"
-            after = structs.replace(before, version=before.version + 1, body=said)
-            course = await self._effect_of(after)
+            after = structs.replace(before, version=before.version + 1, body=content)
+            effect = await self._effect_of(after)
             if dry_run:
-                return structs.replace(_dry_run_view(after), affected=list(course.affected)), "changed"
-            _refuse_broken(name, course)
-            if await self._change(before, said, course):
+                return structs.replace(_dry_run_view(after), affected=list(effect.affected)), "changed"
+            _refuse_broken(name, effect)
+            if await self._change(before, content, effect):
                 shown = await self.get(namespace, name)
-                return structs.replace(shown, affected=list(course.affected)), "changed"
+                return structs.replace(shown, affected=list(effect.affected)), "changed"
         raise Busy(f'Template "{name}", or what was made from it, was changed again and again meanwhile.')
 
     async def delete(self, namespace: int, name: str, *, if_match: int | None = None) -> None:
@@ -120,23 +120,23 @@ class Templates:
             return
         raise Busy(f'Template "{name}" was changed again and again meanwhile.')
 
-    async def _change(self, before: JobTemplate, said: Body, course: _Effect) -> bool:
+    async def _change(self, before: JobTemplate, body: Body, effect: _Effect) -> bool:
         done = Consequences()
         try:
             await self._store.change(
-                lambda now: changes.change(before, said, course.seen, course.edits, self._env.new_id, now, done)
+                lambda now: changes.change(before, body, effect.seen, effect.edits, self._env.new_id, now, done)
             )
         except changes.JobsChanged:
             return False
         self._store.started(done)
-        for job, _ in course.edits:
+        for job, _ in effect.edits:
             self._jobs.changed(job.job)
         return True
 
     async def _effect_of(self, after: JobTemplate) -> _Effect:
         """Compute the effect of a changed template on all jobs made from it."""
         users = await self._store.read(lambda: templates.users(after.id))
-        drafts = await drafts_together(self._jobs, after, users)
+        drafts = await draft_all(self._jobs, after, users)
         edits, affected = [], []
         for user in users:
             job, draft = user.job, drafts[user.job.id]
@@ -146,21 +146,21 @@ class Templates:
                 edits.append((user, draft))
                 told = differences(render_definition(job.spec), render_definition(draft.spec))
                 affected.append(AffectedView(job_id=job.id, job=job.name, changes=told))
-        last = {job_id: at for at, job_id in enumerate(used_first(drafts))}
+        last = {job_id: at for at, job_id in enumerate(dependencies_first(drafts))}
         edits.sort(key=lambda one: -last[one[0].job.id])  # each workflow before the jobs that it runs
         affected.sort(key=lambda one: one.job)
         return _Effect(frozenset((one.job.id, one.job.version) for one in users), tuple(edits), tuple(affected))
 
-    async def _check_whole(self, namespace: int, name: str, said: Body) -> None:
+    async def _check_whole(self, namespace: int, name: str, body: Body) -> None:
         """Refuse a template that cannot make a job, judged by its defaults if all its parameters have one."""
-        if len(said.defaults) == len(said.parameters):
-            await self._jobs.check(namespace, name, by(self._unsaved(namespace, name, said)))
+        if len(body.defaults) == len(body.parameters):
+            await self._jobs.check(namespace, name, by(self._unsaved(namespace, name, body)))
 
-    def _unsaved(self, namespace: int, name: str, said: Body) -> JobTemplate:
+    def _unsaved(self, namespace: int, name: str, body: Body) -> JobTemplate:
         now = self._env.now()
         template_id = UUID(int=0)
         return JobTemplate(
-            id=template_id, namespace=namespace, name=name, version=1, body=said, created_at=now, updated_at=now
+            id=template_id, namespace=namespace, name=name, version=1, body=body, created_at=now, updated_at=now
         )
 
     async def _find(self, namespace: int, name: str) -> JobTemplate:
@@ -202,8 +202,8 @@ def _match(before: JobTemplate | None, name: str, if_match: int | None) -> None:
         raise Stale(f'Template "{name}" {stands}.', remedy, version=version)
 
 
-def _refuse_broken(name: str, course: _Effect) -> None:
-    broken = [one for one in course.affected if one.error is not None]
+def _refuse_broken(name: str, effect: _Effect) -> None:
+    broken = [one for one in effect.affected if one.error is not None]
     if broken:
         first = broken[0]
         others = f" {len(broken) - 1} others neither." if len(broken) > 1 else ""
@@ -224,5 +224,5 @@ def _dry_run_view(template: JobTemplate) -> TemplateView:
     return structs.replace(show_template(template), dry_run=True)
 
 
-def _document(said: Body) -> dict[str, Any]:
-    return {"description": said.description, "parameters": said.parameters, "job": said.job}
+def _document(body: Body) -> dict[str, Any]:
+    return {"description": body.description, "parameters": body.parameters, "job": body.job}

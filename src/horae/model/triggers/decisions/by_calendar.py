@@ -68,11 +68,11 @@ def decide_by_calendar(
             fires, ledger, through = (*fires, *ahead.fires), (*ledger, *ahead.ledger), ahead.decided_through
     moved = [_moved(timetable, trigger, fire) for fire in fires]
     last = next((fire.due for fire in reversed(moved) if fire.due is not None), moved_to)
-    told = [_recorded(timetable, run, at) for run in ledger]
+    recorded = [_recorded(timetable, run, at) for run in ledger]
     following: Instant | None = main.next_fire_at if cut else None
     if not cut and not is_spent(rules, fired + len(fires)):
         following = _next_decision_at(trigger, rules, calendar, through, last)
-    covered = _merged(_covered(timetable, told, decided_through, through))
+    covered = _merged(_covered(timetable, recorded, decided_through, through))
     return Decision(
         fires=tuple(moved),
         ledger=tuple(with_lost_times(trigger, rules, covered, decided_through, through)),
@@ -119,17 +119,17 @@ def _decide_advanced(
     waiting: int,
 ) -> Decision | None:
     """Decide a future fire that is already due because it is advanced; None without one."""
-    coming = timetable.nominal_after(max(through, at)) if rules.outside == "advance" and limit > 0 else None
-    if coming is None or not timetable.runs(coming):
+    following = timetable.nominal_after(max(through, at)) if rules.outside == "advance" and limit > 0 else None
+    if following is None or not timetable.runs(following):
         return None
-    due = timetable.due(coming)
+    due = timetable.due(following)
     if due is None or due > at:
         return None
     allowed = rules.misfire.within if rules.misfire.policy == "window" else 0
     if at - due > max(rules.grace, allowed) and rules.misfire.policy in ("skip", "window"):
         cause = f"missed by more than {format_duration(rules.grace)}; misfire is {rules.misfire.policy}"
-        return Decision((), (LedgerRun(coming, coming, "skipped-misfire", cause),), coming, None)
-    return decide(Once(at=coming), rules, coming - 1, coming, limit, fired=fired, busy=busy, waiting=waiting)
+        return Decision((), (LedgerRun(following, following, "skipped-misfire", cause),), following, None)
+    return decide(Once(at=following), rules, following - 1, following, limit, fired=fired, busy=busy, waiting=waiting)
 
 
 def _moved(timetable: Timetable, trigger: Trigger, fire: Fire) -> Fire:

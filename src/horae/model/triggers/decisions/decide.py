@@ -116,8 +116,8 @@ def _nothing(
     trigger: Trigger, rules: Rules, decided_through: Instant, through: Instant, first: Instant | None, spent: bool
 ) -> Decision:
     """Decide that no fire is due."""
-    told = with_lost_times(trigger, rules, (), decided_through, through)
-    return Decision((), tuple(told), through, None if spent else _meet_at(trigger, rules, through, first))
+    ledger = with_lost_times(trigger, rules, (), decided_through, through)
+    return Decision((), tuple(ledger), through, None if spent else _meet_at(trigger, rules, through, first))
 
 
 def _alone(

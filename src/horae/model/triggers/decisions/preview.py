@@ -50,7 +50,7 @@ def preview(
     for nominal, at in islice(_coming(trigger, rules, after, calendar), most):
         moved = "" if nominal == at else f"moved from {format_instant(nominal)}"
         note = "; ".join(
-            told for told in (moved, _note(name, last, at), _skipped(trigger, rules, last, nominal)) if told
+            part for part in (moved, _note(name, last, at), _skipped(trigger, rules, last, nominal)) if part
         )
         found.append(UpcomingFire(at=at, local=local_time(name, at), note=note))
         last = at
@@ -89,21 +89,21 @@ def local_time(zone: str, at: Instant) -> str:
 def changes(zone: str, after: Instant, until: Instant) -> list[str]:
     """Describe the clock changes of a zone in (after, until]."""
     first, last = after // SECOND, until // SECOND
-    told = []
+    found = []
     before: int | None = None
     for bucket in range(first >> BUCKET_BITS, (last >> BUCKET_BITS) + 1):
         for span in spans(zone, bucket):
             if before is not None and span.offset != before and first < span.start <= last:
-                told.append(_change(span.start, before, span.offset))
+                found.append(_change(span.start, before, span.offset))
             before = span.offset
-    return told
+    return found
 
 
 def _note(zone: str, after: Instant, at: Instant) -> str:
-    told = changes(zone, after, at)
-    if len(told) > 1:
-        return f"{len(told)} clock changes before this, the last: {told[-1]}"
-    return told[0] if told else ""
+    found = changes(zone, after, at)
+    if len(found) > 1:
+        return f"{len(found)} clock changes before this, the last: {found[-1]}"
+    return found[0] if found else ""
 
 
 def _skipped(trigger: Trigger, rules: Rules, after: Instant, nominal: Instant) -> str:

@@ -12,7 +12,7 @@ from horae.model.expressions.template import Expression, Names, TemplateError, p
 from horae.model.expressions.values import kind
 
 EVENT_NAMES: Names = frozenset({"event"})
-MOST_TOLD = 300  # characters of the reason why a filter could not be computed
+MOST_REASON = 300  # characters of the reason why a filter could not be computed
 _FILTER = 'A filter is one expression: "${{{}.payload.size > 10}}".'
 
 
@@ -30,13 +30,13 @@ class Filter:
             with limited_budget(SMALL_STEPS) as meter:
                 verdict = self._expression.value(scope, meter)
         except TemplateError as error:
-            return f"the filter could not be computed: {str(error)[:MOST_TOLD]}"
+            return f"the filter could not be computed: {str(error)[:MOST_REASON]}"
         if verdict is True:
             return None
         if verdict is False:
             return "the filter is false"
-        told = kind(verdict) if isinstance(verdict, list | dict) else repr(str(verdict)[:60])
-        return f"the filter gave {told}, not true or false"
+        shown = kind(verdict) if isinstance(verdict, list | dict) else repr(str(verdict)[:60])
+        return f"the filter gave {shown}, not true or false"
 
 
 @lru_cache(maxsize=512)

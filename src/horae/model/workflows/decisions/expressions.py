@@ -127,14 +127,14 @@ def error_value(failure: Failure | None, step: str) -> dict[str, Any] | None:
     return {**told, "step": step} if step else told
 
 
-def scope_of(about: FlowContext, steps: Mapping[str, StepRow | None]) -> dict[str, Any]:
+def scope_of(context: FlowContext, steps: Mapping[str, StepRow | None]) -> dict[str, Any]:
     """Return the variables that expressions of a workflow can use."""
-    start, end = about.interval or (None, None)
+    start, end = context.interval or (None, None)
     interval = None if start is None or end is None else {"start": format_instant(start), "end": format_instant(end)}
     return {
-        "params": msgspec.json.decode(about.params) or {},
+        "params": msgspec.json.decode(context.params) or {},
         "steps": {name: step_value(row) for name, row in steps.items()},
-        "execution": {"id": str(about.id), "scheduledAt": format_instant(about.due_at), "interval": interval},
+        "execution": {"id": str(context.id), "scheduledAt": format_instant(context.due_at), "interval": interval},
     }
 
 

@@ -37,9 +37,9 @@ class Launching:
     `flow` and the rows are as they will be written.
     """
 
-    def __init__(self, plan: Plan, flow: Flow, about: FlowContext, now: Instant) -> None:
+    def __init__(self, plan: Plan, flow: Flow, context: FlowContext, now: Instant) -> None:
         self.plan, self.flow, self.now = plan, flow, now
-        self._starter = Starter(plan, about, now)
+        self._starter = Starter(plan, context, now)
         self._rows: dict[str, StepRow] = {}
         self._with_result: set[str] = set()  # steps whose results are known too
         self._changed: dict[str, None] = {}

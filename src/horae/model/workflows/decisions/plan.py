@@ -33,7 +33,7 @@ class CompiledParams(Struct, frozen=True):
     given: bool = False  # whether the definition has params at all
 
 
-class StepNode(Struct, frozen=True, kw_only=True):
+class PlanNode(Struct, frozen=True, kw_only=True):
     """A step with its edges and its compiled expressions."""
 
     step: WorkflowStep
@@ -62,7 +62,7 @@ class Plan(Struct, frozen=True, kw_only=True):
     """A workflow compiled for decisions."""
 
     workflow: Workflow
-    nodes: Mapping[str, StepNode]
+    nodes: Mapping[str, PlanNode]
     order: Mapping[Phase, tuple[str, ...]]  # the steps of each phase, upstreams first
     leaves: tuple[str, ...]  # steps of the main phase without followers
     undoings: Mapping[str, UndoStep]  # by the step that is undone
@@ -78,7 +78,7 @@ class Plan(Struct, frozen=True, kw_only=True):
 
 def plan_of(workflow: Workflow) -> Plan:
     """Compile a workflow that has been checked."""
-    nodes: dict[str, StepNode] = {}
+    nodes: dict[str, PlanNode] = {}
     order: dict[Phase, tuple[str, ...]] = {}
     for phase in PHASES:
         upstreams = edges(workflow.of(phase), phase)
@@ -167,14 +167,14 @@ def referenced_steps(value: Any, field: str, known: Names) -> set[str]:
 
 def _node(
     step: WorkflowStep, phase: Phase, upstreams: tuple[str, ...], followers: tuple[str, ...], catchers: tuple[str, ...]
-) -> StepNode:
+) -> PlanNode:
     found = {field: (value, known) for field, value, known in places(step, phase)}
     asked = {name for field, (value, known) in found.items() for name in referenced_steps(value, field, known)}
 
     def compiled(field: str, make: Callable[[Any, str, Names], Any]) -> Any:
         return make(found[field][0], field, found[field][1]) if field in found else None
 
-    return StepNode(
+    return PlanNode(
         step=step,
         phase=phase,
         upstreams=upstreams,

@@ -52,5 +52,5 @@ def _is_undone(name: str, rows: Mapping[str, StepRow]) -> bool:
 
 def ends_of_reused(kept: Collection[str], rows: Mapping[str, StepRow], rerun: Rerun) -> list[StepEnd]:
     """Return the results of reused steps as ended steps for the rerun."""
-    said = f"taken over from {rerun.of}"
-    return [StepEnd(step=name, result=rows[name].result, reason=said, forced=True) for name in kept]
+    reason = f"taken over from {rerun.of}"
+    return [StepEnd(step=name, result=rows[name].result, reason=reason, forced=True) for name in kept]

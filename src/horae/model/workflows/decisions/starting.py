@@ -25,7 +25,7 @@ from horae.model.workflows.decisions.flow import (
     StepRow,
     StepWait,
 )
-from horae.model.workflows.decisions.plan import NOTHING, CompiledParams, Plan, StepNode
+from horae.model.workflows.decisions.plan import NOTHING, CompiledParams, Plan, PlanNode
 from horae.model.workflows.decisions.values import UNDO, Call, WorkflowStep
 from horae.model.workflows.decisions.waits import token_of
 from horae.model.workflows.waits import Approval, EventWait, SignalWait, Sleep
@@ -38,8 +38,8 @@ Scope = dict[str, Any]
 class Starter:
     """Computes the params and waits of starting steps from the workflow's execution and the known rows."""
 
-    def __init__(self, plan: Plan, about: FlowContext, now: Instant) -> None:
-        self._plan, self._about, self._now = plan, about, now
+    def __init__(self, plan: Plan, context: FlowContext, now: Instant) -> None:
+        self._plan, self._context, self._now = plan, context, now
         self._base: Scope | None = None
         self._meter = Meter()  # shared by all evaluations of one decision
 
@@ -78,7 +78,7 @@ class Starter:
         params = [self._item(undoing.params, scope, items[index], index) for index in sorted(which, reverse=True)]
         return Start(step=name, items=params, foreach=True, ordered=True)
 
-    def again(self, node: StepNode, row: StepRow, rows: Rows, flow: Flow) -> Start | StepEnd | None:
+    def again(self, node: PlanNode, row: StepRow, rows: Rows, flow: Flow) -> Start | StepEnd | None:
         """Decide after a successful run of a loop: run again, end the step, or return None to end it as the run did."""
         loop, runs = node.step.loop, row.iteration + 1
         assert loop is not None
@@ -103,28 +103,28 @@ class Starter:
 
     def _scope(self, needed_steps: frozenset[str], rows: Rows, flow: Flow | None) -> Scope:
         if self._base is None:
-            self._base = {**scope_of(self._about, {}), "callbacks": self._callbacks()}
+            self._base = {**scope_of(self._context, {}), "callbacks": self._callbacks()}
         error = None if flow is None else error_value(flow.error, flow.cause)
         return {**self._base, "steps": {name: step_value(rows.get(name)) for name in needed_steps}, "error": error}
 
     def _callbacks(self) -> dict[str, str]:
         """Return the paths of the callback URLs of waiting steps, without the server's address."""
-        secret = self._about.secret
-        tokens = {step: token_of(secret, self._about.id, step) for step in self._plan.callbacks} if secret else {}
+        secret = self._context.secret
+        tokens = {step: token_of(secret, self._context.id, step) for step in self._plan.callbacks} if secret else {}
         return {step: f"/api/v1/callbacks/{token}" for step, token in tokens.items()}
 
     def _params(self, params: CompiledParams, call: Call, scope: Scope) -> bytes:
         if not params.given:
-            return self._about.params if call.inline else NOTHING
+            return self._context.params if call.inline else NOTHING
         return params.constant if params.constant is not None else rendered_item(params.tree, scope)
 
-    def _run(self, node: StepNode, scope: Scope, *, iteration: int = 0, delay: Micros = 0) -> Start:
+    def _run(self, node: PlanNode, scope: Scope, *, iteration: int = 0, delay: Micros = 0) -> Start:
         return Start(
             step=node.step.name, items=[self._params(node.params, node.step, scope)], iteration=iteration, delay=delay,
             priority=node.step.priority,
         )  # fmt: skip
 
-    def _loop(self, node: StepNode, row: StepRow, scope: Scope) -> Launch:
+    def _loop(self, node: PlanNode, row: StepRow, scope: Scope) -> Launch:
         """Begin the first run of a loop; a `while` loop may have none."""
         scope = {**scope, "index": 0, "steps": {**scope["steps"], node.step.name: step_value(None)}}
         if node.step.loop is not None and not node.step.loop.until:
@@ -133,22 +133,22 @@ class Starter:
                 return StepEnd(step=row.step)
         return self._run(node, scope)
 
-    def _items(self, node: StepNode, scope: Scope) -> list[Any]:
+    def _items(self, node: PlanNode, scope: Scope) -> list[Any]:
         """Return the items of a foreach."""
         items = render_tree(node.items, scope)
         if isinstance(items, RemoteValue):
             raise TemplateError(f"what foreach.items gave {items.why}")
         if not isinstance(items, list):
             raise TemplateError(f"foreach.items gave {as_text(items)[:60]!r}, which is no list")
-        if len(items) > self._about.most_items:
+        if len(items) > self._context.most_items:
             raise TemplateError(
-                f"foreach.items gave {len(items)} items; at most {self._about.most_items} are allowed: give each"
+                f"foreach.items gave {len(items)} items; at most {self._context.most_items} are allowed: give each"
                 " execution several of them"
             )
         self._meter.grant(ITEM_STEPS * len(items))
         return items
 
-    def _each(self, node: StepNode, scope: Scope) -> Launch:
+    def _each(self, node: PlanNode, scope: Scope) -> Launch:
         foreach = node.step.foreach
         assert foreach is not None
         items = self._items(node, scope)
@@ -171,12 +171,12 @@ class Starter:
             return rendered_item(params.tree, {**scope, **own})
         return rendered_item(item if isinstance(item, dict) else own, scope)
 
-    def _choose(self, node: StepNode, scope: Scope) -> StepEnd:
+    def _choose(self, node: PlanNode, scope: Scope) -> StepEnd:
         """Take the first branch whose condition holds."""
         taken = next((then for when, then in node.branches if when is None or holds(when, scope)), ())
         return StepEnd(step=node.step.name, result=msgspec.json.encode(taken))
 
-    def _wait(self, node: StepNode, scope: Scope) -> StepWait:
+    def _wait(self, node: PlanNode, scope: Scope) -> StepWait:
         step, wait = node.step, node.step.wait
         texts = {field.split(".")[1]: as_text(render_tree(text, scope)) for field, text in node.texts.items()}
         if isinstance(wait, Sleep):
@@ -222,8 +222,8 @@ def not_undone(row: StepRow) -> Failure:
 def why_failed(row: StepRow) -> Failure:
     """Return the failure of a workflow caused by a step. The step is added to an error about an expression."""
     if row.error is not None:
-        said = f'Step "{row.step}": {row.error.message}'
-        return structs.replace(row.error, message=said) if row.reason == FAULT else row.error
+        message = f'Step "{row.step}": {row.error.message}'
+        return structs.replace(row.error, message=message) if row.reason == FAULT else row.error
     word = "was cancelled" if row.state == "cancelled" else "failed"
     return Failure(type="StepFailed", message=f'Step "{row.step}" {word}.', permanent=True)
 

@@ -12,7 +12,7 @@ from horae.model.fleet.protocol import Failure
 from horae.model.tenancy.principal import includes
 from horae.model.workflows.decisions.expressions import OF_EVENT, condition_of, scope_of, step_value
 from horae.model.workflows.decisions.flow import Deciding, FlowContext, RowRequest, StepEnd
-from horae.model.workflows.decisions.plan import Plan, StepNode
+from horae.model.workflows.decisions.plan import Plan, PlanNode
 from horae.model.workflows.waits import Approval, Callback, EventWait, SignalWait, Wait
 
 KINDS: dict[type, str] = {EventWait: "event", SignalWait: "signal", Approval: "approval", Callback: "callback"}
@@ -68,8 +68,8 @@ def approval_end(step: str, *, agreed: bool, by: str, comment: str) -> StepEnd:
     if agreed:
         why = f"approved by {by}" + (f": {comment}" if comment else "")
         return StepEnd(step=step, result=_answer(True, by, comment), reason=why[:MOST_COMMENT])
-    said = f": {comment}" if comment else "."
-    failure = Failure(type="Rejected", message=f"{by} said no{said}", permanent=True)
+    suffix = f": {comment}" if comment else "."
+    failure = Failure(type="Rejected", message=f"{by} said no{suffix}", permanent=True)
     return StepEnd(step=step, state="failed", error=failure, reason="rejected")
 
 
@@ -100,7 +100,7 @@ def _answer(agreed: bool, by: str, comment: str) -> bytes:
     return msgspec.json.encode({"approved": agreed, "by": by, "comment": comment})
 
 
-def passes(node: StepNode, about: FlowContext, event: dict[str, Any]) -> Deciding[bool]:
+def passes(node: PlanNode, context: FlowContext, event: dict[str, Any]) -> Deciding[bool]:
     """Return whether an event satisfies the wait of a step; a filter that cannot be computed does not pass."""
     wait = node.step.wait
     if not isinstance(wait, EventWait):
@@ -109,7 +109,7 @@ def passes(node: StepNode, about: FlowContext, event: dict[str, Any]) -> Decidin
         return True
     condition = condition_of(wait.filter, "event.filter", OF_EVENT)
     rows = yield RowRequest(results=node.needed_steps)
-    scope = {**scope_of(about, {}), "steps": {name: step_value(rows.get(name)) for name in node.needed_steps}}
+    scope = {**scope_of(context, {}), "steps": {name: step_value(rows.get(name)) for name in node.needed_steps}}
     try:
         with limited_budget(SMALL_STEPS) as meter:
             return condition.value({**scope, "event": event}, meter) is True

@@ -18,29 +18,34 @@ from horae.store.definitions.jobs import StoredJob
 Drafts = dict[UUID, JobDraft | HoraeError]  # by job: the draft, or the error if the job can no longer be made
 
 
-async def drafts_together(jobs: Jobs, after: JobTemplate, users: Sequence[StoredJob]) -> Drafts:
+async def draft_all(jobs: Jobs, after: JobTemplate, users: Sequence[StoredJob]) -> Drafts:
     """Draft all jobs of a template. A workflow is drafted with the new definitions of jobs that its steps run."""
     drafts = {user.job.id: await _drafted(jobs, user, after, ALONE) for user in users}
     known = {user.job.id: user for user in users}
-    changed = {id: d.spec for id, d in drafts.items() if isinstance(d, JobDraft) and d.spec != known[id].job.spec}
-    workflows = frozenset(id for id, spec in changed.items() if isinstance(spec.task, Workflow))
-    if not any(changed.keys() & _runs(changed[id]) for id in workflows):
+    changed = {
+        job_id: draft.spec
+        for job_id, draft in drafts.items()
+        if isinstance(draft, JobDraft) and draft.spec != known[job_id].job.spec
+    }
+    workflows = frozenset(job_id for job_id, spec in changed.items() if isinstance(spec.task, Workflow))
+    if not any(changed.keys() & _runs(changed[job_id]) for job_id in workflows):
         return drafts
-    coming: dict[UUID, Spec] = {}
-    for job_id in used_first(drafts):
+    new_specs: dict[UUID, Spec] = {}
+    for job_id in dependencies_first(drafts):
         draft = drafts[job_id] = await _drafted(
-            jobs, known[job_id], after, SiblingChanges(coming, workflows - {job_id})
+            jobs, known[job_id], after, SiblingChanges(new_specs, workflows - {job_id})
         )
         if isinstance(draft, JobDraft):
-            coming[job_id] = draft.spec
+            new_specs[job_id] = draft.spec
     return drafts
 
 
-def used_first(drafts: Drafts) -> list[UUID]:
+def dependencies_first(drafts: Drafts) -> list[UUID]:
     """Order jobs so that the jobs run by a workflow come before the workflow."""
     runs = {job_id: _runs(draft.spec) if isinstance(draft, JobDraft) else set() for job_id, draft in drafts.items()}
     try:
-        return list(TopologicalSorter({id: sorted(runs[id] & runs.keys()) for id in sorted(runs)}).static_order())
+        used = {job_id: sorted(runs[job_id] & runs.keys()) for job_id in sorted(runs)}
+        return list(TopologicalSorter(used).static_order())
     except CycleError:  # the write refuses cycles
         return sorted(drafts)
 
