@@ -1,1 +1,1 @@
-"""Scripts of executions. `entering` is how they come to be, `leaving` how they end, `reads` how they are read."""
+"""Scripts of executions: `entering` creates them, `leaving` ends them, `reads` reads them."""

@@ -1,4 +1,4 @@
-"""When executions began for the first time that are suspended now, or were: durable ones, and workflows."""
+"""First starts of executions that are or were suspended: durable functions and workflows."""
 
 from collections.abc import Iterable, Mapping
 from uuid import UUID
@@ -12,7 +12,7 @@ from horae.model.executions.settle import FirstStart
 from horae.store.base import shelves
 from horae.store.script import ForEach, Insert, Script, Statement
 
-BEGAN = "@began"  # the name of a remembered step that is none: when an execution began
+BEGAN = "@began"  # the name under which the first start of an execution is stored among its steps
 STEPS: shelves.Columns = (
     *shelves.ITEM, ("name", "text"), ("attempt", "int"), ("result", "bytea"), ("at", "bigint"),
 )  # fmt: skip
@@ -26,13 +26,13 @@ SUSPENDED = frozenset({"sleep", "signal", "children"})
 
 
 def insert_starts(starts: Iterable[FirstStart]) -> Insert:
-    """What is to be written of executions that are suspended; the first start counts."""
+    """Insert the starts of suspended executions; a start stored before stays."""
     rows = [(parcel, item, BEGAN, attempt, b"null", at) for parcel, item, attempt, at in starts]
     return Insert("steps", STEPS, rows, conflict="ON CONFLICT DO NOTHING")
 
 
 def read(executions: Iterable[Execution]) -> Script[Mapping[UUID, Instant]]:
-    """The first starts of those that may have been suspended, by execution."""
+    """Return the first starts of executions that may have been suspended, by execution."""
     asked = [e.id for e in executions if e.reason in SUSPENDED or (e.attempt > 1 and e.started_at is not None)]
     if not asked:
         return {}
@@ -42,6 +42,6 @@ def read(executions: Iterable[Execution]) -> Script[Mapping[UUID, Instant]]:
 
 
 def with_start(execution: Execution, starts: Mapping[UUID, Instant]) -> Execution:
-    """An execution that began then, if that is known."""
+    """Return an execution with its first start, if it is known."""
     at = starts.get(execution.id)
     return execution if at is None else structs.replace(execution, started_at=at)

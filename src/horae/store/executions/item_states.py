@@ -1,4 +1,4 @@
-"""Where executions stand: the states of ranges of items, read in one statement over the four shelves."""
+"""States of ranges of items, read by one statement over the four shelves."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from uuid import UUID
@@ -8,7 +8,7 @@ from horae.model.executions.slice import gaps
 from horae.store.base import shelves
 from horae.store.script import ForEach, Script, Statement
 
-EXPIRED = "expired"  # on no shelf any more: its history is gone
+EXPIRED = "expired"  # on no shelf any more: its history was deleted
 RANGE: shelves.Columns = (("parcel", "uuid"), ("lo", "int"), ("hi", "int"))
 _SAYS = {
     "waiting": "'waiting' AS state, s.reason AS reason",
@@ -30,7 +30,7 @@ StateRange = tuple[int, int, str]  # lo, hi, state
 
 
 def item_states(ranges: Sequence[Range]) -> Script[list[list[StateRange]]]:
-    """How each range stands, piece by piece in order."""
+    """Return the states within each range, in order."""
     rows = yield ForEach(STANDING, RANGE, sorted(set(ranges)))
     slices: dict[UUID, set[StateRange]] = {}
     for parcel, lo, hi, state, reason in rows:
@@ -39,7 +39,7 @@ def item_states(ranges: Sequence[Range]) -> Script[list[list[StateRange]]]:
 
 
 def split_by_state(lo: int, hi: int, slices: Iterable[StateRange]) -> Iterator[StateRange]:
-    """A range cut where its items' states differ; what no slice covers has expired."""
+    """Yield a range in parts of equal state; items that no slice covers have expired."""
     within = [(max(lo, a), min(hi, b), state) for a, b, state in slices if a < hi and b > lo]
     holes = [(a, b, EXPIRED) for a, b in gaps(lo, hi, [(a, b) for a, b, _ in within])]
     first, last, known = lo, lo, ""

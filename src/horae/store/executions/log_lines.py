@@ -1,4 +1,4 @@
-"""Log lines as exchanges bring them: kept as compressed pieces, numbered through, bounded for each execution."""
+"""Log lines from exchanges: stored as compressed pieces, numbered consecutively, bounded for each execution."""
 
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Protocol
@@ -16,11 +16,11 @@ from horae.store.script import ForEach, Script, Statement
 if TYPE_CHECKING:
     from horae.store.fleet.exchange import IncomingExchange
 
-ATTEMPTS_KEPT = 8  # as many times as one attempt may write is kept of an execution
-MOST = LOG_LIMIT * ATTEMPTS_KEPT  # bytes of the lines of one execution, unless the server says otherwise
+ATTEMPTS_KEPT = 8  # an execution may store this multiple of the limit of one attempt
+MOST = LOG_LIMIT * ATTEMPTS_KEPT  # bytes of the lines of one execution, unless the server has another limit
 
 MOST_OPEN = 2000  # characters that are shown of a line without an end
-STREAMS = 2  # that can have one
+STREAMS = 2  # streams that can have a line without an end
 
 _LAST = (
     "FROM logs l WHERE l.parcel = given.parcel AND l.item = given.item AND l.attempt <= given.attempt"
@@ -30,9 +30,10 @@ _BASE = f"(SELECT CASE WHEN l.attempt = given.attempt THEN l.base ELSE l.base + 
 _UPTO = f"(SELECT l.upto {_LAST})"
 _END = f"(SELECT CASE WHEN l.attempt = given.attempt THEN l.seq + l.count ELSE 0 END {_LAST})"
 _REPLACES = "ON CONFLICT (parcel, item, attempt, seq)"
-# What a piece follows on is read where it is put: an exchange with lines costs no statement more for their numbers and
-# their bound. An attempt's lines come in order, and none of an older attempt comes after the first of a newer one. What
-# begins before the end of what is known was sent before, though perhaps by other pieces: it must not be numbered again.
+# The statement that inserts a piece reads the piece before it, so numbers and the bound need no further statement.
+# Lines of an attempt arrive in order, and no line of an older attempt arrives after the first line of a newer one. A
+# piece that begins before the end of the stored lines was sent before, perhaps split otherwise, so it must not be
+# numbered again.
 KEEP = Statement(
     "keep_log_lines",
     "INSERT INTO logs (parcel, item, attempt, seq, count, base, upto, left_lines, left_bytes, lines)"
@@ -42,7 +43,7 @@ KEEP = Statement(
     f" {_REPLACES} DO UPDATE SET count = excluded.count, upto = excluded.upto, left_lines = excluded.left_lines,"
     " left_bytes = excluded.left_bytes, lines = excluded.lines WHERE logs.count = 0 RETURNING parcel, item",
 )
-# Lines without an end are a piece of no lines at the end of the attempt's; whatever is written next takes its place.
+# Lines without an end are stored as a piece with 0 lines at the end of the attempt; the next piece replaces it.
 SHOW = Statement(
     "show_open_lines",
     "INSERT INTO logs (parcel, item, attempt, seq, count, base, upto, lines)"
@@ -65,7 +66,7 @@ Place = tuple[UUID, int]  # parcel, item
 
 
 class HeldItems(Protocol):
-    """Whether an item is held at an attempt, and what to tell of it."""
+    """The items that a session holds, and events about them."""
 
     def __call__(self, parcel: UUID, item: int, attempt: int) -> bool: ...
 
@@ -73,18 +74,18 @@ class HeldItems(Protocol):
 
 
 def pack_all(logs: Sequence[LogLines]) -> list[bytes]:
-    """The lines of an exchange as they are kept; to be made before its transaction."""
+    """Return the lines of an exchange in their stored form; called before its transaction."""
     return [pack_lines(log.lines) for log in logs]
 
 
 def keep_lines(entry: "IncomingExchange", holds: HeldItems, effects: Effects) -> Script[None]:
-    """Keep log lines of items this session holds; known lines are ignored, and those beyond the bound left out."""
+    """Store log lines of items that this session holds; ignore known lines, and leave out lines beyond the bound."""
     logs = entry.exchange.logs
     pieces_of: dict[Place, list[tuple[LogLines, bytes]]] = {}
     for log, piece in zip(logs, entry.packed_logs or pack_all(logs), strict=True):
         if log.lines and holds(log.parcel, log.item, log.attempt):
             pieces_of.setdefault((log.parcel, log.item), []).append((log, piece))
-    while pieces_of:  # once: a worker has no reason to send two pieces of one attempt together
+    while pieces_of:  # usually once: a worker has no reason to send two pieces of one attempt together
         first = {place: pieces.pop(0) for place, pieces in pieces_of.items()}
         yield from _keep(first, entry.log_limit)
         effects.logged += [holds.moved(*place) for place in first]
@@ -96,7 +97,7 @@ def keep_lines(entry: "IncomingExchange", holds: HeldItems, effects: Effects) ->
 
 
 def _keep(pieces_of: Mapping[Place, tuple[LogLines, bytes]], most: int) -> Script[None]:
-    """Keep one piece of each execution, or what of it was not kept before."""
+    """Store one piece of each execution, or the part of it that was not stored before."""
     rows = [_row(log, piece, most) for log, piece in pieces_of.values()]
     kept = {(parcel, item) for parcel, item in (yield ForEach(KEEP, PIECE, rows))}
     known = [(log.parcel, log.item, log.attempt) for place, (log, _) in pieces_of.items() if place not in kept]

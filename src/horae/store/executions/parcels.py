@@ -1,4 +1,4 @@
-"""Parcels as rows: written once with their shelf, never changed."""
+"""Parcels as rows: written once, together with their slices, and never changed."""
 
 from collections.abc import Collection, Iterable, Sequence
 from uuid import UUID
@@ -41,10 +41,10 @@ def put_parcels(
     held: Collection[UUID] = (),
     admitted: Admission | None = None,
 ) -> Script[tuple[dict[int, int], Instant | None]]:
-    """Write parcels and put each on its shelf, and change what else there is to change.
+    """Write parcels and their slices, together with other changes.
 
-    Those that are `held` wait for what their job depends on; those that were `admitted` go where their keys let them.
-    Returns the lanes that got something and the next timer.
+    `held` parcels wait for the dependencies of their jobs. For `admitted` parcels, the gates of their keys have decided
+    between queue and waiting. Return the least new rank of each lane, and the earliest due time.
     """
     if admitted is None:
         ready, later = assign_shelves(parcels, now, held)
@@ -61,7 +61,7 @@ def put_parcels(
 
 
 def enter_parcels(parcels: Sequence[tuple[Parcel, int]], held: Collection[UUID], now: Instant) -> Script[Admission]:
-    """Bring parcels with keys to the gate that are to be written; all take their places in sequences."""
+    """Admit new parcels with keys at the gates of their keys; all take their places in sequences."""
     places = {p.id: keys_of(p.envelope.keys) for p, _ in parcels}
     ready = [(p, lead) for p, lead in parcels if p.id not in held and p.envelope.due_at <= now]
     entries = [GateEntry(_waiting(p), places[p.id], p.envelope.lane, _rank(p, lead)) for p, lead in ready]
@@ -69,14 +69,14 @@ def enter_parcels(parcels: Sequence[tuple[Parcel, int]], held: Collection[UUID],
 
 
 def insert_parcels(parcels: Sequence[tuple[Parcel, int]]) -> Insert:
-    """Parcels as rows."""
+    """Insert parcels."""
     return Insert("parcels", PARCELS, [_parcel_row(p) for p, _ in parcels])
 
 
 def assign_shelves(
     parcels: Sequence[tuple[Parcel, int]], now: Instant, held: Collection[UUID] = ()
 ) -> tuple[list[Queued], list[Waiting]]:
-    """What goes to the queue at once, and what waits: for its time, or for what its job depends on."""
+    """Return the slices to queue at once, and the slices that wait for their time or for dependencies."""
     ready: list[Queued] = []
     later: list[Waiting] = []
     for p, lead in parcels:
@@ -92,7 +92,7 @@ def assign_shelves(
 
 
 def is_keyed(p: Parcel, due: Instant | None = None) -> bool:
-    """Whether only a parcel's keys decide when it is queued; with `due`, and it is due then."""
+    """Tell whether a parcel has keys that decide when it is queued, and with `due` also whether it is due then."""
     if p.envelope.keys is None or (due is not None and p.envelope.due_at > due):
         return False
     return bool(flags_of(p.envelope.keys) & KEYED)
@@ -103,12 +103,12 @@ def _rank(p: Parcel, lead: int) -> int:
 
 
 def earliest(*instants: Instant | None) -> Instant | None:
-    """The first of some instants, those that there are."""
+    """Return the earliest of the given instants, without None."""
     return min((at for at in instants if at is not None), default=None)
 
 
 def least_ranks(ready: Iterable[Queued]) -> dict[int, int]:
-    """The lanes that got something, and the least rank that went in."""
+    """Return the least rank of these slices by lane."""
     lanes: dict[int, int] = {}
     for queued in ready:
         lanes[queued.lane] = min(queued.rank, lanes.get(queued.lane, queued.rank))
@@ -116,12 +116,12 @@ def least_ranks(ready: Iterable[Queued]) -> dict[int, int]:
 
 
 def first_wake(later: Iterable[Waiting]) -> Instant | None:
-    """When the first of those that wait is looked at again."""
+    """Return the earliest wake time of waiting slices."""
     return min((s.wake_at for s in later if s.wake_at is not None), default=None)
 
 
 def put_ended(parcels: Sequence[Parcel]) -> Script[None]:
-    """Write parcels of which nothing will run: the caller puts their items on history."""
+    """Write parcels that will not run; the caller writes their items to history."""
     yield Insert("parcels", PARCELS, [_parcel_row(p) for p in parcels])
 
 
@@ -155,7 +155,7 @@ def _held(p: Parcel) -> Waiting:
 
 
 def read_parcels(ids: Sequence[UUID]) -> Script[list[Parcel]]:
-    """Parcels by id; they never change, so they may be cached."""
+    """Return parcels by id; they never change, so they may be cached."""
     rows = yield ForEach(READ_PARCELS, (("id", "uuid"),), [(parcel_id,) for parcel_id in ids])
     return [
         Parcel(
@@ -173,7 +173,7 @@ def read_parcels(ids: Sequence[UUID]) -> Script[list[Parcel]]:
 
 
 def insert_timeouts(parcels: Sequence[tuple[Parcel, int]]) -> list[Insert]:
-    """What to write beside new parcels: nothing, unless their jobs bound the queue's time or the whole."""
+    """Return the insertion of timeouts for new parcels; empty unless their jobs have queue or total timeouts."""
     patient = [
         (p.id, structs.replace(p.envelope.bounds, due_at=p.envelope.due_at)) for p, _ in parcels if p.envelope.bounds
     ]

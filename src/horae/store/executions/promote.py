@@ -1,4 +1,4 @@
-"""Promote: waiting slices whose time has come, or whose gate has opened, go to the queue."""
+"""Promote: waiting slices that are due, or whose gate has opened, are queued."""
 
 from collections.abc import Callable, Sequence
 from uuid import UUID
@@ -38,41 +38,41 @@ LONG_AGO = -(1 << 62)
 
 
 class PromotionResult(Struct, frozen=True):
-    """What went to the queue: lanes with their least new rank, how many rows, and which executions."""
+    """The promoted slices: lanes with their least new rank, the number of rows, and the slices."""
 
     lanes: dict[int, int]
     rows: int
     slices: list[Queued]
-    wake_at: Instant | None = None  # of what was woken to go on
+    wake_at: Instant | None = None  # earliest wake time that was set at the gates of keys
 
 
 def promote_due(low: Instant, now: Instant, limit: int, rank: Ranker) -> Script[PromotionResult]:
-    """Queue what is due, earliest first; `low` is the server's mark below which nothing is left."""
+    """Queue due slices, earliest first; `low` is an instant before which this server left nothing."""
     rows = yield Fetch(DUE, (low, now, limit))
     return (yield from _promote(rows, rank, now))
 
 
 def open_gate(job: UUID, limit: int, rank: Ranker, now: Instant) -> Script[PromotionResult]:
-    """Queue what waited for a job to be resumed."""
+    """Queue slices that waited for a job to be resumed."""
     rows = yield Fetch(AT_GATE, (job_gate(job), limit))
     return (yield from _promote(rows, rank, now))
 
 
 def gates_left_open() -> Script[list[UUID]]:
-    """Jobs that are not paused but have slices waiting at their gate: a race with a claim that saw them paused."""
+    """Return jobs that are not paused but have slices at their gate, after a race with a claim that saw them paused."""
     rows = yield Fetch(OPEN_GATES)
     return [row[0] for row in rows]
 
 
 def next_wake() -> Script[Instant | None]:
-    """When the earliest waiting slice is to be looked at."""
+    """Return the earliest wake time of a waiting slice."""
     rows = yield Fetch(NEXT_WAKE)
     value: Instant | None = rows[0][0]
     return value
 
 
 def _promote(rows: Rows, rank: Ranker, now: Instant) -> Script[PromotionResult]:
-    """Neighbours of equal fate are joined on the way, so fragments heal."""
+    """Queue these slices; neighbouring slices that are equal otherwise are merged."""
     if not rows:
         return PromotionResult({}, 0, [])
     waiting = [shelves.waiting(row) for row in rows]
@@ -100,7 +100,7 @@ def _promote(rows: Rows, rank: Ranker, now: Instant) -> Script[PromotionResult]:
 def _enter(
     keyed: Sequence[GateEntry], queued: list[Queued], now: Instant, came: Sequence[GateEntry]
 ) -> Script[PromotionResult]:
-    """What has keys is queued as far as they have room; the rest waits at their gates."""
+    """Queue slices without keys, and slices with keys as far as these have room; the rest waits at their gates."""
     admitted = yield from enter(sorted(keyed, key=lambda e: (e.rank, e.slice.parcel, e.slice.lo)), now)
     queued = merge([*queued, *admitted.passed.queued])
     yield shelves.take("waiting", [entry.slice for entry in came])
@@ -110,7 +110,7 @@ def _enter(
 
 
 def to_queue(w: Waiting, lane: int, rank: int, now: Instant) -> Queued:
-    """What waited, as it stands in line."""
+    """Return a waiting slice as a queued one."""
     return Queued(
         parcel=w.parcel, lo=w.lo, hi=w.hi, job=w.job, queue=w.queue, namespace=w.namespace, attempt=w.attempt,
         failures=w.failures, losses=w.losses, alone=w.alone, width=w.width, flags=w.flags, lane=lane,

@@ -1,4 +1,4 @@
-"""What servers are told of executions that ended, or went on."""
+"""State changes of executions, as servers announce and count them."""
 
 from uuid import UUID
 
@@ -10,7 +10,7 @@ from horae.model.fleet.protocol import Failure
 
 
 class WorkflowEnd(Struct, frozen=True):
-    """How a workflow ran, which no worker did."""
+    """The run of a workflow, which has no worker."""
 
     attempt: int
     began_at: Instant
@@ -28,17 +28,17 @@ class FinishedItems(Struct, frozen=True):
     namespace: int
     state: str
     busy: int
-    lane: int = 0  # where it was claimed from, if it was
-    spans: tuple[Micros, ...] = ()  # how long some of them took, which stand for all
-    waited: Micros | None = None  # in the queue, unless their start was told before
+    lane: int = 0  # from which they were claimed, if they were
+    spans: tuple[Micros, ...] = ()  # durations of a sample of them
+    waited: Micros | None = None  # time in the queue, unless it was counted at their start
     flow: WorkflowEnd | None = None  # if it is a workflow that had begun
-    attempt: int = 0  # the last, if there was one
-    step: bool = False  # of a workflow, whose failure stands for theirs
-    at: Instant = 0  # when they ended, as history says
+    attempt: int = 0  # the last attempt, if there was one
+    step: bool = False  # whether they are steps of a workflow, whose failure counts instead of theirs
+    at: Instant = 0  # the end, as in history
 
 
 class MovedItems(Struct, frozen=True):
-    """Items that went on to another shelf, or of which something new is known."""
+    """Items that moved to another shelf, or have new progress or log lines."""
 
     parcel: UUID
     lo: int
@@ -58,7 +58,7 @@ class RetriedAttempts(Struct, frozen=True):
 
 
 class QueueWait(Struct, frozen=True):
-    """How long items stood in the queue that have begun."""
+    """The time that items spent in the queue before they began."""
 
     job: UUID
     namespace: int
@@ -67,7 +67,7 @@ class QueueWait(Struct, frozen=True):
 
 
 class StepChange(Struct, frozen=True):
-    """A step of a workflow that stands otherwise than before."""
+    """A step of a workflow that changed its state."""
 
     execution: UUID  # of the workflow
     job: UUID
@@ -77,5 +77,5 @@ class StepChange(Struct, frozen=True):
 
 
 def is_step(flags: int) -> bool:
-    """Whether a slice with these flags is of a step of a workflow, which goes on when it ends."""
+    """Tell whether a slice with these flags is a step of a workflow, which advances when the step ends."""
     return bool(flags & CHILD)

@@ -1,8 +1,8 @@
-"""Meetings: submissions that come to stand for one another, or share an execution, under a key of their job.
+"""Deduplication: submissions with the same key of their job share an execution, a window or a result.
 
-A key's row is the lock: it is inserted, or locked where it is, sorted, before anything is made. What it stands for is
-looked up in a new statement, on the shelves themselves: nothing that ends executions needs to know of keys, and none is
-left behind by one that ended some other way.
+The row of a key in `meetings` is the lock: before anything is created, the rows are inserted, or locked if they exist,
+in sorted order. The state of a key's execution is read from the shelves by a later statement. So scripts that end
+executions need not know of keys, and no key can be left behind.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -67,7 +67,7 @@ MET = Statement(
 
 
 class KeyAssignment(Struct, frozen=True):
-    """What a key stands for from now on: an execution, or that of one asked for by its index."""
+    """The new value of a key: an execution, or the index of the submission that creates it."""
 
     by: int | UUID
     opened_at: Instant
@@ -77,43 +77,43 @@ class KeyAssignment(Struct, frozen=True):
 
 
 class DeduplicationResult(Struct):
-    """What becomes of submissions that share something, by their index; the others are placed as always."""
+    """Decisions about submissions with keys, by their index; all others are placed as usual."""
 
     answers: dict[int, Receipt] = {}
-    same: dict[int, int] = {}  # answered with the execution of another that is placed now
+    same: dict[int, int] = {}  # answered with the execution of another submission of this transaction
     windows: dict[UUID, OpenWindow] = {}
-    replaced: dict[int, UUID] = {}  # executions whose place was taken, by who took it
+    replaced: dict[int, UUID] = {}  # executions to cancel, by the submission that replaces them
     assignments: dict[RowKey, KeyAssignment] = {}
-    new_rows: set[RowKey] = set()  # rows that were made just now
+    new_rows: set[RowKey] = set()  # rows that this transaction inserted
 
     @property
     def has_changes(self) -> bool:
-        """Whether something else is to be written than what is placed."""
+        """Tell whether `settle` has something to write."""
         return bool(self.windows or self.replaced)
 
     @property
     def created(self) -> Iterator[tuple[Envelope, int]]:
-        """Executions that are made here: those of new windows."""
+        """Yield the envelopes of executions that are created here, with new windows."""
         return ((w.source.envelope, 1) for w in self.windows.values() if w.is_new and w.source is not None)
 
     @property
     def answered(self) -> Mapping[int, Receipt | int]:
-        """Those that are not placed, and what they are answered with."""
+        """Return the submissions that are not placed, with their answers or the indexes of the ones they share."""
         return {**self.same, **self.answers}
 
     def final(self, index: int) -> int:
-        """The one in whose place another stands, at the end of the line."""
+        """Follow `same` to the submission that is placed."""
         while index in self.same:
             index = self.same[index]
         return index
 
     def refuse(self, index: int) -> None:
-        """One that is not made after all: its keys stay with whom they had, and it takes nobody's place."""
+        """Withdraw a submission: it replaces no execution, and its keys keep their values."""
         self.replaced = {i: execution for i, execution in self.replaced.items() if self.final(i) != index}
         self.answers.setdefault(index, Receipt(NOBODY))
 
     def changes(self, asked: Sequence[NewItems], made: Callable[[int], UUID]) -> Iterator[ForEach]:
-        """The keys' rows as they are to stand; those that nobody has use for go. `made` tells executions by index."""
+        """Yield the updates of keys and the deletion of unused new rows; `made` returns executions by index."""
         rows: list[tuple[object, ...]] = []
         for key in sorted(self.assignments):
             named = self.assignments[key]
@@ -125,7 +125,7 @@ class DeduplicationResult(Struct):
         yield ForEach(DROP, KEY, sorted(key for key in self.new_rows if key not in used))
 
     def _placed(self, key: RowKey, index: int, asked: Sequence[NewItems], made: Callable[[int], UUID]) -> UUID | None:
-        """The execution that a key stands for, unless one with another key took its place."""
+        """Return the execution of a key, unless a submission with another key replaced it."""
         last = self.final(index)
         if last in self.answers or all(_row_key(asked[last], one) != key for one in asked[last].meets):
             return None
@@ -135,7 +135,7 @@ class DeduplicationResult(Struct):
 def deduplicate(
     asked: Sequence[NewItems], known: Mapping[UniqueKey, UUID], new_id: NewId, now: Instant
 ) -> Script[DeduplicationResult]:
-    """Decide what becomes of submissions whose jobs say that they share something, in their order."""
+    """Decide about submissions whose jobs are unique, debounced, batched or cached, in their order."""
     met = DeduplicationResult()
     meeting = [(i, e) for i, e in _winners(asked, known) if e.meets]
     keys = sorted({_row_key(e, one) for _, e in meeting for one in e.meets})
@@ -147,7 +147,7 @@ def deduplicate(
     met.new_rows = {(row[0], row[1], row[2]) for row in rows}
     losers = [key for key in keys if key not in met.new_rows]
     held = (yield ForEach(LOCK, KEY, losers)) if losers else []
-    if len(held) < len(losers):  # forgotten meanwhile: it may be ours now
+    if len(held) < len(losers):  # a row was deleted meanwhile: try again to insert it
         raise Again
     there = {(row[0], row[1], row[2]): row for row in held}
     open_ = yield from windows.lock_open(
@@ -161,7 +161,7 @@ def deduplicate(
 
 
 def _winners(asked: Sequence[NewItems], known: Mapping[UniqueKey, UUID]) -> Iterator[tuple[int, NewExecution]]:
-    """What was asked for and is not answered by a key of its own."""
+    """Yield the submissions that are not answered by a unique key of their request."""
     seen: set[UniqueKey] = set()
     for i, e in enumerate(asked):
         if not isinstance(e, NewExecution) or (e.unique is not None and (e.unique in known or e.unique in seen)):
@@ -176,7 +176,7 @@ def _row_key(e: NewItems, one: DeduplicationKey) -> RowKey:
 
 
 def holders_of(rows: Sequence[Row]) -> Script[dict[UUID, KeyHolder]]:
-    """How the executions of these keys stand; those on no shelf have expired."""
+    """Return the state of the executions of these keys; executions on no shelf have expired."""
     if not rows:
         return {}
     until = {row[3]: row[5] for row in rows}
@@ -193,7 +193,7 @@ def holders_of(rows: Sequence[Row]) -> Script[dict[UUID, KeyHolder]]:
 
 
 class _Decider:
-    """Where submissions of one transaction meet, one after the other."""
+    """The decisions about the submissions of one transaction, one after the other."""
 
     def __init__(
         self,
@@ -208,7 +208,7 @@ class _Decider:
         self._open = {key: open_[row[3]] for key, row in there.items() if row[3] in open_}
 
     def decide(self, i: int, e: NewExecution) -> None:
-        """Decide one."""
+        """Decide about one submission."""
         for one in e.meets:
             key = _row_key(e, one)
             if isinstance(one.rule, Cache):
@@ -221,12 +221,12 @@ class _Decider:
                 return
 
     def _known(self, key: RowKey) -> tuple[UUID, KeyHolder] | None:
-        """What a key was given to before this transaction."""
+        """Return the execution that a key had before this transaction, with its state."""
         row = self._there.get(key)
         return None if row is None or row[3] == NOBODY else (row[3], self._stands[row[3]])
 
     def _remembered(self, i: int, key: RowKey, rule: Cache) -> bool:
-        """A result answers. While there is none the first that runs is to give it, and the others run as well."""
+        """Answer with a cached result. Without one, the first execution provides it, and all others run as well."""
         known = self._known(key)
         if known is not None and has_cached_result(rule, known[1], self._now):
             self._met.answers[i] = Receipt(known[0], state=known[1].state, cached=True)
@@ -275,15 +275,15 @@ class _Decider:
 def settle(
     met: DeduplicationResult, asked: Sequence[NewItems], new_id: NewId, now: Instant, done: Consequences
 ) -> Script[list[Parcel]]:
-    """Write the windows, whose parcels come back, and end executions whose place was taken.
+    """Write the windows and return their new parcels; cancel replaced executions.
 
-    One of these that has just begun after all is decided anew.
+    If a replaced execution has just begun to run, the transaction is decided again.
     """
     opened = windows.write(list(met.windows.values()), now)
     if met.windows:
         yield Together(opened.changes)
         done.wake_by(opened.wake_at)
-    if met.replaced:  # all in order: those that begin to wait are locked too
+    if met.replaced:  # in one order with the jobs of submissions that wait for dependencies
         yield from lock_around({e.envelope.job for e in asked if e.meets or e.patience is not None})
     for execution in sorted(met.replaced.values()):
         verdict, _ = yield from cancel.cancel(parcel_of(execution), index_of(execution), REPLACED, now, new_id)

@@ -1,4 +1,4 @@
-"""Keys that are to be forgotten: results that a job says are no longer good, and what stands for nothing any more."""
+"""Deletion of deduplication keys: of cached results that a job discards, and of keys without a live execution."""
 
 from uuid import UUID
 
@@ -24,19 +24,20 @@ START: RowKey = (UUID(int=0), "", "")
 
 
 def forget_results(job: UUID) -> Script[int]:
-    """Let no result of a job answer a submission any more; how many keys there were."""
+    """Discard the cached results of a job; return the number of keys."""
     return len((yield Fetch(FORGET_RESULTS, (job,))))
 
 
 def expire(now: Instant, most: int) -> Script[bool]:
-    """Forget keys whose time has passed; true when there may be more."""
+    """Delete keys whose time is over; return whether there may be more."""
     return len((yield Fetch(EXPIRED, (now, most)))) == most
 
 
 def forget(after: RowKey, limit: int, now: Instant) -> Script[RowKey]:
-    """Forget keys that stand for nothing any more, from one on; where to go on, the start at the end.
+    """Delete keys without a live execution or result, after a given key; return the key to go on from.
 
-    What of these is in somebody's hands is left: a submission may be about to give it to another execution.
+    Return the start after the last key. Locked rows are skipped: a submission may be about to give the key to another
+    execution.
     """
     rows = yield Fetch(AFTER, (*after, limit))
     stands = yield from holders_of(rows)

@@ -1,7 +1,8 @@
-"""Windows: executions that wait for more submissions, debounced or collected to a batch.
+"""Windows: executions that wait for more submissions, debounced or collected into a batch.
 
-While it waits with that reason no worker can have its parcel, so its params may change; whoever changes them holds the
-row on the shelf. Once it has left the shelf the window is closed, and the next submission opens another.
+While such an execution waits, no worker can have read its parcel, so its params may change. A transaction that changes
+them holds the lock of its row in `waiting`. When the execution leaves that shelf, the window is closed, and the next
+submission opens another one.
 """
 
 from collections.abc import Iterator, Sequence
@@ -23,8 +24,8 @@ from horae.store.script import ForEach, Insert, Script, Statement
 from horae.store.triggers.dependencies.starts import NewId
 
 Kind = Literal["debounce", "batch"]
-REASONS: tuple[Kind, ...] = ("debounce", "batch")  # why such an execution waits
-# Nobody waits for a row of this shelf: who holds it moves it, and then the window is closed.
+REASONS: tuple[Kind, ...] = ("debounce", "batch")  # reasons of waiting, as stored
+# Locked rows are skipped: their holder moves them, which closes the window.
 OPEN = Statement(
     "open_windows",
     "SELECT w.parcel, length(p.items), w.width, w.flags FROM given JOIN waiting w ON w.parcel = given.parcel"
@@ -54,7 +55,7 @@ _REPLACED: shelves.Columns = (
 
 
 class OpenWindow(Struct, kw_only=True):
-    """A window that is open, as it stands after what has joined it in this transaction."""
+    """An open window, including the submissions that joined it in this transaction."""
 
     parcel: UUID
     kind: Kind
@@ -65,17 +66,17 @@ class OpenWindow(Struct, kw_only=True):
     flags: int = 0
     wake_at: Instant = 0
     is_new: bool = False
-    source: NewExecution | None = None  # whose envelope, extras and, unless it is a batch, params it has now
-    items: list[bytes] = []  # that joined
+    source: NewExecution | None = None  # provides the envelope, the extras and, unless it is a batch, the params
+    items: list[bytes] = []  # params of the submissions that joined in this transaction
 
     @property
     def params(self) -> bytes:
-        """The params of a new one."""
+        """Return the params of a new window."""
         assert self.source is not None
         return extend_batch(start_batch(self.items[0]), self.items[1:]) if self.kind == "batch" else self.source.item
 
     def join(self, one: NewExecution, rule: Debounce | Batch, now: Instant) -> int:
-        """Take one more in; its place among those that joined."""
+        """Add a submission; return its index in the window."""
         place, self.count = self.count, self.count + 1
         if isinstance(rule, Batch):
             self.source = self.source or one
@@ -90,12 +91,12 @@ class OpenWindow(Struct, kw_only=True):
         return place
 
     def has_room(self, one: NewExecution, rule: Debounce | Batch) -> bool:
-        """Whether it has room for one more."""
+        """Tell whether the window has room for a submission."""
         return not isinstance(rule, Batch) or fits(rule, self.count, self.size, one.item)
 
 
 def new_window(one: NewExecution, rule: Debounce | Batch, new_id: NewId, now: Instant) -> OpenWindow:
-    """A window with its first submission."""
+    """Return a new window with its first submission."""
     kind: Kind = "batch" if isinstance(rule, Batch) else "debounce"
     window = OpenWindow(
         parcel=parcel_id(new_id()), kind=kind, opened_at=now, count=0, size=len(start_batch(b"")), width=0, is_new=True
@@ -105,7 +106,7 @@ def new_window(one: NewExecution, rule: Debounce | Batch, new_id: NewId, now: In
 
 
 def lock_open(rows: Sequence[tuple[UUID, Kind, Instant, int]]) -> Script[dict[UUID, OpenWindow]]:
-    """Those of these windows (parcel, kind, opened_at, count) that are open; they stay so until the commit."""
+    """Return the windows (parcel, kind, opened_at, count) that are open, locked until the commit."""
     if not rows:
         return {}
     given = {row[0]: row for row in rows}
@@ -120,7 +121,7 @@ def lock_open(rows: Sequence[tuple[UUID, Kind, Instant, int]]) -> Script[dict[UU
 
 
 class WindowChanges(Struct, frozen=True):
-    """What is to be changed for windows, the parcels of new ones, and when the first begins."""
+    """The changes that store windows, the parcels of new ones, and the earliest start of an execution."""
 
     changes: list[ForEach | Insert]
     parcels: list[Parcel]
@@ -128,7 +129,7 @@ class WindowChanges(Struct, frozen=True):
 
 
 def write(windows: Sequence[OpenWindow], now: Instant) -> WindowChanges:
-    """The changes by which windows come to stand as they do."""
+    """Return the changes that store new and changed windows."""
     new = [(window, _parcel(window, now)) for window in windows if window.is_new]
     old = [window for window in windows if not window.is_new]
     fresh = [(parcel, 0) for _, parcel in new]

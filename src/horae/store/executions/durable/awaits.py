@@ -1,4 +1,4 @@
-"""Awaits: the steps that wait for a signal. A row means that none has come for it."""
+"""Awaits: durable steps that wait for a signal. A row exists until the signal arrives or the time is over."""
 
 from collections.abc import Sequence
 from uuid import UUID
@@ -47,13 +47,13 @@ DROP = Statement(
 
 
 def open_of(items: Sequence[tuple[UUID, int]]) -> Script[frozenset[AwaitedStep]]:
-    """The steps of these items for which no signal has come. Their sessions are locked, so none comes meanwhile."""
+    """Return the steps of these items that still wait. Their sessions are locked, so no signal arrives meanwhile."""
     rows = yield ForEach(OPEN, shelves.ITEM, items)
     return frozenset((parcel, item, step) for parcel, item, step in rows)
 
 
 def of_item(parcel: UUID, item: int) -> Script[list[tuple[str, WaitingStep]]]:
-    """What an execution waits for, the longest first, each with the name of its signal."""
+    """Return the waiting steps of an execution, oldest first, each with the name of its signal."""
     rows = yield Fetch(OF_ITEM, (parcel, item))
     ordered = sorted(rows, key=lambda row: row[:2])
     return [
@@ -63,17 +63,17 @@ def of_item(parcel: UUID, item: int) -> Script[list[tuple[str, WaitingStep]]]:
 
 
 def put(parcel: UUID, item: int, name: str, wait: WaitingStep, now: Instant) -> Insert:
-    """A step waits from now on."""
+    """Store that a step waits."""
     row = (parcel, item, wait.step, name, wait.filter, wait.deadline, now)
     return Insert("awaits", COLUMNS, [row], conflict="ON CONFLICT DO NOTHING")
 
 
 def drop(parcel: UUID, item: int, step: str) -> ForEach:
-    """A step waits no longer."""
+    """Delete the wait of a step."""
     return ForEach(DROP, STEP, [(parcel, item, step)])
 
 
 def kept_of(parcel: UUID, item: int, name: str) -> Script[list[Signal]]:
-    """The signals of a name that no step has taken, in the order in which they came."""
+    """Return the signals of a name that no step has taken, in the order of their arrival."""
     rows = yield Fetch(KEPT, (parcel, item, name))
     return [Signal(id=row[1], name=row[2], payload=row[3]) for row in sorted(rows, key=lambda row: row[0])]

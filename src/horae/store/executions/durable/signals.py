@@ -1,7 +1,8 @@
-"""Signals: delivered once, to a step that waits or to one that will.
+"""Signals: each is delivered once, to a step that waits or will wait.
 
-Whoever sends one holds what keeps the execution where it is: the lock of its slice, or of the session that runs it, as
-its report and its waits do. So a signal that comes while the execution is being suspended is seen by one side.
+A transaction that sends a signal holds a lock that keeps the execution on its shelf: the lock of its slice, or of the
+session that runs it. Reports and waits of the execution hold the same lock. So a signal that arrives while the
+execution is being suspended is seen by exactly one side.
 """
 
 from typing import Literal
@@ -37,16 +38,16 @@ SignalVerdict = Literal["delivered", "kept", "final", "full", "moving", "unknown
 
 
 class SignalResult(Struct, frozen=True):
-    """What became of a signal; `wake_at` when it has woken its execution."""
+    """The verdict on a signal; `wake_at` is set when it has woken its execution."""
 
     verdict: SignalVerdict
     wake_at: Instant | None = None
 
 
 def wait(session: UUID, body: Await, now: Instant) -> Script[Awaited | None]:
-    """A step waits for a signal: its result if one has come, or its time is over; None when its session holds it not.
+    """Let a step wait for a signal; return its result at once if a signal has arrived or its time is over.
 
-    A repeated call goes on with the deadline of the first.
+    Return None when the session does not hold the execution. A repeated call keeps the deadline of the first.
     """
     sessions = yield from lock_sessions([session])  # guard: await-locks-session
     live = session in sessions and sessions[session].live
@@ -72,16 +73,16 @@ def wait(session: UUID, body: Await, now: Instant) -> Script[Awaited | None]:
 
 
 def _end(body: Await, result: bytes, now: Instant) -> Script[Awaited]:
-    """The wait is over, by what the step remembers."""
+    """End a wait by storing its result as the result of the step."""
     place = body.parcel, body.item
     yield Together([steps.put(*place, body.step, body.attempt, result, now), awaits.drop(*place, body.step)])
     return Awaited(result=Raw(result))
 
 
 def send(parcel: UUID, item: int, signal: Signal, now: Instant) -> Script[SignalResult]:
-    """Deliver a signal to the step that waits for it, or keep it; `moving` asks the caller to try again.
+    """Deliver a signal to the step that waits for it, or store it; `moving` asks the caller to try again.
 
-    The same signal, by its id, is delivered once. An execution that has ended takes none.
+    A signal is delivered once; its id identifies it. An execution that has ended takes no signals.
     """
     where = yield from _hold(parcel, item)
     if where == "final" or where == "moving" or where == "unknown":
@@ -108,7 +109,7 @@ Location = Literal["waiting", "queued", "running", "final", "moving", "unknown"]
 
 
 def _hold(parcel: UUID, item: int) -> Script[Location]:
-    """Keep an execution where it is, and tell where that is; whoever moves it right now is not waited for."""
+    """Lock an execution on its shelf and return the shelf; return `moving` if another transaction moves it now."""
     for shelf, find in (("waiting", ON_WAITING), ("queued", ON_QUEUED)):
         if (yield Fetch(find, (parcel, item))):  # guard: signal-holds-execution
             return "waiting" if shelf == "waiting" else "queued"

@@ -12,13 +12,13 @@ from horae.store.executions.first_starts import BEGAN, STEPS
 from horae.store.fleet.exchange import lock_sessions
 from horae.store.script import Fetch, ForEach, Insert, Script, Statement, Together
 
-CHECKPOINT = "@checkpoint"  # not one step: each takes the place of the one before
+CHECKPOINT = "@checkpoint"  # not a step: each checkpoint replaces the one before
 HELD = Statement(
     "item_held",
     "SELECT 1 FROM running r JOIN sessions s ON s.id = r.session WHERE r.parcel = $2 AND r.lo <= $3 AND r.hi > $3"
     " AND r.session = $1 AND ($4::int IS NULL OR r.attempt = $4) AND s.state IN ('live', 'draining')",
 )
-# Those that their sessions hold at their attempts, each with the result that is kept under its name, if any.
+# The reported steps that their sessions hold at their attempts, each with the result stored under its name, if any.
 HELD_STEPS = Statement(
     "held_steps",
     "SELECT given.at, s.result FROM given JOIN running r ON r.parcel = given.parcel AND r.lo <= given.item"
@@ -32,7 +32,7 @@ NEWEST = (
     "ON CONFLICT (parcel, item, name)"
     " DO UPDATE SET attempt = excluded.attempt, result = excluded.result, at = excluded.at"
 )
-# As many as make up so many bytes, but at least one.
+# As many results as fit into a number of bytes, but at least one.
 KNOWN = Statement(
     "known_steps",
     "SELECT name, result FROM (SELECT s.name, s.result,"
@@ -45,13 +45,13 @@ MOST_KNOWN, MOST_BYTES = 5_000, 1024 * 1024  # in one answer
 
 
 def is_held(session: UUID, parcel: UUID, item: int, attempt: int | None = None) -> Script[bool]:
-    """Return whether a live session holds an item, at this attempt or, without one, at any."""
+    """Tell whether a live session holds an item at this attempt, or at any attempt if none is given."""
     rows = yield Fetch(HELD, (session, parcel, item, attempt))
     return bool(rows)
 
 
 def remember(reported: Sequence[tuple[UUID, Step]], now: Instant) -> Script[list[StepRemembered]]:
-    """Keep results under their names, or tell those kept before; refused is what its session does not hold."""
+    """Store results under their names, or return earlier ones; refuse items that their session does not hold."""
     sessions = yield from lock_sessions([session for session, _ in reported])  # guard: step-locks-session
     given = [
         (session, step.parcel, step.item, step.attempt, step.name, at)
@@ -79,7 +79,7 @@ def remember(reported: Sequence[tuple[UUID, Step]], now: Instant) -> Script[list
 
 
 def put(parcel: UUID, item: int, name: str, attempt: int, result: bytes, now: Instant) -> Insert:
-    """The result of one step; the first that is kept counts."""
+    """Insert the result of one step; a result stored before stays."""
     return Insert("steps", STEPS, [(parcel, item, name, attempt, result, now)], conflict="ON CONFLICT DO NOTHING")
 
 
@@ -92,14 +92,14 @@ def _put(steps: Sequence[Step], now: Instant) -> list[Insert]:
 
 
 def recall(session: UUID, parcel: UUID, item: int, namespace: int, after: str = "") -> Script[KnownSteps | None]:
-    """Return the finished steps of an item, as `known` does; None when the session does not hold the item."""
+    """Return the finished steps of an item, as `known_steps` does; None when the session does not hold the item."""
     if not (yield from is_held(session, parcel, item)):
         return None
     return (yield from known_steps(parcel, item, namespace, after))
 
 
 def known_steps(parcel: UUID, item: int, namespace: int, after: str = "") -> Script[KnownSteps]:
-    """The steps that an execution has finished, by name, from behind a name on: as many as one answer takes."""
+    """Return finished steps of an execution in the order of their names, after a name, as many as fit one answer."""
     rows = yield Fetch(KNOWN, (parcel, item, namespace, after, MOST_KNOWN, MOST_BYTES))
     steps = {name: Raw(result) for name, result in rows}
     full = len(rows) == MOST_KNOWN or sum(len(result) for _, result in rows) > MOST_BYTES

@@ -1,1 +1,1 @@
-"""Scripts by which executions come to be: submission, idempotency keys and placing on a shelf."""
+"""Scripts that create executions: submission, idempotency keys, unique keys, and placement in parcels."""

@@ -1,4 +1,4 @@
-"""Repeated requests: an Idempotency-Key is reserved in the submitting transaction, and keeps the answer."""
+"""Repeated requests: an Idempotency-Key is reserved in the submitting transaction, and stores the answer."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
@@ -44,7 +44,7 @@ ANSWER_IDEMPOTENT = Statement(
 def known_requests(
     submissions: Sequence[Submission], drafts: Mapping[int, object], now: Instant
 ) -> Script[dict[int, SubmissionAnswer]]:
-    """Reserve the requests' idempotency keys, with the answers they would have; taken ones are answered as before."""
+    """Reserve the idempotency keys of requests with their drafted answers; return the stored answers of taken keys."""
     keyed = {
         (s.idempotency.namespace, s.idempotency.route, s.idempotency.key): (s.idempotency, drafts.get(i))
         for i, s in enumerate(submissions)
@@ -57,7 +57,7 @@ def known_requests(
     if expired:
         yield ForEach(FREE_IDEMPOTENT, IDEMPOTENT, sorted(expired), (now,))
         mine |= yield from _reserve(expired, now)
-        if not expired.keys() <= mine:  # somebody else was quicker, or whoever was about to replace it did not
+        if not expired.keys() <= mine:  # another transaction took the key, or was about to and was rolled back
             raise Again
     return _answer_known(submissions, mine, stored)
 
@@ -66,7 +66,7 @@ RequestKey = tuple[int, str, str]  # namespace, route, key
 
 
 def _reserve(keyed: Mapping[RequestKey, tuple[Idempotency, object]], now: Instant) -> Script[set[RequestKey]]:
-    """Take keys that nobody has."""
+    """Insert keys that do not exist yet; return them."""
     rows = yield Insert(
         "idempotency",
         RESERVED,
@@ -83,7 +83,7 @@ def _reserved(key: RequestKey, own: Idempotency, draft: object, now: Instant) ->
 
 
 def _stored(keys: Sequence[RequestKey], now: Instant) -> Script[dict[RequestKey, tuple[bytes, bytes]]]:
-    """What was asked and answered under these keys, where they have not expired."""
+    """Return the hash of the request and the answer stored under each of these keys, unless it has expired."""
     rows = yield ForEach(READ_IDEMPOTENT, IDEMPOTENT, keys, (now,))
     return {(row[0], row[1], row[2]): (row[3], row[4]) for row in rows}
 
@@ -93,7 +93,7 @@ def _answer_known(
     mine: set[RequestKey],
     stored: Mapping[RequestKey, tuple[bytes, bytes]],
 ) -> dict[int, SubmissionAnswer]:
-    """The first of equal requests in one batch goes on; a twin in the same batch waits for the next batch."""
+    """Return the answers of repeated requests; raise TwinRequests for two requests with one key in this batch."""
     answers: dict[int, SubmissionAnswer] = {}
     for i, submission in enumerate(submissions):
         own = submission.idempotency
@@ -112,11 +112,11 @@ def _answer_known(
 
 
 class TwinRequests(Exception):
-    """Two requests with one idempotency key met in one batch: they are repeated one at a time."""
+    """Two requests with one idempotency key are in one batch: the caller repeats them one at a time."""
 
 
 def remember(answered: Iterable[tuple[Submission, object]]) -> Iterator[ForEach]:
-    """Write what was answered into the keys that were reserved without it."""
+    """Yield the update that stores answers under keys that were reserved without them."""
     rows = [
         (s.idempotency.namespace, s.idempotency.route, s.idempotency.key, msgspec.json.encode(answer))
         for s, answer in answered

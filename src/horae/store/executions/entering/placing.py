@@ -1,4 +1,4 @@
-"""Placing: executions that were accepted come to lie in parcels."""
+"""Placing: accepted executions are put into parcels."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from uuid import UUID
@@ -20,9 +20,10 @@ def place(
     now: Instant,
     answered: Mapping[int, Receipt | int] = NO_ANSWERS,
 ) -> tuple[list[list[Receipt]], list[tuple[Parcel, int]]]:
-    """Give winners their place in a parcel, losers what their key stands for; the receipts of each, in order.
+    """Put new executions into parcels; return the receipts of each submission in order, and the parcels.
 
-    Those `elsewhere` have their answer, or that of another by its index.
+    A submission whose unique key is `known` gets the execution of the key. Submissions in `answered` get that answer,
+    or the answer of another submission by its index.
     """
     groups: dict[tuple[Envelope, int, bool], list[int]] = {}
     first: dict[UniqueKey, int] = {}
@@ -67,7 +68,7 @@ def _items(asked: NewItems) -> Sequence[bytes]:
 
 
 def _fill(envelope: Envelope, asked: Sequence[NewItems], new_id: Callable[[], UUID], now: Instant) -> Iterator[Parcel]:
-    """Fill parcels of one envelope; what is due at once is due at the batch's instant."""
+    """Fill parcels with one envelope; items without a due time are due at the instant of the batch."""
     due = _due(envelope, now)
     items = [item for e in asked for item in _items(e)]
     extras = [e.extra for e in asked for _ in _items(e)]
@@ -87,7 +88,7 @@ def _state(parcel: Parcel, now: Instant) -> str:
 
 
 def _receipts(lots: Iterable[Sequence[bytes]], parcels: Sequence[Parcel], now: Instant) -> Iterator[list[Receipt]]:
-    """Where each lot came to lie in the parcels that were filled with them in order."""
+    """Yield the receipts of each submission, for parcels that were filled with all submissions in order."""
     at = offset = 0
     for lot in lots:
         mine: list[Receipt] = []

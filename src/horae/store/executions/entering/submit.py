@@ -1,7 +1,7 @@
-"""Submit: accepted executions on disk, many requests in one transaction.
+"""Submit: store accepted executions, many requests in one transaction.
 
-Order: keys first, sorted, ON CONFLICT DO NOTHING; losers are answered with what the key stands for; winners then get
-their indexes and form parcels. Everything that can be refused was refused before.
+Keys come first, in sorted order, with ON CONFLICT DO NOTHING. Submissions whose key is taken are answered with the
+execution of the key. The others are put into parcels. Everything that can be refused was refused before.
 """
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
@@ -39,7 +39,7 @@ from horae.store.triggers.dependencies import waits
 from horae.store.triggers.dependencies.starts import Consequences
 from horae.store.triggers.dependencies.waits import Wait
 
-# Held until the commit: a deletion waits for it and then finds what was accepted, or comes first and is seen here.
+# Held until the commit: a deletion of the job waits for it and then finds the executions, or it is seen here.
 CURRENT = Statement(
     "current_jobs",
     "SELECT j.id, j.version, j.state, j.rollout FROM given JOIN jobs j ON j.id = given.id FOR KEY SHARE OF j",
@@ -47,7 +47,7 @@ CURRENT = Statement(
 
 
 class JobMoved(Exception):
-    """A job was edited or deleted since the request was resolved: resolve again."""
+    """A job was edited or deleted since the request was resolved: the caller resolves it again."""
 
     def __init__(self, jobs: set[UUID]) -> None:
         super().__init__(f"{len(jobs)} jobs changed")
@@ -57,7 +57,7 @@ class JobMoved(Exception):
 def submit(
     submissions: Sequence[Submission], new_id: Callable[[], UUID], now: Instant, bounds: QuotaBounds = UNBOUNDED
 ) -> Script[SubmitResult]:
-    """Accept these requests; each is answered, none half. Raises OverQuota when there is no room for them."""
+    """Accept these requests, each as a whole, and return their answers. Raises OverQuota without room for them."""
     answers: dict[int, SubmissionAnswer] = {}
     everything = list(enumerate(submissions))
     drafted = draft_placement(everything, new_id, now)
@@ -99,7 +99,7 @@ def submit(
 
 
 def _pieces(passed: GateResult) -> dict[UUID, list[StateRange]]:
-    """How the items of parcels stand of which some wait at the gate of their keys."""
+    """Return the states of items, for parcels with items that wait at the gate of their keys."""
     waiting = {item_slice.parcel for item_slice in passed.waiting}
     found: dict[UUID, list[StateRange]] = {parcel: [] for parcel in waiting}
     for state, slices in (("queued", passed.queued), ("waiting", passed.waiting)):
@@ -110,7 +110,7 @@ def _pieces(passed: GateResult) -> dict[UUID, list[StateRange]]:
 
 
 def _submitted(asked: Sequence[NewItems]) -> Iterable[tuple[int, int]]:
-    """How many executions each namespace asks for."""
+    """Return the number of submitted executions by namespace."""
     counts: dict[int, int] = {}
     for e in asked:
         count = len(e.items) if isinstance(e, NewBulk) else 1
@@ -121,7 +121,7 @@ def _submitted(asked: Sequence[NewItems]) -> Iterable[tuple[int, int]]:
 def _waits(
     asked: Sequence[NewItems], receipts: Sequence[Sequence[Receipt]], parcels: Iterable[tuple[Parcel, int]]
 ) -> Iterator[Wait]:
-    """What is to wait for what its job depends on."""
+    """Yield the waits of new executions for the dependencies of their jobs."""
     due = {parcel.id: parcel.envelope.due_at for parcel, _ in parcels}
     for e, mine in zip(asked, receipts, strict=True):
         for receipt in mine if e.patience is not None else ():
@@ -134,7 +134,7 @@ def _waits(
 
 
 class PlacedRequests(Struct, frozen=True):
-    """Where executions come to lie, and what their requests are answered."""
+    """The parcels of new executions, and the answers of their requests."""
 
     receipts: list[list[Receipt]]
     parcels: list[tuple[Parcel, int]]
@@ -144,7 +144,10 @@ class PlacedRequests(Struct, frozen=True):
 def draft_placement(
     submissions: Sequence[tuple[int, Submission]], new_id: Callable[[], UUID], now: Instant
 ) -> PlacedRequests | None:
-    """What everything would be answered if nothing was asked before: mostly so, and then written with the keys."""
+    """Place all executions as if no request were a repetition, which is nearly always so; None if there are keys.
+
+    The answers are then stored together with the idempotency keys.
+    """
     if any(e.unique or e.meets for _, s in submissions for e in s.executions):
         return None
     return _placed(submissions, {}, new_id, now)
@@ -165,7 +168,7 @@ def _placed(
 
 
 def _check_jobs(executions: Iterable[NewItems]) -> Script[None]:
-    """Every job still has the version, or the rollout, that the request was resolved against."""
+    """Raise JobMoved unless every job still has the version or rollout against which the request was resolved."""
     resolved = {(e.envelope.job, e.envelope.version, e.rolling) for e in executions}
     if not resolved:
         return
@@ -177,7 +180,7 @@ def _check_jobs(executions: Iterable[NewItems]) -> Script[None]:
 
 
 def _stands(version: int, rolling: int | None, current: tuple[int, int | None] | None) -> bool:
-    """Whether a job is as it was when one of its versions was taken, or chosen by a rollout."""
+    """Tell whether a job still has the version that was taken, or the rollout that chose a version."""
     if current is None or current[1] != rolling:  # guard: submit-sees-rollout
         return False
     return rolling is not None or version == current[0]
@@ -191,10 +194,10 @@ def update_receipts(
     held: Collection[UUID] = (),
     known: Mapping[UUID, Sequence[StateRange]] = NOTHING,
 ) -> Script[dict[int, SubmissionAnswer]]:
-    """What was accepted before may have gone on since: such receipts say how their executions stand now.
+    """Update receipts of executions that were accepted earlier to their present states.
 
-    So do those of parcels that were `held`: of what waits for others some may go on at once. Where it is `known` how
-    the items of a parcel stand, nothing is read.
+    Receipts of `held` parcels are updated, too: some of their executions may have started at once. States of parcels
+    that are `known` are not read.
     """
     old = [r for answer in answers.values() for r in _receipts_of(answer) if _is_old(r, answer, held)]
     if not old:
@@ -232,7 +235,7 @@ def _is_old(receipt: Receipt, answer: object, held: Collection[UUID]) -> bool:
 
 
 def _in_pieces(receipt: Receipt, stands: Sequence[StateRange]) -> list[Receipt]:
-    """A lot is told in pieces where its executions stand apart."""
+    """Split a receipt by the states of its executions."""
     parcel = parcel_of(receipt.execution_id)
     return [
         msgspec.structs.replace(receipt, execution_id=execution_id(parcel, lo), state=state, count=hi - lo)

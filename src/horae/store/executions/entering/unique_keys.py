@@ -1,4 +1,4 @@
-"""Unique keys: a key stands for one execution for a stated time."""
+"""Unique keys of requests: a key refers to one execution for a given time."""
 
 from collections.abc import Collection, Iterator, Sequence
 from uuid import UUID
@@ -28,7 +28,7 @@ NAME_KEYS = Statement(
 
 
 def take_keys(executions: Sequence[NewItems], now: Instant) -> Script[dict[UniqueKey, UUID]]:
-    """Take the unique keys; those held by others come back with their execution."""
+    """Take the unique keys of requests; return taken keys with their executions."""
     wanted = {e.unique: e for e in executions if isinstance(e, NewExecution) and e.unique}
     if not wanted:
         return {}
@@ -47,7 +47,7 @@ def take_keys(executions: Sequence[NewItems], now: Instant) -> Script[dict[Uniqu
     if not losers:
         return {}
     held = yield ForEach(READ_KEYS, UNIQUE, losers, (now,))
-    # Gone meanwhile, or whoever was about to replace them did not: they may be ours now.
+    # Keys were deleted meanwhile, or a transaction that was about to replace them was rolled back: try again.
     if len(held) < len(losers):  # guard: key-gone-meanwhile
         raise Again
     return {(row[0], row[1], row[2]): row[3] for row in held}
@@ -56,7 +56,7 @@ def take_keys(executions: Sequence[NewItems], now: Instant) -> Script[dict[Uniqu
 def assign_keys(
     asked: Sequence[NewItems], placed: Sequence[Sequence[Receipt]], known: Collection[UniqueKey]
 ) -> Iterator[ForEach]:
-    """Write into each key taken, not `known` before, which execution it stands for."""
+    """Yield the update that sets the execution of each key that was not `known` before."""
     taken = {
         e.unique: mine[0].execution_id
         for e, mine in zip(asked, placed, strict=True)

@@ -1,1 +1,1 @@
-"""Scripts by which executions end or go on: reports, cancellation, timeouts and dead letters."""
+"""Scripts that end executions or their attempts: reports, cancellation, timeouts and dead letters."""

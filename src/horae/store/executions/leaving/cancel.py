@@ -1,6 +1,6 @@
-"""Cancel: what waits or is queued ends at once; what runs is asked to stop.
+"""Cancel: a waiting or queued item ends at once, a running item is asked to stop.
 
-Nobody moves a running slice but its session: a running item leaves a request that the next exchange delivers.
+Only its session moves a running slice. So for a running item a request is stored, which the next exchange delivers.
 """
 
 from typing import Literal
@@ -22,7 +22,7 @@ ON_WAITING = Statement(
     f"SELECT {shelves.names(shelves.WAITING)} FROM waiting WHERE parcel = $1 AND lo <= $2 AND hi > $2"
     " AND reason <> 'children' FOR UPDATE SKIP LOCKED",
 )
-# A workflow under way ends with its steps: it is asked under its own lock.
+# A workflow under way ends with its steps: it is cancelled under its own lock.
 WITH_CHILDREN = Statement(
     "item_with_children", "SELECT 1 FROM waiting WHERE parcel = $1 AND lo = $2 AND reason = 'children'"
 )
@@ -44,8 +44,8 @@ def cancel(
 ) -> Script[tuple[CancelVerdict, UUID | None]]:
     """Try to cancel one item; `moving` asks the caller to try again in a new transaction.
 
-    `asked` comes with the session that was asked. Jobs that depend on its job hear of it, and who waited for its keys
-    goes on: `done` tells what was started.
+    `asked` is returned with the session that was asked. Dependent jobs and executions that wait for the item's keys
+    advance; `done` collects what was started.
     """
     done = Consequences() if done is None else done
     for shelf, find in (("waiting", ON_WAITING), ("queued", ON_QUEUED)):
@@ -73,13 +73,13 @@ EXISTS = Statement("item_exists", "SELECT 1 FROM parcels WHERE id = $1 AND n > $
 def _ask(
     parcel: UUID, item: int, session: UUID, reason: str, now: Instant
 ) -> Script[tuple[CancelVerdict, UUID | None]]:
-    """What runs is asked to stop; one that has just moved is looked for again."""
+    """Ask a running item to stop; return `moving` if it has just moved."""
     asked = yield from request_stop(parcel, item, session, "cancel", reason, now)
     return ("asked", session) if asked else ("moving", None)
 
 
 def request_stop(parcel: UUID, item: int, session: UUID, kind: RequestKind, reason: str, now: Instant) -> Script[bool]:
-    """Leave a request for a running item: lock its session, look again, write it down. False when it has moved."""
+    """Store a request for a running item under the lock of its session; return False when it has moved."""
     yield from lock_sessions([session])  # guard: cancel-locks-session
     rows = yield Fetch(ON_RUNNING, (parcel, item))
     if not rows or rows[0][0] != session:

@@ -1,7 +1,7 @@
-"""End what a deleted job still has to do: whole slices in batches, in the order of their keys.
+"""Ending the executions of a deleted job: whole slices in batches, in the order of their keys.
 
-What a deletion was asked to end is kept in its job's row until it has been done, so that whoever comes after a crash
-can go on. A submission holds its job's row while it is written, so a deletion sees all that was accepted before it.
+The job's row stores which executions the deletion has to end, until that is done, so that it goes on after a crash. A
+submission holds the lock of its job's row, so a deletion sees all executions that were accepted before it.
 """
 
 from collections.abc import Sequence
@@ -21,7 +21,7 @@ from horae.store.script import Fetch, Insert, Rows, Script, Statement
 from horae.store.triggers.dependencies.starts import Consequences, NewId
 
 _BEGUN = ", ".join(f"'{reason}'" for reason in sorted(READS_AS_RUNNING))
-# By key from where the last batch ended: a batch that began at the start would walk over what others hold again.
+# By key, after the end of the last batch: a batch from the start would read slices that others hold again.
 _BATCH = "WHERE job = $1 AND (parcel, lo) > ($2, $3)"
 _ORDER = "ORDER BY parcel, lo LIMIT $4 FOR UPDATE SKIP LOCKED"
 OF_JOB = {
@@ -31,7 +31,8 @@ OF_JOB = {
     ),
     "queued": Statement("job_queued", f"SELECT {shelves.names(shelves.QUEUED)} FROM queued {_BATCH} {_ORDER}"),
 }
-# What sleeps has begun, and holds no worker that could be asked to stop it. Workflows are asked by themselves.
+# Suspended executions have begun, and hold no worker that could be asked to stop them. Workflows are cancelled by
+# their own script.
 ASLEEP = Statement(
     "job_asleep",
     f"SELECT {shelves.names(shelves.WAITING)} FROM waiting {_BATCH} AND reason IN ({_BEGUN})"
@@ -42,7 +43,7 @@ FLOWS = Statement(
 )
 SESSIONS = Statement("sessions_of_job", "SELECT DISTINCT session FROM running WHERE job = $1 ORDER BY session")
 HELD = Statement("job_running", "SELECT parcel, lo, hi, attempt FROM running WHERE session = $1 AND job = $2")
-# Both shelves in one statement: what a promotion moves from one to the other is seen on either.
+# Both shelves in one statement: a slice that a promotion moves is seen on one of them.
 PENDING = Statement(
     "job_pending",
     "SELECT 1 WHERE EXISTS (SELECT 1 FROM queued WHERE job = $1)"
@@ -50,7 +51,7 @@ PENDING = Statement(
 )
 UNFINISHED = Statement("unfinished_deletions", "SELECT id FROM jobs WHERE ending IS NOT NULL ORDER BY id LIMIT 100")
 ENDING = Statement("ending_of_job", "SELECT ending FROM jobs WHERE id = $1")
-# A restoration waits for this batch, and this batch for a restoration: what is accepted after it is not cancelled.
+# A restoration waits for this batch, and this batch for a restoration: executions accepted after it are not cancelled.
 STILL_ENDING = Statement(
     "still_ending", "SELECT id FROM jobs WHERE id = $1 AND ending IN ('pending', 'all') FOR KEY SHARE"
 )
@@ -70,7 +71,7 @@ START: Place = (UUID(int=0), -1)
 
 
 class CancelBatch(Struct, frozen=True):
-    """What one batch cancelled, and where the next begins; None when this shelf has been walked."""
+    """The number of executions that a batch cancelled, and the key after which the next begins; None at the end."""
 
     items: int
     next: Place | None
@@ -86,9 +87,9 @@ def cancel_pending(
     now: Instant,
     done: Consequences | None = None,
 ) -> Script[CancelBatch]:
-    """Put a batch of a job's waiting or queued slices on history; what a claim holds right now is left to it.
+    """Move a batch of a job's waiting or queued slices to history; skip slices that a claim holds now.
 
-    Jobs that depend on it hear of what ended: `done` tells what was started.
+    Dependent jobs advance; `done` collects what was started.
     """
     rows = yield Fetch(OF_JOB[shelf], (job, *after, limit))
     return (yield from cancel_batch(shelf, rows, limit, new_id, reason, now, done))
@@ -97,7 +98,7 @@ def cancel_pending(
 def cancel_batch(
     shelf: str, rows: Rows, limit: int, new_id: NewId, reason: str, now: Instant, done: Consequences | None
 ) -> Script[CancelBatch]:
-    """End rows of a shelf that were found, and are held; fewer than the limit are the last."""
+    """End locked rows of a shelf; fewer rows than the limit are the last batch."""
     if not rows:
         return CancelBatch(0, None)
     read = shelves.waiting if shelf == "waiting" else shelves.queued
@@ -110,7 +111,7 @@ def cancel_batch(
 def cancel_slices(
     slices: Sequence[Waiting | Queued], new_id: NewId, reason: str, now: Instant, done: Consequences | None = None
 ) -> Script[None]:
-    """End slices that the caller has locked; `done` gathers what goes on."""
+    """Cancel slices that the caller has locked; `done` collects what was started."""
     ended = [as_cancelled(s, reason, now) for s in slices]
     yield from leave(slices, ended, new_id, now, Consequences() if done is None else done)
 
@@ -125,7 +126,7 @@ def cancel_more(
     now: Instant,
     done: Consequences | None = None,
 ) -> Script[CancelBatch]:
-    """The next batch of a deletion, unless the job has come back meanwhile."""
+    """Cancel the next batch of a deletion, unless the job was restored meanwhile."""
     if not (yield Fetch(STILL_ENDING, (job,))):
         return CancelBatch(0, None)
     return (yield from cancel_pending(shelf, job, new_id, after, limit, reason, now, done))
@@ -134,7 +135,7 @@ def cancel_more(
 def cancel_asleep(
     job: UUID, new_id: NewId, after: Place, limit: int, reason: str, now: Instant, done: Consequences | None = None
 ) -> Script[CancelBatch]:
-    """The next batch of what a deletion is to stop and no worker holds, unless the job has come back meanwhile."""
+    """Cancel the next batch of suspended executions of a deleted job, unless it was restored meanwhile."""
     if not (yield Fetch(STILL_STOPPING, (job,))):
         return CancelBatch(0, None)
     rows = yield Fetch(ASLEEP, (job, *after, limit))
@@ -142,52 +143,52 @@ def cancel_asleep(
 
 
 def is_pending(job: UUID) -> Script[bool]:
-    """Whether something of a job waits or is queued."""
+    """Tell whether a job has waiting or queued executions."""
     return bool((yield Fetch(PENDING, (job,))))
 
 
 def unfinished() -> Script[list[UUID]]:
-    """Deleted jobs of which something is still to be ended."""
+    """Return deleted jobs with executions that are still to be ended."""
     rows = yield Fetch(UNFINISHED)
     return [row[0] for row in rows]
 
 
 def ending_of(job: UUID) -> Script[Ending | None]:
-    """What a deletion has still to end."""
+    """Return which executions a deletion still has to end; None when it is done."""
     rows = yield Fetch(ENDING, (job,))
     return rows[0][0] if rows else None
 
 
 def add_ending(job: UUID, ending: Ending) -> Script[None]:
-    """Let a job that is deleted already end this too."""
+    """Extend the executions that the deletion of an already deleted job has to end."""
     yield Fetch(ASK, (job, ending))
 
 
 def settle_deletion(job: UUID, ended: Ending) -> Script[None]:
-    """A deletion has ended this, and unless it was asked for more meanwhile nothing is left to do."""
+    """Mark a deletion as done, unless it was extended meanwhile."""
     yield Fetch(SETTLE, (job, ended))
 
 
 def workflows_of(job: UUID) -> Script[list[UUID]]:
-    """The executions of a job that wait for their steps."""
+    """Return the workflows of a job that wait for their steps."""
     return [execution_id(parcel, item) for parcel, item in (yield Fetch(FLOWS, (job,)))]
 
 
 def sessions_of(job: UUID) -> Script[list[UUID]]:
-    """The sessions that run something of a job."""
+    """Return the sessions that run executions of a job."""
     rows = yield Fetch(SESSIONS, (job,))
     return [row[0] for row in rows]
 
 
 def ask_session(session: UUID, job: UUID, reason: str, now: Instant) -> Script[int]:
-    """Ask a session to stop all it runs of a job; its row's lock keeps what it holds from moving meanwhile."""
+    """Ask a session to stop all its executions of a job; the lock of its row keeps them from moving meanwhile."""
     yield from lock_sessions([session])  # guard: ask-locks-session
     rows = yield Fetch(HELD, (session, job))
     return (yield from ask_to_stop(session, rows, reason, now))
 
 
 def ask_to_stop(session: UUID, rows: Rows, reason: str, now: Instant) -> Script[int]:
-    """Ask a session, which is locked, to stop spans that it runs, each with its attempt; how many executions."""
+    """Ask a locked session to stop ranges of items, each with its attempt; return the number of executions."""
     asked = [
         (parcel, item, attempt, "cancel", session, reason, now)
         for parcel, lo, hi, attempt in rows

@@ -1,4 +1,4 @@
-"""Dead letters: marks beside failed executions. The execution itself stays in history as it ended."""
+"""Dead letters: marks of failed executions. The execution itself stays in history as it ended."""
 
 from collections.abc import Iterable, Sequence
 from uuid import UUID
@@ -16,7 +16,7 @@ COLUMNS: Columns = (
     ("parcel", "uuid"), ("item", "int"), ("kind", "text"), ("execution", "uuid"), ("at", "bigint"),
 )  # fmt: skip
 RETRIED, DISCARDED = "retried", "discarded"
-# A retry is for good; what was discarded may still be retried.
+# A retry is final; a discarded dead letter may still be retried.
 _UNLESS_RETRIED = (
     "ON CONFLICT (parcel, item) DO UPDATE SET kind = excluded.kind, execution = excluded.execution, at = excluded.at"
     " WHERE marks.kind = 'discarded' AND excluded.kind = 'retried'"
@@ -32,14 +32,14 @@ UNMARK = Statement(
 
 
 def reopened(letters: Iterable[tuple[UUID, UUID]]) -> ForEach:
-    """Open letters again: the new execution beside each was cancelled."""
+    """Reopen dead letters, each with the new execution that was cancelled."""
     return ForEach(
         UNMARK, (*ITEM, ("execution", "uuid")), [(parcel_of(letter), index_of(letter), new) for letter, new in letters]
     )
 
 
 def reopen(finished: Iterable[FinishedSlice]) -> Script[None]:
-    """Open the letters again that executions which were cancelled ran again."""
+    """Reopen the dead letters of cancelled retries."""
     given_up = [f.slice for f in finished if f.slice.flags & AGAIN and f.state == CANCELLED]
     if not given_up:
         return
@@ -51,8 +51,8 @@ def reopen(finished: Iterable[FinishedSlice]) -> Script[None]:
 
 
 def mark(kind: str, letters: Sequence[tuple[UUID, UUID | None]], now: Instant) -> Script[None]:
-    """Say what was done with failed executions; a retried one names its new execution. The first retry stays."""
-    # Marks are taken in one order by everybody.
+    """Mark failed executions as retried, with the new execution, or as discarded. The first retry stays."""
+    # All transactions insert marks in the same order.
     letters = sorted(letters, key=lambda letter: letter[0])  # guard: dead-letters-in-order
     rows = [(parcel_of(letter), index_of(letter), kind, new, now) for letter, new in letters]
     if rows:

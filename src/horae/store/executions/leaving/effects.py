@@ -1,6 +1,6 @@
-"""What the ends of attempts bring about: where items go, who hears of it, and what is counted.
+"""Effects of ended attempts: the new states of items, the executions that they start, and counts.
 
-Reports and rescues have them alike; so does whatever else ends executions.
+Reports, rescues and all other scripts that end executions return them.
 """
 
 from collections.abc import Iterable, Iterator
@@ -37,47 +37,47 @@ Stamp = tuple[UUID, int]  # session and channel: one exchange of a batch
 
 
 class Effects(Struct):
-    """What a batch of reports did, beside what the sessions are told."""
+    """The effects of a batch of reports, apart from the answers to the sessions."""
 
     ignored: dict[Stamp, list[Range]] = {}
     ended: list[FinishedItems] = []
     retried: int = 0
     failures: dict[str, int] = {}  # attempts that failed or were lost, by the class of their failure
-    repeats: list[RetriedAttempts] = []  # the same by job, and what was lost with its worker
-    waited: list[QueueWait] = []  # of what has begun, and goes on
+    repeats: list[RetriedAttempts] = []  # attempts that are retried or were lost, by job
+    waited: list[QueueWait] = []  # waiting times of executions that have begun and go on
     wakes: list[Instant] = []
-    requeued: dict[int, int] = {}  # lane -> least rank of what may be claimed there again
+    requeued: dict[int, int] = {}  # lane -> least rank of slices that may be claimed there again
     logged: list[MovedItems] = []
-    moved: list[MovedItems] = []  # what went on without ending
-    feeding: set[UUID] = set()  # jobs of these slices on which others depend
-    freed: set[UUID] = set()  # parcels of which items no longer hold their keys
-    keys: dict[UUID, str | None] = {}  # those of parcels, where they were read with something else
-    started: list[MovedItems] = []  # executions of those others
-    returned: list[Queued] = []  # what went back to the queue as it was
-    attempted: list[ParcelAttempts] = []  # what circuits are judged by
-    trials: list[RolloutAttempts] = []  # what rollouts are judged by
-    created: list[Parcel] = []  # those of them that are new
-    children: list[FinishedSlice] = []  # steps of workflows that have ended, and have not been told of
-    given_up: list[FinishedSlice] = []  # what ran a dead letter again, and was cancelled
-    stepped: list[StepChange] = []  # steps of workflows that went on
-    newborn: list[Queued] = []  # steps that follow from those that ended, and stand in no queue yet
-    open: set[int] = set()  # lanes of such steps that neither a hold nor a limit is about
+    moved: list[MovedItems] = []  # items that changed without ending
+    feeding: set[UUID] = set()  # jobs of these slices that have dependents
+    freed: set[UUID] = set()  # parcels with items that released their keys
+    keys: dict[UUID, str | None] = {}  # keys of parcels, if they were read with other rows
+    started: list[MovedItems] = []  # executions that waited and may go on
+    returned: list[Queued] = []  # slices that went back to the queue unchanged
+    attempted: list[ParcelAttempts] = []  # attempts that circuits count
+    trials: list[RolloutAttempts] = []  # attempts that rollouts count
+    created: list[Parcel] = []  # parcels of started executions that are new
+    children: list[FinishedSlice] = []  # ended steps whose workflows have not advanced yet
+    given_up: list[FinishedSlice] = []  # retries of dead letters that were cancelled
+    stepped: list[StepChange] = []  # steps of workflows that changed their state
+    newborn: list[Queued] = []  # steps that follow the ended ones and are in no queue yet
+    open: set[int] = set()  # lanes of such steps without a hold or a limit
     stored: dict[int, int] = {}  # namespace -> bytes of results
 
     def queue(self, slices: Iterable[Queued]) -> Insert:
-        """Put slices into the queue, where they may be claimed."""
+        """Return the insertion of slices into the queue, and note that they may be claimed."""
         slices = list(slices)
         for queued in slices:
             self.may_claim(queued)
         return shelves.put_queued(slices)
 
     def may_claim(self, item_slice: Queued | Running) -> None:
-        """Something can be claimed where this slice lies, or came from."""
+        """Note that the lane of this slice has something to claim."""
         self.requeued[item_slice.lane] = min(item_slice.rank, self.requeued.get(item_slice.lane, item_slice.rank))
 
 
 def free_keys(effects: Effects, now: Instant) -> Script[None]:
-    """What has ended, or waits to be tried again, may be what others wait for under the same keys."""
+    """Admit executions that wait for keys which ended items, or items that wait for a retry, have released."""
     entered = yield from holders.free(effects.freed, now, effects.keys)
     for item_slice in entered.queued:
         effects.may_claim(item_slice)
@@ -87,7 +87,7 @@ def free_keys(effects: Effects, now: Instant) -> Script[None]:
 
 
 def advance_dependents(effects: Effects, new_id: NewId, now: Instant) -> Script[None]:
-    """What has ended may be what other jobs wait for."""
+    """Advance the joins of jobs that depend on the ended executions."""
     over = [EndedItems(e.parcel, e.lo, e.hi, e.job, e.state) for e in effects.ended if e.job in effects.feeding]
     if not over:
         return
@@ -97,7 +97,7 @@ def advance_dependents(effects: Effects, new_id: NewId, now: Instant) -> Script[
 
 
 def merge_started(effects: Effects, done: Consequences) -> None:
-    """What followed for dependents goes with the rest."""
+    """Merge the consequences for dependents and workflows into the effects."""
     for lane, rank in done.lanes.items():
         effects.requeued[lane] = min(rank, effects.requeued.get(lane, rank))
     effects.wakes += [at for at in (done.wake_at, done.look_at) if at is not None]
@@ -111,7 +111,7 @@ def merge_started(effects: Effects, done: Consequences) -> None:
 
 
 def put_settled(fates: Settlement, worker: str, session: UUID, effects: Effects) -> Iterator[Insert]:
-    """Put settled items where they go."""
+    """Yield the insertions of settled items into their shelves, and collect their effects."""
     effects.attempted += _attempted(fates)
     effects.trials += _trials(fates)
     effects.repeats += _repeats(fates)
@@ -154,7 +154,7 @@ def _count_failures(tried: Iterable[FailedAttempt], effects: Effects) -> None:
 
 
 def _attempted(fates: Settlement) -> Iterator[ParcelAttempts]:
-    """What circuits hear of; slices of other jobs carry no flag for them."""
+    """Yield the attempts that circuits count; slices of jobs without a circuit have no flag for it."""
     for f in fates.finished:
         s = f.slice
         if s.flags & CIRCUIT and f.state in ("success", "failed") and (f.error is None or f.error.kind != "lost"):
@@ -166,7 +166,7 @@ def _attempted(fates: Settlement) -> Iterator[ParcelAttempts]:
 
 
 def _trials(fates: Settlement) -> Iterator[RolloutAttempts]:
-    """What rollouts hear of; slices that none chose carry no flag for it."""
+    """Yield the attempts that rollouts count; slices that no rollout chose have no flag for it."""
     for f in fates.finished:
         s = f.slice
         if s.flags & CHOSEN and f.state in ("success", "failed") and (f.error is None or f.error.kind != "lost"):
@@ -179,7 +179,7 @@ def _trials(fates: Settlement) -> Iterator[RolloutAttempts]:
 
 
 def _spans(finished: FinishedSlice) -> tuple[Micros, ...]:
-    """How long each item took, where that is known."""
+    """Return the durations of the items; empty if they are not known."""
     count, first, last = finished.slice.hi - finished.slice.lo, finished.started_at, finished.completed_at
     if first is None or (finished.timings is None and count > 1):
         return ()
@@ -190,7 +190,7 @@ def _spans(finished: FinishedSlice) -> tuple[Micros, ...]:
 
 
 def _repeats(fates: Settlement) -> Iterator[RetriedAttempts]:
-    """What is tried again, and what was lost with its worker."""
+    """Yield attempts that are retried, and attempts that were lost with their worker."""
     for w in fates.waiting:
         if w.reason == "retry":
             yield RetriedAttempts(w.job, w.namespace, w.hi - w.lo)

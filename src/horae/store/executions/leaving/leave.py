@@ -1,8 +1,8 @@
-"""The way into history: executions leave their shelves, and everybody who must hear of it does, in the order of locks.
+"""The way into history: executions leave their shelves, and all consequences follow in the order of locks.
 
-First the workflows that they are steps of, and so perhaps the parents of these; then the executions that wait for their
-keys; then the jobs that depend on theirs. `leave` is for what no worker runs, `follow_attempts` for what workers
-reported or lost. The few ways around them are listed in docs/decisions/0019-doors.md, with the reason of each.
+First their workflows advance, and perhaps the parents of these; then the executions that wait for their keys; then the
+joins of dependent jobs. `leave` is for executions that no worker runs, `follow_attempts` for attempts that workers
+reported or lost. docs/decisions/0019-doors.md lists the few ways around them, with the reason of each.
 """
 
 from collections.abc import Iterable, Sequence
@@ -33,15 +33,15 @@ def leave(
     done: Consequences,
     *more: Change,
 ) -> Script[None]:
-    """Move what `ended` of waiting or queued slices to history, and tell everybody who must hear of it.
+    """Move the `ended` parts of waiting or queued slices to history, with all consequences.
 
-    The caller has locked the `held` slices; what of them has not ended stays where it is. `more` changes are made
-    together with the move. `done` gathers what goes on.
+    The caller has locked the `held` slices; parts that have not ended stay on their shelf. `more` changes are made
+    together with the move. `done` collects what was started.
     """
     changes = _off([s for s in held if isinstance(s, Waiting)], [s for s in held if isinstance(s, Queued)])
     rest = _rest(held, ended)
     if rest:  # guard: cancel-keeps-neighbours
-        yield Together(changes)  # before the rest is put down: it may have the key of the slice that it is a part of
+        yield Together(changes)  # before the rest is inserted: the rest may have the same key as the whole slice
         changes = [
             shelves.put_waiting(s for s in rest if isinstance(s, Waiting)),
             shelves.put_queued(s for s in rest if isinstance(s, Queued)),
@@ -63,7 +63,7 @@ def _off(waiting: Sequence[Waiting], queued: Sequence[Queued]) -> list[Change]:
 
 
 def _rest(held: Iterable[Waiting | Queued], ended: Iterable[FinishedSlice]) -> list[Waiting | Queued]:
-    """The parts of slices that have not ended."""
+    """Return the parts of slices that have not ended."""
     gone: dict[UUID, list[tuple[int, int]]] = {}
     for f in ended:
         gone.setdefault(f.slice.parcel, []).append((f.slice.lo, f.slice.hi))
@@ -75,7 +75,7 @@ def _rest(held: Iterable[Waiting | Queued], ended: Iterable[FinishedSlice]) -> l
 
 
 def advance_waiting(ended: Sequence[FinishedSlice], new_id: NewId, now: Instant, done: Consequences) -> Script[None]:
-    """Tell who waits for the keys of executions that ended, and the jobs that depend on theirs."""
+    """Advance executions that wait for the keys of ended executions, and joins of jobs that depend on theirs."""
     keyed = {f.slice.parcel for f in ended if f.slice.flags & KEYED}
     if keyed:
         entered = yield from holders.free(keyed, now)
@@ -95,10 +95,10 @@ def follow_attempts(
     *,
     keeps_newborn: bool = False,
 ) -> Script[None]:
-    """Tell everybody of the executions that a batch of reports, or a rescue, has moved; the last moves are not made.
+    """Advance workflows, keys and joins after a batch of reports or a rescue; the caller makes the last moves.
 
-    Keys and dependents of workflows that end by it come with those of the others. Steps that follow at once go to the
-    queue, or are left to a caller that `keeps_newborn`.
+    Keys and dependents of workflows that end by it are handled with those of the reported executions. Steps that may
+    run at once are queued, or left to the caller with `keeps_newborn`.
     """
     if effects.children:
         yield from _follow_steps(effects, moves, new_id, now, child_cache, keeps_newborn=keeps_newborn)
@@ -133,7 +133,7 @@ def _follow_steps(
 
 
 def as_ended(finished: FinishedSlice) -> FinishedItems:
-    """A workflow that has ended, for events and statistics: no worker was busy with it."""
+    """Return an ended workflow for events and statistics, without busy time, because no worker executed it."""
     s, began_at, ended_at = finished.slice, finished.started_at, finished.completed_at
     _, spans = time_worked(began_at, ended_at, None)
     flow = None if began_at is None else WorkflowEnd(s.attempt, began_at, ended_at, finished.error)
@@ -145,6 +145,6 @@ def as_ended(finished: FinishedSlice) -> FinishedItems:
 
 
 def as_cancelled(unstarted: Waiting | Queued, reason: str, now: Instant) -> FinishedSlice:
-    """A slice that ends before anybody ran it."""
+    """Return a slice as cancelled before it was started."""
     queued_at = unstarted.queued_at if isinstance(unstarted, Queued) else None
     return FinishedSlice(slice=unstarted, state="cancelled", reason=reason, queued_at=queued_at, completed_at=now)

@@ -1,7 +1,7 @@
-"""Report: what workers say about the items they hold, matched by overlap and settled.
+"""Report: outcomes and notes of workers are matched with running slices by overlap, and settled.
 
-Only its session's report, or the rescue of that session, moves a running slice; both hold the session's row lock, so
-running rows need none of their own.
+Only a report of its session or the rescue of that session moves a running slice. Both hold the row lock of the session,
+so rows in `running` need no locks.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -36,10 +36,10 @@ from horae.store.workflows.locks import ChildCache
 if TYPE_CHECKING:
     from horae.store.fleet.exchange import IncomingExchange, SessionRow
 
-# Told with the slice where any job depends on another, so that ends on which nothing depends cost no statement more.
+# Read with the slice, if any job depends on another, so that ends without dependents need no further statement.
 FEEDS = "EXISTS (SELECT 1 FROM dependencies d WHERE d.upstream = r.job) AS feeds"
 FEEDS_AT = len(shelves.RUNNING)
-# So are the keys that it holds, where it has a flag for them.
+# The keys of a slice are read with it, too, if it has a flag for them.
 KEYS = f"CASE WHEN (r.flags & {KEYED}) <> 0 THEN (SELECT p.keys FROM parcels p WHERE p.id = r.parcel) END AS keys"
 # Overlap, not equality: another report of this session may have cut the slice. A session that lost its slices finds
 # nothing here, so its late report changes nothing.
@@ -65,7 +65,7 @@ RULES = Statement(
     "SELECT p.id, p.job, p.version, p.delivery, p.due_at, v.spec FROM given JOIN parcels p ON p.id = given.parcel"
     " JOIN job_versions v ON v.job = p.job AND v.version = p.version",
 )
-# Counted where they are kept, only for jobs that ask: what failed by which class is not carried along.
+# Failures by class are counted from the attempts, only for jobs with budgets by class: slices do not carry the counts.
 SPENT = Statement(
     "spent_budgets",
     "SELECT a.parcel, a.lo, a.hi, a.kind, count(*) FROM given JOIN attempts a ON a.parcel = given.parcel"
@@ -81,7 +81,7 @@ PROGRESS: shelves.Columns = (
     ("parcel", "uuid"), ("item", "int"), ("attempt", "int"), ("percent", "float"), ("message", "text"),
     ("at", "bigint"),
 )  # fmt: skip
-# A sign of life leaves standing what the attempt told of itself before.
+# A heartbeat without progress keeps the progress that the attempt reported before.
 _SIGN = "excluded.percent IS NULL AND excluded.attempt = progress.attempt"
 _PROGRESS = (
     "ON CONFLICT (parcel, item) DO UPDATE SET attempt = excluded.attempt,"
@@ -111,8 +111,7 @@ def settle(
 ) -> Script[Effects]:
     """Settle the outcomes and notes of these exchanges; their sessions are locked and live.
 
-    The last moves are left to the caller, who makes them together with what follows from them; so are the steps that
-    follow in workflows.
+    The last moves and the next steps of workflows are left to the caller, which makes them together with the claim.
     """
     effects = Effects()
     reports = [entry for entry in incoming if has_content(entry)]
@@ -135,7 +134,7 @@ def settle(
 
 
 def has_content(entry: "IncomingExchange") -> bool:
-    """Whether an exchange brings anything to be written down."""
+    """Tell whether an exchange reports anything that has to be written."""
     up = entry.exchange
     return bool(up.outcomes or up.started or up.progress or up.logs)
 
@@ -152,7 +151,7 @@ Held = dict[tuple[UUID, int], Running]
 
 
 def _held(incoming: Sequence["IncomingExchange"], effects: Effects, *, depended: bool) -> Script[dict[UUID, Held]]:
-    """The running slices that these exchanges speak of, by session and key; and on whose jobs others depend."""
+    """Return the running slices that these exchanges report on, by session and key; note jobs with dependents."""
     named = {(entry.session, s.parcel, s.lo, s.hi, s.attempt) for entry in incoming for s in _spans(entry)}
     rows = yield ForEach(HELD_FEEDING if depended else HELD, HELD_BY, sorted(named))
     held: dict[UUID, Held] = {}
@@ -167,7 +166,7 @@ def _held(incoming: Sequence["IncomingExchange"], effects: Effects, *, depended:
 
 
 def _start(entry: "IncomingExchange", held: Held, effects: Effects, moves: Deferred, now: Instant) -> Script[None]:
-    """Items that began to run become slices of their own, with their start."""
+    """Split items that began to run into slices of their own, with their start."""
     started = entry.exchange.started
     fresh = [s for s in held.values() if s.started_at is None]
     matched = match(fresh, [ItemRange(s.parcel, s.lo, s.hi, s.attempt) for s in started])
@@ -186,7 +185,7 @@ def _start(entry: "IncomingExchange", held: Held, effects: Effects, moves: Defer
 def _replace(
     held: Held, touched: Sequence[Running], by: Sequence[Running], moves: Deferred, rest: Iterable[Change] = ()
 ) -> Script[None]:
-    """Put smaller slices where larger ones stood, with the rest of the change; a remainder may keep its key."""
+    """Replace slices by smaller ones, together with the rest of the change; a remainder may keep the key."""
     moves.add([shelves.take("running", touched)])
     if by:
         yield from moves.make()
@@ -199,7 +198,7 @@ def _replace(
 
 
 def _note(entry: "IncomingExchange", held: Held, effects: Effects, now: Instant) -> Script[None]:
-    """Keep progress of items this session holds."""
+    """Store the progress of items that this session holds."""
     up = entry.exchange
     holds = _Holds(held)
     progress = {
@@ -213,7 +212,7 @@ def _note(entry: "IncomingExchange", held: Held, effects: Effects, now: Instant)
 
 
 class _Holds:
-    """Whether an item is held at an attempt."""
+    """The items that a session holds, at their attempts."""
 
     def __init__(self, held: Held) -> None:
         self._slices: dict[UUID, list[Running]] = {}
@@ -239,7 +238,7 @@ def _settle_one(
     now: Instant,
     rng: Random,
 ) -> Script[None]:
-    """Settle one exchange's outcomes against what its session holds."""
+    """Settle the outcomes of one exchange against the slices of its session."""
     outcomes = entry.exchange.outcomes
     matched = match(list(held.values()), [ItemRange(o.parcel, o.lo, o.hi, o.attempt) for o in outcomes])
     ignored = [Range(parcel=m.parcel, lo=m.lo, hi=m.hi, attempt=m.attempt) for m in matched.missed]
@@ -257,7 +256,7 @@ def _settle_one(
     awaited = (yield from awaits.open_of(waiting)) if waiting else NOTHING
     settler = Settler(row.worker, now, rng, stops.preempted, awaited)
     for running, i, lo, hi in matched.hits:
-        if is_suspect(running.losses) or running.flags & LIMITED:  # there may be room for another one now
+        if is_suspect(running.losses) or running.flags & LIMITED:  # there may be room for another execution now
             effects.may_claim(running)
         _decide(settler, running, lo, hi, outcomes[i], rules.get(running.parcel), stops.cancels)
     gone = [(running.parcel, lo, hi) for running, _, lo, hi in matched.hits]
@@ -277,7 +276,7 @@ def _needs_rules(running: Running, outcome: Outcome) -> bool:
 def _rules(
     parcels: set[UUID], suspended: set[UUID], policies: Mapping[tuple[UUID, int], RetryPolicy]
 ) -> Script[dict[UUID, FailurePolicy]]:
-    """What decides about the failures in these parcels."""
+    """Return the policies for failures in these parcels."""
     rows = yield ForEach(RULES, (("parcel", "uuid"),), [(parcel,) for parcel in sorted(parcels)])
     rules = {
         parcel: FailurePolicy(
@@ -300,12 +299,12 @@ def _rules(
 
 
 def is_durable(spec: str) -> bool:
-    """Whether executions of a version of a job may wait without a worker, from its stored text."""
+    """Tell whether executions of a job version may wait without a worker, from its stored text."""
     return msgspec.json.decode(spec, type=Spec).durable
 
 
 def policy_of(spec: str) -> RetryPolicy:
-    """How a version of a job is retried, from its stored text."""
+    """Return the retry policy of a job version, from its stored text."""
     return msgspec.json.decode(spec, type=Spec).retry
 
 
@@ -318,7 +317,7 @@ def _decide(
     rules: FailurePolicy | None,
     cancels: Cancels,
 ) -> None:
-    """One reported range: each kind of outcome has its own fate, and what was to be cancelled does not go on."""
+    """Settle one reported range by the kind of its outcome; items that were to be cancelled do not go on."""
     if outcome.outcome == "success":
         settler.succeed(running, lo, hi, outcome)
         return
@@ -330,7 +329,10 @@ def _decide(
 
 
 def _go_on(settler: Settler, running: Running, lo: int, hi: int, outcome: Outcome, rules: FailurePolicy) -> None:
-    """Items whose attempt ended without an end. What may run once and has begun is not handed back, nor resumed."""
+    """Settle items whose attempt ended but whose execution goes on.
+
+    An at-most-once item that has begun is neither queued again nor resumed.
+    """
     once = rules.delivery == AT_MOST_ONCE
     if outcome.outcome == "failed":
         settler.fail(running, lo, hi, outcome, rules)
@@ -352,7 +354,7 @@ StopRequest = tuple[UUID, int, int, str]  # parcel, item, attempt, kind
 
 
 def requests_of(sessions: Iterable[UUID]) -> Script[dict[UUID, list[StopRequest]]]:
-    """What is asked of the items that each of these sessions holds."""
+    """Return the requests to the items of each session."""
     found: dict[UUID, list[StopRequest]] = {session_id: [] for session_id in sessions}
     rows = yield ForEach(REQUESTS_OF, (("id", "uuid"),), [(session_id,) for session_id in found])
     for session, *asked in rows:

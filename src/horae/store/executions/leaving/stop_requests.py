@@ -1,4 +1,4 @@
-"""What sessions were asked to stop, as their reports and their rescue see it."""
+"""Requests to sessions to stop items, as reports and rescues read them."""
 
 from collections.abc import Mapping
 from uuid import UUID
@@ -16,11 +16,11 @@ STOPS = Statement(
     " WHERE r.kind IN ('cancel', 'preempt')",
 )
 
-Cancels = Mapping[tuple[UUID, int], str]  # item of a parcel -> the reason that was given
+Cancels = Mapping[tuple[UUID, int], str]  # item of a parcel -> the given reason
 
 
 class StopRequests(Struct, frozen=True):
-    """What a session was asked to stop: for good, each with the reason that was given, and for others' sake."""
+    """The items that a session was asked to stop: to cancel them, with the given reasons, or to preempt them."""
 
     cancels: Cancels
     preempted: frozenset[tuple[UUID, int]]
@@ -30,7 +30,7 @@ NO_STOPS = StopRequests({}, frozenset())
 
 
 def stops_of(session: UUID) -> Script[StopRequests]:
-    """Which items a locked session was asked to stop, and why."""
+    """Return the items that a locked session was asked to stop."""
     rows = yield ForEach(STOPS, (("session", "uuid"),), [(session,)])
     cancels = {(parcel, item): reason for parcel, item, reason, kind in rows if kind == "cancel"}
     return StopRequests(cancels, frozenset((parcel, item) for parcel, item, _, kind in rows if kind == "preempt"))
@@ -39,7 +39,7 @@ def stops_of(session: UUID) -> Script[StopRequests]:
 def cancel_requested(
     settler: Settler, running: Running, lo: int, hi: int, outcome: Outcome, cancels: Cancels
 ) -> list[tuple[int, int]]:
-    """Cancel what somebody asked for among the items of a range, each with its reason; tell the ranges between."""
+    """Cancel the items of a range for which that was requested; return the ranges between them."""
     asked = [item for item in range(lo, hi) if (running.parcel, item) in cancels] if cancels else []  # guard: cancelled
     for item in asked:
         settler.cancel(running, item, item + 1, outcome, cancels[running.parcel, item])

@@ -1,7 +1,8 @@
-"""What stands in the queue, or has taken altogether, for longer than its job allows: it ends.
+"""Timeouts in the queue and in total: executions that exceed them end.
 
-A parcel with such a bound has one row, with the instant at which something of it may be over its time: nothing is
-looked at before, and nothing on its way through the shelves knows of it. What a worker holds is the worker's to stop.
+A parcel with such a timeout has one row in `timeouts`, with the earliest instant at which an item may exceed it. It is
+not checked before that, and no script that moves slices has to update it. Items that a worker holds are stopped by the
+worker.
 """
 
 from collections.abc import Sequence
@@ -39,13 +40,13 @@ QUEUED = Statement(
 
 
 def _items(shelf: str) -> str:
-    """Workflows under way look after their own time."""
+    """Return a count of a parcel's items on a shelf, without workflows under way, which check their own timeout."""
     more = " AND s.reason <> 'children'" if shelf == "waiting" else ""
     return f"(SELECT coalesce(sum(s.hi - s.lo), 0) FROM {shelf} s WHERE s.parcel = given.parcel{more})"
 
 
-# In one statement: of several, each could miss what moves from shelf to shelf. What is nowhere here has ended for good.
-# Items, not slices: a claim that cuts one leaves as many slices as there were.
+# One statement, because several could miss a slice that moves between shelves. Items on none of these shelves have
+# ended. Items are counted, not slices: a claim that cuts a slice leaves the number of slices unchanged.
 STANDING = Statement(
     "standing_of_parcels",
     f"SELECT given.parcel, {_items('queued')} + {_items('waiting')}, {_items('running')} FROM given",
@@ -53,11 +54,11 @@ STANDING = Statement(
 AHEAD = Statement("set_timeout", "UPDATE timeouts SET at = given.at FROM given WHERE timeouts.parcel = given.parcel")
 DROP = Statement("drop_timeouts", "DELETE FROM timeouts USING given WHERE timeouts.parcel = given.parcel")
 PARCEL: shelves.Columns = (("parcel", "uuid"),)
-SOON: Micros = SECOND // 4  # before what somebody else holds is looked at again
+SOON: Micros = SECOND // 4  # until slices that another transaction holds are checked again
 
 
 def end_overdue(limit: int, new_id: NewId, now: Instant) -> Script[tuple[int, Effects]]:
-    """Look at parcels of which something may be over its time: how many there were, and what ended."""
+    """Check parcels with items that may exceed a timeout; return their number, and the effects of ended items."""
     due = yield Fetch(DUE, (now, limit))
     if not due:
         return 0, Effects()
@@ -95,7 +96,10 @@ def _patience(row: Row) -> ParcelTimeouts:
 def _look(
     patience: ParcelTimeouts, held: Sequence[Waiting | Queued], standing: tuple[int, int], now: Instant
 ) -> tuple[list[FinishedSlice], Instant | None]:
-    """What of a parcel ends, and when to look at it again; soon, if somebody else holds a part of it right now."""
+    """Return the slices of a parcel that end, and the instant of the next check.
+
+    The next check is soon if another transaction holds a part of the parcel now.
+    """
     over = [item_slice for item_slice in held if patience.is_over(item_slice, now)]
     left = [item_slice for item_slice in held if item_slice not in over]
     waited, runs = standing
@@ -128,7 +132,7 @@ def _effects(ended: Sequence[FinishedSlice], done: Consequences, now: Instant) -
 
 
 def next_due() -> Script[Instant | None]:
-    """When the earliest parcel is to be looked at."""
+    """Return the instant at which the next parcel is due to be checked."""
     rows = yield Fetch(NEXT)
     at: Instant | None = rows[0][0]
     return at

@@ -1,7 +1,7 @@
-"""Audit: does every submitted item lie on exactly one shelf, and has everything that is not final an owner?
+"""Audit: every submitted item is on exactly one shelf, and every item that is not final has an owner.
 
-Each page is one statement, so one snapshot: what moves while the audit reads is seen where it was or where it went,
-never twice and never nowhere. Pages follow parcel ids; an audit of a large store reads one page per transaction.
+Each page is one statement, so one snapshot: an item that moves during the audit is seen exactly once. Pages follow
+parcel ids; an audit of a large store reads one page per transaction.
 """
 
 from collections import Counter
@@ -44,10 +44,10 @@ Kind = Literal[
 Shelf = Literal["waiting", "queued", "running", "history", "attempts", "parcels", "joins"]
 
 PAGE = 500  # parcels
-MOST = 100  # findings that are named; the rest is only counted
-PATIENCE: Micros = 60_000_000  # how late something may be before it counts as forgotten
+MOST = 100  # findings that are listed; the rest is only counted
+PATIENCE: Micros = 60_000_000  # delay after which a due slice or a silent session is a finding
 FIRST, LAST = UUID(int=0), UUID(int=(1 << 128) - 1)
-BEYOND = 1 << 16  # added to the attempts known of an item whose own was lost, so that no number is given twice
+BEYOND = 1 << 16  # added to the known attempts of a restored item, so that no attempt number is used twice
 
 PAGE_END = Statement("audit_page_end", "SELECT id FROM parcels WHERE id > $1 ORDER BY id LIMIT 1 OFFSET $2")
 ON_PAGE = Statement(
@@ -75,7 +75,7 @@ WAKE = Statement(
 
 
 class Finding(Struct, frozen=True, kw_only=True):
-    """Items of which something is wrong, and what."""
+    """A contradiction about a range of items."""
 
     kind: Kind
     shelf: Shelf
@@ -84,18 +84,18 @@ class Finding(Struct, frozen=True, kw_only=True):
     hi: int
     detail: str
     session: UUID | None = None
-    job: UUID | None = None  # of what a join found
+    job: UUID | None = None  # of findings about joins
 
 
 class Amount(Struct):
-    """How much lies on a shelf."""
+    """The number of slices and items on a shelf."""
 
     slices: int = 0
     items: int = 0
 
 
 class AuditReport(Struct):
-    """What the store holds, and what is wrong with it: how many findings of each kind, the first of them named."""
+    """The contents of the shelves, the number of findings of each kind, and the first findings."""
 
     shelves: dict[str, Amount] = {}
     kinds: Counter[str] = field(default_factory=Counter)
@@ -112,7 +112,7 @@ class AuditReport(Struct):
             self.findings.append(finding)
 
     def add(self, other: "AuditReport") -> None:
-        """Take in another page's report."""
+        """Add the report of another page."""
         for shelf, amount in other.shelves.items():
             mine = self.shelves.setdefault(shelf, Amount())
             mine.slices += amount.slices
@@ -122,7 +122,7 @@ class AuditReport(Struct):
 
 
 class ShelfRow(Struct, frozen=True):
-    """A row of the audit: items of a parcel on a shelf. What `at` and `note` say depends on the shelf."""
+    """A row of the audit: items of a parcel on a shelf. The meaning of `at` and `note` depends on the shelf."""
 
     shelf: Shelf
     parcel: UUID
@@ -140,7 +140,7 @@ class ShelfRow(Struct, frozen=True):
 
 
 def audit_executions(now: Instant, patience: Micros | None = PATIENCE) -> Script[AuditReport]:
-    """Audit everything in one go; `patience` None asks nothing about promptness."""
+    """Audit all parcels in one transaction; with `patience` None, delays are not findings."""
     report = AuditReport()
     after: UUID | None = FIRST
     while after is not None:
@@ -152,7 +152,7 @@ def audit_executions(now: Instant, patience: Micros | None = PATIENCE) -> Script
 def audit_page(
     after: UUID, now: Instant, patience: Micros | None = PATIENCE, parcels: int = PAGE
 ) -> Script[tuple[AuditReport, UUID | None]]:
-    """Audit the parcels that follow an id; returns where the next page begins, None after the last."""
+    """Audit the parcels that follow an id; return the id after which the next page begins, None after the last."""
     ends = yield Fetch(PAGE_END, (after, parcels - 1))
     end = ends[0][0] if ends else None
     rows = yield Fetch(ON_PAGE, (after, end or LAST))
@@ -174,7 +174,7 @@ def _by_parcel(rows: Sequence[Row]) -> Iterator[tuple[UUID, list[ShelfRow]]]:
 def check_parcel(
     parcel: UUID, on_shelves: Sequence[ShelfRow], now: Instant, patience: Micros | None
 ) -> Iterator[Finding]:
-    """What is wrong with one parcel's slices."""
+    """Yield the findings about one parcel."""
     slices = [row for row in on_shelves if row.shelf not in ("parcels", "attempts")]
     sizes = [row.hi for row in on_shelves if row.shelf == "parcels"]
     if sizes:
@@ -187,7 +187,7 @@ def check_parcel(
 
 
 def _check_cover(parcel: UUID, n: int, slices: Sequence[ShelfRow]) -> Iterator[Finding]:
-    """Each item 0..n-1 lies in exactly one slice."""
+    """Yield findings unless each item 0..n-1 is in exactly one slice."""
     for row in slices:
         if not 0 <= row.lo < row.hi <= n:
             yield row.finding("outside", f"its parcel has {n} items")
@@ -206,7 +206,7 @@ def _items(lo: int, hi: int) -> str:
 
 
 def _check_owner(row: ShelfRow, now: Instant, patience: Micros | None) -> Iterator[Finding]:
-    """Everything that is not final has an owner, a timer or a gate, and none that was forgotten."""
+    """Yield a finding if a slice that is not final lacks an owner, a due time or a gate, or was forgotten there."""
     late = patience is not None and row.at is not None and row.at < now - patience
     if row.shelf == "waiting" and row.at is None and not row.note:
         yield row.finding("gateless", "it waits for no time and at no gate")
@@ -221,7 +221,7 @@ def _check_owner(row: ShelfRow, now: Instant, patience: Micros | None) -> Iterat
 
 
 def _check_attempts(tried: Sequence[ShelfRow], slices: Sequence[ShelfRow]) -> Iterator[Finding]:
-    """An attempt ends once, and none is recorded that was not given out."""
+    """Yield findings for attempts that ended twice, and for recorded attempts that were never granted."""
     for _, group in groupby(sorted(tried, key=lambda row: (row.attempt, row.lo)), key=lambda row: row.attempt):
         for a, b in pairwise(group):
             if b.lo < a.hi:
@@ -232,17 +232,17 @@ def _check_attempts(tried: Sequence[ShelfRow], slices: Sequence[ShelfRow]) -> It
 
 
 class RepairResult(Struct):
-    """What a repair did, in items: queued again, or ended because their job may run at most once."""
+    """The number of items that a repair queued again, or ended because their job may run at most once."""
 
     requeued: int = 0
     ended: int = 0
-    joins: int = 0  # jobs whose dependencies were looked at again, and what waited for nobody knows what
+    joins: int = 0  # jobs whose joins were checked again, and executions that waited for an unknown join
 
 
 def repair(findings: Iterable[Finding], now: Instant, rng: Random, new_id: NewId) -> Script[RepairResult]:
-    """Give an owner to what has none: it goes on as if its worker were lost, or its time had come.
+    """Give items without an owner a new one: they go on as if their worker was lost, or as if they were due.
 
-    Every finding is looked at again under a lock. What lies on two shelves, or outside its parcel, is left to people.
+    Every finding is checked again under a lock. Items on two shelves or outside their parcel are left to the operator.
     """
     found = list(findings)
     yield Lock(("repair",))  # guard: repair-locks
@@ -267,7 +267,7 @@ def _take_back(session: UUID, now: Instant, rng: Random, new_id: NewId, done: Re
 
 
 def _restore(parcel: UUID, new_id: NewId, now: Instant, done: RepairResult) -> Script[None]:
-    """Put items that lie on no shelf back, due now; those that may run at most once have ended."""
+    """Store items that are on no shelf as waiting and due now; end those that may run at most once."""
     rows = yield Fetch(ON_PAGE, (UUID(int=parcel.int - 1), parcel))
     on_shelves = [row for _, group in _by_parcel(rows) for row in group]
     slices = [row for row in on_shelves if row.shelf not in ("parcels", "attempts")]

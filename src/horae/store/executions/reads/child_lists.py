@@ -1,4 +1,4 @@
-"""Executions below another one, newest first: its parcels by the index of parents, then their slices on all shelves."""
+"""Lists of the children of an execution, newest first: first its parcels by the index of parents, then their slices."""
 
 from functools import cache
 from uuid import UUID
@@ -16,7 +16,7 @@ from horae.store.executions.reads.execution_lists import (
 )
 from horae.store.script import Among, Fetch, Script, Statement
 
-PARCELS = 64  # that are looked for at once
+PARCELS = 64  # parcels that are read at once
 ALL = 1 << 30  # more items than a parcel has
 OF_PARENT = Statement(
     "parcels_of_parent",
@@ -27,7 +27,7 @@ OF_PARENT = Statement(
 
 @cache
 def _slices(shelves: tuple[str, ...]) -> Statement:
-    """Slices of some parcels before a place; between the least and the greatest of them, so that few days are read."""
+    """Return the statement for slices of parcels before a place; it is bounded by their ids, to read few partitions."""
     each = " UNION ALL ".join(
         f"SELECT {slice_columns(shelf)} FROM {shelf}"
         " WHERE parcel = ANY($1) AND parcel >= $2 AND parcel <= $3 AND (parcel, lo) < ($3, $4)"
@@ -39,10 +39,10 @@ def _slices(shelves: tuple[str, ...]) -> Statement:
 def page(
     namespace: int, wanted: ExecutionFilter, before: Place, limit: int
 ) -> Script[tuple[list[Chosen], Place | None]]:
-    """Up to `limit` executions below one before a place, newest first, and where to go on; None at the end."""
+    """Return up to `limit` children of an execution before a place, newest first, and the next place or None."""
     chosen: list[Chosen] = []
     for _ in range(MOST_WINDOWS):
-        last = before[0] if before[1] else UUID(int=before[0].int - 1)  # of which something may lie before the place
+        last = before[0] if before[1] else UUID(int=before[0].int - 1)  # the last parcel with items before the place
         rows = yield Fetch(OF_PARENT, (wanted.parent, wanted.low, last, namespace))
         parcels = _some([(parcel, n) for parcel, n in rows])
         slices = (yield from _listed(parcels, wanted.shelves, before)) if parcels else []
@@ -65,7 +65,7 @@ def _listed(parcels: list[UUID], shelves: tuple[str, ...], before: Place) -> Scr
 
 
 def _some(found: list[tuple[UUID, int]]) -> list[UUID]:
-    """As many parcels as have about a window of items; there may be a slice to each item."""
+    """Return as many parcels as have about a window of items, since each item may have a slice of its own."""
     total = 0
     taken: list[UUID] = []
     for parcel, n in found:

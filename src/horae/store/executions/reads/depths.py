@@ -1,4 +1,4 @@
-"""How much is queued, for people; the engine itself never counts."""
+"""Numbers of queued executions, for users; the engine itself never counts them."""
 
 from msgspec import Struct
 
@@ -17,7 +17,7 @@ NAMES = Statement("names_of_namespaces", "SELECT id, name FROM namespaces WHERE 
 
 
 class Depth(Struct, frozen=True):
-    """A queue, and what is queued in it."""
+    """A queue with the number of its queued executions."""
 
     queue: int
     namespace: int
@@ -27,17 +27,17 @@ class Depth(Struct, frozen=True):
 
 
 def depths(namespace: int) -> Script[dict[int, int]]:
-    """Queued executions by lane."""
+    """Return the number of queued executions by lane."""
     return {lane: int(count) for lane, count in (yield Fetch(DEPTHS, (namespace,)))}
 
 
 def all_depths() -> Script[list[Depth]]:
-    """All queues of all namespaces, also those that are empty."""
+    """Return all queues of all namespaces, including empty ones."""
     return [
         Depth(queue, space, name, int(items), since) for queue, space, name, items, since in (yield Fetch(ALL_DEPTHS))
     ]
 
 
 def names() -> Script[dict[int, str]]:
-    """The names of namespaces."""
+    """Return the names of namespaces by id."""
     return dict((yield Fetch(NAMES)))

@@ -1,9 +1,9 @@
-"""Executions listed newest first: pages over slices, unfolded in code.
+"""Lists of executions, newest first: pages over slices, which are expanded to items in Python.
 
-What the cost rests on: each shelf and history are read backwards along (parcel, lo), history of one job along
-(job, parcel), and those that failed, were cancelled or skipped along (namespace, parcel), or (job, parcel), of those
-alone; each shelf gives at most a window of slices. Filters that no index serves are applied to what a window brought,
-for so many windows and no more: such a page may be short, and its cursor goes on.
+The cost is bounded by indexes. Each shelf is read backwards along (parcel, lo), the history of one job along (job,
+parcel). For failed, cancelled and skipped executions there are indexes of their own along (namespace, parcel) and (job,
+parcel). Each shelf yields at most one window of slices. Filters without an index are applied to a bounded number of
+windows: such a page may be short, and its cursor goes on.
 """
 
 import re
@@ -35,21 +35,21 @@ from horae.store.executions.reads.execution_reads import (
 )
 from horae.store.script import Fetch, ForEach, Script, Statement
 
-WINDOWS = (64, 256, 1024)  # literal, so that PostgreSQL plans for so few rows
+WINDOWS = (64, 256, 1024)  # literals in the statement, so that PostgreSQL plans for few rows
 MOST_WINDOWS = 8
 HEAD, LONG_HEAD = 300, 6_000  # characters of a stored error that are read: its type, or most messages too
-MOST_TAGGED = 4 * item_parts.MOST_BYTES  # of extras that a page looks for tags in
-RARE = ("failed", "cancelled", "skipped")  # ends that an index knows of
+MOST_TAGGED = 4 * item_parts.MOST_BYTES  # bytes of extras that a page searches for tags
+RARE = ("failed", "cancelled", "skipped")  # final states with an index of their own
 _BEGUN = "reason IN ('children', 'signal', 'sleep')"  # reads as running
 FIRST = UUID(int=0)
 LAST = UUID(int=(1 << 128) - 1)
 
-Place = tuple[UUID, int]  # parcel and item: a list goes on with what lies before it
+Place = tuple[UUID, int]  # parcel and item: a list goes on with executions before it
 END: Place = (LAST, 0)
 
 
 class ExecutionFilter(Struct, frozen=True, kw_only=True):
-    """Which executions a list shows; each field left out lets all pass."""
+    """The filters of a list of executions; a field that is left out selects all."""
 
     states: frozenset[str] | None = None
     job: UUID | None = None
@@ -59,14 +59,14 @@ class ExecutionFilter(Struct, frozen=True, kw_only=True):
     worker: str | None = None
     error_type: str | None = None
     reason: str | None = None
-    text: str | None = None  # a part of the error's message, in any case
+    text: str | None = None  # a part of the error's message, regardless of upper and lower case
     low: UUID = FIRST  # the least parcel
-    mark: str | None = None  # of dead letters: "" for those without one
-    letters: bool = False  # without steps of workflows: their failure is their workflow's
+    mark: str | None = None  # of dead letters: "" for dead letters without a mark
+    letters: bool = False  # without steps of workflows: a failed step counts as a failure of its workflow
 
     @property
     def shelves(self) -> tuple[str, ...]:
-        """Where such executions can lie."""
+        """Return the shelves that can hold such executions."""
         if self.states is None:
             return tuple(SHELF_EXPRESSIONS)
         live = [shelf for shelf in ("waiting", "queued", "running") if shelf in self.states]
@@ -76,7 +76,7 @@ class ExecutionFilter(Struct, frozen=True, kw_only=True):
 
 
 class DeadLetterMark(Struct, frozen=True):
-    """What was done with a dead letter."""
+    """The mark of a dead letter: retried or discarded."""
 
     kind: str
     execution: UUID | None
@@ -84,7 +84,7 @@ class DeadLetterMark(Struct, frozen=True):
 
 
 class ListedSlice(Struct, frozen=True):
-    """A slice as a list reads it; its fields are the columns of the statement, in their order."""
+    """A slice in a list; its fields are the columns of the statement, in their order."""
 
     parcel: UUID
     job: UUID
@@ -110,7 +110,7 @@ class ListedSlice(Struct, frozen=True):
     due_at: Instant
     parent: UUID | None
     submitted_at: Instant
-    extras: int | None  # bytes that those of its parcel take
+    extras: int | None  # bytes of its parcel's extras
     job_name: str
     job_state: str
     queue_name: str | None
@@ -128,7 +128,7 @@ class ListedSlice(Struct, frozen=True):
 
 @lru_cache(4096)
 def error_type(head: str | None) -> str:
-    """From the beginning of a stored error, whose first field it is; of a very long one, its beginning."""
+    """Return the error type from the beginning of a stored error, whose first field it is; cut if it is very long."""
     found = _TYPE.match(head or "")
     if found is None:
         return ""
@@ -144,10 +144,10 @@ _SAID = ", ".join(f"s.{name}" for name, _ in SLICE_COLUMNS if name != "worker")
 def _window(
     shelves: tuple[str, ...], by_job: bool, rare: str, since: bool, size: int, head: int = HEAD, tenant: bool = False
 ) -> Statement:
-    """The statement for a window: of each shelf the newest slices before a place, merged.
+    """Return the statement for a window: the newest slices of each shelf before a place, merged.
 
-    `rare` is how all of them ended, or "running" when nothing else is wanted, or empty. What a `tenant` has, which is
-    every namespace but the first, has an index of its own.
+    `rare` is their common final state, or "running" if only that is selected, or empty. History has an index of its own
+    for a `tenant`, which is every namespace but the first.
     """
     newest = " UNION ALL ".join(_newest(shelf, by_job, rare, since, size, head, tenant) for shelf in shelves)
     slices = f"(SELECT * FROM ({newest}) AS a ORDER BY parcel DESC, lo DESC LIMIT {size})"
@@ -155,7 +155,7 @@ def _window(
 
 
 def listing(slices: str) -> str:
-    """These slices with what `Listed` tells of them, newest first."""
+    """Return the query for the columns of `ListedSlice`, for these slices, newest first."""
     return (
         f"SELECT s.parcel, s.job, s.queue, {_SAID}, coalesce(c.worker, s.worker) AS worker, s.error_head, s.flags,"
         " p.version, p.priority, p.due_at, p.parent, p.submitted_at, length(p.extras) AS extras, j.name,"
@@ -167,17 +167,17 @@ def listing(slices: str) -> str:
 
 
 def _probe(table: str, alias: str, key: str) -> str:
-    """Join what an id names, looked up one by one: PostgreSQL would rather read all of a table for a thousand."""
+    """Join a row by id, looked up one by one: for a thousand ids PostgreSQL would read the whole table."""
     return f"JOIN LATERAL (SELECT * FROM {table} x WHERE x.id = {key} OFFSET 0) {alias} ON TRUE"
 
 
 def ended_condition(state: str) -> str:
-    """The condition that finds what ended so by its index; SQLite wants to be told twice."""
+    """Return the condition that selects a final state by its index; SQLite needs both parts to use it."""
     return f"state = '{state}' AND state <> 'success'"
 
 
 def slice_columns(shelf: str, head: int = HEAD) -> str:
-    """The columns of a slice as a shelf has them."""
+    """Return the columns of a listed slice, as expressions on a shelf."""
     error = f"substr(error, 1, {head})" if shelf == "history" else "NULL::text"
     return f"parcel, job, queue, {shelf_columns(shelf)}, {error} AS error_head, flags"
 
@@ -186,8 +186,8 @@ def _newest(shelf: str, by_job: bool, rare: str, since: bool, size: int, head: i
     is_rare = bool(rare) and shelf == "history"
     own = tenant and shelf == "history" and not by_job and not is_rare
     where = ["(parcel, lo) < ($1, $2)"]
-    # An equality, or two bounds of one column, would make PostgreSQL expect few rows of a table it has not analyzed
-    # yet: it would read all and sort, instead of a few in order.
+    # For an equality, or two bounds of one column, PostgreSQL would expect few rows of a table that it has not analyzed
+    # yet. Then it would read and sort all rows, instead of reading a few in order.
     indexed = own or (is_rare and not by_job)
     where += ["namespace = $3" if indexed else "CASE WHEN namespace = $3 THEN TRUE ELSE FALSE END"]
     where += ["namespace <> 1"] if own else []
@@ -204,7 +204,7 @@ def _newest(shelf: str, by_job: bool, rare: str, since: bool, size: int, head: i
 def page(
     namespace: int, wanted: ExecutionFilter, before: Place, limit: int
 ) -> Script[tuple[list[Chosen], Place | None]]:
-    """Up to `limit` executions before a place, newest first, and where to go on; None at the end."""
+    """Return up to `limit` executions before a place, newest first, and the next place; None at the end."""
     only = next(iter(wanted.states)) if wanted.states is not None and len(wanted.states) == 1 else ""
     rare = only if only in (*RARE, "running") else ""
     size = next(size for size in WINDOWS if size >= limit)
@@ -231,9 +231,9 @@ def page(
 def matching(
     slices: Sequence[ListedSlice], wanted: ExecutionFilter, before: Place, limit: int
 ) -> Script[tuple[list[Chosen], Place | None]]:
-    """Return the items that a list shows, newest first; no more are looked at than it takes.
+    """Return up to `limit` items that pass the filters, newest first.
 
-    The place is where to go on, when finding tags would take more than `MOST_TAGGED` bytes.
+    If the search for tags would read more than `MOST_TAGGED` bytes, it stops, and the place to go on from is returned.
     """
     passing = [listed for listed in slices if _passes(listed, wanted)]
     keep = yield from _marked(passing, wanted.mark)
@@ -252,7 +252,7 @@ def matching(
 
 
 def extras_of(slices: Iterable[ListedSlice], most: int) -> Script[dict[UUID, Extras]]:
-    """Return the extras of the first parcels of slices, as many as have so many bytes, and at least one's."""
+    """Return the extras of the first parcels of these slices, up to `most` bytes, but at least those of one parcel."""
     total, taken = 0, dict[UUID, int]()
     for listed in slices:
         if listed.parcel not in taken:
@@ -281,7 +281,7 @@ def _passes(listed: ListedSlice, wanted: ExecutionFilter) -> bool:
 
 
 def contains_text(head: str | None, text: str | None) -> bool:
-    """Whether an error's beginning has a text in it, which is spelled as JSON spells it there."""
+    """Tell whether the beginning of a stored error contains a text, in its JSON spelling."""
     if text is None:
         return True
     spelled = msgspec.json.encode(text).decode()[1:-1]
@@ -312,7 +312,7 @@ MARKS = Statement(
 
 
 def marks(spans: Iterable[tuple[UUID, int, int]]) -> Script[dict[tuple[UUID, int], DeadLetterMark]]:
-    """The marks beside items lo..hi-1 of parcels."""
+    """Return the marks of items lo..hi-1 of parcels."""
     rows = yield ForEach(MARKS, (*SPAN, ("hi", "int")), list(spans))
     return {(parcel, item): DeadLetterMark(kind, execution, at) for parcel, item, kind, execution, at in rows}
 
@@ -332,10 +332,10 @@ def _marked(slices: Sequence[ListedSlice], kind: str | None) -> Script[Callable[
 def read(
     page: Script[tuple[list[Chosen], Place | None]], namespace: int, *, whole: bool = False
 ) -> Script[tuple[list[FoundExecution], Place | None]]:
-    """Return the executions of a page with their params, results and errors, and where to go on.
+    """Return the executions of a page with their params, results and errors, and the next place.
 
-    A page ends early, and goes on with the next, where it has `item_parts.MOST_BYTES`. Unless they are read as a
-    `whole`, large params and results are left empty.
+    A page ends early when it has `item_parts.MOST_BYTES`. Large params and results are left empty, unless `whole` is
+    true.
     """
     chosen, following = yield from page
     extras = yield from extras_of((listed for listed, _ in chosen), item_parts.MOST_BYTES)

@@ -1,6 +1,6 @@
-"""Executions as they are read: by id in one statement over the four shelves, and what lies beside them.
+"""Reads of executions by id, in one statement over the four shelves, and of their attempts.
 
-Four statements could miss an item that moves between them. Each shelf is probed by its key (parcel, lo).
+Four statements could miss an item that moves between shelves. Each shelf is read by its key (parcel, lo).
 """
 
 from collections.abc import Sequence
@@ -22,7 +22,7 @@ from horae.store.base.shelves import Columns
 from horae.store.executions import first_starts
 from horae.store.script import Fetch, ForEach, Row, Script, Statement
 
-# What a slice says about its items, whatever shelf it lies on; types are named once for PostgreSQL's NULLs.
+# Columns of slices on all shelves; PostgreSQL needs the types for NULLs.
 SLICE_COLUMNS: tuple[tuple[str, str], ...] = (
     ("lo", "int"), ("hi", "int"), ("attempt", "int"), ("failures", "int"), ("losses", "int"), ("state", "text"),
     ("reason", "text"), ("wake_at", "bigint"), ("queued_at", "bigint"), ("started_at", "bigint"),
@@ -43,13 +43,13 @@ _ALWAYS = ("lo", "hi", "attempt", "failures", "losses")
 
 
 def shelf_columns(shelf: str) -> str:
-    """The columns of SAYS as a shelf has them."""
+    """Return SLICE_COLUMNS as expressions on a shelf."""
     has = {name: name for name in _ALWAYS} | SHELF_EXPRESSIONS[shelf]
     return ", ".join(f"{has.get(name, f'NULL::{kind}')} AS {name}" for name, kind in SLICE_COLUMNS)
 
 
 def _slice(shelf: str, alias: str) -> str:
-    """Join the slice of a shelf that holds the given item: the last that begins before or with it."""
+    """Join the slice of a shelf that holds the given item: the last slice that begins at or before it."""
     first = f"SELECT max(x.lo) FROM {shelf} x WHERE x.parcel = given.parcel AND x.lo <= given.item"
     return (
         f" LEFT JOIN {shelf} {alias} ON {alias}.parcel = given.parcel AND {alias}.lo = ({first})"
@@ -65,7 +65,7 @@ _LAST_ERROR = (
     "(SELECT a.error FROM attempts a WHERE a.parcel = given.parcel AND a.lo <= given.item AND a.hi > given.item"
     " ORDER BY a.attempt DESC LIMIT 1)"
 )
-# An item lies on one shelf, so of the four slices at most one is there.
+# An item is on one shelf, so at most one of the four joined slices exists.
 MANY = Statement(
     "executions",
     "SELECT given.parcel, given.item, p.job, p.version, p.namespace, p.queue, p.priority, p.due_at, p.parent,"
@@ -110,7 +110,7 @@ ATTEMPTS = Statement(
 
 
 class FoundExecution(Struct, frozen=True, kw_only=True):
-    """An execution with the names that go with it."""
+    """An execution with the names of its job and queue."""
 
     execution: Execution
     job_name: str
@@ -123,7 +123,7 @@ Ref = tuple[int, UUID]  # a namespace and an execution of it
 
 
 def by_ids(refs: Sequence[Ref]) -> Script[dict[Ref, FoundExecution]]:
-    """Executions by id, at one instant; those that are not on any shelf of their namespace are left out."""
+    """Return executions by id, at one instant, without those that are on no shelf of their namespace."""
     rows = yield ForEach(
         MANY, GIVEN, [(parcel_of(execution), index_of(execution), namespace) for namespace, execution in refs]
     )
@@ -135,13 +135,13 @@ def by_ids(refs: Sequence[Ref]) -> Script[dict[Ref, FoundExecution]]:
 
 
 def sizes(ids: Sequence[UUID]) -> Script[dict[UUID, int]]:
-    """Return how many bytes of params and results `by_ids` reads for executions."""
+    """Return the bytes of params and results that `by_ids` reads for each execution."""
     rows = yield ForEach(SIZES, GIVEN[:2], [(parcel_of(execution), index_of(execution)) for execution in ids])
     return {execution_id(parcel, item): int(size) for parcel, item, size in rows}
 
 
 def by_id(execution: UUID, namespace: int) -> Script[FoundExecution | None]:
-    """One execution; None when it is not on any shelf of this namespace."""
+    """Return one execution; None when it is on no shelf of this namespace."""
     found = yield from by_ids([(namespace, execution)])
     return found.get((namespace, execution))
 
@@ -174,20 +174,20 @@ def needs_of(text: str | None) -> tuple[str, ...]:
 
 
 def result_of(ends: bytes | None, results: bytes | None, index: int, content: bytes | None = None) -> Raw | None:
-    """One item's result, or the blob that it stands for; empty when that was not read."""
+    """Return the result of one item, or the blob that is stored in its place; empty if the blob was not read."""
     if results is None or ends is None:
         return None
     return Raw(Packed(ends, results).one(index) or content or b"")
 
 
 def oldest() -> Script[tuple[UUID | None, Instant]]:
-    """The oldest parcel that is kept, and when the store began."""
+    """Return the oldest stored parcel, and the instant at which the store was created."""
     rows = yield Fetch(OLDEST)
     return rows[0][0], int(rows[0][1] or 0)
 
 
 def offers(namespace: int) -> Script[list[Offer]]:
-    """What live workers can take."""
+    """Return the queues and capabilities of live sessions."""
     rows = yield Fetch(OFFERS, (namespace,))
     return [
         Offer(frozenset(msgspec.json.decode(q)), frozenset(msgspec.json.decode(c)), session) for q, c, session in rows
@@ -195,13 +195,13 @@ def offers(namespace: int) -> Script[list[Offer]]:
 
 
 def ever_offered(namespace: int) -> Script[list[frozenset[str]]]:
-    """What workers offer that are there, or were lately."""
+    """Return the capabilities of all stored sessions, including sessions that ended lately."""
     rows = yield Fetch(EVER_OFFERED, (namespace,))
     return [frozenset(msgspec.json.decode(row[0])) for row in rows]
 
 
 def attempts(execution: UUID) -> Script[list[UnsuccessfulAttempt]]:
-    """The tries that did not succeed, in order."""
+    """Return the attempts that did not succeed, in order."""
     rows = yield Fetch(ATTEMPTS, (parcel_of(execution), index_of(execution)))
     return [
         UnsuccessfulAttempt(

@@ -1,4 +1,4 @@
-"""Where an execution stands, and what stands before it, as `explain` asks."""
+"""Reads of `explain`: the position of an execution, and the executions ahead of it."""
 
 from collections.abc import Collection, Sequence
 from uuid import UUID
@@ -11,7 +11,7 @@ from horae.model.fleet.suspects import SUSPECT
 from horae.store.base import shelves
 from horae.store.script import Among, Fetch, Script, Statement
 
-MOST_ROWS = 5_000  # of the slices before an execution that are looked at
+MOST_ROWS = 5_000  # slices ahead of an execution that are read
 
 
 def _slice(shelf: str, alias: str) -> str:
@@ -60,7 +60,7 @@ OLDEST = Statement(
 
 
 class ExecutionPosition(Struct, frozen=True, kw_only=True):
-    """Where an execution stands: at a gate, or in a lane with a rank."""
+    """The position of an execution: at a gate, or in a lane with a rank."""
 
     lane: int
     keys: str | None = None
@@ -70,7 +70,7 @@ class ExecutionPosition(Struct, frozen=True, kw_only=True):
 
 
 class FireDecision(Struct, frozen=True):
-    """What the ledger says of a fire: of which trigger, at which instant, what became of it and why."""
+    """The ledger's row of a fire: its trigger and instant, the decision and its cause."""
 
     trigger: str
     at: Instant
@@ -79,7 +79,7 @@ class FireDecision(Struct, frozen=True):
 
 
 class QueueAhead(Struct, frozen=True):
-    """How many executions stand before one, by job; not `whole` when there are more than were looked at."""
+    """The number of executions ahead of an execution, by job; `whole` is false when there are more than were read."""
 
     jobs: dict[UUID, int]
     whole: bool = True
@@ -90,7 +90,7 @@ class QueueAhead(Struct, frozen=True):
 
 
 def position_of(parcel: UUID, item: int) -> Script[ExecutionPosition]:
-    """Where an execution stands now; what has gone meanwhile stands nowhere."""
+    """Return the present position of an execution; an empty one if the execution was deleted meanwhile."""
     rows = yield Fetch(PLACE, (parcel, item))
     if not rows:
         return ExecutionPosition(lane=0)
@@ -101,7 +101,7 @@ def position_of(parcel: UUID, item: int) -> Script[ExecutionPosition]:
 
 
 def queue_ahead(lanes: Collection[int], rank: int, parcel: UUID, lo: int) -> Script[QueueAhead]:
-    """What stands before a slice in these lanes, by rank."""
+    """Return the executions ahead of a slice in these lanes, by rank."""
     jobs: dict[UUID, int] = {}
     left = MOST_ROWS
     for lane in sorted(lanes):
@@ -114,25 +114,25 @@ def queue_ahead(lanes: Collection[int], rank: int, parcel: UUID, lo: int) -> Scr
 
 
 def held_by(sessions: Sequence[UUID]) -> Script[list[tuple[UUID, int, Instant]]]:
-    """What sessions hold: (job, items, since)."""
+    """Return the slices that sessions hold: (job, items, since)."""
     rows = yield Among(HELD_BY, sorted(sessions))
     return [(row[0], int(row[1]), row[2]) for row in rows]
 
 
 def suspects_in(sessions: Sequence[UUID]) -> Script[dict[UUID, tuple[int, int]]]:
-    """Sessions that hold suspects: how many, and the most losses of one."""
+    """Return the sessions that hold suspects, with their number and their greatest number of losses."""
     rows = yield Among(SUSPECTS, sorted(sessions))
     return {row[0]: (int(row[1]), row[2]) for row in rows}
 
 
 def holder_of(key: str) -> Script[UUID | None]:
-    """Whose turn it is at a key: an execution that has not ended."""
+    """Return the execution that has the turn of a key and has not ended."""
     rows = yield Fetch(HOLDER, (key,))
     return execution_id(rows[0][0], rows[0][1]) if rows else None
 
 
 def last_decision(job: UUID, since: Instant) -> Script[FireDecision | None]:
-    """The newest fire of a job's triggers that was decided since, of time or of an event."""
+    """Return the newest fire of a job's triggers since an instant, by time or by an event."""
     found = []
     for statement in (LAST_DECISION, LAST_EVENT_DECISION):
         found += yield Fetch(statement, (job, since))
@@ -140,6 +140,6 @@ def last_decision(job: UUID, since: Instant) -> Script[FireDecision | None]:
 
 
 def pending_of(job: UUID, limit: int) -> Script[list[tuple[UUID, int]]]:
-    """The first items of a job's oldest slices that have not begun."""
+    """Return the first items of a job's oldest slices that have not begun."""
     rows = yield Fetch(OLDEST, (job, limit))
     return [(row[0], row[1]) for row in rows]

@@ -1,4 +1,4 @@
-"""Housekeeping: duties, expiry of whatever is kept for a time, and slices whose session nobody knows."""
+"""Housekeeping: duties, expiry of rows that are stored for a time, and slices of unknown sessions."""
 
 from uuid import UUID
 
@@ -18,8 +18,8 @@ DUTY = Statement(
 TROUBLED = Statement("duty_troubled", "UPDATE duties SET problem = $2, since = COALESCE(since, $3) WHERE name = $1")
 DONE = Statement("duty_done", "UPDATE duties SET problem = NULL, since = NULL WHERE name = $1 AND problem IS NOT NULL")
 TROUBLE = Statement("trouble_of_duty", "SELECT problem, since FROM duties WHERE name = $1 AND problem IS NOT NULL")
-# A submission that replaces expired keys holds some and waits for others: nobody may wait for it in turn.
-# Materialized: a join may ask a bare subquery again for every row, and each time its LIMIT lets others through.
+# Locked rows are skipped: a submission that replaces expired keys holds some and waits for others, so nothing may wait
+# for it in turn. MATERIALIZED: a join may repeat a bare subquery for every row, and each time its LIMIT selects others.
 EXPIRED = (
     Statement(
         "expire_unique_keys",
@@ -42,7 +42,7 @@ EXPIRED = (
         " DELETE FROM affinities WHERE (job, key) IN (SELECT job, key FROM expired) RETURNING 1",
     ),
 )
-# A job that is restored later than this has its triggers as they are defined, not as they were.
+# A job that is restored later than this gets its triggers as defined, without their former progress.
 OLD_TRIGGERS = Statement(
     "expire_triggers",
     "WITH old AS MATERIALIZED (SELECT g.id FROM triggers g WHERE g.state = 'ended' AND g.valid_to < $1"
@@ -56,7 +56,7 @@ OLD_MINUTES = Statement(
     " DELETE FROM job_minutes WHERE (job, minute, server) IN (SELECT job, minute, server FROM old) RETURNING 1",
 )
 OLD_SERVERS = Statement("forget_servers", "DELETE FROM servers WHERE last_seen < $1")
-# A browser's key is nothing without its cookie: they go together, and what nobody finished goes, too.
+# A browser's key is useless without its cookie, so both are deleted together. Unfinished sign-ins are deleted, too.
 EXPIRED_SIGN_INS = (
     Statement("expire_browsers", "DELETE FROM keys WHERE id IN (SELECT c.key_id FROM cookies c WHERE c.until <= $1)"),
     Statement("expire_cookies", "DELETE FROM cookies WHERE until <= $1"),
@@ -83,27 +83,27 @@ ADOPT = Statement(
 
 
 def take_duty(name: str, holder: UUID, now: Instant, until: Instant) -> Script[int | None]:
-    """Take or renew a duty; its epoch grows with every new holder. None while somebody else holds it."""
+    """Take or renew a duty and return its epoch, which grows with every new holder; None while another holds it."""
     rows = yield Fetch(DUTY, (name, holder, now, until))
     return rows[0][0] if rows else None
 
 
 def report_duty(name: str, problem: str | None, now: Instant) -> Script[None]:
-    """Say why a duty cannot be done, or, with None, that it can."""
+    """Record the reason why a duty cannot be done, or with None that it can."""
     yield Fetch(DONE, (name,)) if problem is None else Fetch(TROUBLED, (name, problem, now))
 
 
 def problem_of(name: str) -> Script[tuple[str, Instant] | None]:
-    """Why a duty cannot be done, and since when; None while nothing is wrong."""
+    """Return the reason why a duty cannot be done, and since when; None if it can be done."""
     rows = yield Fetch(TROUBLE, (name,))
     return (rows[0][0], rows[0][1]) if rows else None
 
 
 def forget_expired(now: Instant, sessions_before: Instant, most: int = 1000) -> Script[bool]:
-    """Forget keys, codes and cookies that have expired, and servers and sessions that ended long ago.
+    """Delete keys, codes and cookies that have expired, and servers and sessions that ended long ago.
 
-    At most so many keys of a kind: a day's keys at once would outlast a statement's time, or stall SQLite's writer.
-    True when there may be more.
+    At most `most` keys of a kind are deleted: a whole day's keys would exceed the statement timeout, or block SQLite's
+    writer. Return whether there may be more.
     """
     more = False
     for statement in EXPIRED:
@@ -116,10 +116,10 @@ def forget_expired(now: Instant, sessions_before: Instant, most: int = 1000) -> 
 
 
 def forget_records(triggers_before: Instant, minutes_before: Instant, most: int = 1000) -> Script[bool]:
-    """Forget triggers that ended before an instant and have no fires left, joins that were made before it and wait for
-    nothing that has a time, what joins started before it, and statistics of before another.
+    """Delete old records; return whether there may be more.
 
-    True when there may be more.
+    Before `triggers_before`: triggers that ended and have no fires left, joins that wait for nothing with a time, and
+    fires of joins. Before `minutes_before`: statistics by minute.
     """
     triggers = yield Fetch(OLD_TRIGGERS, (triggers_before, most))
     minutes = yield Fetch(OLD_MINUTES, (minutes_before // MINUTE, most))
@@ -129,7 +129,7 @@ def forget_records(triggers_before: Instant, minutes_before: Instant, most: int 
 
 
 def adopt_orphans(now: Instant) -> Script[list[UUID]]:
-    """Give slices of sessions nobody knows an ended session, so that the rescuer takes them back."""
+    """Create ended sessions for slices whose session is unknown, so that the rescuer takes the slices back."""
     rows = yield Fetch(UNKNOWN)
     for session, namespace in rows:
         yield Fetch(ADOPT, (session, namespace, NOTHING_SEEN, now, UNKNOWN_WORKER))

@@ -10,7 +10,7 @@ from horae.model.base.packing import span_of
 from horae.store.base.shelves import SPAN, Columns
 from horae.store.script import ForEach, Script, Statement
 
-MOST_BYTES = 4 * 1024 * 1024  # of a page, unless its first item alone has more
+MOST_BYTES = 4 * 1024 * 1024  # bytes of a page, unless its first item alone has more
 
 ITEM_SIZES = Statement(
     "item_sizes", "SELECT p.id, p.ends, length(p.items) FROM given JOIN parcels p ON p.id = given.id"
@@ -35,12 +35,12 @@ ERRORS = Statement(
 )
 _RANGE: Columns = (("at", "int"), ("size", "int"))
 SliceKey = tuple[UUID, int]  # a parcel, and the first item of a slice of it
-Span = tuple[int, int]  # where something begins, and how long it is
+Span = tuple[int, int]  # offset and length in bytes
 Key = TypeVar("Key", UUID, SliceKey)
 
 
 class Item(NamedTuple):
-    """An item of a parcel, with the beginning of the slice that it lies in."""
+    """An item of a parcel, with the first item of its slice."""
 
     parcel: UUID
     lo: int
@@ -49,7 +49,7 @@ class Item(NamedTuple):
 
 
 class SliceSizes(Struct, frozen=True):
-    """What the history says of a slice, without its results and its error."""
+    """The columns of a slice in history, with the lengths of its results and error instead of their contents."""
 
     ends: bytes | None
     results: int | None  # bytes
@@ -58,14 +58,14 @@ class SliceSizes(Struct, frozen=True):
 
 
 class Sizes(Struct, frozen=True):
-    """Where the params and results of items lie; those that have more than `most` bytes are not wanted."""
+    """The positions of the params and results of items; larger ones than `most` bytes are not wanted."""
 
     items: dict[UUID, tuple[bytes, int]]
     ended: dict[SliceKey, SliceSizes]
     most: int | None
 
     def params(self, item: Item) -> Span | None:
-        """Return the span of an item's params; None when they are not wanted, or gone."""
+        """Return the span of an item's params; None when they are not wanted, or were deleted."""
         found = self.items.get(item.parcel)
         return None if found is None else self._wanted(span_of(*found, item.item))
 
@@ -81,7 +81,7 @@ class Sizes(Struct, frozen=True):
         return found is not None and found.ends is not None and found.results is not None
 
     def of(self, item: Item) -> int:
-        """Return how many bytes reading an item takes."""
+        """Return the number of bytes to read for an item."""
         found = self.ended.get((item.parcel, item.lo))
         spans = (self.params(item), self.result(item))
         return sum(span[1] for span in spans if span) + (found.error if found else 0)
@@ -91,7 +91,7 @@ class Sizes(Struct, frozen=True):
 
 
 class Parts(Struct, frozen=True):
-    """The params, results and errors of items; what was not wanted is empty."""
+    """The params, results and errors of items; unwanted ones are empty."""
 
     params: dict[Item, bytes]
     results: dict[Item, bytes | None]
@@ -113,7 +113,7 @@ def measure(items: Sequence[Item], most: int | None) -> Script[Sizes]:
 
 
 def affordable(items: Sequence[Item], sizes: Sizes) -> int:
-    """Return how many of the first items one page takes: at least one."""
+    """Return the number of first items that fit into one page: at least one."""
     total = 0
     for count, item in enumerate(items):
         total += sizes.of(item)
@@ -145,7 +145,7 @@ def read(items: Sequence[Item], sizes: Sizes) -> Script[Parts]:
 
 
 def _runs(spans: Iterable[tuple[Key, int, int]]) -> list[tuple[Key, int, int]]:
-    """Join spans that lie side by side, so that few statements open one parcel."""
+    """Merge adjacent spans, so that few reads open one parcel."""
     runs: list[tuple[Key, int, int]] = []
     for key, start, size in sorted({span for span in spans if span[2]}):
         if runs and runs[-1][0] == key and runs[-1][1] + runs[-1][2] == start:
@@ -163,7 +163,7 @@ def _pieces(rows: Iterable[tuple[Key, int, bytes]]) -> dict[Key, list[tuple[int,
 
 
 def _cut(pieces: dict[Key, list[tuple[int, bytes]]], key: Key, span: Span | None) -> bytes:
-    """Return a span out of the pieces that were read; empty when it was not wanted."""
+    """Return the bytes of a span from the pieces that were read; empty when it was not wanted."""
     if span is None:
         return b""
     start, size = span

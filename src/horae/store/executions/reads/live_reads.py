@@ -1,4 +1,4 @@
-"""What has not ended, counted for people: one pass over each shelf tells of all namespaces."""
+"""Counts of executions that have not ended, for users: one pass over each shelf counts all namespaces."""
 
 from uuid import UUID
 
@@ -25,7 +25,7 @@ LONGEST = Statement(
 
 
 class QueueLoad(Struct):
-    """What of a queue has not ended."""
+    """The executions of a queue that have not ended."""
 
     queued: int = 0
     oldest: Instant | None = None
@@ -33,12 +33,12 @@ class QueueLoad(Struct):
 
 
 class LiveCounts(Struct):
-    """What of a namespace has not ended."""
+    """The executions of a namespace that have not ended."""
 
     queues: dict[int, QueueLoad] = {}
     waiting: int = 0
     retrying: int = 0
-    suspended: int = 0  # lies on waiting, and reads as running
+    suspended: int = 0  # on the shelf `waiting`, but shown as running
 
     def queue(self, queue_id: int) -> QueueLoad:
         return self.queues.setdefault(queue_id, QueueLoad())
@@ -53,7 +53,7 @@ class LiveCounts(Struct):
 
 
 class LongestExecution(Struct, frozen=True):
-    """An execution that a worker is busy with."""
+    """An execution that has run for a long time."""
 
     id: UUID
     job: UUID
@@ -65,7 +65,7 @@ class LongestExecution(Struct, frozen=True):
 
 
 def live() -> Script[dict[int, LiveCounts]]:
-    """What has not ended, by namespace."""
+    """Count the executions that have not ended, by namespace."""
     found: dict[int, LiveCounts] = {}
     for namespace, queue, count, oldest in (yield Fetch(QUEUED)):
         load = found.setdefault(namespace, LiveCounts()).queue(queue)
@@ -83,6 +83,6 @@ def live() -> Script[dict[int, LiveCounts]]:
 
 
 def longest(namespace: int) -> Script[list[LongestExecution]]:
-    """The executions that workers are busy with for longest."""
+    """Return the ten executions of a namespace that have run for the longest time."""
     rows = yield Fetch(LONGEST, (namespace,))
     return [LongestExecution(execution_id(parcel, lo), *rest) for parcel, lo, *rest in rows]
