@@ -1,4 +1,4 @@
-"""`horae alerts`: what was found, rules and channels by options or files, and tests that tell by their exit code."""
+"""`horae alerts`: alerts, rules and channels by options or files, and tests with their exit codes."""
 
 from pathlib import Path
 
@@ -41,7 +41,7 @@ def test_a_rule_is_put_by_options_over_a_file(tmp_path: Path):
     api = FakeApi({"PUT /alert-rules/old": RULE, "POST /alert-rules/old/pause": RULE})
     given = ("--after", "5m", "--channel", "ops", "--repeat-every", "4h", "--max-notices", "5/1h", "--no-recovery")
     said = run(api, "alerts", "rules", "put", "old", "-f", str(file), *given).stdout
-    assert said == "Rule old is at version 2; it tells ops.\n"
+    assert said == "Rule old is at version 2; it notifies ops.\n"
     assert api.requests[-1].body == {
         "kind": "queue-age", "after": "5m", "queues": ["slow"], "channels": ["ops"], "repeatEvery": "4h",
         "maxNotices": "5/1h", "recovery": False,

@@ -57,7 +57,7 @@ def test_without_an_answer_the_option_to_use_is_named_and_nothing_is_done(comman
 def test_a_closed_input_is_refused_in_the_same_way(monkeypatch):
     monkeypatch.setattr("sys.stdin", None)
     with pytest.raises(BadInput, match="Give --yes to answer in advance"):
-        confirm("Go on?")
+        confirm("Continue?")
 
 
 def test_an_answer_may_come_through_a_pipe():

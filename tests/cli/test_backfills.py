@@ -53,7 +53,7 @@ def test_a_backfill_starts_with_the_given_options():
         "--priority", "1", "--param", "day=7",
     )  # fmt: skip
 
-    assert "Backfill b1 of 1,400 fires has begun." in result.stdout
+    assert "Backfill b1 of 1,400 fires has started." in result.stdout
     assert api.requests[0].body == {
         "job": "report", "from": BETWEEN[1], "to": BETWEEN[3], "trigger": "nightly", "force": True, "order": "newest",
         "priority": 1, "params": {"day": 7},

@@ -85,14 +85,14 @@ def test_a_webhook_is_created_and_shown_once(tmp_path):
     assert "Not shown again." in told.stderr
 
 
-@pytest.mark.parametrize("format", [[], ["-o", "json"]])
-def test_a_webhook_is_removed(format):
+@pytest.mark.parametrize(("output", "said"), [([], "Removed the webhook"), (["-o", "json"], '"ended": true')])
+def test_a_webhook_is_removed(output, said):
     api = FakeApi({"DELETE /jobs/deploy/triggers/github/webhook": None})
 
-    told = run(api, "events", "webhook", "deploy", "github", "--end", *format)
+    told = run(api, "events", "webhook", "deploy", "github", "--end", *output)
 
     assert told.exit_code == 0
-    assert "nded" in told.stdout
+    assert said in told.stdout
 
 
 def test_an_unreadable_secret_file_is_reported():

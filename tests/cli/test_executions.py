@@ -135,7 +135,7 @@ def test_dead_letters_are_replayed_at_a_rate():
     assert api.requests[0].body == {
         "filter": {"reason": "runTimeout", "olderThan": "1d"}, "rate": "10/1s", "params": {"a": 1},
     }  # fmt: skip
-    assert said.stdout == "Replay r1: running; retried 2 of 9, passed over 1 (deleted).\n"
+    assert said.stdout == "Replay r1: running; retried 2 of 9, skipped 1 (deleted).\n"
     assert run(FakeApi({}), "dlq", "replay", "--rate", "1/1s").exit_code == 2
 
 

@@ -170,7 +170,7 @@ def test_show_mentions_an_active_rollout():
     versions = [{"version": 3, "share": 90.0}, {"version": 4, "share": 10.0}]
     told = {"jobId": "j", "job": "daily", "state": "on", "since": "2026-11-15T08:00:00Z", "versions": versions}
     shown = run(FakeApi({"GET /jobs/daily": JOB, "GET /jobs/daily/rollout": told}), "jobs", "show", "daily").stdout
-    assert "A rollout is on: version 3 90 %, version 4 10 %." in shown
+    assert "A rollout is active: version 3 90 %, version 4 10 %." in shown
     over = FakeApi({"GET /jobs/daily": JOB, "GET /jobs/daily/rollout": {**told, "state": "promoted"}})
     assert "rollout" not in run(over, "jobs", "show", "daily").stdout
 

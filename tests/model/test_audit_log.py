@@ -3,7 +3,7 @@
 import pytest
 from msgspec.structs import replace
 
-from horae.features.audit_log.model.values import ChainHead, Checker, Link, link
+from horae.features.audit_log.model.values import ChainChecker, ChainHead, Link, link
 from horae.model.tenancy.audit import AuditEntry
 
 
@@ -19,15 +19,15 @@ def chain(length: int) -> tuple[list[Link], ChainHead]:
     for n in range(length):
         links.append(link(entry(n), head))
         head = ChainHead(links[-1].seq, links[-1].hash)
-    return links, replace(head, signature=signature(head.said))
+    return links, replace(head, signature=signature(head.signed_bytes))
 
 
 def signature(said: bytes) -> bytes:
     return b"by us: " + said
 
 
-def check(links: list[Link], head: ChainHead) -> Checker:
-    checker = Checker()
+def check(links: list[Link], head: ChainHead) -> ChainChecker:
+    checker = ChainChecker()
     checker.follow(links)
     checker.end(head, lambda said, shown: shown == signature(said))
     return checker

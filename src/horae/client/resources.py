@@ -210,11 +210,11 @@ class AuditResource(Resource):
         self, *, since: datetime | str | None = None, until: datetime | str | None = None, actor: str | None = None,
         target: str | None = None, action: str | None = None, limit: int | None = None, cursor: str | None = None,
     ) -> ResultPage[ApiDocument]:  # fmt: skip
-        """Tell who did what, newest first: what was changed by people and programs, before and after.
+        """List the actions of users and programs, newest first, with the changed fields before and after.
 
-        `since`: Not before this. `until`: Before this. `actor`: `key:` and a key's id, or `user:` and a name.
-        `target`: A thing and what it holds, `jobs/etl`, or all of a noun, `jobs`. `action`: An operation,
-        `jobs.edit`, or all of a noun, `jobs.`.
+        `since`: Rows from this time on. `until`: Rows before this time. `actor`: `key:` and a key's id, or
+        `user:` and a name. `target`: An object and its parts, such as `jobs/etl`, or all objects of a noun:
+        `jobs`. `action`: An operation, such as `jobs.edit`, or all operations of a noun: `jobs.`.
         """
         query = {
             "from": instant(since), "to": instant(until), "actor": actor, "target": target, "action": action,
@@ -223,9 +223,7 @@ class AuditResource(Resource):
         return page_of(ApiDocument, await self._caller.get(path_of("audit", "log"), query))
 
     async def verify_log(self) -> ApiDocument:
-        """Check that no row of the audit log was edited, removed, put elsewhere or cut off; names the first that
-        was.
-        """
+        """Check that no row of the audit log was edited, removed, moved or cut off; name the first such row."""
         return ApiDocument.of(await self._caller.get(path_of("audit", "log", "verdict")))
 
     async def fires(
@@ -233,8 +231,8 @@ class AuditResource(Resource):
     ) -> ApiDocument:
         """Check that each nominal fire of a job's triggers is covered by exactly one row of the ledger.
 
-        `job`: A job's name or id. `since`: The first instant that counts, RFC 3339. `until`: The first instant
-        that does not. `trigger`: Only this trigger, by name.
+        `job`: A job's name or id. `since`: The start of the range, RFC 3339. `until`: The end of the range,
+        exclusive. `trigger`: Only this trigger, by name.
         """
         query = {"job": job, "from": instant(since), "to": instant(until), "trigger": trigger}
         return ApiDocument.of(await self._caller.get(path_of("audit", "fires"), query))

@@ -22,7 +22,7 @@ FEATURE = Feature(
         Command(
             "alerts",
             "horae.features.alerts.cli.main:alerts",
-            "List and acknowledge alerts; manage rules and channels.",
+            "Show and acknowledge alerts; write rules and channels.",
             section="Operate",
         ),
     ),

@@ -1,4 +1,4 @@
-"""`horae executions artifacts`: files that executions left behind."""
+"""`horae executions artifacts`: files that executions stored."""
 
 import sys
 from codecs import getincrementaldecoder
@@ -22,11 +22,15 @@ EXAMPLES = (
 @click.command(cls=HoraeCommand, examples=EXAMPLES)
 @click.argument("execution")
 @click.argument("name", required=False)
-@click.option("--to", metavar="FILE", help="Where to put it; - writes it out. Default: a file of its name, here.")
-@click.option("--force", is_flag=True, help="Replace a file that is there.")
+@click.option(
+    "--to",
+    metavar="FILE",
+    help="The file to write; - writes to stdout. Default: a file of the same name, in this folder.",
+)
+@click.option("--force", is_flag=True, help="Replace an existing file.")
 @remote
 async def artifacts(api: Api, execution: str, name: str | None, to: str | None, force: bool) -> None:
-    """List the files that an execution left behind, or fetch one of them."""
+    """List the files that an execution stored, or download one of them."""
     if name is None:
         page = await api.client.executions.artifacts(execution)
         shown: list[Column] = [
@@ -36,14 +40,14 @@ async def artifacts(api: Api, execution: str, name: str | None, to: str | None, 
             ("ATTEMPT", "attempt"),
             ("MADE", lambda one: api.out.age(one.get("createdAt"))),
         ]
-        api.out.list(page.raw, shown, "It left no files behind.")
+        api.out.list(page.raw, shown, "It stored no files.")
         return
     pieces = api.client.executions.read_artifact(execution, name)
     if to == "-":
         return await _write_out(pieces)
     path = Path(to or name.rpartition("/")[2])
     if path.exists() and not force:
-        raise click.UsageError(f"{path} is there. Name another file with --to, or replace it with --force.")
+        raise click.UsageError(f"{path} exists. Name another file with --to, or replace it with --force.")
     part = path.with_name(f".{path.name}.part")
     try:
         with part.open("wb") as file:
@@ -56,7 +60,7 @@ async def artifacts(api: Api, execution: str, name: str | None, to: str | None, 
 
 
 async def _write_out(pieces: AsyncIterable[bytes]) -> None:
-    """Write a content to stdout as it is; on a terminal as text, with its control characters shown."""
+    """Write a file's content to stdout unchanged; on a terminal, as text with its control characters made visible."""
     if sys.stdout.isatty():
         decoder = getincrementaldecoder("utf-8")("replace")
         async for piece in pieces:

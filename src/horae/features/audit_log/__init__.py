@@ -1,10 +1,13 @@
-"""The audit log: who changed what, in a chain of rows that shows tampering. It cannot be switched off."""
+"""The audit log: all changes with their authors, in a chain of rows that shows tampering.
+
+It cannot be switched off.
+"""
 
 from horae.feature import Command, Feature, Routes
 
 FEATURE = Feature(
     name="audit_log",
-    about="Who changed what, in a chain of rows that shows tampering.",
+    about="All changes with their authors, in a chain of rows that shows tampering.",
     tables="horae.features.audit_log.store.tables",
     holdings="horae.features.audit_log.store.log:HOLDINGS",
     required=True,

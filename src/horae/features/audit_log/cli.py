@@ -1,4 +1,4 @@
-"""`horae audit log`: who did what, and whether the log is whole."""
+"""`horae audit log`: the audit log and the check of its integrity."""
 
 from typing import Any
 
@@ -35,17 +35,23 @@ COLUMNS: list[Column] = [
 
 @click.group(cls=HoraeGroup, examples=("horae audit log list", "horae audit log verify"))
 def log() -> None:
-    """Tell who did what, when and from where, and prove that the log is whole."""
+    """Show the audit log: who did what, when and from where; check its integrity."""
 
 
 def _filters(command: Any) -> Any:
-    """Which rows."""
+    """Add the options that select rows."""
     options = (
-        click.option("--from", "since", type=TIME, help="Not before this."),
-        click.option("--to", "until", type=TIME, help="Before this."),
+        click.option("--from", "since", type=TIME, help="Rows from this time on."),
+        click.option("--to", "until", type=TIME, help="Rows before this time."),
         click.option("--actor", metavar="WHO", help='"key:" and a key\'s id, or "user:" and a name.'),
-        click.option("--action", metavar="NAME", help="An operation, jobs.edit, or all of a noun, jobs."),
-        click.option("--target", metavar="THING", help="A thing and what it holds, jobs/etl, or all of a noun, jobs."),
+        click.option(
+            "--action", metavar="NAME", help="An operation, such as jobs.edit, or all operations of a noun: jobs."
+        ),
+        click.option(
+            "--target",
+            metavar="THING",
+            help="An object and its parts, such as jobs/etl, or all objects of a noun: jobs.",
+        ),
     )
     for option in reversed(options):
         command = option(command)
@@ -53,7 +59,7 @@ def _filters(command: Any) -> Any:
 
 
 request(
-    log, "audit.log", lists(COLUMNS, "Nobody has changed anything that these filters let through."), name="list",
+    log, "audit.log", lists(COLUMNS, "No rows match these filters."), name="list",
     called={"since": "--from", "until": "--to"}, examples=("horae audit log list", FILTERED),
 )  # fmt: skip
 
@@ -62,7 +68,7 @@ request(
 @_filters
 @remote
 async def export(api: Api, **asked: Any) -> None:
-    """Write what was done as JSON lines, newest first."""
+    """Write rows as JSON lines, newest first."""
     cursor: str | None = None
     while True:
         page = await api.client.audit.log(**asked, limit=MOST_AT_ONCE, cursor=cursor)
@@ -76,18 +82,20 @@ async def export(api: Api, **asked: Any) -> None:
 @log.command(examples=("horae audit log verify", "horae audit log verify -o json"))
 @remote
 async def verify(api: Api) -> None:
-    """Check that no row was edited, removed, put elsewhere or cut off.
+    """Check that no row was edited, removed, moved or cut off.
 
-    Exit 1 names the first row that is not as it was written. Keep the head that this prints in another place: a later
-    log that does not contain it was written anew.
+    Exit 1 names the first row that differs from the original. Store the head that this prints in another place: a later
+    log that does not contain it was rewritten.
     """
     verdict = (await api.client.audit.verify_log()).raw
     if not api.out.is_for_people:
         api.out.document(verdict)
     elif verdict["broken"] is None:
-        api.out.say(f"The log is whole: {verdict['rows']:,} rows, head {verdict['head']}.")
+        api.out.say(f"The log is intact: {verdict['rows']:,} rows, head {verdict['head']}.")
         if not verdict["signed"]:
-            api.out.say("Its head is not signed: with a secret key (HORAE_SECRET_KEY) a cut end is noticed too.")
+            api.out.say(
+                "Its head is not signed: with a secret key (HORAE_SECRET_KEY) removed rows at the end are noticed, too."
+            )
     else:
         api.out.say(f"The log is broken at row {verdict['broken']['seq']:,}: {verdict['broken']['reason']}.")
     if verdict["broken"] is not None:

@@ -1,4 +1,4 @@
-"""The audit log: written before a change is begun and after it, so that no change goes without a row."""
+"""The audit log: each change is logged before it starts and after it ends, so no change is without a row."""
 
 from collections.abc import Sequence
 from contextlib import suppress
@@ -10,37 +10,37 @@ from horae.engine.batcher import Batcher
 from horae.engine.tenancy.throttle import neighbourhood
 from horae.env import Env
 from horae.errors import StoreUnavailable
-from horae.features.audit_log.model.values import ChainHead, Checker, Link, RowFilter
+from horae.features.audit_log.model.values import ChainChecker, ChainHead, Link, RowFilter
 from horae.features.audit_log.model.view import AuditRow, AuditVerdict, show_row
-from horae.features.audit_log.store import log as moves
+from horae.features.audit_log.store import log as scripts
 from horae.model.tenancy.audit import AuditEntry
 from horae.model.tenancy.principal import DEFAULT_NAMESPACE, Principal
 from horae.store.contract import Store
 
 MOST_TOGETHER = 64
-CHECKED_TOGETHER = 2000  # rows that are read at a time
-DENIED_EVERY = 60.0  # seconds between two rows that say the same of somebody who has no permission
-MOST_DENIED_OF_ONE = 20  # rows of one credential in that time, whatever it tries
+CHECKED_TOGETHER = 2000  # rows that are read together
+DENIED_EVERY = 60.0  # seconds before the same denial of a credential is logged again
+MOST_DENIED_OF_ONE = 20  # rows of one credential in that time
 MOST_DENIED = 10_000
-MOST_FAILED = 200  # rows of failed sign-ins in that time, from wherever
-NOBODY = "nobody"  # who did not show who they are
+MOST_FAILED = 200  # rows of failed sign-ins in that time, from all addresses
+NOBODY = "nobody"  # the actor of requests without a valid credential
 
 
 class AuditLog:
     """Appends to the log and reads it."""
 
     def __init__(self, env: Env, store: Store, sealer: Sealer) -> None:
-        """`sealer` signs the head, by a key that does not lie in the store."""
+        """Create the log; `sealer` signs the head, with a key outside the store."""
         self._env, self._store, self._sealer = env, store, sealer
-        self._denied: dict[str, dict[tuple[str, str], float]] = {}  # by credential: what was denied, and when
+        self._denied: dict[str, dict[tuple[str, str], float]] = {}  # by credential: denied operations, with their times
         self._batcher: Batcher[AuditEntry, int] = Batcher(self._write, most=MOST_TOGETHER)
 
     async def append(self, entry: AuditEntry) -> int:
-        """Write an entry; tells its place when it is stored."""
+        """Append an entry; return its position when it is stored."""
         return await self._batcher.do(entry)
 
     async def note(self, who: Principal, address: str, action: str, target: str = "", detail: str = "{}") -> None:
-        """Write what somebody did who came without a credential, and has one now."""
+        """Log an action of a user who came without a credential and has one now, such as a sign-in."""
         actor = who.key if who.kind == "user" else f"key:{who.key}"
         await self.append(
             AuditEntry(
@@ -57,12 +57,12 @@ class AuditLog:
         )
 
     async def deny(self, entry: AuditEntry) -> None:
-        """Write that something was denied, but not each time: who asks again and again does not fill the store."""
+        """Log a denied operation, unless it repeats a recent one: repeated requests must not fill the store."""
         if self._is_new(entry.actor, (entry.action, entry.target), MOST_DENIED_OF_ONE):
             await self.append(entry)
 
     async def fail(self, action: str, name: str, address: str, said: str) -> None:
-        """Write that somebody did not get in: for a name and an address once in a while, and for all not too often."""
+        """Log a failed sign-in, limited for each name and address and in total."""
         where = f"from {neighbourhood(address)}"
         if not self._is_new(where, (action, name), MOST_DENIED_OF_ONE):
             return
@@ -77,7 +77,7 @@ class AuditLog:
             await self.append(entry)
 
     def _is_new(self, who: str, what: tuple[str, str], most: int) -> bool:
-        """Whether this was not told of somebody a short while ago, and not too much else."""
+        """Tell whether a denial is new, and within the limit of its credential; if so, remember it."""
         now = self._env.clock.monotonic()
         lately = {known: at for known, at in self._denied.get(who, {}).items() if now - at < DENIED_EVERY}
         if what in lately or len(lately) >= most:
@@ -88,16 +88,16 @@ class AuditLog:
         return True
 
     async def close(self) -> None:
-        """Finish what was asked for."""
+        """Finish pending entries."""
         await self._batcher.close()
 
-    async def rows(self, asked: RowFilter) -> list[AuditRow]:
-        """What was done, newest first."""
-        return [show_row(link, name) for link, name in await self._store.read(lambda: moves.rows(asked))]
+    async def rows(self, filters: RowFilter) -> list[AuditRow]:
+        """Return rows, newest first."""
+        return [show_row(link, name) for link, name in await self._store.read(lambda: scripts.rows(filters))]
 
     async def verify(self) -> AuditVerdict:
-        """Follow the whole chain, page by page, up to the head as of the last page."""
-        checker, is_whole = Checker(), False
+        """Check the whole chain, page by page, up to the head at the time of the last page."""
+        checker, is_whole = ChainChecker(), False
         while not is_whole and checker.broken is None:
             head, links = await self._page(checker.seq)
             checker.follow(links)
@@ -108,7 +108,7 @@ class AuditLog:
         )
 
     async def _page(self, after: int) -> tuple[ChainHead, list[Link]]:
-        return await self._store.read_at_once(lambda: moves.chain(after, CHECKED_TOGETHER))
+        return await self._store.read_at_once(lambda: scripts.chain(after, CHECKED_TOGETHER))
 
     async def _write(self, entries: Sequence[AuditEntry]) -> Sequence[int | BaseException]:
-        return await self._store.write(lambda: moves.append(entries, self._sealer.sign))
+        return await self._store.write(lambda: scripts.append(entries, self._sealer.sign))

@@ -6,7 +6,7 @@ from horae.features.audit_log.engine import AuditLog
 
 
 class AuditLogPart(ServerPart):
-    """Shows what was recorded, with its proof."""
+    """The feature's part of a server: the log, with its integrity check."""
 
     def __init__(self, node: ServerNode) -> None:
         found = node.tenancy.audit

@@ -15,7 +15,7 @@ FEATURE = Feature(
         Command(
             "backfills",
             "horae.features.backfills.cli:backfills",
-            "Run fires of the past that did not run.",
+            "Run past fires that did not run.",
             section="Jobs",
             after="calendars",
         ),

@@ -1,4 +1,4 @@
-"""`horae backfills`: run fires of the past that did not run; look at that, pause, resume and cancel it."""
+"""`horae backfills`: run past fires that did not run; show, pause, resume and cancel backfills."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -20,26 +20,30 @@ CREATE = "horae backfills create daily-report --from 2026-11-01T00:00:00Z --to 2
 
 @click.group(cls=HoraeGroup, examples=(f"{CREATE} --dry-run", "horae backfills list", "horae backfills show BACKFILL"))
 def backfills() -> None:
-    """Run fires of the past that did not run."""
+    """Run past fires that did not run."""
 
 
 @backfills.command(examples=(f"{CREATE} --dry-run", f"{CREATE} --max-concurrent 4 --wait"))
 @click.argument("job")
 @options_of(BACKFILL, without=("order", "dryRun"), required=("from", "to"))
-@click.option("--newest-first", is_flag=True, help="Begin with the newest fires.")
-@click.option("--param", multiple=True, metavar="NAME=VALUE", help="A parameter for all of them; repeatable.")
-@click.option("--params", metavar="JSON", help="Parameters for all of them; @FILE and - are read.")
-@click.option("--dry-run", is_flag=True, help="Only say how many would run, and which is the first and the last.")
-@click.option("-w", "--wait", is_flag=True, help="Wait for its end; exit 1 unless all succeeded.")
-@click.option("--timeout", metavar="SPAN", help="Wait no longer than this, as 1h; it goes on, the exit code is 1.")
+@click.option("--newest-first", is_flag=True, help="Start with the newest fires.")
+@click.option("--param", multiple=True, metavar="NAME=VALUE", help="A parameter for all executions; repeatable.")
+@click.option("--params", metavar="JSON", help="Parameters for all executions; @FILE or - reads them.")
+@click.option(
+    "--dry-run", is_flag=True, help="Only show the number of fires that would run, and the first and last one."
+)
+@click.option("-w", "--wait", is_flag=True, help="Wait until it ends; exit 1 unless all succeeded.")
+@click.option(
+    "--timeout", metavar="SPAN", help="The longest wait, as 1h; then the exit code is 1, and the backfill continues."
+)
 @remote
 async def create(
     api: Api, job: str, newest_first: bool, dry_run: bool, wait: bool, timeout: str | None, param: tuple[str, ...],
     params: str | None, **options: Any,
 ) -> None:  # fmt: skip
-    """Run what did not run of a job's fires from one time to another.
+    """Run the fires of a job in a time range that did not run.
 
-    What ran before is not run again unless forced: each fire is known by its trigger and its instant.
+    Fires that ran are not run again, except with --force: each fire is identified by its trigger and its time.
     """
     said = BACKFILL.keywords(given_by(BACKFILL, options))
     since, until = said.pop("from_"), said.pop("to")
@@ -51,7 +55,7 @@ async def create(
         return await _finish(api, made, timeout)
     if not api.out.is_for_people:
         return api.out.document(made.raw)
-    api.out.say(f"Backfill {made.id} of {made.fires:,} fire{'' if made.fires == 1 else 's'} has begun.")
+    api.out.say(f"Backfill {made.id} of {made.fires:,} fire{'' if made.fires == 1 else 's'} has started.")
     return _say_all(api, made.notes)
 
 
@@ -70,7 +74,7 @@ def _say_all(api: Api, notes: Sequence[str]) -> None:
 
 
 async def _finish(api: Api, made: BackfillInfo, timeout: str | None) -> None:
-    """Wait until it has ended; exit 1 unless all it started succeeded."""
+    """Wait until a backfill has ended; exit 1 unless all its executions succeeded."""
     remedy = f"wait again with `horae backfills show {made.id} --wait`"
     final = await in_time(api, api.client.backfills.wait(made.id), timeout, made.id, what="Backfill", remedy=remedy)
     _told(api, final, {})
@@ -115,18 +119,20 @@ RUNS: list[Column] = [
 ONE = {"backfill_id": "backfill"}
 request(
     backfills, "backfills.list",
-    lists(COLUMNS, "There are no backfills. Make one with: horae backfills create JOB --from --to"),
+    lists(COLUMNS, "There are no backfills. Create one with: horae backfills create JOB --from --to"),
     examples=("horae backfills list", "horae backfills list --job daily-report -o json"),
 )  # fmt: skip
 
 
 @backfills.command(examples=("horae backfills show BACKFILL", "horae backfills show BACKFILL --wait"))
 @click.argument("backfill")
-@click.option("-w", "--wait", is_flag=True, help="Wait for its end; exit 1 unless all succeeded.")
-@click.option("--timeout", metavar="SPAN", help="Wait no longer than this, as 1h; it goes on, the exit code is 1.")
+@click.option("-w", "--wait", is_flag=True, help="Wait until it ends; exit 1 unless all succeeded.")
+@click.option(
+    "--timeout", metavar="SPAN", help="The longest wait, as 1h; then the exit code is 1, and the backfill continues."
+)
 @remote
 async def show(api: Api, backfill: str, wait: bool, timeout: str | None) -> None:
-    """Show a backfill and how far it is."""
+    """Show a backfill and its progress."""
     found = await api.client.backfills.get(backfill)
     if wait or timeout is not None:
         return await _finish(api, found, timeout)
@@ -134,7 +140,7 @@ async def show(api: Api, backfill: str, wait: bool, timeout: str | None) -> None
 
 
 request(
-    backfills, "backfills.runs", lists(RUNS, "It has run nothing yet."), called=ONE,
+    backfills, "backfills.runs", lists(RUNS, "It has no executions yet."), called=ONE,
     examples=("horae backfills runs BACKFILL",),
 )  # fmt: skip
 
@@ -147,8 +153,8 @@ request(backfills, "backfills.resume", _told, called=ONE, examples=("horae backf
 
 @backfills.command(examples=("horae backfills cancel BACKFILL", "horae backfills cancel BACKFILL --executions"))
 @click.argument("backfill")
-@click.option("--executions", is_flag=True, help="Cancel what it started and has not ended, too.")
+@click.option("--executions", is_flag=True, help="Also cancel its executions that have not ended.")
 @remote
 async def cancel(api: Api, backfill: str, executions: bool) -> None:
-    """Start nothing more, for good; what was started finishes unless told otherwise."""
+    """Start no more executions of a backfill, permanently; those already started finish, except with --executions."""
     _told(api, await api.client.backfills.cancel(backfill, executions=executions), {})

@@ -16,7 +16,7 @@ FEATURE = Feature(
         Command(
             "dlq",
             "horae.features.dead_letters.cli.main:dlq",
-            "Look at dead letters; retry or discard them.",
+            "List dead letters; retry, replay or discard them.",
             section="Jobs",
             after="explain",
         ),

@@ -1,4 +1,4 @@
-"""`horae executions erase`: erase personal data; the record of the execution stays."""
+"""`horae executions erase`: erasure of personal data of executions; the fact that they ran stays."""
 
 from typing import Any
 
@@ -16,26 +16,27 @@ from horae.features.erasure.model import SELECTION
     examples=("horae executions erase --tag customer=c-17", "horae executions erase --param customer=c-17 --yes"),
 )
 @options_of(SELECTION)
-@click.option("-y", "--yes", is_flag=True, help="Do not ask.")
+@click.option("-y", "--yes", is_flag=True, help="Do not ask for confirmation.")
 @remote
 async def erase(api: Api, yes: bool, **options: Any) -> None:
-    """Erase somebody's data from executions that have ended.
+    """Erase personal data from executions that have ended.
 
-    Params, results, errors, logs, files, tags and keys go, also of what these executions submitted; that they ran, when
-    and how they ended stays. The audit log keeps a receipt. Exit 1 names those that were left, and why.
+    Params, results, errors, logs, files, tags and keys are erased, also those of executions that these submitted; when
+    and how they ran and ended stays. The audit log stores a receipt. Exit 1 lists the executions left out, with the
+    reasons.
     """
     if not yes:
-        confirm("What is erased does not come back. Go on?")
+        confirm("Erased data cannot be restored. Continue?")
     done = (await api.client.erasures.create(**SELECTION.keywords(given_by(SELECTION, options)))).raw
     if not api.out.is_for_people:
         api.out.document(done)
     else:
-        api.out.say(f"Erased {done['erased']:,} of {done['lookedAt']:,} executions that were checked.")
+        api.out.say(f"Erased {done['erased']:,} of {done['lookedAt']:,} matching executions.")
         for execution in done["live"]:
-            api.out.say(f"Not erased, because it has not ended: {execution}")
+            api.out.say(f"Not erased because it has not ended: {execution}")
         for execution in done["unread"]:
-            api.out.say(f"Not erased, because the server has no key to read what it was given: {execution}")
+            api.out.say(f"Not erased because the server has no key to read its params: {execution}")
         for file in done["unreadFiles"]:
-            api.out.say(f"Not searched, because it is damaged or gone: {file}")
+            api.out.say(f"Not searched because it is damaged or missing: {file}")
     if done["live"] or done["unread"] or done["unreadFiles"]:
         click.get_current_context().exit(1)

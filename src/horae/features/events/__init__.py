@@ -21,7 +21,7 @@ FEATURE = Feature(
         Command(
             "events",
             "horae.features.events.cli:events",
-            "Send and list events; make webhooks.",
+            "Send and list events; create webhooks.",
             section="Jobs",
             after="explain",
         ),

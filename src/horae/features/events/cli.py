@@ -1,4 +1,4 @@
-"""`horae events`: send them, list them, and make webhooks that bring them."""
+"""`horae events`: send and list events, and create webhooks that send them."""
 
 import sys
 from pathlib import Path
@@ -22,7 +22,7 @@ from horae.features.events.model.hook import HOOK
     examples=('horae events send upload --payload \'{"key": "a.csv"}\'', "horae events list --name upload"),
 )
 def events() -> None:
-    """Send and list events; make webhooks."""
+    """Send and list events; create webhooks."""
 
 
 @events.command(
@@ -33,11 +33,11 @@ def events() -> None:
     )
 )
 @click.argument("name")
-@click.option("--payload", metavar="JSON|@FILE", help="What it says; - reads it from stdin.")
+@click.option("--payload", metavar="JSON|@FILE", help="The payload of the event; - reads it from stdin.")
+@click.option("--id", "id_", metavar="ID", help="An id of the event: a repetition with the same id fires no trigger.")
 @click.option(
-    "--id", "id_", metavar="ID", help="An id by which it is known when it comes again: then it fires nothing."
+    "--dry-run", is_flag=True, help="Store no event; show which triggers would fire, and why others would not."
 )
-@click.option("--dry-run", is_flag=True, help="Keep nothing; say what it would fire, and what not and why.")
 @remote
 async def send(api: Api, name: str, payload: str | None, id_: str | None, dry_run: bool) -> None:
     """Send an event to all triggers that listen to its name."""
@@ -94,18 +94,18 @@ request(
 @click.argument("job")
 @click.argument("trigger")
 @click.option(
-    "--secret-file", metavar="FILE", help="What the sender signs with; - reads it from stdin. Else one is made."
+    "--secret-file", metavar="FILE", help="The sender's secret; - reads it from stdin. By default one is generated."
 )
 @options_of(HOOK)
-@click.option("--end", is_flag=True, help="End the webhook at once instead.")
+@click.option("--end", is_flag=True, help="Remove the webhook at once instead.")
 @remote
 async def webhook(api: Api, job: str, trigger: str, secret_file: str | None, end: bool, **options: Any) -> None:
-    """Make the webhook of a trigger, or give it a new secret. URL and secret are shown this once."""
+    """Create the webhook of a trigger, or give it a new secret. URL and secret are shown only now."""
     if end:
         await api.client.events.delete_webhook(job, trigger)
         if not api.out.is_for_people:
             return api.out.document({"job": job, "trigger": trigger, "ended": True})
-        return api.out.say(f"Ended the webhook of {job} ({trigger}).")
+        return api.out.say(f"Removed the webhook of {job} ({trigger}).")
     secret = _read_secret(secret_file) if secret_file is not None else None
     made = await api.client.events.create_webhook(job, trigger, secret=secret, **HOOK.keywords(given_by(HOOK, options)))
     if not api.out.is_for_people:
@@ -115,7 +115,7 @@ async def webhook(api: Api, job: str, trigger: str, secret_file: str | None, end
             echo(f"{field:<8}{made.raw[field]}")
     echo(made.raw["note"], err=True)
     if made.raw.get("oldUntil"):
-        echo(f"What was valid before is valid until {made.raw['oldUntil']}.", err=True)
+        echo(f"The previous secret or URL is valid until {made.raw['oldUntil']}.", err=True)
     return None
 
 

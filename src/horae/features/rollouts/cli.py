@@ -1,4 +1,4 @@
-"""`horae jobs rollout`: shares of new executions for other versions of a job; compared, promoted or aborted."""
+"""`horae jobs rollout`: gradual rollouts of job versions: start, compare, promote and abort."""
 
 from typing import Any
 
@@ -37,16 +37,18 @@ def rollout() -> None:
 )
 @click.argument("job")
 @options_of(ROLLOUT)
-@click.option("--weight", multiple=True, metavar="N=WEIGHT", help="The weight of a version, instead; repeatable.")
+@click.option(
+    "--weight", multiple=True, metavar="N=WEIGHT", help="The weight of a version, instead of a share; repeatable."
+)
 @definition_options
 @remote
 async def start(api: Api, job: str, weight: tuple[str, ...], **options: Any) -> None:
-    """Send a share of new executions to another version; or change the share of the rollout that is on."""
+    """Send a share of new executions to another version, or change the share of an active rollout."""
     change = read_definition(None, options) or None
     with speaking_flags(options):
         said = ROLLOUT.keywords(given_by(ROLLOUT, options))
         begun = await api.client.rollouts.start(job, change=change, versions=_weights(weight), **said)
-    _told(api, begun, f"A rollout of {begun.job} is on: {_shares(begun)}.")
+    _told(api, begun, f"A rollout of {begun.job} is active: {_shares(begun)}.")
 
 
 def _weights(given: tuple[str, ...]) -> dict[int, float] | None:
@@ -84,7 +86,7 @@ def _show(api: Api, found: RolloutInfo, given: Given) -> None:
 
 def _promoted(done: RolloutInfo, given: Given) -> str:
     now = next((one["version"] for one in done.versions if one["current"]), None)
-    return f"{done.job} is at the version that was tried{'' if now is None else f', {now}'}."
+    return f"{done.job} is now at the promoted version{'' if now is None else f', {now}'}."
 
 
 request(
@@ -107,13 +109,13 @@ request(
 
 
 async def show_job(api: Api, job: str) -> None:
-    """Mention a rollout that is on, where a job is shown."""
+    """Mention an active rollout where a job is shown."""
     try:
         found = await api.client.rollouts.get(job)
-    except NotFound:  # it never had one
+    except NotFound:  # the job never had a rollout
         return
     if found.state == "on":
-        api.out.say(f"A rollout is on: {_shares(found)}. `horae jobs rollout show {found.job}` compares them.")
+        api.out.say(f"A rollout is active: {_shares(found)}. `horae jobs rollout show {found.job}` compares them.")
 
 
 def _shares(begun: RolloutInfo) -> str:

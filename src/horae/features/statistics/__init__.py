@@ -18,7 +18,7 @@ FEATURE = Feature(
         Command(
             "overview",
             "horae.features.statistics.cli.overview:overview",
-            "Show what happens in a namespace, and what did.",
+            "Show present and recent work of a namespace.",
             section="Operate",
             after="sign-in",
         ),

@@ -14,7 +14,7 @@ FEATURE = Feature(
         Command(
             "templates",
             "horae.features.templates.cli:templates",
-            "Write, list and delete templates of jobs; see what a change of one changes.",
+            "Write, list and delete templates of jobs; show the effect of a change.",
             section="Jobs",
             after="fires",
         ),

@@ -1,4 +1,4 @@
-"""`horae templates`: definitions with parameters for making jobs."""
+"""`horae templates`: definitions with parameters, from which jobs are created."""
 
 import click
 
@@ -17,19 +17,21 @@ from horae.features.templates.client import TemplateInfo
     examples=("horae templates put backup -f backup.yaml", "horae templates put backup -f backup.yaml --dry-run"),
 )
 def templates() -> None:
-    """Write, list and delete templates of jobs; see what a change of one changes."""
+    """Write, list and delete templates of jobs; show the effect of a change."""
 
 
 @templates.command(
     examples=("horae templates put backup -f backup.yaml", "horae templates put -f backup.yaml --dry-run")
 )
 @click.argument("name", required=False)
-@click.option("-f", "--file", required=True, metavar="FILE", help="Read it from a YAML or JSON file; - is stdin.")
-@click.option("--dry-run", is_flag=True, help="Change nothing; show what would change of the jobs made from it.")
+@click.option(
+    "-f", "--file", required=True, metavar="FILE", help="Read the template from a YAML or JSON file; - is stdin."
+)
+@click.option("--dry-run", is_flag=True, help="Change nothing; show the changes of jobs created from it.")
 @click.option("--if-version", type=int, metavar="N", help="Only if the template is still at this version.")
 @remote
 async def put(api: Api, name: str | None, file: str, dry_run: bool, if_version: int | None) -> None:
-    """Create a template, or change it with all jobs that were made from it."""
+    """Create a template, or change it with all jobs that were created from it."""
     document = read_template(file)
     called = name or document.get("name")
     if not called:

@@ -19,7 +19,7 @@ FEATURE = Feature(
         Command(
             "users",
             "horae.features.users.cli:users",
-            "Manage users and their roles.",
+            "Manage users and their permissions.",
             section="Operate",
             after="secrets",
         ),

@@ -1,4 +1,4 @@
-"""`horae users`: people who sign in, and what they may do."""
+"""`horae users`: users who sign in, and their permissions."""
 
 import sys
 from typing import Any
@@ -15,25 +15,25 @@ from horae.model.tenancy.principal import NESTED, PERMISSIONS
 
 @click.group(cls=HoraeGroup, examples=("horae users create ada --role editor", "horae users grant ada --role viewer"))
 def users() -> None:
-    """Manage users and their roles."""
+    """Manage users and their permissions."""
 
 
 def _role(command: Any) -> Any:
-    """What somebody shall be in the namespace."""
+    """Add the options for a user's role and permissions in the namespace."""
     permission = click.option(
         "--permission",
         "permissions",
         multiple=True,
         type=click.Choice(PERMISSIONS),
-        help="Beyond the role; repeatable.",
+        help="In addition to the role; repeatable.",
     )
-    return click.option("--role", required=True, type=click.Choice(NESTED), help="What they may do.")(
+    return click.option("--role", required=True, type=click.Choice(NESTED), help="The user's role in the namespace.")(
         permission(command)
     )
 
 
 def _password(from_input: bool) -> str:
-    """A password from the input's first line, or as somebody types it twice."""
+    """Return a password from the input's first line, or typed twice."""
     if from_input:
         return sys.stdin.readline().rstrip("\n")
     return prompt("Password", "--password-stdin", hide_input=True, confirmation_prompt=True)
@@ -50,7 +50,7 @@ from_input = click.option("--password-stdin", "from_input", is_flag=True, help="
 @from_input
 @remote
 async def create(api: Api, name: str, role: str, permissions: tuple[str, ...], from_input: bool) -> None:
-    """Let somebody in, with a password, as something in this namespace."""
+    """Create a user with a password and a role in this namespace."""
     made = await api.client.users.create(name, _password(from_input), role=role, permissions=permissions)
     _told(api, made.raw, f"{name} may sign in now, as {role}.")
 
@@ -63,7 +63,7 @@ COLUMNS: list[Column] = [
     ("SIGNED IN", Age("signedInAt")),
 ]
 request(
-    users, "users.list", lists(COLUMNS, "Nobody signs in here yet: horae users create"), examples=("horae users list",)
+    users, "users.list", lists(COLUMNS, "There are no users yet: horae users create"), examples=("horae users list",)
 )
 
 
@@ -77,12 +77,12 @@ request(users, "users.get", one, name="show", examples=("horae users show ada",)
 @_role
 @remote
 async def grant(api: Api, name: str, role: str, permissions: tuple[str, ...]) -> None:
-    """Make somebody something in this namespace."""
+    """Grant a user a role in this namespace."""
     _told(api, (await api.client.users.grant(name, role=role, permissions=permissions)).raw, f"{name} is {role} now.")
 
 
 request(
-    users, "users.revoke", says("{name} may do nothing in this namespace any more.", revoked=True),
+    users, "users.revoke", says("{name} has no access to this namespace any more.", revoked=True),
     examples=("horae users revoke ada",),
 )  # fmt: skip
 
@@ -92,7 +92,7 @@ request(
 @from_input
 @remote
 async def password(api: Api, name: str, from_input: bool) -> None:
-    """Give somebody another password; they are signed out everywhere."""
+    """Set another password for a user, who is signed out everywhere."""
     _told(api, (await api.client.users.edit(name, password=_password(from_input))).raw, f"{name} has a new password.")
 
 
@@ -100,19 +100,19 @@ async def password(api: Api, name: str, from_input: bool) -> None:
 @click.argument("name")
 @remote
 async def disable(api: Api, name: str) -> None:
-    """Let somebody in no more, until `enable`."""
-    _told(api, (await api.client.users.edit(name, active=False)).raw, f"{name} is signed out and not let in.")
+    """Disable a user until `enable`."""
+    _told(api, (await api.client.users.edit(name, active=False)).raw, f"{name} is signed out and disabled.")
 
 
 @users.command(examples=("horae users enable ada",))
 @click.argument("name")
 @remote
 async def enable(api: Api, name: str) -> None:
-    """Let somebody in again."""
+    """Enable a disabled user."""
     _told(api, (await api.client.users.edit(name, active=True)).raw, f"{name} may sign in again.")
 
 
-request(users, "users.delete", says("{name} is forgotten.", deleted=True), examples=("horae users delete ada",))
+request(users, "users.delete", says("Deleted {name}.", deleted=True), examples=("horae users delete ada",))
 
 
 def _told(api: Api, document: dict[str, Any], said: str) -> None:

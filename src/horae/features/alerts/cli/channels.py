@@ -1,4 +1,4 @@
-"""`horae alerts channels`: where alerts are told."""
+"""`horae alerts channels`: the channels for notifications of alerts."""
 
 from typing import Any
 
@@ -22,25 +22,25 @@ EMAIL = (
 
 @click.group("channels", cls=HoraeGroup, examples=(WEBHOOK, "horae alerts channels test ops"))
 def channels() -> None:
-    """Write, list, try and remove channels that alerts are told to."""
+    """Write, list, test and delete channels for notifications of alerts."""
 
 
 @channels.command(examples=(WEBHOOK, EMAIL, "horae alerts channels put chat -f chat.yaml"))
 @click.argument("name")
-@click.option("-f", "--file", metavar="FILE", help="Read it from a YAML or JSON file; - is stdin.")
+@click.option("-f", "--file", metavar="FILE", help="Read the channel from a YAML or JSON file; - is stdin.")
 @options_of(CHANNEL, without=("kind",))
 @remote
 async def put(api: Api, name: str, file: str | None, **options: Any) -> None:
-    """Create a channel, or give it a whole new definition; what is secret and left out stays as it was."""
+    """Create a channel, or replace its definition; secret fields that are not given stay unchanged."""
     said = given_by(CHANNEL, options)
     said |= _server(said["host"]) if "host" in said else {}
     document = {**({} if file is None else read_one(file, "channel")), **CHANNEL.kind_of(said), **said}
     done = await api.client.alerts.channels.put(name, document)
     if not api.out.is_for_people:
         return api.out.document(done.raw)
-    api.out.say(f"Channel {name} is at version {done.version}. Try it: horae alerts channels test {name}")
+    api.out.say(f"Channel {name} is at version {done.version}. Test it: horae alerts channels test {name}")
     if done.secret:
-        api.out.say(f"It is signed with {done.secret} , which is not shown again.")
+        api.out.say(f"Its secret is {done.secret} , which is not shown again.")
     return None
 
 
@@ -65,7 +65,7 @@ COLUMNS: list[Column] = [
 ]
 request(
     channels, "alerts.channels.list",
-    lists(COLUMNS, "There are no channels. Make one: horae alerts channels put NAME --webhook URL"),
+    lists(COLUMNS, "There are no channels. Create one: horae alerts channels put NAME --webhook URL"),
     examples=("horae alerts channels list",),
 )  # fmt: skip
 
@@ -77,6 +77,6 @@ request(channels, "alerts.channels.test", tell_test, examples=("horae alerts cha
 
 
 request(
-    channels, "alerts.channels.delete", says("Channel {name} is removed.", deleted=True),
+    channels, "alerts.channels.delete", says("Deleted channel {name}.", deleted=True),
     examples=("horae alerts channels delete ops",),
 )  # fmt: skip

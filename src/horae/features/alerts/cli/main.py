@@ -1,4 +1,4 @@
-"""`horae alerts`: what was found, the rules that look for it, and the channels that are told."""
+"""`horae alerts`: alerts, the rules that raise them, and the channels that are notified."""
 
 from typing import Any
 
@@ -20,7 +20,7 @@ from horae.features.alerts.cli.rules import rules, tell_test
     ),
 )
 def alerts() -> None:
-    """List and acknowledge alerts; manage rules and channels."""
+    """Show and acknowledge alerts; write rules and channels."""
 
 
 alerts.add_command(rules)
@@ -29,7 +29,7 @@ alerts.add_command(channels)
 
 def _told(alert: dict[str, Any]) -> str:
     states = [one["state"] for one in alert["deliveries"]]
-    return ", ".join(f"{states.count(state)} {state}" for state in dict.fromkeys(states)) or "nobody"
+    return ", ".join(f"{states.count(state)} {state}" for state in dict.fromkeys(states)) or "none"
 
 
 COLUMNS: list[Column] = [
@@ -61,10 +61,10 @@ request(
     )
 )
 @click.argument("alert", required=False)
-@click.option("--rule", metavar="NAME", help="All alerts of this rule that go on.")
+@click.option("--rule", metavar="NAME", help="All firing alerts of this rule.")
 @remote
 async def acknowledge(api: Api, alert: str | None, rule: str | None) -> None:
-    """Say that you look after an alert, or all of a rule: nobody is reminded any more."""
+    """Acknowledge an alert, or all alerts of a rule, which stops reminders."""
     if (alert is None) == (rule is None):
         raise click.UsageError("Name an alert, or a rule with --rule NAME.")
     if rule is not None:

@@ -1,4 +1,4 @@
-"""`horae alerts rules`: what operators want to hear of."""
+"""`horae alerts rules`: the rules that raise alerts."""
 
 from typing import Any
 
@@ -19,22 +19,22 @@ SWITCH = "horae alerts rules put backups --kind missing-success --job 'backup-*'
 
 @click.group("rules", cls=HoraeGroup, examples=(PUT, "horae alerts rules list"))
 def rules() -> None:
-    """Write, list, pause and remove rules of alerts."""
+    """Write, list, pause and delete rules of alerts."""
 
 
 @rules.command(examples=(PUT, SWITCH, "horae alerts rules put nightly -f nightly.yaml"))
 @click.argument("name")
-@click.option("-f", "--file", metavar="FILE", help="Read it from a YAML or JSON file; - is stdin.")
+@click.option("-f", "--file", metavar="FILE", help="Read the rule from a YAML or JSON file; - is stdin.")
 @options_of(RULE)
 @remote
 async def put(api: Api, name: str, file: str | None, **options: Any) -> None:
-    """Create a rule, or give it a whole new definition. Each kind has fields of its own."""
+    """Create a rule, or replace its definition. Each kind has its own fields."""
     document = {**({} if file is None else read_one(file, "rule")), **given_by(RULE, options)}
     done = await api.client.alerts.rules.put(name, document)
     if not api.out.is_for_people:
         return api.out.document(done.raw)
-    told = ", ".join(done.raw["channels"]) or "nobody: name a --channel"
-    return api.out.say(f"Rule {name} is at version {done.version}; it tells {told}.")
+    told = ", ".join(done.raw["channels"]) or "no channel: name one with --channel"
+    return api.out.say(f"Rule {name} is at version {done.version}; it notifies {told}.")
 
 
 COLUMNS: list[Column] = [
@@ -62,13 +62,13 @@ request(rules, "alerts.rules.resume", says("Rule {name} is active."), examples=(
 
 
 request(
-    rules, "alerts.rules.delete", says("Rule {name} is removed.", deleted=True),
+    rules, "alerts.rules.delete", says("Deleted rule {name}.", deleted=True),
     examples=("horae alerts rules delete nightly",),
 )  # fmt: skip
 
 
 def tell_test(api: Api, done: AlertTest, given: Given) -> None:
-    """What became of a test; a channel that could not be told makes the command fail."""
+    """Show the results of a test; fail if a channel could not be notified."""
     if api.out.is_for_people:
         for one in done.deliveries:
             api.out.say(f"{one.channel}: {one.state}{f': {one.last_error}' if one.last_error else ''}")

@@ -1,7 +1,8 @@
-"""The audit log: who did what to what, when and from where, as links of a chain.
+"""The audit log: all actions with actor, target, time and address, as links of a chain.
 
-Each link's hash covers what it says and the hash of the link before, so nothing can be edited, removed or put elsewhere
-without breaking the chain at that place. What is missing at its end the head tells, which is signed.
+The hash of each link covers its content and the previous link's hash. Therefore, editing, removing or moving a link
+breaks the chain at that place. The head records the chain's length and is signed, so links missing at the end are
+noticed.
 """
 
 import hashlib
@@ -12,12 +13,12 @@ from msgspec import Struct
 
 from horae.model.tenancy.audit import AuditEntry
 
-FIRST = b"\0" * 32  # what the first link follows
+FIRST = b"\0" * 32  # the predecessor of the first link
 _encode = msgspec.json.Encoder().encode
 
 
 class Link(Struct, frozen=True):
-    """An entry in its place."""
+    """An entry with its position and hash."""
 
     seq: int
     entry: AuditEntry
@@ -25,33 +26,33 @@ class Link(Struct, frozen=True):
 
 
 class ChainHead(Struct, frozen=True):
-    """The chain's end: how many links there are, the last one's hash, and a signature of both if somebody can sign."""
+    """The end of the chain: the number of links, the last hash, and a signature of both if a key is available."""
 
     seq: int = 0
     hash: bytes = FIRST
     signature: bytes = b""
 
     @property
-    def said(self) -> bytes:
-        """What is signed."""
+    def signed_bytes(self) -> bytes:
+        """The bytes that are signed."""
         return b"audit log %d:" % self.seq + self.hash
 
 
-class Broken(Struct, frozen=True, kw_only=True, rename="camel"):
-    """The first place where the chain does not hold, and why."""
+class ChainBreak(Struct, frozen=True, kw_only=True, rename="camel"):
+    """The first place where the chain is broken, with the reason."""
 
     seq: int
     reason: str
 
 
 def link(entry: AuditEntry, before: ChainHead) -> Link:
-    """Put an entry at the chain's end."""
+    """Append an entry to the chain."""
     seq = before.seq + 1
     return Link(seq, entry, hash_of(seq, entry, before.hash))
 
 
 def hash_of(seq: int, entry: AuditEntry, before: bytes) -> bytes:
-    """The hash of a link: everything it says, in one spelling, after the hash of the one before."""
+    """Return the hash of a link: over the previous hash and the content, in one fixed encoding."""
     said = (
         seq, entry.at, entry.namespace, entry.actor, entry.actor_name, entry.address, entry.action, entry.target,
         entry.outcome, entry.detail, entry.begun,
@@ -59,29 +60,29 @@ def hash_of(seq: int, entry: AuditEntry, before: bytes) -> bytes:
     return hashlib.sha256(before + _encode(said)).digest()
 
 
-class Checker:
-    """Follows the chain link by link; `broken` is the first place where it does not hold."""
+class ChainChecker:
+    """A checker that follows the chain link by link; `broken` is the first broken place."""
 
     def __init__(self) -> None:
         self.seq, self.hash = 0, FIRST
-        self.broken: Broken | None = None
+        self.broken: ChainBreak | None = None
 
     def follow(self, links: Iterable[Link]) -> None:
-        """Look at the next links; what comes after a broken one proves nothing more."""
+        """Check the next links; links after a broken one prove nothing."""
         for one in links:
             if self.broken is not None:
                 return
             self._look(one)
 
     def end(self, head: ChainHead, is_signed: Callable[[bytes, bytes], bool]) -> None:
-        """Compare the end with the head that was kept; nothing signs that of an empty log."""
+        """Compare the end with the stored head; the head of an empty log is not signed."""
         if self.broken is not None:
             return
         if self.seq < head.seq:
             self._break(self.seq + 1, f"it is missing: the log ends before it, and had {head.seq} rows")
         elif self.seq > head.seq or self.hash != head.hash:
-            self._break(self.seq, f"the head that was kept is another one, of row {head.seq}")
-        elif head.seq and not is_signed(head.said, head.signature):
+            self._break(self.seq, f"the stored head differs: it is of row {head.seq}")
+        elif head.seq and not is_signed(head.signed_bytes, head.signature):
             self._break(self.seq, "the head is not signed with this installation's key")
 
     def _look(self, one: Link) -> None:
@@ -89,12 +90,12 @@ class Checker:
         if one.seq != wanted:
             self._break(wanted, f"it is missing: row {one.seq} follows row {self.seq}")
         elif one.hash != hash_of(one.seq, one.entry, self.hash):
-            self._break(one.seq, "its hash does not follow from what it says and from the row before: one was changed")
+            self._break(one.seq, "its hash does not match its content and the row before: one of them was changed")
         else:
             self.seq, self.hash = one.seq, one.hash
 
     def _break(self, seq: int, reason: str) -> None:
-        self.broken = Broken(seq=seq, reason=reason)
+        self.broken = ChainBreak(seq=seq, reason=reason)
 
 
 class RowFilter(Struct, frozen=True, kw_only=True):
@@ -105,6 +106,6 @@ class RowFilter(Struct, frozen=True, kw_only=True):
     until: int
     limit: int
     namespace: int
-    action: str = ""  # "jobs.edit", or "jobs." for all that begin so
+    action: str = ""  # "jobs.edit", or "jobs." for all that begin with it
     actor: str = ""
-    target: str = ""  # "jobs/etl" and what it holds, or "jobs" for all of a noun
+    target: str = ""  # "jobs/etl" and its parts, or "jobs" for all of a noun

@@ -1,20 +1,20 @@
-"""The audit log as people read it."""
+"""The audit log as the API shows it."""
 
 from typing import Annotated
 
 from msgspec import Meta, Raw
 
-from horae.features.audit_log.model.values import Broken, Link
+from horae.features.audit_log.model.values import ChainBreak, Link
 from horae.model.base.instant import format_instant
 from horae.model.base.view import Time, View
 from horae.model.tenancy.audit import Outcome
 
 
 class AuditRow(View, frozen=True, kw_only=True):
-    """Who did what to what, when and from where, and what came of it.
+    """An action: its actor, target, time, address and outcome.
 
-    `outcome` is `done`; `refused`, for what the request said; `denied`, for want of a permission; `failed`; or `begun`:
-    it is under way, or its server ended before it could tell.
+    `outcome` is `done`; `refused` for an invalid request; `denied` without a permission; `failed`; or `begun`: it is in
+    progress, or its server ended before it could log the outcome.
     """
 
     seq: int
@@ -24,7 +24,7 @@ class AuditRow(View, frozen=True, kw_only=True):
     actor_name: str
     address: str
     action: Annotated[str, Meta(description="The name of the operation, such as `jobs.edit`.")]
-    target: Annotated[str, Meta(description="What it was done to, by its name: `jobs/etl`, `executions/` and an id.")]
+    target: Annotated[str, Meta(description="The changed object: `jobs/etl`, `executions/` and an id.")]
     outcome: Outcome
     detail: Annotated[
         Raw,
@@ -33,20 +33,22 @@ class AuditRow(View, frozen=True, kw_only=True):
             " `problem`; `made`: the id of what was made."
         ),
     ]
-    hash: Annotated[str, Meta(description="Covers this row and the hash of the row before.")]
+    hash: Annotated[str, Meta(description="The hash of this row and of the previous row's hash.")]
 
 
 class AuditVerdict(View, frozen=True, kw_only=True):
-    """Whether the log is whole: `broken` is the first row that is not as it was written."""
+    """The integrity of the log: `broken` is the first row that differs from the original."""
 
     rows: int
     head: str
-    signed: Annotated[bool, Meta(description="Whether the head is signed, so that a cut end is noticed.")]
-    broken: Broken | None = None
+    signed: Annotated[
+        bool, Meta(description="Whether the head is signed, so that missing rows at the end are noticed.")
+    ]
+    broken: ChainBreak | None = None
 
 
 def show_row(link: Link, namespace: str) -> AuditRow:
-    """A row as the API shows it."""
+    """Return a row as the API shows it."""
     entry = link.entry
     return AuditRow(
         seq=link.seq, at=format_instant(entry.at), namespace=namespace, actor=entry.actor, actor_name=entry.actor_name,

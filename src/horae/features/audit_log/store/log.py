@@ -1,4 +1,7 @@
-"""The audit log: appended under one lock, so that each row follows the one before; nothing here changes a row."""
+"""The audit log's scripts:
+
+rows are appended under one lock, so each row follows the previous one; no script changes a row.
+"""
 
 from collections.abc import Callable, Sequence
 
@@ -17,7 +20,7 @@ KEEP_HEAD = Statement(
     " ON CONFLICT (id) DO UPDATE SET seq = excluded.seq, hash = excluded.hash, signature = excluded.signature",
 )
 CHAIN = Statement("audit_chain", f"SELECT {_SHOWN} FROM audit_log WHERE seq > $1 ORDER BY seq LIMIT $2")
-# What was begun is shown by its outcome; without one, a server ended in between, or is still at it.
+# A row "begun" is shown only without a row of its outcome: its server ended in between, or is still at work.
 _TOLD = "(l.outcome <> 'begun' OR NOT EXISTS (SELECT 1 FROM audit_log o WHERE o.begun = l.seq))"
 _NAME = "(SELECT n.name FROM namespaces n WHERE n.id = l.namespace)"
 _ROWS = (
@@ -29,10 +32,10 @@ OF_NAMESPACE = Statement("audit_rows", _ROWS + _LAST)
 OF_ACTOR = Statement("audit_rows_of_actor", _ROWS + " AND l.actor = $7" + _LAST)
 _BY = " AND ($7 = '' OR l.actor = $7)"
 _BELOW = "l.target >= $9 AND l.target < $10"
-# All of a noun is much of the log: it is read from its end.
+# All rows of a noun are a large part of the log: it is read from its end.
 OF_NOUN = Statement("audit_rows_of_noun", f"{_ROWS}{_BY} AND (l.target = $8 OR {_BELOW}){_LAST}")
-# A thing's own rows lie in order in their index. Those of what it holds do not, and are few: they are all found by the
-# same index and sorted (`+ 0`), however long the log is.
+# An object's own rows are in order in their index. Rows of its parts are not, but they are few: all are found by the
+# same index and sorted (`+ 0`), independent of the log's length.
 OF_THING = Statement(
     "audit_rows_of_thing",
     f"SELECT * FROM ({_ROWS}{_BY} AND l.target = $8{_LAST}) AS own UNION ALL"
@@ -45,14 +48,14 @@ COLUMNS: tuple[tuple[str, ColumnType], ...] = (
 )  # fmt: skip
 HOLDINGS = Holdings(
     kept={
-        "audit_log": "who did what stays provable; no params, results or secrets are in it",
+        "audit_log": "actions must stay provable; it contains no params, results or secrets",
         "audit_head": "the end of that log",
     }
 )
 
 
 def append(entries: Sequence[AuditEntry], sign: Sign) -> Script[list[int]]:
-    """Put entries at the end; tells their places."""
+    """Append entries; return their positions."""
     yield Lock(("audit-log",))
     end = yield from head()
     links: list[Link] = []
@@ -60,32 +63,32 @@ def append(entries: Sequence[AuditEntry], sign: Sign) -> Script[list[int]]:
         links.append(link(entry, end))
         end = ChainHead(links[-1].seq, links[-1].hash)
     yield Insert("audit_log", COLUMNS, [_row(one) for one in links])
-    yield Fetch(KEEP_HEAD, (end.seq, end.hash, sign(end.said)))
+    yield Fetch(KEEP_HEAD, (end.seq, end.hash, sign(end.signed_bytes)))
     return [one.seq for one in links]
 
 
 def head() -> Script[ChainHead]:
-    """Where the log ends."""
+    """Return the end of the log."""
     rows = yield Fetch(HEAD)
     return ChainHead(*rows[0]) if rows else ChainHead()
 
 
 def chain(after: int, limit: int) -> Script[tuple[ChainHead, list[Link]]]:
-    """The next links, and where the log ends."""
+    """Return the next links and the end of the log."""
     end = yield from head()
     return end, [_link(row) for row in (yield Fetch(CHAIN, (after, limit)))]
 
 
-def rows(asked: RowFilter) -> Script[list[tuple[Link, str]]]:
-    """What was done, newest first, with the name of its namespace."""
-    action = f"{asked.action}%" if asked.action.endswith(".") else asked.action
-    params = (asked.before, asked.since, asked.until, asked.limit, asked.namespace, action)
-    target = asked.target.strip("/")
+def rows(filters: RowFilter) -> Script[list[tuple[Link, str]]]:
+    """Return rows, newest first, each with the name of its namespace."""
+    action = f"{filters.action}%" if filters.action.endswith(".") else filters.action
+    params = (filters.before, filters.since, filters.until, filters.limit, filters.namespace, action)
+    target = filters.target.strip("/")
     if target:
         below = (f"{target}/", f"{target}0")  # "0" follows "/"
-        found = yield Fetch(OF_THING if "/" in target else OF_NOUN, (*params, asked.actor, target, *below))
-    elif asked.actor:
-        found = yield Fetch(OF_ACTOR, (*params, asked.actor))
+        found = yield Fetch(OF_THING if "/" in target else OF_NOUN, (*params, filters.actor, target, *below))
+    elif filters.actor:
+        found = yield Fetch(OF_ACTOR, (*params, filters.actor))
     else:
         found = yield Fetch(OF_NAMESPACE, params)
     return [(_link(row), row[-1] or "") for row in found]

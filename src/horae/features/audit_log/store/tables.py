@@ -1,4 +1,4 @@
-"""Who did what: rows that follow one another, and are never changed."""
+"""The audit log's tables: rows that form a chain and never change."""
 
 from sqlalchemy import Index
 
@@ -16,7 +16,7 @@ audit_log = table(
     col("target", BYTEWISE),
     col("outcome", TEXT),
     col("detail", TEXT),
-    opt("begun", BIG),  # the row that says that this was begun
+    opt("begun", BIG),  # the row "begun" of the same action
     col("hash", BYTES),
     Index("audit_log_namespace", "namespace", "seq"),
     Index("audit_log_actor", "namespace", "actor", "seq"),
@@ -24,5 +24,5 @@ audit_log = table(
     partial("audit_log_begun", "begun", where="begun IS NOT NULL"),
 )
 
-# One row: where the log ends.
+# One row: the end of the log.
 audit_head = table("audit_head", key("id", INT), col("seq", BIG), col("hash", BYTES), col("signature", BYTES))

@@ -1,4 +1,4 @@
-"""`horae dlq`: executions that failed for good; look at them, retry, replay or discard them, one or many."""
+"""`horae dlq`: executions that failed finally: show, retry, replay or discard them."""
 
 from collections.abc import Callable
 from typing import Any
@@ -23,8 +23,8 @@ filter_options = options_of(LETTERS)
 
 def param_options(command: Callable[..., Any]) -> Callable[..., Any]:
     for option in (
-        click.option("--params", metavar="JSON", help="What changes about their params; null takes one away."),
-        click.option("--param", multiple=True, metavar="NAME=VALUE", help="A parameter to be changed; repeatable."),
+        click.option("--params", metavar="JSON", help="Changes to their params as JSON; null removes one."),
+        click.option("--param", multiple=True, metavar="NAME=VALUE", help="A parameter to change; repeatable."),
     ):
         command = option(command)
     return command
@@ -34,7 +34,7 @@ def param_options(command: Callable[..., Any]) -> Callable[..., Any]:
     cls=HoraeGroup, examples=("horae dlq list", "horae dlq groups", "horae dlq retry --job daily-report --yes")
 )
 def dlq() -> None:
-    """Look at dead letters; retry, replay or discard them."""
+    """List dead letters; retry, replay or discard them."""
 
 
 dlq.add_command(replays)
@@ -67,7 +67,7 @@ request(
 def _show_groups(api: Api, found: ApiDocument, given: Given) -> None:
     api.out.list(found.raw, GROUPS, "There are no dead letters.")
     if not found.raw["complete"]:
-        echo("There are more than were counted: narrow them down with --job or --since.", err=True)
+        echo("There are more than were counted: restrict them with --job or --since.", err=True)
 
 
 request(
@@ -103,15 +103,15 @@ async def show(api: Api, execution: str) -> None:
 @filter_options
 @click.option("--all", "everything", is_flag=True, help="All open dead letters.")
 @param_options
-@click.option("-y", "--yes", is_flag=True, help="Do not ask.")
+@click.option("-y", "--yes", is_flag=True, help="Do not ask for confirmation.")
 @remote
 async def retry(
     api: Api, execution: tuple[str, ...], everything: bool, yes: bool, param: tuple[str, ...], params: str | None,
     **filters: Any,
 ) -> None:  # fmt: skip
-    """Run dead letters again as new executions, by id or by filter; with other params, if some are given.
+    """Run dead letters again as new executions, by id or by filter, optionally with other params.
 
-    A workflow goes on from what failed: steps that succeeded are taken over.
+    A workflow continues from the failed steps; results of successful steps are reused.
     """
     chosen = _chosen(execution, everything, filters)
     await _bulk(api, "retry", execution, {**chosen, **_edited(param, params)}, yes)
@@ -125,13 +125,13 @@ async def retry(
 )
 @filter_options
 @click.option("--all", "everything", is_flag=True, help="All open dead letters.")
-@click.option("--rate", metavar="RATE", help="So many in a span, as 10/1s; as fast as it goes otherwise.")
+@click.option("--rate", metavar="RATE", help="The highest rate, as 10/1s; unlimited by default.")
 @param_options
 @remote
 async def replay(
     api: Api, everything: bool, rate: str | None, param: tuple[str, ...], params: str | None, **filters: Any
 ) -> None:
-    """Run all that match again, at a pace; the servers go on with it by themselves."""
+    """Run all matching dead letters again, at a limited rate; the servers do it in the background."""
     chosen = _chosen((), everything, filters)
     tell(api, await api.client.dlq.replay(rate=rate, **chosen, **_edited(param, params)), {})
 
@@ -140,10 +140,10 @@ async def replay(
 @click.argument("execution", nargs=-1)
 @filter_options
 @click.option("--all", "everything", is_flag=True, help="All open dead letters.")
-@click.option("-y", "--yes", is_flag=True, help="Do not ask.")
+@click.option("-y", "--yes", is_flag=True, help="Do not ask for confirmation.")
 @remote
 async def discard(api: Api, execution: tuple[str, ...], everything: bool, yes: bool, **filters: Any) -> None:
-    """Take dead letters off the list, by id or by filter; their history stays."""
+    """Remove dead letters from the list, by id or by filter; their history stays."""
     await _bulk(api, "discard", execution, _chosen(execution, everything, filters), yes)
 
 
@@ -155,14 +155,14 @@ def _edited(param: tuple[str, ...], params: str | None) -> dict[str, Any]:
 def _chosen(ids: tuple[str, ...], everything: bool, filters: dict[str, Any]) -> dict[str, Any]:
     given = {name: value for name, value in filters.items() if value is not None}
     if ids and (given or everything):
-        raise BadInput("Ids and a filter cannot be mixed.", "Name the executions, or describe them.")
+        raise BadInput("Ids and a filter cannot be mixed.", "Give either ids or a filter.")
     if not ids and not given and not everything:
-        raise BadInput("Nothing says which dead letters.", "Name executions, give a filter such as --job, or --all.")
+        raise BadInput("No dead letters are selected.", "Name executions, give a filter such as --job, or --all.")
     return given
 
 
 async def _bulk(api: Api, verb: str, ids: tuple[str, ...], filters: dict[str, Any], yes: bool) -> None:
-    """Say how many there are, ask, then act on one after the other; what fails again meanwhile is left."""
+    """Show the number of matches, ask for confirmation, then act on them page by page; newer failures are left out."""
     act = api.client.dlq.retry if verb == "retry" else api.client.dlq.discard
     if ids:
         return _tell(api, verb, [await act(list(ids), **filters)])
@@ -195,7 +195,7 @@ def _tell(api: Api, verb: str, done: list[BulkResult]) -> None:
     if not api.out.is_for_people:
         return api.out.document(summary)
     past = "Retried" if verb == "retry" else "Discarded"
-    skipped = f", passed over {summary['skipped']}" if summary["skipped"] else ""
+    skipped = f", skipped {summary['skipped']}" if summary["skipped"] else ""
     api.out.say(f"{past} {summary['done']}{skipped}.")
     for line in [*made[:10], *(["..."] if len(made) > 10 else []), *map(str, summary["notes"])]:  # type: ignore[call-overload]
         api.out.say(line)

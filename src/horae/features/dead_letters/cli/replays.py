@@ -1,4 +1,4 @@
-"""`horae dlq replay` and `horae dlq replays`: dead letters that run again at a pace, and what can be done with that."""
+"""`horae dlq replay` and `horae dlq replays`: dead letters that run again at a limited rate."""
 
 import click
 
@@ -11,15 +11,15 @@ from horae.client.views import ReplayInfo
 
 @click.group("replays", cls=HoraeGroup, examples=("horae dlq replays list", "horae dlq replays pause REPLAY"))
 def replays() -> None:
-    """Look at replays of dead letters; pause, resume or cancel them."""
+    """Show replays of dead letters; pause, resume or cancel them."""
 
 
 def tell(api: Api, replay: ReplayInfo, given: Given) -> None:
-    """A replay in a line, or as it is."""
+    """Print a replay in one line, or as a document."""
     if not api.out.is_for_people:
         return api.out.document(replay.raw)
     of = "" if replay.total is None else f" of {replay.total:,}"
-    skipped = f", passed over {replay.skipped:,} ({replay.note})" if replay.skipped else ""
+    skipped = f", skipped {replay.skipped:,} ({replay.note})" if replay.skipped else ""
     return api.out.say(f"Replay {replay.id}: {replay.state}; retried {replay.retried:,}{of}{skipped}.")
 
 
@@ -35,7 +35,7 @@ COLUMNS: list[Column] = [
 ONE = {"replay_id": "replay"}
 request(
     replays, "dlq.replays",
-    lists(COLUMNS, "There are no replays. Make one with: horae dlq replay --job JOB --rate 10/1s"), name="list",
+    lists(COLUMNS, "There are no replays. Create one with: horae dlq replay --job JOB --rate 10/1s"), name="list",
     examples=("horae dlq replays list", "horae dlq replays list --state running -o json"),
 )  # fmt: skip
 

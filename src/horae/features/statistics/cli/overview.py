@@ -1,4 +1,4 @@
-"""`horae overview`: a namespace at a glance."""
+"""`horae overview`: the overview of a namespace."""
 
 from typing import Any
 
@@ -15,11 +15,13 @@ from horae.features.statistics.cli.statistics import seconds
     cls=HoraeCommand,
     examples=("horae overview", "horae overview --from 2026-11-15T00:00:00Z", "horae overview -o json"),
 )
-@click.option("--from", "since", type=TIME, help="What ended not before this; an hour ago otherwise.")
-@click.option("--to", "until", type=TIME, help="What ended before this; now otherwise.")
+@click.option(
+    "--from", "since", type=TIME, help="Count executions that ended from this time on; an hour ago by default."
+)
+@click.option("--to", "until", type=TIME, help="Count executions that ended before this time; now by default.")
 @remote
 async def overview(api: Api, since: str | None, until: str | None) -> None:
-    """Show what happens in a namespace, and what did."""
+    """Show present and recent work of a namespace."""
     found = await api.client.overview(since, until)
     if not api.out.is_for_people:
         return api.out.document(found.raw)

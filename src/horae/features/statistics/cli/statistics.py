@@ -1,4 +1,4 @@
-"""`horae jobs stats`: how a job fares."""
+"""`horae jobs stats`: statistics of a job."""
 
 import click
 
@@ -16,11 +16,11 @@ SHOWN = ("executions", "success", "failed", "cancelled", "skipped", "retried", "
     examples=("horae jobs stats daily-report", "horae jobs stats daily-report --from 2026-11-01T00:00:00Z -o json"),
 )
 @click.argument("job")
-@click.option("--from", "since", type=TIME, help="Not before this; a week ago otherwise.")
-@click.option("--to", "until", type=TIME, help="Before this; now otherwise.")
+@click.option("--from", "since", type=TIME, help="From this time on; a week ago by default.")
+@click.option("--to", "until", type=TIME, help="Before this time; now by default.")
 @remote
 async def stats(api: Api, job: str, since: str | None, until: str | None) -> None:
-    """Show how a job fares: how its executions ended, how long they took, and how long they waited before."""
+    """Show a job's statistics: outcomes, durations and waiting times of its executions."""
     found = await api.client.jobs.statistics(job, since=since, until=until)
     if not api.out.is_for_people:
         return api.out.document(found.raw)
@@ -30,7 +30,7 @@ async def stats(api: Api, job: str, since: str | None, until: str | None) -> Non
     shown |= {"waited p50": seconds(found.wait_p50), "waited p95": seconds(found.wait_p95)}
     api.out.one(shown)
     if not found.executions:
-        api.out.say(f"Nothing of {job} ended in this window.")
+        api.out.say(f"No execution of {job} ended in this window.")
     return None
 
 
@@ -39,7 +39,7 @@ def percent(share: float | None) -> str:
 
 
 def seconds(value: float | None) -> str:
-    """As people say it; below ten seconds to the millisecond."""
+    """Return a duration as people write it; below ten seconds, to the millisecond."""
     if value is None:
         return ""
     return f"{value:.3g}s" if value < 10 else rough(int(value * SECOND))
