@@ -52,7 +52,7 @@ def test_what_is_left_is_looked_at_before_or_soon_after_its_time(patience, age, 
     left = [
         slice for slice in (queued(queued_at=now - 5), waiting(wake_at=now + 7)) if not patience.is_over(slice, now)
     ]
-    again = patience.next_look(left, runs, now)
+    again = patience.next_check(left, runs, now)
 
     if not left and not runs:
         assert again is None
@@ -70,10 +70,10 @@ def test_the_whole_counts_before_the_queue():
     stands = queued(queued_at=NOW)
 
     assert not both.is_over(stands, NOW + 9)
-    assert (both.is_over(stands, NOW + 10), both.why(NOW + 10).type) == (True, "QueueTimeout")
+    assert (both.is_over(stands, NOW + 10), both.failure(NOW + 10).type) == (True, "QueueTimeout")
     assert not both.is_over(waiting(), NOW + 10)
-    assert (both.is_over(waiting(), NOW + 20), both.why(NOW + 20).type) == (True, "TotalTimeout")
-    assert (both.first_look, ParcelTimeouts(total=20, due_at=NOW).first_look) == (NOW + 10, NOW + 20)
+    assert (both.is_over(waiting(), NOW + 20), both.failure(NOW + 20).type) == (True, "TotalTimeout")
+    assert (both.first_check, ParcelTimeouts(total=20, due_at=NOW).first_check) == (NOW + 10, NOW + 20)
 
 
 def test_a_parcel_without_bounds_has_none():

@@ -70,8 +70,8 @@ class Server:
 
         `meanwhile` is called whenever nothing runs, before the clock jumps, and returns whether it has done something.
         """
-        id = execution if isinstance(execution, str) else execution.id
-        ended: ExecutionInfo = await at_home(self._loop, self._finish(id, meanwhile))
+        execution_id = execution if isinstance(execution, str) else execution.id
+        ended: ExecutionInfo = await at_home(self._loop, self._finish(execution_id, meanwhile))
         return ended
 
     # On its own loop
@@ -112,9 +112,9 @@ class Server:
             self._clock.advance(now - last)
             last = now
 
-    async def _finish(self, id: str, meanwhile: "Meanwhile | None") -> ExecutionInfo:
+    async def _finish(self, execution_id: str, meanwhile: "Meanwhile | None") -> ExecutionInfo:
         since, patience = self._clock.now(), UNTIMED  # nothing has run since then
-        while not (execution := await self.client.executions.get(id)).is_final:
+        while not (execution := await self.client.executions.get(execution_id)).is_final:
             if not await self._is_idle():
                 await REAL.sleep(PULSE)
                 since = self._clock.now()

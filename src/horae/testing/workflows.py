@@ -77,8 +77,8 @@ class InlineWorkflow:
             raise WorkflowFailed(self.execution)
         return await horae.client.executions.result(self.execution)
 
-    async def _look(self, horae: "Server", id: str) -> Sequence[Mapping[str, Any]]:
-        nodes: Sequence[Mapping[str, Any]] = (await horae.client.executions.graph(id))["nodes"]
+    async def _look(self, horae: "Server", execution_id: str) -> Sequence[Mapping[str, Any]]:
+        nodes: Sequence[Mapping[str, Any]] = (await horae.client.executions.graph(execution_id))["nodes"]
         self.states = {node["step"]: node["status"] for node in nodes}
         return nodes
 

@@ -43,7 +43,7 @@ class GateResult(Struct):
 
 
 def pass_gate(
-    entries: Sequence[GateEntry], stands: Mapping[str, KeyState], now: Instant, *, fresh: bool = False
+    entries: Sequence[GateEntry], states: Mapping[str, KeyState], now: Instant, *, fresh: bool = False
 ) -> GateResult:
     """Admit entries in order while all their keys have room; the rest waits at the key that lacks room.
 
@@ -51,53 +51,53 @@ def pass_gate(
     """
     passed = GateResult()
     for entry in entries:
-        slice = entry.slice
-        blocked = _blocked(entry, stands, fresh)
-        room = 0 if blocked is not None else _room(entry, stands)
+        arriving = entry.slice
+        blocked = _blocked(entry, states, fresh)
+        room = 0 if blocked is not None else _room(entry, states)
         if room:
-            passed.queued.append(queued_of(part(slice, slice.lo, slice.lo + room), entry, now))
-            _take(entry, room, stands)
-            passed.held |= {(key, slice.parcel) for key in entry.keys.limits}
-        if slice.lo + room < slice.hi:
-            key = blocked or _blocked(entry, stands, False, after=room) or entry.keys.guarded[0]
-            passed.waiting.append(at_gate(part(slice, slice.lo + room, slice.hi), key, entry.rank))
+            passed.queued.append(queued_of(part(arriving, arriving.lo, arriving.lo + room), entry, now))
+            _take(entry, room, states)
+            passed.held |= {(key, arriving.parcel) for key in entry.keys.limits}
+        if arriving.lo + room < arriving.hi:
+            key = blocked or _blocked(entry, states, False, after=room) or entry.keys.guarded[0]
+            passed.waiting.append(blocked_slice(part(arriving, arriving.lo + room, arriving.hi), key, entry.rank))
     return passed
 
 
-def _blocked(entry: GateEntry, stands: Mapping[str, KeyState], fresh: bool, *, after: int = 0) -> str | None:
+def _blocked(entry: GateEntry, states: Mapping[str, KeyState], fresh: bool, *, after: int = 0) -> str | None:
     """Return the first key that admits nothing of an entry, or nothing more once `after` items were admitted."""
     for key in entry.keys.guarded:
-        stand = stands[key]
+        state = states[key]
         if is_sequence(key):
-            if after or (stand.head is not None and stand.head != (entry.slice.parcel, entry.slice.lo)):
+            if after or (state.head is not None and state.head != (entry.slice.parcel, entry.slice.lo)):
                 return key
-        elif stand.room <= 0 or (fresh and stand.woken):
+        elif state.room <= 0 or (fresh and state.woken):
             return key
     return None
 
 
-def _room(entry: GateEntry, stands: Mapping[str, KeyState]) -> int:
-    rooms = [1 if is_sequence(key) else stands[key].room for key in entry.keys.guarded]
+def _room(entry: GateEntry, states: Mapping[str, KeyState]) -> int:
+    rooms = [1 if is_sequence(key) else states[key].room for key in entry.keys.guarded]
     return min(entry.slice.hi - entry.slice.lo, *rooms)
 
 
-def _take(entry: GateEntry, count: int, stands: Mapping[str, KeyState]) -> None:
+def _take(entry: GateEntry, count: int, states: Mapping[str, KeyState]) -> None:
     for key in entry.keys.guarded:
         if is_sequence(key):
-            stands[key].head = (entry.slice.parcel, entry.slice.lo)
+            states[key].head = (entry.slice.parcel, entry.slice.lo)
         else:
-            stands[key].room -= count
+            states[key].room -= count
 
 
-def at_gate(slice: Waiting, key: str, rank: int) -> Waiting:
+def blocked_slice(waiting: Waiting, key: str, rank: int) -> Waiting:
     """Return a slice that waits until a key has room for it."""
     reason = "sequence" if is_sequence(key) else "limit"
-    return structs.replace(slice, wake_at=None, reason=reason, gate=key, rank=rank)
+    return structs.replace(waiting, wake_at=None, reason=reason, gate=key, rank=rank)
 
 
-def on_the_way(slice: Waiting, rank: int, now: Instant) -> Waiting:
+def woken_slice(waiting: Waiting, rank: int, now: Instant) -> Waiting:
     """Return a slice that waits for nothing but its keys: the promoter brings it to the gate next."""
-    return structs.replace(slice, wake_at=now, reason="limit", gate=None, rank=rank)
+    return structs.replace(waiting, wake_at=now, reason="limit", gate=None, rank=rank)
 
 
 def queued_of(w: Waiting, entry: GateEntry, now: Instant) -> Queued:

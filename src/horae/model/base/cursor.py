@@ -15,10 +15,10 @@ def make_cursor(place: object) -> str:
     return urlsafe_b64encode(msgspec.json.encode(place)).decode().rstrip("=")
 
 
-def read_cursor(cursor: str, type: type[T]) -> T:
+def read_cursor(cursor: str, kind: type[T]) -> T:
     """Decode a cursor. Raises BadInput for text that is no cursor."""
     try:
-        return msgspec.json.decode(urlsafe_b64decode(cursor.encode("ascii") + b"=" * (-len(cursor) % 4)), type=type)
+        return msgspec.json.decode(urlsafe_b64decode(cursor.encode("ascii") + b"=" * (-len(cursor) % 4)), type=kind)
     except (ValueError, msgspec.MsgspecError):
         remedy = "Use the nextCursor of the page before, with the same filters; or leave it out to begin anew."
         raise BadInput("This is not a cursor of this list.", remedy, field="cursor") from None

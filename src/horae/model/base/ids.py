@@ -42,9 +42,9 @@ def index_of(execution: ExecutionId) -> int:
     return execution.int & _INDEX
 
 
-def instant_of(id: UUID) -> Instant:
+def instant_of(uuid: UUID) -> Instant:
     """Return the instant at which a UUIDv7 was created, to the millisecond."""
-    return (id.int >> 80) * 1000
+    return (uuid.int >> 80) * 1000
 
 
 def first_id_at(at: Instant) -> UUID:

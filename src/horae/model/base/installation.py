@@ -18,7 +18,7 @@ class Installation(Struct, frozen=True):
         Workers of a copy may not.
         """
         try:
-            id = UUID(named)
+            named_id = UUID(named)
         except ValueError:
             return False
-        return id == self.id or id in self.former
+        return named_id == self.id or named_id in self.former

@@ -87,9 +87,9 @@ def trace_id_of(header: str | None) -> str | None:
     return None if context is None else context.trace_id
 
 
-def root_of(id: UUID) -> TraceContext:
+def root_of(subject: UUID) -> TraceContext:
     """Return the root span of a new trace, for an execution or a request."""
-    return TraceContext(_digest(id, "trace", 16), _digest(id, "root", 8))
+    return TraceContext(_digest(subject, "trace", 16), _digest(subject, "root", 8))
 
 
 def span_of(what: str, execution: UUID, attempt: int) -> str:
@@ -97,5 +97,5 @@ def span_of(what: str, execution: UUID, attempt: int) -> str:
     return _digest(execution, f"{what}:{attempt}", 8)
 
 
-def _digest(id: UUID, what: str, size: int) -> str:
-    return blake2b(id.bytes, digest_size=size, person=what.encode()[:16]).hexdigest()
+def _digest(subject: UUID, what: str, size: int) -> str:
+    return blake2b(subject.bytes, digest_size=size, person=what.encode()[:16]).hexdigest()

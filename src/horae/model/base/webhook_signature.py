@@ -52,9 +52,9 @@ def verify(headers: Headers, body: bytes, secrets: Iterable[str], now: Instant) 
     raise BadSignature("This webhook takes signed requests, and this one has no signature.", _REMEDY)
 
 
-def sign(secret: str, id: str, timestamp: int, body: bytes) -> str:
+def sign(secret: str, message_id: str, timestamp: int, body: bytes) -> str:
     """Return the webhook-signature of a message, for senders and tests."""
-    content = b"%s.%d.%s" % (id.encode(), timestamp, body)
+    content = b"%s.%d.%s" % (message_id.encode(), timestamp, body)
     return "v1," + base64.b64encode(_mac(signing_key(secret), content)).decode()
 
 
@@ -83,20 +83,20 @@ def check_secret(secret: str, field: str = "secret") -> str:
 def _standard(
     headers: Headers, names: tuple[bytes, bytes, bytes], body: bytes, secrets: tuple[str, ...], now: Instant
 ) -> SignedMessage:
-    id, stamp, shown = (headers.get(name, b"").decode("latin-1") for name in names)
-    missing = [name.decode() for name, text in zip(names, (id, stamp, shown), strict=True) if not text]
+    message_id, stamp, shown = (headers.get(name, b"").decode("latin-1") for name in names)
+    missing = [name.decode() for name, text in zip(names, (message_id, stamp, shown), strict=True) if not text]
     if missing:
         raise BadSignature(f"The header {missing[0]} is missing.", _REMEDY)
-    if not _ID.fullmatch(id):
+    if not _ID.fullmatch(message_id):
         raise BadSignature(f"The header {names[0].decode()} is no id.", "Use 1 to 256 printable characters.")
     if not (stamp.isascii() and stamp.isdigit() and len(stamp) <= 12):
         raise BadSignature(f"The header {names[1].decode()} is no time.", "Send whole seconds since 1970.")
     # Check the signature first, so that a sender without the secret does not learn this server's clock.
-    content = b"%s.%s.%s" % (id.encode("latin-1"), stamp.encode(), body)
+    content = b"%s.%s.%s" % (message_id.encode("latin-1"), stamp.encode(), body)
     if not _any_holds(shown.split(" "), content, secrets):
         raise BadSignature("The signature does not match the body.", _REMEDY)
     _refuse_stale(int(stamp) * SECOND, now)
-    return SignedMessage(id)
+    return SignedMessage(message_id)
 
 
 def _refuse_stale(at: Instant, now: Instant) -> None:

@@ -88,11 +88,11 @@ def signature_of(function: Callable[..., Any]) -> Signature:
 
 
 def _parameter(name: str, function: Callable[..., Any], parameter: inspect.Parameter) -> Parameter:
-    type = _annotation(name, function, parameter)
+    annotation = _annotation(name, function, parameter)
     default = NODEFAULT if parameter.default is parameter.empty else parameter.default
-    if default is None and type is not Any:
-        type = type | None
-    return Parameter(parameter.name, type, default, parameter.kind)
+    if default is None and annotation is not Any:
+        annotation = annotation | None
+    return Parameter(parameter.name, annotation, default, parameter.kind)
 
 
 def _annotation(name: str, function: Callable[..., Any], parameter: inspect.Parameter) -> Any:

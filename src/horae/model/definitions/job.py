@@ -40,7 +40,7 @@ class Spec(SpecFields, frozen=True, kw_only=True):
     @property
     def needed(self) -> dict[UUID, Condition]:
         """Return the condition for each job that it depends on."""
-        return {UUID(id): self.conditions.get(id, "success") for id in self.dependencies}
+        return {UUID(job): self.conditions.get(job, "success") for job in self.dependencies}
 
     @property
     def meets(self) -> bool:
@@ -77,7 +77,7 @@ class Spec(SpecFields, frozen=True, kw_only=True):
             (HttpTask, "http"),
             (Workflow, "workflow"),
         )  # workflows run in the servers
-        kind = next(word for type, word in kinds if isinstance(self.task, type))
+        kind = next(word for task, word in kinds if isinstance(self.task, task))
         return tuple(sorted({*self.needs, *steady, *discreet, f"kind:{kind}"}))
 
     @property

@@ -82,20 +82,20 @@ class ParcelTimeouts(Struct, frozen=True, kw_only=True):
         return None if self.total is None else self.due_at + self.total
 
     @property
-    def first_look(self) -> Instant:
+    def first_check(self) -> Instant:
         """Return when the first of its executions may be overdue."""
         return self.due_at + min(span for span in (self.queue, self.total) if span is not None)
 
-    def is_over(self, slice: Slice, now: Instant) -> bool:
+    def is_over(self, item_slice: Slice, now: Instant) -> bool:
         """Return whether a slice that no worker holds has waited too long."""
         return self.is_spent(now) or (
-            self.queue is not None and isinstance(slice, Queued) and slice.queued_at + self.queue <= now
+            self.queue is not None and isinstance(item_slice, Queued) and item_slice.queued_at + self.queue <= now
         )
 
     def is_spent(self, now: Instant) -> bool:
         return self.ends_at is not None and self.ends_at <= now
 
-    def why(self, now: Instant) -> Failure:
+    def failure(self, now: Instant) -> Failure:
         """Return the failure of an execution that is overdue now."""
         if self.is_spent(now):
             said = f"it was not done {format_duration(self.total or 0)} after it was due, all attempts together"
@@ -103,19 +103,19 @@ class ParcelTimeouts(Struct, frozen=True, kw_only=True):
         said = f"it stood in the queue for {format_duration(self.queue or 0)} and no worker took it"
         return Failure(type="QueueTimeout", message=said, kind="timeout")
 
-    def next_look(self, left: Sequence[Slice], runs: bool, now: Instant) -> Instant | None:
+    def next_check(self, left: Sequence[Slice], runs: bool, now: Instant) -> Instant | None:
         """Return when to check a parcel again; None when nothing is left.
 
         `left` are its slices that no worker holds; `runs` says whether any item runs.
         """
         if not left and not runs:
             return None
-        times = list(self._looks(left, runs, now))
+        times = list(self._checks(left, runs, now))
         if self.ends_at is not None:
             times.append(max(self.ends_at, now + AGAIN))
         return min(times)
 
-    def _looks(self, left: Iterable[Slice], runs: bool, now: Instant) -> Iterable[Instant]:
+    def _checks(self, left: Iterable[Slice], runs: bool, now: Instant) -> Iterable[Instant]:
         """Yield when each slice may have been in the queue for too long.
 
         For running and blocked items, that is soon after they may enter the queue.
@@ -124,10 +124,10 @@ class ParcelTimeouts(Struct, frozen=True, kw_only=True):
             return
         if runs:
             yield now + max(self.queue, AGAIN)
-        for slice in left:
-            if isinstance(slice, Queued):
-                yield max(slice.queued_at + self.queue, now + SECOND)
-            elif isinstance(slice, Waiting) and slice.wake_at is not None:
-                yield max(slice.wake_at, now) + self.queue
+        for item_slice in left:
+            if isinstance(item_slice, Queued):
+                yield max(item_slice.queued_at + self.queue, now + SECOND)
+            elif isinstance(item_slice, Waiting) and item_slice.wake_at is not None:
+                yield max(item_slice.wake_at, now) + self.queue
             else:
                 yield now + max(self.queue, AGAIN)

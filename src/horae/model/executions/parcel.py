@@ -136,10 +136,12 @@ def loads(sizes: Iterable[int]) -> list[int]:
 
 
 def make_parcel(
-    id: UUID, envelope: Envelope, items: Sequence[bytes], extras: Sequence[Extra], submitted_at: Instant
+    parcel_id: UUID, envelope: Envelope, items: Sequence[bytes], extras: Sequence[Extra], submitted_at: Instant
 ) -> Parcel:
     """Put items in a parcel with an envelope."""
-    return Parcel(id=id, envelope=envelope, items=pack(items), extras=encode_extras(extras), submitted_at=submitted_at)
+    return Parcel(
+        id=parcel_id, envelope=envelope, items=pack(items), extras=encode_extras(extras), submitted_at=submitted_at
+    )
 
 
 _NO_EXTRA = Extra()

@@ -124,34 +124,34 @@ TOO_LARGE = Failure(
 )
 
 
-def _to_queue(slice: Running, lo: int, hi: int, losses: int, alone: int) -> Queued:
+def _to_queue(running: Running, lo: int, hi: int, losses: int, alone: int) -> Queued:
     """Return the items as they were queued before: same lane, same rank."""
     return Queued(
-        parcel=slice.parcel, lo=lo, hi=hi, job=slice.job, queue=slice.queue, namespace=slice.namespace,
-        attempt=slice.attempt, failures=slice.failures, losses=losses, alone=alone, width=slice.width,
-        flags=slice.flags,
-        lane=slice.lane, rank=slice.rank, queued_at=slice.queued_at,
+        parcel=running.parcel, lo=lo, hi=hi, job=running.job, queue=running.queue, namespace=running.namespace,
+        attempt=running.attempt, failures=running.failures, losses=losses, alone=alone, width=running.width,
+        flags=running.flags,
+        lane=running.lane, rank=running.rank, queued_at=running.queued_at,
     )  # fmt: skip
 
 
 def _to_wait(
-    slice: Running, lo: int, hi: int, wake_at: Instant | None, reason: WaitReason, *, failures: int
+    running: Running, lo: int, hi: int, wake_at: Instant | None, reason: WaitReason, *, failures: int
 ) -> Waiting:
     return Waiting(
-        parcel=slice.parcel, lo=lo, hi=hi, job=slice.job, queue=slice.queue, namespace=slice.namespace,
-        attempt=slice.attempt, failures=failures, losses=slice.losses, alone=slice.alone, width=slice.width,
-        flags=slice.flags, wake_at=wake_at, reason=reason,
+        parcel=running.parcel, lo=lo, hi=hi, job=running.job, queue=running.queue, namespace=running.namespace,
+        attempt=running.attempt, failures=failures, losses=running.losses, alone=running.alone, width=running.width,
+        flags=running.flags, wake_at=wake_at, reason=reason,
     )  # fmt: skip
 
 
-def has_begun(slice: Running, outcome: Outcome) -> bool:
+def has_begun(running: Running, outcome: Outcome) -> bool:
     """Return whether the server knows that the items started, from an earlier message or this outcome."""
-    return slice.started_at is not None or bool(outcome.started_at)
+    return running.started_at is not None or bool(outcome.started_at)
 
 
-def lost_outcome(slice: Running) -> Outcome:
+def lost_outcome(running: Running) -> Outcome:
     """Return the outcome that stands for the missing report of a lost worker."""
-    return Outcome(parcel=slice.parcel, lo=slice.lo, hi=slice.hi, attempt=slice.attempt, outcome="failed")
+    return Outcome(parcel=running.parcel, lo=running.lo, hi=running.hi, attempt=running.attempt, outcome="failed")
 
 
 class Settler:
@@ -171,127 +171,129 @@ class Settler:
         self.fates = Settlement([], [], [], [], [], [])
         self._waits: dict[tuple[UUID, int, RetryPolicy], RetryAt] = {}
 
-    def succeed(self, slice: Running, lo: int, hi: int, outcome: Outcome) -> None:
+    def succeed(self, running: Running, lo: int, hi: int, outcome: Outcome) -> None:
         """Move successes to history; a result over the limit fails its item, not the report."""
         results = outcome.results[lo - outcome.lo : hi - outcome.lo]
         if results and max(map(len, results)) > MAX_INLINE_RESULT:
             for item in range(lo, hi):
-                self._succeed_large(slice, item, outcome, bytes(results[item - lo]))
+                self._succeed_large(running, item, outcome, bytes(results[item - lo]))
             return
         plain = all(len(r) == 4 and bytes(r) == b"null" for r in results)
-        self._finish(slice, lo, hi, outcome, "success", results=None if plain else pack(results))
+        self._finish(running, lo, hi, outcome, "success", results=None if plain else pack(results))
 
-    def _succeed_large(self, slice: Running, item: int, outcome: Outcome, result: bytes) -> None:
+    def _succeed_large(self, running: Running, item: int, outcome: Outcome, result: bytes) -> None:
         """Store one result inline or as a blob, or refuse it."""
         if len(result) > MAX_RESULT:
-            self.give_up(slice, item, item + 1, outcome, TOO_LARGE, "permanent")
+            self.give_up(running, item, item + 1, outcome, TOO_LARGE, "permanent")
             return
         by_reference = len(result) > MAX_INLINE_RESULT
         if by_reference:
-            self.fates.blobs.append((slice.parcel, item, result))
-        self._finish(slice, item, item + 1, outcome, "success", results=pack([b"" if by_reference else result]))
+            self.fates.blobs.append((running.parcel, item, result))
+        self._finish(running, item, item + 1, outcome, "success", results=pack([b"" if by_reference else result]))
 
-    def fail(self, slice: Running, lo: int, hi: int, outcome: Outcome, rules: FailurePolicy) -> None:
+    def fail(self, running: Running, lo: int, hi: int, outcome: Outcome, rules: FailurePolicy) -> None:
         """Settle a failed attempt: a retry after a delay, or the end."""
         failure = outcome.error or Failure(type="Failed")
         for a, b, spent in rules.spent(lo, hi):
-            decision = self._decide(slice, outcome, failure, rules, spent)
+            decision = self._decide(running, outcome, failure, rules, spent)
             if isinstance(decision, NoRetry):
-                self.give_up(slice, a, b, outcome, failure, decision.reason)
+                self.give_up(running, a, b, outcome, failure, decision.reason)
                 continue
-            self._try(slice, a, b, outcome, "failed", failure)
-            self.fates.waiting.append(_to_wait(slice, a, b, decision.at, "retry", failures=slice.failures + 1))
+            self._record_attempt(running, a, b, outcome, "failed", failure)
+            self.fates.waiting.append(_to_wait(running, a, b, decision.at, "retry", failures=running.failures + 1))
 
     def _decide(
-        self, slice: Running, outcome: Outcome, failure: Failure, rules: FailurePolicy, spent: FailureCounts
+        self, running: Running, outcome: Outcome, failure: Failure, rules: FailurePolicy, spent: FailureCounts
     ) -> RetryAt | NoRetry:
         """Decide on a retry; neighbours that fail in one report under one policy share one jittered time."""
         exit_code = outcome.exit_code
-        decision = rules.decide(slice.failures + 1, failure, self.now, self.rng, spent=spent, exit_code=exit_code)
+        decision = rules.decide(running.failures + 1, failure, self.now, self.rng, spent=spent, exit_code=exit_code)
         if failure.retry_after is None and isinstance(decision, RetryAt):
-            return self._waits.setdefault((slice.job, slice.failures, rules.retry), decision)
+            return self._waits.setdefault((running.job, running.failures, rules.retry), decision)
         return decision
 
-    def give_up(self, slice: Running, lo: int, hi: int, outcome: Outcome, failure: Failure, reason: str) -> None:
+    def give_up(self, running: Running, lo: int, hi: int, outcome: Outcome, failure: Failure, reason: str) -> None:
         """End a failed execution: it moves to history, and so to the dead letters."""
-        self._try(slice, lo, hi, outcome, "failed", failure)
-        charged = structs.replace(slice, failures=slice.failures + 1)
+        self._record_attempt(running, lo, hi, outcome, "failed", failure)
+        charged = structs.replace(running, failures=running.failures + 1)
         self._finish(charged, lo, hi, outcome, "failed", reason=reason, error=failure)
 
-    def cancel(self, slice: Running, lo: int, hi: int, outcome: Outcome, reason: str = "") -> None:
+    def cancel(self, running: Running, lo: int, hi: int, outcome: Outcome, reason: str = "") -> None:
         """End a cancelled item that has stopped."""
-        self._try(slice, lo, hi, outcome, "cancelled", outcome.error)
-        self._finish(slice, lo, hi, outcome, "cancelled", reason=reason, error=outcome.error)
+        self._record_attempt(running, lo, hi, outcome, "cancelled", outcome.error)
+        self._finish(running, lo, hi, outcome, "cancelled", reason=reason, error=outcome.error)
 
-    def release(self, slice: Running, lo: int, hi: int, outcome: Outcome) -> None:
+    def release(self, running: Running, lo: int, hi: int, outcome: Outcome) -> None:
         """Queue items that were handed back, in their old place, without a charge.
 
         An attempt that had started is recorded.
         """
-        if has_begun(slice, outcome):
-            word = "preempted" if (slice.parcel, lo) in self._preempted else "released"
-            self._try(slice, lo, hi, outcome, word, None)
-        self.fates.queued.append(_to_queue(slice, lo, hi, slice.losses, slice.alone))
+        if has_begun(running, outcome):
+            word = "preempted" if (running.parcel, lo) in self._preempted else "released"
+            self._record_attempt(running, lo, hi, outcome, word, None)
+        self.fates.queued.append(_to_queue(running, lo, hi, running.losses, running.alone))
 
-    def suspend(self, slice: Running, lo: int, hi: int, outcome: Outcome) -> None:
+    def suspend(self, running: Running, lo: int, hi: int, outcome: Outcome) -> None:
         """Park a durable item without a worker: for a time, or for signals unless one of them has already arrived."""
-        started, _, _ = _times(slice, outcome, lo, hi, self.now)
-        self.fates.begun.extend((slice.parcel, item, slice.attempt, started) for item in range(lo, hi))
+        started, _, _ = _times(running, outcome, lo, hi, self.now)
+        self.fates.begun.extend((running.parcel, item, running.attempt, started) for item in range(lo, hi))
         if not outcome.waits:
             until = self.now if outcome.wake_at is None else outcome.wake_at
-            self.fates.waiting.append(_to_wait(slice, lo, hi, until, "sleep", failures=slice.failures))
+            self.fates.waiting.append(_to_wait(running, lo, hi, until, "sleep", failures=running.failures))
             return
         for item in range(lo, hi):
-            still = all((slice.parcel, item, step) in self._awaited for step in outcome.waits)
-            waits = _to_wait(slice, item, item + 1, None, "signal", failures=slice.failures)
+            still = all((running.parcel, item, step) in self._awaited for step in outcome.waits)
+            waits = _to_wait(running, item, item + 1, None, "signal", failures=running.failures)
             wake_at = outcome.wake_at if still else self.now
             self.fates.waiting.append(structs.replace(waits, wake_at=wake_at, gate=SIGNAL_GATE))
 
-    def lose(self, slice: Running, delivery: int, loss: Loss) -> None:
+    def lose(self, running: Running, delivery: int, loss: Loss) -> None:
         """Settle items of a lost worker: back to the queue, or the end."""
-        losses, alone = slice.losses + 1, slice.alone + loss.alone
+        losses, alone = running.losses + 1, running.alone + loss.alone
         message = f"The worker {self.worker} stopped answering while it held this execution."
         failure = Failure(type="WorkerLost", message=message, kind="lost")
-        nothing = lost_outcome(slice)
+        nothing = lost_outcome(running)
         verdict = after_loss(losses, alone, delivery == AT_MOST_ONCE, loss)
-        self._try(slice, slice.lo, slice.hi, nothing, "lost", failure)
+        self._record_attempt(running, running.lo, running.hi, nothing, "lost", failure)
         if verdict is None:
-            self.fates.queued.append(_to_queue(slice, slice.lo, slice.hi, losses, alone))
+            self.fates.queued.append(_to_queue(running, running.lo, running.hi, losses, alone))
             return
-        charged = structs.replace(slice, losses=losses)
-        self._finish(charged, slice.lo, slice.hi, nothing, "failed", reason=verdict.reason, error=failure)
+        charged = structs.replace(running, losses=losses)
+        self._finish(charged, running.lo, running.hi, nothing, "failed", reason=verdict.reason, error=failure)
 
     def _finish(
-        self, slice: Running, lo: int, hi: int, outcome: Outcome, state: str, *,
+        self, running: Running, lo: int, hi: int, outcome: Outcome, state: str, *,
         reason: str = "", results: Packed | None = None, error: Failure | None = None,
     ) -> None:  # fmt: skip
-        started, ended, timings = _times(slice, outcome, lo, hi, self.now)
+        started, ended, timings = _times(running, outcome, lo, hi, self.now)
         self.fates.finished.append(
             FinishedSlice(
-                slice=part(slice, lo, hi), state=state, reason=reason, worker=self.worker, queued_at=slice.queued_at,
-                started_at=started, completed_at=ended, exit_code=outcome.exit_code, results=results,
-                timings=timings, error=error,
+                slice=part(running, lo, hi), state=state, reason=reason, worker=self.worker,
+                queued_at=running.queued_at, started_at=started, completed_at=ended, exit_code=outcome.exit_code,
+                results=results, timings=timings, error=error,
             )
         )  # fmt: skip
 
-    def _try(self, slice: Running, lo: int, hi: int, outcome: Outcome, word: str, failure: Failure | None) -> None:
-        started, ended, _ = _times(slice, outcome, lo, hi, self.now)
+    def _record_attempt(
+        self, running: Running, lo: int, hi: int, outcome: Outcome, word: str, failure: Failure | None
+    ) -> None:
+        started, ended, _ = _times(running, outcome, lo, hi, self.now)
         self.fates.tried.append(
             FailedAttempt(
-                parcel=slice.parcel, lo=lo, hi=hi, attempt=slice.attempt, outcome=word, started_at=started,
+                parcel=running.parcel, lo=lo, hi=hi, attempt=running.attempt, outcome=word, started_at=started,
                 ended_at=ended, exit_code=outcome.exit_code, error=failure,
             )
         )  # fmt: skip
 
 
-def _times(slice: Running, outcome: Outcome, lo: int, hi: int, now: Instant) -> tuple[Instant, Instant, bytes | None]:
+def _times(running: Running, outcome: Outcome, lo: int, hi: int, now: Instant) -> tuple[Instant, Instant, bytes | None]:
     """Return the first start, the last end, and the encoded times of each item, within the bounds of the server's
     clock.
 
     A start that was reported while the items ran is kept, because users may have seen it.
     """
     starts, ends = _of_items(outcome.started_at, outcome, lo, hi), _of_items(outcome.ended_at, outcome, lo, hi)
-    first = slice.started_at or (_within(min(starts), slice.granted_at, now) if starts else slice.granted_at)
+    first = running.started_at or (_within(min(starts), running.granted_at, now) if starts else running.granted_at)
     last = _within(max(ends), first, now) if ends else now
     if hi - lo == 1 or len(starts) != hi - lo or len(ends) != hi - lo:
         return first, last, None

@@ -46,9 +46,9 @@ class WaitingStep(Struct, frozen=True, kw_only=True):
     deadline: Instant | None = None
 
 
-def compile_signal_filter(filter: str) -> Filter:
+def compile_signal_filter(source: str) -> Filter:
     """Compile the filter of a wait. Raises BadInput."""
-    return compile_filter(filter, names=SIGNAL_NAMES)
+    return compile_filter(source, names=SIGNAL_NAMES)
 
 
 def first_wait_for(waits: Sequence[WaitingStep], signal: Signal) -> WaitingStep | None:
@@ -57,10 +57,10 @@ def first_wait_for(waits: Sequence[WaitingStep], signal: Signal) -> WaitingStep 
         return next((wait for wait in waits if _passes(wait.filter, signal)), None)
 
 
-def first_signal_for(filter: str | None, signals: Sequence[Signal]) -> Signal | None:
+def first_signal_for(source: str | None, signals: Sequence[Signal]) -> Signal | None:
     """Return the signal that a wait receives, from those that have arrived, oldest first."""
     with shared_budget(Meter(MOST_STEPS + ITEM_STEPS * len(signals))):
-        return next((signal for signal in signals if _passes(filter, signal)), None)
+        return next((signal for signal in signals if _passes(source, signal)), None)
 
 
 def signal_result(signal: Signal) -> bytes:
@@ -68,9 +68,9 @@ def signal_result(signal: Signal) -> bytes:
     return b'{"payload":' + signal.payload + b"}"
 
 
-def _passes(filter: str | None, signal: Signal) -> bool:
+def _passes(source: str | None, signal: Signal) -> bool:
     """Return whether a signal passes a filter; a filter that fails on a signal of another shape does not match it."""
-    if filter is None:
+    if source is None:
         return True
     told: dict[str, Any] = {"name": signal.name, "payload": msgspec.json.decode(signal.payload)}
-    return compile_signal_filter(filter).refusal({"signal": told}) is None
+    return compile_signal_filter(source).refusal({"signal": told}) is None

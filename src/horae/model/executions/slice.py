@@ -75,9 +75,9 @@ class ItemRange(Struct, frozen=True, gc=False):
 S = TypeVar("S", bound=Slice)
 
 
-def part(slice: S, lo: int, hi: int) -> S:
+def part(source: S, lo: int, hi: int) -> S:
     """Return the slice cut down to lo..hi-1."""
-    return slice if lo == slice.lo and hi == slice.hi else structs.replace(slice, lo=lo, hi=hi)
+    return source if lo == source.lo and hi == source.hi else structs.replace(source, lo=lo, hi=hi)
 
 
 class RangeMatch(Struct, frozen=True):
@@ -99,8 +99,9 @@ def match(held: Sequence[Running], spans: Sequence[ItemRange]) -> RangeMatch:
     as smaller slices; spans that match nothing are returned as missed. The held slices do not overlap.
     """
     free: dict[tuple[UUID, int], list[tuple[int, int, Running]]] = {}
-    for slice in sorted(held, key=lambda s: s.lo):
-        free.setdefault((slice.parcel, slice.attempt), []).append((slice.lo, slice.hi, slice))  # guard: held-by-attempt
+    for running in sorted(held, key=lambda s: s.lo):
+        key = running.parcel, running.attempt  # guard: held-by-attempt
+        free.setdefault(key, []).append((running.lo, running.hi, running))
     hits: list[tuple[Running, int, int, int]] = []
     missed: list[ItemRange] = []
     for index, span in enumerate(spans):
@@ -109,12 +110,12 @@ def match(held: Sequence[Running], spans: Sequence[ItemRange]) -> RangeMatch:
             missed.append(span)
         else:
             _hit(pieces, index, span, hits, missed)
-    touched = {(slice.parcel, slice.lo): slice for slice, _, _, _ in hits}
+    touched = {(running.parcel, running.lo): running for running, _, _, _ in hits}
     left = [
-        part(slice, lo, hi)
+        part(running, lo, hi)
         for pieces in free.values()
-        for lo, hi, slice in pieces
-        if (slice.parcel, slice.lo) in touched
+        for lo, hi, running in pieces
+        if (running.parcel, running.lo) in touched
     ]
     return RangeMatch(hits, list(touched.values()), left, missed)
 
@@ -136,17 +137,17 @@ def _hit(
     last = bisect_left(pieces, span.hi, lo=first, key=lambda piece: piece[0])
     kept: list[tuple[int, int, Running]] = []
     taken: list[tuple[int, int]] = []
-    for lo, hi, slice in pieces[first:last]:
+    for lo, hi, running in pieces[first:last]:
         a, b = max(lo, span.lo), min(hi, span.hi)
         if a >= b:  # the span is empty
-            kept.append((lo, hi, slice))
+            kept.append((lo, hi, running))
             continue
-        hits.append((slice, index, a, b))
+        hits.append((running, index, a, b))
         taken.append((a, b))
         if lo < a:
-            kept.append((lo, a, slice))
+            kept.append((lo, a, running))
         if b < hi:
-            kept.append((b, hi, slice))
+            kept.append((b, hi, running))
     pieces[first:last] = kept
     missed += [ItemRange(span.parcel, lo, hi, span.attempt) for lo, hi in gaps(span.lo, span.hi, taken)]
 
@@ -166,10 +167,14 @@ def gaps(lo: int, hi: int, taken: Iterable[tuple[int, int]]) -> list[tuple[int, 
 def merge(slices: Sequence[S]) -> list[S]:
     """Join adjacent slices that are otherwise equal, so that fragments disappear."""
     merged: list[S] = []
-    for slice in sorted(slices, key=lambda s: (s.parcel, s.lo)):
+    for current in sorted(slices, key=lambda s: (s.parcel, s.lo)):
         last = merged[-1] if merged else None
-        if last is not None and last.hi == slice.lo and structs.replace(last, lo=slice.lo, hi=slice.hi) == slice:
-            merged[-1] = structs.replace(last, hi=slice.hi)
+        if (
+            last is not None
+            and last.hi == current.lo
+            and structs.replace(last, lo=current.lo, hi=current.hi) == current
+        ):
+            merged[-1] = structs.replace(last, hi=current.hi)
         else:
-            merged.append(slice)
+            merged.append(current)
     return merged

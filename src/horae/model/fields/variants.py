@@ -24,11 +24,11 @@ class Variants(Rows):
     type in requests. `help` describes the field `kind`; `remedy` shows a whole document.
     """
 
-    def __init__(self, union: Any, what: str, help: str, remedy: str, head: type[Struct] | None = None) -> None:
+    def __init__(self, union: Any, what: str, kind_help: str, remedy: str, head: type[Struct] | None = None) -> None:
         self.remedy = remedy
         self.structs: dict[str, type[Struct]] = {_tag(one): one for one in get_args(union)}
         self.tables = {kind: Table(one, f"{what} of kind {kind}") for kind, one in self.structs.items()}
-        words = Field(Choice(tuple(self.structs)), help, name=_FIELD)
+        words = Field(Choice(tuple(self.structs)), kind_help, name=_FIELD)
         kind = Row(name=_FIELD, attribute=_FIELD, field=words, default=NODEFAULT, group=None)
         self._head = (*(rows_of(head) if head else ()), kind)
         names = dict.fromkeys(name for table in self.tables.values() for name in table.names)
@@ -86,8 +86,8 @@ class Variants(Rows):
             helps.setdefault(row.field.help, []).append(kind)
         if len(helps) == 1 and (len(having) == len(self.tables) or len(having) > FEW):
             return rows[0]
-        help = " ".join(f"{', '.join(kinds)}: {help[:1].lower()}{help[1:]}" for help, kinds in helps.items())
-        return structs.replace(rows[0], field=replace(rows[0].field, help=help))
+        joined = " ".join(f"{', '.join(kinds)}: {text[:1].lower()}{text[1:]}" for text, kinds in helps.items())
+        return structs.replace(rows[0], field=replace(rows[0].field, help=joined))
 
 
 def _tag(struct: type[Struct]) -> str:

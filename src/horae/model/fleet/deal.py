@@ -70,40 +70,40 @@ class _Room:
         self.full = want.full
         self.companies = companies
 
-    def for_(self, slice: Queued) -> int:
+    def capacity_for(self, queued: Queued) -> int:
         """Return how many of a slice's items it can take."""
         if self.full:  # gate: none
             return 0
         fits = self.cost.times(self.free, self.room) if self.cost else self.free  # gate: none
         if self.most is not None:  # gate: spread
             fits = min(fits, self.most.get(self.session, 0))
-        if is_suspect(slice.losses):  # gate: suspect
-            slots = min(fits, self._room_for_suspects(slice.losses))
+        if is_suspect(queued.losses):  # gate: suspect
+            slots = min(fits, self._room_for_suspects(queued.losses))
         elif self.cost or self.most is not None:  # gate: none; slices with a cost or spread are never prefetched
             slots = fits
         else:
-            slots = fits + self.prefetch.get(slice.job, 0)
-        return min(slots, self._fitting(slice)) if slots else 0  # gate: suspect, spread
+            slots = fits + self.prefetch.get(queued.job, 0)
+        return min(slots, self._fitting(queued)) if slots else 0  # gate: suspect, spread
 
     def _room_for_suspects(self, losses: int) -> int:
         company = self.companies.get(self.session)
         return 0 if company is None else company.room(losses)
 
-    def _fitting(self, slice: Queued) -> int:
+    def _fitting(self, queued: Queued) -> int:
         """Return how many items fit into the answer: at least one of its first slice.
 
         When nothing fits, the answer is closed, so that smaller items of a worse rank do not overtake.
         """
-        fitting = (MAX_EXCHANGE - self.size - GRANT_BYTES) // (slice.width + 1)
+        fitting = (MAX_EXCHANGE - self.size - GRANT_BYTES) // (queued.width + 1)
         if fitting > 0:
             return fitting
         self.full = self.size > 0
         return 0 if self.full else 1
 
-    def take(self, slice: Queued, k: int) -> None:
-        if is_suspect(slice.losses):
-            self.companies[self.session] = self.companies[self.session].joined(slice.losses, k)
-        self.size += GRANT_BYTES + k * (slice.width + 1)
+    def take(self, queued: Queued, k: int) -> None:
+        if is_suspect(queued.losses):
+            self.companies[self.session] = self.companies[self.session].joined(queued.losses, k)
+        self.size += GRANT_BYTES + k * (queued.width + 1)
         if self.most is not None:
             self.most[self.session] -= k
         if self.cost:
@@ -113,7 +113,7 @@ class _Room:
         from_free = min(k, self.free)
         self.free -= from_free
         if k > from_free:
-            self.prefetch[slice.job] -= k - from_free
+            self.prefetch[queued.job] -= k - from_free
 
     def left(self) -> WorkRequest:
         """Return the work request with its remaining capacity."""
@@ -162,17 +162,17 @@ def deal(
     cut: list[tuple[Queued, int]] = []
     shares = [fair] * len(wants)
     passed: int | None = None  # the first rank that found no room
-    for slice in slices:
-        if passed is not None and goes_before(passed, slice.rank):
+    for queued in slices:
+        if passed is not None and goes_before(passed, queued.rank):
             for room in rooms:
                 room.prefetch = {}
-        lo = _deal_one(slice, order, rooms, shares, dealt)
-        if lo == slice.hi:
-            whole.append(slice)
-        elif lo > slice.lo:
-            cut.append((slice, lo))
-        if lo < slice.hi and passed is None and not is_suspect(slice.losses):
-            passed = slice.rank
+        lo = _deal_one(queued, order, rooms, shares, dealt)
+        if lo == queued.hi:
+            whole.append(queued)
+        elif lo > queued.lo:
+            cut.append((queued, lo))
+        if lo < queued.hi and passed is None and not is_suspect(queued.losses):
+            passed = queued.rank
     return Deal(dealt, whole, cut, [room.left() for room in rooms])
 
 
@@ -191,10 +191,10 @@ def deal_most(
     if sum(s.hi - s.lo for s in slices) <= most:
         return deal(slices, wants, cost, each)
     offered: list[Queued] = []
-    for slice in slices:
-        is_whole = slice.hi - slice.lo <= max(most, whole)
-        offered.append(slice if is_whole else structs.replace(slice, hi=slice.lo + most))
-        most -= slice.hi - slice.lo
+    for queued in slices:
+        is_whole = queued.hi - queued.lo <= max(most, whole)
+        offered.append(queued if is_whole else structs.replace(queued, hi=queued.lo + most))
+        most -= queued.hi - queued.lo
         if most <= 0:
             break
     decided, last = deal(offered, wants, cost, each), slices[len(offered) - 1]
@@ -204,22 +204,22 @@ def deal_most(
 
 
 def _deal_one(
-    slice: Queued, order: Sequence[int], rooms: Sequence[_Room], shares: list[int], dealt: list[Assignment]
+    queued: Queued, order: Sequence[int], rooms: Sequence[_Room], shares: list[int], dealt: list[Assignment]
 ) -> int:
     """Deal one slice; a first round keeps even shares, a second fills up. Return where its rest begins."""
-    lo = slice.lo
+    lo = queued.lo
     for even in (True, False):
         for i in order:
-            if lo == slice.hi:
+            if lo == queued.hi:
                 return lo
-            room = rooms[i].for_(slice)
-            k = min(slice.hi - lo, min(room, shares[i]) if even else room)
+            room = rooms[i].capacity_for(queued)
+            k = min(queued.hi - lo, min(room, shares[i]) if even else room)
             if k > 0:
-                rooms[i].take(slice, k)
+                rooms[i].take(queued, k)
                 shares[i] -= k
-                dealt.append(Assignment(i, slice, lo, lo + k))
+                dealt.append(Assignment(i, queued, lo, lo + k))
                 lo += k
-    if lo < slice.hi:
+    if lo < queued.hi:
         for i in order:  # mark answers that have no room left as full
-            rooms[i].for_(slice)
+            rooms[i].capacity_for(queued)
     return lo

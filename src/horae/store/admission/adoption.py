@@ -10,7 +10,7 @@ from uuid import UUID
 from msgspec import Struct, structs
 
 from horae.env import Instant
-from horae.model.admission.key_gate import on_the_way
+from horae.model.admission.key_gate import woken_slice
 from horae.model.admission.keys import KEYED, encode_keys, keys_of
 from horae.model.admission.limits import OWN, KeyLimit, key_name
 from horae.model.executions.slice import Queued, Waiting
@@ -97,7 +97,7 @@ def _back(s: Queued, flags: int, at: Instant) -> Waiting:
         parcel=s.parcel, lo=s.lo, hi=s.hi, job=s.job, queue=s.queue, namespace=s.namespace, attempt=s.attempt,
         failures=s.failures, losses=s.losses, alone=s.alone, width=s.width, flags=s.flags | flags, reason="limit",
     )  # fmt: skip
-    return on_the_way(waiting, s.rank, at)
+    return woken_slice(waiting, s.rank, at)
 
 
 def unmarked_sessions(job: UUID) -> Script[list[UUID]]:

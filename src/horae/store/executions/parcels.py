@@ -6,7 +6,7 @@ from uuid import UUID
 from msgspec import structs
 
 from horae.env import Instant
-from horae.model.admission.key_gate import GateEntry, on_the_way
+from horae.model.admission.key_gate import GateEntry, woken_slice
 from horae.model.admission.keys import KEYED, flags_of, keys_of
 from horae.model.admission.rank import ranked
 from horae.model.base.packing import Packed
@@ -85,7 +85,7 @@ def assign_shelves(
         elif p.envelope.due_at > now:
             later.append(_waiting(p))
         elif is_keyed(p):
-            later.append(on_the_way(_waiting(p), _rank(p, lead), now))
+            later.append(woken_slice(_waiting(p), _rank(p, lead), now))
         else:
             ready.append(_queued(p, lead, now))
     return ready, later
@@ -177,5 +177,5 @@ def insert_timeouts(parcels: Sequence[tuple[Parcel, int]]) -> list[Insert]:
     patient = [
         (p.id, structs.replace(p.envelope.bounds, due_at=p.envelope.due_at)) for p, _ in parcels if p.envelope.bounds
     ]
-    rows = [(parcel_id, one.first_look, one.due_at, one.queue, one.total) for parcel_id, one in patient]
+    rows = [(parcel_id, one.first_check, one.due_at, one.queue, one.total) for parcel_id, one in patient]
     return [Insert("timeouts", BOUNDS, rows)] if rows else []

@@ -12,7 +12,7 @@ import msgspec
 from msgspec import Struct, structs
 
 from horae.env import Instant
-from horae.model.admission.key_gate import on_the_way
+from horae.model.admission.key_gate import woken_slice
 from horae.model.admission.keys import encode_keys, flags_of, is_keyed, keys_of
 from horae.model.base.ids import execution_id, index_of, parcel_of
 from horae.model.executions.execution import Extra, WaitReason
@@ -254,7 +254,7 @@ def _begin(one: Waiting, row: Row, rank: Ranker, new_id: NewId, now: Instant) ->
         yield shelves.put_waiting([structs.replace(one, reason="delay", wake_at=due_at, gate=None)])
         return PromotionResult({}, 1, [])
     if is_keyed(one.flags):
-        yield shelves.put_waiting([on_the_way(one, rank(one.queue, due_at, priority, latest, one.job), now)])
+        yield shelves.put_waiting([woken_slice(one, rank(one.queue, due_at, priority, latest, one.job), now)])
         return PromotionResult({}, 1, [], now)
     queued = [to_queue(one, lane, rank(one.queue, due_at, priority, latest, one.job), now)]
     yield shelves.put_queued(queued)

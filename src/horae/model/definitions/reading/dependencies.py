@@ -36,6 +36,6 @@ def _read(value: Any, field: str) -> tuple[str, Condition]:
     return a_text(value["job"], f"{field}.job", most=128, least=1), condition
 
 
-def render_dependency(name: str, id: str, conditions: Mapping[str, Condition]) -> str | dict[str, str]:
+def render_dependency(name: str, job_id: str, conditions: Mapping[str, Condition]) -> str | dict[str, str]:
     """Write a dependency: just the name when the condition is success."""
-    return {"job": name, "condition": conditions[id]} if id in conditions else name
+    return {"job": name, "condition": conditions[job_id]} if job_id in conditions else name

@@ -17,7 +17,9 @@ def render_definition(spec: Spec, names: Mapping[str, str] | None = None) -> dic
         {
             "task": dict([render_task(spec.task, known)]),
             "dependencies": {
-                "dependencies": [render_dependency(known.get(id, id), id, spec.conditions) for id in spec.dependencies]
+                "dependencies": [
+                    render_dependency(known.get(job, job), job, spec.conditions) for job in spec.dependencies
+                ]
             },
             "made": made,
         },

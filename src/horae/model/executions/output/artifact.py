@@ -83,8 +83,8 @@ def check_name(name: str) -> str:
     return name
 
 
-def check_type(type: str) -> str:
+def check_type(media_type: str) -> str:
     """Return a media type that is valid in a header, or raise BadInput."""
-    if len(type) > MOST_NAME or not _TYPE.fullmatch(type):
-        raise BadInput(f"{type[:60]!r} is not a media type.", 'Write one such as "text/html".', field="type")
-    return type
+    if len(media_type) > MOST_NAME or not _TYPE.fullmatch(media_type):
+        raise BadInput(f"{media_type[:60]!r} is not a media type.", 'Write one such as "text/html".', field="type")
+    return media_type

@@ -103,12 +103,12 @@ def _look(
     over = [item_slice for item_slice in held if patience.is_over(item_slice, now)]
     left = [item_slice for item_slice in held if item_slice not in over]
     waited, runs = standing
-    again = patience.next_look(left, runs > 0, now)
+    again = patience.next_check(left, runs > 0, now)
     if sum(item_slice.hi - item_slice.lo for item_slice in held) < waited:  # guard: overdue-held-elsewhere
         again = now + SOON if again is None else min(again, now + SOON)
     if not over:
         return [], again
-    failure = patience.why(now)
+    failure = patience.failure(now)
     reason = TIMEOUTS[failure.type]
     return [_finished(item_slice, failure, reason, now) for item_slice in over], again
 

@@ -7,7 +7,7 @@ import msgspec
 from msgspec import Struct, structs
 
 from horae.env import SECOND, Instant, Micros
-from horae.model.admission.key_gate import on_the_way
+from horae.model.admission.key_gate import woken_slice
 from horae.model.admission.keys import KEYED
 from horae.model.admission.policy import PRIORITY, Policy, ShortestPolicy, inner
 from horae.model.admission.rank import RankLeads
@@ -183,7 +183,7 @@ def release(joins: Sequence[Join], now: Instant, done: Consequences) -> Script[l
         else:
             rank = lead.rank(waiting.queue, due_at, priority, deadline, waiting.job)
             if waiting.flags & KEYED:
-                later.append(on_the_way(waiting, rank, now))
+                later.append(woken_slice(waiting, rank, now))
                 done.wake_by(now)
             else:
                 queued.append(to_queue(waiting, lane, rank, now))
