@@ -1,4 +1,4 @@
-"""A fleet on each store."""
+"""Fleets of processes, one per store."""
 
 import pytest
 
@@ -7,7 +7,7 @@ from tests.acceptance.fleet import Fleet
 
 @pytest.fixture(params=["sqlite", "postgres"])
 def fleet(request, tmp_path):
-    """Processes on a SQLite file, and on PostgreSQL."""
+    """Provide a fleet on a SQLite file, and one on PostgreSQL."""
     if request.param == "sqlite":
         url = f"sqlite:///{tmp_path}/horae.db"
     else:
@@ -22,7 +22,7 @@ def fleet(request, tmp_path):
 
 @pytest.fixture
 def pg_fleet(postgres_url, tmp_path):
-    """Several servers need PostgreSQL."""
+    """Provide several servers, which need PostgreSQL."""
     fleet = Fleet(tmp_path, postgres_url)
     yield fleet
     print(fleet.logs())

@@ -62,7 +62,7 @@ class Process:
         return self._process.wait(seconds)
 
     def children(self) -> list[int]:
-        """All descendants, by /proc."""
+        """Return all descendants, found in /proc."""
         return [child.pid for child in psutil.Process(self.pid).children(recursive=True)]
 
 
@@ -128,7 +128,7 @@ class Fleet:
         return self.get(f"/executions/{id}")
 
     def until(self, id: str, *states: str, within: float = 30) -> Any:
-        """The execution as soon as it is in one of these states."""
+        """Return the execution once it is in one of these states."""
         return eventually_sync(lambda: (e := self.execution(id))["status"] in states and e, within=within)
 
     def close(self) -> None:

@@ -21,7 +21,7 @@ def fails(message: str = "no") -> None:
 
 
 async def seen(path: str) -> str:
-    """Say in a file that it began, and wait for another."""
+    """Report the start in a file, and wait for another file."""
     Path(f"{path}.{os.getpid()}.began").touch()
     await eventually(lambda: Path(path).exists(), within=600)
     return "seen"
@@ -39,13 +39,13 @@ async def waits_once(path: str) -> str:
 
 @app.job()
 async def parent(n: int, ctx) -> list[str]:
-    """Submits others."""
+    """Submit other executions."""
     return [(await ctx.submit("add", {"a": i, "b": 1})).id for i in range(n)]
 
 
 @app.job()
 async def stepwise(path: str, ctx) -> list[str]:
-    """Remembers a step, and waits for a file before the next."""
+    """Remember a step, and wait for a file before the next one."""
     first = await ctx.step("first", _marked, f"{path}.first")
     await seen(path)
     return [first, await ctx.step("second", _marked, f"{path}.second")]
@@ -59,7 +59,7 @@ def _marked(path: str) -> str:
 
 
 def _journey(folder: str, kill: int):
-    """What a durable journey does: leave a trace of each effect, and die once, after so many steps."""
+    """Return the two actions of a durable journey: record an effect, and pass a step, which kills the process once."""
     reached = iter(range(1, 100))
 
     def effect(name: str) -> str:
@@ -95,19 +95,19 @@ async def _travel(ctx, folder: str, kill: int) -> list[object]:
 
 @app.job(durable=True, retries=1, retry={"delay": "50ms"}, isolation="process")
 async def travels(ctx, folder: str, kill: int) -> list[object]:
-    """Its process is killed; the worker stays."""
+    """Kill its own process; the worker stays."""
     return await _travel(ctx, folder, kill)
 
 
 @app.job(durable=True)
 async def travels_here(ctx, folder: str, kill: int) -> list[object]:
-    """Its worker is killed."""
+    """Kill its worker."""
     return await _travel(ctx, folder, kill)
 
 
 @app.job()
 def spans() -> str:
-    """Do something of its own within the trace it runs in."""
+    """Open a span of its own within the trace of its attempt."""
     from opentelemetry import trace
 
     with trace.get_tracer("tests").start_as_current_span("inner"):

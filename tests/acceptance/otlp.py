@@ -1,4 +1,4 @@
-"""A collector of traces: takes what OTLP over HTTP sends, and remembers the spans."""
+"""A collector of traces: it receives OTLP over HTTP and stores the spans."""
 
 import gzip
 import threading
@@ -30,7 +30,7 @@ class Told(Struct, frozen=True):
 
 
 class Collector:
-    """What came so far; other requests, those of http jobs, with their headers."""
+    """Everything received so far: spans, and the headers of other requests, which http jobs send."""
 
     def __init__(self, url: str) -> None:
         self.url = url
@@ -38,7 +38,7 @@ class Collector:
         self.calls: list[dict[str, str]] = []
 
     def of(self, trace: str) -> dict[str, Told]:
-        """The spans of a trace by name."""
+        """Return the spans of a trace by name."""
         return {span.name: span for span in self.spans if span.trace == trace}
 
     def take(self, body: bytes) -> None:
@@ -60,7 +60,7 @@ def _told(service: str, span) -> Told:
 
 @contextmanager
 def collector() -> Iterator[Collector]:
-    """A collector on this machine."""
+    """Run a collector on this machine."""
 
     class Takes(BaseHTTPRequestHandler):
         def do_POST(self) -> None:

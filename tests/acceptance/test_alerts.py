@@ -1,4 +1,4 @@
-"""Alerts reach a real webhook and a real mail server, signed and signed in; a server that is killed loses no notice."""
+"""Alerts reach a real webhook (signed) and a real mail server (with a login); a killed server loses no notice."""
 
 import base64
 import json
@@ -24,14 +24,14 @@ RULE = {"name": "old", "kind": "queue-age", "after": "1s", "channels": ["ops", "
 
 
 class Site(ThreadingHTTPServer):
-    """A webhook's receiver: it is open, or busy."""
+    """A webhook receiver that accepts requests or answers that it is busy."""
 
     def __init__(self) -> None:
         self.is_open, self.heard = True, []
         super().__init__(("127.0.0.1", 0), Receive)
 
     def of(self, kind: str) -> list[tuple[str, dict[str, Any], bool]]:
-        """What was heard of a kind: its id, its data, and whether it was taken."""
+        """Return the received events of a kind: id, data, and whether each was accepted."""
         return [(id, body["data"], taken) for id, body, taken in self.heard if body["type"] == f"alert.{kind}"]
 
 
@@ -48,11 +48,11 @@ class Receive(BaseHTTPRequestHandler):
         self.end_headers()
 
     def log_message(self, *_: object) -> None:
-        """Nobody listens."""
+        """Refuse all connections, since nothing listens."""
 
 
 class Post(socketserver.ThreadingTCPServer):
-    """A mail server that keeps what it is given by who signs in."""
+    """A mail server that stores messages by the user who logged in."""
 
     allow_reuse_address = daemon_threads = True
 
@@ -111,14 +111,14 @@ def start(fleet: Fleet, name: str) -> str:
 
 
 def told(fleet: Fleet, server: str) -> dict[str, Any]:
-    """How the notices of what fires fare, by channel."""
+    """Return the delivery states of the firing alert, by channel."""
     (alert,) = fleet.get("/alerts?state=firing", server=server)["items"] or [{"deliveries": []}]
     usual = {"ops": {"lastError": "", "state": ""}}
     return usual | {one["channel"]: {**one, "lastError": one["lastError"] or ""} for one in alert["deliveries"]}
 
 
 def looked(fleet: Fleet, check: Callable[[], Any]) -> None:
-    """Wait for what comes of a look at rules; a rule that is changed is looked at at once."""
+    """Wait for the result of an evaluation of the rules; a changed rule is evaluated at once."""
     revisions = count(1)
 
     def look() -> Any:

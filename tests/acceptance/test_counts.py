@@ -1,4 +1,4 @@
-"""Counts after a server was killed: they are those of what is there."""
+"""Counts after a server was killed equal the number of stored executions."""
 
 from tests.acceptance.fleet import Fleet
 from tests.waiting import eventually_sync

@@ -1,4 +1,4 @@
-"""One `horae up`, killed again and again: its work begins again at once, and nothing is set aside."""
+"""One `horae up`, killed again and again: its work restarts at once, and nothing is set aside as poison."""
 
 from collections import Counter
 from random import Random
@@ -9,7 +9,7 @@ import pytest
 from tests.acceptance.fleet import Fleet, Process, free_port
 from tests.waiting import eventually_sync
 
-SLOTS, LOAD = 12, 18  # slots, and executions that are submitted between two kills
+SLOTS, LOAD = 12, 18  # slots, and executions submitted between two kills
 
 
 class Up:
@@ -45,11 +45,11 @@ class Up:
         return len(list(self.began.glob(f"*.{attempt}")))
 
     def live(self):
-        """Whether something has not ended."""
+        """Return whether any execution has not ended."""
         return any(self.fleet.get(f"/executions?limit=1&status={word}")["items"] for word in ("pending", "running"))
 
     def ends(self):
-        """How often executions ended in each way."""
+        """Count executions by final state."""
         found, cursor = Counter(), ""
         while True:
             page = self.fleet.get(f"/executions?limit=1000&cursor={cursor}" if cursor else "/executions?limit=1000")

@@ -1,4 +1,4 @@
-"""Durable functions in real processes that are killed after every one of their steps."""
+"""Durable functions in real processes, killed after each of their steps."""
 
 import json
 import subprocess
@@ -11,7 +11,7 @@ from tests.acceptance.fleet import KEY, Fleet
 from tests.waiting import eventually_sync
 
 pytestmark = pytest.mark.timeout(180)
-STEPS = 7  # that a journey takes
+STEPS = 7  # of a journey
 DONE = ["reserve", "charge", "charge", {"by": "ada"}, "mail0", "mail1", "mail2", 7]
 EFFECTS = ["charge", "charge", "mail0", "mail1", "mail2", "reserve"]
 

@@ -1,4 +1,6 @@
-"""Why does it not run? Asked by the command line and over HTTP, of `horae up` and of two servers on PostgreSQL."""
+"""Reasons why an execution does not run, by the command line and HTTP, for `horae up` and for two servers on
+PostgreSQL.
+"""
 
 import json
 import subprocess
@@ -28,7 +30,7 @@ def begin(fleet: Fleet) -> None:
 
 
 def explain(fleet: Fleet, what: str) -> Any:
-    """What `horae explain` says, as a program reads it."""
+    """Return the JSON output of `horae explain`."""
     url = next(iter(fleet.urls.values()))
     line = [sys.executable, "-m", "horae.cli.main", "explain", what, "-o", "json", "--server", url, "--api-key", KEY]
     return json.loads(subprocess.run(line, capture_output=True, text=True, check=True).stdout)
@@ -39,7 +41,7 @@ def gates(document: Any) -> list[str]:
 
 
 def test_each_reported_blocker_is_removed_and_the_execution_starts(fleet):
-    """It waits for a worker with a label, its job is paused and its queue held: one after the other is opened."""
+    """Remove one blocker after another: a required label, a paused job and a held queue."""
     begin(fleet)
     fleet.post("/jobs", {"name": "report", "command": "echo hi", "needs": ["gpu=a100"]})
     fleet.post("/queues/default/hold", {"for": "1h", "reason": "deploy"})

@@ -1,4 +1,4 @@
-"""What becomes of failures, by the command line and REST alone: with `horae up`, and with two servers on PostgreSQL."""
+"""The handling of failures, by the command line and REST: with `horae up`, and with two servers on PostgreSQL."""
 
 import json
 import os
@@ -18,7 +18,7 @@ EXIT = ["sh", "-c", "echo no luck >&2; exit ${params.code}"]
 
 @pytest.fixture(params=["up", "two servers"])
 def fleet(request, tmp_path):
-    """A server on SQLite with its worker, or two on PostgreSQL with one."""
+    """A server on SQLite with its worker, or two servers on PostgreSQL with one worker."""
     up = request.param == "up"
     fleet = Fleet(tmp_path, f"sqlite:///{tmp_path}/horae.db" if up else request.getfixturevalue("postgres_url"))
     try:
@@ -38,7 +38,7 @@ def fleet(request, tmp_path):
 
 @pytest.fixture
 def site():
-    """A place that is busy at first and says when to come again."""
+    """An HTTP server that is busy at first and answers with Retry-After."""
 
     class Busy(BaseHTTPRequestHandler):
         asked = 0
@@ -50,7 +50,7 @@ def site():
             self.end_headers()
 
         def log_message(self, *_):
-            """Nobody listens."""
+            """Refuse all connections, since nothing listens."""
 
     server = HTTPServer(("127.0.0.1", 0), Busy)
     threading.Thread(target=server.serve_forever, daemon=True).start()
@@ -60,7 +60,7 @@ def site():
 
 
 def horae(fleet, *args):
-    """The command line's answer, as JSON."""
+    """Return the command line's output as JSON."""
     done = subprocess.run(
         [sys.executable, "-m", "horae.cli.main", *args, "-o", "json"],
         env=os.environ | FAST | {"HORAE_URL": next(iter(fleet.urls.values())), "HORAE_KEY": KEY},
@@ -70,7 +70,7 @@ def horae(fleet, *args):
 
 
 def ends(fleet, job, params=None):
-    """Why an execution failed, and at which attempt."""
+    """Return the failure of an execution and the number of its attempt."""
     done = fleet.until(fleet.submit(job, params), "failed", within=60)
     return done["reason"], done["attempt"]
 
@@ -84,7 +84,7 @@ def test_failures(fleet, site):
 
 
 def rules_and_budgets(fleet, site):
-    """What is tried again, how often, and when."""
+    """Check which failures are retried, how often, and when."""
     rules = ("--retries", "1", "--retry-delay", "50ms", "--give-up-on", "exit:64-78", "--budget", "timeout=0")
     horae(fleet, "jobs", "create", "codes", "--command", "sh -c 'exit ${params.code}'", *rules, "--timeout", "10s")
     assert ends(fleet, "codes", {"code": 1}) == ("retries", 2)
@@ -95,7 +95,7 @@ def rules_and_budgets(fleet, site):
 
 
 def timeouts(fleet):
-    """Each is named."""
+    """Check that each kind of timeout is named as the reason."""
     retry = {"delay": "50ms", "budgets": {"timeout": 1}}
     jobs = {
         "queueTimeout": {"timeouts": {"queue": "1s"}, "needs": ["nobody"]},
@@ -113,7 +113,7 @@ def timeouts(fleet):
 
 
 def poison(fleet):
-    """What was running when its worker died is not tried again by a job that says so."""
+    """Check that a job may exclude retries after the loss of its worker."""
     args = ["worker", "--server", next(iter(fleet.urls.values())), "--key", KEY, "--app", APP, "--name", "victim"]
     fleet.workers["victim"] = Process(fleet.folder, "victim", [*args, "--label", "victim"], {})
     fields = {"command": ["sleep", "60"], "needs": ["victim"], "retry": {"budgets": {"lost": 0}}}
@@ -125,7 +125,7 @@ def poison(fleet):
 
 
 def pauses(fleet):
-    """A job that fails again and again fires no more until it is resumed."""
+    """Check that a job that fails repeatedly stops firing until it is resumed."""
     trigger = {"name": "hourly", "every": "1h"}
     fleet.post("/jobs", {"name": "flaky", "command": EXIT, "triggers": [trigger], "pauseAfter": 2})
     for _ in range(2):
@@ -139,7 +139,7 @@ def pauses(fleet):
 
 
 def dead_letters(fleet):
-    """Found by what they are, edited, and replayed at a pace; each end knows of the other."""
+    """Check that dead letters are found by filters, edited and replayed at a rate, and link to their replay."""
     letters = horae(fleet, "dlq", "list", "--job", "flaky", "--text", "NO LUCK", "--reason", "retries")["items"]
     assert len(letters) == 2
     first = letters[0]["execution"]["executionId"]

@@ -1,4 +1,4 @@
-"""Many servers and workers: kill any of them at any time and see every execution finish."""
+"""Several servers and workers: kill any of them at any time, and every execution still finishes."""
 
 import signal
 import sys

@@ -1,4 +1,4 @@
-"""Preemption, spot workers, drains and autoscaling by the command line and REST, of `horae up` and of two servers."""
+"""Preemption, spot workers, drains and autoscaling by the command line and REST, for `horae up` and for two servers."""
 
 import json
 import signal
@@ -16,7 +16,7 @@ pytestmark = pytest.mark.timeout(120)
 
 
 def horae(fleet: Fleet, *arguments: str) -> Any:
-    """What a command says, as a program reads it."""
+    """Return the JSON output of a command."""
     url = next(iter(fleet.urls.values()))
     line = [sys.executable, "-m", "horae.cli.main", *arguments, "-o", "json", "--server", url, "--api-key", KEY]
     done = subprocess.run(line, capture_output=True, text=True)
@@ -47,7 +47,7 @@ def test_urgent_work_preempts_work_that_later_continues_from_its_step(fleet, tmp
     done = fleet.until(low, "success")
     assert done["result"] == ["go.first", "go.second"]
     assert (done["retryCount"], attempts(fleet, low)) == (0, ["preempted", "success"])
-    assert (tmp_path / "go.first").read_text() == "x"  # what was finished before is not done again
+    assert (tmp_path / "go.first").read_text() == "x"  # finished steps are not repeated
 
     again = fleet.submit("low", {"path": str(tmp_path / "again")})
     eventually_sync(lambda: list(tmp_path.glob("again.*.began")))

@@ -1,4 +1,4 @@
-"""What a server or a worker was started with is not shown to other processes of its user."""
+"""The environment and arguments of a server or a worker are hidden from other processes of its user."""
 
 import os
 import subprocess
@@ -12,7 +12,7 @@ from tests.acceptance.fleet import KEY, Fleet
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="only Linux shows it")
 PASSWORD = "a-password-for-jobs"
-# What a command finds in the beginnings of all processes above it.
+# A command reads the environments of all its parent processes.
 LOOK = r"""
 p=$PPID
 while [ "$p" -gt 1 ]; do
@@ -43,7 +43,7 @@ def test_a_command_finds_no_key_in_its_parent_processes(tmp_path: Path):
     assert KEY.encode() not in server
 
 
-# A process without privileges that hides, and a child of it that looks into it.
+# An unprivileged process that hides itself, and a child that tries to read it.
 READ = """
 import os, sys
 from horae.cli import hiding
@@ -69,7 +69,7 @@ def test_processes_of_the_same_user_cannot_read_its_memory(file: str):
     argv = [sys.executable, "-c", READ, file]
 
     assert subprocess.run(argv, stdin=subprocess.DEVNULL).returncode == 13
-    if file in ("environ", "maps"):  # elsewhere kernels differ in what they refuse anyway
+    if file in ("environ", "maps"):  # kernels differ in their protection of other files
         assert subprocess.run(argv, stdin=subprocess.DEVNULL, env=os.environ | {"HORAE_DEBUG": "1"}).returncode == 0
 
 

@@ -1,4 +1,4 @@
-"""A real server answers while a tenant sends it expressions and schemas that are made to stop it."""
+"""A real server answers while a tenant sends expressions and schemas designed to block it."""
 
 import threading
 import time
@@ -6,7 +6,7 @@ import time
 from tests.model.expression_attacks import DATA, LITERALS, OVER_DATA
 from tests.model.test_schema_cost import REFUSED
 
-MOST_SECONDS = 10.0  # of one answer, on a busy machine; without bounds it takes minutes
+MOST_SECONDS = 10.0  # for one answer, on a busy machine; without bounds it takes minutes
 
 
 def test_the_server_answers_during_hostile_definitions_and_submissions(fleet):

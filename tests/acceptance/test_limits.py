@@ -1,4 +1,6 @@
-"""Limits as an outside observer sees them, by the command line and REST alone: `horae up`, and two servers."""
+"""Limits as an outside observer sees them, by the command line and REST alone: with `horae up`, and with two
+servers.
+"""
 
 from collections import Counter
 from itertools import cycle
@@ -14,7 +16,7 @@ WORK = 'echo "+ $1" >> "$2"; i=0; while [ $i -lt 20000 ]; do i=$((i+1)); done; e
 
 
 class Observer:
-    """What commands write of themselves: that they began, and that they end."""
+    """A job whose commands log their starts and ends."""
 
     def __init__(self, fleet, path, name, **said):
         self.fleet, self.path, self.name = fleet, path / f"{name}.log", name
@@ -23,7 +25,7 @@ class Observer:
         fleet.post("/jobs", {"name": name, "command": command, **said})
 
     def submit(self, *keys, servers=None):
-        """Submit one after another, at these servers in turn or at all, and wait for all of them."""
+        """Submit executions one after another, at one or several servers, and wait for all of them."""
         turns = cycle(servers or self.fleet.urls)
         for key in keys:
             body = {"job": self.name, "params": {"key": key}}
@@ -35,7 +37,7 @@ class Observer:
         return [line[2:] for line in self.path.read_text().splitlines() if line.startswith(sign)]
 
     def most(self):
-        """How many ran at once, at most, of each key and altogether."""
+        """Return the maximum number of executions running at once, per key and in total."""
         now, most, total = Counter(), Counter(), 0
         for line in self.path.read_text().splitlines():
             now[line[2:]] += 1 if line.startswith("+") else -1
@@ -56,7 +58,7 @@ def test_limits(fleet, tmp_path):
 
 
 def by_key(fleet, path):
-    """No value of a key runs more than it may at once, and the values do not hold each other back."""
+    """Check that no key exceeds its limit, and that keys do not block each other."""
     seen = Observer(fleet, path, "keyed", limits=[{"key": "${params.key}", "concurrency": 2}])
     most = seen.submit(*"aaaaabaaaabab").most()
     assert most["a"] <= 2
@@ -68,7 +70,7 @@ def of_the_job(fleet, path):
 
 
 def sequence(fleet, path):
-    """One at a time, in the order of submission, whichever server took it."""
+    """Check that executions run one at a time, in the order of submission, whichever server received them."""
     seen = Observer(fleet, path, "ordered", sequence="all")
     keys = [str(i) for i in range(8)]
     assert seen.submit(*keys).lines("+") == keys
@@ -76,7 +78,7 @@ def sequence(fleet, path):
 
 
 def of_the_queue(fleet, path):
-    """One at a time of all its jobs; or in the order in which one server takes them."""
+    """Check that a queue runs one execution at a time, or in the order in which one server receives them."""
     assert horae(fleet, "queues", "set", "default", "--concurrency", "1")["concurrency"] == 1
     assert Observer(fleet, path, "shared").submit(*"abcdef").most()["all"] == 1
     horae(fleet, "queues", "set", "default", "--concurrency", "none", "--sequence")
@@ -92,7 +94,7 @@ def of_the_namespace(fleet, path):
 
 
 def rate(fleet, path):
-    """Four starts at five a second take three fifths of a second at least."""
+    """Check that four starts at five per second take at least three fifths of a second."""
     seen = Observer(fleet, path, "paced", rate="5/1s").submit(*"abcd")
     items = fleet.get(f"/executions?job={seen.name}")["items"]
     times = sorted(item["startedAt"] for item in items)
@@ -110,7 +112,7 @@ def states(fleet, job):
 
 
 def changed_live(fleet):
-    """A limit that is raised lets those in that wait, and explain has said who held it."""
+    """Check that a raised limit admits waiting executions, and that explain named the one that blocked them."""
     fleet.post("/jobs", {"name": "live", "command": "true", "queue": "nobody", "concurrency": 1})
     first = fleet.submit("live")
     second = fleet.submit("live")
@@ -125,7 +127,7 @@ def changed_live(fleet):
 
 
 def refused(fleet):
-    """Limits that contradict each other, and keys that cannot be filled in."""
+    """Check that contradicting limits and keys that cannot be rendered are refused."""
     for said, field in (
         ({"concurrency": 0}, "concurrency"),
         ({"burst": 3}, "burst"),

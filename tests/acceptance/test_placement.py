@@ -16,7 +16,7 @@ pytestmark = pytest.mark.timeout(120)
 
 @pytest.fixture(params=["up", "two servers"])
 def fleet(request, tmp_path):
-    """A server on SQLite with its worker, or two on PostgreSQL; and two workers of different size."""
+    """A server on SQLite with its worker, or two servers on PostgreSQL; and two workers of different size."""
     up = request.param == "up"
     fleet = Fleet(tmp_path, f"sqlite:///{tmp_path}/horae.db" if up else request.getfixturevalue("postgres_url"))
     try:
@@ -44,7 +44,7 @@ def worker(fleet, name, url, *options):
 
 
 def horae(fleet, *args):
-    """The command line's answer, as JSON."""
+    """Return the command line's output as JSON."""
     done = subprocess.run(
         [sys.executable, "-m", "horae.cli.main", *args, "-o", "json"],
         env=os.environ | FAST | {"HORAE_URL": next(iter(fleet.urls.values())), "HORAE_KEY": KEY},
@@ -58,7 +58,7 @@ def job(fleet, name, function="waits_for", needs=(), **fields):
 
 
 def begun(fleet, name, paths):
-    """Submit an execution that waits for each of these files, and tell where each began."""
+    """Submit an execution that waits for each of these files, and return where each one began."""
     ids = [fleet.submit(name, {"path": str(path)}) for path in paths]
     return [fleet.until(id, "running")["workerId"] for id in ids]
 
@@ -77,7 +77,7 @@ def test_placement(fleet, tmp_path):
 
 
 def needs(fleet, tmp_path):
-    """Labels decide, also those that every worker has; what nobody ever had is warned about."""
+    """Check that labels decide, including built-in ones, and that a label without any worker causes a warning."""
     (tmp_path / "now").touch()
     job(fleet, "in-us", needs=["zone=us"])
     job(fleet, "pinned", needs=["worker=big"])
@@ -93,7 +93,7 @@ def needs(fleet, tmp_path):
 
 
 def costs(fleet, tmp_path):
-    """What takes slots and memory runs where there is room for it, and others pass it meanwhile."""
+    """Check that work with slots and memory runs where it fits, and that smaller work overtakes it meanwhile."""
     costly = ("--need", "tests", "--slots", "3", "--resource", "memory=3GiB", "--prefer", "ssd,weight=2,patience=1h")
     horae(fleet, "jobs", "create", "heavy", "--python", "waits_for", *costly)
     go, late = tmp_path / "heavy", tmp_path / "late"
@@ -111,7 +111,7 @@ def costs(fleet, tmp_path):
 
 
 def spreading(fleet, tmp_path):
-    """As many on the one as on the other, while both have room."""
+    """Check that work is spread evenly over two workers while both have room."""
     job(fleet, "even", spread=True)
     assert sorted(begun(fleet, "even", [tmp_path / "even"] * 4)) == ["big", "big", "small", "small"]
     (tmp_path / "even").touch()
@@ -119,7 +119,7 @@ def spreading(fleet, tmp_path):
 
 
 def preferences(fleet, tmp_path):
-    """A preferred worker that is busy is waited for, and not for ever."""
+    """Check that a busy preferred worker is waited for, but not forever."""
     job(fleet, "rather", prefers=[{"label": "zone=eu", "patience": "1500ms"}])
     go = tmp_path / "rather"
     assert begun(fleet, "rather", [go] * 4) == ["big"] * 4
@@ -134,7 +134,7 @@ def preferences(fleet, tmp_path):
 
 
 def affinity(fleet, tmp_path):
-    """What has a key runs where that key ran last."""
+    """Check that an execution with an affinity key runs where that key ran last."""
     job(fleet, "keyed", "add", affinity={"key": "${params.a}", "patience": "20s"})
 
     def where(key):

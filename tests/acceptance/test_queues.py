@@ -1,4 +1,4 @@
-"""Queues with a policy each, managed by the command line, of `horae up` and of two servers on PostgreSQL."""
+"""Queues with one policy each, managed by the command line, for `horae up` and for two servers on PostgreSQL."""
 
 import json
 import subprocess
@@ -15,7 +15,7 @@ pytestmark = pytest.mark.timeout(120)
 
 
 def queues(fleet: Fleet, *arguments: str) -> Any:
-    """What `horae queues` says, as a program reads it."""
+    """Return the JSON output of `horae queues`."""
     url = next(iter(fleet.urls.values()))
     line = [sys.executable, "-m", "horae.cli.main", "queues", *arguments]
     done = subprocess.run([*line, "-o", "json", "--server", url, "--api-key", KEY], capture_output=True, text=True)
@@ -29,7 +29,7 @@ def submit(fleet: Fleet, *items: dict[str, Any], job: str = "work", **how: Any) 
 
 
 def in_order(fleet: Fleet, ids: list[str]) -> list[str]:
-    """Executions as they began, all of them having ended."""
+    """Return the executions in the order of their starts, once all have ended."""
     for id in ids:
         fleet.until(id, "success")
     return sorted(ids, key=lambda id: str(fleet.get(f"/executions/{id}")["startedAt"]))
@@ -46,7 +46,7 @@ def test_policies_are_changed_live_and_queues_are_paused_drained_and_purged(flee
     heavy = submit(fleet, *[{"tenant": "heavy"}] * 60)
     light = submit(fleet, {"tenant": "light"})
     assert queues(fleet, "resume", "default")["state"] == "active"
-    assert in_order(fleet, heavy + light).index(light[0]) < 40  # what came first would have it last
+    assert in_order(fleet, heavy + light).index(light[0]) < 40  # in submission order it would be the last
 
     queues(fleet, "pause", "default")
     least = submit(fleet, *[{"tenant": "a"}] * 40, job="unhurried", priority=0)
@@ -54,7 +54,7 @@ def test_policies_are_changed_live_and_queues_are_paused_drained_and_purged(flee
     queues(fleet, "set", "default", "--policy", "priority", "--strict")
     eventually_sync(lambda: queues(fleet, "show", "default")["lanes"][0]["share"] == "")
     queues(fleet, "resume", "default")
-    assert in_order(fleet, least + most).index(most[0]) < 10  # among the first on the ten slots of the worker
+    assert in_order(fleet, least + most).index(most[0]) < 10  # among the first on the worker's ten slots
 
     queues(fleet, "pause", "default")
     gone = submit(fleet, *[{}] * 5)

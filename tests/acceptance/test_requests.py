@@ -1,4 +1,4 @@
-"""The requests a user meets first, exactly as the design spells them, on both stores."""
+"""The first requests of a new user, exactly as the design spells them, on both stores."""
 
 import resource
 import sys

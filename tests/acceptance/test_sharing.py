@@ -1,4 +1,4 @@
-"""What submissions share, and quotas, by the command line and REST alone: with `horae up`, and with two servers."""
+"""Deduplication and quotas, by the command line and REST alone: with `horae up`, and with two servers."""
 
 from concurrent.futures import ThreadPoolExecutor
 from itertools import cycle
@@ -17,7 +17,7 @@ def create(fleet, name, **more):
 
 
 def at_once(fleet, bodies):
-    """The answers to requests that come to all servers at the same time."""
+    """Return the answers to requests sent to all servers at the same time."""
     servers = cycle(fleet.urls)
     with ThreadPoolExecutor(8) as pool:
         asked = [pool.submit(fleet.request, "POST", "/executions", body, server=next(servers)) for body in bodies]
@@ -38,7 +38,7 @@ def test_sharing(fleet):
 
 
 def unique(fleet):
-    """Of submissions with one key one is first, and the others are answered with it until it has ended."""
+    """Check that submissions with one key share the first execution until it has ended."""
     create(fleet, "single", queue="nobody", unique={"key": "${params.table}"})
     answers = at_once(fleet, asked("single", table="a"))
     assert sorted(one.status_code for one in answers) == [200] * 7 + [201]
@@ -49,7 +49,7 @@ def unique(fleet):
 
 
 def debounce(fleet):
-    """What comes in a row becomes one execution, with what was asked last."""
+    """Check that a burst of submissions becomes one execution with the newest params."""
     create(fleet, "render", debounce={"key": "${params.page}", "wait": "500ms"})
     answers = at_once(fleet, asked("render", page=1, n=1))
     (id,) = {one.json()["executionId"] for one in answers}
@@ -59,7 +59,7 @@ def debounce(fleet):
 
 
 def batch(fleet):
-    """One execution gets them all, each once."""
+    """Check that one execution receives all items of a batch, each once."""
     create(fleet, "index", batch={"size": 8, "wait": "1m"})
     answers = at_once(fleet, [{"job": "index", "params": {"n": n}} for n in range(8)])
     (id,) = {one.json()["executionId"] for one in answers}
@@ -69,7 +69,7 @@ def batch(fleet):
 
 
 def cache(fleet):
-    """A success answers what is asked again, until it is forgotten."""
+    """Check that a cached success answers later submissions until it expires."""
     create(fleet, "total", cache={"ttl": "1h"})
     id = fleet.submit("total", {"a": 1, "b": 2})
     fleet.until(id, "success")
@@ -80,7 +80,7 @@ def cache(fleet):
 
 
 def max_queued(fleet):
-    """A queue takes no more than it says, whichever server is asked."""
+    """Check that a queue takes no more than its limit, whichever server is asked."""
     create(fleet, "many", queue="small")
     horae(fleet, "queues", "set", "small", "--max-queued", "5")
 
@@ -95,7 +95,7 @@ def max_queued(fleet):
 
 
 def quotas(fleet):
-    """A namespace uses what it may, and it is told what it used."""
+    """Check that a namespace stays within its quota and can read its usage."""
     used = fleet.get("/namespaces/default/usage")
     made = used["days"][-1]["executions"]
     horae(fleet, "namespaces", "quota", "--executions-per-day", str(made))
@@ -105,7 +105,7 @@ def quotas(fleet):
         ),
         within=20,
     )
-    create(fleet, "clock", queue="nobody", schedule={"every": "1s", "overlap": "allow"})  # use is known 5 s later
+    create(fleet, "clock", queue="nobody", schedule={"every": "1s", "overlap": "allow"})  # usage is known 5 s later
     skipped = eventually_sync(lambda: fleet.get("/fires?job=clock&disposition=skipped-quota")["items"], within=20)
     assert "executionsPerDay" in skipped[0]["cause"]
     fleet.request("PUT", "/namespaces/default/quota", {})

@@ -1,4 +1,4 @@
-"""What a job writes does nothing to the terminal of its reader."""
+"""Output of a job cannot control the terminal of its reader."""
 
 import os
 import pty
@@ -27,7 +27,7 @@ COMMANDS = (
 
 
 def on_terminal(fleet: Fleet, args: list[str]) -> str:
-    """Run a command on a terminal and return what that gets."""
+    """Run a command on a terminal and return its output."""
     ours, its = pty.openpty()
     env = os.environ | {"HORAE_URL": next(iter(fleet.urls.values())), "HORAE_KEY": KEY, "TERM": "xterm-256color"}
     env |= {"PYTHONPATH": f"{ROOT}/src"}
@@ -47,7 +47,7 @@ def on_terminal(fleet: Fleet, args: list[str]) -> str:
 
 @pytest.fixture(scope="module")
 def read(tmp_path_factory: pytest.TempPathFactory):
-    """What each command shows of a job that writes escapes, on a terminal; and its log as a pipe gets it."""
+    """Run a job that writes escape sequences; return each command's output on a terminal, and the log on a pipe."""
     folder: Path = tmp_path_factory.mktemp("terminal")
     fleet = Fleet(folder, f"sqlite:///{folder}/horae.db")
     try:

@@ -1,4 +1,4 @@
-"""Traces as a collector gets them: a server and a worker, each a process of its own, that tell it over OTLP."""
+"""Traces as a collector receives them: a server and a worker in separate processes, both exporting over OTLP."""
 
 import json
 
@@ -44,12 +44,12 @@ def test_an_execution_and_its_caller_share_one_trace(tmp_path):
 
 
 def spans_of(told: Collector, trace_id: str, *names: str):
-    """The spans of a trace, as soon as these are there."""
+    """Return the spans of a trace, once these are complete."""
     return eventually_sync(lambda: set(names) <= (found := told.of(trace_id)).keys() and found)
 
 
 def submitted_by_the_sdk(fleet: Fleet, told: Collector) -> None:
-    """submit, queue and run, under the span that was current; the command goes on in the attempt's."""
+    """Check that submit, queue and run are below the current span; the command continues in the span of its attempt."""
     url = next(iter(fleet.urls.values()))
     with trace.use_span(trace.NonRecordingSpan(CALLER)), Client(url, key=KEY).sync as client:
         id = client.submit("env").id
@@ -70,7 +70,7 @@ def submitted_by_the_sdk(fleet: Fleet, told: Collector) -> None:
 
 
 def in_the_logs(fleet: Fleet, id: str, job: str) -> None:
-    """Lines of both processes name the execution, its job, its attempt and its trace."""
+    """Check that log lines of both processes name the execution, its job, its attempt and its trace."""
     server, worker = fleet.servers["server"], fleet.workers["w"]
     for process, event in (
         (server, "attempt granted"), (server, "execution ended"), (worker, "attempt ended"),
@@ -83,7 +83,7 @@ def in_the_logs(fleet: Fleet, id: str, job: str) -> None:
 
 
 def a_function(fleet: Fleet, told: Collector) -> None:
-    """What a function does itself is part of its attempt."""
+    """Check that spans made by a function belong to its attempt."""
     id = fleet.submit("spans")
     view = fleet.until(id, "success")
     found = spans_of(told, view["traceId"], "run spans", "inner")
@@ -93,7 +93,7 @@ def a_function(fleet: Fleet, told: Collector) -> None:
 
 
 def a_workflow(fleet: Fleet, told: Collector) -> None:
-    """Its steps are in its trace, also what they call."""
+    """Check that steps of a workflow are in its trace, including the calls they make."""
     given = {"traceparent": f"00-{9:032x}-{9:016x}-01", "tracestate": STATE}
     id = fleet.post("/executions", {"job": "flow"}, **given)["executionId"]
     view = fleet.until(id, "success")
@@ -109,7 +109,7 @@ def a_workflow(fleet: Fleet, told: Collector) -> None:
 
 
 def a_failure_that_nobody_traced(fleet: Fleet, told: Collector) -> None:
-    """A trigger's execution begins a trace of its own; an attempt that failed is an error."""
+    """Check that an execution without a caller's trace begins its own, and that a failed attempt is an error."""
     id = fleet.post("/jobs/bad/trigger")["executionId"]
     view = fleet.until(id, "failed")
     found = spans_of(told, view["traceId"], "submit bad", "queue bad", "run bad")
@@ -122,7 +122,7 @@ def a_failure_that_nobody_traced(fleet: Fleet, told: Collector) -> None:
 
 
 def not_sampled(fleet: Fleet, told: Collector) -> None:
-    """Whoever does not tell of a trace is followed in that; what cannot be read is no trace."""
+    """Check that an unsampled trace stays unsampled, and that an unreadable header starts a new trace."""
     quiet = f"{7:032x}"
     id = fleet.post("/executions", {"job": "env"}, traceparent=f"00-{quiet}-{8:016x}-00")["executionId"]
     assert fleet.until(id, "success")["traceId"] == quiet

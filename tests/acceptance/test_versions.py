@@ -1,4 +1,4 @@
-"""Versions are compared, tried on a share of executions and promoted; jobs change with their template."""
+"""Versions are compared, tried on a share of executions and promoted; jobs follow their template."""
 
 import json
 import subprocess
@@ -25,7 +25,7 @@ job: {command: [echo, WORD, "${with.who}"]}
 
 
 def horae(fleet: Fleet, *arguments: str) -> Any:
-    """What a command says, as a program reads it."""
+    """Return the JSON output of a command."""
     url = next(iter(fleet.urls.values()))
     line = [sys.executable, "-m", "horae.cli.main", *arguments, "-o", "json", "--server", url, "--api-key", KEY]
     done = subprocess.run(line, capture_output=True, text=True)

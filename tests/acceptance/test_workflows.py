@@ -1,4 +1,4 @@
-"""Workflows as an outside observer sees them, by REST alone: `horae up`, and two servers on PostgreSQL."""
+"""Workflows as an outside observer sees them, by REST alone: with `horae up`, and with two servers on PostgreSQL."""
 
 import pytest
 
@@ -23,7 +23,7 @@ def test_workflows(fleet):
 
 
 def ran(fleet, name, params=None):
-    """A workflow that has ended."""
+    """Wait until a workflow has ended, and return it."""
     id = fleet.post("/executions", {"job": name, "params": params or {}})["executionId"]
     return eventually_sync(lambda: ended(fleet, id), within=30)
 
@@ -34,12 +34,12 @@ def ended(fleet, id):
 
 
 def children(fleet, id):
-    """The steps of an execution as executions, oldest first."""
+    """Return the executions of an execution's steps, oldest first."""
     return sorted(fleet.get(f"/executions?parent={id}")["items"], key=lambda one: one["executionId"])
 
 
 def chain(fleet):
-    """Three steps, one after another."""
+    """Check three steps, one after another."""
     steps = [
         {"name": "a", "job": "one"},
         {"name": "b", "job": "two", "after": ["a"]},
@@ -52,7 +52,7 @@ def chain(fleet):
 
 
 def diamond(fleet):
-    """Two steps at once, and one after both."""
+    """Check two parallel steps, and one after both."""
     steps = [
         {"name": "top", "job": "one"},
         {"name": "left", "job": "two", "after": ["top"]},
@@ -68,7 +68,7 @@ def diamond(fleet):
 
 
 def foreach(fleet):
-    """As many executions as a list has items that is known only then, two at once, and what they gave."""
+    """Check a foreach over a list known only at run time, two items at once, and its results."""
     echo = ["sh", "-c", 'echo "{\\"result\\": $1}" > "$HORAE_OUTPUT"', "sh"]
     steps = [
         {"name": "list", "command": [*echo, "[3, 1, 2]"]},
@@ -89,7 +89,7 @@ def foreach(fleet):
 
 
 def large(fleet):
-    """A result over 64 KiB is a file by itself; other steps speak of what is in it."""
+    """Check that other steps can refer to parts of a result over 64 KiB, which is stored as a file."""
     line = """printf '{"result": {"text": "%s"}}' "$(head -c 200000 /dev/zero | tr '\\0' x)" > "$HORAE_OUTPUT\""""
     steps = [
         {"name": "big", "command": ["sh", "-c", line]},
@@ -106,7 +106,7 @@ def large(fleet):
 
 
 def looped(fleet):
-    """A loop that another step's failure ends before its condition holds is no success; a rerun runs it again."""
+    """Check that a loop interrupted by another step's failure is not a success, and that a rerun repeats it."""
     gate = fleet.folder / "there"
     look = f'test -e {gate} && echo "{{\\"result\\": true}}" > "$HORAE_OUTPUT" || true'
     for name, loop in (("until", "${steps.poll.result == true}"), ("while", "${steps.poll.result != true}")):
@@ -128,7 +128,7 @@ def looped(fleet):
 
 
 def below(fleet):
-    """A workflow as a step of another, written inside it; what fails below fails above."""
+    """Check a nested workflow: a failure inside it fails the outer one."""
     steps = [
         {"name": "part", "steps": [{"name": "x", "job": "one"}, {"name": "y", "command": ["false"], "after": ["x"]}]},
         {"name": "never", "job": "two", "after": ["part"]},
@@ -141,7 +141,7 @@ def below(fleet):
 
 
 def cancelled(fleet):
-    """What runs below a workflow that is cancelled stops."""
+    """Check that cancelling a workflow stops the executions below it."""
     steps = [{"name": "part", "steps": [{"name": "x", "command": ["sleep", "60"]}]}, {"name": "nap", "sleep": "1h"}]
     fleet.post("/jobs", {"name": "long", "workflow": {"steps": steps}})
     id = fleet.post("/executions", {"job": "long"})["executionId"]
@@ -153,7 +153,7 @@ def cancelled(fleet):
 
 
 def paused(fleet):
-    """Nothing of a paused workflow starts until it is resumed."""
+    """Check that a paused workflow starts nothing until it is resumed."""
     steps = [{"name": "nap", "sleep": "3s"}, {"name": "b", "job": "one", "after": ["nap"]}]
     fleet.post("/jobs", {"name": "calm", "workflow": {"steps": steps}})
     id = fleet.post("/executions", {"job": "calm"})["executionId"]

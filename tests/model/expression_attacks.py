@@ -1,4 +1,4 @@
-"""Expressions that somebody writes to stop a server: each does as much work as it can."""
+"""Hostile expressions: each one does as much work as possible."""
 
 LITERAL = "[0, 1, 2, 3, 4, 5, 6, 7, 8, 9]"
 DATA = {
@@ -13,12 +13,12 @@ DATA = {
 
 
 def nested(over: str, depth: int, body: str, macro: str = "all") -> str:
-    """A loop within a loop, and so on."""
+    """Nest loops to a given depth."""
     names = [f"v{i}" for i in range(depth)]
     return "".join(f"{over}.{macro}({name}, " for name in names) + body + ")" * depth
 
 
-LITERALS = {  # refused or computed at definition: they speak of nothing
+LITERALS = {  # refused or computed at definition, since they have no variables
     "seven loops over literals": nested(LITERAL, 7, "true"),
     "loops in both parts": nested(LITERAL, 3, "false", "exists") + " || " + nested(LITERAL, 4, "true"),
     "failing loops": nested(LITERAL, 6, "1 / 0 == 1", "exists"),

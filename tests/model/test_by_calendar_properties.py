@@ -1,4 +1,4 @@
-"""Fires by calendars: each nominal fire has one fate, that which looking at every instant finds, however it is met."""
+"""Fires under calendars: each nominal fire has the disposition found by brute force, whenever it is decided."""
 
 from itertools import pairwise
 from time import perf_counter
@@ -49,7 +49,7 @@ def nominal(trigger, after, through):
 
 
 def expected(trigger, calendar, outside, begun, through):
-    """(disposition, due) of each nominal fire, by looking at them one after the other."""
+    """Return (disposition, due) of each nominal fire by brute force."""
     fates, taken = {}, set()
     before = previous_fire(trigger, begun + 1)
     if before is not None and before == begun:
@@ -70,7 +70,7 @@ def expected(trigger, calendar, outside, begun, through):
 
 
 def told(trigger, decisions):
-    """What the ledger says of each nominal fire; each is told once."""
+    """Return the ledger's disposition of each nominal fire, and check that each is covered once."""
     fates = {}
     for decision in decisions:
         dues = {fire.at: fire.due or fire.at for fire in decision.fires}
@@ -84,7 +84,7 @@ def told(trigger, decisions):
 
 
 def steps(trigger, rules, calendar, times, limit=1_000):
-    """Decisions at these times, each beginning where the one before ended."""
+    """Decide at these times, each time from where the previous decision ended."""
     through, moved_to, done = START, None, []
     for now in times:
         again = True
@@ -172,11 +172,11 @@ def test_an_always_open_calendar_changes_no_decision(name, kind, outside):
 @pytest.mark.parametrize("outside", OUTSIDE)
 @pytest.mark.parametrize("name", sorted(CALENDARS))
 def test_a_century_of_fires_every_second_is_decided_quickly(name, outside):
-    """Second by second for a hundred years: few rows, at once, and all covered."""
+    """A hundred years of fires every second: few rows, quickly decided, and all covered."""
     trigger, calendar = TRIGGERS["second"], compiled(name)
     rules = Rules(calendars=(name,), outside=outside)
     century = 100 * 365 * DAY
-    decide_by_calendar(trigger, rules, calendar, START, START + century, 100)  # the years are looked up once
+    decide_by_calendar(trigger, rules, calendar, START, START + century, 100)  # load the years before the measurement
     began = perf_counter()
     decision = decide_by_calendar(trigger, rules, calendar, START, START + century, 100)
     took = perf_counter() - began
@@ -201,7 +201,7 @@ def test_a_closed_decade_is_one_row():
 
 
 def test_fires_that_are_never_open_share_one_row_and_are_found_quickly():
-    """At three in the night by office hours: every day closed at that instant, and open later."""
+    """A fire at 03:00 under office hours: it is closed every day at that instant, and open later."""
     rules = Rules(calendars=("office",))
     began = perf_counter()
     decision = decide_by_calendar(TRIGGERS["daily"], rules, compiled("office"), START, START + 20 * 365 * DAY, 100)
@@ -221,7 +221,7 @@ def test_a_preview_shows_the_fires_that_will_run(name, kind, outside):
 
 
 def test_an_advanced_fire_respects_the_queue_limit():
-    """At the end of an opening, with fires of it still undecided: one place is left to wait in."""
+    """An advanced fire at the end of an opening, with undecided fires before it and one place left in the queue."""
     calendar = current_calendar("d", {"d": parse_times({"hours": "08:00-08:05"})})
     rules = Rules(overlap="queueAll", most_queued=2, calendars=("d",), outside="advance")
     trigger, now = Interval(every=2 * MINUTE, anchor=START), START + 5 * MINUTE - SECOND

@@ -1,4 +1,4 @@
-"""Calendars: what can be written, what is refused and how, and when each kind is open."""
+"""Calendars: accepted and refused definitions, and the openings of each kind."""
 
 import importlib
 
@@ -36,7 +36,7 @@ def calendar(definition, **others):
 
 
 def open_days(definition, first: str, days: int) -> str:
-    """A line of a letter a day at noon UTC: open or not."""
+    """Return one letter per day at noon UTC: `o` for open, `.` for closed."""
     it, start = calendar(definition), at(f"{first}T12:00:00Z")
     return "".join("o" if it.is_open(start + n * DAY) else "." for n in range(days))
 
@@ -54,13 +54,13 @@ def openings(definition, after: str, before: str) -> list[str]:
     ("definition", "first", "expected"),
     [
         ({"country": "FR", "timezone": "Europe/Paris"}, "2026-07-13", "o.ooo..o"),  # the 14th is a Tuesday
-        ({"country": "US", "timezone": "America/New_York"}, "2026-07-02", "o...oooo"),  # the 4th is kept on the 3rd
+        ({"country": "US", "timezone": "America/New_York"}, "2026-07-02", "o...oooo"),  # the 4th is observed on the 3rd
         ({"country": "US", "subdivision": "CA", "timezone": "America/New_York"}, "2026-03-30", "o.ooo..o"),  # Chavez
         ({"country": "US", "subdivision": "US-CA", "timezone": "America/New_York"}, "2026-03-30", "o.ooo..o"),
         ({"exchange": "XNYS", "timezone": "America/New_York"}, "2026-11-24", "oo.o..o"),  # Thanksgiving
         ({"exchange": "nyse", "timezone": "America/New_York"}, "2026-04-01", "oo...oo"),  # Good Friday
         ({"country": "SA", "timezone": "Asia/Riyadh"}, "2026-11-15", "ooooo..ooooo.."),  # Friday and Saturday
-        ({"country": "CN", "timezone": "Asia/Shanghai"}, "2025-01-25", ".oo........oooo."),  # Sunday the 26th is worked
+        ({"country": "CN", "timezone": "Asia/Shanghai"}, "2025-01-25", ".oo........oooo."),  # Sunday 26th is worked
         ({"dates": ["2026-12-24", "2026-12-27/2026-12-29"]}, "2026-12-23", ".o..ooo."),
         ({"dates": ["02-29"]}, "2028-02-28", ".o."),
         ({"dates": ["02-29"]}, "2027-02-28", "..."),
@@ -76,7 +76,7 @@ def test_days(definition, first, expected):
 
 def test_days_begin_and_end_in_the_calendars_zone():
     paris = calendar({"country": "FR", "timezone": "Europe/Paris"})
-    assert paris.is_open(at("2026-11-15T23:00:00Z"))  # Monday has begun there
+    assert paris.is_open(at("2026-11-15T23:00:00Z"))  # it is already Monday there
     assert not paris.is_open(at("2026-11-15T22:59:59Z"))
 
 
@@ -325,7 +325,7 @@ def test_each_instant_is_judged_by_the_version_valid_then():
     assert not it.is_open(at("2026-06-01T09:30:00Z"))
     assert shown(it.next_open(at("2026-05-31T12:00:00Z"))) == "2026-06-01T20:00:00Z"
     assert shown(it.last_open(at("2026-06-01T12:00:00Z"))) == "2026-05-31T09:59:59Z"
-    assert it.is_open(at("2025-05-31T09:30:00Z"))  # the first stands for what was before it
+    assert it.is_open(at("2025-05-31T09:30:00Z"))  # the first version applies to earlier times as well
 
 
 def test_a_change_of_a_referenced_calendar_applies_from_its_time_on():
@@ -341,7 +341,7 @@ def test_a_change_of_a_referenced_calendar_applies_from_its_time_on():
 
 
 def test_references_may_reverse_over_time():
-    """At no instant is there a circle: first one refers to the other, later the other to the one."""
+    """There is no cycle at any instant: first one calendar refers to the other, later the other to the first."""
     versions = [
         version("a", 1, {"calendar": "b"}, "2026-01-01T00:00:00Z", "2026-03-01T00:00:00Z"),
         version("a", 2, {"hours": "20:00-21:00"}, "2026-03-01T00:00:00Z"),

@@ -1,4 +1,4 @@
-"""What must hold for every calendar in every zone at every clock change, by an oracle that looks at each instant."""
+"""Properties of every calendar in every zone at every clock change, against an oracle that checks each instant."""
 
 from datetime import datetime, timedelta
 from itertools import pairwise
@@ -16,7 +16,7 @@ from horae.model.triggers.cron.zone import load as load_zone
 from tests.model.zones import PECULIAR, YEAR_2038, changes
 
 EPOCH = datetime.fromisoformat("1970-01-01T00:00:00+00:00")
-STEP = 30 * SECOND  # every edge of what is drawn here falls on one, in every zone's every offset
+STEP = 30 * SECOND  # every edge drawn here is a multiple of it, for every offset of every zone
 FAR = 86_400 * SECOND
 HOURS = (
     "MON-FRI 09:00-17:00",
@@ -28,14 +28,14 @@ HOURS = (
 )
 FRENCH = holidays.country_holidays("FR", years=range(1969, 2039))
 
-HALF = settings(max_examples=settings.default.max_examples // 2)  # of what looks at every instant
+HALF = settings(max_examples=settings.default.max_examples // 2)  # for tests that check every instant
 
 hours = st.lists(st.sampled_from(HOURS), min_size=1, max_size=3).map(lambda lines: {"hours": lines})
 
 
 @st.composite
 def moments(draw):
-    """A zone and a step of time, mostly within two days of one of its clock changes."""
+    """Draw a zone and a range of time, mostly within two days of one of its clock changes."""
     zone = draw(st.sampled_from(PECULIAR))
     known = changes(zone)
     if not known or draw(st.integers(0, 9)) == 0:
@@ -46,7 +46,7 @@ def moments(draw):
 
 @st.composite
 def calendars(draw):
-    """A definition whose edges lie near an instant, with that instant."""
+    """Draw a definition with edges near an instant, and that instant."""
     zone, at = draw(moments())
     day = (local(zone, at) + timedelta(days=draw(st.integers(-2, 2)))).date()
     dates = st.sampled_from([{"dates": [day.isoformat()]}, {"dates": [f"{day:%m-%d}", f"{day}/{day}"]}])
@@ -68,7 +68,7 @@ def local(zone: str, at: int) -> datetime:
 
 
 def is_open(definition, zone: str, at: int) -> bool:
-    """What people would say who look at the clock on the wall and at the calendar beside it."""
+    """Decide with the local date and time, as a person with a wall clock and a calendar would."""
     if any(is_open(each, zone, at) for each in definition.get("except", ())):
         return False
     if "any" in definition:

@@ -1,4 +1,4 @@
-"""CEL: what expressions mean, by the specification, and by the reference implementation where both have it."""
+"""CEL: values of expressions, by the specification, and by the reference implementation where both support them."""
 
 import math
 from datetime import UTC, datetime, timedelta

@@ -1,4 +1,4 @@
-"""When expressions fire where clocks change: the D vectors of the time rules and the zones beyond them."""
+"""Fires at clock changes: the D vectors of the time rules, and zones beyond them."""
 
 from datetime import UTC, datetime
 from time import perf_counter
@@ -35,7 +35,7 @@ LONDON_HOURS = "00:00+01:00 01:00+01:00 01:00+00:00 02:00+00:00 ..."
 
 
 def fires_on(city, day, expression, **policy):
-    """The fires whose local date is this day, as wall time and offset."""
+    """Return the fires on a local date, as wall time and offset."""
     zone, x = CITIES[city], parse_cron(expression)
     at, found = parse_instant(f"{day}T00:00:00Z") - 30 * 3600 * SECOND, []
     while (at := next_after(x, zone, at, **policy)) is not None:

@@ -1,4 +1,4 @@
-"""What must hold for every expression in every zone at every clock change, and agreement with slow, obvious oracles."""
+"""Properties of every expression in every zone at every clock change, and agreement with slow, obvious oracles."""
 
 import math
 from collections.abc import Iterator
@@ -48,7 +48,7 @@ GAPS, OVERLAPS = ("shift", "skip"), ("first", "second", "both")
 
 @st.composite
 def moments(draw):
-    """A zone and an instant, mostly within two days of one of its clock changes."""
+    """Draw a zone and an instant, mostly within two days of one of its clock changes."""
     zone = draw(st.sampled_from(PECULIAR))
     known = changes(zone)
     if not known or draw(st.integers(0, 9)) == 0:
@@ -89,12 +89,12 @@ def test_forward_and_backward_list_the_same_instants(expression, moment, gap, ov
 
 @dataclass(frozen=True)
 class Plain:
-    """An expression of plain lists, with what it means written out."""
+    """An expression of plain lists, with its values written out."""
 
     minutes: frozenset[int]
     hours: frozenset[int]
-    star: str  # which of "minute", "hour" or "" is written as a star
-    date: datetime | None = None  # only on this day of the year
+    star: str  # the field written as a star: "minute", "hour" or none
+    date: datetime | None = None  # fire only on this day of the year
 
     @property
     def text(self) -> str:
@@ -118,7 +118,7 @@ PLAIN = st.builds(
 
 
 def walk(plain, zone, utc, gap, overlap):
-    """The fires among these UTC seconds, every minute or half minute of a stretch, by the rule's own words."""
+    """Return the fires among these UTC seconds, checking every minute or half minute by the rule's own definition."""
     walls = [datetime.fromtimestamp(second, zone).replace(tzinfo=None) for second in utc]
     if plain.star:
         return [second for second, wall in zip(utc, walls, strict=True) if plain.matches(wall)]
@@ -155,7 +155,7 @@ def test_a_distant_date_with_a_clock_change_is_found(plain, name, which, overlap
 
 
 def found_around(plain, name, change, gap, overlap, before=0):
-    """The fires within five hours of a change, asked for from earlier on."""
+    """Return the fires within five hours of a change, computed from an earlier instant."""
     x, at, found = parse_cron(plain.text), (change - 5 * 3600 - 1 - before) * SECOND, []
     while (at := next_after(x, name, at, gap, overlap)) < (change + 5 * 3600) * SECOND:
         found.append(at // SECOND)
@@ -163,7 +163,9 @@ def found_around(plain, name, change, gap, overlap, before=0):
 
 
 def walked_around(plain, name, change, gap, overlap):
-    """The same by walking, over a wider stretch: it must see both passes. Monrovia's clocks stood at half minutes."""
+    """Return the same by brute force over a wider range, so that it sees both passes. Monrovia's clocks were at half
+    minutes.
+    """
     utc = range(change - 10 * 3600, change + 10 * 3600, 30 if name == "Africa/Monrovia" else 60)
     fires = walk(plain, load_zone(name), utc, gap, overlap)
     return [each for each in fires if change - 5 * 3600 <= each < change + 5 * 3600]
@@ -176,7 +178,7 @@ def test_the_size_of_zone_buckets_does_not_change_fires(bits, name):
 
 
 def all_around(name: str, bits: int) -> Iterator[int]:
-    """Fires near a zone's last few clock changes, found with buckets of 2**bits seconds."""
+    """Return fires near a zone's last few clock changes, with buckets of 2**bits seconds."""
     with pytest.MonkeyPatch.context() as patch:
         for module in (zone, fire):
             patch.setattr(module, "BUCKET_BITS", bits)
@@ -203,7 +205,7 @@ def test_spans_contain_every_clock_change_of_a_zone(name):
     assert changes(name) == boundaries(name)
 
 
-# --- at clock changes one by one; `tools/time` looks at all of them ------------------------------------------------
+# --- at single clock changes; `tools/time` checks all of them ---------------------------------------------------
 
 
 @pytest.mark.parametrize("name", PECULIAR)
@@ -213,7 +215,7 @@ def test_at_a_clock_change_next_and_last_agree_and_always_move(name):
     assert verdict.unexplained == []
 
 
-# --- against others, 2,000 cases each; `tools/time` compares 100,000 -----------------------------------------------
+# --- against other implementations, 2,000 cases each; `tools/time` compares 100,000 -----------------------------
 
 SOME_ZONES = (*PECULIAR, *sorted(all_zones())[7::20])
 
@@ -249,7 +251,7 @@ def test_quartz_expressions_fire_as_brute_force_does(seed):
     ("compare", "cases"), [(compare_with_vixie, 200), (compare_with_cronsim, 1_000), (compare_quartz, 200)]
 )
 def test_a_difference_without_a_name_is_noticed(compare, cases, monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(fire, "LONG_GAP", 60)  # nothing is shifted out of a gap any more
+    monkeypatch.setattr(fire, "LONG_GAP", 60)  # so nothing is shifted out of a gap
 
     assert compare(cases, 3, ["Europe/Paris"]).unexplained
 
@@ -258,7 +260,7 @@ def test_a_mutated_expression_is_parsed_or_refused_quickly():
     found = fuzz(5_000, seed=2026)
 
     assert found.accepted > 500
-    assert found.slowest < 4 * LONGEST, found.slowest_text  # the rest is for a busy machine
+    assert found.slowest < 4 * LONGEST, found.slowest_text  # the margin is for a busy machine
 
 
 # --- speed ---------------------------------------------------------------------------------------------------------
@@ -267,14 +269,14 @@ def test_a_mutated_expression_is_parsed_or_refused_quickly():
 @pytest.mark.parametrize("expression", ["0 0 * * *", "*/5 * * * *", "0 9 * * MON-FRI"])
 def test_next_is_quick(expression):
     x, at = parse_cron(expression), 1_767_225_600 * SECOND
-    best = math.inf  # of several rounds: in one of them a busy machine may do other things
+    best = math.inf  # the best of several rounds, since a busy machine may interrupt some
     for _ in range(10):
         began = perf_counter()
         for _ in range(200):
             at = next_after(x, "America/New_York", at)
         best = min(best, (perf_counter() - began) / 200)
 
-    assert best < 50e-6  # 10 us is the aim
+    assert best < 50e-6  # 10 us is the goal
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""The quartz dialect: its syntax, its calendar vectors in UTC, its years, and clock changes met as in unix."""
+"""The quartz dialect: its syntax, its calendar vectors in UTC, its years, and clock changes as in the unix dialect."""
 
 from itertools import islice
 
@@ -25,12 +25,12 @@ def fires(expression, start=NEW_YEAR, zone="UTC"):
 
 
 def days(expression, count, start=NEW_YEAR):
-    """The dates of the first fires, without the year when it is the start's."""
+    """Return the dates of the first fires, without the year if it is the year of the start."""
     return [each[:10].removeprefix(start[:5]) for each in islice(fires(expression, start), count)]
 
 
 def same(one: CronExpression, other: CronExpression) -> bool:
-    """Whether two expressions fire at the same wall times."""
+    """Return whether two expressions fire at the same wall times."""
     names = ("months", "days", "years", "wild")
     clocks = all(getattr(one, each).bits == getattr(other, each).bits for each in ("seconds", "minutes", "hours"))
     return clocks and all(getattr(one, each) == getattr(other, each) for each in names)

@@ -1,4 +1,4 @@
-"""The unix dialect's syntax and calendar: the C vectors of the time rules, in UTC where no clock changes."""
+"""Syntax and calendar of the unix dialect: the C vectors of the time rules, in UTC without clock changes."""
 
 from contextlib import suppress
 from itertools import islice
@@ -24,7 +24,7 @@ def fires(expression, start=NEW_YEAR, key=""):
 
 
 def days(expression, count, start=NEW_YEAR):
-    """The dates of the first fires, without the year when it is the start's."""
+    """Return the dates of the first fires, without the year if it is the year of the start."""
     return [each[:10].removeprefix(start[:5]) for each in islice(fires(expression, start), count)]
 
 

@@ -1,4 +1,4 @@
-"""Expressions in plain English: the sentences themselves, and that no sentence stands for two meanings."""
+"""Expressions in plain English: their sentences, and that no sentence has two meanings."""
 
 from contextlib import suppress
 from random import Random

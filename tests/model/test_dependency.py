@@ -1,4 +1,4 @@
-"""What a join comes to, whatever its upstreams have brought."""
+"""Decisions about joins, for any parts that upstreams have contributed."""
 
 from uuid import UUID
 
@@ -43,7 +43,7 @@ def test_final_states_meet_conditions(condition, met_by):
         (Join(dependent=D), {}, False, "wait"),
         (Join(dependent=D), {A: part()}, False, "wait"),
         (Join(dependent=D), {A: part(), B: part(B)}, False, "start"),
-        (Join(dependent=D), {A: part(), B: part(B)}, True, "wait"),  # its own fire comes
+        (Join(dependent=D), {A: part(), B: part(B)}, True, "wait"),  # its own schedule starts it
         (Join(dependent=D, execution=RUN), {A: part(), B: part(B)}, True, "release"),
         (Join(dependent=D, execution=RUN), {A: part()}, True, "wait"),
         (Join(dependent=D, execution=RUN), {A: part(met=False, state="failed")}, True, "skip"),

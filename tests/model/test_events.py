@@ -1,4 +1,4 @@
-"""Events: what they may be, what filters and params make of them, and what becomes of each."""
+"""Events: their validation, filters and params, and the outcome of each event."""
 
 import msgspec
 import pytest
@@ -179,7 +179,7 @@ def calendar(**definition) -> Calendar:
 
 
 DAY = 86_400 * SECOND
-NINE = 9 * 3600 * SECOND  # of the first day of 1970, a Thursday
+NINE = 9 * 3600 * SECOND  # on the first day of 1970, a Thursday
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""No expression takes long or much memory, whatever it says and whatever it is computed from."""
+"""No expression takes much time or memory, for any text and any data."""
 
 import gc
 import time
@@ -29,13 +29,13 @@ from tests.model.expression_attacks import DATA, LITERAL, LITERALS, OVER_DATA, n
 MOST_SECONDS = (
     0.5  # of processor time: six times what the slowest expression takes, and far less than any of them asks for
 )
-MOST_OF_MANY = 2.5  # for many expressions that share a budget, which may be ten times that of one
+MOST_OF_MANY = 2.5  # for many expressions that share a budget, which may be ten times the budget of one
 MOST_BYTES = 12_000_000
 SCOPE = {"params": DATA, "event": {"payload": DATA}, "job": {"name": "j"}, "tags": {}}
 
 
 class Bounded:
-    """Processor time of what is done within, without the garbage collector's, which grows with the whole process."""
+    """Measure the processor time of a block, without the garbage collector, whose time grows with the whole process."""
 
     def __init__(self, most=MOST_SECONDS):
         self._most = most
@@ -52,7 +52,7 @@ class Bounded:
 
 
 def peak_of(work):
-    """The most memory that something takes. It is measured apart from the time: it multiplies that."""
+    """Return the peak memory of a call. It is measured separately, since measuring memory multiplies the time."""
     tracemalloc.start()
     try:
         work()
@@ -62,7 +62,7 @@ def peak_of(work):
 
 
 def attempt(work):
-    """Do something that may be refused."""
+    """Call a function that may refuse."""
     try:
         return work()
     except (BadInput, TemplateError) as error:
@@ -70,7 +70,7 @@ def attempt(work):
 
 
 def definition(expression):
-    """A workflow with one expression at each place that a definition computes or compiles."""
+    """Return a workflow with one expression at each place where a definition compiles or computes one."""
     text = f"${{{expression}}}"
     step = {"name": "a", "command": "true"}
     places = [

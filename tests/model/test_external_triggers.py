@@ -1,4 +1,4 @@
-"""Triggers that something outside fires, as definitions spell them."""
+"""Definitions of external triggers: events, webhooks and watches."""
 
 from uuid import UUID
 

@@ -1,4 +1,4 @@
-"""Next and last fires are remembered for as long as they hold, and are what they would be without."""
+"""Next and last fires are cached for as long as they are valid, and equal the uncached answers."""
 
 import pytest
 from hypothesis import given
@@ -23,7 +23,7 @@ CRONS = [
 
 
 class Asked:
-    """A question that counts how often it is asked."""
+    """A question that counts its calls."""
 
     def __init__(self, answer):
         self.answer, self.times = answer, 0

@@ -1,4 +1,4 @@
-"""Fires ahead, counted by spans of time: as many as are found one by one."""
+"""Counts of future fires per time span equal the counts by enumeration."""
 
 from itertools import pairwise
 

@@ -1,4 +1,4 @@
-"""Templates of jobs: what is filled in when a job is made, and what stays for the time it runs."""
+"""Templates of jobs: placeholders filled in when a job is made, and expressions left for its runs."""
 
 from typing import Any
 from uuid import UUID

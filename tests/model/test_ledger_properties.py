@@ -1,4 +1,4 @@
-"""Ledger rows: cut by a backfill they still cover every fire exactly once; what is wrong with them is named exactly."""
+"""Ledger rows: after a split they still cover every fire exactly once; flaws are named exactly."""
 
 from collections import Counter
 from uuid import UUID
@@ -38,7 +38,7 @@ def row(first, last, disposition="skipped-paused", execution=None):
 
 
 def fires(rows):
-    """How often each minute is covered."""
+    """Count how often each minute is covered."""
     covered = Counter()
     for one in rows:
         covered.update(minute for minute in range(-60, 120) if one.first <= at(minute) <= one.last)
@@ -47,7 +47,7 @@ def fires(rows):
 
 @st.composite
 def ledgers(draw):
-    """Rows over the first sixty minutes, touching, some of one fire with an execution."""
+    """Draw adjacent rows over the first sixty minutes, some of a single fire with an execution."""
     ends = sorted({59, *draw(st.sets(MINUTES, max_size=12))})
     starts = [0, *(end + 1 for end in ends[:-1])]
     made = []
@@ -57,7 +57,7 @@ def ledgers(draw):
     return made
 
 
-# --- cutting -------------------------------------------------------------------------------------------------------
+# --- splitting ------------------------------------------------------------------------------------------------
 
 
 @given(st.integers(0, 20), st.integers(20, 59), st.data())
@@ -96,7 +96,7 @@ def flaws(rows, begun=-1, since=0, until=59):
 
 
 def named(found, kind):
-    """The minutes that a kind of flaw names."""
+    """Return the minutes named by a kind of flaw."""
     return {
         minute
         for flaw in found
@@ -155,7 +155,7 @@ def version(after=-1, through=59, trigger=EVERY, id=ID, name="schedule"):
 
 
 def worked(rows, parts, room, *, force=False, newest_first=False):
-    """Work a backfill to its end: the rows as they are then, and the minutes in the order in which they ran."""
+    """Run a backfill to its end; return the rows at that point, and the minutes in the order of their runs."""
     place, ran, already = None, [], 0
     while candidates := ahead(parts, place, 7, newest_first=newest_first):
         chosen = choose(candidates, {ID: rows}, room, force=force)

@@ -1,4 +1,4 @@
-"""Wall times that a clock change takes and that nothing makes up for: told once each, in the way of no fire."""
+"""Wall times lost at clock changes: each is recorded once, and no record collides with a fire."""
 
 from datetime import UTC, datetime, timedelta
 from itertools import pairwise
@@ -86,7 +86,7 @@ def test_the_cause_names_the_wall_times_and_the_change():
 
 
 def test_a_trigger_is_decided_when_lost_times_must_be_recorded():
-    trigger = skipping("30 2 8 3 *")  # whose next fire is a year away
+    trigger = skipping("30 2 8 3 *")  # its next fire is a year away
     assert due_after(trigger, ALL, SPRING - DAY) == SPRING - 1
     met = decide(trigger, ALL, SPRING - DAY, SPRING - 1, 10)
     assert told(met) == [("2026-03-08T06:59:59.999999Z", DISPOSITION)]
@@ -99,7 +99,7 @@ def test_lost_times_outside_the_bounds_are_not_recorded():
     assert lost(trigger, SPRING - DAY, SPRING + DAY, Rules(start_at=SPRING)) == []
     ends = Rules(end_at=SPRING)
     assert lost(trigger, SPRING - DAY, SPRING + DAY, ends) == [SPRING - 1]
-    assert due_after(trigger, ends, SPRING - 20 * HOUR) == SPRING - 1  # no fire is left, and this is
+    assert due_after(trigger, ends, SPRING - 20 * HOUR) == SPRING - 1  # no fire is left, but these lost times are
     assert due_after(trigger, ends, SPRING) is None
 
 
@@ -147,7 +147,7 @@ def test_a_preview_mentions_lost_times_at_the_change():
 
 
 def oracle(trigger):
-    """The changes, 1970 to 2037, that take a wall time which does not fire, by the zone's own record."""
+    """Yield the changes, 1970 to 2037, that skip a wall time which never fires, by the zone's own record."""
     x = parse_cron(trigger.expression)
     found = []
     for at, old, new in changes(trigger.timezone):
@@ -166,7 +166,7 @@ def test_each_clock_change_with_lost_times_is_recorded_once(zone, gap):
         trigger = skipping(expression, zone, gap)
         found = lost(trigger, 0, 2_145_916_800 * SECOND)
         assert found == sorted(set(found))
-        # A clock that was set back within two days before shows again what it had shown: nothing is lost then.
+        # A clock that was set back less than two days earlier shows these times again: nothing is lost then.
         assert set(found) <= set(oracle(trigger))
         apart = [at for at in oracle(trigger) if not _set_back_before(zone, (at + 1) // SECOND)]
         assert set(apart) <= set(found)

@@ -1,4 +1,4 @@
-"""Previews: instants, what the clock on the wall shows, and its changes."""
+"""Previews: instants, local times and clock changes."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Rollouts: which version an execution runs, what is counted, and when one is aborted."""
+"""Rollouts: the choice of an execution's version, the counts, and the decision to abort."""
 
 from uuid import UUID
 

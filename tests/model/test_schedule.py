@@ -1,4 +1,4 @@
-"""The `schedule` field as users write it, read it and get it explained."""
+"""The `schedule` field: parsed, formatted and described."""
 
 from contextlib import suppress
 

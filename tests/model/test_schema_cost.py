@@ -1,4 +1,4 @@
-"""No schema takes long to check a value, whatever it says and whatever the value is."""
+"""No schema takes long to check a value, for any schema and any value."""
 
 import time
 from contextlib import suppress
@@ -9,7 +9,7 @@ from horae.errors import BadInput, Costly
 from horae.model.documents.schema import Validator, check_schema
 from horae.model.documents.schema_cost import MOST_UNITS, places_of, units_of
 
-MOST_SECONDS = 3.0  # of this thread: thirty times what the slowest takes, so that a collection of garbage fits in
+MOST_SECONDS = 3.0  # for this thread: thirty times the slowest check, which leaves time for a garbage collection
 OBJECT = {"type": "object"}
 
 
@@ -18,13 +18,13 @@ def ref(name):
 
 
 def chain(levels, wide, keyword="allOf"):
-    """Definitions each of which refers to the next so many times."""
+    """Return definitions that each refer to the next several times."""
     defs = {f"d{i}": {keyword: [ref(f"d{i + 1}")] * wide} for i in range(levels)}
     return {"$defs": {**defs, f"d{levels}": OBJECT}, **ref("d0")}
 
 
 def doubling(below):
-    """A definition that applies to itself twice, one level further down."""
+    """Return a definition that applies to itself twice, one level further down."""
     twice = {"allOf": [ref("n"), ref("n")]}
     return {"$defs": {"n": {**below(twice)}}, **ref("n")}
 
@@ -44,7 +44,7 @@ def deep_list(levels):
 
 
 def unevaluated(levels, keyword):
-    """Alternatives, each level of which is evaluated twice: for itself, and for what it leaves."""
+    """Return alternatives whose every level is evaluated twice: on its own, and for the unevaluated rest."""
     schema = OBJECT
     for _ in range(levels):
         schema = {keyword: {"type": "integer"}, "anyOf": [schema]}

@@ -1,4 +1,4 @@
-"""What triggers alike share is what each would be told alone."""
+"""Shared decisions equal the decisions made for each trigger on its own."""
 
 from hypothesis import given
 from hypothesis import strategies as st

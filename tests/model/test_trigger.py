@@ -1,4 +1,6 @@
-"""What becomes of each nominal fire: within grace it runs, older ones fall under the misfire policy, none is silent."""
+"""The outcome of each nominal fire: within grace it runs, older ones fall under the misfire policy, each is
+recorded.
+"""
 
 from collections import Counter
 from time import perf_counter
@@ -23,7 +25,7 @@ SKIP, LATEST = Rules(misfire=Misfire(policy="skip")), Rules()
 
 
 def run(first, last, disposition):
-    """A ledger run with its instants as hours after T0."""
+    """Return a ledger run with its instants as hours after T0."""
     return (first, last, disposition)
 
 
@@ -320,7 +322,7 @@ RULES = st.builds(
     st.integers(0, 300),
 )
 def test_every_nominal_fire_is_covered_by_exactly_one_run(trigger, rules, steps, limit, season):
-    start = T0 + season * DAY  # clock changes of both halves of the year fall into some seasons
+    start = T0 + season * DAY  # in some seasons it covers clock changes of both halves of the year
     rules = msgspec.structs.replace(
         rules,
         start_at=None if rules.start_at is None else rules.start_at + season * DAY,

@@ -1,4 +1,4 @@
-"""YAML texts: what they say, where, and what is refused before it is built."""
+"""YAML texts: their values and positions, and texts refused before they are built."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""The zones' own record of their clock changes, read apart from the code under test."""
+"""The clock changes recorded in time zone files, read independently of the code under test."""
 
 import struct
 from bisect import bisect_left
@@ -38,28 +38,28 @@ def all_zones() -> list[str]:
 
 @cache
 def changes(name: str) -> tuple[tuple[int, int, int], ...]:
-    """(UTC second, offset before, offset after) of each change of offset, 1970 to 2037.
+    """Return (UTC second, offset before, offset after) of each change of offset, 1970 to 2037.
 
-    The file lists them up to where its rule for the future takes over; from there every day is looked at.
+    The file lists them up to where its rule for the future begins; from there every day is checked.
     """
     return _changes(rules_of(name))
 
 
 @cache
 def _changes(raw: bytes) -> tuple[tuple[int, int, int], ...]:
-    """By the rules themselves: many names share them."""
+    """Group zones by their rules, since many names share them."""
     listed, zone = list(_listed(raw)), ZoneInfo.from_file(BytesIO(raw))
     found = [(at, old, new) for (_, old), (at, new) in pairwise(listed) if old != new and 0 < at < YEAR_2038]
     return (*found, *_followed(zone, max(0, listed[-1][0])))
 
 
 def rules_of(name: str) -> bytes:
-    """The file that defines a zone."""
+    """Return the file that defines a zone."""
     return (resources.files("tzdata") / "zoneinfo" / name).read_bytes()
 
 
 def _listed(raw: bytes) -> Iterator[tuple[int, int]]:
-    """(UTC second, offset from then on), the first one being what held before any change."""
+    """Return (UTC second, offset from then on); the first one is the offset before any change."""
     skip = 44 + _size(raw[:44], 4)
     head, body = raw[skip : skip + 44], raw[skip + 44 :]
     _, _, _, times, types, _ = struct.unpack(">6I", head[20:])
@@ -90,5 +90,5 @@ def _size(head: bytes, width: int) -> int:
 
 @cache
 def first_offset(name: str) -> int:
-    """The offset at the beginning of 1970."""
+    """Return the offset at the beginning of 1970."""
     return [offset for at, offset in _listed(rules_of(name)) if at <= 0][-1]

@@ -1,4 +1,4 @@
-"""What must hold at every clock change of every zone, 1970 to 2037, looked at one by one."""
+"""Properties at every clock change of every zone, 1970 to 2037, checked one by one."""
 
 from itertools import pairwise, product
 
@@ -30,7 +30,7 @@ GAPS, OVERLAPS = ("shift", "skip"), ("first", "second", "both")
 
 
 def distinct_zones() -> dict[str, list[str]]:
-    """A zone of each set of rules, with all the names it has."""
+    """Return one zone per set of rules, with all its names."""
     names: dict[bytes, list[str]] = {}
     for name in all_zones():
         names.setdefault(rules_of(name), []).append(name)
@@ -38,7 +38,7 @@ def distinct_zones() -> dict[str, list[str]]:
 
 
 def look_at_zone(name: str, every: int = 1) -> tuple[int, Verdict]:
-    """Check a zone's changes, or every so-manieth; how many, and what Vixie says of them."""
+    """Check all or every nth change of a zone; return their number and the differences from Vixie."""
     assert boundaries(name) == changes(name), f"{name}: the spans do not know its changes"
     looked, verdict = changes(name)[::every], Verdict()
     for second, _, _ in looked:
@@ -63,7 +63,7 @@ def look_at_change(name: str, second: int, verdict: Verdict) -> None:
 
 
 def agree(x: CronExpression, name: str, start: int, end: int, gap: str = "shift", overlap: str = "first") -> None:
-    """Forward and backward list the same instants, each once, in order, and come to an end."""
+    """Check that forward and backward searches list the same instants, each once, in order, and end."""
     forward, backward = [start * SECOND], [end * SECOND]
     while (at := next_after(x, name, forward[-1], gap, overlap)) is not None and at < end * SECOND:
         assert at > forward[-1], (x.text, name, at)
@@ -85,7 +85,7 @@ def neighbours(x: CronExpression, name: str, at: int) -> None:
 
 
 def boundaries(name: str) -> tuple[tuple[int, int, int], ...]:
-    """Every change of offset the spans know, 1970 to 2037."""
+    """Return every change of offset in the spans, 1970 to 2037."""
     known = [span for bucket in range((YEAR_2038 >> BUCKET_BITS) + 1) for span in spans(name, bucket)]
     assert all(one.end == two.start for one, two in pairwise(known))
     moved = [(two.start, one.offset, two.offset) for one, two in pairwise(known) if one.offset != two.offset]

@@ -1,4 +1,6 @@
-"""Random expressions, zones and starts, given to Horae and to somebody else; every difference must have a name."""
+"""Random expressions, zones and starts, given to Horae and to another implementation; every difference must have a
+name.
+"""
 
 import re
 from bisect import bisect_left
@@ -24,12 +26,12 @@ from tests.model.zones import YEAR_2038, changes
 
 YEAR_1971 = 31_536_000
 LONG = 3 * 3600
-NOT_VIXIE = re.compile(r"#|\dL|\dW|\bLW?\b|[A-Z]{3}L|(?:^|[ ,])\d+/")  # what his parser does not know
+NOT_VIXIE = re.compile(r"#|\dL|\dW|\bLW?\b|[A-Z]{3}L|(?:^|[ ,])\d+/")  # syntax unknown to Vixie's parser
 ONE_VALUE = re.compile(r"\b(\w+)-\1/")
 
 
 class Verdict(Struct):
-    """How many cases were compared, how many fires in them, and by which rules some differ."""
+    """The number of compared cases and fires, and the rules that explain differences."""
 
     cases: int = 0
     fires: int = 0
@@ -44,7 +46,7 @@ class Verdict(Struct):
 
 
 def start_near_a_change(rng: Random, zone: str, before: int = 12 * 3600) -> int:
-    """A whole minute, mostly shortly before one of the zone's clock changes."""
+    """Return a whole minute, mostly shortly before one of the zone's clock changes."""
     known = _changes_since_1971(zone)
     if known and rng.random() < 0.8:
         return (rng.choice(known) - rng.randrange(before)) // 60 * 60
@@ -57,14 +59,14 @@ def _changes_since_1971(zone: str) -> tuple[int, ...]:
 
 
 def ours(x: CronExpression, zone: str, start: int, end: int) -> Iterator[int]:
-    """Horae's fires after a UTC second up to another."""
+    """Return Horae's fires between two UTC seconds."""
     at: int | None = start * SECOND
     while (at := next_after(x, zone, at)) is not None and at <= end * SECOND:
         yield at // SECOND
 
 
 def near(zone: str, second: int, reach: int = 26 * 3600) -> list[tuple[int, int, int]]:
-    """The clock changes around a UTC second."""
+    """Return the clock changes around a UTC second."""
     known = changes(zone)
     return list(known[bisect_left(known, (second - reach,)) : bisect_left(known, (second + reach,))])
 
@@ -73,7 +75,7 @@ def near(zone: str, second: int, reach: int = 26 * 3600) -> list[tuple[int, int,
 
 
 def compare_with_vixie(cases: int, seed: int, zones: Sequence[str]) -> Verdict:
-    """20 hours of his loop against as many of ours, mostly around a clock change; ten expressions at each."""
+    """Compare 20 hours of Vixie's loop with Horae, mostly around a clock change, with ten expressions each."""
     rng, verdict = Random(seed), Verdict()
     while verdict.cases < cases:
         zone = rng.choice(zones)
@@ -86,7 +88,7 @@ def compare_with_vixie(cases: int, seed: int, zones: Sequence[str]) -> Verdict:
 
 
 def one_with_vixie(verdict: Verdict, text: str, zone: str, start: int, end: int, loop: vixie.Starts) -> None:
-    """One expression in one stretch of time."""
+    """Compare one expression over one range of time."""
     x, entry = parse_cron(text), vixie.Entry.read(text)
     theirs = Counter(second for second in loop.of(entry) if start < second <= end)
     mine = list(ours(x, zone, start, end))
@@ -119,11 +121,11 @@ def _vixie_rule(x: CronExpression, zone: str, second: int) -> str | None:
 
 
 class Stuck(Exception):
-    """cronsim went on and on."""
+    """cronsim did not end its search."""
 
 
 class Bounded(CronSim):
-    """cronsim does not come to an end at some changes that are not on a whole hour."""
+    """Return whether cronsim loops forever: it does so at some changes that are not on a whole hour."""
 
     left = 20_000
 
@@ -135,7 +137,7 @@ class Bounded(CronSim):
 
 
 def compare_with_cronsim(cases: int, seed: int, zones: Sequence[str]) -> Verdict:
-    """Six fires in a row after each start, in all zones."""
+    """Compare six fires in a row after each start, in all zones."""
     rng, verdict = Random(seed), Verdict()
     while verdict.cases < cases:
         zone = rng.choice(zones)
@@ -190,7 +192,7 @@ def _cronsim_rule(x: CronExpression, zone: str, second: int, text: str, *, stuck
 
 
 def compare_quartz(cases: int, seed: int, zones: Sequence[str]) -> Verdict:
-    """Quartz expressions against brute force, over hours for dense ones and years for rare ones."""
+    """Compare quartz expressions with brute force, over hours for dense ones and years for rare ones."""
     rng, verdict = Random(seed), Verdict()
     while verdict.cases < cases:
         zone, text = rng.choice(zones), quartz_text(rng)

@@ -1,4 +1,4 @@
-"""Texts that are almost expressions: each is read or refused, quickly, and what is read can be asked anything."""
+"""Texts similar to expressions: each is parsed or refused quickly, and parsed ones answer any query."""
 
 import gc
 from contextlib import suppress
@@ -15,11 +15,11 @@ from horae.model.triggers.cron.words.calendar import cron_in_words
 from tests.model.cron.writing import quartz_text, unix_text
 
 ALPHABET = "0123456789*/-,?LWH#() MONJASUFRI@.xé\t\0"
-LONGEST = 5e-3  # seconds of the processor for an answer
+LONGEST = 5e-3  # seconds of processor time for an answer
 
 
 class Fuzzed(Struct):
-    """How many texts were tried, how many of them read, and which took longest."""
+    """The number of tried texts and of parsed ones, and the slowest text."""
 
     texts: int = 0
     accepted: int = 0
@@ -28,9 +28,9 @@ class Fuzzed(Struct):
 
 
 def fuzz(texts: int, seed: int) -> Fuzzed:
-    """Try texts in both dialects; whatever is neither read nor refused raises."""
+    """Try texts in both dialects; any other exception is raised."""
     rng, found = Random(seed), Fuzzed()
-    gc.disable()  # a collection would be counted for whichever text meets it
+    gc.disable()  # a collection would count for an arbitrary text
     try:
         for number in range(texts):
             _try(found, _text(rng), rng.choice(("unix", "quartz")))
@@ -43,7 +43,7 @@ def fuzz(texts: int, seed: int) -> Fuzzed:
 
 def _try(found: Fuzzed, text: str, dialect: str) -> None:
     took, x = _read(text, dialect)
-    if took > LONGEST / 2:  # the machine may have been elsewhere
+    if took > LONGEST / 2:  # the machine may have been busy
         took = min(took, *(_read(text, dialect)[0] for _ in range(3)))
     found.texts += 1
     if took > found.slowest:
@@ -64,7 +64,7 @@ def _read(text, dialect):
 
 
 def _text(rng: Random) -> str:
-    """An expression with a few characters changed, or a field repeated many times, or noise."""
+    """Return an expression with a few characters changed, a field repeated many times, or noise."""
     kind = rng.random()
     if kind < 0.1:
         return "".join(rng.choices(ALPHABET, k=rng.randint(0, 60)))

@@ -1,7 +1,7 @@
-"""Quartz expressions by brute force: every day is looked at, every second of it, and every offset the zone ever had.
+"""Quartz expressions by brute force: every second of every day is checked, with every offset the zone ever had.
 
-It reads expressions its own way, by asking of each value whether the text means it, and knows zones by `zoneinfo` and
-their own lists of changes. The code under test takes no part.
+It parses expressions in its own way, by asking of each value whether the text matches it, and knows zones by `zoneinfo`
+and their own lists of changes. It does not use the code under test.
 """
 
 import calendar
@@ -23,7 +23,7 @@ MONTH_NAMES = {name: number for number, name in enumerate(MONTHS, 1)}
 
 
 class Quartz:
-    """An expression, asked about single days and times."""
+    """An expression that is evaluated for single days and times."""
 
     def __init__(self, text: str) -> None:
         second, minute, hour, self.dom, self.month, self.dow, *year = text.upper().split()
@@ -34,7 +34,7 @@ class Quartz:
         self.times = [h * 3600 + m * 60 + s for h in hours for m in minutes for s in seconds]
 
     def on(self, day: date) -> bool:
-        """Whether it fires on a day at all."""
+        """Return whether it fires on a day at all."""
         if not _means(self.year, day.year, 1970, 2099) or not _means(self.month, day.month, 1, 12, MONTH_NAMES):
             return False
         if self.dow == "?":
@@ -43,7 +43,7 @@ class Quartz:
 
 
 def fires(x: Quartz, zone: str, start: int, end: int) -> list[int]:
-    """The UTC seconds after `start` up to `end` at which it fires."""
+    """Return the UTC seconds after `start` up to `end` at which it fires."""
     near = [each for each in changes(zone) if start - 200_000 < each[0] < end + 200_000]
     offsets = {_offset(zone, at) for at in (start, end)} | {offset for each in near for offset in each[1:]}
     found = set()
@@ -64,7 +64,7 @@ def _walls(x: Quartz, first: int, last: int) -> Iterator[int]:
 
 @cache
 def _zone(name: str) -> ZoneInfo:
-    return ZoneInfo.from_file(BytesIO(rules_of(name)), key=name)  # not the machine's, which may be of another year
+    return ZoneInfo.from_file(BytesIO(rules_of(name)), key=name)  # not the machine's rules, which may be older
 
 
 def _offset(name: str, second: int) -> int:
@@ -74,7 +74,7 @@ def _offset(name: str, second: int) -> int:
 
 
 def _means(text: str, value: int, lo: int, hi: int, names: dict[str, int] | None = None) -> bool:
-    """Whether one of a field's items means a value."""
+    """Return whether one of a field's items matches a value."""
     return any(_item(item, value, lo, hi, names or {}) for item in text.split(","))
 
 
@@ -101,7 +101,7 @@ def _day_of_month(item: str, day: date) -> bool:
     if not (counted[2] or counted[4]):
         return day.day == target
     workdays = [d for d in range(1, length + 1) if date(day.year, day.month, d).weekday() < 5]
-    # Of two that are equally near there is none: a Saturday is one day from Friday, a Sunday one from Monday.
+    # Two weekdays are never equally near: a Saturday is one day from Friday, a Sunday one from Monday.
     return day.day == min(workdays, key=lambda each: abs(each - target))
 
 

@@ -38,7 +38,7 @@ PIECE = 2_500  # cases that one process compares at a time
 
 
 class Results(Struct):
-    """Everything that was found out."""
+    """All results."""
 
     zones: int = 0
     rules: int = 0

@@ -1,6 +1,6 @@
-"""Vixie's loop, as Debian's cron runs it: a virtual minute clock that follows the one on the wall.
+"""Vixie's loop, as in Debian's cron: a virtual minute clock that follows the wall clock.
 
-It reads expressions and zones by itself; the code under test takes no part.
+It parses expressions and zones on its own and does not use the code under test.
 """
 
 from bisect import bisect_right
@@ -14,12 +14,12 @@ from tests.model.cron.writing import MONTHS, NAMES
 from tests.model.zones import changes, first_offset
 
 LONG = 180  # minutes: beyond that the clock was corrected, not changed
-SHORT = 5  # minutes: so little is caught up on as if it had been slept through
+SHORT = 5  # minutes: a difference this small is caught up like missed sleep
 EPOCH = date(1970, 1, 1).toordinal()
 
 
 class Wake(NamedTuple):
-    """The loop wakes up: the minutes of the wall for which it starts wild jobs, and those for fixed ones."""
+    """One wake-up of the loop: the wall minutes for which it starts wild jobs, and those for fixed ones."""
 
     second: int
     wild: range
@@ -52,7 +52,7 @@ class Entry:
         )
 
     def on(self, day: int) -> bool:
-        """Whether it runs on a day since 1970."""
+        """Return whether it runs on a day since 1970."""
         at = date.fromordinal(day + EPOCH)
         if at.month not in self.months:
             return False
@@ -71,7 +71,7 @@ def _values(text: str, lo: int, hi: int, names: dict[str, int] | None = None) ->
 
 
 def wakes(zone: str, start: int, end: int) -> Iterator[Wake]:
-    """Each time the loop wakes between two UTC seconds, having been in step before."""
+    """Return each wake-up of the loop between two UTC seconds, starting in step with the clock."""
     virtual = None
     for second, minute in _minutes(zone, start, end):
         ahead = 1 if virtual is None else minute - virtual
@@ -89,7 +89,7 @@ def wakes(zone: str, start: int, end: int) -> Iterator[Wake]:
 
 
 class Starts:
-    """What the loop starts between two UTC seconds, for any entry."""
+    """Return the jobs that the loop starts between two UTC seconds, for any entry."""
 
     def __init__(self, zone: str, start: int, end: int) -> None:
         self._by_minute: dict[tuple[bool, int], list[tuple[int, int]]] = defaultdict(list)
@@ -100,7 +100,7 @@ class Starts:
                 self._by_minute[False, minute % 60].append((second, minute))
 
     def of(self, entry: Entry) -> Iterator[int]:
-        """The UTC second of each job that is started for an entry, in no order."""
+        """Return the UTC second of each job started for an entry, in no particular order."""
         days: dict[int, bool] = {}
         for each in entry.minutes:
             for second, minute in self._by_minute[entry.wild, each]:
@@ -113,7 +113,7 @@ class Starts:
 
 
 def _minutes(zone: str, start: int, end: int) -> Iterator[tuple[int, int]]:
-    """Each UTC second at which the wall's clock shows another minute, and that minute."""
+    """Return each UTC second at which the wall clock shows a new minute, and that minute."""
     known = changes(zone)
     place = bisect_right(known, (start, 10**9, 0))
     offset = known[place - 1][2] if place else first_offset(zone)

@@ -1,4 +1,4 @@
-"""Random cron expressions, as text: more corners than a user would write, each still worth an answer."""
+"""Random cron expressions as text: with more edge cases than users would write, but all valid input."""
 
 from random import Random
 
@@ -7,7 +7,7 @@ MONTHS = ("JAN", "FEB", "MAR", "APR", "MAY", "JUN", "JUL", "AUG", "SEP", "OCT", 
 
 
 def clock_field(rng: Random, hi: int, likely: tuple[int, ...]) -> str:
-    """Seconds, minutes or hours up to `hi`: a star, a step, a value or a list, often of the likely ones."""
+    """Draw a seconds, minutes or hours field up to `hi`: a star, a step, a value or a list, often of likely values."""
     value = (lambda: rng.choice(likely)) if rng.random() < 0.7 else (lambda: rng.randint(0, hi))
     one, two = sorted((value(), value()))
     return rng.choice(
@@ -26,7 +26,7 @@ def clock_field(rng: Random, hi: int, likely: tuple[int, ...]) -> str:
 
 
 def unix_text(rng: Random, *, seconds: bool | None = None) -> str:
-    """An expression of the unix dialect; it may never fire."""
+    """Draw an expression of the unix dialect; it may never fire."""
     six = rng.random() < 0.3 if seconds is None else seconds
     second = [clock_field(rng, 59, (0, 0, 0, 30))] if six else []
     minute, hour = clock_field(rng, 59, (0, 15, 30, 45)), clock_field(rng, 23, (0, 1, 2, 3, 9, 12, 22, 23))
@@ -46,7 +46,7 @@ def unix_text(rng: Random, *, seconds: bool | None = None) -> str:
 
 
 def quartz_text(rng: Random, *, years: bool = True) -> str:
-    """An expression of the quartz dialect; it may never fire."""
+    """Draw an expression of the quartz dialect; it may never fire."""
     clock = [
         clock_field(rng, 59, (0, 0, 30)),
         clock_field(rng, 59, (0, 15, 30, 45)),

@@ -1,4 +1,4 @@
-"""What becomes of a trigger or a calendar: what is stored, what is shown, and when it fires or is open."""
+"""The outcome for a trigger or a calendar: its stored and shown forms, and its fires or openings."""
 
 import json
 from collections.abc import Callable
@@ -27,7 +27,7 @@ def _plain(value: Any) -> Any:
 
 
 def _trigger(body: Any) -> list[Any]:
-    """Read it as a job's `schedule`, or one of its `triggers` if it has a name."""
+    """Parse it as a job's `schedule`, or as one of its `triggers` if it has a name."""
     named = name_triggers([body])[0]["name"] if isinstance(body, dict) and "name" in body else "schedule"
     spelled = {name: value for name, value in body.items() if name != "name"} if isinstance(body, dict) else body
     when = parse_when(spelled, key="default/report", created_at=NOW, name=named)
@@ -39,7 +39,7 @@ def _trigger(body: Any) -> list[Any]:
 
 
 def _calendar(body: Any) -> list[Any]:
-    """Read it as the body of a request."""
+    """Parse it as the body of a request."""
     times, description = read_calendar("office", body)
     others = {name: compile_times(_work(), {}, name) for name in references_of(times)}
     calendar = compile_times(times, others, "office")
@@ -56,7 +56,7 @@ ANSWERS: dict[str, Callable[[Any], list[Any]]] = {"triggers": _trigger, "calenda
 
 
 def answer(noun: str, body: Any) -> list[Any]:
-    """Return what becomes of a body, or the refusal."""
+    """Return the outcome for a body, or the refusal."""
     try:
         return ["accepted", *ANSWERS[noun](body)]
     except BadInput as error:

@@ -1,4 +1,4 @@
-"""Triggers and calendars, valid and refused: each field with values of all sorts, beside each kind, and mixtures."""
+"""Triggers and calendars, valid and refused: each field with values of all sorts, with each kind, and mixtures."""
 
 import random
 from collections.abc import Callable, Iterator, Mapping
@@ -112,7 +112,7 @@ OWN_OF_CALENDARS: dict[str, tuple[Any, ...]] = {
 
 
 def triggers() -> Iterator[Any]:
-    """Yield each trigger, always the same ones in the same order."""
+    """Yield each trigger, always the same in the same order."""
     yield from ("0 9 * * *", "@hourly", "nonsense", "@every 5m", "@every 1ms", "", 5, None, [], {}, {1: 2}, {"zzz": 1})
     yield from ({"evry": "5m"}, {"nmae": "x", "every": "5m"}, {"every": "5m", "max_fires": 3}, {"timezone": "UTC"})
     for base in (*TIMES, *OUTSIDE):
@@ -128,7 +128,7 @@ def triggers() -> Iterator[Any]:
 
 
 def _belongs(field: str, base: Mapping[str, Any]) -> bool:
-    """Tell whether a field is tried with values of all sorts here: each of them once, rules at cron and at event."""
+    """Return whether a field is tried with values of all sorts here: each one once, rules with cron and with event."""
     if field in OF_ALL:
         return "cron" in base or "event" in base
     return OF_KINDS.index(field) in {
@@ -138,7 +138,7 @@ def _belongs(field: str, base: Mapping[str, Any]) -> bool:
 
 
 def _pairs() -> Iterator[Any]:
-    """Yield what two fields decide together."""
+    """Yield combinations of two fields that are decided together."""
     for base in TIMES:
         yield {**base, "startAt": "2031-01-01T00:00:00Z", "endAt": "2030-01-01T00:00:00Z"}
         yield {**base, "startAt": "2029-01-01T00:00:00Z", "endAt": "2030-01-01T00:00:00Z"}
@@ -157,7 +157,7 @@ def _pairs() -> Iterator[Any]:
 
 
 def calendars() -> Iterator[Any]:
-    """Yield each calendar, always the same ones in the same order."""
+    """Yield each calendar, always the same in the same order."""
     yield from ("work", "a b", 5, None, [], {}, {1: 2}, {"zzz": 1}, {"timezone": "UTC"}, {"subdivision": "BY"})
     for base in CALENDARS:
         yield base
@@ -182,7 +182,7 @@ def _mixtures(
     own: Mapping[str, tuple[Any, ...]],
     answer: Callable[[Any], list[Any]],
 ) -> Iterator[Any]:
-    """Yield bodies with several fields, each of which is accepted alone, and some with one that is not."""
+    """Yield bodies with several fields that are each accepted alone, some with one that is not."""
     rng = random.Random(11)
     accepted = []
     for base in bases:

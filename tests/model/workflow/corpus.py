@@ -122,7 +122,7 @@ OF_WORKFLOWS: dict[str, tuple[Any, ...]] = {
 
 
 def workflows() -> Iterator[Any]:
-    """Yield what stands in the field `workflow`, always the same in the same order."""
+    """Yield values of the field `workflow`, always the same in the same order."""
     yield from ([], {}, 5, "x", [5], [None], [{}], {"step": []}, [{"job": "j"}], [{"name": 5, "job": "j"}])
     for kind in KINDS:
         yield with_step(kind)
@@ -146,7 +146,7 @@ def with_step(said: dict[str, Any]) -> dict[str, Any]:
 
 
 def _mixtures() -> Iterator[Any]:
-    """Yield steps with several fields, each of which is accepted beside the same kind alone."""
+    """Yield steps with several fields, each of which is accepted with the same kind on its own."""
     rng = random.Random(7)
     accepted = {
         i: [
@@ -167,7 +167,7 @@ def _mixtures() -> Iterator[Any]:
 
 
 def answer(value: Any) -> list[Any]:
-    """Return what becomes of a workflow: what is stored and how it is shown, or the refusal."""
+    """Return the outcome for a workflow: its stored and shown forms, or the refusal."""
     try:
         spec = parse_definition({"name": "w", "workflow": value}, namespace_name="default", created_at=0).spec
     except BadInput as error:
@@ -180,7 +180,7 @@ def answer(value: Any) -> list[Any]:
 
 
 def _plain(value: Any) -> Any:
-    """Return a stored value with all of its attributes that say something."""
+    """Return a stored value with all attributes that differ from their defaults."""
     if isinstance(value, msgspec.Struct):
         said = {name: _plain(part) for name, part in structs.asdict(value).items() if part not in (None, "", (), {})}
         return {"kind": type(value).__name__, **said}

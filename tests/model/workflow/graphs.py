@@ -1,4 +1,4 @@
-"""Random workflows: graphs with joins, conditions, switches, foreach, loops, undoings and handlers."""
+"""Random workflows: graphs with joins, conditions, switches, foreach, loops, undo steps and handlers."""
 
 from random import Random
 from typing import Any
@@ -6,12 +6,12 @@ from typing import Any
 from horae.model.workflows.decisions.values import JOINS, Workflow
 from horae.model.workflows.reading.workflow import parse_workflow
 
-# Rules that a step with a certain kind of upstream could never meet are refused when a workflow is made.
+# A rule that can never match a certain kind of upstream is refused when the workflow is made.
 RULES = (*(["allSuccess"] * 6), *(rule for rule in JOINS if rule not in ("allSuccess", "allSkipped", "allFailed")))
 
 
 def random_workflow(rng: Random, steps: int) -> tuple[Workflow, dict[str, Any]]:
-    """A workflow of so many steps, and params by which its conditions are decided."""
+    """Return a workflow with this many steps, and params that decide its conditions."""
     params: dict[str, Any] = {"list": [1, 2, 3], "none": []}
     main = [_step(rng, i, params) for i in range(steps)]
     _add_switches(rng, main, params)
@@ -62,7 +62,7 @@ def _add_kind(rng: Random, step: dict[str, Any]) -> None:
 
 
 def _add_switches(rng: Random, main: list[dict[str, Any]], params: dict[str, Any]) -> None:
-    """Let some steps be chosen by switches before them."""
+    """Let switches choose some of the later steps."""
     for i in rng.sample(range(len(main)), len(main) // 15):
         chosen = [step["name"] for step in main[i + 1 : i + 6] if rng.random() < 0.6]
         if len(chosen) < 2:

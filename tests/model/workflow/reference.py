@@ -1,6 +1,6 @@
-"""What a workflow means, told as simply as can be: everything is looked at again after everything that happens.
+"""A reference model of workflows, as simple as possible: after each event everything is evaluated again.
 
-It shares nothing with the decisions that it judges but the definition and the words.
+It shares nothing with the decisions under test but the definition and the terms.
 """
 
 import re
@@ -24,7 +24,7 @@ TAKES_FAILURES = ("oneSuccess", "oneFailed", "allFailed", "allDone", "always")
 
 
 class Reference:
-    """A workflow by the book."""
+    """The reference model of one workflow."""
 
     def __init__(self, workflow: Workflow, params: dict[str, Any]) -> None:
         self.workflow, self.params = workflow, params
@@ -34,9 +34,9 @@ class Reference:
         self.stopped = self.paused = False
         self.states: dict[str, str] = {}
         self.runs: dict[str, int] = {}
-        self.counts: dict[str, list[int]] = {}  # of a foreach: good, bad, all
-        self.exceeded: set[str] = set()  # of these more failed than they tolerate, before all had ended
-        self.cut: set[str] = set()  # of these items were cancelled with the whole
+        self.counts: dict[str, list[int]] = {}  # per foreach: successful, failed, and all items
+        self.exceeded: set[str] = set()  # foreach steps with more failures than tolerated, before all items had ended
+        self.cut: set[str] = set()  # foreach steps with items cancelled together with the workflow
         self.ended_at: dict[str, int] = {}
         self.undo: list[str] = []
         self.time = 0
@@ -44,23 +44,23 @@ class Reference:
         self._enter("main")
         self._settle()
 
-    # What happens
+    # Input
 
     def ended(self, step: str, state: str) -> None:
-        """The child of a step has ended."""
+        """Process the end of a step's child."""
         self.time += 1
         self._child(step, state)
         self._settle()
 
     def items(self, step: str, good: int, bad: int, state: str) -> None:
-        """Items of a foreach have ended."""
+        """Process ended items of a foreach."""
         self.time += 1
         count = self.counts[step]
         count[0] += good
         count[1] += bad
         if self.stopped and bad and state == "cancelled" and step not in self.exceeded:
             self.cut.add(step)
-        with_it = self.stopped and (state == "cancelled" or not bad)  # stopped with the whole, not by its failures
+        with_it = self.stopped and (state == "cancelled" or not bad)  # not by its own failures
         if count[0] + count[1] == count[2]:
             foreach = self.step(step).foreach
             share = foreach.tolerate_percent
@@ -81,7 +81,7 @@ class Reference:
             self.exceeded.add(step)
 
     def stop(self, verdict: str) -> None:
-        """Cancelled as a whole, or over its time."""
+        """Stop the workflow: it was cancelled, or its time is over."""
         self.time += 1
         self._give_up(verdict)
         self._settle()
@@ -97,7 +97,7 @@ class Reference:
             self.states[name] = "pending"
         self._settle(held)
 
-    # What follows
+    # Consequences
 
     def step(self, name: str) -> WorkflowStep:
         return self.by_name[name]
@@ -139,7 +139,7 @@ class Reference:
             self._next_phase()
 
     def _seen(self, step: WorkflowStep) -> list[str | None]:
-        """What each upstream counts as; None before its end."""
+        """Return the outcome of each upstream, or None before its end."""
         return [self._counts_as(up, step.name) for up in self.upstreams(step)]
 
     def _counts_as(self, name: str, follower: str) -> str | None:
@@ -159,7 +159,7 @@ class Reference:
         return ()
 
     def _skip_some(self) -> bool:
-        """Skip what its rule keeps from running; failures are looked at in between, because they may end it all."""
+        """Skip steps whose rule cannot match; check failures in between, since they may end the workflow."""
         self._look_at_failures()
         if self.stopped or self.phase == "undo":
             return False
@@ -275,7 +275,7 @@ class Reference:
         self.over = self.verdict
 
     def _undo_next(self) -> None:
-        """Which one is next is checked by who drives; here it only matters whether all are done."""
+        """The caller checks the order; here only the end of all matters."""
         if all(self.states[f"{name}:undo"] in FINAL for name in self.undo):
             self._next_phase()
             if self.over is None:

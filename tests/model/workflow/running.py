@@ -1,4 +1,4 @@
-"""A store of one workflow in memory: it answers what decisions ask, and does what they say."""
+"""An in-memory store of one workflow: it answers the requests of decisions and applies them."""
 
 from collections.abc import Iterable
 from typing import Any
@@ -18,20 +18,20 @@ ID = UUID(int=1)
 
 
 class Memory:
-    """A workflow that runs here."""
+    """A workflow run in memory."""
 
     def __init__(self, workflow: Workflow, params: dict[str, Any] | None = None, **flow: Any) -> None:
         self.plan = plan_of(workflow)
         self.flow = Flow(execution=ID, root=ID, job=UUID(int=2), version=1, **flow)
         self.about = FlowContext(id=ID, params=msgspec.json.encode(params or {}))
         self.rows: dict[str, StepRow] = {}
-        self.asked = 0  # rows that decisions asked for
+        self.asked = 0  # rows requested by decisions
         self.end: FlowEnd | None = None
         self.last: Decisions | None = None
         self.now: Instant = 0
         self.started: list[str] = []
-        self.items: dict[str, tuple[int, ...]] = {}  # that succeeded, of foreach steps
-        self.began: dict[str, int] = {}  # after how many ends a step started first
+        self.items: dict[str, tuple[int, ...]] = {}  # per foreach step: the items that succeeded
+        self.began: dict[str, int] = {}  # per step: the number of ended steps before its first start
 
     def begin(self, **more: Any) -> Decisions:
         return self.run(decide.begin(self.plan, self.flow, self.about, self.now, **more))
@@ -40,7 +40,7 @@ class Memory:
         return self.run(decide.after(self.plan, self.flow, self.about, news, self.now))
 
     def done(self, step: str, result: Any = None, state: Any = "success", **more: Any) -> Decisions:
-        """One child has ended."""
+        """End one child."""
         encoded = None if result is None else msgspec.json.encode(result)
         failure = Failure(type="ValueError", message="no") if state == "failed" else None
         return self.ends(StepEnd(step=step, state=state, result=encoded, error=failure, **more))
@@ -56,7 +56,7 @@ class Memory:
         self.flow = structs.replace(self.flow, paused=True)
 
     def unpause(self) -> None:
-        """Take the pause away, as the store does before it cancels."""
+        """Remove the pause mark, as the store does before it cancels."""
         self.flow = structs.replace(self.flow, paused=False)
 
     def resume(self) -> Decisions:
@@ -105,6 +105,6 @@ class Memory:
         return [name for name, row in self.rows.items() if row.state in states]
 
     def succeed(self, *steps: Iterable[Any] | str) -> None:
-        """One after another, each without a result."""
+        """Return steps that run one after another, each without a result."""
         for step in steps:
             self.done(str(step))

@@ -1,4 +1,4 @@
-"""What follows when steps of a workflow end: what they are given, what they wait for, and what becomes of the whole."""
+"""Decisions after steps of a workflow end: params, waits, and the result of the whole workflow."""
 
 import msgspec
 import pytest
@@ -10,7 +10,7 @@ from tests.model.workflow.running import Memory
 
 
 def running(*steps, params=None, copied=None, **more):
-    """A workflow that has begun; `more` are its other fields, or those of its flow."""
+    """Return a started workflow; `more` are further fields of the workflow or its flow."""
     flow = {name: more.pop(name) for name in ("breakpoints", "paused") if name in more}
     memory = Memory(parse_workflow({"steps": list(steps), **more}), params, **flow)
     memory.begin(**({} if copied is None else {"copied": copied}))
@@ -18,7 +18,7 @@ def running(*steps, params=None, copied=None, **more):
 
 
 def given(memory, step):
-    """What a step was last started with."""
+    """Return the params with which a step was last started."""
     start = next(start for start in memory.last.starts if start.step == step)
     items = [msgspec.json.decode(item) for item in start.items]
     return items if start.foreach else items[0]

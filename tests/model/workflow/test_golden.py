@@ -1,11 +1,11 @@
-"""Workflows are read, refused, stored and shown as they were when the golden file was written."""
+"""Workflows are parsed, refused, stored and shown as recorded in the golden file."""
 
 from pathlib import Path
 
 from tests.model.fields.test_golden import differences, spelled
 from tests.model.workflow.corpus import answer, workflows
 
-GOLDEN = Path(__file__).parent / "golden.jsonl"  # one line for each workflow: what becomes of it
+GOLDEN = Path(__file__).parent / "golden.jsonl"  # one line per workflow: its outcome
 
 
 def test_workflows_are_parsed_and_refused_as_in_the_golden_file() -> None:

@@ -1,4 +1,4 @@
-"""The graph as people see it: steps in the order in which they can run, undoings between them and the handlers."""
+"""The graph for users: steps in an order in which they can run, undo steps between them and the handlers."""
 
 from uuid import UUID
 

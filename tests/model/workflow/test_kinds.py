@@ -1,4 +1,4 @@
-"""Expressions that can never give what their place wants are refused before they run; what may, is not."""
+"""Expressions that can never give the required kind are refused before they run; others are accepted."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Random workflows with random fates against what they mean, told as simply as can be."""
+"""Random workflows with random outcomes, compared with a simple reference model."""
 
 from contextlib import suppress
 from random import Random
@@ -31,14 +31,14 @@ def test_a_workflow_agrees_with_the_reference(seed, size):
 
 
 def made(rng, size):
-    """A workflow of which every step could run."""
+    """Return a random workflow in which every step can run."""
     while True:
-        with suppress(BadInput):  # a rule that nothing could meet
+        with suppress(BadInput):  # a rule that can never match
             return random_workflow(rng, size)
 
 
 class Course:
-    """What happens to a workflow: children end, somebody cancels, pauses, resumes."""
+    """A random sequence of events of a workflow: children end; users cancel, pause and resume."""
 
     def __init__(self, rng, memory, book):
         self.rng, self.memory, self.book = rng, memory, book
@@ -87,7 +87,7 @@ class Course:
         return "success"
 
     def hear_of_undoings(self):
-        """Those that ended since, in their order; the book does not know how many items they had."""
+        """Report newly ended steps in their order; the reference does not know their numbers of items."""
         over = [row for row in self.memory.rows.values() if row.phase == "undo" and row.is_final]
         for row in sorted(over, key=lambda row: row.ended_seq):
             if row.step not in self.undone:
@@ -118,7 +118,7 @@ class Course:
         assert book.over == memory.end.state
 
     def check_upstreams(self):
-        """No step began before those it waits for had ended; one or the other may do for a rule that says so."""
+        """Check that no step began before its upstreams ended, or before one of them for rules that need only one."""
         rows = self.memory.rows
         for name, at in self.memory.began.items():
             node = self.memory.plan.nodes.get(name)
@@ -128,7 +128,7 @@ class Course:
             assert any(before) or not before if node.step.join in ("oneSuccess", "oneFailed") else all(before)
 
     def check_undoing(self):
-        """What was done is undone, the last first."""
+        """Check that completed steps are undone, last first."""
         undone = [name.removesuffix(undo_name("")) for name in self.undone]
         assert sorted(undone) == sorted(self.book.undo)
         times = [self.book.ended_at[name] for name in undone]

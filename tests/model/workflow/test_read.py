@@ -1,4 +1,4 @@
-"""Definitions of workflows: read, refused with the step and what to do, and written back."""
+"""Definitions of workflows: parsed, refused with the step and a remedy, and written back."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""What is undone: one after another whatever people do meanwhile, and not taken over by a rerun."""
+"""Undo steps: they run one after another despite actions of users, and a rerun does not reuse undone steps."""
 
 import pytest
 
@@ -9,7 +9,7 @@ from tests.model.workflow.test_decide import given, job, running
 
 
 def undoing():
-    """Three steps that are to be undone: c comes first, then b, then a."""
+    """Return a workflow with three steps to undo: c first, then b, then a."""
     memory = running(
         job("a", undo="u"), job("b", undo="u", after=["a"]), job("c", undo="u", after=["b"]), job("d", after=["c"])
     )
@@ -65,7 +65,7 @@ def test_a_rerun_repeats_undone_steps():
 
 
 def fanned(**undo):
-    """A foreach of three of which the first and the last succeeded, before something else failed."""
+    """Return a foreach of three items: the first and the last succeeded before another step failed."""
     each = job("a", foreach={"items": "${params.list}", "tolerate": 1}, undo={"job": "u", **undo})
     memory = running(each, job("b", after=["a"]), params={"list": ["x", "y", "z"]})
     memory.ends(StepEnd(step="a", ok=2, bad=1))

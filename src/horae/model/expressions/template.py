@@ -51,7 +51,7 @@ class TooCostly(TemplateError):
 
     @property
     def is_own(self) -> bool:
-        """Whether it is too costly by itself, even without other expressions."""
+        """True if it is too costly by itself, even without other expressions."""
         return self.most >= SMALL_STEPS
 
 

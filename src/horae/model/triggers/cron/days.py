@@ -108,6 +108,6 @@ def month_days(dom: Days, dow: Days, *, both: bool) -> tuple[int, ...]:
 
 
 def never(months: int, days: tuple[int, ...]) -> bool:
-    """Whether no month of the set has such a day, whatever the year."""
+    """Return whether no month of the set ever has such a day, in any year."""
     lengths = {length for month in LENGTHS if months >> month & 1 for length in LENGTHS[month]}
     return not any(days[shape(length, first)] for length in lengths for first in range(7))

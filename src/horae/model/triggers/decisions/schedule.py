@@ -37,7 +37,7 @@ class TriggerKind:
 
     @cached_property
     def is_timed(self) -> bool:
-        """Whether it has nominal instants; external triggers have none."""
+        """True if the kind has nominal instants; external triggers have none."""
         return self.struct in TIMED
 
     @property

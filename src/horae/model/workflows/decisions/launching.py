@@ -66,7 +66,7 @@ class Launching:
 
     @property
     def _is_active(self) -> bool:
-        """Whether steps of the current phase may still begin."""
+        """True while steps of the current phase may still begin."""
         return not self.flow.stopped
 
     def _end(self, row: StepRow, state: Final, result: bytes | None, error: Failure | None, reason: str) -> None:

@@ -86,7 +86,7 @@ class Call(WorkflowPart, frozen=True, kw_only=True):
 
     @property
     def inline(self) -> bool:
-        """Whether its job is defined only here."""
+        """True if its job is defined only here."""
         return bool(self.own) and not self.job
 
 
