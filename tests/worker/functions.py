@@ -1,4 +1,4 @@
-"""Jobs that tests run; at the top level of a module, so that child processes find them too."""
+"""Jobs for tests, at the top level of a module, so that child processes find them too."""
 
 import asyncio
 import ctypes
@@ -112,7 +112,7 @@ async def talk_async(ctx, folder: str = "") -> dict[str, object]:
 
 @app.job()
 def wait(ctx, folder: str, name: str = "up") -> str:
-    """Wait until told to stop, looking now and then."""
+    """Wait until asked to stop, with regular checks."""
     Path(folder, f"{name}.pid").write_text(str(os.getpid()))
     while not ctx.cancelled:
         forever.wait(0.02)
@@ -122,7 +122,7 @@ def wait(ctx, folder: str, name: str = "up") -> str:
 
 @app.job()
 def stuck(folder: str, seconds: float = 60.0) -> str:
-    """Wait without looking."""
+    """Wait without checks."""
     Path(folder, "stuck.pid").write_text(str(os.getpid()))
     forever.wait(seconds)
     return "late"
@@ -157,7 +157,7 @@ def crash(how: str) -> None:
 
 @app.job()
 def breed(folder: str) -> None:
-    """Have a grandchild that ignores SIGTERM, and wait for ever."""
+    """Start a grandchild that ignores SIGTERM, and wait for ever."""
     code = (
         "import os, signal, sys, threading; signal.signal(signal.SIGTERM, signal.SIG_IGN);"
         "open(sys.argv[1], 'w').write(str(os.getpid())); threading.Event().wait()"
@@ -250,7 +250,7 @@ def echo(value: str = "") -> str:
 
 @app.job()
 def beat(times: int, ctx: Context) -> int:
-    """Tell of life for a while, then be silent until stopped."""
+    """Send heartbeats for a while, then be silent until stopped."""
     for _ in range(times):
         ctx.heartbeat()
         forever.wait(0.1)
@@ -284,7 +284,7 @@ async def much_async(n: int) -> str:
 
 
 def mark(folder: str, what: str) -> str:
-    """Leave a trace of an effect."""
+    """Record an effect."""
     with Path(folder, "effects").open("a") as file:
         file.write(f"{what}\n")
     return what
@@ -292,7 +292,7 @@ def mark(folder: str, what: str) -> str:
 
 @app.job(durable=True)
 async def travels(ctx, folder: str) -> list[object]:
-    """Everything that durable code does, in one journey."""
+    """Use every durable operation once."""
     first = await ctx.step("book", mark, folder, "first")
     second = await ctx.step("book", mark, folder, "second")
     told = await ctx.wait_for("go")
@@ -387,6 +387,6 @@ def _traces(ctx: Context) -> list[str | None]:
 
 @app.job
 def environment() -> list[bool]:
-    """Whether a variable is there, and whether /proc shows it."""
+    """Return whether a variable is set, and whether /proc shows it."""
     shown = Path("/proc/self/environ").read_bytes() if sys.platform == "linux" else b""
     return [os.environ.get("HORAE_KEY") == "hk_secret", b"hk_secret" in shown]

@@ -1,4 +1,4 @@
-"""A server of the worker protocol in memory: as much of the core's rules as the worker's side can notice."""
+"""An in-memory server of the worker protocol, with the rules of the engine that a worker can observe."""
 
 from collections import deque
 from collections.abc import Callable
@@ -39,7 +39,7 @@ class Queued(Struct):
 
 
 class Held(Struct):
-    """One running item with its stamp."""
+    """One running item with its session and attempt."""
 
     item: Queued
     channel: int
@@ -47,7 +47,7 @@ class Held(Struct):
 
 
 class Gateway:
-    """One session's server. It checks what the worker promises, and keeps what it reports."""
+    """The server of one session. It checks the worker's promises, and stores its reports."""
 
     def __init__(self, env: Env, timeout: float = 15.0, heartbeat: float = 5.0) -> None:
         self.env = env
@@ -60,7 +60,7 @@ class Gateway:
         self.progress: list[Progress] = []
         self.started: list[Started] = []
         self.logs: dict[tuple[UUID, int, int], dict[int, tuple[int, str, str]]] = {}
-        self.open: list[list[str]] = []  # lines without an end, as they were shown
+        self.open: list[list[str]] = []  # unfinished lines, as they were shown
         self.ignored = 0
         self.jobs: dict[str, UUID] = {}
         self.drain = False
@@ -70,7 +70,7 @@ class Gateway:
         self._bodies: dict[tuple[int, int], bytes] = {}
         self._seen: dict[int, int] = {}
 
-    # What a test does
+    # Calls of a test
 
     def submit(self, spec: Spec, items: list[bytes]) -> UUID:
         """Queue a parcel."""
@@ -80,18 +80,18 @@ class Gateway:
         return parcel
 
     def ask(self, parcel: UUID, index: int, kind: str) -> None:
-        """Leave a request for a running item."""
+        """Add a request for a running item."""
         attempt = self.running[parcel, index].item.attempt
         self.requests.append(Request(parcel=parcel, item=index, attempt=attempt, kind=kind))  # type: ignore[arg-type]
 
     def lose(self) -> None:
-        """Expire the session: what it ran is queued again."""
+        """Expire the session: its running items are queued again."""
         self.session = None
         self.queue.extend(held.item for held in self.running.values())
         self.running.clear()
 
     def lines(self, parcel: UUID, index: int, stream: str | None = None) -> list[str]:
-        """The log of an execution, all attempts in order."""
+        """Return the log of an execution, all attempts in order."""
         found = [
             (key[2], seq, line)
             for key, lines in self.logs.items()
@@ -100,7 +100,7 @@ class Gateway:
         ]
         return [text for _, _, (_, name, text) in sorted(found) if stream in (None, name)]
 
-    # What the protocol does
+    # Calls of the protocol
 
     def register(self) -> Registered:
         self.session = self.env.new_id()
@@ -117,7 +117,7 @@ class Gateway:
         )
 
     def exchange(self, session: UUID, up: Exchange, patient: bool) -> Answer | None:
-        """Settle and claim; None when it would wait for work (and `patient` lets it)."""
+        """Settle and claim; return None if it would wait for work (and `patient` lets it)."""
         if session != self.session:
             raise SessionEnded("gone")
         self._check(up)
@@ -142,7 +142,7 @@ class Gateway:
         assert up.n <= self._seen.get(up.channel, 0) + 1, "a number was left out"
 
     def _settle(self, outcome: Outcome) -> list[int]:
-        """Move what overlaps; return what matched nothing."""
+        """Move the overlapping items; return the outcomes without a match."""
         missed = []
         self.outcomes.append(outcome)
         for index in range(outcome.lo, outcome.hi):
@@ -174,7 +174,7 @@ class Gateway:
         for lines in up.logs:
             held = self.running.get((lines.parcel, lines.item))
             if held is None or held.item.attempt != lines.attempt:
-                continue  # nothing about an item is kept after its outcome
+                continue  # an item is forgotten after its outcome
             if lines.open is not None:
                 self.open.append([text for _, _, text in lines.open])
             known = self.logs.setdefault((lines.parcel, lines.item, lines.attempt), {})
@@ -222,13 +222,13 @@ class Gateway:
 
 
 def _one(outcome: Outcome, index: int) -> Outcome:
-    """The part of an outcome that is about one item."""
+    """Return the part of an outcome that concerns one item."""
     cut = slice(index - outcome.lo, index - outcome.lo + 1)
     return msgspec.structs.replace(outcome, lo=index, hi=index + 1, results=outcome.results[cut])
 
 
 def _grants(items: list[Queued], env: Env) -> list[Grant]:
-    """Neighbours of one parcel and attempt travel as one slice."""
+    """Yield neighbours of one parcel and attempt as one slice."""
     items = sorted(items, key=lambda item: (item.parcel, item.attempt, item.failures, item.index))
     groups: list[list[Queued]] = []
     for item in items:
@@ -260,5 +260,5 @@ def _grant(group: list[Queued], env: Env) -> Grant:
 
 
 def parameters(count: int, make: Callable[[int], object] = lambda i: {"i": i}) -> list[bytes]:
-    """Items with a number each."""
+    """Return numbered items."""
     return [msgspec.json.encode(make(i)) for i in range(count)]

@@ -52,7 +52,7 @@ class Jobs:
 
 
 class LocalTransport:
-    """The gateway without a network in between; `is_down` cuts it off."""
+    """Calls the gateway without a network; `is_down` cuts the connection."""
 
     def __init__(self, gateway: Gateway) -> None:
         self.gateway = gateway
@@ -62,8 +62,8 @@ class LocalTransport:
         self.steps: dict[tuple[UUID, int], dict[str, Raw]] = {}
         self.signals: dict[str, list[object]] = {}
         self.artifacts: dict[str, tuple[str, bytes]] = {}
-        self.most = 1_000_000  # bytes of one
-        self.calls = 0  # by which steps were remembered
+        self.most = 1_000_000  # bytes per attempt
+        self.calls = 0  # the calls that stored steps
         self.closed: list[UUID] = []
         self.is_down = False
         self.failure: Exception | None = None
@@ -107,7 +107,7 @@ class LocalTransport:
         return StepRemembered()
 
     async def known_steps(self, session: UUID, parcel: UUID, item: int, after: str) -> KnownSteps:
-        """One at a time, so that a worker that does not go on misses some."""
+        """Return one step per page, so that a worker that does not continue misses some."""
         self._reach()
         left = sorted(name for name in self.steps.get((parcel, item), {}) if name > after)
         steps = {name: self.steps[parcel, item][name] for name in left[:1]}
@@ -146,7 +146,7 @@ class LocalTransport:
 
 
 class Shop:
-    """A worker at work, and how to give it something to do."""
+    """A running worker, and the means to give it work."""
 
     def __init__(self, jobs: Any, settings: WorkerSettings, env: Env, timeout: float, heartbeat: float) -> None:
         self.gateway = Gateway(env, timeout=timeout, heartbeat=heartbeat)
@@ -161,7 +161,7 @@ class Shop:
         return self.gateway.submit(spec, [msgspec.json.encode(item) for item in items or ({},)])
 
     async def outcome(self, parcel: UUID, index: int = 0, within: float = 20.0) -> Outcome:
-        """What became of an item."""
+        """Wait for the outcome of an item."""
         return await eventually(lambda: self.gateway.finished.get((parcel, index)), within)
 
     async def run(self, task: Any, item: Any = None, **how: Any) -> Outcome:
@@ -177,7 +177,7 @@ class Shop:
 
 
 def result(outcome: Outcome) -> Any:
-    """The one result of an outcome."""
+    """Return the only result of an outcome."""
     assert outcome.outcome == "success", outcome
     return msgspec.json.decode(outcome.results[0]) if outcome.results else None
 

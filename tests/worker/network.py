@@ -1,4 +1,4 @@
-"""A worker's session and its server with a bad network between them, driven by chance from a seed."""
+"""A worker's session and its server with a bad network between them, driven by a seeded random generator."""
 
 from random import Random
 from uuid import UUID
@@ -27,7 +27,7 @@ FATES: dict[str, ItemOutcome] = {"cancel": CANCELLED, "preempt": RELEASED, "drai
 
 
 class Sent(Struct, eq=False):
-    """A request under way, or lying at the server."""
+    """A request on the network, or waiting at the server."""
 
     session: WorkerSession
     exchange: Exchange
@@ -35,7 +35,7 @@ class Sent(Struct, eq=False):
 
 
 class Network:
-    """Everything that can happen, one step at a time; each step checks what must always hold."""
+    """Random events, one step at a time; each step checks the invariants."""
 
     def __init__(self, seed: int, slots: int) -> None:
         self.chance = Random(seed)
@@ -80,7 +80,7 @@ class Network:
             self.requests.append(Sent(self.session, exchange, self.clock.monotonic()))
 
     def deliver(self) -> None:
-        """Some request reaches the server; it may stay on the wire and arrive again."""
+        """Let a random request reach the server; it may stay on the network and arrive again."""
         if not self.requests:
             return
         sent = self.chance.choice(self.requests)
@@ -97,7 +97,7 @@ class Network:
                 self.requests.remove(sent)
 
     def hear(self) -> None:
-        """Some answer reaches the worker; it may come again."""
+        """Let a random answer reach the worker; it may arrive again."""
         if self.answers:
             sent, answer = entry = self.chance.choice(self.answers)
             if self.chance.random() < 0.8:
@@ -118,7 +118,7 @@ class Network:
             self.working.append((chunk, None))
 
     def work(self) -> None:
-        """A slot begins the next item of its chunk, or ends the one it runs, or is done."""
+        """Let a slot start the next item of its chunk, end its running one, or finish."""
         if not self.working:
             return
         place = self.chance.randrange(len(self.working))
@@ -160,11 +160,11 @@ class Network:
         self.clock.advance(int(self.chance.choice([0.001, 0.001, 0.05, 0.5, 2]) * SECOND))
 
     def restart(self) -> None:
-        """The session has ended: stop everything and register anew."""
+        """Stop everything after the end of the session, and register again."""
         self.interrupt(self.session.end())
         self._register()
 
-    # What must always hold
+    # Invariants
 
     def note(self, begun: StartedItem) -> None:
         grant = begun[0].grant
@@ -173,7 +173,7 @@ class Network:
         self.begun[key] = 1
 
     def check(self) -> None:
-        """I12, and never more work than the worker has slots for beyond what is known to be short."""
+        """Check I12, and that the worker holds no more work than it has slots, except for short jobs."""
         unanswered = {(exchange.channel, exchange.n) for exchange in self.session.unanswered()}
         for (parcel, index), held in self.gateway.running.items():
             known = self.session.holds(parcel, index, held.item.attempt)
@@ -188,7 +188,7 @@ class Network:
             self.asked[interrupt.chunk] = interrupt
 
     def settle(self) -> None:
-        """From now on the network is good: everything must finish."""
+        """Make the network reliable from now on: everything must finish."""
         for _ in range(4000):
             if not self.gateway.queue and not self.gateway.running and not self.answers:
                 return

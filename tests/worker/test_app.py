@@ -101,7 +101,7 @@ def test_dependencies_are_functions_names_or_either_with_a_condition():
     assert (definition.spec.dependency_timeout, definition.spec.on_dependency_timeout) == (6 * 3600 * SECOND, "run")
 
 
-def test_what_is_not_said_is_left_to_the_server():
+def test_absent_options_are_left_to_the_server():
     app = App()
 
     @app.job()
@@ -110,7 +110,7 @@ def test_what_is_not_said_is_left_to_the_server():
     assert set(bare.definition()) == {"name", "python", "description", "schema"}
 
 
-def test_a_rule_of_its_own_is_tried_again_until_it_gives_up():
+def test_a_custom_retry_rule_retries_until_it_gives_up():
     app = App()
 
     def rule(failures: int, error: BaseException) -> bool:
@@ -138,7 +138,7 @@ def test_a_rule_of_its_own_is_tried_again_until_it_gives_up():
         ),
     ],
 )
-def test_schedules_are_spelled_for_the_api(schedule, expected):
+def test_schedules_are_converted_for_the_api(schedule, expected):
     app = App()
     job = app.job("j", schedule=schedule)(lambda: None)
 
@@ -157,7 +157,7 @@ def test_a_job_has_as_many_triggers_as_are_listed():
 @pytest.mark.parametrize(
     "options", [{"name": "no/slash"}, {"name": "taken"}, {"timeout": "soon"}, {"retry": ["x"]}, {"key_for": -1}]
 )
-def test_what_cannot_be_is_refused_where_it_stands(options):
+def test_invalid_options_are_refused_at_the_declaration(options):
     app = App()
     app.job("taken")(lambda: None)
 
@@ -165,7 +165,7 @@ def test_what_cannot_be_is_refused_where_it_stands(options):
         app.job(**{"name": "j", **options})(lambda: None)
 
 
-def test_mistakes_in_writing_it():
+def test_mistakes_in_the_declaration():
     with pytest.raises(BadInput, match="offset"):
         once(datetime(2030, 1, 1))
 
@@ -175,13 +175,13 @@ def test_a_job_without_options_needs_no_parentheses():
 
     @app.job
     def digest(day: str) -> str:
-        """What it is for."""
+        """Its purpose."""
         return day
 
     assert isinstance(digest, AppJob)
     assert digest("monday") == "monday"
     assert app.definitions()[0]["name"] == "digest"
-    assert app.definitions()[0]["description"] == "What it is for."
+    assert app.definitions()[0]["description"] == "Its purpose."
 
 
 async def test_submitting_goes_to_the_client():
@@ -224,7 +224,7 @@ OF_ANY_TYPE = (5, "x", None, [], {}, [5], {"x": 5})
 
 
 def refusal(kind: str, options: dict) -> str:
-    """What is said of the options of a job or a workflow; nothing where the server decides."""
+    """Return the refusal of options of a job or a workflow; None if the server decides."""
     app = App()
     leaf = app.job("leaf")(lambda: None)
     try:
@@ -243,7 +243,7 @@ def test_a_value_of_another_type_is_refused_by_the_name_of_its_option_or_left_to
 
 
 @pytest.mark.parametrize("name", ["triggers", "limits", "prefers", "dependencies", "needs", "secrets", "retry"])
-def test_a_text_is_not_taken_for_a_list_of_its_letters(name):
+def test_a_text_is_not_read_as_a_list_of_letters(name):
     with pytest.raises(TypeError, match=f"the option '{name}' of @app.job takes a list of .*, not 'gpu'"):
         App().job(**{name: "gpu"})
 

@@ -1,4 +1,4 @@
-"""Files that executions leave behind: by functions wherever they run, by commands, and over HTTP in pieces."""
+"""Files that executions leave behind: by functions with any runner, by commands, and over HTTP in pieces."""
 
 import os
 from pathlib import Path
@@ -20,7 +20,7 @@ from tests.worker.web import web
 ID = UUID("0198c5a0-0000-7000-8000-000000000000")
 
 
-async def test_what_was_put_in_a_files_place_is_not_read(tmp_path: Path):
+async def test_a_file_that_was_replaced_is_not_read(tmp_path: Path):
     path = tmp_path / "a.txt"
     path.write_text("own")
     (own,), (others,) = files_in(tmp_path, os.getuid()), files_in(tmp_path, os.getuid() + 1)
@@ -28,7 +28,7 @@ async def test_what_was_put_in_a_files_place_is_not_read(tmp_path: Path):
     with pytest.raises(PermissionError, match="not a plain file of the user"):
         await anext(read_pieces(others))
     path.unlink()
-    os.mkfifo(path)  # which would be waited at for ever
+    os.mkfifo(path)  # to open it would block for ever
     with pytest.raises(PermissionError):
         await anext(read_pieces(own))
 
@@ -47,7 +47,7 @@ async def test_a_function_leaves_bytes_and_files_behind(function: str, isolation
         }
 
 
-async def test_files_in_a_commands_folder_are_kept_also_when_it_fails():
+async def test_files_in_a_commands_folder_are_stored_even_if_it_fails():
     line = 'cd "$HORAE_ARTIFACTS"; mkdir plots; echo hi > plots/a.txt; ln -s /etc/passwd x'
     async with shop() as it:
         assert (await it.run(CommandTask(shell=line))).outcome == "success"
@@ -57,7 +57,7 @@ async def test_files_in_a_commands_folder_are_kept_also_when_it_fails():
         assert it.transport.artifacts["core"] == ("application/octet-stream", b"why\n")
 
 
-async def test_a_file_that_cannot_be_kept_fails_a_command_that_ended_well():
+async def test_a_file_that_cannot_be_stored_fails_a_successful_command():
     async with shop() as it:
         parcel = it.submit(CommandTask(shell='head -c 2000000 /dev/zero > "$HORAE_ARTIFACTS/large"'))
         outcome = await it.outcome(parcel)
@@ -68,7 +68,7 @@ async def test_a_file_that_cannot_be_kept_fails_a_command_that_ended_well():
         assert any("cannot be kept" in line for line in it.gateway.lines(parcel, 0))
 
 
-async def test_a_file_travels_in_pieces_and_a_refusal_comes_through(tmp_path: Path):
+async def test_a_file_is_uploaded_in_pieces_and_a_refusal_is_reported(tmp_path: Path):
     content = bytes(range(256)) * 8192
     path = tmp_path / "a"
     path.write_bytes(content)

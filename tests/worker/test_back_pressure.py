@@ -1,4 +1,4 @@
-"""What writes faster than servers listen has to wait, and nothing of it is lost."""
+"""Back pressure: a writer waits for slow servers, and no line is lost."""
 
 import sys
 
@@ -50,7 +50,7 @@ async def test_a_writer_waits_for_servers_and_nothing_is_lost(kind, monkeypatch)
 
 
 class Deaf:
-    """A server that answers no exchange with log lines until it listens."""
+    """A server that answers no exchange with log lines until it is allowed to."""
 
     def __init__(self, transport: LocalTransport) -> None:
         self._exchange = transport.exchange

@@ -1,4 +1,4 @@
-"""The child process that runs a function: what it does with requests to stop."""
+"""The child process of a function, and its handling of requests to stop."""
 
 import asyncio
 import socket
@@ -16,7 +16,7 @@ FACTS = AttemptFacts(execution_id=uuid4(), job="j", attempt=1, token=1, failures
 
 
 class Entry:
-    """A registered function that notes that it began."""
+    """A registered function that records its start."""
 
     retry_function = None
 
@@ -35,7 +35,7 @@ class Entry:
 
 @pytest.mark.parametrize("is_async", [False, True], ids=["sync", "async"])
 @pytest.mark.parametrize("way", ["message", "signal"])
-def test_a_function_does_not_begin_after_a_stop_that_came_while_its_module_was_loaded(is_async, way, monkeypatch):
+def test_a_function_does_not_start_after_a_stop_during_the_import_of_its_module(is_async, way, monkeypatch):
     ours, its = socket.socketpair()
     with ours, its:
         kid, entry = ChildRuntime(its), Entry(is_async)

@@ -26,7 +26,7 @@ def shell(line: str) -> CommandTask:
 
 
 def alive(pid: int) -> bool:
-    """Whether a process runs; a dead one that nobody has buried yet does not."""
+    """Return whether a process runs; a dead one that is not reaped does not."""
     try:
         return Path(f"/proc/{pid}/stat").read_text().rpartition(") ")[2][0] not in "ZX"
     except OSError:
@@ -34,7 +34,7 @@ def alive(pid: int) -> bool:
 
 
 async def pids_in(folder: Path, count: int) -> list[int]:
-    """The pids that commands wrote into files."""
+    """Return the pids that commands wrote into files."""
 
     def found() -> list[int]:
         texts = [path.read_text() for path in folder.glob("*.pid")]
@@ -83,7 +83,7 @@ async def test_a_shell_line_is_no_template_and_gets_params_by_environment():
         assert it.gateway.lines(parcel, 0, "stdout") == ['{"y":1,"x":"$(id)"} ${params.x}']
 
 
-async def test_the_environment_is_the_jobs_and_a_little_of_the_workers(monkeypatch):
+async def test_the_environment_has_the_jobs_variables_and_few_of_the_workers(monkeypatch):
     monkeypatch.setenv("SECRET_OF_THE_WORKER", "x")
     monkeypatch.setenv("LET_THROUGH", "y")
     async with shop(pass_env=("LET_THROUGH",)) as it:
@@ -122,7 +122,7 @@ async def test_progress_stays_within_what_a_server_reads(tmp_path):
         await it.outcome(parcel)
 
 
-async def test_it_talks_back_through_a_file(tmp_path):
+async def test_a_command_reports_through_a_file(tmp_path):
     lines = '{"progress": 50, "message": "half"}\\n{"result": {"rows": 3}}\\nnonsense\\n{"progress": "x"}\\n'
     async with shop() as it:
         wait = f"while [ ! -e {tmp_path}/go ]; do sleep 0.02; done"
@@ -138,7 +138,7 @@ async def test_it_talks_back_through_a_file(tmp_path):
         assert result(await it.outcome(parcel)) == 5
 
 
-async def test_an_exit_code_is_a_failure_with_the_last_words():
+async def test_an_exit_code_is_a_failure_with_the_last_output():
     async with shop() as it:
         outcome = await it.run(shell("echo broken >&2; exit 3"))
 
@@ -162,7 +162,7 @@ async def test_a_signal_is_a_failure_too():
         (CommandTask(argv=("true",), cwd="/no/such/folder"), "DirectoryNotFound", "/no/such/folder"),
     ],
 )
-async def test_what_a_worker_lacks_is_the_platforms_fault_and_another_may_have_it(task, type, said):
+async def test_a_missing_program_is_a_platform_failure(task, type, said):
     async with shop() as it:
         error = (await it.run(task)).error
 
@@ -178,7 +178,7 @@ async def test_what_a_worker_lacks_is_the_platforms_fault_and_another_may_have_i
         (CommandTask(argv=("echo", "${params +}")), "BadDefinition", "expression"),
     ],
 )
-async def test_what_cannot_be_started_says_what_to_do(task, type, said):
+async def test_a_command_that_cannot_start_fails_with_a_remedy(task, type, said):
     async with shop() as it:
         outcome = await it.run(task, {"nul": "a\0b"})
 
@@ -206,7 +206,7 @@ time.sleep(600)
 
 
 @pytest.mark.parametrize("reason", ["cancel", "timeout"])
-async def test_stopping_a_command_leaves_nothing_of_it(tmp_path, reason):
+async def test_stopping_a_command_leaves_no_process(tmp_path, reason):
     async with shop(heartbeat=1.0) as it:
         timeout = 2 * SECOND if reason == "timeout" else None
         parcel = it.submit(
@@ -236,7 +236,7 @@ async def test_a_command_may_clean_up_when_it_is_told_to_stop(tmp_path):
         assert outcome.outcome == "success", "it ended well although it was told to stop"
 
 
-async def test_a_grandchild_may_finish_in_peace_after_its_parent_was_told_to_stop(tmp_path):
+async def test_a_grandchild_may_finish_after_its_parent_was_asked_to_stop(tmp_path):
     inner = f"trap 'sleep 0.3; touch {tmp_path}/done; exit' TERM; echo ready; while :; do sleep 0.02; done"
     async with shop(heartbeat=1.0) as it:
         parcel = it.submit(shell(f'sh -c "{inner}"; :'), grace=10 * SECOND)
@@ -247,7 +247,7 @@ async def test_a_grandchild_may_finish_in_peace_after_its_parent_was_told_to_sto
         assert (tmp_path / "done").exists()
 
 
-async def test_what_a_command_leaves_behind_ends_with_it(tmp_path):
+async def test_background_processes_end_with_their_command(tmp_path):
     line = f"sleep 600 & echo $! > {tmp_path}/a.pid; setsid sh -c 'echo $$ > {tmp_path}/b.pid; exec sleep 600' & "
     async with shop() as it:
         outcome = await it.run(shell(line + f"while [ ! -s {tmp_path}/b.pid ]; do sleep 0.02; done; echo bye"))
@@ -257,7 +257,7 @@ async def test_what_a_command_leaves_behind_ends_with_it(tmp_path):
         await eventually(lambda: not any(map(alive, pids)), within=5)
 
 
-async def test_a_neighbour_is_not_hurt_when_a_command_ends(tmp_path):
+async def test_the_end_of_a_command_does_not_affect_others(tmp_path):
     async with shop() as it:
         wait = f"while [ ! -e {tmp_path}/go ]; do sleep 0.02; done"
         stays = it.submit(shell(f"(setsid sleep 600 &) ; echo up; {wait}; pgrep -f 'sleep 600' | wc -l"))
@@ -269,7 +269,7 @@ async def test_a_neighbour_is_not_hurt_when_a_command_ends(tmp_path):
         assert int(it.gateway.lines(stays, 0, "stdout")[-1]) >= 1
 
 
-async def test_endless_output_is_cut_and_hurts_nobody():
+async def test_endless_output_is_cut_and_does_not_affect_others():
     async with shop(heartbeat=1.0) as it:
         noisy = it.submit(
             script("import sys\nfor _ in range(3000): sys.stdout.write('x' * 10000 + '\\n')"), name="noisy"
@@ -296,7 +296,7 @@ async def test_broken_text_becomes_readable():
         assert max(map(len, lines)) <= 16 * 1024
 
 
-async def test_the_end_of_a_long_line_that_comes_by_itself_is_no_line():
+async def test_the_separate_end_of_a_long_line_is_not_a_line():
     async with shop() as it:
         write = "os.write(1, b'y' * 20000); time.sleep(0.5); os.write(1, b'\\r\\nz\\n')"
         parcel = it.submit(script(f"import os, time; {write}"))
@@ -364,8 +364,8 @@ async def test_a_thousand_stopped_commands_leave_no_process(tmp_path):
 
 @pytest.mark.prove
 @pytest.mark.timeout(600)
-async def test_a_gigabyte_of_output_hurts_nobody():
-    """F40: the worker survives, others run meanwhile, the log stays within its bound."""
+async def test_a_gigabyte_of_output_does_not_affect_others():
+    """F40: the worker survives, other executions run meanwhile, the log stays within its limit."""
     async with shop(heartbeat=1.0) as it:
         noisy = it.submit(script("import os\nfor _ in range(16384): os.write(1, b'x' * 65535 + b'\\n')"), name="noisy")
         others = [await it.run(shell("true"), name="other") for _ in range(20)]
@@ -375,7 +375,7 @@ async def test_a_gigabyte_of_output_hurts_nobody():
         assert sum(map(len, it.gateway.lines(noisy, 0))) < 11 * 1024 * 1024
 
 
-async def test_a_line_without_an_end_is_shown_while_it_stands_and_kept_once(tmp_path):
+async def test_an_unfinished_line_is_shown_and_stored_once(tmp_path):
     gate = tmp_path / "gate"
     script = f"""
 import os, sys, time

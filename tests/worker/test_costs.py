@@ -1,4 +1,4 @@
-"""What executions take of a worker: nothing is begun without room, and no more is asked for than there is."""
+"""Costs of executions: none starts without room, and no more is requested than there is room for."""
 
 from itertools import count
 from random import Random
@@ -27,7 +27,7 @@ JOBS = {
 
 
 class Worker:
-    """A session and a server that grants what fits what it is told, in the order it has it."""
+    """A session and a server that grants work that fits the reported room, in its own order."""
 
     def __init__(self) -> None:
         self.clock = VirtualClock()
@@ -40,7 +40,7 @@ class Worker:
         self.ran: list[UUID] = []
 
     def answer(self, exchange: Exchange) -> None:
-        """Grant what fits, each item in a parcel of its own."""
+        """Grant work that fits, each item in its own parcel."""
         free, room, grants, left = exchange.free, dict(exchange.room), [], []
         for job in self.queue:
             cost = JOBS[job].cost
@@ -63,7 +63,7 @@ class Worker:
 
     def end(self, chunk) -> None:
         self.chunks.remove(chunk)
-        self.clock.advance(SECOND)  # nothing of this is short
+        self.clock.advance(SECOND)  # no job is short
         begun = chunk.running()
         self.ran.append(begun[0].grant.job)
         chunk.end(begun, self.clock.monotonic(), b"1")
@@ -78,7 +78,7 @@ class Worker:
 
 @given(st.lists(st.sampled_from(list(JOBS)), max_size=12), st.integers(0, 1 << 30))
 @settings(max_examples=60)
-def test_nothing_runs_or_is_asked_for_beyond_what_the_worker_has(queue, seed):
+def test_no_more_runs_or_is_requested_than_the_worker_has_room_for(queue, seed):
     worker, rng = Worker(), Random(seed)
     worker.queue = list(queue)
     for _ in range(3 * len(queue) + 1):
@@ -101,7 +101,7 @@ def test_nothing_runs_or_is_asked_for_beyond_what_the_worker_has(queue, seed):
     assert sorted(worker.ran) == sorted(queue), "everything has run"
 
 
-def test_what_waits_for_room_on_the_worker_is_not_passed_by_others():
+def test_executions_that_wait_for_room_are_not_overtaken():
     worker = Worker()
     worker.queue = [UUID(int=1)] * 3
     worker.answer(worker.session.next_exchange())
@@ -109,7 +109,7 @@ def test_what_waits_for_room_on_the_worker_is_not_passed_by_others():
     held = list(worker.chunks)
     exchange = worker.session.next_exchange()
     worker.queue = [UUID(int=2), UUID(int=1)]
-    worker.answer(msgspec.structs.replace(exchange, free=6))  # more than it told
+    worker.answer(msgspec.structs.replace(exchange, free=6))  # more than it reported
     worker.begin()
     assert len(worker.chunks) == 3, "nothing takes what the wide one waits for"
     worker.end(held[0])
@@ -118,7 +118,7 @@ def test_what_waits_for_room_on_the_worker_is_not_passed_by_others():
     assert [chunk.backlog.spec.name for chunk in worker.chunks] == ["plain", "plain", "wide"]
 
 
-def test_what_is_placed_with_care_is_not_fetched_ahead():
+def test_executions_with_costs_or_spread_are_not_fetched_ahead():
     pace = DurationEstimates()
     pace.note(UUID(int=2), 10, 0.0001)
     session = Worker().session

@@ -1,4 +1,4 @@
-"""Durable code in a real worker: on the loop, in threads and in processes alike."""
+"""Durable code in a real worker: on the loop, in threads and in processes."""
 
 from pathlib import Path
 
@@ -21,7 +21,7 @@ def python(name: str, isolation: str | None = None) -> PythonTask:
 @pytest.mark.parametrize(
     "task", [python("travels"), python("travels_sync"), python("travels", "process"), python("travels_sync", "process")]
 )
-async def test_a_durable_function_goes_on_where_it_was(tmp_path, task):
+async def test_a_durable_function_continues_after_its_last_step(tmp_path, task):
     async with shop(app) as it:
         how = {"durable": True, "retry": RetryPolicy(retries=1)}
         parcel = it.submit(task, {"folder": str(tmp_path)}, **how)
@@ -47,7 +47,7 @@ async def test_a_long_sleep_is_suspended_until_its_end_which_is_remembered():
         assert 3500 * SECOND < first.wake_at - it.gateway.env.now() <= 3600 * SECOND
 
 
-async def test_what_is_not_durable_sleeps_where_it_is_but_not_for_long():
+async def test_jobs_that_are_not_durable_sleep_without_suspending_but_not_long():
     async with shop(app) as it:
         assert result(await it.run(python("naps_awake"), {"seconds": 0.01})) == 1
 
@@ -58,7 +58,7 @@ async def test_what_is_not_durable_sleeps_where_it_is_but_not_for_long():
 @pytest.mark.parametrize(
     "task", [python("forgets_to_await"), python("forgets_sync"), python("forgets_sync", "process")]
 )  # fmt: skip
-async def test_a_step_that_was_asked_for_and_never_done_is_no_success(task):
+async def test_a_step_that_was_created_but_never_run_is_a_failure(task):
     async with shop(app) as it:
         outcome = await it.run(task, {}, durable=True, retry=RetryPolicy(retries=3))
         assert (outcome.outcome, outcome.error.permanent) == ("failed", True)
@@ -72,7 +72,7 @@ async def test_steps_that_end_together_are_remembered_together():
         assert it.transport.calls < 30
 
 
-async def test_what_waits_inside_a_task_group_is_told_how_to():
+async def test_a_wait_inside_a_task_group_fails_with_a_remedy():
     async with shop(app) as it:
         outcome = await it.run(python("group"), durable=True)
 
@@ -95,7 +95,7 @@ async def test_a_commands_last_checkpoint_is_there_for_its_next_attempt():
         await it.line(parcel, 'from {"row":2}')
 
 
-async def test_a_checkpoint_that_is_too_large_is_left_out_and_said():
+async def test_a_checkpoint_that_is_too_large_is_left_out_with_a_warning():
     line = 'python3 -c \'print({"checkpoint": "x" * 70000})\' | tr "\'" \'"\' >> "$HORAE_OUTPUT"'
     async with shop() as it:
         parcel = it.submit(CommandTask(shell=line))
@@ -104,7 +104,7 @@ async def test_a_checkpoint_that_is_too_large_is_left_out_and_said():
         assert it.transport.steps == {}
 
 
-async def test_a_step_that_an_earlier_call_left_counts():
+async def test_a_step_stored_by_an_earlier_call_counts():
     async with shop(app) as it:
         real = it.transport._remember
 

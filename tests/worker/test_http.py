@@ -71,7 +71,7 @@ async def test_the_status_decides(status, expect, outcome):
         assert len(site.asked) == 1, "redirects are not followed"
 
 
-async def test_an_unexpected_status_says_what_came_and_when_to_come_back():
+async def test_an_unexpected_status_is_reported_with_its_body_and_retry_after():
     async with web(said(503, {"retry-after": "7"}, b"overloaded")) as site, shop(outbound=NEAR) as it:
         error = (await it.run(HttpTask(url=site.url + "/a?token=secret"))).error
 
@@ -99,7 +99,7 @@ async def test_a_long_answer_is_cut():
         (HttpTask(url="http://127.0.0.1:1/${params.none}"), "BadParams"),
     ],
 )
-async def test_what_cannot_be_asked_is_a_permanent_failure(task, type):
+async def test_an_invalid_request_is_a_permanent_failure(task, type):
     async with shop(outbound=NEAR) as it:
         error = (await it.run(task, {"url": "file:///etc/passwd", "lines": "a\r\nb: c"})).error
 

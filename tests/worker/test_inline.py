@@ -1,4 +1,4 @@
-"""Durable code by itself, in the inline runner: what is remembered, under which name, and for how long it waits."""
+"""Durable code in the inline runner: stored steps, their names, and waiting times."""
 
 import pytest
 
@@ -13,7 +13,7 @@ HOUR = 3600
 
 @pytest.fixture(autouse=True)
 def effects():
-    """What the steps of a test did."""
+    """Return a list of the effects of a test's steps."""
     DONE.clear()
     return DONE
 
@@ -28,7 +28,7 @@ def do(what: object) -> object:
 
 @app.job(durable=True)
 async def journey(ctx) -> list[object]:
-    """Every kind of step once."""
+    """Use every kind of step once."""
     a = await ctx.step("a", do, "a1")
     b = await ctx.step("a", do, "a2")
     await ctx.sleep("1h")
@@ -56,18 +56,18 @@ def journey_sync(ctx) -> list[object]:
     return [a, b, told, both, state]
 
 
-BESIDE = 5  # the one after which another step has run that is not remembered
+BESIDE = 5  # the step before another one that ran and was not stored
 REMEMBERED = 10  # two steps, a sleep, a wait, two steps and a sleep, three checkpoints
 
 
 @pytest.mark.parametrize("job", [journey, journey_sync], ids=["async", "sync"])
 @pytest.mark.parametrize("crash", [None, *range(1, REMEMBERED + 1)])
-async def test_killed_after_anything_it_remembered_it_does_everything_once(job, crash, effects):
+async def test_a_function_killed_after_any_stored_step_does_everything_once(job, crash, effects):
     run = Inline(job, crash_after=crash)
     run.signal("go", {"n": 1})
     assert await run.finish() == ["a1", "a2", {"n": 1}, ["l", "r", None], 3]
 
-    beside = ["r"] if crash == BESIDE else []  # it had run, and was not remembered yet
+    beside = ["r"] if crash == BESIDE else []  # it had run, and was not stored yet
     assert sorted(map(str, effects)) == ["a1", "a2", "l", "r", *beside]
     assert run.slept == 4 * HOUR
     assert [a.outcome for a in run.attempts].count("crashed") == (crash is not None)
@@ -95,18 +95,18 @@ async def test_code_may_change_between_attempts(effects):
     ("name", "count", "key"),
     [("a", 1, "a"), ("a", 2, "a#2"), ("a#2", 1, "a#2#1"), ("a#2", 2, "a#2#2"), ("a#", 1, "a#"), ("#1", 1, "#1#1")],
 )
-def test_names_with_counts_are_told_apart(name, count, key):
+def test_names_with_counts_are_distinct(name, count, key):
     assert counted(name, count) == key
 
 
 async def one(body, **how):
-    """Run a function that is a job only here."""
+    """Run a function that is a job only in this test."""
     job = App().job("one", durable=how.pop("durable", True), **how)(body)
     run = Inline(job)
     return run, await run.finish()
 
 
-async def test_a_step_is_tried_again_as_it_says(effects):
+async def test_a_step_is_retried_by_its_own_rule(effects):
     async def body(ctx) -> str:
         return await ctx.step("flaky", flaky, retries=3, backoff="10s")
 
@@ -125,7 +125,7 @@ async def test_a_step_is_tried_again_as_it_says(effects):
     ("error", "backoff", "slept"),
     [(OSError("x"), ["1s", "2s"], 5), (Retry("x", after="7s"), None, 21), (GiveUp("x"), None, 0)],
 )
-async def test_how_long_a_step_waits_between_its_tries(error, backoff, slept):
+async def test_delays_between_tries_of_a_step(error, backoff, slept):
     runs = []
 
     async def body(ctx) -> None:
@@ -141,7 +141,7 @@ async def test_how_long_a_step_waits_between_its_tries(error, backoff, slept):
     assert runs[0].slept == slept
 
 
-async def test_of_branches_that_fail_the_others_are_finished_and_remembered(effects):
+async def test_other_branches_are_finished_and_stored_if_one_fails(effects):
     async def body(ctx) -> list[object]:
         def left() -> str:
             if ctx.failures == 0:
@@ -170,7 +170,7 @@ async def test_gather_runs_at_most_so_many_at_once():
     assert max(most) == 2
 
 
-async def test_a_wait_without_a_signal_and_without_an_end_is_told():
+async def test_an_endless_wait_without_a_signal_is_reported():
     async def body(ctx) -> None:
         await ctx.wait_for("never")
 
@@ -178,7 +178,7 @@ async def test_a_wait_without_a_signal_and_without_an_end_is_told():
         await one(body)
 
 
-async def test_a_timeout_is_an_error_of_its_own_and_remembered():
+async def test_a_timeout_has_its_own_error_and_is_stored():
     async def body(ctx) -> str:
         try:
             await ctx.wait_for("never", timeout="1d")
@@ -215,7 +215,7 @@ async def test_a_filter_chooses_among_signals():
         (lambda ctx: ctx.transaction(object()), TypeError, "asyncpg"),
     ],
 )
-async def test_bad_input_is_told(call, error, said):
+async def test_bad_input_is_refused(call, error, said):
     async def body(ctx) -> None:
         await call(ctx)
 
@@ -231,7 +231,7 @@ async def test_only_durable_jobs_wait_without_a_worker():
         await one(body, durable=False)
 
 
-async def test_who_should_stop_does_so_at_its_next_step(effects):
+async def test_a_cancelled_function_stops_at_its_next_step(effects):
     async def body(ctx) -> None:
         await ctx.step("a", do, "a")
         run.cancelled = True
@@ -243,11 +243,11 @@ async def test_who_should_stop_does_so_at_its_next_step(effects):
     assert effects == ["a"]
 
 
-def test_executions_are_told_apart():
+def test_executions_have_separate_memories():
     assert len({Inline(journey).id for _ in range(5)}) == 5
 
 
-async def test_what_it_submits_is_submitted_once():
+async def test_submissions_of_a_function_are_made_once():
     async def body(ctx) -> str:
         child = await ctx.submit("other", {"n": 1})
         await ctx.sleep("1h")

@@ -1,4 +1,4 @@
-"""The inline runner obeys the rules of a job, and agrees with a real server and worker about each of them."""
+"""The rules of a job in the inline runner, compared with a real server and worker."""
 
 import asyncio
 import threading
@@ -22,11 +22,11 @@ RETRIES = {"retries": 3, "retry": {"delay": "1ms"}}
 
 
 class Odd(Exception):
-    """A failure of the test's own."""
+    """An exception of the test."""
 
 
 def raising(*errors: BaseException):
-    """Make a function that raises these one after the other, the last for ever."""
+    """Return a function that raises these exceptions in turn, the last one always."""
 
     def body() -> None:
         CALLS.append("")
@@ -118,7 +118,7 @@ async def test_it_agrees_with_a_real_server(options, body):
     assert str(told.value) == final.error_message
 
 
-async def test_a_function_is_told_what_a_real_server_tells_it():
+async def test_a_function_gets_the_same_facts_as_from_a_real_server():
     def body(ctx: Context, x: int) -> list[Any]:
         deadline = None if ctx.deadline is None else round((ctx.deadline - ctx.scheduled_at).total_seconds() / MINUTE)
         return [ctx.job, ctx.attempt, ctx.priority, ctx.tags, ctx.params, deadline]
@@ -130,14 +130,14 @@ async def test_a_function_is_told_what_a_real_server_tells_it():
         assert run == (await really(app)).result == ["ruled", 1, 7, {"team": "a"}, {"x": 1}, minutes]
 
 
-async def test_who_cancels_the_test_ends_it():
+async def test_cancelling_the_test_ends_the_function():
     with pytest.raises(TimeoutError):
         async with asyncio.timeout(0.05):
             await Inline(App().job("ruled", retries=100)(slow)).finish()
 
 
 async def really(app: App) -> Any:
-    """Run the app's job on a server and a worker of their own, to its end."""
+    """Run the app's job to its end on a real server and worker."""
     node = await ServerNode.open(system_env(), "sqlite://")
     await node.start()
     await node.tenancy.keys.ensure_admin_key(KEY)

@@ -1,4 +1,4 @@
-"""Workflows and whole apps in a test: the real engine on a clock that jumps."""
+"""Workflows and whole apps in a test: the real engine on a virtual clock."""
 
 import asyncio
 from typing import Any
@@ -117,13 +117,13 @@ async def test_loops_and_durable_functions_wait_on_its_clock():
 
 
 @pytest.mark.parametrize(("big", "chosen"), [(True, "yes"), (False, "no")])
-async def test_switches_choose(big, chosen):
+async def test_switches_choose_a_branch(big, chosen):
     run = Inline(branched, big=big)
     await run.finish()
     assert [name for name in ("yes", "no") if run.states[name] == "success"] == [chosen]
 
 
-async def test_somebody_agrees_refuses_or_never_answers():
+async def test_approvals_are_given_refused_or_time_out():
     agreed, refused, unanswered = Inline(asking), Inline(asking), Inline(asking)
     agreed.approve("boss")
     refused.reject("boss", "too dear")
@@ -145,7 +145,7 @@ async def test_signals_and_events_are_given_before_it_runs():
     assert run.slept < HOUR
 
 
-async def test_what_was_done_is_undone():
+async def test_finished_steps_are_compensated():
     run = Inline(undone)
     with pytest.raises(WorkflowFailed, match="no luck"):
         await run.finish()
@@ -157,7 +157,7 @@ async def test_a_workflow_of_workflows():
     assert (await Inline(outer).finish())["found"] == [0, 2]
 
 
-async def test_a_wait_that_nothing_ends_is_told():
+async def test_a_wait_that_cannot_end_is_reported():
     own = App()
 
     @own.workflow
@@ -198,7 +198,7 @@ async def test_functions_submit_and_get_secrets():
         assert (await horae.finish(child.id)).result == "called"
 
 
-def test_schedules_fire_when_they_are_asked_for():
+def test_schedules_fire_on_request():
     own = App()
 
     @own.job(schedule=every("10m"))

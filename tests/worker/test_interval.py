@@ -1,4 +1,4 @@
-"""What a function knows of the data its execution is about, and hands on."""
+"""The data interval of an execution, in its function and in its submissions."""
 
 from datetime import UTC, datetime
 from uuid import UUID
@@ -19,14 +19,14 @@ def context(**facts) -> Context:
     return Context(known, NoPort())
 
 
-def test_a_context_tells_its_interval_and_what_started_it():
+def test_a_context_has_its_interval_and_its_upstream_executions():
     ctx = context(interval=(0, HOUR), upstream=(UUID(int=7),))
     assert ctx.interval == (datetime(1970, 1, 1, tzinfo=UTC), datetime(1970, 1, 1, 1, tzinfo=UTC))
     assert ctx.upstream == (UUID(int=7),)
     assert (context().interval, context().upstream) == (None, ())
 
 
-def test_what_it_submits_is_about_the_same_data():
+def test_submissions_inherit_the_interval():
     (submission,) = context(interval=(0, HOUR))._submissions("load", [{}], {}).submissions
     assert submission.interval == (0, HOUR)
     (submission,) = context()._submissions("load", [{}], {}).submissions

@@ -1,4 +1,4 @@
-"""An attempt's log: bounded, with its first and last lines, and what was left out between them."""
+"""An attempt's log: bounded, with its first and last lines, and a note about the dropped lines between them."""
 
 import threading
 from contextlib import suppress
@@ -59,7 +59,7 @@ async def test_threads_of_one_execution_write_one_log(monkeypatch):
 
     def slowly(self: AttemptLog, *given: Any) -> None:
         with suppress(threading.BrokenBarrierError):
-            ready.wait(0.2)  # both at once, if both are let in
+            ready.wait(0.2)  # concurrently, without a lock
         made(self, *given)
 
     def say(name: str) -> None:
@@ -81,8 +81,8 @@ async def test_threads_of_one_execution_write_one_log(monkeypatch):
         assert [line for line in lines if line.startswith(f"INFO {name}")] == [f"INFO {name} {i}" for i in range(100)]
 
 
-async def test_what_is_logged_in_the_midst_of_a_line_stops_nobody(monkeypatch):
-    """As by a finaliser, which runs in whatever thread made garbage."""
+async def test_logging_while_a_line_is_written_does_not_block(monkeypatch):
+    """A finaliser runs in any thread that created garbage."""
     add, within = AttemptLog._add, iter(["within"])
 
     def interrupted(self: AttemptLog, *given: Any) -> None:

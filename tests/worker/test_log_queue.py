@@ -1,4 +1,4 @@
-"""Log lines that wait to be told: in order, and with what has no end yet behind them."""
+"""The queue of unsent log lines: in order, with unfinished lines at the end."""
 
 from uuid import UUID
 
@@ -12,7 +12,7 @@ def line(text: str) -> tuple[int, str, str]:
     return (0, "stdout", text)
 
 
-def test_a_line_that_came_to_its_end_is_not_shown_without_one():
+def test_a_finished_line_is_not_shown_as_unfinished():
     queue = LogQueue()
     queue.show(KEY, 0, [line("50%")])
     queue.add(KEY, 0, [line("50% done")])
@@ -20,7 +20,7 @@ def test_a_line_that_came_to_its_end_is_not_shown_without_one():
     assert (told.seq, [text for _, _, text in told.lines], told.open) == (0, ["50% done"], None)
 
 
-def test_what_has_no_end_is_told_behind_the_last_line_that_waits_and_when_the_last_was_heard():
+def test_unfinished_lines_are_sent_after_all_finished_ones():
     queue = LogQueue()
     queue.add(KEY, 0, [line("x" * 1000)] * (MAX_LOG_BYTES // 1000))
     queue.show(KEY, MAX_LOG_BYTES // 1000, [line("50%")])

@@ -1,4 +1,4 @@
-"""Termination notices: what is understood, where they are looked for, and what a worker does about one."""
+"""Termination notices: their formats, their sources, and the worker's reaction."""
 
 import pytest
 
@@ -39,7 +39,7 @@ AZURE = (
         (AZURE % ("Freeze", "Sun, 15 Nov 2026 08:22:00 GMT"), None),
     ],
 )
-def test_what_clouds_say_is_understood(text, expected):
+def test_notices_of_clouds_are_understood(text, expected):
     assert read_notice(text, "vm-3") == expected
 
 
@@ -48,12 +48,12 @@ def test_an_event_of_another_machine_is_no_notice():
 
 
 @pytest.mark.parametrize("text", ["<html>", "{broken", '{"status": "fine"}', '{"time": "soon"}'])
-def test_what_is_no_notice_is_refused(text):
+def test_other_texts_are_refused(text):
     with pytest.raises(BadInput, match="notice"):
         read_notice(text)
 
 
-def test_some_of_the_notice_is_kept_for_the_last_words():
+def test_part_of_the_notice_is_reserved_for_the_last_reports():
     assert time_left(TerminationNotice(AT), AT - 30 * SECOND) == 29 * SECOND
     assert time_left(TerminationNotice(AT), AT) == 0
     assert time_left(TerminationNotice(), AT) is None
@@ -63,14 +63,14 @@ def test_some_of_the_notice_is_kept_for_the_last_words():
     ("text", "expected"),
     [("", TerminationNotice()), ("spare me", TerminationNotice()), ("2026-11-15T08:22:00Z", TerminationNotice(AT))],
 )
-async def test_a_file_that_is_there_is_a_notice(tmp_path, text, expected):
+async def test_an_existing_file_is_a_notice(tmp_path, text, expected):
     (tmp_path / "notice").write_text(text)
 
     assert await watch_for_notice(VirtualClock(), file=str(tmp_path / "notice")) == expected
 
 
 def ec2(asked):
-    """Metadata of the second version, which wants a token, and has nothing to say at first."""
+    """Return EC2 metadata of the second version, which requires a token and has no notice at first."""
     if asked.path == notice_watch.AWS_TOKEN:
         return 200, {}, b"a-token"
     if asked.headers.get("x-aws-ec2-metadata-token") != "a-token":
@@ -82,7 +82,7 @@ def ec2(asked):
 looks: list[object] = []
 
 
-async def test_a_url_is_asked_until_it_says_that_the_machine_goes(monkeypatch):
+async def test_a_url_is_polled_until_it_announces_the_end_of_the_machine(monkeypatch):
     monkeypatch.setattr(notice_watch, "LOOK", 0.0)
     async with web(ec2) as site:
         notice = await watch_for_notice(system_env().clock, url=f"{site.url}/latest/meta-data/spot/instance-action")
@@ -91,7 +91,7 @@ async def test_a_url_is_asked_until_it_says_that_the_machine_goes(monkeypatch):
         assert [asked.method for asked in site.asked] == ["GET", "PUT", "GET", "GET", "GET"]
 
 
-async def test_azure_is_asked_for_this_machines_name():
+async def test_the_name_of_this_machine_is_read_from_azure():
     def azure(asked):
         if asked.path.startswith(notice_watch.AZURE_NAME):
             return 200, {}, b"vm-3"
@@ -122,7 +122,7 @@ async def test_under_a_notice_preemptible_work_goes_back_at_once_and_the_rest_en
         assert [o.outcome for o in it.gateway.outcomes if o.parcel == stays] == ["success"]
 
 
-async def test_what_does_not_end_within_the_notice_is_handed_back_before_it_is_over(tmp_path):
+async def test_items_that_do_not_end_within_the_notice_are_handed_back_in_time(tmp_path):
     async with shop(heartbeat=0.5, grace=600 * SECOND) as it:
         it.submit(shell(f"echo $$ > {tmp_path}/a.pid; exec sleep 600"), grace=0)
         await pids_in(tmp_path, 1)

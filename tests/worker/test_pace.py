@@ -1,4 +1,4 @@
-"""How long executions take, as a worker remembers it."""
+"""Durations of executions, as a worker remembers them."""
 
 from uuid import UUID
 
@@ -8,7 +8,7 @@ from horae.worker import pace
 from horae.worker.pace import DurationEstimates
 
 
-def test_the_durations_of_so_many_jobs_are_remembered(monkeypatch: pytest.MonkeyPatch):
+def test_durations_of_a_limited_number_of_jobs_are_remembered(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(pace, "MOST_JOBS", 2)
     known, (a, b, c) = DurationEstimates(), [UUID(int=n) for n in range(3)]
     known.note(a, 1, 1.0)

@@ -108,7 +108,7 @@ async def test_a_function_may_say_that_it_is_cancelled(task):
         ("other", ("OSError", False, None)),
     ],
 )
-async def test_a_jobs_own_rule_is_asked_after_a_failure(isolation, kind, expected):
+async def test_a_jobs_own_rule_is_called_after_a_failure(isolation, kind, expected):
     async with shop(app) as it:
         error = (await it.run(python("ruled", isolation), {"kind": kind})).error
 
@@ -116,7 +116,7 @@ async def test_a_jobs_own_rule_is_asked_after_a_failure(isolation, kind, expecte
 
 
 @pytest.mark.parametrize("isolation", ["thread", "process"])
-async def test_an_error_tells_its_class_and_its_parents(isolation):
+async def test_an_error_is_reported_with_its_class_and_parents(isolation):
     async with shop(app) as it:
         error = (await it.run(python("fail", isolation), {"kind": "x"})).error
 
@@ -135,7 +135,7 @@ async def test_results_that_cannot_be_stored_fail_clearly(isolation):
 
 
 @pytest.mark.parametrize("task", [python("talk"), python("talk_async"), python("talk", "process")])
-async def test_the_context_knows_and_tells(task):
+async def test_the_context_has_facts_and_reports(task):
     async with shop(app) as it:
         parcel = it.submit(task, {"folder": "f"}, timeout=60 * SECOND, tags={"team": "a"}, params={"folder": "g"})
         told = result(await it.outcome(parcel))
@@ -213,7 +213,7 @@ async def test_a_function_that_falls_silent_is_stopped(isolation):
         assert {told.percent for told in it.gateway.progress} == {None}, "the server heard of it"
 
 
-async def test_an_execution_whose_time_is_up_is_stopped_whatever_attempt_it_is(tmp_path):
+async def test_the_total_timeout_stops_an_execution_in_any_attempt(tmp_path):
     async with shop(app) as it:
         outcome = await it.run(python("sleep"), {"folder": str(tmp_path)}, retry=RetryPolicy(within=SECOND // 5))
 
@@ -293,7 +293,7 @@ async def test_submissions_of_a_running_job_are_the_same_in_every_attempt(task):
         assert ids == [str(c.execution_id) for children in it.transport.children.values() for c in children]
 
 
-async def test_how_children_are_submitted():
+async def test_options_of_child_submissions():
     async with shop(app) as it:
         await it.run(python("children"))
         first = it.transport.submitted[0].submissions[0]
@@ -311,7 +311,7 @@ async def test_steps_are_remembered(tmp_path, isolation):
         assert result(await it.outcome(sync)) == {"day": "2026-11-15", "n": 1}
 
 
-async def test_what_the_server_refuses_a_running_job_is_its_error():
+async def test_a_refusal_by_the_server_is_an_error_of_the_running_job():
     async with shop(app) as it:
 
         async def refuse(*_: object) -> None:
@@ -342,14 +342,14 @@ async def test_items_that_look_like_submissions_are_no_children():
         assert (outcome.error.type, "items are params" in outcome.error.message) == ("TypeError", True)
 
 
-async def test_params_of_a_child_by_keyword_are_told_where_they_belong():
+async def test_params_of_a_child_by_keyword_are_refused_with_a_remedy():
     async with shop(app) as it:
         outcome = await it.run(python("child_by_keyword"))
 
         assert outcome.error.message == 'params of a submission are one mapping: submit("other", {...}), not n=...'
 
 
-async def test_an_error_without_a_message_is_told_by_its_name():
+async def test_an_error_without_a_message_is_reported_by_its_name():
     async with shop(app) as it:
         outcome = await it.run(python("says_nothing"))
 
@@ -403,7 +403,7 @@ def resident() -> int:
     return int(Path("/proc/self/statm").read_text().split()[1]) * os.sysconf("SC_PAGESIZE")
 
 
-async def test_at_most_once_is_not_handed_back_once_it_has_begun(tmp_path):
+async def test_a_started_at_most_once_item_is_not_handed_back(tmp_path):
     async with shop(app, heartbeat=1.0) as it:
         parcel = it.submit(python("sleep"), {"folder": str(tmp_path)}, delivery="at-most-once")
         await pids_in(tmp_path, 1)

@@ -1,4 +1,4 @@
-"""When those who answered with a failure want to be asked again."""
+"""`Retry-After` of failed requests."""
 
 from datetime import timedelta
 from types import SimpleNamespace
@@ -26,7 +26,7 @@ DATE = "Sun, 15 Nov 2026 12:00:00 GMT"
         ({}, None),
     ],
 )
-def test_seconds_or_a_date_beside_the_answers_own(headers, wait):
+def test_seconds_or_a_date_relative_to_the_answers_own(headers, wait):
     assert retry_after(headers) == wait
 
 

@@ -1,4 +1,4 @@
-"""The session's promises, whatever the network does."""
+"""The session's promises, in spite of the network."""
 
 from collections.abc import Callable
 from uuid import UUID
@@ -47,7 +47,7 @@ class Bench:
         return answer
 
     def talk(self) -> list[Exchange]:
-        """Exchange until everything that is left waits at the server."""
+        """Exchange until every remaining exchange waits at the server."""
         spoken = []
         for exchange in self.session.unanswered():
             self.trade(exchange, patient=True)
@@ -71,7 +71,7 @@ class Bench:
 
 
 @given(seed=st.integers(0, 2**32), slots=st.integers(1, 5), lost=st.booleans())
-def test_every_item_is_reported_and_none_begun_twice(seed, slots, lost):
+def test_every_item_is_reported_and_none_started_twice(seed, slots, lost):
     network = Network(seed, slots)
     network.submit()
     for i in range(250):
@@ -93,7 +93,7 @@ def test_an_unanswered_exchange_is_repeated_as_it_was():
     assert (first.channel, first.n, first.free) == (0, 1, 4)
 
 
-def test_a_slice_answered_twice_is_begun_once():
+def test_a_slice_granted_twice_is_started_once():
     bench = Bench()
     bench.gateway.submit(JOB, parameters(3))
     exchange = bench.up()
@@ -107,7 +107,7 @@ def test_a_slice_answered_twice_is_begun_once():
     assert sum(len(backlog.ready) for backlog in bench.session.stock.backlogs.values()) == 3
 
 
-def test_outcomes_travel_at_once_beside_the_poll_that_waits():
+def test_outcomes_are_sent_at_once_while_a_poll_waits():
     bench = Bench(slots=2)
     parcel = bench.gateway.submit(JOB, parameters(1))
     bench.trade(bench.up())
@@ -122,7 +122,7 @@ def test_outcomes_travel_at_once_beside_the_poll_that_waits():
     assert [(o.parcel, o.lo, o.hi, o.outcome) for o in carrier.outcomes] == [(parcel, 0, 1, "success")]
 
 
-def test_a_full_worker_still_listens_and_asks_again_when_a_slot_is_free():
+def test_a_full_worker_still_polls_and_requests_work_when_a_slot_is_free():
     bench = Bench(slots=1)
     bench.gateway.submit(JOB, parameters(2))
     bench.trade(bench.up())
@@ -138,7 +138,7 @@ def test_a_full_worker_still_listens_and_asks_again_when_a_slot_is_free():
     assert len(bench.trade(carrier).slices) == 1
 
 
-def test_nothing_is_begun_when_the_session_may_have_expired():
+def test_no_item_is_started_when_the_session_may_have_expired():
     bench = Bench(timeout=15)
     bench.gateway.submit(JOB, parameters(2))
     bench.trade(bench.up())
@@ -154,7 +154,7 @@ def test_nothing_is_begun_when_the_session_may_have_expired():
     assert bench.session.take() is not None
 
 
-def test_an_answer_that_was_long_under_way_renews_nothing():
+def test_a_late_answer_does_not_extend_the_fence():
     bench = Bench(timeout=15)
     bench.gateway.submit(JOB, parameters(2))
     exchange = bench.up()
@@ -228,7 +228,7 @@ def test_an_idle_slot_asks_for_anything_while_more_of_a_short_job_is_waited_for(
     assert bench.session.take() is not None
 
 
-def test_a_long_item_does_not_hold_its_neighbours():
+def test_a_long_item_does_not_block_its_neighbours():
     bench = Bench(slots=2)
     bench.gateway.submit(JOB, parameters(2))
     bench.trade(bench.up())
@@ -251,7 +251,7 @@ def test_a_long_item_does_not_hold_its_neighbours():
     assert {index for p, index in bench.gateway.finished if p == parcel} >= {0, 2, 3}
 
 
-def test_what_waits_behind_a_surprisingly_long_item_on_a_full_worker_is_handed_back():
+def test_items_behind_an_unexpectedly_long_item_on_a_full_worker_are_handed_back():
     bench = Bench(slots=1)
     bench.gateway.submit(JOB, parameters(1))
     bench.trade(bench.up())
@@ -270,7 +270,7 @@ def test_what_waits_behind_a_surprisingly_long_item_on_a_full_worker_is_handed_b
     assert len(bench.gateway.running) == 1
 
 
-def test_what_was_fetched_ahead_and_waits_behind_long_items_of_another_job_is_handed_back():
+def test_prefetched_items_behind_long_items_of_another_job_are_handed_back():
     bench = Bench(slots=2)
     bench.gateway.submit(JOB, parameters(2))
     bench.trade(bench.up())
@@ -294,8 +294,8 @@ def test_what_was_fetched_ahead_and_waits_behind_long_items_of_another_job_is_ha
     assert not any(exchange.prefetch for exchange in told)
 
 
-def test_what_a_slot_was_to_run_and_takes_longer_than_ever_goes_back_before_its_turn():
-    """Each of them is over too soon to hold up the next, and all of them together take far too long."""
+def test_items_of_a_chunk_that_takes_too_long_are_handed_back():
+    """Each item is too short to block the next, but all of them together take far too long."""
     bench = Bench(slots=1)
     bench.gateway.submit(JOB, parameters(1))
     bench.trade(bench.up())
@@ -318,7 +318,7 @@ def test_what_a_slot_was_to_run_and_takes_longer_than_ever_goes_back_before_its_
 
 
 @pytest.mark.parametrize(("kind", "outcome"), [("cancel", "cancelled"), ("preempt", "released"), ("timeout", "failed")])
-def test_a_request_ends_what_has_not_begun(kind, outcome):
+def test_a_request_ends_an_unstarted_item(kind, outcome):
     bench = Bench(slots=2)
     parcel = bench.gateway.submit(JOB, parameters(2))
     bench.trade(bench.up())
@@ -347,7 +347,7 @@ def test_a_request_reaches_a_running_item_once():
     assert bench.interrupts == []
 
 
-def test_draining_hands_back_what_has_not_begun_and_finishes_the_rest():
+def test_draining_hands_back_unstarted_items_and_finishes_the_rest():
     bench = Bench(slots=2)
     bench.gateway.submit(JOB, parameters(2))
     bench.trade(bench.up())
@@ -393,7 +393,7 @@ def test_an_ended_session_forgets_everything():
     assert bench.session.end() == []
 
 
-def test_items_that_run_for_a_second_are_told_of_once():
+def test_the_start_of_items_that_run_for_a_second_is_reported_once():
     bench = Bench(slots=1)
     parcel = bench.gateway.submit(JOB, parameters(1))
     bench.trade(bench.up())
@@ -408,7 +408,7 @@ def test_items_that_run_for_a_second_are_told_of_once():
     assert [(s.parcel, s.lo, s.hi) for s in bench.gateway.started] == [(parcel, 0, 1)]
 
 
-def test_log_lines_and_progress_wait_a_moment_for_company():
+def test_log_lines_and_progress_wait_a_moment_to_be_sent_together():
     bench = Bench(slots=1)
     bench.gateway.submit(JOB, parameters(1))
     bench.trade(bench.up())
@@ -457,7 +457,7 @@ def test_lines_of_an_attempt_and_its_outcome_do_not_overtake_each_other():
     assert [o.lo for o in second.outcomes] == [0]
 
 
-def test_much_to_tell_does_not_wait_for_company():
+def test_many_log_lines_are_sent_at_once():
     bench = Bench(slots=1)
     bench.gateway.submit(JOB, parameters(1))
     bench.trade(bench.up())
@@ -525,7 +525,7 @@ def test_no_exchange_outgrows_its_limit_unless_by_a_single_item(kind):
     assert len(bench.gateway.finished) == parcels * items
 
 
-def test_a_refused_exchange_is_halved_until_the_outcome_at_fault_stands_alone():
+def test_a_refused_exchange_is_halved_until_the_faulty_outcome_is_alone():
     bench = Bench(slots=1)
     bench.gateway.submit(JOB, parameters(1))
     bench.trade(bench.up())
@@ -554,7 +554,7 @@ def test_a_refused_exchange_is_halved_until_the_outcome_at_fault_stands_alone():
 
 
 def told_to(bench: Bench, refuses: Callable[[Exchange], bool]) -> list[Exchange]:
-    """What a server reads that refuses some exchanges, until nothing is left to tell."""
+    """Return the exchanges read by a server that refuses some, until no reports are left."""
     read: list[Exchange] = []
     for _ in range(60):
         bench.clock.advance(SECOND)
@@ -567,7 +567,7 @@ def told_to(bench: Bench, refuses: Callable[[Exchange], bool]) -> list[Exchange]
     return read
 
 
-def test_no_outcome_fails_for_what_was_told_beside_it():
+def test_no_outcome_fails_because_of_other_entries():
     bench = Bench()
     bench.gateway.submit(JOB, parameters(1))
     bench.trade(bench.up())
@@ -583,7 +583,7 @@ def test_no_outcome_fails_for_what_was_told_beside_it():
     assert not any(up.progress for up in read)
 
 
-def test_what_is_refused_alone_takes_nothing_of_its_neighbours_along():
+def test_a_refused_line_does_not_affect_its_neighbours():
     bench = Bench(slots=4)
     parcel = bench.gateway.submit(JOB, parameters(4))
     bench.talk()
@@ -610,7 +610,7 @@ def test_what_is_refused_alone_takes_nothing_of_its_neighbours_along():
     assert (bench.session.outbox.logs.bytes, bench.session.outbox.logs.has_news) == (0, False)
 
 
-def test_the_outcome_that_a_server_names_is_mended_and_nothing_else_waits():
+def test_the_outcome_that_a_server_names_is_replaced_and_no_other_waits():
     parcel = virtual_env(3).new_id()
     outcomes = [
         Outcome(parcel=parcel, lo=i, hi=i + 1, attempt=1, outcome="success", results=[Raw(b"1")]) for i in range(3)
@@ -699,7 +699,7 @@ def test_failures_keep_their_error_and_break_the_range():
     assert told == [(0, 1, "success", None, []), (1, 2, "failed", 3, []), (2, 3, "success", None, [])]
 
 
-def test_what_was_granted_before_the_drain_and_heard_of_after_it_goes_back():
+def test_items_granted_before_the_drain_but_received_after_it_are_handed_back():
     bench = Bench()
     parcel = bench.gateway.submit(JOB, parameters(2))
     exchange = bench.up()
@@ -712,8 +712,8 @@ def test_what_was_granted_before_the_drain_and_heard_of_after_it_goes_back():
     assert [(o.parcel, o.lo, o.hi, o.outcome) for o in bench.up().outcomes] == [(parcel, 0, 2, "released")]
 
 
-def test_what_had_begun_is_handed_back_apart_from_its_neighbours_that_had_not():
-    """Else the start of one would be told of all, or of none."""
+def test_started_and_unstarted_items_are_handed_back_separately():
+    """Otherwise the start of one would be reported for all, or for none."""
     bench = Bench(slots=2)
     bench.gateway.submit(JOB, parameters(2))
     bench.trade(bench.up())
@@ -739,7 +739,7 @@ def test_a_server_may_ask_for_the_drain():
     assert bench.up().draining
 
 
-def test_an_exchange_that_waits_carries_nothing():
+def test_an_exchange_that_waits_carries_no_reports():
     bench = Bench(slots=6)
     bench.gateway.submit(JOB, parameters(4))
     bench.trade(bench.up())
@@ -770,7 +770,7 @@ def test_an_outcome_that_was_decided_is_not_decided_again():
     assert [o.outcome for o in bench.up().outcomes] == ["failed"]
 
 
-def test_what_must_begin_in_time_and_does_not_fails_without_having_begun():
+def test_an_item_with_a_start_timeout_fails_unstarted():
     bench = Bench(slots=1)
     hasty = Spec(name="h", task=PythonTask(function="f"), timeouts=Timeouts(start=SECOND // 2))
     bench.gateway.submit(hasty, parameters(3))
@@ -806,7 +806,7 @@ def test_what_must_begin_in_time_and_does_not_fails_without_having_begun():
         ("totalTimeout", "total", "TotalTimeout"),
     ],
 )
-def test_each_timeout_that_a_server_asks_for_ends_what_it_is_about(kind, begun, unstarted):
+def test_each_timeout_requested_by_a_server_ends_its_item(kind, begun, unstarted):
     bench = Bench(slots=2)
     parcel = bench.gateway.submit(JOB, parameters(2))
     bench.trade(bench.up())
@@ -821,7 +821,7 @@ def test_each_timeout_that_a_server_asks_for_ends_what_it_is_about(kind, begun, 
     assert (outcome.lo, outcome.hi, outcome.error.type) == (1, 2, unstarted)
 
 
-def test_what_goes_behind_something_else_is_handed_back_and_nothing_is_fetched_until_a_slot_was_idle():
+def test_items_handed_back_for_urgent_ones_pause_fetching_until_a_slot_is_idle():
     bench = Bench(slots=1)
     bench.gateway.submit(JOB, parameters(1))
     bench.trade(bench.up())

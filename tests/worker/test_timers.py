@@ -1,4 +1,4 @@
-"""Timers on a clock that is moved."""
+"""Timers on a controlled clock."""
 
 import asyncio
 
@@ -11,7 +11,7 @@ async def turn() -> None:
         await asyncio.sleep(0)
 
 
-async def test_calls_come_in_the_order_of_their_times():
+async def test_calls_are_made_in_the_order_of_their_times():
     clock, made = VirtualClock(), []
     timers = Timers(clock)
     timers.after(2, made.append, "b")

@@ -1,4 +1,4 @@
-"""Attempts as spans, and what runs in them."""
+"""Attempts as spans, and the trace inside them."""
 
 import pytest
 
@@ -37,7 +37,7 @@ async def test_a_function_and_what_it_submits_is_in_the_span_of_its_attempt(task
     assert span.start <= span.end
 
 
-async def test_a_failed_attempt_is_an_error_and_one_that_is_not_sampled_is_not_told():
+async def test_a_failed_attempt_is_an_error_and_an_unsampled_one_is_not_recorded():
     spans = Spans()
     async with shop() as it:
         it.worker.tracing = AttemptTracer(spans, "w")
@@ -52,7 +52,7 @@ async def test_a_failed_attempt_is_an_error_and_one_that_is_not_sampled_is_not_t
     assert span.attributes["horae.outcome"] == "failed"
 
 
-def test_a_process_that_was_started_in_a_trace_goes_on_in_it(monkeypatch: pytest.MonkeyPatch):
+def test_a_process_continues_the_trace_in_which_it_was_started(monkeypatch: pytest.MonkeyPatch):
     header = f"00-{'a' * 32}-{'b' * 16}-01"
     assert current_trace() == UNTRACED
     monkeypatch.setenv("TRACEPARENT", header)

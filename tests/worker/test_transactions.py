@@ -1,4 +1,4 @@
-"""Steps in the user's own database: the effect and its memo commit together, or not at all."""
+"""Steps in the user's own database: the effect and the stored step commit together, or not at all."""
 
 import asyncio
 import sqlite3
@@ -74,7 +74,7 @@ async def makes(ctx, connection) -> None:
 
 
 async def test_a_second_attempt_waits_for_the_first_and_gets_its_result(postgres_connection, postgres_url):
-    """A worker that was believed to be dead is still at it."""
+    """The first attempt belongs to a worker that seemed dead and still runs."""
     first, second = postgres_connection, await asyncpg.connect(postgres_url)
     await Inline(Bound(makes, first)).finish()
     inside, go = asyncio.Event(), asyncio.Event()
@@ -103,7 +103,7 @@ async def test_a_second_attempt_waits_for_the_first_and_gets_its_result(postgres
         await second.close()
 
 
-async def test_the_memo_stands_and_falls_with_the_users_transaction(postgres_connection):
+async def test_the_step_row_commits_or_rolls_back_with_the_users_transaction(postgres_connection):
     connection = postgres_connection
     await Inline(Bound(makes, connection)).finish()
 
@@ -123,7 +123,7 @@ async def test_the_memo_stands_and_falls_with_the_users_transaction(postgres_con
     assert await Inline(Bound(within, connection), commit=True).finish() == 1
 
 
-async def test_a_missing_table_is_told_with_its_remedy(postgres_connection):
+async def test_a_missing_table_is_reported_with_its_remedy(postgres_connection):
     with pytest.raises(HoraeError, match="create_table"):
         await Inline(Bound(within_nothing, postgres_connection)).finish()
 
@@ -175,7 +175,7 @@ class Cursor:
 
 
 class Connection:
-    """As much of a psycopg connection as is used."""
+    """The used part of a psycopg connection."""
 
     __module__ = "psycopg"
 
@@ -202,7 +202,7 @@ class Connection:
         return Cursor([(self.kept,)])
 
 
-async def test_psycopg_is_told_in_its_own_words():
+async def test_psycopg_is_called_with_its_own_syntax():
     connection = Connection()
 
     @app.job("psycopg")
@@ -221,5 +221,5 @@ def test_another_librarys_connection_is_refused():
         database_of(object())
 
 
-def test_a_crash_is_no_exception_that_code_handles():
+def test_a_crash_cannot_be_handled_by_the_function():
     assert not issubclass(Crash, Exception)

@@ -105,7 +105,7 @@ async def test_every_call_has_its_route():
         (503, "store-unavailable", StoreUnavailable),
     ],
 )
-async def test_errors_come_back_as_what_they_were(status, slug, kind):
+async def test_errors_are_rebuilt_with_their_class(status, slug, kind):
     async with web(problem(status, slug)) as site:
         transport = HttpTransport([site.url], "k", rng=Random(1))
         with pytest.raises(kind) as raised:
@@ -124,7 +124,7 @@ async def test_an_answer_that_is_no_problem_document_is_still_an_error():
         await transport.close()
 
 
-async def test_a_server_that_does_not_answer_is_left_for_the_next():
+async def test_the_next_server_is_used_if_one_does_not_answer():
     async with web(ok(Answer(now=7))) as site:
         transport = HttpTransport(["http://127.0.0.1:1", site.url], "k", rng=Random(1))
         with pytest.raises(Busy, match=r"127\.0\.0\.1:1"):
@@ -135,7 +135,7 @@ async def test_a_server_that_does_not_answer_is_left_for_the_next():
         await transport.close()
 
 
-async def test_workers_of_a_server_that_is_gone_spread_over_the_others_and_ask_none_twice():
+async def test_workers_of_a_dead_server_spread_over_the_others_and_try_none_twice():
     urls = [f"http://127.0.0.1:{port}" for port in range(1, 5)]
     asked = []
     for seed in range(40):
@@ -157,7 +157,7 @@ async def test_it_learns_of_other_servers():
     assert transport.servers == ["http://a:1", "http://b:1"]
 
 
-async def test_servers_that_others_told_of_are_used_only_while_those_it_was_started_with_do_not_answer():
+async def test_announced_servers_are_used_only_while_configured_ones_do_not_answer():
     clock, up = VirtualClock(), [True]
 
     def named(asked):
@@ -183,7 +183,7 @@ async def test_servers_that_others_told_of_are_used_only_while_those_it_was_star
         await transport.close()
 
 
-async def test_a_worker_tells_which_installation_it_registered_with_and_leaves_servers_of_others():
+async def test_a_worker_names_its_installation_and_leaves_servers_of_others():
     ours = UUID(int=7)
     registered = structs.replace(REGISTERED, installation=ours)
     asked = []
@@ -211,7 +211,7 @@ async def test_a_worker_needs_a_server():
         HttpTransport([], "k", rng=Random(1))
 
 
-async def test_a_kept_connection_that_was_closed_is_replaced():
+async def test_an_idle_connection_that_was_closed_is_replaced():
     async with web(ok(Answer(now=1))) as site:
         transport = HttpTransport([site.url], "k", rng=Random(1))
         await transport.exchange(ID, Exchange(channel=0, n=1))
@@ -222,7 +222,7 @@ async def test_a_kept_connection_that_was_closed_is_replaced():
         await transport.close()
 
 
-async def test_a_silent_server_is_given_up_after_what_it_may_wait(monkeypatch):
+async def test_a_silent_server_is_left_after_its_timeout(monkeypatch):
     monkeypatch.setattr(http_transport, "SLACK", 0.1)
     async with web(lambda asked: None) as site:
         transport = HttpTransport([site.url], "k", rng=Random(1))
@@ -231,7 +231,7 @@ async def test_a_silent_server_is_given_up_after_what_it_may_wait(monkeypatch):
         await transport.close()
 
 
-async def test_an_answer_that_cannot_be_read_is_asked_for_again():
+async def test_a_request_with_an_unreadable_answer_is_repeated():
     async with web(ok({"slices": 5})) as site:
         transport = HttpTransport([site.url], "k", rng=Random(1))
         with pytest.raises(Busy):
@@ -239,7 +239,7 @@ async def test_an_answer_that_cannot_be_read_is_asked_for_again():
         await transport.close()
 
 
-async def test_large_bodies_travel_whole():
+async def test_large_bodies_are_sent_whole():
     big = Answer(now=1, jobs={"a": Raw(b'"' + b"x" * 3_000_000 + b'"')})
     async with web(ok(big)) as site:
         transport = HttpTransport([site.url], "k", rng=Random(1))

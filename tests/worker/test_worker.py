@@ -22,7 +22,7 @@ from tests.worker.test_command import STUBBORN, alive, pids_in, shell
 ADD = PythonTask(function="add")
 
 
-async def test_it_presents_itself_with_what_it_can_do():
+async def test_a_worker_registers_with_its_abilities():
     async with shop(app, name="w1", labels={"gpu": "a100"}, queues=("q",), concurrency=3) as it:
         await eventually(lambda: it.transport.registered)
         presence = it.transport.registered[0]
@@ -69,7 +69,7 @@ async def test_it_waits_for_a_server_that_is_not_there_yet():
         assert result(await it.outcome(parcel)) == 3
 
 
-async def test_outcomes_are_kept_while_no_server_listens(tmp_path):
+async def test_outcomes_are_held_while_no_server_answers(tmp_path):
     async with shop(app, heartbeat=0.5) as it:
         parcel = it.submit(shell(f"echo up; while [ ! -e {tmp_path}/go ]; do sleep 0.02; done; echo bye"))
         await it.line(parcel, "up")
@@ -85,7 +85,7 @@ async def test_outcomes_are_kept_while_no_server_listens(tmp_path):
         assert it.gateway.lines(parcel, 0) == ["up", "bye"]
 
 
-async def test_a_lost_session_stops_everything_and_a_new_one_goes_on(tmp_path):
+async def test_a_lost_session_stops_everything_and_a_new_one_continues(tmp_path):
     async with shop(app, heartbeat=0.5) as it:
         command = it.submit(shell(f"echo $$ > {tmp_path}/$HORAE_ATTEMPT.pid; echo up; exec sleep 600"), name="command")
         coroutine = it.submit(PythonTask(function="sleep"), {"folder": str(tmp_path), "name": "task"}, name="coroutine")
@@ -115,7 +115,7 @@ async def test_a_thread_of_a_lost_session_keeps_its_slot_until_it_ends(tmp_path)
         assert result(await it.run(ADD, {"a": 1}, name="after")) == 3
 
 
-async def test_what_waits_behind_long_executions_of_another_job_goes_back_after_a_second(tmp_path, monkeypatch):
+async def test_items_behind_long_executions_of_another_job_are_handed_back_after_a_second(tmp_path, monkeypatch):
     async with shop(app, concurrency=2) as it:
         await it.run(ADD, {"a": 1}, name="short")
         short = next(iter(it.worker.session.stock.backlogs.values())).job
@@ -131,7 +131,7 @@ async def test_what_waits_behind_long_executions_of_another_job_goes_back_after_
         assert {(item.parcel, item.failures) for item in it.gateway.queue} == {(parcel, 0)}
 
 
-async def test_draining_finishes_what_runs_and_hands_back_the_rest(tmp_path):
+async def test_draining_finishes_running_items_and_hands_back_the_rest(tmp_path):
     async with shop(app, heartbeat=0.5, concurrency=2) as it:
         wait = f"touch {tmp_path}/$HORAE_EXECUTION_ID; while [ ! -e {tmp_path}/go ]; do sleep 0.02; done"
         parcel = it.submit(shell(wait), *[{}] * 5)
@@ -148,7 +148,7 @@ async def test_draining_finishes_what_runs_and_hands_back_the_rest(tmp_path):
         assert parcel
 
 
-async def test_what_outlives_the_grace_is_stopped_and_handed_back(tmp_path):
+async def test_items_that_outlive_the_grace_time_are_stopped_and_handed_back(tmp_path):
     async with shop(app, heartbeat=0.5, grace=SECOND // 5, concurrency=4) as it:
         it.submit(shell(f"echo $$ > {tmp_path}/a.pid; exec sleep 600"), name="command")
         it.submit(PythonTask(function="sleep"), {"folder": str(tmp_path), "name": "b"}, name="task")
@@ -183,7 +183,7 @@ async def test_draining_without_a_server_leaves_at_once(begun):
         assert await it.end == "drained"
 
 
-async def test_aborting_kills_what_runs(tmp_path):
+async def test_aborting_kills_running_items(tmp_path):
     async with shop(app) as it:
         it.submit(CommandTask(argv=(sys.executable, "-c", STUBBORN, str(tmp_path))))
         pids = await pids_in(tmp_path, 4)
@@ -195,7 +195,7 @@ async def test_aborting_kills_what_runs(tmp_path):
         assert not folder.exists()
 
 
-async def test_an_exchange_that_servers_refuse_is_cut_smaller():
+async def test_a_refused_exchange_is_made_smaller():
     async with shop(app, heartbeat=0.5) as it:
         plain, refused = it.transport.exchange, []
 
@@ -214,7 +214,7 @@ async def test_an_exchange_that_servers_refuse_is_cut_smaller():
         assert [result(await it.outcome(parcel, i)) for i in (0, 1, 2, 4, 5, 6)] == ["fine"] * 6
 
 
-async def test_a_server_that_breaks_on_an_exchange_is_not_asked_for_ever():
+async def test_an_exchange_that_breaks_a_server_is_not_repeated_for_ever():
     async with shop(app, heartbeat=0.5) as it:
         plain, tries = it.transport.exchange, []
 
@@ -248,7 +248,7 @@ def _always(error):
     return call
 
 
-async def test_questions_of_executions_are_repeated_until_a_server_answers():
+async def test_requests_of_executions_are_repeated_until_a_server_answers():
     async with shop(app, heartbeat=0.5) as it:
         plain, tries = it.transport.submit_children, []
 
@@ -264,7 +264,7 @@ async def test_questions_of_executions_are_repeated_until_a_server_answers():
         assert len(tries) == 3
 
 
-async def test_questions_of_an_execution_whose_session_has_ended_fail():
+async def test_requests_of_an_execution_of_an_ended_session_fail():
     async with shop(app, heartbeat=0.5) as it:
         await eventually(lambda: it.worker.session)
         session = it.worker.session
@@ -274,8 +274,8 @@ async def test_questions_of_an_execution_whose_session_has_ended_fail():
             await it.worker._requests.run(session, None, None)
 
 
-async def test_time_is_the_environments(tmp_path):
-    """On a virtual clock a timeout comes when the clock is moved, and not before."""
+async def test_timeouts_use_the_environments_clock(tmp_path):
+    """On a virtual clock a timeout occurs when the clock is moved, and not before."""
     env = virtual_env(5)
     async with shop(app, env=env) as it:
         parcel = it.submit(PythonTask(function="sleep"), {"folder": str(tmp_path)}, timeout=3600 * SECOND)
@@ -314,7 +314,7 @@ async def test_no_child_outlives_a_killed_worker(tmp_path, number):
         worker.wait()
 
 
-async def test_a_shop_without_functions_runs_commands():
+async def test_a_worker_without_functions_runs_commands():
     async with shop(Jobs()) as it:
         assert (await it.run(shell("true"))).outcome == "success"
         assert isinstance(it.worker.session, WorkerSession)

@@ -1,4 +1,4 @@
-"""A worker in a process of its own, to be killed: it runs a command and a function, each with stubborn children."""
+"""A worker process to be killed: it runs a command and a function, each with stubborn children."""
 
 import asyncio
 import sys

@@ -1,4 +1,4 @@
-"""A small HTTP server for tests: answers from a function, and keeps what it was asked."""
+"""A small HTTP server for tests: it answers from a function, and stores the requests."""
 
 import asyncio
 from collections.abc import AsyncIterator, Callable
@@ -8,7 +8,7 @@ from msgspec import Struct
 
 
 class Asked(Struct):
-    """One request as it came."""
+    """One received request."""
 
     method: str
     path: str
@@ -20,7 +20,7 @@ Answer = tuple[int, dict[str, str], bytes]
 
 
 class Web:
-    """The server's state: `answer` decides, `asked` remembers, `connections` counts."""
+    """The server's state: `answer` decides, `asked` has the requests, `connections` counts."""
 
     def __init__(self, answer: Callable[[Asked], Answer | None]) -> None:
         self.answer = answer
@@ -71,7 +71,7 @@ class Web:
 
 @asynccontextmanager
 async def web(answer: Callable[[Asked], Answer | None]) -> AsyncIterator[Web]:
-    """A server for as long as the block lasts."""
+    """Run a server for as long as the block lasts."""
     made = Web(answer)
     server = await asyncio.start_server(made.serve, "127.0.0.1", 0)
     made.url = f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}"
