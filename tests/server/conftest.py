@@ -1,4 +1,4 @@
-"""A node on a store in memory, its application, and clients with the credentials of each role."""
+"""A node on an in-memory store, its application, and clients with the credentials of each role."""
 
 from collections.abc import AsyncIterator, Callable
 
@@ -29,13 +29,13 @@ def env(clock: VirtualClock) -> Env:
 
 @pytest.fixture
 def tracer() -> Tracer | None:
-    """What traces the node; most tests need nothing."""
+    """Return the tracer of the node; most tests need none."""
     return None
 
 
 @pytest.fixture
 async def node(env: Env, tracer: Tracer | None) -> AsyncIterator[ServerNode]:
-    """A node that is ready but whose services do not run: nothing happens by itself."""
+    """Yield a node that is ready but whose services do not run, so that they act only on request."""
     driver = await open_store_driver("sqlite://", env)
     await driver.migrate()
     node = ServerNode(env, Store(driver, env), tracer=tracer)
@@ -50,14 +50,14 @@ def app(node: ServerNode) -> Application:
 
 
 def connected(app: Application, **headers: str) -> Api:
-    """A client of an application, without a socket between."""
+    """Return a client of an application, without a socket."""
     transport = httpx2.ASGITransport(app=app)
     return httpx2.AsyncClient(transport=transport, base_url="http://horae.test", headers=headers)
 
 
 @pytest.fixture
 async def connect(app: Application) -> AsyncIterator[Connect]:
-    """Make clients of the application."""
+    """Return a function that creates clients of the application."""
     clients: list[Api] = []
 
     def make(**headers: str) -> Api:
@@ -76,17 +76,17 @@ async def key_for(node: ServerNode, role: Role) -> str:
 
 @pytest.fixture
 async def api(connect: Connect, node: ServerNode) -> Api:
-    """An administrator."""
+    """Return the client of an administrator."""
     return connect(authorization=f"Bearer {await key_for(node, 'admin')}")
 
 
 @pytest.fixture
 async def worker(connect: Connect, node: ServerNode) -> Api:
-    """A worker."""
+    """Return the client of a worker."""
     return connect(authorization=f"Bearer {await key_for(node, 'worker')}")
 
 
 @pytest.fixture
 def anonymous(connect: Connect) -> Api:
-    """Nobody."""
+    """Return a client without a credential."""
     return connect()

@@ -1,4 +1,4 @@
-"""What a PromQL expression asks for: which metrics, and which of their labels."""
+"""The metrics that a PromQL expression reads, and their labels."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -9,14 +9,14 @@ PARTS = ("lhs", "rhs", "expr", "vector_selector", "param")
 
 
 def asked_for(expression: str) -> dict[str, set[str]]:
-    """Metrics by name, each with the labels that the expression tells it apart by. Raises on what is not PromQL."""
+    """Return metrics by name, each with the labels that the expression distinguishes. Raises on invalid PromQL."""
     found: dict[str, set[str]] = {}
     _look(promql_parser.parse(expression), frozenset(), found)
     return found
 
 
 def _look(part: Any, labels: frozenset[str], found: dict[str, set[str]]) -> None:
-    """Labels of an aggregation, or of a match, are asked of all that stands within it."""
+    """Collect metrics; labels of an aggregation, or of a match, apply to everything within it."""
     labels |= _labels(getattr(part, "modifier", None))
     if isinstance(part, promql_parser.VectorSelector):
         own = found.setdefault(part.name, set())
@@ -34,7 +34,7 @@ def _parts(part: Any) -> Iterator[Any]:
 
 
 def _labels(modifier: Any) -> frozenset[str]:
-    """Those of `by`, or of `on`; `without` and `ignoring` ask for none."""
+    """Return the labels of `by`, or of `on`; `without` and `ignoring` have none."""
     inner = getattr(modifier, "matching", modifier)
     asks = inner is not None and inner.type in (
         promql_parser.AggModifierType.By,

@@ -1,4 +1,4 @@
-"""Bodies that ask for executions, valid and refused: each field with values of all sorts in each form; mixtures."""
+"""Bodies of submissions, valid and refused: each field with values of all sorts in each form; and mixtures."""
 
 import random
 from collections.abc import Iterator
@@ -44,7 +44,7 @@ FIELDS = (
 
 
 def submissions() -> Iterator[Any]:
-    """Yield each body, always the same ones in the same order."""
+    """Yield each body, always in the same order."""
     yield from ([], "x", None, {}, {"job": "report"}, {"items": []}, {"job": "report", "items": []})
     for field in FIELDS:
         for value in (*VALUES, *OWN.get(field, ())):
@@ -77,7 +77,7 @@ _TRIGGER, _SUBMISSION = msgspec.json.Decoder(Trigger), msgspec.json.Decoder(Subm
 
 
 def answer(body: Any) -> list[Any]:
-    """Return what becomes of a body where one job is triggered, and where executions are submitted."""
+    """Return the answers to a body as a trigger of one job, and as a submission of executions."""
     sent = msgspec.json.encode(body)
     return [_answer(lambda: [submit_of("report", decode(sent, _TRIGGER), TRACE)]), _answer(lambda: _submitted(sent))]
 

@@ -32,7 +32,7 @@ PUBLIC = {
     "POST /api/v1/callbacks/{token}",
 }
 CLOSED = [route for route in ROUTES if not route.is_public]
-OF_ALL = {"me.get", "me.sign-out", "me.password", "openapi.read", "openapi.protocol"}  # whoever has a credential
+OF_ALL = {"me.get", "me.sign-out", "me.password", "openapi.read", "openapi.protocol"}  # any credential
 FOR_WORKERS = {route.name for route in ROUTES if route.tag == "sessions"} | OF_ALL
 
 
@@ -54,18 +54,18 @@ def test_a_worker_may_use_the_session_routes_only():
 
 @pytest.mark.parametrize("declare", [get, post, put, patch, delete])
 @pytest.mark.parametrize("given", [{"scope": closed, "audit": UNRECORDED}, {"access": VIEW, "audit": UNRECORDED}])
-def test_a_route_without_access_or_scope_is_not_declared(declare, given):
+def test_a_route_without_access_or_scope_cannot_be_declared(declare, given):
     with pytest.raises(TypeError, match=r"access|scope"):
         declare("/api/v1/things", "things.do", **given)
 
 
 @pytest.mark.parametrize("declare", [post, put, patch, delete])
-def test_a_change_without_a_word_on_the_audit_log_is_not_declared(declare):
+def test_a_change_without_an_audit_policy_cannot_be_declared(declare):
     with pytest.raises(TypeError, match="audit"):
         declare("/api/v1/things", "things.do", access=VIEW, scope=closed)
 
 
-def test_a_refused_role_reads_which_key_to_make():
+def test_a_refused_role_is_told_which_key_to_create():
     with pytest.raises(Forbidden, match='takes the role "editor"') as refused:
         authorise(replace(LOCAL, role="worker"), create)
     assert "horae keys create NAME --role editor" in refused.value.remedy
@@ -97,34 +97,32 @@ SUFFIXES = ["/healthz", "/readyz", "/configs", ";x", "/.", "/%2e%2e/healthz", "%
 
 
 @pytest.mark.parametrize("suffix", SUFFIXES)
-async def test_no_spelling_of_a_path_opens_it(suffix: str, anonymous: Api):
+async def test_no_encoding_of_a_path_bypasses_access(suffix: str, anonymous: Api):
     for route in CLOSED:
         answer = await anonymous.request(route.method, path_of(route) + suffix)
         assert answer.status_code == 401, (route.name, suffix)
 
 
 @pytest.mark.parametrize("path", ["/api/v1/JOBS", "//api/v1/jobs", "/api/v1/jobs/", "/API/v1/jobs", "/api/v1//jobs"])
-async def test_nor_does_case_or_slashes(path: str, anonymous: Api):
+async def test_neither_case_nor_slashes_bypass_access(path: str, anonymous: Api):
     assert (await anonymous.get(f"http://horae.test{path}")).status_code == 401
 
 
 @pytest.mark.parametrize("path", ["/nothing", "/api/v1/nothing", "/api/v2/jobs", "/healthz/more", "/uix", "/admin"])
-async def test_what_does_not_exist_is_401_without_and_404_with_a_credential(path: str, anonymous: Api, api: Api):
+async def test_a_missing_path_is_401_without_and_404_with_a_credential(path: str, anonymous: Api, api: Api):
     assert (await anonymous.get(path)).status_code == 401
     answer = await api.get(path)
     assert (answer.status_code, answer.json()["type"]) == (404, "urn:horae:not-found")
 
 
 @pytest.mark.parametrize(("method", "status"), [("OPTIONS", 204), ("HEAD", 200)])
-async def test_questions_about_a_path_need_a_credential(method: str, status: int, anonymous: Api, api: Api):
+async def test_options_of_a_path_need_a_credential(method: str, status: int, anonymous: Api, api: Api):
     assert (await anonymous.request(method, "/api/v1/jobs")).status_code == 401
     assert (await api.request(method, "/api/v1/jobs")).status_code == status
 
 
 @pytest.mark.parametrize("method", ["TRACE", "PROPFIND", "DELETE"])
-async def test_a_method_that_is_not_there_is_401_without_and_405_with_a_credential(
-    method: str, anonymous: Api, api: Api
-):
+async def test_a_missing_method_is_401_without_and_405_with_a_credential(method: str, anonymous: Api, api: Api):
     assert (await anonymous.request(method, "/api/v1/jobs")).status_code == 401
     answer = await api.request(method, "/api/v1/jobs")
     assert answer.status_code == 405
@@ -162,7 +160,7 @@ async def test_every_page_has_the_safety_headers(path: str, anonymous: Api):
     assert headers["referrer-policy"] == "no-referrer"
 
 
-async def test_a_server_that_runs_a_part_says_so_where_the_rest_is_asked_for(node: ServerNode):
+async def test_a_server_with_some_parts_names_them_in_refusals_of_the_rest(node: ServerNode):
     key = await key_for(node, "admin")
     transport = httpx2.ASGITransport(app=Application(node, ("gateway",)))
     async with httpx2.AsyncClient(transport=transport, base_url="http://horae") as client:
@@ -171,7 +169,7 @@ async def test_a_server_that_runs_a_part_says_so_where_the_rest_is_asked_for(nod
     assert "runs only gateway" in answer.json()["remedy"]
 
 
-async def test_a_key_that_may_not_register_is_told_to_take_a_workers(node: ServerNode, connect: Connect):
+async def test_a_key_that_may_not_register_is_told_to_use_a_workers_key(node: ServerNode, connect: Connect):
     viewer = connect(authorization=f"Bearer {await key_for(node, 'viewer')}")
     answer = await viewer.post("/api/v1/sessions", json={"protocol": 2, "worker": "w"})
     assert answer.status_code == 403

@@ -1,4 +1,4 @@
-"""Alerts over HTTP: rules and channels are written, tried and removed; nothing secret is answered."""
+"""Alerts over HTTP: rules and channels are written, tested and deleted; no secret is answered."""
 
 import sys
 from base64 import b64encode
@@ -33,7 +33,7 @@ async def node(env):
     await node.stop()
 
 
-async def test_a_channel_keeps_its_secrets_to_itself(api: Api, node: ServerNode):
+async def test_the_secrets_of_a_channel_are_not_answered(api: Api, node: ServerNode):
     made = await api.post(CHANNELS, json=HOOK)
     assert (made.status_code, made.headers["location"]) == (201, f"{CHANNELS}/ops")
     assert made.json()["to"] == {"url": "https://hooks.example.com/...", "headers": []}
@@ -92,7 +92,9 @@ async def test_a_rule_is_written_paused_and_removed(api: Api, node: ServerNode):
     assert (await api.post(RULES, json=long)).json()["field"] == "since"
 
 
-async def test_an_alert_is_listed_acknowledged_streamed_and_over(api: Api, node: ServerNode, clock, connect: Connect):
+async def test_an_alert_is_listed_acknowledged_streamed_and_resolved(
+    api: Api, node: ServerNode, clock, connect: Connect
+):
     told: list[tuple[str, str]] = []
     node.base.hints.listen(lambda hint: told.extend((e.kind, e.state) for e in hint.events if e.kind == "alert"))
     await api.post("/api/v1/jobs", json={"name": "etl", "command": "true"})
@@ -125,7 +127,7 @@ async def test_an_alert_is_listed_acknowledged_streamed_and_over(api: Api, node:
 
 
 async def storm(api: Api, node: ServerNode, clock, **more) -> None:
-    """Five queues in which something stands for too long."""
+    """Let executions wait too long in five queues."""
     for number in range(5):
         await api.post("/api/v1/jobs", json={"name": f"etl-{number}", "command": "true", "queue": f"q{number}"})
         await api.post("/api/v1/executions", json={"job": f"etl-{number}"})
@@ -146,7 +148,7 @@ async def test_all_alerts_of_a_rule_are_acknowledged_at_once(api: Api, node: Ser
     assert (await api.post(f"{RULES}/other/acknowledge")).status_code == 404
 
 
-async def test_a_rule_that_is_edited_while_it_fires_keeps_what_it_is_still_about(api: Api, node: ServerNode, clock):
+async def test_a_rule_edited_while_it_fires_keeps_its_matching_alerts(api: Api, node: ServerNode, clock):
     await api.post(CHANNELS, json=HOOK)
     await storm(api, node, clock, channels=["ops"])
     await api.put(f"{RULES}/old", json={**RULE, "queues": ["q1", "q[2-3]*"], "after": "30s"})
@@ -157,7 +159,7 @@ async def test_a_rule_that_is_edited_while_it_fires_keeps_what_it_is_still_about
     assert len(states) == 5
 
 
-async def test_pages_of_alerts_go_on(api: Api, node: ServerNode, clock):
+async def test_alerts_are_paged(api: Api, node: ServerNode, clock):
     await storm(api, node, clock)
     found, cursor = [], ""
     while cursor is not None:
@@ -167,7 +169,7 @@ async def test_pages_of_alerts_go_on(api: Api, node: ServerNode, clock):
     assert sorted(found) == ["q0", "q1", "q2", "q3", "q4"]
 
 
-async def test_addresses_are_checked_and_apprise_is_refused_with_words_where_it_is_not(api: Api, monkeypatch):
+async def test_addresses_are_checked_and_a_missing_apprise_is_refused_with_a_remedy(api: Api, monkeypatch):
     await api.post(CHANNELS, json={"name": "in", "kind": "webhook", "url": "http://127.0.0.1:9/token-of-mine"})
     (tried,) = (await api.post(f"{CHANNELS}/in/test")).json()["deliveries"]
     assert (tried["state"], tried["attempts"]) == ("failed", 1)

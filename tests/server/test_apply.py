@@ -1,4 +1,4 @@
-"""POST /api/v1/apply: many definitions at once, who may, and what the audit log tells."""
+"""POST /api/v1/apply: many definitions at once, permissions, and the audit log."""
 
 from horae.engine.server_node import ServerNode
 from tests.server.conftest import Api, Connect
@@ -7,7 +7,7 @@ APPLY = "/api/v1/apply"
 JOBS = [{"name": "a", "command": "x"}, {"name": "b", "command": "y", "dependencies": ["a"]}]
 
 
-async def test_what_was_done_is_told_for_each(api: Api):
+async def test_the_outcome_of_each_document_is_reported(api: Api):
     done = await api.post(APPLY, json={"jobs": JOBS})
     assert (done.status_code, [(one["name"], one["outcome"]) for one in done.json()["items"]]) == (
         200, [("a", "created"), ("b", "created")],
@@ -28,7 +28,7 @@ async def test_a_refusal_names_the_document_and_changes_nothing(api: Api):
     assert (await api.post(APPLY, json={"job": []})).status_code == 400
 
 
-async def test_the_audit_log_tells_of_each_definition_that_changed(api: Api):
+async def test_the_audit_log_records_each_changed_definition(api: Api):
     await api.post(APPLY, json={"jobs": JOBS, "calendars": [{"name": "work", "hours": "MON-FRI 09:00-17:00"}]})
     await api.post(APPLY, json={"jobs": [{**JOBS[0], "priority": 7}, JOBS[1]]})
     await api.post(f"{APPLY}?dryRun=true", json={"jobs": [{"name": "z", "command": "x"}]})
@@ -42,7 +42,7 @@ async def test_the_audit_log_tells_of_each_definition_that_changed(api: Api):
     assert changed["detail"]["changed"] == {"priority": [4, 7]}
 
 
-async def test_a_credential_applies_what_it_may_define_and_no_more(api: Api, connect: Connect, node: ServerNode):
+async def test_a_credential_applies_only_permitted_definitions(api: Api, connect: Connect, node: ServerNode):
     await api.post("/api/v1/jobs", json={"name": "other", "command": "x", "queue": "mine"})
     key = await node.tenancy.keys.create(
         1, "scoped", "editor", permissions=("commands",), jobs=("etl-*",), queues=("mine",)

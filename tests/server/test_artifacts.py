@@ -1,4 +1,4 @@
-"""Artifacts over HTTP: brought piece by piece by who runs the execution, listed, read and cleared away."""
+"""Artifacts over HTTP: uploaded in pieces by the session of the execution, listed, read and deleted."""
 
 import hashlib
 from collections.abc import AsyncIterator
@@ -33,7 +33,7 @@ async def node(env: Env, tmp_path: Path) -> AsyncIterator[ServerNode]:
 
 
 class Held:
-    """A running execution, as its worker and as others see it."""
+    """A running execution, in the view of its worker and of others."""
 
     def __init__(self, worker: Api, session: object, slice: dict, execution: str) -> None:
         self._worker, self._session, self.slice, self.execution = worker, session, slice, execution
@@ -59,7 +59,7 @@ async def pieces(*some: bytes) -> AsyncIterator[bytes]:
         yield piece
 
 
-async def test_a_file_is_brought_listed_and_read(api: Api, held: Held):
+async def test_a_file_is_uploaded_listed_and_read(api: Api, held: Held):
     content = b"<h1>all is well</h1>" * 20_000
     answer = await held.put("site/index.html", pieces(content[:99_000], content[99_000:]), "text/html; charset=utf-8")
     assert answer.status_code == 200, answer.text
@@ -89,7 +89,7 @@ async def test_no_file_of_a_job_is_a_script_or_a_page_of_this_server(api: Api, h
         assert "sandbox" in got.headers.get_list("content-security-policy")
 
 
-async def test_a_name_as_long_as_it_may_be_is_kept(api: Api, held: Held):
+async def test_a_name_of_the_maximum_length_is_stored(api: Api, held: Held):
     name = "ü" * 127
     assert (await held.put(name, b"long")).status_code == 200
     (one,) = (await api.get(f"/api/v1/executions/{held.execution}/artifacts")).json()["items"]
@@ -107,7 +107,9 @@ async def test_pages_of_artifacts(api: Api, held: Held):
     assert rest["nextCursor"] is None
 
 
-async def test_only_who_runs_the_execution_brings_files(api: Api, held: Held, connect: Connect, node: ServerNode):
+async def test_only_the_session_of_the_execution_uploads_files(
+    api: Api, held: Held, connect: Connect, node: ServerNode
+):
     assert (await held.put("a", b"1", attempt=2)).status_code == 409
     assert (await held.put("a", b"1", parcel=NOBODY)).status_code == 409
     assert (await held.put("../a", b"1")).status_code in (400, 404)
@@ -143,7 +145,7 @@ async def test_a_file_over_the_limit_is_refused_and_cleared_away(
     assert (await api.get(f"/api/v1/executions/{held.execution}/artifacts/small")).content == b"22"
 
 
-async def test_a_content_that_is_not_there_is_told(api: Api, held: Held, tmp_path: Path):
+async def test_a_missing_content_is_reported(api: Api, held: Held, tmp_path: Path):
     await held.put("a", b"1")
     (file,) = (path for path in (tmp_path / "kept").rglob("*") if path.is_file())
     file.unlink()

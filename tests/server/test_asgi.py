@@ -1,8 +1,8 @@
-"""The API runs alike behind our own front door and under another ASGI server, here uvicorn.
+"""The API behaves the same behind our own HTTP layer and under another ASGI server, here uvicorn.
 
-Another server, or a proxy before it, must then hold what our front door holds (docs/decisions/0011-http.md): bounds on
-heads, trailers and slow clients, connections of one address, headers sent twice, Host and target, TLS and certificates
-of workers.
+Another server, or a proxy before it, must then enforce the limits of our HTTP layer (docs/decisions/0011-http.md):
+heads, trailers and slow clients, connections of one address, repeated headers, Host and target, TLS and certificates of
+workers.
 """
 
 import asyncio
@@ -27,7 +27,7 @@ EXECUTIONS, SESSIONS, STREAM = "/api/v1/executions", "/api/v1/sessions", "/api/v
 
 
 class Served(NamedTuple):
-    """A node behind a front door."""
+    """A node behind an HTTP server."""
 
     node: ServerNode
     url: str

@@ -8,7 +8,7 @@ from tests.server.test_jobs import create
 ROUTE = "/api/v1/autoscale/queues"
 
 
-async def test_a_queue_tells_how_it_stands_and_how_many_workers_it_wants(api: Api):
+async def test_a_queue_reports_its_load_and_the_workers_it_needs(api: Api):
     await create(api)
     await api.post("/api/v1/executions", json={"job": "report", "items": [{}] * 25})
 
@@ -16,7 +16,7 @@ async def test_a_queue_tells_how_it_stands_and_how_many_workers_it_wants(api: Ap
     assert told["backlog"] == 25
     assert (told["running"], told["workers"], told["slots"], told["utilisation"]) == (0, 0, 0, 0.0)
     assert told["targetWait"] == "2s"
-    assert told["desiredWorkers"] == 3  # nothing is known yet of how long they take: a slot for each, ten a worker
+    assert told["desiredWorkers"] == 3  # the durations are unknown yet: one slot each, ten per worker
     assert (await api.get(f"{ROUTE}/default?slots=5")).json()["desiredWorkers"] == 5
     assert {"oldestAge", "arrivalRate", "serviceRate", "duration"} <= told.keys()
 
@@ -30,7 +30,7 @@ async def test_a_queue_tells_how_it_stands_and_how_many_workers_it_wants(api: Ap
         ("default?slots=0", 400, "slots"),
     ],
 )
-async def test_what_makes_no_sense_is_refused(api: Api, path, status, words):
+async def test_invalid_values_are_refused(api: Api, path, status, words):
     answer = await api.get(f"{ROUTE}/{path}")
 
     assert answer.status_code == status

@@ -1,4 +1,4 @@
-"""Backfills and the audit of fires over HTTP, on a node whose services step when the test says so."""
+"""Backfills and the audit of fires over HTTP, on a node whose services run on request."""
 
 import pytest
 
@@ -15,7 +15,7 @@ HOURLY = {"cron": "0 * * * *", "misfire": "skip", "overlap": "allow"}
 
 @pytest.fixture
 async def missed(api: Api, node: ServerNode, clock: VirtualClock) -> str:
-    """A job that fires every hour, and missed ten of them; its id."""
+    """Create a job that fires every hour and missed ten fires; return its id."""
     made = await api.post("/api/v1/jobs", json={"name": "report", "command": "true", "schedule": HOURLY})
     assert made.status_code == 201
     clock.advance(10 * 60 * MINUTE + 120 * SECOND)
@@ -25,7 +25,7 @@ async def missed(api: Api, node: ServerNode, clock: VirtualClock) -> str:
 
 
 def hour(node: ServerNode, back: int) -> str:
-    """The start of an hour, so many hours back."""
+    """Return the start of an hour, this many hours ago."""
     at = node.env.now() // (60 * MINUTE) * 60 * MINUTE - back * 60 * MINUTE
     return format_instant(at)
 
@@ -36,7 +36,7 @@ async def create(api: Api, node: ServerNode, **more: object):
 
 
 async def run_all(node: ServerNode, outcome=success) -> None:
-    """Step the backfiller and run what it makes until nothing is left."""
+    """Step the backfiller and run its executions until none is left."""
     world = World(node.store.driver, node.env)
     worker = await world.worker()
     for _ in range(20):
@@ -45,7 +45,7 @@ async def run_all(node: ServerNode, outcome=success) -> None:
             await worker.report(outcome(slice))
 
 
-async def test_a_dry_run_says_how_many_and_which(api: Api, node: ServerNode, missed: str):
+async def test_a_dry_run_returns_the_number_and_the_fires(api: Api, node: ServerNode, missed: str):
     answer = await create(api, node, dryRun=True)
 
     assert answer.status_code == 200
@@ -77,7 +77,7 @@ async def test_a_backfill_runs_to_its_end(api: Api, node: ServerNode, missed: st
     assert (one["origin"], one["priority"], one["params"], one["status"]) == ("backfill", 1, {"day": 1}, "success")
 
 
-async def test_what_ran_is_told_and_runs_again_only_by_force(api: Api, node: ServerNode, missed: str):
+async def test_finished_fires_are_reported_and_repeated_only_by_force(api: Api, node: ServerNode, missed: str):
     await create(api, node)
     await run_all(node)
     again = (await create(api, node, dryRun=True)).json()
@@ -126,7 +126,7 @@ async def test_backfills_are_listed_by_pages(api: Api, node: ServerNode, missed:
     assert (await api.get("/api/v1/backfills", params={"state": "done"})).json()["items"] == []
 
 
-async def test_before_the_job_was_made_its_first_version_decides(api: Api, node: ServerNode, missed: str):
+async def test_before_the_creation_of_the_job_its_first_version_counts(api: Api, node: ServerNode, missed: str):
     plan = (await create(api, node, **{"from": hour(node, 30), "to": hour(node, 20), "dryRun": True})).json()
 
     assert (plan["fires"], plan["toRun"], plan["beforeTrigger"]) == (10, 10, 10)
@@ -146,7 +146,7 @@ async def test_before_the_job_was_made_its_first_version_decides(api: Api, node:
         ({"params": [1]}, 400, "params"),
     ],
 )
-async def test_what_makes_no_sense_is_refused(api: Api, node: ServerNode, missed: str, fields, status, said):
+async def test_invalid_values_are_refused(api: Api, node: ServerNode, missed: str, fields, status, said):
     answer = await create(api, node, **fields)
 
     assert answer.status_code == status
@@ -208,7 +208,7 @@ async def test_an_audit_names_a_hundred_and_counts_the_rest(api: Api, node: Serv
     assert report["unnamed"] + 100 == report["findings"][0]["fires"] == 2999
 
 
-async def test_what_is_not_decided_yet_is_no_hole(api: Api, node: ServerNode, clock: VirtualClock, missed: str):
+async def test_undecided_fires_are_no_holes(api: Api, node: ServerNode, clock: VirtualClock, missed: str):
     await api.post("/api/v1/jobs/report/pause")
     clock.advance(3 * 60 * MINUTE)
     query = {"job": "report", "from": hour(node, 2), "to": format_instant(node.env.now())}
@@ -218,7 +218,7 @@ async def test_what_is_not_decided_yet_is_no_hole(api: Api, node: ServerNode, cl
     assert (await api.get("/api/v1/audit/fires", params={**query, "to": query["from"]})).status_code == 400
 
 
-async def test_metrics_tell_how_far_backfills_are(api: Api, node: ServerNode, missed: str):
+async def test_metrics_report_the_progress_of_backfills(api: Api, node: ServerNode, missed: str):
     made = await create(api, node, maxConcurrent=1)
     assert made.status_code == 201
     await node.part(BackfillsPart).backfiller.step()

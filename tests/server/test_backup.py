@@ -1,4 +1,4 @@
-"""Backups of a store in use: whole, from one instant, while the server goes on."""
+"""Backups of a store in use: complete, of one instant, while the server continues."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -46,7 +46,7 @@ async def client_of(node: ServerNode, **headers: str) -> httpx2.AsyncClient:
 
 
 async def accepted(file: Path, tmp_path: Path, env: Env) -> set[UUID]:
-    """Restore a backup and tell what it holds; it must be sound."""
+    """Restore a backup and return its executions; it must be intact."""
     url = f"sqlite:///{tmp_path}/restored.db"
     await backup.restore(file, url, env)
     driver = await open_store_driver(url, env)
@@ -61,9 +61,7 @@ async def accepted(file: Path, tmp_path: Path, env: Env) -> set[UUID]:
         await driver.close()
 
 
-async def test_a_backup_under_load_holds_all_that_was_accepted_before_it(
-    busy: ServerNode, tmp_path: Path, real_env: Env
-):
+async def test_a_backup_under_load_has_everything_accepted_before_it(busy: ServerNode, tmp_path: Path, real_env: Env):
     done: list[UUID] = []
     enough = asyncio.Event()
 
@@ -87,7 +85,7 @@ async def test_a_backup_under_load_holds_all_that_was_accepted_before_it(
     assert before <= kept <= set(done)
 
 
-async def test_nothing_of_a_copy_stays_beside_the_store(busy: ServerNode, tmp_path: Path):
+async def test_no_temporary_file_of_a_copy_remains(busy: ServerNode, tmp_path: Path):
     (tmp_path / f"horae.db{MARK}left-by-a-crash").write_bytes(b"x")
     (await busy.tenancy.backups.take()).close()
     assert list(tmp_path.glob(f"*{MARK}*")) == []

@@ -1,4 +1,4 @@
-"""Large bodies of one namespace take a bounded part of the server's memory, and keep nobody else waiting."""
+"""Large bodies of one namespace use a limited part of the server's memory, and do not delay other namespaces."""
 
 import asyncio
 from typing import Any
@@ -20,7 +20,7 @@ async def settle() -> None:
         await asyncio.sleep(0)
 
 
-async def test_bodies_of_a_namespace_wait_for_room_in_their_order():
+async def test_bodies_of_a_namespace_wait_for_room_in_order():
     room, entered = BodyBudget(100), []
 
     async def enter(size: int, namespace: int = ALPHA) -> None:

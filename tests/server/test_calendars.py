@@ -1,4 +1,4 @@
-"""The calendar routes: written with ETags, read as they are and were, looked into, and refused with a remedy."""
+"""The calendar routes: written with ETags, read in present and earlier versions, and refused with a remedy."""
 
 from msgspec import structs
 
@@ -72,14 +72,14 @@ async def test_openings(api: Api):
     }
 
 
-async def test_what_is_wrong_is_named(api: Api):
+async def test_errors_name_the_wrong_field(api: Api):
     wrong = await put(api, body={"country": "Frence", "timezone": "Europe/Paris"})
     assert (wrong.status_code, wrong.json()["field"]) == (400, "country")
     assert "Did you mean" in wrong.json()["remedy"]
     assert (await put(api, name="no spaces")).status_code == 400
 
 
-async def test_what_is_used_is_not_deleted(api: Api):
+async def test_a_used_calendar_is_not_deleted(api: Api):
     await put(api)
     await put(api, "office", {"calendar": "desk"})
     refused = await api.delete(f"{URL}/desk")

@@ -39,7 +39,7 @@ async def test_a_circuit_is_opened_listed_and_reset(api: Api):
     assert (closed["state"], closed["forced"]) == ("closed", True)
 
 
-async def test_what_has_no_circuit_is_refused(api: Api):
+async def test_a_job_without_a_circuit_is_refused(api: Api):
     await api.post("/api/v1/jobs", json={"name": "pay", "command": "true"})
     none = await api.post(f"{URL}/open", json={})
     assert (none.status_code, none.json()["detail"]) == (409, 'Job "pay" has no circuit.')

@@ -5,7 +5,7 @@ from tests.server.conftest import Api
 JOB = {"command": "true"}
 
 
-async def test_a_trigger_says_what_it_waits_for_and_what_it_fires(api: Api):
+async def test_a_triggered_job_names_its_dependencies_and_the_jobs_it_starts(api: Api):
     for name, upstream in (
         ("extract", []),
         ("report", ["extract"]),

@@ -1,4 +1,4 @@
-"""The dashboard and the alert rules of deploy/ load, and ask for nothing that a server does not tell."""
+"""The dashboard and the alert rules of deploy/ load, and use only metrics that a server has."""
 
 import json
 import re
@@ -20,7 +20,7 @@ DEPLOY = Path(__file__).parents[2] / "deploy"
 DASHBOARD = json.loads((DEPLOY / "grafana" / "horae.json").read_text())
 RULES = yaml.safe_load((DEPLOY / "prometheus" / "rules.yml").read_text())
 SCRAPE = yaml.safe_load((DEPLOY / "prometheus" / "prometheus.yml").read_text())
-PROMETHEUS = {"up": {"job", "instance"}}  # what it adds by itself
+PROMETHEUS = {"up": {"job", "instance"}}  # added by Prometheus itself
 TARGET = {"instance", "job"}
 SEVERITIES = ("critical", "warning", "info")
 
@@ -30,7 +30,7 @@ def panels() -> list[dict[str, Any]]:
 
 
 def expressions() -> dict[str, list[str]]:
-    """What panels and rules ask, by their names; Grafana fills its variables in before Prometheus reads them."""
+    """Return the expressions of panels and rules, by name, with Grafana's variables filled in."""
     asked = {panel["title"]: [_filled(target["expr"]) for target in panel["targets"]] for panel in panels()}
     return asked | {rule["alert"]: [rule["expr"]] for rule in rules()}
 
@@ -44,14 +44,12 @@ def rules() -> list[dict[str, Any]]:
 
 
 def labels_of(registry: CollectorRegistry) -> dict[str, set[str]]:
-    """The labels of each family, also of those that have nothing to tell yet."""
+    """Return the labels of each family, including families without values."""
     families = [family for collector in registry._collector_to_names for family in collector.collect()]
     return {family.name: set(getattr(family, "_labelnames", ())) for family in families}
 
 
-async def test_everything_that_is_asked_for_is_told_by_a_server_that_has_run_something(
-    api: Api, worker: Api, node: ServerNode, app: Application
-):
+async def test_every_queried_metric_exists_on_a_used_server(api: Api, worker: Api, node: ServerNode, app: Application):
     await api.put("/api/v1/queues/default", json={"concurrency": 3})
     await api.post("/api/v1/jobs", json={"name": "pay", "command": "true"})
     await api.post("/api/v1/executions", json={"job": "pay"})
@@ -92,14 +90,14 @@ def test_the_dashboard_has_what_an_import_needs():
     assert named - {"__rate_interval", "__all"} == variables
 
 
-def test_a_panel_of_what_there_may_be_none_of_says_so():
+def test_panels_that_may_be_empty_say_so():
     may_be_none = ("horae_circuits", "horae_alerts", "horae_held_queues", "horae_limit_used")
     for panel in panels():
         if any(metric in target["expr"] for target in panel["targets"] for metric in may_be_none):
             assert panel["fieldConfig"]["defaults"]["noValue"] == "none", panel["title"]
 
 
-def test_no_two_panels_lie_over_each_other():
+def test_no_two_panels_overlap():
     taken: set[tuple[int, int]] = set()
     for panel in DASHBOARD["panels"]:
         at = panel["gridPos"]
@@ -121,7 +119,7 @@ def test_a_rule_has_what_prometheus_and_people_need(rule: dict[str, Any]):
     assert labels <= known
 
 
-def test_the_sample_of_a_scrape_loads_these_rules_and_asks_with_a_key():
+def test_the_sample_scrape_configuration_loads_these_rules_and_uses_a_key():
     assert SCRAPE["rule_files"] == ["rules.yml"]
     (scrape,) = SCRAPE["scrape_configs"]
     assert scrape["job_name"] == "horae"

@@ -37,7 +37,7 @@ async def executions(api: Api) -> list[dict]:
     return (await api.get("/api/v1/executions")).json()["items"]
 
 
-async def test_an_event_starts_what_listens_and_says_so(api: Api):
+async def test_an_event_starts_listening_triggers_and_reports_them(api: Api):
     await job(api, UPLOAD)
 
     answer = await send(api, payload={"key": "a.csv"}, id="e1")
@@ -51,7 +51,7 @@ async def test_an_event_starts_what_listens_and_says_so(api: Api):
     assert (execution["params"], execution["origin"]) == ({"file": "a.csv"}, "event")
 
 
-async def test_a_dry_run_tells_what_an_event_would_fire_and_keeps_nothing(api: Api):
+async def test_a_dry_run_returns_the_fires_of_an_event_and_stores_nothing(api: Api):
     await job(
         api, UPLOAD, {**UPLOAD, "name": "large", "filter": "${event.payload.size > 10}"},
         {"event": "upload", "name": "one", "overlap": "skip"},
@@ -86,7 +86,7 @@ async def test_an_event_that_queues_waits_for_the_execution_before_it(api: Api):
     assert states == ["queued", "skipped", "waiting"]
 
 
-async def test_a_trigger_tells_how_often_events_fired_it(api: Api):
+async def test_a_trigger_counts_the_events_that_fired_it(api: Api):
     await job(api, UPLOAD)
     for n in range(3):
         last = await send(api, payload={"key": n})
@@ -99,7 +99,7 @@ async def test_a_trigger_tells_how_often_events_fired_it(api: Api):
     assert last.json()["fired"]
 
 
-async def test_what_events_fired_is_among_the_fires(api: Api, clock: VirtualClock):
+async def test_fires_by_events_are_listed(api: Api, clock: VirtualClock):
     await job(api, {**UPLOAD, "filter": '${event.payload.key != "2"}'})
     await api.post(
         "/api/v1/events", json={"events": [{"name": "upload", "payload": {"key": f"{n}"}} for n in range(5)]}
@@ -118,7 +118,7 @@ async def test_what_events_fired_is_among_the_fires(api: Api, clock: VirtualCloc
     assert [fire["cause"] for fire in only.json()["items"]] == ["the filter is false"]
 
 
-async def test_an_event_nobody_listens_to_is_a_stated_outcome(api: Api):
+async def test_an_event_without_listeners_is_recorded_as_such(api: Api):
     await job(api, UPLOAD)
 
     answer = await send(api, "uplaod")
@@ -131,7 +131,7 @@ async def test_an_event_nobody_listens_to_is_a_stated_outcome(api: Api):
     assert await executions(api) == []
 
 
-async def test_the_same_id_again_answers_the_same_and_fires_nothing(api: Api):
+async def test_a_repeated_event_id_gets_the_same_answer_and_fires_nothing(api: Api):
     await job(api, UPLOAD)
     first = await send(api, payload={"key": "a"}, id="e1")
 
@@ -157,7 +157,7 @@ async def test_an_id_with_another_payload_is_refused(api: Api):
     assert len((await api.get("/api/v1/events")).json()["items"]) == 1
 
 
-async def test_what_comes_at_once_is_taken_together_and_only_the_guilty_is_refused(api: Api, node: ServerNode):
+async def test_concurrent_events_are_stored_together_and_only_the_faulty_one_is_refused(api: Api, node: ServerNode):
     await job(api, UPLOAD)
     await send(api, payload={"key": "a"}, id="e1")
     statements = node.store.driver.statements
@@ -186,7 +186,7 @@ async def test_a_repeated_request_is_the_same_event(api: Api):
     assert len(await executions(api)) == 1
 
 
-async def test_many_events_are_taken_together_or_not_at_all(api: Api):
+async def test_many_events_are_accepted_together_or_not_at_all(api: Api):
     await job(api, UPLOAD)
     events = [{"name": "upload", "payload": {"key": f"{i}"}, "id": f"e{i}"} for i in range(3)]
 
@@ -201,11 +201,11 @@ async def test_many_events_are_taken_together_or_not_at_all(api: Api):
 
 
 @pytest.mark.parametrize("body", [{}, {"name": "x", "payload": "y" * 300_000}, {"events": []}, {"nam": "x"}])
-async def test_what_is_no_event_is_refused(api: Api, body):
+async def test_invalid_events_are_refused(api: Api, body):
     assert (await api.post("/api/v1/events", json=body)).status_code in (400, 413)
 
 
-async def test_history_says_what_each_event_fired_and_why_others_did_not(api: Api, clock: VirtualClock):
+async def test_history_has_the_fires_of_each_event_and_the_reasons_of_skipped_ones(api: Api, clock: VirtualClock):
     await job(api, {**UPLOAD, "filter": "${event.payload.size > 10}"})
     for size in (11, 9):
         await send(api, payload={"key": "a", "size": size}, id=f"e{size}")
@@ -224,7 +224,7 @@ async def test_history_says_what_each_event_fired_and_why_others_did_not(api: Ap
     assert [event["eventId"] for event in rest.json()["items"]] == ["e11"]
 
 
-async def test_params_that_do_not_fit_the_schema_are_a_stated_outcome(api: Api):
+async def test_params_that_do_not_fit_the_schema_are_recorded_as_such(api: Api):
     schema = {"type": "object", "properties": {"file": {"type": "string"}}}
     await job(api, UPLOAD, schema=schema)
 
@@ -332,7 +332,7 @@ async def test_githubs_signature_and_a_secret_of_ones_own(api: Api, connect: Con
     assert len(await executions(api)) == 1
 
 
-async def test_a_named_event_by_webhook_is_heard_by_all_who_listen(api: Api, connect: Connect, clock: VirtualClock):
+async def test_a_named_event_by_webhook_fires_all_listening_triggers(api: Api, connect: Connect, clock: VirtualClock):
     made = await hook(api, {"webhook": True, "event": "push"})
     await job(api, {"event": "push"}, name="other")
 
@@ -373,7 +373,7 @@ async def test_a_push_of_google_cloud_storage_fires_once_however_often_it_is_del
     assert execution["params"] == {"key": "in/a.csv"}
 
 
-async def test_what_is_about_the_notifications_themselves_is_kept_and_fires_nothing(api: Api, connect: Connect):
+async def test_messages_about_the_subscription_itself_are_stored_and_fire_nothing(api: Api, connect: Connect):
     made = await hook(api, {"webhook": {"verify": "none"}})
     body = {
         "Type": "SubscriptionConfirmation", "MessageId": "m1", "TopicArn": "arn:aws:sns:eu-west-1:1:t", "Message": "",
@@ -398,7 +398,7 @@ async def test_a_body_that_cannot_be_taken_is_refused(api: Api, connect: Connect
     assert await counted(api, "unreadable") == 1
 
 
-async def test_an_unknown_token_leads_nowhere(api: Api, connect: Connect):
+async def test_an_unknown_token_is_not_found(api: Api, connect: Connect):
     made = await hook(api, {"webhook": True})
     token = path(made).rpartition("/")[2]
 
@@ -408,7 +408,7 @@ async def test_an_unknown_token_leads_nowhere(api: Api, connect: Connect):
     assert await counted(api, "unknown") == 4
 
 
-async def test_a_secret_is_changed_while_the_old_one_goes_on(api: Api, connect: Connect, clock: VirtualClock):
+async def test_a_secret_is_changed_while_the_old_one_stays_valid(api: Api, connect: Connect, clock: VirtualClock):
     made = await hook(api, {"webhook": True})
     changed = (await api.post("/api/v1/jobs/load/triggers/hook/webhook", json={"oldFor": "1h"})).json()
     assert "url" not in changed
@@ -433,7 +433,7 @@ async def test_a_new_url_takes_over_from_the_old_one(api: Api, connect: Connect,
     assert [(await call(connect(), one, b"{}", {})).status_code for one in (made, other)] == [404, 202]
 
 
-async def test_url_and_secret_are_told_once(api: Api):
+async def test_url_and_secret_are_shown_once(api: Api):
     await job(api, {"name": "hook", "webhook": True})
     headers = {"idempotency-key": "k"}
     address = "/api/v1/jobs/load/triggers/hook/webhook"
@@ -485,7 +485,7 @@ async def test_a_weak_secret_is_refused(api: Api):
     assert (answer.status_code, answer.json()["field"]) == (400, "secret")
 
 
-async def test_a_paused_job_keeps_what_comes_and_fires_nothing(api: Api, connect: Connect):
+async def test_events_for_a_paused_job_are_stored_and_fire_nothing(api: Api, connect: Connect):
     made = await hook(api, {"webhook": {"verify": "none"}})
     await api.post("/api/v1/jobs/load/pause")
 

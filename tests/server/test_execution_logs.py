@@ -1,4 +1,4 @@
-"""Logs over REST: windows, searches, and the whole as a text."""
+"""Logs over REST: windows, searches, and the whole log as text."""
 
 from collections.abc import AsyncIterator
 from typing import Any
@@ -27,7 +27,7 @@ async def test_a_download_ends_with_its_connection_and_lets_others_have_their_tu
         return {"type": "http.disconnect"}
 
     async def send(message: Any) -> None:
-        """It does not wait: what is written to a lost connection is dropped."""
+        """Send without waiting: data for a lost connection is dropped."""
 
     await StreamedText(pieces(), b"text/plain")({}, receive, send)
     assert made < 5

@@ -1,4 +1,4 @@
-"""The execution routes: submitted alone or in bulk, unique by key, repeatable, read and cancelled."""
+"""The execution routes: submitted singly or in bulk, unique by key, repeatable, read and cancelled."""
 
 import msgspec
 import pytest
@@ -109,7 +109,7 @@ async def test_many_of_one_job(api: Api):
     assert [(await api.get(f"{EXECUTIONS}/{id}")).json()["params"] for id in ids] == [{"i": n} for n in range(3)]
 
 
-async def test_many_on_their_own_terms_some_refused(api: Api):
+async def test_many_with_their_own_options_some_refused(api: Api):
     await create(api)
     items = [{"job": "report", "params": {"i": 1}}, {"job": "nothing"}, {"job": "report", "key": "k"}]
 
@@ -181,7 +181,7 @@ async def test_it_is_cancelled_once(api: Api):
     assert (await api.get(f"{EXECUTIONS}/{id}")).json()["status"] == "cancelled"
 
 
-async def test_what_is_not_there_is_404(api: Api):
+async def test_missing_executions_are_404(api: Api):
     for id in ("0198c5a0-0000-7000-8000-000000000000", "nonsense"):
         for path in ("", "/logs", "/attempts"):
             assert (await api.get(f"{EXECUTIONS}/{id}{path}")).status_code in (404, 410)
@@ -231,7 +231,7 @@ async def test_dead_letters_are_discarded_by_filter(api: Api, worker: Api):
     assert (await api.get("/api/v1/dlq")).json()["items"] == []
 
 
-async def test_queues_tell_their_depth(api: Api, node: ServerNode):
+async def test_queues_report_their_depth(api: Api, node: ServerNode):
     await create(api)
     await api.post(EXECUTIONS, json={"job": "report", "items": [{}] * 5})
     (queue,) = (await api.get("/api/v1/queues")).json()["items"]

@@ -28,7 +28,7 @@ async def test_an_execution_and_its_job_are_explained(api: Api):
     assert job["executions"] == [told]
 
 
-async def test_what_has_ended_is_held_by_nothing(api: Api):
+async def test_an_ended_execution_has_no_closed_gates(api: Api):
     await api.post("/api/v1/jobs", json=JOB)
     id = (await api.post("/api/v1/jobs/job/trigger")).json()["executionId"]
     await api.post(f"/api/v1/executions/{id}/cancel", json={"reason": "not needed"})
@@ -37,6 +37,6 @@ async def test_what_has_ended_is_held_by_nothing(api: Api):
     assert told["summary"] == "It has ended at 2027-01-15T08:00:00Z as cancelled: not needed."
 
 
-async def test_what_is_not_there_is_not_explained(api: Api):
+async def test_missing_things_are_not_explained(api: Api):
     assert (await api.get("/api/v1/executions/0198c5a0-0000-7000-8000-000000000000/explain")).status_code == 404
     assert (await api.get("/api/v1/jobs/nothing/explain")).status_code == 404

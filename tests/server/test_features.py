@@ -1,4 +1,4 @@
-"""Features switched off by a setting: a server runs jobs without them, keeps their rows, and says how to have them."""
+"""Features switched off by a setting: a server runs jobs without them, keeps their rows, and names the remedy."""
 
 import asyncio
 import base64
@@ -37,16 +37,16 @@ ALERT = {"kind": "missing-success", "since": "2h"}
 
 
 def without(*names: str) -> tuple[str, ...]:
-    """Return the setting that switches these off, and with them the features that need them."""
+    """Return the setting that switches off these features, and the features that need them."""
     off = set(names)
-    for feature in installed():  # each stands after those that it needs
+    for feature in installed():  # each after the features that it needs
         if off.intersection(feature.needs):
             off.add(feature.name)
     return tuple(f"-{name}" for name in sorted(off))
 
 
 class Running(NamedTuple):
-    """A server that listens, with a worker beside it, and a client of it."""
+    """A listening server with a worker, and a client of it."""
 
     node: ServerNode
     url: str
@@ -89,7 +89,7 @@ def refused(features: Sequence[str]) -> list[tuple[str, str]]:
 
 
 async def check_refusals(http: httpx2.AsyncClient, features: Sequence[str]) -> None:
-    """Ask every route of the features that are off."""
+    """Call every route of the disabled features."""
     for method, path in refused(features):
         answer = await http.request(method, path)
         problem = answer.json()
@@ -125,7 +125,7 @@ async def test_a_server_without_any_optional_feature_runs_a_job(
         assert (await here.client.store()).raw["features"] == required
 
 
-async def test_the_document_of_a_server_lists_what_it_serves(tmp_path: Path):
+async def test_the_document_of_a_server_lists_its_routes(tmp_path: Path):
     async with running("sqlite://", tmp_path, "-alerts") as here:
         paths = (await here.http.get("/openapi.json")).json()["paths"]
     listed = {(method.upper(), path) for path, methods in paths.items() for method in methods}
@@ -134,7 +134,7 @@ async def test_the_document_of_a_server_lists_what_it_serves(tmp_path: Path):
     assert ("GET", "/api/v1/alert-rules") in gone
 
 
-async def test_metrics_and_services_of_a_feature_go_with_it(tmp_path: Path):
+async def test_a_disabled_feature_has_no_metrics_and_services(tmp_path: Path):
     async with running("sqlite://", tmp_path) as here:
         whole, services = await measured(here)
     async with running("sqlite://", tmp_path, "-alerts") as here:
@@ -164,13 +164,13 @@ async def test_a_topic_of_a_feature_that_is_off_is_refused(tmp_path: Path):
         assert (answer.status_code, answer.json()["feature"]) == (404, "alerts")
 
 
-async def test_nobody_learns_without_a_credential_what_is_off(tmp_path: Path):
+async def test_disabled_features_are_not_revealed_without_a_credential(tmp_path: Path):
     async with running("sqlite://", tmp_path, "-alerts") as here, httpx2.AsyncClient(base_url=here.url) as anonymous:
         assert (await anonymous.get("/api/v1/alerts")).status_code == 401
 
 
 @pytest.mark.timeout(120)
-async def test_sdk_and_commands_say_what_the_server_said(tmp_path: Path):
+async def test_sdk_and_commands_show_the_servers_message(tmp_path: Path):
     def command(*words: str) -> Result:
         env = {"HORAE_URL": here.url, "HORAE_KEY": KEY}
         return CliRunner().invoke(cli, list(words), env=env)
@@ -218,7 +218,7 @@ async def test_a_deleted_namespace_leaves_no_rows_of_a_feature_that_is_off(tmp_p
         await eventually(lambda: rows_are_gone(here.node, count))
 
 
-async def test_what_the_kernel_takes_from_a_feature_is_refused_or_told_without_it(tmp_path: Path):
+async def test_requests_to_the_kernel_that_need_a_disabled_feature_are_refused_or_warned(tmp_path: Path):
     async with running("sqlite://", tmp_path, "-templates", "-statistics") as here:
         made = await here.http.post("/api/v1/jobs", json={"name": "eu", "template": "backup"})
         assert (made.status_code, made.json()["field"]) == (400, "template")
@@ -233,7 +233,7 @@ async def test_what_the_kernel_takes_from_a_feature_is_refused_or_told_without_i
 
 
 @pytest.mark.timeout(120)
-async def test_a_secret_is_kept_for_a_feature_that_is_off(tmp_path: Path):
+async def test_a_secret_is_stored_for_a_feature_that_is_off(tmp_path: Path):
     url = f"sqlite:///{tmp_path}/horae.db"
     async with running(url, tmp_path) as here:
         await here.http.put("/api/v1/secrets/hook", json={"value": "a-secret-of-some-length"})
@@ -270,8 +270,8 @@ async def rows_are_gone(node: ServerNode, count: Statement) -> bool:
     return bool(rows == 0)
 
 
-async def test_the_composed_routes_are_all_there():
-    """A feature that is lost from the list would be lost from the documents, too."""
+async def test_all_composed_routes_are_served():
+    """A feature that is missing from the list would be missing from the documents, too."""
     hung = [row.module for feature in installed() for row in feature.routes]
     declared = {str(path) for path in Path("src/horae/features").glob("*/*routes.py")}
     assert {f"src/{module.replace('.', '/')}.py" for module in hung} == declared
@@ -289,7 +289,7 @@ async def test_the_composed_routes_are_all_there():
         (("-users",), "The feature users cannot be switched off.", "Write some of: -alerts"),
     ],
 )
-def test_a_setting_that_cannot_be_is_refused(features: tuple[str, ...], detail: str, remedy: str):
+def test_an_invalid_setting_is_refused(features: tuple[str, ...], detail: str, remedy: str):
     with pytest.raises(BadInput) as refused:
         served(features)
     assert refused.value.detail == detail

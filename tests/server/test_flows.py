@@ -1,4 +1,4 @@
-"""Workflows over HTTP: what people and other systems tell them, and what they are refused with."""
+"""Workflows over HTTP: signals, decisions, reruns, and refusals."""
 
 from collections.abc import Awaitable, Callable
 from typing import Any
@@ -14,7 +14,7 @@ Begin = Callable[..., Awaitable[str]]
 
 @pytest.fixture
 def begin(api: Api, node: ServerNode) -> Begin:
-    """Define a workflow, submit it, and let it begin."""
+    """Define a workflow, submit it, and let it start."""
 
     async def begin(*steps: dict[str, Any], **params: Any) -> str:
         made = await api.post(
@@ -94,7 +94,7 @@ async def test_answers_and_decisions_by_hand(api: Api, begin: Begin):
     assert await states(api, id) == {"ok": "success", "sure": "failed", "work": "success", "more": "skipped"}
 
 
-async def test_what_is_no_workflow_is_told_so(api: Api, worker: Api):
+async def test_actions_on_other_executions_than_workflows_are_refused(api: Api, worker: Api):
     await api.post("/api/v1/jobs", json={"name": "plain", "command": "true"})
     id = (await api.post("/api/v1/executions", json={"job": "plain"})).json()["executionId"]
     await register(worker)
@@ -112,7 +112,7 @@ async def test_what_is_no_workflow_is_told_so(api: Api, worker: Api):
     assert (found["rerunOf"], found["origin"], found["status"]) == (id, "rerun", "queued")
 
 
-async def test_a_rerun_names_steps_that_are_there(api: Api, begin: Begin, node: ServerNode):
+async def test_a_rerun_from_an_unknown_step_is_refused(api: Api, begin: Begin, node: ServerNode):
     id = await begin({"name": "extract", "command": ["true"]}, {"name": "ok", "after": ["extract"], "approval": {}})
     await api.post(f"/api/v1/executions/{id}/steps/extract/complete", json={"result": 1})
     await api.post(f"/api/v1/executions/{id}/reject", json={})
@@ -124,9 +124,7 @@ async def test_a_rerun_names_steps_that_are_there(api: Api, begin: Begin, node: 
     assert await states(api, again) == {"extract": "success", "ok": "waiting"}
 
 
-async def test_a_rerun_goes_by_the_version_that_it_ran_with_unless_told_otherwise(
-    api: Api, begin: Begin, node: ServerNode
-):
+async def test_a_rerun_uses_its_old_version_unless_the_latest_is_requested(api: Api, begin: Begin, node: ServerNode):
     ok = {"name": "ok", "after": ["a"], "approval": {}}
     a = {"name": "a", "command": ["true"], "params": {"day": "${params.day}"}}
     id = await begin(a, ok, day="one")
@@ -157,7 +155,7 @@ async def test_a_rerun_goes_by_the_version_that_it_ran_with_unless_told_otherwis
     assert (await states(api, await again(latest=True, **{"from": "first"})))["first"] == "running"
 
 
-async def test_people_see_what_is_asked_of_them(api: Api, begin: Begin):
+async def test_waiting_steps_show_their_condition(api: Api, begin: Begin):
     id = await begin(
         {"name": "ok", "approval": {"message": "An order of ${params.total}", "roles": ["operator"]}},
         {"name": "go", "signal": {"name": "go-${params.total}"}},

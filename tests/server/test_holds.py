@@ -96,7 +96,7 @@ async def test_windows_are_attached_and_removed(api: Api):
     assert (await api.delete("/api/v1/calendars/nights")).status_code == 204
 
 
-async def test_what_makes_no_sense_is_refused_with_a_remedy(api: Api):
+async def test_invalid_holds_are_refused_with_a_remedy(api: Api):
     await with_queue(api)
     unknown = await api.post("/api/v1/queues/defualt/hold", json={"for": "30m"})
     assert (unknown.status_code, unknown.json()["remedy"]) == (404, 'Did you mean "default"?')

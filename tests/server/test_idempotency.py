@@ -1,4 +1,4 @@
-"""Idempotency-Key: a repetition is answered alike and does nothing again."""
+"""Idempotency-Key: a repetition gets the same answer and has no further effect."""
 
 import asyncio
 
@@ -23,8 +23,8 @@ async def count(node: ServerNode) -> int:
     return len([key for key in await node.tenancy.keys.list(1) if key.name == "ci"])
 
 
-# What becomes of a repeated POST. "kept": an Idempotency-Key answers with the first answer. "submission": the same, in
-# the transaction that submits. Every other one is here with the reason why a repetition does no harm by itself.
+# The effect of a repeated POST. "kept": an Idempotency-Key returns the first answer. "submission": the same, in the
+# transaction that submits. Every other route is listed with the reason why a repetition does no harm.
 BY_ITSELF = {
     "sessions.exchange": "an exchange has a number; one that was answered is answered again",
     "sessions.submit": "a child's key is its parent and the number of the call",
@@ -49,7 +49,7 @@ BY_ITSELF = {
 SUBMISSIONS = {"jobs.trigger", "executions.submit"}
 
 
-def test_every_post_says_what_becomes_of_its_repetition():
+def test_every_post_declares_the_effect_of_a_repetition():
     posts = {route.name: route.repeats for route in ROUTES if route.method == "POST"}
     kept = {name for name, way in posts.items() if way == "kept"}
     assert {name for name, way in posts.items() if way == "by itself"} == set(BY_ITSELF)
@@ -101,7 +101,7 @@ async def test_another_key_is_another_request(api: Api, node: ServerNode):
     assert await count(node) == 2
 
 
-async def test_answers_are_kept_for_a_day(api: Api, node: ServerNode, clock: VirtualClock):
+async def test_answers_are_stored_for_a_day(api: Api, node: ServerNode, clock: VirtualClock):
     first = await post(api)
     clock.advance(KEPT_FOR - 1)
     assert (await post(api)).json()["keyId"] == first.json()["keyId"]
@@ -109,7 +109,7 @@ async def test_answers_are_kept_for_a_day(api: Api, node: ServerNode, clock: Vir
     assert (await post(api)).json()["keyId"] != first.json()["keyId"]
 
 
-async def test_while_the_first_is_under_way_the_second_is_409(api: Api, node: ServerNode, monkeypatch):
+async def test_a_repetition_during_the_first_request_is_409(api: Api, node: ServerNode, monkeypatch):
     entered, leave = asyncio.Event(), asyncio.Event()
     create = node.tenancy.keys.create
 

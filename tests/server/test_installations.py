@@ -1,4 +1,4 @@
-"""Installations: a copy of a store is another one, and its workers never end up with the original."""
+"""Installations: a copy of a store is another installation, and its workers never register with the original."""
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -25,7 +25,7 @@ def real_env() -> Env:
 
 @asynccontextmanager
 async def served(url: str, env: Env, key: str = "") -> AsyncIterator[tuple[ServerNode, httpx2.AsyncClient, str]]:
-    """A server on a store, a client of it with a worker's key, and that key."""
+    """Yield a server on a store, a client of it with a worker's key, and that key."""
     node = await ServerNode.open(env, url)
     await node.prepare()
     await node.fleet.presence.step()
@@ -50,7 +50,7 @@ async def exchange(client: httpx2.AsyncClient, registered: Any) -> httpx2.Respon
 
 @pytest.fixture(params=("sqlite", "postgres"))
 def urls(request: pytest.FixtureRequest, tmp_path: Path) -> Any:
-    """Where the original is, and where its copy will be."""
+    """Return the URLs of the original and of its future copy."""
     if request.param == "sqlite":
         yield f"sqlite:///{tmp_path}/a.db", f"sqlite:///{tmp_path}/b.db"
         return
@@ -82,13 +82,13 @@ async def test_a_worker_of_a_copy_is_refused_by_the_original(urls: Any, tmp_path
             assert (await exchange(staging, theirs)).status_code == 409, "the copy ended the sessions that it found"
 
 
-async def test_workers_go_on_after_a_restore_in_place(urls: Any, tmp_path: Path, real_env: Env):
+async def test_workers_continue_after_a_restore_in_place(urls: Any, tmp_path: Path, real_env: Env):
     url, _ = urls
     async with served(url, real_env) as (node, client, key):
         first = (await register(client)).json()
         await backup.backup(node.store.driver, tmp_path / "backup", real_env)
     known = {first["installation"]}
-    for _ in range(2):  # the second restore brings back what knows nothing of the first
+    for _ in range(2):  # the second restore has no record of the first
         await backup.restore(tmp_path / "backup", url, real_env, replace=True)
         async with served(url, real_env, key) as (_, client, _):
             for before in known:
@@ -110,7 +110,7 @@ async def test_a_restart_and_a_move_keep_the_installation(urls: Any, real_env: E
             assert (await register(client)).json()["installation"] == first["installation"]
 
 
-async def test_a_name_that_is_none_is_refused_and_none_is_let_in(urls: Any, real_env: Env):
+async def test_an_invalid_installation_is_refused_and_a_missing_one_admitted(urls: Any, real_env: Env):
     async with served(urls[0], real_env) as (_, client, _):
         assert (await register(client, "nonsense")).status_code == 421
         assert (await register(client)).status_code == 201

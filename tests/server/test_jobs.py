@@ -1,4 +1,4 @@
-"""The job routes: the requests of the design, edits with ETags, and what is refused."""
+"""The job routes: the requests of the design, edits with ETags, and refusals."""
 
 import pytest
 
@@ -94,7 +94,7 @@ async def test_a_bad_definition_is_400_with_its_field(body: dict, field: str, ap
     assert (await api.get("/api/v1/jobs")).json()["items"] == []
 
 
-async def test_an_edit_names_the_version_it_was_made_against(api: Api):
+async def test_an_edit_checks_the_version_it_was_based_on(api: Api):
     await create(api)
 
     edited = await api.patch("/api/v1/jobs/report", json={"timeout": "5m"}, headers={"if-match": '"1"'})
@@ -164,6 +164,6 @@ async def test_a_repeated_creation_is_answered_alike(api: Api):
     assert second.headers["location"] == first.headers["location"]
 
 
-def test_the_document_knows_every_field_of_a_definition():
+def test_the_document_has_every_field_of_a_definition():
     for body in (JobBody, JobPatch):
         assert set(body.__struct_encode_fields__) == set(JOB.names)

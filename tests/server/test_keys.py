@@ -1,4 +1,4 @@
-"""Keys: made, checked, revoked, never stored; browsers sign in with a code that works once."""
+"""Keys: created, checked, revoked, never stored; browsers sign in with a code that works once."""
 
 import pytest
 
@@ -14,7 +14,7 @@ YEAR = 366 * 86_400 * SECOND
 
 
 async def everything(node: ServerNode) -> str:
-    """All that the store knows of credentials."""
+    """Return everything that the store has about credentials."""
     tables = ("keys", "sign_in_codes", "cookies", "idempotency")
     rows = [await node.store.read(one(Statement(f"all {t}", f"SELECT * FROM {t}"))) for t in tables]
     return repr(rows)
@@ -24,7 +24,7 @@ async def statements(node: ServerNode, name: str) -> int:
     return node.store.driver.statements[name]
 
 
-async def test_the_first_start_makes_a_key_and_later_ones_do_not(node: ServerNode):
+async def test_the_first_start_creates_a_key_and_later_ones_do_not(node: ServerNode):
     text = await node.tenancy.keys.ensure_admin_key()
 
     assert text is not None
@@ -132,7 +132,7 @@ async def test_the_last_use_is_written_at_most_once_a_minute(node: ServerNode, c
     assert stored.last_used_at is not None
 
 
-async def test_a_store_that_cannot_write_still_lets_people_in(node: ServerNode, monkeypatch):
+async def test_a_store_that_cannot_write_still_admits_known_keys(node: ServerNode, monkeypatch):
     new = await node.tenancy.keys.create(1, "reader", "worker")
 
     async def full(*_: object, **__: object) -> None:
@@ -162,7 +162,7 @@ async def test_a_key_of_another_namespace_is_not_found(api: Api, node: ServerNod
     assert await node.tenancy.keys.check(other.text)
 
 
-async def test_a_repeated_creation_makes_one_key_and_tells_its_text_once(api: Api, node: ServerNode):
+async def test_a_repeated_creation_creates_one_key_and_shows_its_text_once(api: Api, node: ServerNode):
     body, again = {"name": "ci", "role": "worker"}, {"idempotency-key": "one"}
     first = await api.post("/api/v1/keys", json=body, headers=again)
     second = await api.post("/api/v1/keys", json=body, headers=again)
@@ -196,7 +196,9 @@ async def test_a_code_signs_one_browser_in_once(connect: Connect, node: ServerNo
     assert (await connect().post("/api/v1/sign-in", json={"code": code})).status_code == 401
 
 
-async def test_an_administrator_makes_codes_and_a_used_one_says_how(api: Api, worker: Api, connect: Connect):
+async def test_an_administrator_creates_codes_and_the_refusal_of_a_used_one_has_a_remedy(
+    api: Api, worker: Api, connect: Connect
+):
     made = await api.post("/api/v1/sign-in/codes")
     code = made.json()["code"]
     assert made.status_code == 201
@@ -210,7 +212,7 @@ async def test_an_administrator_makes_codes_and_a_used_one_says_how(api: Api, wo
     assert (await api.post("/api/v1/sign-in/codes")).json()["code"] != code
 
 
-async def test_the_text_of_a_code_is_not_kept(api: Api, node: ServerNode):
+async def test_the_text_of_a_code_is_not_stored(api: Api, node: ServerNode):
     made = await api.post("/api/v1/sign-in/codes", headers={"idempotency-key": "k"})
     assert made.json()["code"] not in await everything(node)
 

@@ -1,4 +1,4 @@
-"""Many of one job: the answer names each, and the refused ones say why."""
+"""Bulk submissions of one job: the answer has each item, and refused items have a reason."""
 
 from uuid import UUID
 
@@ -22,7 +22,7 @@ async def create(api: Api, **more) -> None:
     assert answer.status_code == 201
 
 
-def test_the_answer_is_written_as_the_document_says():
+def test_the_answer_is_encoded_as_documented():
     parcel, error = UUID("0198c5a0-0000-7000-8000-00000abc0000"), BadInput("no", "try", field="params.i")
     receipts = [Receipt(execution_id(parcel, 9), state="waiting", count=2), Receipt(execution_id(parcel, 0xFFF))]
     whole = BulkAccepted(
@@ -53,7 +53,7 @@ async def test_items_that_do_not_fit_the_schema_are_refused_alone(api: Api):
     assert [(await api.get(f"{EXECUTIONS}/{id}")).json()["params"] for id in kept] == [{"i": 0}, {"i": 2}, {"i": 4}]
 
 
-async def test_all_or_nothing_names_the_first_at_fault(api: Api):
+async def test_all_or_nothing_names_the_first_faulty_item(api: Api):
     await create(api, schema=SCHEMA)
 
     answer = await api.post(EXECUTIONS, json={"job": "report", "items": [{"i": 1}, {}, 7], "atomic": True})
@@ -71,7 +71,7 @@ async def test_all_or_nothing_names_the_first_at_fault(api: Api):
         (b'{"a": "' + b"x" * 1024 * 1024 + b'"}', None),
     ],
 )
-async def test_an_item_that_is_no_object_or_too_much_is_refused_alone(api: Api, item: bytes, field: str | None):
+async def test_an_item_that_is_not_an_object_or_too_large_is_refused_alone(api: Api, item: bytes, field: str | None):
     await create(api)
     body = b'{"job": "report", "items": [{"i": 1}, %s, null, {}]}' % item
 
@@ -83,7 +83,7 @@ async def test_an_item_that_is_no_object_or_too_much_is_refused_alone(api: Api, 
     assert (await api.get(f"{EXECUTIONS}/{items[3]['executionId']}")).json()["params"] == {}
 
 
-async def test_nothing_of_a_lot_that_is_refused_whole_is_kept(api: Api):
+async def test_no_item_of_a_refused_bulk_submission_is_stored(api: Api):
     await create(api, schema=SCHEMA)
 
     all_wrong = await api.post(EXECUTIONS, json={"job": "report", "items": [{}, {}]})
@@ -95,7 +95,7 @@ async def test_nothing_of_a_lot_that_is_refused_whole_is_kept(api: Api):
     assert (await api.get(EXECUTIONS)).json()["items"] == []
 
 
-async def test_a_repeated_lot_gives_the_same_executions(api: Api):
+async def test_a_repeated_bulk_submission_returns_the_same_executions(api: Api):
     await create(api)
     body = {"job": "report", "items": [{"i": n} for n in range(1500)]}
 
@@ -125,7 +125,7 @@ async def test_items_that_look_like_submissions_are_refused_with_the_right_form(
     assert (whole.status_code, whole.json()["index"]) == (400, 1)
 
 
-async def test_items_with_terms_of_their_own_may_have_any_params(api: Api):
+async def test_items_with_their_own_options_may_have_any_params(api: Api):
     await create(api)
     answer = await api.post(EXECUTIONS, json={"items": [{"job": "report", "params": {"params": {"i": 1}}}]})
     assert answer.status_code == 201

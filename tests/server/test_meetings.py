@@ -1,4 +1,4 @@
-"""Submissions that share something, as they are asked for and answered."""
+"""Submissions that share an execution or a result: requests and answers."""
 
 import pytest
 
@@ -24,7 +24,7 @@ async def submit(api: Api, status: int = 201, **params) -> dict:
 
 
 async def work(node: ServerNode) -> Worker:
-    """A worker that has taken what there is."""
+    """Return a worker that has taken the available work."""
     await node.base.directory.step()
     session = await node.gateway.register(1, Register(protocol=1, worker="w", concurrency=10, queues=["default"]))
     worker = Worker(node, session.session_id, 10)
@@ -33,7 +33,7 @@ async def work(node: ServerNode) -> Worker:
 
 
 async def succeed(node: ServerNode, result: bytes) -> None:
-    """A worker takes what there is and succeeds."""
+    """Let a worker take the available work and succeed."""
     worker = await work(node)
     done = [
         Outcome(parcel=s.parcel, lo=s.lo, hi=s.hi, attempt=s.attempt, outcome="success", results=[result])
@@ -74,7 +74,7 @@ async def test_a_key_that_cannot_be_filled_in_refuses_the_submission(api: Api):
     )
 
 
-async def test_a_batch_tells_each_submission_its_place(api: Api, clock: VirtualClock, node: ServerNode):
+async def test_each_submission_of_a_batch_gets_its_index(api: Api, clock: VirtualClock, node: ServerNode):
     schema = {"type": "object", "properties": {"items": {"items": {"required": ["n"]}}}, "required": ["items"]}
     await create(api, batch={"size": 3, "wait": "5s"}, schema=schema)
     first = await submit(api, n=1)
@@ -88,7 +88,7 @@ async def test_a_batch_tells_each_submission_its_place(api: Api, clock: VirtualC
     assert (await api.get(f"{EXECUTIONS}/{first['executionId']}")).json()["status"] == "queued"
 
 
-async def test_a_debounced_submission_answers_with_what_it_will_become(api: Api, clock: VirtualClock, node: ServerNode):
+async def test_a_debounced_submission_returns_its_future_execution(api: Api, clock: VirtualClock, node: ServerNode):
     await create(api, debounce={"wait": "5s", "key": "${params.page}"})
     first = await submit(api, page=1, n=1)
     clock.advance(4 * SECOND)
@@ -102,7 +102,7 @@ async def test_a_debounced_submission_answers_with_what_it_will_become(api: Api,
     assert (refused.status_code, refused.json()["field"]) == (400, "delay")
 
 
-async def test_a_remembered_result_answers_until_it_is_forgotten(api: Api, node: ServerNode):
+async def test_a_cached_result_answers_until_it_is_deleted(api: Api, node: ServerNode):
     await create(api, cache={"ttl": "1h"})
     first = await submit(api, a=1, b=2)
     await succeed(node, b'{"rows":3}')
@@ -139,7 +139,9 @@ async def test_rules_that_contradict_or_say_nothing_are_refused(api: Api, rules:
     "rules",
     [{"unique": {"for": "24h"}}, {"batch": {"size": 1}}, {"cache": {"ttl": "1h"}}, {"debounce": {"wait": "1s"}}],
 )
-async def test_what_failed_is_tried_again_as_it_was(api: Api, node: ServerNode, clock: VirtualClock, rules: dict):
+async def test_a_failed_execution_is_retried_with_its_options(
+    api: Api, node: ServerNode, clock: VirtualClock, rules: dict
+):
     await create(api, **rules)
     first = (await submit(api, n=1))["executionId"]
     clock.advance(SECOND)

@@ -1,4 +1,4 @@
-"""What a server counts of its own answers and of what its services do."""
+"""Metrics of a server's answers and services."""
 
 import asyncio
 
@@ -30,7 +30,7 @@ def test_answers_are_counted_by_route_and_status_and_timed_by_route():
     assert 'horae_http_request_seconds_sum{route="jobs.get"} 30.0025' in lines
 
 
-async def test_metrics_tell_of_replays_pauses_and_repairs(api: Api, node: ServerNode):
+async def test_metrics_report_replays_pauses_and_repairs(api: Api, node: ServerNode):
     await api.post("/api/v1/jobs", json={"name": "pay", "command": "true"})
     made = await api.post("/api/v1/dlq/replays", json={"filter": {"job": "pay"}, "rate": "1/1h"})
     assert made.status_code == 201, made.text
@@ -45,7 +45,7 @@ async def test_metrics_tell_of_replays_pauses_and_repairs(api: Api, node: Server
     assert "horae_preempted_executions_total 0.0" in told
 
 
-async def test_metrics_tell_of_all_namespaces_by_name_and_only_to_who_may_see_all(
+async def test_metrics_report_all_namespaces_by_name_to_permitted_keys_only(
     api: Api, connect: Connect, node: ServerNode
 ):
     await api.post("/api/v1/namespaces", json={"name": "billing"})
@@ -66,7 +66,7 @@ async def test_metrics_tell_of_all_namespaces_by_name_and_only_to_who_may_see_al
 
 
 def told(text: str) -> dict[str, float]:
-    """Samples of an exposition."""
+    """Parse the samples of an exposition."""
     lines = (line.rpartition(" ") for line in text.splitlines() if not line.startswith("#"))
     return {name: float(value) for name, _, value in lines}
 
@@ -144,7 +144,7 @@ async def test_reports_of_a_lost_worker_are_counted_as_stale_and_repetitions_are
     assert told((await api.get("/metrics")).text)["horae_stale_reports_total"] == 2
 
 
-async def test_what_there_is_none_of_is_told_as_none(api: Api, node: ServerNode):
+async def test_empty_metrics_are_reported_as_zero(api: Api, node: ServerNode):
     await api.put("/api/v1/queues/slow", json={"concurrency": 3})
 
     after = told((await api.get("/metrics")).text)
@@ -164,7 +164,7 @@ def test_counters_by_namespace_are_bounded_and_never_go_down():
     assert named(counts, {1: "a", 2: "a"}, most=2) == {"a": 6}
 
 
-async def test_metrics_tell_of_late_fires_dead_letters_and_limits(
+async def test_metrics_report_late_fires_dead_letters_and_limits(
     api: Api, worker: Api, node: ServerNode, clock: VirtualClock
 ):
     await api.put("/api/v1/queues/slow", json={"concurrency": 3})
@@ -187,7 +187,7 @@ async def test_metrics_tell_of_late_fires_dead_letters_and_limits(
     assert after['horae_failed_attempts_total{class="job"}'] == 2
 
 
-def test_what_users_name_makes_a_bounded_number_of_series():
+def test_names_of_users_make_a_limited_number_of_series():
     queues = {("default", f"q{i}"): float(i) for i in range(10)}
 
     assert bounded(queues, 2, most=10) == queues
@@ -200,7 +200,7 @@ def test_what_users_name_makes_a_bounded_number_of_series():
     assert bounded(queues, 2, most=1, order=least) == {("default", "q0"): 0, ("(others)", "(others)"): 45}
 
 
-async def test_metrics_tell_of_alerts_and_their_notices(api: Api, node: ServerNode, clock: VirtualClock):
+async def test_metrics_report_alerts_and_their_notifications(api: Api, node: ServerNode, clock: VirtualClock):
     rule = {"name": "old", "kind": "queue-age", "after": "1m", "severity": "critical"}
     assert (await api.post("/api/v1/alert-rules", json=rule)).status_code == 201
     await api.post("/api/v1/jobs", json={"name": "pay", "command": "true"})

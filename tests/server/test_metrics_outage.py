@@ -1,4 +1,4 @@
-"""Metrics while the store is away: who watches a server must hear of it, and soon."""
+"""Metrics while the store is away: monitoring must notice it soon."""
 
 import asyncio
 from collections.abc import Callable, Iterator
@@ -45,7 +45,7 @@ async def seen(api: Api) -> dict[str, float]:
 
 @pytest.fixture
 async def busy(api: Api) -> Api:
-    """An administrator who has read the metrics of a server that has something queued."""
+    """Return an administrator who has read the metrics of a server with a queued execution."""
     await api.post("/api/v1/jobs", json={"name": "pay", "command": "true"})
     await api.post("/api/v1/executions", json={"job": "pay"})
     there = await seen(api)
@@ -53,11 +53,11 @@ async def busy(api: Api) -> Api:
     return api
 
 
-async def test_a_store_that_is_away_is_told_and_so_is_its_return(
+async def test_an_unavailable_store_and_its_return_are_reported(
     busy: Api, node: ServerNode, clock: VirtualClock, monkeypatch: pytest.MonkeyPatch
 ):
     with store_that_is(node, refusing, monkeypatch):
-        for _ in range(3):  # longer than a key is believed without asking
+        for _ in range(3):  # longer than a key is cached
             clock.advance(int((RECALLED - 1) * SECOND))
             away = await seen(busy)
             assert (away["horae_ready"], away["horae_store_looked"]) == (0, 0)
@@ -69,7 +69,7 @@ async def test_a_store_that_is_away_is_told_and_so_is_its_return(
     assert (back["horae_ready"], back["horae_store_looked"], back[DEPTH]) == (1, 1, 1)
 
 
-async def test_a_store_that_says_nothing_is_not_waited_for_nor_asked_again_and_again(
+async def test_a_silent_store_is_neither_waited_for_nor_asked_repeatedly(
     busy: Api, node: ServerNode, clock: VirtualClock, monkeypatch: pytest.MonkeyPatch
 ):
     asked = 0
@@ -83,7 +83,7 @@ async def test_a_store_that_says_nothing_is_not_waited_for_nor_asked_again_and_a
     with store_that_is(node, counting, monkeypatch):
         silent = [await seen(busy) for _ in range(3)]
     assert [one["horae_store_looked"] for one in silent] == [0, 0, 0]
-    assert asked == 3 + 1  # the key each time, and the rest once
+    assert asked == 3 + 1  # the key each time, and the figures once
 
 
 async def test_a_store_that_is_busy_is_there(busy: Api, node: ServerNode, monkeypatch: pytest.MonkeyPatch):
@@ -95,7 +95,7 @@ async def test_a_store_that_is_busy_is_there(busy: Api, node: ServerNode, monkey
     assert (crowd["horae_ready"], crowd["horae_store_looked"]) == (1, 0)
 
 
-async def test_only_keys_that_the_store_let_in_lately_read_metrics_while_it_is_away(
+async def test_only_recently_verified_keys_read_metrics_while_the_store_is_away(
     busy: Api, node: ServerNode, connect: Connect, clock: VirtualClock, monkeypatch: pytest.MonkeyPatch
 ):
     async def reader(name: str, ends: int | None = None) -> tuple[str, Api]:

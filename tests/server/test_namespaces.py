@@ -1,4 +1,4 @@
-"""Namespaces over HTTP: who makes them, who sees which, and what holds for what is in them."""
+"""Namespaces over HTTP: their creation, visibility, settings and quotas."""
 
 import pytest
 
@@ -11,14 +11,14 @@ DAY = 86_400_000_000
 
 
 async def tenant(api: Api, connect: Connect, name: str, **said) -> Api:
-    """An administrator of a namespace that is made for it."""
+    """Create a namespace and return a client of its administrator."""
     made = await api.post(NAMESPACES, json={"name": name, **said})
     assert made.status_code == 201, made.text
     key = await api.post("/api/v1/keys", json={"name": "a", "role": "admin"}, headers={"horae-namespace": name})
     return connect(authorization=f"Bearer {key.json()['key']}")
 
 
-async def test_a_namespace_is_made_shown_changed_and_deleted(api: Api, connect: Connect):
+async def test_a_namespace_is_created_shown_changed_and_deleted(api: Api, connect: Connect):
     made = await api.post(NAMESPACES, json={"name": "billing", "retention": {"success": "7d"}, "queuePolicy": "fair"})
     assert (made.status_code, made.headers["location"]) == (201, f"{NAMESPACES}/billing")
     assert made.json()["retention"] == {"success": "7d"}
@@ -35,7 +35,7 @@ async def test_a_namespace_is_made_shown_changed_and_deleted(api: Api, connect: 
     assert (await api.delete(f"{NAMESPACES}/default")).status_code == 409
 
 
-async def test_a_tenant_sees_its_own_and_decides_nothing_that_others_pay_for(api: Api, connect: Connect):
+async def test_a_tenant_sees_only_its_own_namespace_and_cannot_raise_its_limits(api: Api, connect: Connect):
     mine = await tenant(api, connect, "billing")
     assert [one["name"] for one in (await mine.get(NAMESPACES)).json()["items"]] == ["billing"]
     assert (await mine.get(f"{NAMESPACES}/default")).status_code == 404
@@ -55,7 +55,7 @@ async def test_a_tenant_sees_its_own_and_decides_nothing_that_others_pay_for(api
     assert (await api.get(f"{NAMESPACES}/default/quota")).json()["queued"] is None
 
 
-async def test_what_lives_there_keeps_a_namespace_and_its_keys_end_with_it(
+async def test_a_used_namespace_is_not_deleted_and_its_keys_end_with_it(
     api: Api, connect: Connect, clock: VirtualClock
 ):
     mine = await tenant(api, connect, "billing")
@@ -76,7 +76,7 @@ async def test_what_lives_there_keeps_a_namespace_and_its_keys_end_with_it(
     assert (await mine.get("/api/v1/jobs")).status_code == 401
 
 
-async def test_jobs_take_what_their_namespace_says_and_they_do_not(api: Api, connect: Connect):
+async def test_jobs_inherit_defaults_of_their_namespace(api: Api, connect: Connect):
     said = {"retries": 3, "timeout": "1h", "queue": "slow", "tags": {"team": "billing"}}
     mine = await tenant(api, connect, "billing", defaults=said)
     made = await mine.post("/api/v1/jobs", json={"name": "report", "command": "true", "timeout": "5m"})
@@ -89,14 +89,14 @@ async def test_jobs_take_what_their_namespace_says_and_they_do_not(api: Api, con
     assert (await mine.patch("/api/v1/jobs/report", json={"retries": None})).json()["retries"] == 0
 
 
-async def test_a_queue_without_a_policy_takes_that_of_its_namespace(api: Api, connect: Connect):
+async def test_a_queue_without_a_policy_inherits_that_of_its_namespace(api: Api, connect: Connect):
     mine = await tenant(api, connect, "billing", queuePolicy="fifo")
     assert (await mine.put("/api/v1/queues/own", json={"maxQueued": 5})).json()["policy"]["kind"] == "fifo"
     assert (await mine.put("/api/v1/queues/own", json={"policy": "priority"})).json()["policy"]["kind"] == "priority"
     assert (await api.put("/api/v1/queues/own", json={})).json()["policy"]["kind"] == "priority"
 
 
-async def test_what_ended_is_kept_as_long_as_its_namespace_says(
+async def test_ended_executions_are_kept_for_the_retention_of_their_namespace(
     api: Api, connect: Connect, node: ServerNode, clock: VirtualClock
 ):
     mine = await tenant(api, connect, "billing", retention={"cancelled": "2d"})
@@ -114,12 +114,12 @@ async def test_what_ended_is_kept_as_long_as_its_namespace_says(
 
 
 @pytest.mark.parametrize("name", ["", "a b", "-x", "x" * 129, "../default", 5])
-async def test_a_name_that_is_none_is_refused(api: Api, name):
+async def test_an_invalid_name_is_refused(api: Api, name):
     assert (await api.post(NAMESPACES, json={"name": name})).status_code == 400
     assert (await api.post(NAMESPACES, json={})).status_code == 400
 
 
-async def test_a_worker_is_told_its_namespace(api: Api, connect: Connect):
+async def test_a_worker_receives_the_name_of_its_namespace(api: Api, connect: Connect):
     await tenant(api, connect, "billing")
     answer = await api.post(
         "/api/v1/keys", json={"name": "w", "role": "worker"}, headers={"horae-namespace": "billing"}

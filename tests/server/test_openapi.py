@@ -1,4 +1,4 @@
-"""The OpenAPI document says what the server does: complete by comparison, correct by trying it at random."""
+"""The OpenAPI document describes the server: complete by comparison, correct by random requests."""
 
 import os
 import re
@@ -39,7 +39,7 @@ SHARE = 1 if os.environ.get("HORAE_PROVE") else 3
 NOT_TRIED = tuple(
     route.name for route in ROUTES if route.name in LEFT_OUT or zlib.crc32(route.name.encode()) % SHARE
 )  # fmt: skip
-# Public routes at which something else than a key is the credential, and may be wrong.
+# Public routes with another credential than a key, which may be wrong.
 CREDENTIALS = {"me.sign-in", "me.sign-in-with-password", "me.oidc-callback", "enrolments.redeem", "hooks.receive"}
 
 
@@ -48,7 +48,7 @@ def operation(route: Route) -> dict[str, Any]:
 
 
 def resolved(answer: dict[str, Any]) -> dict[str, Any]:
-    """An answer, or the one that it refers to."""
+    """Return an answer, or the answer to which it refers."""
     return DOCUMENT["components"]["responses"][answer["$ref"].rpartition("/")[2]] if "$ref" in answer else answer
 
 
@@ -59,7 +59,7 @@ def test_every_route_is_in_the_document():
 
 
 @pytest.mark.parametrize("route", ROUTES, ids=lambda route: route.name)
-def test_a_route_says_what_it_is_takes_gives_and_refuses(route: Route):
+def test_a_route_documents_its_purpose_input_answers_and_errors(route: Route):
     said = operation(route)
     assert said["summary"].endswith((".", ":"))
     assert ("401" in said["responses"]) is not route.is_public or route.name in CREDENTIALS
@@ -74,14 +74,14 @@ def test_a_route_says_what_it_is_takes_gives_and_refuses(route: Route):
         assert "Idempotency-Key" in {parameter["name"] for parameter in said["parameters"]}
 
 
-def test_every_reference_leads_somewhere():
+def test_every_reference_has_a_target():
     text = msgspec.json.encode(DOCUMENT).decode()
     for kind in ("schemas", "responses"):
         assert set(re.findall(rf'"#/components/{kind}/([^"]+)"', text)) <= DOCUMENT["components"][kind].keys()
 
 
 def parts(value: Any) -> Iterator[dict[str, Any]]:
-    """Every object in the document."""
+    """Yield every object in the document."""
     if isinstance(value, dict):
         yield value
     for part in value.values() if isinstance(value, dict) else value if isinstance(value, list) else ():
@@ -100,7 +100,7 @@ def test_tuples_are_written_as_generators_of_clients_read_them():
     assert any("prefixItems" in part for part in parts(DOCUMENT))
 
 
-def test_names_and_titles_of_components_are_plain_and_apart():
+def test_names_and_titles_of_components_are_plain_and_distinct():
     schemas = DOCUMENT["components"]["schemas"]
     assert [name for name in schemas if not name.isidentifier()] == []
     assert [name for name, schema in schemas.items() if schema.get("title", name) != name] == []
@@ -197,7 +197,7 @@ async def test_it_is_served(api: Api):
 
 @pytest.mark.timeout(600)
 @pytest.mark.parametrize("store", ["memory", pytest.param("postgres", marks=pytest.mark.prove)])
-async def test_whatever_is_sent_the_answer_is_as_documented(store: str, request: pytest.FixtureRequest, tmp_path: Path):
+async def test_answers_to_random_requests_are_as_documented(store: str, request: pytest.FixtureRequest, tmp_path: Path):
     url = "sqlite://" if store == "memory" else request.getfixturevalue("postgres_url")
     node = await ServerNode.open(system_env(), url, EngineSettings(session_timeout=3600 * SECOND))
     serving = await serve(node, "127.0.0.1", 0)
@@ -208,7 +208,7 @@ async def test_whatever_is_sent_the_answer_is_as_documented(store: str, request:
         )
         assert status == 0, output
         itself = "openapi.read" not in NOT_TRIED
-        tried = len(ROUTES) - len(NOT_TRIED) - itself  # all the rest but the document itself
+        tried = len(ROUTES) - len(NOT_TRIED) - itself  # all others except the document itself
         assert f"Tested: {tried}" in output
     finally:
         await serving.stop()

@@ -1,4 +1,4 @@
-"""Quotas and usage over HTTP: what goes over is refused with 429, and what was used is told."""
+"""Quotas and usage over HTTP: requests over the quota are refused with 429, and usage is reported."""
 
 import asyncio
 
@@ -15,7 +15,7 @@ USAGE = "/api/v1/namespaces/default/usage"
 SECOND = 1_000_000
 
 
-async def test_a_quota_is_set_shown_and_taken_back(api: Api):
+async def test_a_quota_is_set_shown_and_removed(api: Api):
     assert (await api.get(QUOTA)).json()["queued"] is None
     assert (await api.put(QUOTA, json={"queued": 1, "submissionsPerSecond": 0.5})).status_code == 200
     shown = (await api.get(QUOTA)).json()
@@ -35,17 +35,17 @@ async def test_a_quota_is_set_shown_and_taken_back(api: Api):
     assert [one["name"] for one in (await api.get("/api/v1/namespaces")).json()["items"]] == ["default"]
 
 
-async def test_another_namespace_is_not_there(api: Api):
+async def test_another_namespace_is_not_found(api: Api):
     assert (await api.get("/api/v1/namespaces/other/quota")).status_code == 404
     assert (await api.put("/api/v1/namespaces/other/quota", json={})).status_code == 404
 
 
 @pytest.mark.parametrize("body", [{"queued": -1}, {"running": 0}, {"queud": 1}, {"submissionsPerSecond": 0}, []])
-async def test_a_quota_that_says_nothing_is_refused(api: Api, body):
+async def test_an_empty_quota_is_refused(api: Api, body):
     assert (await api.put(QUOTA, json=body)).status_code == 400
 
 
-async def test_what_a_day_may_use_is_used_up_until_midnight(api: Api, clock: VirtualClock, node: ServerNode):
+async def test_a_daily_quota_is_used_up_until_midnight(api: Api, clock: VirtualClock, node: ServerNode):
     await create(api)
     await api.put(QUOTA, json={"executionsPerDay": 2})
     for _ in range(2):
@@ -58,7 +58,7 @@ async def test_what_a_day_may_use_is_used_up_until_midnight(api: Api, clock: Vir
     await submit(api)
 
 
-async def test_usage_tells_what_there_is_and_what_was_used(api: Api, node: ServerNode):
+async def test_usage_has_present_and_used_amounts(api: Api, node: ServerNode):
     await create(api)
     await submit(api, a=1)
     await succeed(node, b'{"rows":3}')
@@ -73,7 +73,7 @@ async def test_usage_tells_what_there_is_and_what_was_used(api: Api, node: Serve
     assert (await api.get(USAGE, params={"from": "2000-01-01T00:00:00Z"})).status_code == 400
 
 
-async def test_a_queue_takes_as_many_as_it_says(api: Api, node: ServerNode):
+async def test_a_queue_accepts_executions_up_to_its_limit(api: Api, node: ServerNode):
     await create(api)
     assert (await api.put("/api/v1/queues/default", json={"maxQueued": 2})).json()["maxQueued"] == 2
     await node.admission.quotas.step()
@@ -87,7 +87,7 @@ async def test_a_queue_takes_as_many_as_it_says(api: Api, node: ServerNode):
     await submit(api)
 
 
-async def test_a_request_waits_for_room_if_the_quota_says_so(api: Api, node: ServerNode, clock: VirtualClock):
+async def test_a_request_waits_for_room_if_the_quota_allows_it(api: Api, node: ServerNode, clock: VirtualClock):
     await create(api)
     await api.put(QUOTA, json={"queued": 1, "over": "wait"})
     first = await submit(api)
@@ -106,7 +106,7 @@ async def test_a_request_waits_for_room_if_the_quota_says_so(api: Api, node: Ser
     assert (await api.put(QUOTA, json={"over": "never"})).status_code == 400
 
 
-async def test_those_who_ask_in_vain_do_not_all_ask_the_store(api: Api, node: ServerNode, clock: VirtualClock):
+async def test_refused_requests_do_not_all_read_the_store(api: Api, node: ServerNode, clock: VirtualClock):
     await create(api)
     await api.put(QUOTA, json={"queued": 1})
     first = await submit(api)

@@ -1,4 +1,4 @@
-"""Bad input: each kind is a problem document that says what, where and what to do; nothing is a 500."""
+"""Bad input: each kind is a problem document with the mistake, its place and a remedy; none is a 500."""
 
 import pytest
 
@@ -54,7 +54,7 @@ async def test_a_bad_body_is_400_with_its_field(body: bytes, field: str | None, 
         (b'{"name": "a", "http": {"url": "http://x", "body": -1e999}}', "http.body"),
     ],
 )
-async def test_a_number_that_nothing_holds_is_named_by_its_field(body: bytes, field: str, api: Api):
+async def test_a_number_out_of_range_is_named_by_its_field(body: bytes, field: str, api: Api):
     answer = await api.post("/api/v1/jobs", content=body)
     assert (answer.status_code, answer.json()["field"]) == (400, field)
     assert answer.json()["detail"].startswith(f"{field}: ")
@@ -97,7 +97,9 @@ async def test_a_bad_query_is_400_with_its_field(query: str, field: str, api: Ap
         ("POST", "/api/v1/jobs/x/trigger", {"tags": {"a": 1}}, 'For example: {"team": "data"}.'),
     ],
 )
-async def test_the_remedy_tells_what_a_field_takes(method: str, path: str, body: object, says: str, api: Api):
+async def test_the_remedy_names_the_accepted_values_of_a_field(
+    method: str, path: str, body: object, says: str, api: Api
+):
     answer = await api.request(method, path, json=body)
     assert answer.status_code == 400
     assert says in answer.json()["remedy"]
@@ -109,7 +111,7 @@ async def test_a_body_over_the_limit_is_413(api: Api):
     assert answer.headers["connection"] == "close"
 
 
-async def test_a_body_that_grows_over_the_limit_is_told_the_limit(api: Api):
+async def test_a_body_that_grows_over_the_limit_is_refused_with_the_limit(api: Api):
     async def parts():
         for _ in range(3):
             yield b" " * (LIMIT // 2)
@@ -119,14 +121,14 @@ async def test_a_body_that_grows_over_the_limit_is_told_the_limit(api: Api):
     assert f"at most {LIMIT} bytes" in answer.json()["remedy"]
 
 
-async def test_bulk_and_exchange_take_more(api: Api):
+async def test_bulk_submissions_and_exchanges_accept_larger_bodies(api: Api):
     for path in ("/api/v1/executions", "/api/v1/sessions/0198c5a0-0000-7000-8000-000000000000/exchange"):
         assert (await api.post(path, content=b" " * LARGE_LIMIT)).status_code != 413
         assert (await api.post(path, content=b" " * (LARGE_LIMIT + 1))).status_code == 413
 
 
 async def asgi(app: Application, path: str, key: str, receive) -> tuple[int, int]:
-    """The status of a POST whose body comes from `receive`, and how many messages were read."""
+    """Return the status of a POST whose body is read from `receive`, and the number of messages read."""
     status, read = 0, 0
 
     async def counted():
@@ -146,7 +148,7 @@ async def asgi(app: Application, path: str, key: str, receive) -> tuple[int, int
     return status, read
 
 
-async def test_a_refused_body_is_read_so_that_its_sender_hears_why_but_no_endless_one(
+async def test_a_refused_body_is_read_up_to_a_limit_so_that_its_sender_reads_the_answer(
     app: Application, node: ServerNode
 ):
     key = (await node.tenancy.keys.create(1, "k", "admin")).text
@@ -191,7 +193,7 @@ async def test_a_store_that_is_away_is_503_with_retry_after(api: Api, node: Serv
     assert answer.json()["type"] == "urn:horae:store-unavailable"
 
 
-async def test_an_unforeseen_error_tells_nothing_of_itself(api: Api, node: ServerNode, monkeypatch, capsys):
+async def test_an_unexpected_error_reveals_no_details(api: Api, node: ServerNode, monkeypatch, capsys):
     async def broken(*_: object, **__: object):
         raise RuntimeError("secret detail")
 

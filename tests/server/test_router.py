@@ -1,4 +1,4 @@
-"""Which route a path names."""
+"""The route that a path selects."""
 
 from urllib.parse import quote
 
@@ -50,14 +50,14 @@ def test_other_paths_name_nothing(path: str):
     assert ROUTER.find(path) is None
 
 
-def test_what_a_path_has_is_told_by_method():
+def test_the_routes_of_a_path_are_found_by_method():
     found = ROUTER.find("/jobs")
     assert found is not None
     assert list(found[0]) == ["GET", "POST"]
 
 
 @given(st.text(max_size=30))
-def test_no_path_is_too_strange(path: str):
+def test_any_path_can_be_looked_up(path: str):
     ROUTER.find(path)
     ROUTER.find("/jobs/" + path)
 
@@ -76,7 +76,7 @@ async def test_a_method_that_a_path_does_not_have(api: Api):
     assert answer.headers["allow"] == "GET, HEAD, OPTIONS"
 
 
-async def test_a_quoted_slash_does_not_part_a_path(api: Api):
+async def test_a_quoted_slash_does_not_split_a_path(api: Api):
     await api.post("/api/v1/jobs", json={"name": "etl", "workflow": [{"name": "a", "command": "true"}]})
     answer = await api.get(f"/api/v1/jobs/{quote('etl/a', safe='')}")
     assert (answer.status_code, answer.json()["owner"]) == (200, "etl")

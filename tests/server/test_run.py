@@ -1,4 +1,4 @@
-"""Listening on a real socket: where, on what terms, and how it ends."""
+"""Listening on a real socket: addresses, permissions, and stopping."""
 
 import asyncio
 import platform
@@ -32,12 +32,12 @@ async def serving(node: ServerNode) -> AsyncIterator[Serving]:
 
 
 @pytest.mark.parametrize("host", ["127.0.0.1", "localhost", "::1", "127.1.2.3"])
-def test_loopback_needs_no_word(host: str):
+def test_loopback_needs_no_permission(host: str):
     check_bind(host, allow_remote=False)
 
 
 @pytest.mark.parametrize("host", ["0.0.0.0", "", "::", "192.168.1.10", "example.com"])
-def test_other_machines_are_let_in_only_when_asked(host: str):
+def test_other_machines_are_admitted_only_if_allowed(host: str):
     with pytest.raises(BadInput) as refused:
         check_bind(host, allow_remote=False)
     assert refused.value.fields["field"] == "host"
@@ -55,7 +55,7 @@ async def test_it_takes_a_free_port_and_answers(serving: Serving, node: ServerNo
 
 
 async def test_answers_do_not_wait_for_acknowledgements(serving: Serving, monkeypatch):
-    """asyncio sets TCP_NODELAY only on sockets that say they are TCP's."""
+    """asyncio sets TCP_NODELAY only on sockets that are explicitly TCP."""
     set_for = []
     monkeypatch.setattr("asyncio.base_events._set_nodelay", lambda sock: set_for.append(sock.proto))
     async with httpx2.AsyncClient(base_url=serving.url) as client:

@@ -1,4 +1,4 @@
-"""Secrets over HTTP: set, listed, used and removed; values are never answered."""
+"""Secrets over HTTP: set, listed, used and deleted; values are never answered."""
 
 from base64 import b64encode
 
@@ -56,7 +56,7 @@ async def test_a_secret_is_set_changed_listed_and_removed(api: Api):
         ("a b", {"value": VALUE}),
     ],
 )
-async def test_what_cannot_be_a_secret_is_refused_without_showing_it(api: Api, name, body):
+async def test_an_invalid_secret_is_refused_without_showing_it(api: Api, name, body):
     refused = await api.put(f"/api/v1/secrets/{name}", json=body)
 
     assert refused.status_code == 400
@@ -65,7 +65,7 @@ async def test_what_cannot_be_a_secret_is_refused_without_showing_it(api: Api, n
     assert "nul" not in refused.json()["detail"]
 
 
-async def test_a_job_refers_to_what_is_there_and_is_named_when_it_would_lose_it(api: Api):
+async def test_a_job_refers_to_existing_secrets_and_is_named_when_one_would_be_deleted(api: Api):
     body = {"name": "report", "command": "run", "env": {"PASSWORD": "secret://db-pass"}}
     await api.put("/api/v1/secrets/db-password", json={"value": VALUE})
     refused = await api.post("/api/v1/jobs", json=body)
@@ -87,9 +87,7 @@ async def test_a_job_refers_to_what_is_there_and_is_named_when_it_would_lose_it(
     assert (await api.patch("/api/v1/jobs/report", json={"description": "still"})).status_code == 200
 
 
-async def test_only_administrators_set_secrets_and_only_who_defines_jobs_knows_their_names(
-    connect: Connect, node: ServerNode, api: Api
-):
+async def test_only_administrators_set_secrets_and_only_editors_list_them(connect: Connect, node: ServerNode, api: Api):
     await api.put("/api/v1/secrets/db", json={"value": VALUE})
     expected = {"worker": (403, 403, 403), "viewer": (403, 403, 403), "operator": (403, 403, 403)}
     expected |= {"editor": (200, 403, 403), "admin": (200, 200, 200)}

@@ -1,4 +1,4 @@
-"""The session routes: what workers say reaches the gateway, and what it answers comes back as it is."""
+"""The session routes: requests of workers reach the gateway, and its answers are returned unchanged."""
 
 from uuid import UUID
 
@@ -52,7 +52,7 @@ async def test_another_protocol_is_426_with_a_remedy(worker: Api, protocol: int)
     assert "pgrade" in answer.json()["remedy"]
 
 
-async def test_a_newer_workers_unknown_fields_are_passed_over(worker: Api):
+async def test_unknown_fields_of_newer_workers_are_ignored(worker: Api):
     await register(worker, temperature=20)
 
 
@@ -91,7 +91,7 @@ async def test_a_registration_is_bounded(field: str, given: object, api: Api, wo
 
 
 @pytest.mark.parametrize("given", WITH_CONTROLS, ids=str)
-async def test_a_registration_brings_no_control_characters(given: dict[str, object], api: Api, worker: Api):
+async def test_a_registration_with_control_characters_is_refused(given: dict[str, object], api: Api, worker: Api):
     answer = await worker.post("/api/v1/sessions", json=presence(**given))
 
     assert answer.status_code == 400
@@ -99,7 +99,7 @@ async def test_a_registration_brings_no_control_characters(given: dict[str, obje
     assert (await api.get("/api/v1/workers")).json()["items"] == []
 
 
-async def test_a_large_registration_is_taken(worker: Api):
+async def test_a_large_registration_is_accepted(worker: Api):
     lists = {field: TOO_MUCH[field][:-1] for field in ("queues", "functions", "kinds")}
     maps = {field: dict(list(TOO_MUCH[field].items())[:-1]) for field in ("labels", "resources", "weights")}
     texts = {field: TOO_MUCH[field][:-1] for field in ("worker", "host", "version")}
@@ -120,7 +120,7 @@ async def test_a_key_has_a_bounded_number_of_live_sessions(connect: Connect, nod
 
 
 @pytest.mark.parametrize("path", ["exchange", "executions", "steps", "awaits"])
-async def test_a_session_that_is_not_there_is_404(path: str, worker: Api):
+async def test_a_missing_session_is_404(path: str, worker: Api):
     bodies = {
         "exchange": exchange(),
         "executions": msgspec.json.encode(
@@ -207,7 +207,7 @@ async def refused(worker: Api, path: str, body: object) -> None:
     assert answer.json()["field"]
 
 
-async def test_a_line_beyond_all_numbers_is_refused(worker: Api):
+async def test_a_line_number_out_of_range_is_refused(worker: Api):
     path = f"/api/v1/sessions/{(await register(worker)).session_id}/exchange"
     lines = [[1_800_000_000_000_000, "stdout", "a"]]
     await refused(worker, path, {"channel": 0, "n": 1, "logs": [{**ITEM, "seq": 2**31 - 1, "lines": lines}]})
@@ -224,7 +224,7 @@ async def test_absurd_numbers_in_an_exchange_are_refused_and_change_nothing(name
 
 
 @pytest.mark.parametrize("wake", [7_289_654_400_000_000, 253_402_300_800_000_000])
-async def test_nothing_sleeps_beyond_the_year_2200(wake: int, worker: Api):
+async def test_a_sleep_beyond_the_year_2200_is_refused(wake: int, worker: Api):
     session = (await register(worker)).session_id
     await refused(worker, f"/api/v1/sessions/{session}/exchange", {"channel": 0, "n": 1, **NUMBERS["wakeAt"](wake)})
 
@@ -265,7 +265,7 @@ async def test_absurd_numbers_in_a_registration_are_refused(field: str, worker: 
     assert (await api.get("/api/v1/workers")).json()["items"] == []
 
 
-async def test_a_list_of_workers_with_many_queues_ends_where_it_is_long_enough(worker: Api, api: Api, node: ServerNode):
+async def test_a_list_of_workers_with_many_queues_is_shortened(worker: Api, api: Api, node: ServerNode):
     for number in range(12):
         await register(worker, worker=f"w{number}", queues=[f"{'q' * 100}-{n}" for n in range(1000)])
         node.env.clock.advance(SECOND // 100)  # type: ignore[attr-defined]
@@ -324,7 +324,7 @@ async def test_queues_and_servers_are_listed(api: Api, node: ServerNode):
     assert server["parts"] == ["api", "gateway", "scheduler"]
 
 
-async def test_servers_of_all_parts_are_listed_and_workers_told_of_those_that_serve_them(api: Api, node: ServerNode):
+async def test_servers_of_all_parts_are_listed_and_workers_learn_of_their_gateways(api: Api, node: ServerNode):
     alone = ServerNode(node.env, node.store)
     alone.fleet.begin({"scheduler"}, "http://127.0.0.1:2")
     await alone.fleet.presence.step()
@@ -340,11 +340,11 @@ async def test_servers_of_all_parts_are_listed_and_workers_told_of_those_that_se
 
 
 @pytest.mark.parametrize("part", sorted(ROLES))
-def test_a_server_of_any_part_says_that_it_is_there(node: ServerNode, part: str):
+def test_a_server_of_any_part_is_listed(node: ServerNode, part: str):
     assert node.fleet.presence in node.services({part})
 
 
-async def test_metrics_tell_of_requests_and_workers(worker: Api, api: Api):
+async def test_metrics_report_requests_and_workers(worker: Api, api: Api):
     await register(worker)
     text = (await api.get("/metrics")).text
     assert 'horae_workers{namespace="default",status="live"} 1.0' in text
@@ -358,7 +358,7 @@ async def test_metrics_alarm_when_the_clock_is_not_trusted(api: Api, node: Serve
     assert "horae_clock_trusted 0.0" in (await api.get("/metrics")).text
 
 
-async def test_who_asks_whether_it_is_ready_is_told_of_a_clock_that_jumped(api: Api, node: ServerNode):
+async def test_readiness_reports_a_clock_that_jumped(api: Api, node: ServerNode):
     assert (await api.get("/readyz")).json()["note"] is None
     node.base.clock.trusted, node.base.clock.jump = False, -600 * SECOND
     answer = await api.get("/readyz")
@@ -366,7 +366,7 @@ async def test_who_asks_whether_it_is_ready_is_told_of_a_clock_that_jumped(api: 
     assert "the store's clock jumped by -600 s" in answer.json()["note"]
 
 
-async def test_metrics_tell_of_triggers_that_cannot_be_decided(api: Api, node: ServerNode):
+async def test_metrics_report_triggers_that_cannot_be_decided(api: Api, node: ServerNode):
     body = {"name": "report", "command": ["true"], "schedule": "0 0 1 1 *"}
     assert (await api.post("/api/v1/jobs", json=body)).status_code == 201
     assert "horae_troubled_triggers 0.0" in (await api.get("/metrics")).text
@@ -374,7 +374,7 @@ async def test_metrics_tell_of_triggers_that_cannot_be_decided(api: Api, node: S
     assert "horae_troubled_triggers 1.0" in (await api.get("/metrics")).text
 
 
-async def test_a_worker_key_is_what_its_role_says(node: ServerNode, connect: Connect):
+async def test_a_worker_key_has_only_its_roles_permissions(node: ServerNode, connect: Connect):
     worker = connect(authorization=f"Bearer {await key_for(node, 'worker')}")
     assert (await worker.get("/api/v1/me")).json()["role"] == "worker"
 
@@ -385,7 +385,7 @@ async def test_the_store_is_audited_and_repaired(api: Api):
     assert (await api.post("/api/v1/audit/executions")).json()["repaired"] is None
 
 
-async def test_a_repair_tells_what_it_did_and_what_it_left(api: Api, node: ServerNode):
+async def test_a_repair_reports_its_changes_and_the_remaining_problems(api: Api, node: ServerNode):
     await create(api)
     made = (await api.post("/api/v1/jobs/report/trigger")).json()["executionId"]
     await node.store.driver.write(one(Statement("lose", "DELETE FROM queued")))

@@ -45,11 +45,11 @@ async def job(api: Api) -> dict[str, Any]:
 @pytest.mark.parametrize(
     "path", ["/", "/ui/core/app.js", "/ui/jobs", "/healthz", "/openapi.json", "/api/v1/jobs", "/api/v1/me", "/metrics"]
 )
-async def test_head_is_where_get_is(api: Api, path: str):
+async def test_head_is_available_with_get(api: Api, path: str):
     head, got = await api.head(path), await api.get(path)
     assert (head.status_code, head.content) == (got.status_code, b"")
     assert head.status_code == 200
-    if path != "/metrics":  # counts this very request
+    if path != "/metrics":  # counts this request itself
         assert head.headers["content-length"] == str(len(got.content))
 
 
@@ -59,7 +59,7 @@ async def test_head_of_a_stream_ends(api: Api):
     assert (await api.get("/api/v1/me")).status_code == 200, "the connection goes on"
 
 
-async def test_options_tells_the_methods_of_a_path(api: Api, serving: tuple[ServerNode, Serving]):
+async def test_options_lists_the_methods_of_a_path(api: Api, serving: tuple[ServerNode, Serving]):
     answer = await api.options("/api/v1/jobs")
     assert (answer.status_code, answer.headers["allow"]) == (204, "POST, GET, HEAD, OPTIONS")
     async with Api(base_url=serving[1].url) as nobody:
@@ -84,7 +84,7 @@ async def test_a_strange_request_id_is_replaced(api: Api, strange: str):
     assert answer.headers["x-request-id"] not in (strange, "")
 
 
-async def test_an_answer_that_the_client_has_is_not_sent_again(api: Api, job: Mapping[str, Any]):
+async def test_a_known_answer_is_not_sent_again(api: Api, job: Mapping[str, Any]):
     path = f"/api/v1/jobs/{job['jobId']}"
     tag = (await api.get(path)).headers["etag"]
     for asked in (tag, f'"other", {tag}', tag.removeprefix("W/"), "*"):
@@ -97,7 +97,7 @@ async def test_an_answer_that_the_client_has_is_not_sent_again(api: Api, job: Ma
 @pytest.mark.parametrize(
     "path", ["/openapi.json", "/worker-protocol.json", "/api/v1/jobs", "/api/v1/jobs?limit=1", "/api/v1/executions"]
 )
-async def test_a_list_or_document_that_the_client_has_is_not_sent_again(api: Api, job: Mapping[str, Any], path: str):
+async def test_a_known_list_or_document_is_not_sent_again(api: Api, job: Mapping[str, Any], path: str):
     first = await api.get(path, headers={"accept-encoding": "gzip"})
     again = await api.get(path, headers={"if-none-match": first.headers["etag"]})
     assert (again.status_code, again.content, again.headers["etag"]) == (304, b"", first.headers["etag"])
@@ -122,7 +122,7 @@ async def test_a_change_without_a_new_version_is_sent_again(api: Api, job: Mappi
     assert stale.status_code == 412
 
 
-async def test_long_answers_are_packed_for_clients_that_take_it(api: Api, job: Mapping[str, Any]):
+async def test_long_answers_are_compressed_for_clients_that_accept_it(api: Api, job: Mapping[str, Any]):
     path = f"/api/v1/jobs/{job['jobId']}"
     plain = await api.get(path)
     assert "content-encoding" not in plain.headers
@@ -134,7 +134,7 @@ async def test_long_answers_are_packed_for_clients_that_take_it(api: Api, job: M
     assert "accept-encoding" in packed.headers["vary"]
 
 
-async def test_short_answers_and_secrets_are_not_packed(api: Api, serving: tuple[ServerNode, Serving]):
+async def test_short_answers_and_secrets_are_not_compressed(api: Api, serving: tuple[ServerNode, Serving]):
     asked = {"accept-encoding": "gzip"}
     assert "content-encoding" not in (await api.get("/api/v1/overview/none", headers=asked)).headers
     for n in range(20):
@@ -152,7 +152,7 @@ async def test_short_answers_and_secrets_are_not_packed(api: Api, serving: tuple
         ("gzip;q=1.2.3", False), ("gzip;q=0..1", False), ("gzip;q=1.", True), ("gzip;q=" + "9" * 5000, False),
     ],
 )  # fmt: skip
-def test_gzip_is_taken_as_it_is_said(said: str, takes: bool):
+def test_accept_encoding_is_honoured(said: str, takes: bool):
     assert takes_gzip({b"accept-encoding": said.encode()}) == takes
 
 
@@ -169,7 +169,9 @@ def test_gzip_is_taken_as_it_is_said(said: str, takes: bool):
         ({"content-type": "application/json; charset=utf-16"}, '{"name": "a"}'.encode("utf-16"), "utf-16"),
     ],
 )
-async def test_a_body_that_is_no_plain_json_is_named(api: Api, headers: dict[str, str], body: bytes, named: str):
+async def test_a_body_that_is_not_plain_json_is_refused_by_its_type(
+    api: Api, headers: dict[str, str], body: bytes, named: str
+):
     answer = await api.post("/api/v1/jobs", content=body, headers={"content-type": "application/json", **headers})
     assert answer.status_code == 415
     assert named in answer.json()["detail"]
@@ -179,7 +181,7 @@ async def test_a_body_that_is_no_plain_json_is_named(api: Api, headers: dict[str
 @pytest.mark.parametrize(
     "kind", ["application/x-www-form-urlencoded", "application/merge-patch+json", "text/plain", ""]
 )
-async def test_json_passes_under_any_name(api: Api, kind: str):
+async def test_json_is_accepted_under_any_content_type(api: Api, kind: str):
     body = b'{"name": "a", "command": ["true"]}'
     assert (await api.post("/api/v1/jobs", content=body, headers={"content-type": kind})).status_code == 201
 

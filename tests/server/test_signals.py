@@ -1,4 +1,4 @@
-"""Signals over HTTP: who takes them, who refuses them, and that a repetition sends nothing twice."""
+"""Signals over HTTP: their acceptance and refusal, and repetitions that send nothing twice."""
 
 import pytest
 
@@ -11,7 +11,7 @@ async def submit(api: Api) -> str:
     return (await api.post("/api/v1/executions", json={"job": "waits"})).json()["executionId"]
 
 
-async def test_a_signal_is_kept_for_an_execution_that_has_not_begun(api: Api):
+async def test_a_signal_is_stored_for_an_unstarted_execution(api: Api):
     id = await submit(api)
     answer = await api.post(f"/api/v1/executions/{id}/signals", json={"name": "go", "payload": [1]})
 
@@ -25,7 +25,7 @@ async def test_the_same_key_sends_once_and_with_another_body_is_refused(api: Api
     for _ in range(2):
         assert (await api.post(path, json={"name": "go"}, headers=key)).status_code == 202
     assert (await api.post(path, json={"name": "other"}, headers=key)).status_code == 422
-    await node.work.signals.send(1, id, "go", b"", "k1")  # a server that died before it kept its answer
+    await node.work.signals.send(1, id, "go", b"", "k1")  # a server that died before it stored its answer
 
     assert await count(node) == 1
 
@@ -38,7 +38,7 @@ async def count(node: ServerNode) -> int:
     return int(rows[0][0])
 
 
-async def test_what_has_ended_refuses_signals_and_what_is_not_there_is_404(api: Api):
+async def test_ended_executions_refuse_signals_and_missing_ones_are_404(api: Api):
     id = await submit(api)
     await api.post(f"/api/v1/executions/{id}/cancel", json={})
 

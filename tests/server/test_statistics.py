@@ -1,4 +1,4 @@
-"""Statistics over HTTP: the overview, jobs with how they fare, their days, and the grid of executions by steps."""
+"""Statistics over HTTP: the overview, jobs with their statistics, their days, and the grid of executions by steps."""
 
 from typing import Any
 
@@ -24,7 +24,7 @@ async def get(api: Api, path: str) -> Any:
 
 
 async def run(api: Api, node: ServerNode, clock: VirtualClock, seconds: int, outcome: Any = "success") -> str:
-    """Run the job once: it waits in the queue for a second, and takes so long."""
+    """Run the job once: it waits in the queue for a second, and runs for the given time."""
     id = (await api.post(f"{JOB}/trigger")).json()["executionId"]
     await node.base.directory.step()
     session = (await node.gateway.register(1, Register(protocol=PROTOCOL, worker="w"))).session_id
@@ -47,7 +47,7 @@ def day(clock: VirtualClock, ahead: int = 0) -> str:
     return format_instant(clock.now() + ahead * DAY)[:10]
 
 
-async def test_the_overview_tells_what_happens_and_what_did(api: Api, node: ServerNode, clock: VirtualClock):
+async def test_the_overview_has_present_and_past_figures(api: Api, node: ServerNode, clock: VirtualClock):
     await create(api, schedule={"every": "10m"})
     await run(api, node, clock, 4)
     await run(api, node, clock, 4, "failed")
@@ -76,7 +76,7 @@ async def test_the_overview_tells_what_happens_and_what_did(api: Api, node: Serv
     assert (await api.get("/api/v1/overview?from=2999-01-01T00:00:00Z")).status_code == 400
 
 
-async def test_how_late_fires_come_is_in_the_overview(api: Api, node: ServerNode, clock: VirtualClock):
+async def test_schedule_lag_is_in_the_overview(api: Api, node: ServerNode, clock: VirtualClock):
     await create(api, schedule={"every": "10m"})
     clock.advance(602 * SECOND)
     await node.firing.scheduler.step()
@@ -88,7 +88,7 @@ async def test_how_late_fires_come_is_in_the_overview(api: Api, node: ServerNode
     assert late["lagMax"] == pytest.approx(late["lagP50"], rel=1 / 32)
 
 
-async def test_jobs_are_listed_with_how_they_fare(api: Api, node: ServerNode, clock: VirtualClock):
+async def test_jobs_are_listed_with_their_statistics(api: Api, node: ServerNode, clock: VirtualClock):
     await create(api)
     first = await run(api, node, clock, 2)
     last = await run(api, node, clock, 8, "failed")
@@ -122,7 +122,7 @@ async def test_a_jobs_statistics_are_of_a_window(api: Api, node: ServerNode, clo
     assert sum(point["success"] for point in lately["series"]) == 4
 
 
-async def test_a_jobs_statistics_tell_waiting_from_running(api: Api, node: ServerNode, clock: VirtualClock):
+async def test_a_jobs_statistics_separate_waiting_from_running(api: Api, node: ServerNode, clock: VirtualClock):
     await create(api)
     for _ in range(3):
         await run(api, node, clock, 20)  # each after a second in the queue
@@ -134,7 +134,7 @@ async def test_a_jobs_statistics_tell_waiting_from_running(api: Api, node: Serve
         assert [told[name] for name in ("p50", "waitP50", "waitP95")] == pytest.approx([20, 1, 1], rel=1 / 32)
 
 
-async def test_days_have_what_was_and_what_is_to_come(api: Api, node: ServerNode, clock: VirtualClock):
+async def test_days_have_past_and_planned_fires(api: Api, node: ServerNode, clock: VirtualClock):
     await create(api, schedule="0 12 * * *")
     await run(api, node, clock, 1)
     today = await get(api, f"{JOB}/days?from={day(clock)}&to={day(clock, 2)}")
@@ -153,7 +153,7 @@ async def test_the_grid_of_a_workflow_has_its_steps(api: Api, node: ServerNode, 
     steps = [{"name": "extract", "command": "true"}, {"name": "load", "command": "true", "after": ["extract"]}]
     assert (await api.post("/api/v1/jobs", json={"name": "flow", "workflow": {"steps": steps}})).status_code == 201
     ids = []
-    for _ in range(2):  # ids are in order where their instants differ
+    for _ in range(2):  # ids are ordered if their instants differ
         clock.advance(SECOND)
         ids.append((await api.post("/api/v1/jobs/flow/trigger")).json()["executionId"])
     await node.base.directory.step()
@@ -167,7 +167,7 @@ async def test_the_grid_of_a_workflow_has_its_steps(api: Api, node: ServerNode, 
     assert page["items"][0]["steps"] == {"extract": "running", "load": "pending"}
 
 
-async def test_the_grid_is_ordered_by_the_data_that_executions_are_about(api: Api, clock: VirtualClock):
+async def test_the_grid_is_ordered_by_data_intervals(api: Api, clock: VirtualClock):
     await create(api)
     for first in (3, 1, 2):
         interval = {"start": f"2026-11-0{first}T00:00:00Z", "end": f"2026-11-0{first + 1}T00:00:00Z"}

@@ -1,4 +1,4 @@
-"""What a server tells of its store, on each kind."""
+"""The server's report about its store, of each kind."""
 
 from pathlib import Path
 
@@ -56,7 +56,7 @@ async def test_it_is_for_administrators(worker: Api):
     assert (await worker.get("/api/v1/store")).status_code == 403
 
 
-async def test_what_cannot_be_archived_is_told(api: Api, node: ServerNode):
+async def test_the_reason_for_a_stopped_archive_is_reported(api: Api, node: ServerNode):
     now = node.env.now()
     await node.store.write(lambda: housekeeping.take_duty(DUTY, node.id, now, now + 1))
     await node.store.write(lambda: housekeeping.report_duty(DUTY, "the disk is full", now))

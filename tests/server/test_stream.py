@@ -98,7 +98,7 @@ async def test_events_arrive_as_they_happen(app: Application, node: ServerNode):
     }  # fmt: skip
 
 
-async def test_only_the_topics_asked_for_and_the_own_namespace(app: Application, node: ServerNode):
+async def test_only_the_requested_topics_and_the_own_namespace(app: Application, node: ServerNode):
     async with following(app, node, "topics=jobs,workers") as reader:
         tell(node, "execution")
         tell(node, "job", namespace=2)
@@ -119,7 +119,7 @@ async def test_one_execution_with_its_log(app: Application, node: ServerNode):
         assert (await reader.event())["event"] == "log"
 
 
-async def test_a_quiet_stream_says_that_it_lives(app: Application, node: ServerNode, clock: VirtualClock):
+async def test_a_quiet_stream_sends_heartbeats(app: Application, node: ServerNode, clock: VirtualClock):
     async with following(app, node) as reader:
         for _ in range(2):
             await eventually(clock.next_wake)
@@ -137,7 +137,7 @@ async def test_it_ends_when_the_key_is_revoked(app: Application, node: ServerNod
 
 
 async def test_a_busy_one_ends_when_the_key_is_revoked(app: Application, node: ServerNode, clock: VirtualClock):
-    """What happens all the time leaves no quiet moment to look whether the credential is still good."""
+    """A busy stream has no quiet moment to check the credential."""
     async with following(app, node) as reader:
         tell(node)
         assert (await reader.event())["event"] == "execution"
@@ -161,7 +161,7 @@ async def test_it_ends_when_the_client_leaves(app: Application, node: ServerNode
     assert not node.base.events.wanted
 
 
-async def test_whoever_falls_behind_is_told(app: Application, node: ServerNode):
+async def test_a_slow_listener_is_notified_of_missed_events(app: Application, node: ServerNode):
     async with following(app, node) as reader:
         for _ in range(MOST_PENDING + 2):
             tell(node)
@@ -170,7 +170,7 @@ async def test_whoever_falls_behind_is_told(app: Application, node: ServerNode):
         assert body.count("event: execution") <= MOST_PENDING
 
 
-async def test_what_other_servers_leave_out_is_told_as_missed(app: Application, node: ServerNode):
+async def test_events_left_out_by_other_servers_are_reported_as_missed(app: Application, node: ServerNode):
     left = cut([Event("execution", PARCEL, "success", 1, node.env.now()) for _ in range(60)], MOST_EVENTS)
     assert (len(left), left[0].kind) == (MOST_EVENTS + 1, "missed")
     async with following(app, node, "topics=jobs") as reader:
@@ -187,7 +187,7 @@ def test_a_message_to_other_servers_always_fits():
     assert len(_fit(Hint(events=many))) <= MOST_BYTES
 
 
-async def test_a_listener_that_does_not_read_is_told_what_it_missed(monkeypatch):
+async def test_a_listener_that_does_not_read_is_notified_of_missed_events(monkeypatch):
     monkeypatch.setattr(gathering, "MOST_BEHIND", 2)
     reader = Reading()
     for body in (b"a", b"b", b"c"):
@@ -195,7 +195,7 @@ async def test_a_listener_that_does_not_read_is_told_what_it_missed(monkeypatch)
     assert [await reader.get(), await reader.get()] == [MISSED, b"c"]
 
 
-async def test_things_are_counted_for_whoever_shows_totals(app: Application, node: ServerNode, clock: VirtualClock):
+async def test_things_are_counted_for_streams_with_an_interval(app: Application, node: ServerNode, clock: VirtualClock):
     parcel = await some(node)
     one, job = execution_id(parcel, 1), UUID(int=9)
     async with following(app, node, f"topics=executions,jobs&every=250ms&execution={one}") as reader:
@@ -221,7 +221,7 @@ async def test_things_are_counted_for_whoever_shows_totals(app: Application, nod
         assert (await reader.event())["changes"] == [{"kind": "job", "state": "running", "count": 1}]
 
 
-async def test_what_happens_is_encoded_once_for_all_who_want_the_same(app: Application, node: ServerNode):
+async def test_events_are_encoded_once_for_all_listeners_of_a_filter(app: Application, node: ServerNode):
     async with following(app, node) as one, following(app, node) as another:
         tell(node, "job", state="paused")
         bodies = [(await reader.messages.get())["body"] for reader in (one, another)]

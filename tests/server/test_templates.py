@@ -1,11 +1,11 @@
-"""Templates over HTTP: what they answer, and what is refused."""
+"""Templates over HTTP: answers and refusals."""
 
 from tests.server.conftest import Api
 
 BODY = {"parameters": {"region": {"type": "string"}}, "job": {"command": ["backup", "${with.region}"]}}
 
 
-async def test_a_template_is_made_changed_and_deleted(api: Api):
+async def test_a_template_is_created_changed_and_deleted(api: Api):
     created = await api.put("/api/v1/templates/backup", json=BODY)
     assert (created.status_code, created.headers["etag"].partition(".")[0]) == (201, 'W/"1')
     made = await api.post("/api/v1/jobs", json={"name": "eu", "template": "backup", "with": {"region": "eu"}})

@@ -1,4 +1,4 @@
-"""What a server tells of executions: who asked for them, how long they stood in the queue, and in which trace."""
+"""Spans of a server: submissions, waiting times in queues, and the traces they belong to."""
 
 import sys
 from typing import Any
@@ -38,7 +38,7 @@ def spans() -> Spans:
 
 @pytest.fixture
 def told() -> bool:
-    """Whether spans go anywhere."""
+    """Return whether spans are exported."""
     return True
 
 
@@ -53,7 +53,7 @@ async def job(api: Api, name: str = "pay", **fields: Any) -> None:
     assert answer.status_code == 201, answer.text
 
 
-async def test_a_submission_and_every_wait_of_its_attempts_are_told_in_the_given_trace(
+async def test_a_submission_and_every_wait_of_its_attempts_are_spans_of_the_given_trace(
     api: Api, worker: Api, node: ServerNode, clock: VirtualClock, spans: Spans
 ):
     await job(api, retries=1)
@@ -80,7 +80,7 @@ async def test_a_submission_and_every_wait_of_its_attempts_are_told_in_the_given
     assert (await api.get(f"/api/v1/executions/{id}")).json()["traceId"] == TRACE
 
 
-async def test_what_nobody_submitted_begins_a_trace_once(
+async def test_an_execution_without_a_submission_starts_one_trace(
     api: Api, worker: Api, node: ServerNode, clock: VirtualClock, spans: Spans
 ):
     await job(api, schedule="* * * * *")
@@ -96,18 +96,18 @@ async def test_what_nobody_submitted_begins_a_trace_once(
     root = spans.named("fire pay")
 
     assert (root.parent, root.context.trace_id) == (None, fired["traceId"])
-    assert root.end - root.start == SECOND  # it was fired so late
+    assert root.end - root.start == SECOND  # the delay of the fire
     assert spans.names == ["fire pay", "queue pay", "queue pay"]
     assert {span.parent for span in spans.all[1:]} == {root.context.span_id}
     assert traces(grant) == [root.context.header]
 
 
 def released(grant: Grant) -> Outcome:
-    """A worker hands it back."""
+    """Return the outcome of a slice that a worker hands back."""
     return Outcome(parcel=grant.parcel, lo=grant.lo, hi=grant.hi, attempt=grant.attempt, outcome="released")
 
 
-async def test_refusals_are_errors_and_what_is_not_sampled_is_not_told(
+async def test_refusals_are_errors_and_unsampled_traces_are_not_recorded(
     api: Api, worker: Api, node: ServerNode, spans: Spans
 ):
     await api.post("/api/v1/executions", json={"job": "nobody"})
@@ -144,7 +144,7 @@ async def test_many_of_one_request_are_one_submission(api: Api, worker: Api, nod
 
 
 @pytest.mark.parametrize("told", [False])
-async def test_without_tracing_a_given_trace_is_handed_on_and_no_other_is_made(api: Api, worker: Api):
+async def test_without_tracing_a_given_trace_is_forwarded_and_no_other_is_created(api: Api, worker: Api):
     await job(api)
     made = await api.post("/api/v1/executions", json={"job": "pay"}, headers=GIVEN)
     await api.post("/api/v1/executions", json={"job": "pay"}, headers={"traceparent": "nonsense"})
@@ -156,7 +156,7 @@ async def test_without_tracing_a_given_trace_is_handed_on_and_no_other_is_made(a
     assert [one["traceId"] for one in items].count(None) == 1
 
 
-async def test_a_workflow_is_a_span_around_its_steps_whoever_traced_it(
+async def test_a_workflow_is_a_span_around_its_steps_in_any_trace(
     api: Api, worker: Api, node: ServerNode, clock: VirtualClock, spans: Spans
 ):
     await job(api)
@@ -186,7 +186,7 @@ async def test_a_workflow_is_a_span_around_its_steps_whoever_traced_it(
         assert traces(grants[0]) == [inside.context.header]
 
 
-async def test_of_a_workflow_that_is_not_sampled_nothing_is_told(api: Api, worker: Api, node: ServerNode, spans: Spans):
+async def test_a_workflow_that_is_not_sampled_is_not_recorded(api: Api, worker: Api, node: ServerNode, spans: Spans):
     await job(api)
     await job(api, "flow", workflow={"steps": [{"name": "a", "job": "pay"}]})
     quiet = f"00-{TRACE}-{SPAN}-00"
@@ -205,7 +205,7 @@ STATE = "vendor=a,other=b"
 
 
 @pytest.mark.parametrize("told", [True, False], ids=["told", "not told"])
-async def test_what_vendors_say_of_a_trace_goes_with_it(
+async def test_tracestate_is_forwarded_with_its_trace(
     api: Api, worker: Api, node: ServerNode, told: bool, spans: Spans
 ):
     await job(api)
@@ -222,7 +222,7 @@ async def test_what_vendors_say_of_a_trace_goes_with_it(
     assert {span.context.state for span in spans.all} == ({STATE} if told else set())
 
 
-async def test_what_is_said_of_no_trace_is_dropped(api: Api, worker: Api, node: ServerNode):
+async def test_tracestate_without_a_trace_is_dropped(api: Api, worker: Api, node: ServerNode):
     await job(api)
     for headers in ({"tracestate": "a=b"}, {"traceparent": "x", "tracestate": "a=b"}, {**GIVEN, "tracestate": "=b"}):
         await api.post("/api/v1/executions", json={"job": "pay"}, headers=headers)
@@ -242,7 +242,7 @@ async def test_the_sampler_of_opentelemetry_decides(monkeypatch: pytest.MonkeyPa
         await sink.close()
 
 
-def test_spans_are_told_when_a_place_is_known_and_nobody_forbids_it(monkeypatch: pytest.MonkeyPatch):
+def test_spans_are_exported_if_an_endpoint_is_set_and_export_is_enabled(monkeypatch: pytest.MonkeyPatch):
     place = {"OTEL_EXPORTER_OTLP_ENDPOINT": "http://collector:4318"}
     assert is_enabled("", place)
     assert is_enabled("http://collector:4318", {})

@@ -1,4 +1,4 @@
-"""The routes of triggers and fires: one by one, across jobs, in a window, and what is refused."""
+"""The routes of triggers and fires: singly, across jobs, in a window, and refusals."""
 
 import pytest
 
@@ -44,7 +44,7 @@ async def test_a_trigger_is_added_read_changed_and_removed(api: Api):
     assert (await api.get("/api/v1/jobs/report")).json()["schedule"] is None
 
 
-async def test_what_cannot_be_is_refused(api: Api):
+async def test_invalid_triggers_are_refused(api: Api):
     await create(api, triggers=[NIGHTLY])
     path = "/api/v1/jobs/report/triggers"
     taken = await api.post(path, json=NIGHTLY)
@@ -123,7 +123,7 @@ async def test_a_wrong_preview_says_why(api: Api, body, status, detail):
     assert (answer.status_code, detail in answer.json()["detail"]) == (status, True), answer.text
 
 
-async def test_fires_of_a_window_are_what_was_decided_and_what_is_to_come(api: Api, node: ServerNode):
+async def test_fires_of_a_window_are_decided_and_planned_ones(api: Api, node: ServerNode):
     await create(api, "a", triggers=[{"name": "x", "every": "1h", "anchor": "2026-01-01T00:00:00Z"}])
     await create(api, "b", schedule={"cron": "30 * * * *"})
     await create(api, "c", schedule={"every": "1h", "paused": True})
@@ -152,7 +152,7 @@ async def test_fires_of_a_window_are_what_was_decided_and_what_is_to_come(api: A
         assert len(page["items"]) == found
 
 
-async def test_what_is_left_out_of_a_window_is_said(api: Api, node: ServerNode, monkeypatch: pytest.MonkeyPatch):
+async def test_a_shortened_window_is_reported(api: Api, node: ServerNode, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(fires, "MOST_TIMERS", 2)
     monkeypatch.setattr(fires, "BATCH", 1)
     for n in range(4):

@@ -1,4 +1,4 @@
-"""The UI's files: public, without anything inline, packed for who can unpack, and no other file is reached."""
+"""The UI's files: public, without inline code, compressed for clients that accept it, and no other file is served."""
 
 import hashlib
 import json
@@ -33,13 +33,13 @@ async def test_libraries_are_as_they_were_published():
         assert hashlib.sha256(_files()[f"vendor/{entry['file']}"].content).hexdigest() == entry["sha256"], entry
 
 
-async def test_what_the_page_reads_by_itself_is_the_page(anonymous: Api):
+async def test_addresses_of_the_page_return_the_page(anonymous: Api):
     page = await anonymous.get("/")
     for path in ("/ui/jobs", "/ui/jobs/a.b", "/ui/executions/x", "/ui/dead-letters"):
         assert (await anonymous.get(path)).content == page.content
 
 
-async def test_what_there_is_not_leads_on(anonymous: Api):
+async def test_an_unknown_address_returns_the_page(anonymous: Api):
     page = await anonymous.get("/")
     assert (await anonymous.get("/ui")).headers["location"] == "/"
     assert (await anonymous.get("/ui/")).content == page.content
@@ -47,7 +47,7 @@ async def test_what_there_is_not_leads_on(anonymous: Api):
     assert (lost.status_code, lost.content) == (404, page.content)
 
 
-async def test_what_the_page_begins_with_is_asked_for_at_once():
+async def test_initial_files_of_the_page_are_preloaded():
     page = _files()["index.html"].content.decode()
     preloaded = re.findall(r'rel="modulepreload" href="/ui/([^"]+)"', page)
     begun, known = ["core/app.js"], {"core/app.js"}
@@ -61,7 +61,7 @@ async def test_what_the_page_begins_with_is_asked_for_at_once():
     assert sorted(preloaded) == sorted(known - {"core/app.js"})
 
 
-async def test_what_a_browser_has_is_not_sent_again(anonymous: Api):
+async def test_files_known_to_the_browser_are_not_sent_again(anonymous: Api):
     first = await anonymous.get("/ui/core/app.js")
     assert first.headers["content-encoding"] == "gzip"
     again = await anonymous.get("/ui/core/app.js", headers={"if-none-match": first.headers["etag"]})
@@ -75,5 +75,5 @@ async def test_what_a_browser_has_is_not_sent_again(anonymous: Api):
     "path",
     ["/ui/nothing.js", "/ui/__init__.py", "/ui/../version.py", "/ui/%2e%2e/version.py", "/ui//etc/passwd"],
 )
-async def test_only_the_uis_own_files_are_there(path: str, api: Api):
+async def test_only_the_uis_own_files_are_served(path: str, api: Api):
     assert (await api.get(f"http://horae.test{path}")).status_code == 404

@@ -1,4 +1,4 @@
-"""Versions of jobs over HTTP: read, compared, and gone back to."""
+"""Versions of jobs over HTTP: read, compared and restored."""
 
 from tests.server.conftest import Api
 from tests.server.test_jobs import create
@@ -20,7 +20,7 @@ async def test_versions_are_read_one_by_one_and_compared(api: Api):
     assert (missing.status_code, missing.json()["remedy"]) == (404, "Its versions run from 1 to 2.")
 
 
-async def test_a_rollback_names_the_version_it_was_made_against(api: Api):
+async def test_a_rollback_checks_the_version_it_was_based_on(api: Api):
     await create(api, timeout="5m")
     await api.patch("/api/v1/jobs/report", json={"timeout": "6m"})
 

@@ -1,4 +1,4 @@
-"""What workers send: misspelt fields, outcomes at fault, wrong numbers, names and streams that do not exist."""
+"""Bodies of workers: misspelt fields, faulty outcomes, wrong numbers, unknown names and streams."""
 
 import json
 from collections.abc import Awaitable, Callable
@@ -48,14 +48,16 @@ def exchange(*outcomes: Any, **more: Any) -> dict[str, Any]:
         ({"response": [1]}, "results"), ({"err": {"type": "E"}}, "error"), ({"exit": 1}, "exitCode"),
     ],
 )  # fmt: skip
-async def test_a_misspelt_field_of_an_outcome_is_refused_with_the_field_that_is_meant(tell: Tell, wrong, meant):
+async def test_a_misspelt_field_of_an_outcome_is_refused_with_a_suggestion(tell: Tell, wrong, meant):
     answer = await tell("exchange", exchange(SPAN, {**SPAN, **wrong}))
 
     problem = answer.json()
     assert (answer.status_code, problem["type"], problem["index"]) == (400, "urn:horae:outcome-refused", 1)
     assert problem["field"] == f"outcomes[1].{next(iter(wrong))}"
     assert problem["remedy"] == f"Did you mean {meant}?"
-    assert (await tell("exchange", exchange(SPAN))).status_code == 200  # under the same number: nothing came of it
+    assert (
+        await tell("exchange", exchange(SPAN))
+    ).status_code == 200  # under the same number: the former one had no effect
 
 
 async def test_a_misspelt_field_inside_an_error_is_refused(tell: Tell):
@@ -85,7 +87,7 @@ async def test_a_misspelt_registration_is_refused(worker: Api):
     assert (answer.status_code, answer.json()["remedy"]) == (400, "Did you mean concurrency?")
 
 
-async def test_a_field_of_a_newer_worker_is_passed_over_unless_the_worker_is_strict(tell: Tell):
+async def test_a_field_of_a_newer_worker_is_ignored_unless_the_worker_is_strict(tell: Tell):
     body = exchange({**SPAN, "gpuHours": 3}, weather="fair")
 
     strict = await tell("exchange", body, **STRICT)
@@ -95,12 +97,12 @@ async def test_a_field_of_a_newer_worker_is_passed_over_unless_the_worker_is_str
     assert (await tell("exchange", body)).status_code == 200
 
 
-async def test_params_and_results_have_whatever_fields_they_like(tell: Tell):
+async def test_params_and_results_may_have_any_fields(tell: Tell):
     body = exchange({**SPAN, "results": [{"result": 1, "outcome": 2}]})
     assert (await tell("exchange", body, **STRICT)).status_code == 200
 
 
-def test_what_is_decoded_strictly_is_what_is_decoded_otherwise():
+def test_strict_and_plain_decoding_agree():
     body = b'{"channel": 0, "n": 1, "outcomes": [], "prefetch": {"%s": 3}}' % NOBODY.encode()
     found = _closed_decoder(Exchange).decode(body)
     assert isinstance(found, Exchange)
@@ -115,7 +117,7 @@ DEEP = "[" * 3000 + "]" * 3000
     [f"[{DEEP}]", '["\\ud800"]', "[1, 2]", "7"],
     ids=["deep", "surrogate", "two for one", "no list"],
 )
-async def test_the_outcome_at_fault_is_named_by_its_index(tell: Tell, results: str):
+async def test_the_faulty_outcome_is_named_by_its_index(tell: Tell, results: str):
     whole = (
         '{"note": "outcomes", "channel": 0, "n": 1, "outcomes": ['
         f'{_text(1)}, {_text(2, results)}, {_text(3, results)}], "logs": []}}'
@@ -127,7 +129,7 @@ async def test_the_outcome_at_fault_is_named_by_its_index(tell: Tell, results: s
 
 
 @pytest.mark.parametrize(("levels", "status"), [(500, 200), (501, 400)])
-async def test_a_result_has_as_many_levels_as_the_page_says_whatever_the_interpreter_reads(tell: Tell, levels, status):
+async def test_a_result_may_have_the_documented_number_of_levels(tell: Tell, levels, status):
     deep = '{"a": ' * (levels - 1) + '["[[["]' + "}" * (levels - 1)
     outcomes = f"{_text(1)}, {_text(2, f'[{deep}]')}"
     answer = await tell("exchange", f'{{"channel": 0, "n": 1, "outcomes": [{outcomes}]}}'.encode())
@@ -147,14 +149,14 @@ async def test_a_body_that_is_wrong_elsewhere_blames_no_outcome(tell: Tell):
     assert (answer.json()["type"], answer.json()["field"]) == ("urn:horae:bad-input", "free")
 
 
-async def test_a_wrong_number_is_told_from_a_wrong_body(tell: Tell):
+async def test_a_wrong_exchange_number_differs_from_a_wrong_body(tell: Tell):
     answer = await tell("exchange", {"channel": 0, "n": 5})
     problem = answer.json()
     assert (answer.status_code, problem["type"]) == (400, "urn:horae:exchange-number")
     assert (problem["field"], problem["expected"]) == ("n", 1)
 
 
-async def test_a_worker_cannot_say_that_it_is_lost(tell: Tell):
+async def test_a_worker_cannot_report_itself_as_lost(tell: Tell):
     failed = {**SPAN, "outcome": "failed", "error": {"type": "E", "kind": "lost"}}
     answer = await tell("exchange", exchange(failed))
     assert (answer.status_code, answer.json()["field"]) == (400, "outcomes[0].error.kind")
@@ -168,7 +170,7 @@ async def test_a_line_of_an_unknown_stream_is_refused(tell: Tell, part: str):
 
 
 @pytest.mark.parametrize("name", ["@foo", "@", "@sleep:1", "@sleep#1", "@sleep#02", "@wait:", "@checkpoint2", "@began"])
-async def test_names_that_begin_with_an_at_sign_are_horaes(tell: Tell, name: str):
+async def test_names_that_begin_with_an_at_sign_are_reserved(tell: Tell, name: str):
     for route, body in (
         ("steps", {"steps": [{**ITEM, "name": name}]}),
         ("awaits", {**ITEM, "step": name, "signal": "s"}),
@@ -178,7 +180,7 @@ async def test_names_that_begin_with_an_at_sign_are_horaes(tell: Tell, name: str
 
 
 @pytest.mark.parametrize("name", ["@checkpoint", "@sleep", "@sleep#12", "@wait:approved", "a@b"])
-async def test_the_steps_that_workers_need_have_names(tell: Tell, name: str):
+async def test_the_reserved_steps_of_workers_are_accepted(tell: Tell, name: str):
     assert (await tell("steps", {"steps": [{**ITEM, "name": name}]})).json() == {"steps": [{"refused": True}]}
 
 
@@ -192,7 +194,7 @@ async def test_a_token_is_text_too(api: Api, worker: Api, node: ServerNode):
 
 
 async def running(api: Api, worker: Api, **job: Any) -> tuple[HandWorker, dict[str, Any]]:
-    """An execution that runs, and its worker."""
+    """Return a running execution, and its worker."""
     await create(api, **job)
     await api.post("/api/v1/jobs/report/trigger")
     by_hand = await HandWorker.register(worker, functions=[{"name": "f"}])
@@ -230,7 +232,7 @@ async def test_only_a_durable_job_is_suspended(api: Api, worker: Api, durable: b
         assert found["error"]["type"] == "NotDurable"
 
 
-async def test_a_message_of_progress_is_cut_for_lists_show_it(api: Api, worker: Api):
+async def test_a_progress_message_is_cut(api: Api, worker: Api):
     by_hand, place = await running(api, worker)
     told = await by_hand.send(progress=[{**place, "percent": 5, "message": "p" * 100_000}])
     assert told.status_code == 200

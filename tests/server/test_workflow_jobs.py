@@ -1,4 +1,4 @@
-"""Workflows over HTTP: made, listed with what they keep, refused with the step, and kept from losing their jobs."""
+"""Workflows over HTTP: created, listed with their own jobs, refused by step, and protected from losing their jobs."""
 
 from tests.server.conftest import Api
 
@@ -13,7 +13,7 @@ ETL = {
 }
 
 
-async def test_a_workflow_is_made_listed_and_keeps_its_jobs(api: Api):
+async def test_a_workflow_is_created_listed_and_owns_its_jobs(api: Api):
     missing = await api.post("/api/v1/jobs", json=ETL)
     assert (missing.status_code, missing.json()["step"]) == (400, "load")
     assert missing.json()["field"] == "workflow.steps[1].job"

@@ -10,7 +10,7 @@ from tests.model.workflow.corpus import answer, workflows
 
 
 def says_nothing(workflow: Any) -> bool:
-    """Tell whether a step gives `retry` or `timeouts` a value of nothing of another type, which counts as none."""
+    """Return whether a step gives `retry` or `timeouts` an empty value of another type, which counts as none."""
     steps = workflow["steps"] if isinstance(workflow, dict) else workflow
     return any(field in step and not step[field] for step in steps for field in ("retry", "timeouts"))
 

@@ -1,4 +1,4 @@
-"""A worker of the tests' own: it registers, takes what there is, and reports what became of it."""
+"""A worker for tests: it registers, takes the available work, and reports outcomes."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -11,7 +11,7 @@ from tests.server.conftest import Api
 
 
 class HandWorker:
-    """Speaks the protocol of workers, one exchange after another."""
+    """Speaks the worker protocol, one exchange after another."""
 
     def __init__(self, api: Api, session: Registered) -> None:
         self._api, self.session, self._n = api, session.session_id, 0
@@ -24,17 +24,17 @@ class HandWorker:
         return cls(api, msgspec.json.decode(answer.content, type=Registered))
 
     async def send(self, **more: Any) -> httpx2.Response:
-        """One exchange, whatever the answer."""
+        """Send one exchange and return any answer."""
         self._n += 1
         body = msgspec.json.encode(Exchange(channel=0, n=self._n, **more))
         return await self._api.post(f"/api/v1/sessions/{self.session}/exchange", content=body)
 
     def repeat(self) -> None:
-        """The next exchange has the number of the last, as if that had not been answered."""
+        """Give the next exchange the number of the last one, as if that had not been answered."""
         self._n -= 1
 
     async def exchange(self, **more: Any) -> Answer:
-        """One exchange, answered at once."""
+        """Send one exchange, answered at once."""
         answer = await self.send(**more)
         assert answer.status_code == 200, answer.text
         return msgspec.json.decode(answer.content, type=Answer)
@@ -43,12 +43,12 @@ class HandWorker:
         return (await self.exchange(free=free)).slices
 
     async def report(self, grants: Sequence[Grant], *, error: Failure | None = None) -> Answer:
-        """Everything of these succeeded, or failed by this."""
+        """Report that all of these succeeded, or failed with this error."""
         return await self.exchange(outcomes=[outcome(grant, error) for grant in grants])
 
 
 def outcome(grant: Grant, error: Failure | None = None) -> Outcome:
-    """What became of all of a grant."""
+    """Return the outcome of a whole grant."""
     return Outcome(
         parcel=grant.parcel, lo=grant.lo, hi=grant.hi, attempt=grant.attempt, error=error,
         outcome="success" if error is None else "failed",

@@ -200,7 +200,7 @@ async def test_a_worker_names_its_installation_and_leaves_servers_of_others():
         assert asked == [None, str(ours), str(ours)]
         transport.learn([other.url])
         transport._at = 1
-        with pytest.raises(Busy, match="no server of this worker's"):
+        with pytest.raises(Busy, match="not a server of this worker"):
             await transport.register(Register(protocol=1, worker="w"))
         assert transport.servers[0] == site.url
         await transport.close()

@@ -1,4 +1,4 @@
-"""An authority and certificates for tests, made on the spot."""
+"""An authority and certificates for tests, created on demand."""
 
 from datetime import UTC, datetime, timedelta
 from ipaddress import ip_address
@@ -11,7 +11,7 @@ from cryptography.x509.oid import NameOID
 
 
 class Authority:
-    """Signs certificates, and has one of its own."""
+    """Signs certificates, and has its own."""
 
     def __init__(self, folder: Path, name: str = "test authority") -> None:
         self._folder, self._name = folder, _named(name)
@@ -21,7 +21,7 @@ class Authority:
         self.certificate = _write(folder / f"{name}.pem", made.sign(self._key, hashes.SHA256()))
 
     def sign(self, name: str) -> tuple[Path, Path]:
-        """A certificate for this machine, and its key."""
+        """Return a certificate for this machine, and its key."""
         key = ec.generate_private_key(ec.SECP256R1())
         names = x509.SubjectAlternativeName([x509.DNSName("localhost"), x509.IPAddress(ip_address("127.0.0.1"))])
         made = _builder(_named(name), self._name, key).add_extension(names, critical=False)

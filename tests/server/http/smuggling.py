@@ -1,7 +1,7 @@
 """Published ways to hide one request in another, each with its source and the only right reading.
 
-The hidden request asks for /smuggled. `ONE`: the request is proper, and everything after its head belongs to its body.
-`REFUSED`: the request is ambiguous, and nothing of it is acted on.
+The hidden request is for /smuggled. `ONE`: the request is valid, and everything after its head belongs to its body.
+`REFUSED`: the request is ambiguous, and no part of it is acted on.
 """
 
 from msgspec import Struct
@@ -25,7 +25,7 @@ ENDGAME = "Kettle, HTTP/1.1 Must Die (2025)"
 
 
 class Case(Struct, frozen=True):
-    """Bytes of one client, and how they must be read."""
+    """Bytes of one client, and their right reading."""
 
     source: str
     sent: bytes
@@ -46,7 +46,7 @@ def chunked(body: bytes, *headers: str) -> bytes:
 
 
 def both(coding: str, *headers: str) -> bytes:
-    """A length that covers everything, and a coding that ends before the hidden request."""
+    """Return a request with a length that covers everything, and a coding that ends before the hidden request."""
     body = b"0\r\n\r\n" + HIDDEN
     return post(f"Content-Length: {len(body)}", coding, *headers, body=body)
 

@@ -1,4 +1,4 @@
-"""What one connection may cost a server that has not seen a credential: bytes, requests and time."""
+"""The cost of one connection for a server that has not seen a credential: bytes, requests and time."""
 
 import asyncio
 from collections.abc import Awaitable, Callable
@@ -138,7 +138,7 @@ async def test_requests_sent_ahead_hold_few_bytes_however_large_they_are(answers
         b"GET /a HTTP/1.1\r\nHost: h\r\nConnection: close\r\n\r\nx",
     ],
 )
-async def test_bytes_that_drip_after_the_last_answer_hold_no_connection(answers: Answers, refused: bytes):
+async def test_bytes_that_drip_after_the_last_answer_do_not_hold_the_connection(answers: Answers, refused: bytes):
     async def drip(client: Client, _: Answers, listener: HttpListener) -> None:
         assert (await ask(client, refused))[0] in (200, 400)
         (connection,) = listener._connections
@@ -184,7 +184,7 @@ async def test_a_request_that_says_close_is_the_last_one(answers: Answers):
     await talk(answers, send)
 
 
-async def test_a_body_that_waits_for_100_continue_is_not_taken_for_the_next_request(answers: Answers):
+async def test_a_body_that_waits_for_100_continue_is_not_read_as_the_next_request(answers: Answers):
     async def send(client: Client, answers: Answers, _: HttpListener) -> None:
         head = b"POST /refuses HTTP/1.1\r\nHost: h\r\nContent-Length: 40\r\nExpect: 100-continue\r\n\r\n"
         status, headers, _ = await ask(client, head)
@@ -216,7 +216,7 @@ async def test_an_offer_to_upgrade_is_ignored_and_the_body_read(answers: Answers
         b"GET /\xc3\xbc", b"GET //h/ /b", b"GET \t/a", b"CONNECT " + b"a" * 60_000,
     ],
 )  # fmt: skip
-async def test_a_target_that_is_no_path_of_this_server_is_a_bad_request(answers: Answers, line: bytes):
+async def test_a_target_that_is_not_a_path_of_this_server_is_a_bad_request(answers: Answers, line: bytes):
     async def send(client: Client, answers: Answers, _: HttpListener) -> None:
         assert (await ask(client, line + b" HTTP/1.1\r\nHost: h\r\n\r\n"))[0] == 400
         assert await is_closed(client)
@@ -225,7 +225,7 @@ async def test_a_target_that_is_no_path_of_this_server_is_a_bad_request(answers:
     await talk(answers, send)
 
 
-async def test_a_target_may_name_the_server_as_host_does(answers: Answers):
+async def test_a_target_may_name_the_same_server_as_host(answers: Answers):
     async def send(client: Client, answers: Answers, _: HttpListener) -> None:
         for target, path in ((b"http://H:80/a?b", "/a"), (b"https://h:80", "/"), (b"HTTP://h:80?x=1", "/")):
             assert (await ask(client, b"GET %b HTTP/1.1\r\nHost: h:80\r\n\r\n" % target))[0] == 200
@@ -271,7 +271,7 @@ async def test_many_small_chunks_let_others_have_their_turn(answers: Answers):
     await listener.stop(0.1)
 
 
-async def test_a_flood_of_trailers_keeps_no_other_client_waiting(answers: Answers):
+async def test_a_flood_of_trailers_does_not_delay_other_clients(answers: Answers):
     listener = HttpListener(system_env(), answers.answer)
     async with bound(listener) as connect:
         hostile, other = await connect(), await connect()
@@ -283,7 +283,7 @@ async def test_a_flood_of_trailers_keeps_no_other_client_waiting(answers: Answer
     await listener.stop(0.1)
 
 
-def test_routes_that_are_open_to_everybody_take_small_bodies():
+def test_public_routes_accept_small_bodies_only():
     limits = {route.name: route.limit for route in ROUTES if route.is_public and route.method in BODIED}
     assert {"me.sign-in", "me.sign-in-with-password", "enrolments.redeem"} <= limits.keys()
     unknown = limits.keys() - {"hooks.receive", "callbacks.receive"}  # a token in their path is the credential

@@ -1,4 +1,4 @@
-"""HTTP/1.1 on real sockets: what clients may do to a connection, and what it does to them."""
+"""HTTP/1.1 on real sockets: the life of a connection, with well-behaved and other clients."""
 
 import asyncio
 import socket
@@ -22,7 +22,7 @@ Connect = Callable[[], Awaitable[Client]]
 
 
 class Stream(Response):
-    """An answer in parts that ends when it is told to, or with the client."""
+    """An answer in parts that ends on request, or with the client."""
 
     def __init__(self, parts: list[bytes], length: int | None = None) -> None:
         super().__init__()
@@ -39,7 +39,7 @@ class Stream(Response):
 
 
 class Answers:
-    """A small application; it keeps what it was asked."""
+    """A small application that stores its requests."""
 
     def __init__(self) -> None:
         self.scopes: list[dict[str, Any]] = []
@@ -121,7 +121,7 @@ async def connect(listener: HttpListener) -> AsyncIterator[Connect]:
 
 
 async def answer_of(reader: asyncio.StreamReader) -> tuple[int, dict[str, str], bytes]:
-    """One answer with a length, or in chunks."""
+    """Read one answer with a length, or in chunks."""
     head = (await asyncio.wait_for(reader.readuntil(b"\r\n\r\n"), 30)).decode()
     lines = head.split("\r\n")
     headers = {name.lower(): value for name, _, value in (line.partition(": ") for line in lines[1:] if line)}
@@ -175,7 +175,7 @@ async def test_requests_sent_ahead_are_answered_in_their_order(connect: Connect,
 
 
 @pytest.mark.parametrize("size", [0, 1, 1000, 3 * MOST_HELD])
-async def test_bodies_come_whole_however_they_are_sent(connect: Connect, size: int):
+async def test_bodies_arrive_whole_in_any_pieces(connect: Connect, size: int):
     client = await connect()
     body = bytes(i % 251 for i in range(size))
     whole = b"POST /p HTTP/1.1\r\nHost: h\r\nContent-Length: %d\r\n\r\n%b" % (size, body)
@@ -274,7 +274,7 @@ async def test_an_answer_to_head_has_no_body(connect: Connect):
     assert (await ask(client, b"GET http://other.test/a?b HTTP/1.1\r\nHost: other.test\r\n\r\n"))[2] == b"/a"
 
 
-async def test_a_stream_comes_in_parts_and_the_connection_goes_on(connect: Connect):
+async def test_a_stream_arrives_in_parts_and_the_connection_stays_open(connect: Connect):
     client = await connect()
     assert (await ask(client, b"GET /stream HTTP/1.1\r\nHost: h\r\n\r\n"))[2] == b"abc"
     assert (await ask(client, b"GET /a HTTP/1.1\r\nHost: h\r\n\r\n"))[2] == b"/a"
@@ -362,7 +362,7 @@ async def test_a_client_that_leaves_is_noticed(connect: Connect, answers: Answer
         await eventually(lambda expected=expected: answers.gone == expected)
 
 
-async def test_stopping_answers_requests_under_way_and_closes_idle_connections(answers: Answers):
+async def test_stopping_answers_unfinished_requests_and_closes_idle_connections(answers: Answers):
     listener = HttpListener(system_env(), answers.answer)
     async with bound(listener) as connect:
         idle, busy = await connect(), await connect()

@@ -1,4 +1,4 @@
-"""Requests out of bytes: the same however the bytes are cut, and never more than another parser accepts."""
+"""Requests read from bytes: the same in any pieces, and never more than another parser accepts."""
 
 from itertools import pairwise
 from typing import Any
@@ -132,7 +132,7 @@ REFUSED = {
 
 
 @pytest.mark.parametrize("case", ACCEPTED)
-def test_proper_requests_are_read_however_they_are_cut(case: str):
+def test_valid_requests_are_read_in_any_pieces(case: str):
     data, body = ACCEPTED[case]
     read, midway, refused = requests(data)
     assert (len(read), midway, refused) == (1, False, False)
@@ -142,7 +142,7 @@ def test_proper_requests_are_read_however_they_are_cut(case: str):
 
 
 @pytest.mark.parametrize("case", REFUSED)
-def test_ambiguous_bytes_are_refused_however_they_are_cut(case: str):
+def test_ambiguous_bytes_are_refused_in_any_pieces(case: str):
     data = REFUSED[case]
     assert requests(data) == ([], False, True)
     if len(data) < 2000:
@@ -198,7 +198,7 @@ def by_llhttp(data: bytes) -> list[tuple[bytes, bytes]]:
     try:
         other.parser.feed_data(data)
     except httptools.HttpParserUpgrade:
-        return []  # llhttp stops at an offer to upgrade
+        return []  # llhttp stops at a request to upgrade
     except httptools.HttpParserError:
         pass
     return other.read
@@ -217,7 +217,7 @@ def test_h11_reads_the_same_first_request(data: bytes):
     if not read or b"Upgrade" in data:
         return
     connection, body = h11.Connection(h11.SERVER), b""
-    connection.receive_data(data.removeprefix(b"\r\n"))  # h11 takes no empty line
+    connection.receive_data(data.removeprefix(b"\r\n"))  # h11 accepts no empty line
     request = connection.next_event()
     assert isinstance(request, h11.Request)
     while isinstance(event := connection.next_event(), h11.Data):
@@ -226,7 +226,7 @@ def test_h11_reads_the_same_first_request(data: bytes):
     assert (request.method, body) == (read[0][0], read[0][3])
 
 
-def test_a_silent_client_keeps_no_bytes():
+def test_no_bytes_are_held_for_a_silent_client():
     framing, found = RequestFraming(), list[HttpRequest]()
     framing.feed(one(f"POST /a HTTP/1.1\nHost: h\nX: {'y' * 60_000}\nContent-Length: 100000\n\n", b"x" * 100_000))
     take_all(framing, found)

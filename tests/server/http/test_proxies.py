@@ -1,4 +1,4 @@
-"""Whose X-Forwarded-* is believed, and how far."""
+"""Trust in X-Forwarded-* headers, and its limits."""
 
 from collections.abc import AsyncIterator
 from typing import Any
@@ -77,7 +77,7 @@ def test_scheme_and_host_are_believed_from_trusted_proxies_alone():
 
 
 @pytest.mark.parametrize("text", ["10.0.0.1/8", "proxy", "", "10.0.0.0/33"])
-def test_networks_that_are_none_are_refused(text: str):
+def test_invalid_networks_are_refused(text: str):
     with pytest.raises(BadInput) as refused:
         Proxies((text,))
     assert refused.value.fields["field"] == "trusted_proxies"

@@ -1,4 +1,4 @@
-"""Clients that hold connections: silent, slow to send, slow to read, and too many."""
+"""Clients that occupy connections: silent, slow to send, slow to read, and too many."""
 
 import asyncio
 import socket
@@ -21,7 +21,7 @@ async def answers(scope: Any, receive: Any) -> Response:
 
 
 class Host:
-    """What a connection belongs to, with a clock in hand."""
+    """The host of a connection, with a controlled clock."""
 
     def __init__(self) -> None:
         self.answer: Answer = answers
@@ -54,7 +54,7 @@ async def connected(answer: Answer = answers) -> tuple[Host, socket.socket]:
 
 
 async def drip(host: Host, far: socket.socket, begun: bytes, seconds: int) -> bool:
-    """Send a byte every now and then; tells whether the connection is late before those seconds are over."""
+    """Send a byte at intervals; return whether the connection is late before the time is over."""
     loop = asyncio.get_running_loop()
     await loop.sock_sendall(far, begun)
     await eventually(lambda: host.connection.stalled)
@@ -133,7 +133,7 @@ async def test_a_client_that_stops_reading_loses_its_connection(ending: bytes):
     clock = VirtualClock()
     listener, sock = HttpListener(virtual_env(clock=clock), some), socket.socket()
     sock.bind(("127.0.0.1", 0))
-    sock.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 4096)  # little of an answer is on its way
+    sock.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 4096)  # only a small part of an answer is buffered
     await listener.start(sock)
     loop, far = asyncio.get_running_loop(), socket.socket()
     far.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
@@ -160,7 +160,7 @@ def test_one_address_does_not_take_all_connections():
     assert crowd.enter("10.0.0.2")
     crowd.leave("10.0.0.1")
     assert crowd.enter("10.0.0.1")
-    assert [crowd.enter("127.0.0.1") for _ in range(7)].count(True) == 6  # up to all there may be
+    assert [crowd.enter("127.0.0.1") for _ in range(7)].count(True) == 6  # up to the total limit
 
 
 async def test_a_connection_beyond_the_bound_is_answered_503():

@@ -1,8 +1,8 @@
 """Request smuggling: every published class of it, direct, over TLS, and through nginx and haproxy.
 
-A client sends one request with another one hidden in it. Another client asks next, on the same connection, or on one
-that shares the proxy's connections. The hidden request is never acted on, and both clients get their own answers.
-A proxy marks each request that it forwards, so one without the mark was hidden from it.
+A client sends one request with another one hidden in it. Another client sends the next request, on the same connection,
+or on one that shares the proxy's connections. The hidden request is never acted on, and both clients get their own
+answers. A proxy marks each request that it forwards, so a request without the mark was hidden from it.
 """
 
 import asyncio
@@ -32,7 +32,7 @@ from tests.server.http.certificates import Authority
 from tests.server.http.smuggling import CASES, ONE, TARGET, Case
 from tests.waiting import eventually_sync
 
-SILENCE = 3.0  # seconds after which a connection is taken to wait for more of its request
+SILENCE = 3.0  # seconds of silence after which a connection seems to wait for more of its request
 ROUTES = ("direct", "tls", "nginx", "haproxy")
 
 NGINX = """
@@ -70,14 +70,14 @@ backend horae
 
 
 class Target:
-    """A server in a thread, on the event loop of servers. It notes the requests that it acts on.
+    """A server in a thread, with the servers' event loop. It records the requests that it acts on.
 
-    Requests whose bodies cannot be read are not among them.
+    Requests whose bodies cannot be read are not recorded.
     """
 
     def __init__(self, certificate: tuple[Path, Path]) -> None:
         self.acted: list[str] = []
-        self.unseen: list[str] = []  # those of them that no proxy has seen as requests
+        self.unseen: list[str] = []  # those that no proxy has recognised as requests
         self.statuses: list[int] = []
         self.plain, self.private = free_port(), free_port()
         self._certificate = certificate
@@ -147,7 +147,7 @@ def is_listening(port: int) -> bool:
 
 
 def program(name: str) -> str:
-    """Find a proxy. With CI=true it must be there."""
+    """Find a proxy. With CI=true it must be installed."""
     path = shutil.which(name, path=f"{os.environ['PATH']}:/usr/sbin")
     if path is None:
         missing = f"{name} is not on PATH; `make test` as root installs it, or: apt-get install nginx-light haproxy"
@@ -234,7 +234,7 @@ def test_no_request_is_hidden_in_another(name: str, connect: Connect, target: Ta
     assert target.acted.count("/victim") == 1
     assert b"/victim" in victim, "the next client gets its own answer"
     assert [status for status in target.statuses if status >= 500] == []
-    if route in ("nginx", "haproxy"):  # they read some bytes leniently, and then forward what they read
+    if route in ("nginx", "haproxy"):  # they read some bytes leniently, and forward their reading
         assert target.unseen == [], "the proxy has not seen this request"
     else:
         assert "/smuggled" not in target.acted
@@ -250,7 +250,7 @@ def test_no_request_is_hidden_in_another(name: str, connect: Connect, target: Ta
 
 
 @pytest.mark.parametrize("trailer", [b"a" * 65536, b"x: y\r\n" * 11000], ids=["one", "many"])
-def test_trailers_without_an_end_stop_nobody(
+def test_endless_trailers_do_not_block_other_clients(
     trailer: bytes, connect: Connect, target: Target, request: pytest.FixtureRequest
 ):
     route = request.node.callspec.params["connect"]

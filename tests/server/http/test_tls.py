@@ -1,4 +1,4 @@
-"""TLS with one's own certificates, and workers that must show one."""
+"""TLS with private certificates, and workers that must show one."""
 
 import asyncio
 import socket
@@ -60,7 +60,7 @@ async def strict(authority: Authority) -> AsyncIterator[tuple[Serving, str]]:
     await serving.stop()
 
 
-async def test_clients_that_trust_the_authority_talk_over_tls(private: tuple[Serving, str], authority: Authority):
+async def test_clients_that_trust_the_authority_connect_over_tls(private: tuple[Serving, str], authority: Authority):
     serving, key = private
     assert serving.url.startswith("https://")
     settings = Settings(ca=str(authority.certificate))
@@ -119,7 +119,9 @@ async def test_a_worker_works_over_tls(private: tuple[Serving, str], authority: 
     await transport.close()
 
 
-async def test_workers_must_show_a_certificate_where_it_is_asked_for(strict: tuple[Serving, str], authority: Authority):
+async def test_workers_must_show_a_certificate_if_the_server_requires_one(
+    strict: tuple[Serving, str], authority: Authority
+):
     serving, key = strict
     env, ca = system_env(), str(authority.certificate)
     bare = HttpTransport([serving.url], key, trust(Settings(ca=ca)), rng=env.rng)
@@ -158,7 +160,7 @@ def test_a_renewed_certificate_is_used_and_a_broken_one_is_not(authority: Author
     tls = Tls(certificate, key)
     loaded = tls.context.cert_store_stats
     certificate.write_text("broken")
-    tls.follow(LOOK + 1)  # is told in the log, and the old one stays
+    tls.follow(LOOK + 1)  # is logged, and the old one stays
     assert tls.context.cert_store_stats == loaded
     authority.sign("server")
     tls.follow(2 * LOOK + 2)
@@ -203,5 +205,5 @@ async def answers(scope: Any, receive: Any) -> Response:
     return Response(200)
 
 
-def test_only_modern_tls_is_spoken(authority: Authority):
+def test_old_tls_versions_are_refused(authority: Authority):
     assert Tls(*authority.sign("server")).context.minimum_version >= ssl.TLSVersion.TLSv1_2
