@@ -270,7 +270,7 @@ async def test_a_list_of_workers_with_many_queues_is_shortened(worker: Api, api:
         await register(worker, worker=f"w{number}", queues=[f"{'q' * 100}-{n}" for n in range(1000)])
         node.env.clock.advance(SECOND // 100)  # type: ignore[attr-defined]
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("horae.engine.fleet.workers.MOST_TOLD", 1_000_000)
+        patch.setattr("horae.engine.fleet.workers.MOST_CHARACTERS", 1_000_000)
         listed = (await api.get("/api/v1/workers")).json()["items"]
     overview = (await api.get("/api/v1/overview")).json()
 
