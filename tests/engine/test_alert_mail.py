@@ -13,15 +13,17 @@ import pytest
 
 from horae.features.alerts.engine import senders
 from horae.features.alerts.engine.delivery import OF_SERVER
-from horae.features.alerts.engine.senders import Letter, send
+from horae.features.alerts.engine.senders import OutgoingNotice, send
 from horae.features.alerts.engine.undeliverable import Undeliverable
 from horae.features.alerts.model.channel import Email
-from horae.features.alerts.model.notification import content_of, read_content, told_of
+from horae.features.alerts.model.notification import encode_content, read_content, summarize
 from horae.outbound.allow import AllowedAddresses
 from horae.outbound.fetch import Outbound
 
-SAID = content_of("test", [told_of("a\r\nBcc: x@y.z", "late", 0)], rule="r", alert_kind="lag", severity="warning", at=0)
-LETTER = Letter(UUID(int=7), read_content(SAID), SAID.encode(), "default", 0)
+SAID = encode_content(
+    "test", [summarize("a\r\nBcc: x@y.z", "late", 0)], rule="r", alert_kind="lag", severity="warning", at=0
+)
+LETTER = OutgoingNotice(UUID(int=7), read_content(SAID), SAID.encode(), "default", 0)
 
 
 @asynccontextmanager

@@ -10,7 +10,7 @@ import pytest
 from horae.engine.storage import buckets
 from horae.errors import BadInput
 from horae.features.events.engine.watching import bucket
-from horae.features.events.engine.watching.listed import Listed
+from horae.features.events.engine.watching.listed import ObjectVersion
 from horae.features.events.engine.watching.refusals import in_words
 from horae.features.events.engine.watching.watcher import Places
 from horae.model.triggers.decisions.external import WatchTrigger
@@ -76,7 +76,7 @@ async def s3(monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[S3]:
     server.close()
 
 
-async def listed(url: str) -> list[Listed]:
+async def listed(url: str) -> list[ObjectVersion]:
     return [one async for page in bucket.pages(WatchTrigger(url=url)) for one in page]
 
 

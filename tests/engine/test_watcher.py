@@ -19,7 +19,7 @@ from horae.env import SECOND
 from horae.errors import BadInput
 from horae.features.events.engine.intake import EventIntake
 from horae.features.events.engine.watching import bucket, folder
-from horae.features.events.engine.watching.listed import Listed
+from horae.features.events.engine.watching.listed import ObjectVersion
 from horae.features.events.engine.watching.watcher import COUNTED_EVERY, Places, Watcher
 from horae.features.events.store import event_reads, watches
 from horae.model.triggers.decisions.external import WatchTrigger
@@ -342,7 +342,7 @@ async def test_names_that_are_no_text_are_told_apart(tmp_path: Path):
     (page,) = [page async for page in folder.pages(str(tmp_path), [str(tmp_path)])]
 
     assert [listed.key for listed in page] == ["a\ufffd", "a\ufffd"]
-    assert len({Listed(key="", raw=one.raw, version="1", size=0, modified=0).digest for one in page}) == 2
+    assert len({ObjectVersion(key="", raw=one.raw, version="1", size=0, modified=0).digest for one in page}) == 2
 
 
 def test_nothing_may_be_watched_unless_an_administrator_says_so():

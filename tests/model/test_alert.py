@@ -6,18 +6,18 @@ import pytest
 
 from horae.env import SECOND
 from horae.errors import BadInput
-from horae.features.alerts.model.channel import filled, private_part, read_channel, shown
-from horae.features.alerts.model.course import MOST_OPEN, End, Open, course
+from horae.features.alerts.model.channel import fill_secrets, private_part, read_channel, shown
+from horae.features.alerts.model.course import MOST_OPEN, End, OpenAlert, decide_changes
 from horae.features.alerts.model.findings import (
-    Counts,
-    Expected,
-    Finding,
+    ExpectedRun,
+    JobOutcomes,
+    RuleFinding,
+    is_too_long,
     literal_prefix,
     low_success,
     many_retries,
-    too_long,
 )
-from horae.features.alerts.model.notification import content_of, read_content, text_of, title_of, told_of
+from horae.features.alerts.model.notification import encode_content, read_content, summarize, text_of, title_of
 from horae.features.alerts.model.rule import RULE as RULES
 from horae.features.alerts.model.rule import Lag
 from horae.model.admission.rate import Rate
@@ -27,12 +27,12 @@ NOW = 1_000_000 * MINUTE
 RULE = Lag(after=MINUTE, channels=("ops",))
 
 
-def found(*subjects: str) -> list[Finding]:
-    return [Finding(subject=subject, message="late") for subject in subjects]
+def found(*subjects: str) -> list[RuleFinding]:
+    return [RuleFinding(subject=subject, message="late") for subject in subjects]
 
 
-def opened(subject: str, number: int = 1, **more) -> Open:
-    return Open(**{"id": UUID(int=number), "subject": subject, "last_at": NOW, "notified_at": NOW, **more})
+def opened(subject: str, number: int = 1, **more) -> OpenAlert:
+    return OpenAlert(**{"id": UUID(int=number), "subject": subject, "last_at": NOW, "notified_at": NOW, **more})
 
 
 @pytest.mark.parametrize("kind", RULES.tables)
@@ -77,88 +77,88 @@ def test_patterns_mean_names():
 
 def test_rates_count_from_a_minimum_on():
     rule = RULES.read({"kind": "success-rate", "below": "90%", "minimum": 10})
-    assert low_success(rule, Counts(9, 1)) is None
-    assert low_success(rule, Counts(0, 9)) is None
-    assert low_success(rule, Counts(17, 3)) == "3 of 20 executions failed; 85% succeeded"
+    assert low_success(rule, JobOutcomes(9, 1)) is None
+    assert low_success(rule, JobOutcomes(0, 9)) is None
+    assert low_success(rule, JobOutcomes(17, 3)) == "3 of 20 executions failed; 85% succeeded"
     retries = RULES.read({"kind": "retry-rate", "above": "50%", "minimum": 2})
-    assert many_retries(retries, Counts(2, 0, 1)) is None
-    assert many_retries(retries, Counts(1, 1, 3)) == "3 retries of 2 executions (150%)"
+    assert many_retries(retries, JobOutcomes(2, 0, 1)) is None
+    assert many_retries(retries, JobOutcomes(1, 1, 3)) == "3 retries of 2 executions (150%)"
 
 
 def test_what_runs_too_long_is_measured_by_what_is_usual():
     rule = RULES.read({"kind": "overlong", "times": 3, "minDuration": "1m"})
-    assert not too_long(rule, HOUR, None)
-    assert not too_long(rule, 30 * SECOND, SECOND)
-    assert not too_long(rule, 3 * MINUTE, MINUTE)
-    assert too_long(rule, 3 * MINUTE + 1, MINUTE)
+    assert not is_too_long(rule, HOUR, None)
+    assert not is_too_long(rule, 30 * SECOND, SECOND)
+    assert not is_too_long(rule, 3 * MINUTE, MINUTE)
+    assert is_too_long(rule, 3 * MINUTE + 1, MINUTE)
 
 
 def test_a_deadline_is_at_risk_before_it_is_missed():
-    waits = Expected(deadline=NOW + 10 * MINUTE, begins_at=NOW, lasts=11 * MINUTE)
-    assert waits.misses(0, NOW) == MINUTE
-    runs = Expected(deadline=NOW + 10 * MINUTE, begins_at=NOW - 5 * MINUTE, lasts=11 * MINUTE)
-    assert runs.misses(0, NOW) is None
-    assert runs.misses(5 * MINUTE, NOW) == MINUTE
-    overdue = Expected(deadline=NOW + MINUTE, begins_at=NOW - HOUR, lasts=MINUTE)  # longer than ever, not yet late
-    assert overdue.misses(0, NOW) is None
+    waits = ExpectedRun(deadline=NOW + 10 * MINUTE, begins_at=NOW, lasts=11 * MINUTE)
+    assert waits.overrun(0, NOW) == MINUTE
+    runs = ExpectedRun(deadline=NOW + 10 * MINUTE, begins_at=NOW - 5 * MINUTE, lasts=11 * MINUTE)
+    assert runs.overrun(0, NOW) is None
+    assert runs.overrun(5 * MINUTE, NOW) == MINUTE
+    overdue = ExpectedRun(deadline=NOW + MINUTE, begins_at=NOW - HOUR, lasts=MINUTE)  # longer than ever, not yet late
+    assert overdue.overrun(0, NOW) is None
 
 
 def test_one_alert_is_open_for_a_subject_and_told_once():
-    first = course(RULE, [*found("a", "b"), Finding(subject="a", message="again")], [], 0, NOW)
+    first = decide_changes(RULE, [*found("a", "b"), RuleFinding(subject="a", message="again")], [], 0, NOW)
     assert [(f.subject, f.message, told) for f, told in first.opened] == [("a", "late", True), ("b", "late", True)]
-    second = course(RULE, found("a", "b"), [opened("a"), opened("b", 2)], first.pace, NOW + SECOND)
+    second = decide_changes(RULE, found("a", "b"), [opened("a"), opened("b", 2)], first.pace, NOW + SECOND)
     assert not second
-    third = course(RULE, found("a"), [opened("a"), opened("b", 2)], first.pace, NOW + MINUTE)
+    third = decide_changes(RULE, found("a"), [opened("a"), opened("b", 2)], first.pace, NOW + MINUTE)
     assert [alert.subject for alert, _ in third.refreshed] == ["a"]
     assert [(one.alert.subject, one.told, one.forgotten) for one in third.ended] == [("b", True, "")]
 
 
 def test_what_is_forgotten_did_not_get_well():
-    gone = Finding(subject="b", message="it is lost", forgotten=True)
-    over = course(RULE, [*found("a"), gone], [opened("a"), opened("b", 2)], 0, NOW)
+    gone = RuleFinding(subject="b", message="it is lost", forgotten=True)
+    over = decide_changes(RULE, [*found("a"), gone], [opened("a"), opened("b", 2)], 0, NOW)
     assert [(one.alert.subject, one.forgotten) for one in over.ended] == [("b", "it is lost")]
-    assert not course(RULE, [gone], [], 0, NOW), "nor does it begin"
+    assert not decide_changes(RULE, [gone], [], 0, NOW), "nor does it begin"
 
 
 def test_reminders_come_until_somebody_acknowledges():
     rule = Lag(after=MINUTE, repeat_every=HOUR)
-    assert not course(rule, found("a"), [opened("a", last_at=NOW + HOUR - 1)], 0, NOW + HOUR - 1).reminded
-    assert course(rule, found("a"), [opened("a")], 0, NOW + HOUR).reminded
-    assert not course(rule, found("a"), [opened("a", acknowledged=True)], 0, NOW + HOUR).reminded
-    assert not course(RULE, found("a"), [opened("a")], 0, NOW + HOUR).reminded, "it does not repeat"
+    assert not decide_changes(rule, found("a"), [opened("a", last_at=NOW + HOUR - 1)], 0, NOW + HOUR - 1).reminded
+    assert decide_changes(rule, found("a"), [opened("a")], 0, NOW + HOUR).reminded
+    assert not decide_changes(rule, found("a"), [opened("a", acknowledged=True)], 0, NOW + HOUR).reminded
+    assert not decide_changes(RULE, found("a"), [opened("a")], 0, NOW + HOUR).reminded, "it does not repeat"
 
 
 def test_a_storm_is_told_in_one_notice_and_what_finds_no_room_when_there_is():
     rule = Lag(after=MINUTE, at_most=Rate(2, HOUR, 2))
-    few = course(rule, found("a", "b"), [], 0, NOW)
+    few = decide_changes(rule, found("a", "b"), [], 0, NOW)
     assert (len(few.opened), few.firing) == (2, 2), "one by one"
-    storm = course(rule, found(*map(str, range(400))), [], 0, NOW)
+    storm = decide_changes(rule, found(*map(str, range(400))), [], 0, NOW)
     assert ({told for _, told in storm.opened}, storm.firing, rule.at_most.room(storm.pace, NOW)) == ({True}, 1, 1)
-    assert course(rule, found("a", "b"), [], storm.pace, NOW).firing == 1, "there is room for no more"
-    late = course(rule, found("c", "d"), [], few.pace, NOW + SECOND)
+    assert decide_changes(rule, found("a", "b"), [], storm.pace, NOW).firing == 1, "there is room for no more"
+    late = decide_changes(rule, found("c", "d"), [], few.pace, NOW + SECOND)
     assert ([told for _, told in late.opened], late.firing) == ([False, False], 0)
     silent = [opened("c", 3, notified_at=None), opened("d", 4, notified_at=None)]
-    later = course(rule, found("c", "d"), silent, few.pace, NOW + HOUR // 2)
+    later = decide_changes(rule, found("c", "d"), silent, few.pace, NOW + HOUR // 2)
     assert ([alert.subject for alert, _ in later.told], later.firing) == (["c", "d"], 1)
-    over = course(rule, [], silent, few.pace, NOW + SECOND)
+    over = decide_changes(rule, [], silent, few.pace, NOW + SECOND)
     assert [one.told for one in over.ended] == [False, False], "nobody heard of it: nobody hears that it is over"
     assert over.unsaid == 2, "but how many there were"
-    assert course(rule, found("e"), [], few.pace, NOW + HOUR, unsaid=2).unsaid == 0
-    assert course(rule, found("e"), [], few.pace, NOW + SECOND, unsaid=2).unsaid == 2
-    many = course(rule, found(*map(str, range(MOST_OPEN + 5))), [], 0, NOW)
-    assert (len(many.opened), many.beyond, many.firing) == (MOST_OPEN, 5, 1)
+    assert decide_changes(rule, found("e"), [], few.pace, NOW + HOUR, unsaid=2).unsaid == 0
+    assert decide_changes(rule, found("e"), [], few.pace, NOW + SECOND, unsaid=2).unsaid == 2
+    many = decide_changes(rule, found(*map(str, range(MOST_OPEN + 5))), [], 0, NOW)
+    assert (len(many.opened), many.overflow, many.firing) == (MOST_OPEN, 5, 1)
 
 
 def test_many_reminders_are_one():
     rule = Lag(after=MINUTE, repeat_every=HOUR)
     going_on = [opened(str(n), n) for n in range(30)]
-    again = course(rule, found(*(one.subject for one in going_on)), going_on, 0, NOW + HOUR)
-    assert (len(again.reminded), again.reminders) == (30, 1)
+    again = decide_changes(rule, found(*(one.subject for one in going_on)), going_on, 0, NOW + HOUR)
+    assert (len(again.reminded), again.reminder_notices) == (30, 1)
 
 
 def test_the_end_is_not_told_where_nobody_wants_it():
     rule = Lag(after=MINUTE, recovery=False)
-    assert course(rule, [], [opened("a")], 0, NOW).ended == (End(opened("a"), False),)
+    assert decide_changes(rule, [], [opened("a")], 0, NOW).ended == (End(opened("a"), False),)
 
 
 def test_what_is_secret_of_a_channel_is_not_shown_and_stays_when_it_is_left_out():
@@ -166,7 +166,7 @@ def test_what_is_secret_of_a_channel_is_not_shown_and_stays_when_it_is_left_out(
     channel = read_channel(body)
     assert shown(channel) == {"url": "https://hooks.example.com:8443/...", "headers": ["x-key"]}
     assert channel.references == ("k",)
-    assert private_part(filled(channel, {"k": "v"}))["headers"] == {"x-key": "v"}
+    assert private_part(fill_secrets(channel, {"k": "v"}))["headers"] == {"x-key": "v"}
     again = read_channel({"kind": "webhook", "description": "on call"}, channel)
     assert (private_part(again), again.description) == (private_part(channel), "on call")
     mail = {"kind": "email", "host": "smtp.example.com", "from": "a@b.c", "to": "o@b.c", "username": "u"}
@@ -225,8 +225,8 @@ def test_credentials_of_a_channel_do_not_follow_it_elsewhere():
 
 
 def content(kind: str, count: int, **more):
-    said = [told_of(f"report-{n}", "the fire is 2m late", NOW, alert=UUID(int=n)) for n in range(count)]
-    text = content_of(kind, said, rule="nightly", alert_kind="lag", severity="warning", at=NOW, **more)
+    said = [summarize(f"report-{n}", "the fire is 2m late", NOW, alert=UUID(int=n)) for n in range(count)]
+    text = encode_content(kind, said, rule="nightly", alert_kind="lag", severity="warning", at=NOW, **more)
     return read_content(text)
 
 

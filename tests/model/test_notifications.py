@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from horae.errors import BadInput
 from horae.features.events.model.delivery import read_delivery
-from horae.features.events.model.notifications import Notice, read_notification
+from horae.features.events.model.notifications import ObjectStoreNotice, read_notification
 from horae.model.base.webhook_signature import SignedMessage
 
 S3 = {
@@ -198,7 +198,7 @@ def test_a_removal_names_no_size():
 def test_what_is_about_the_notifications_themselves_fires_nothing_and_says_what_to_do(body, said):
     told = read_notification(body)
 
-    assert isinstance(told, Notice)
+    assert isinstance(told, ObjectStoreNotice)
     assert said in told.note
 
 

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from horae.features.alerts.model.findings import Finding
+from horae.features.alerts.model.findings import RuleFinding
 from horae.features.alerts.model.rule import Lag
 from horae.features.alerts.store import alerts
 from horae.features.alerts.store import notices as alert_notices
@@ -22,7 +22,7 @@ async def written(world: World) -> StoredRule:
 
 
 def settle(world: World, stored: StoredRule, *subjects: str) -> Move:
-    found = [Finding(subject=subject, message="late") for subject in subjects]
+    found = [RuleFinding(subject=subject, message="late") for subject in subjects]
     return Move("settle", lambda: alerts.settle(stored, found, world.env.new_id, world.now()))
 
 
@@ -32,7 +32,7 @@ async def _(world: World) -> Scene:
 
     async def check(world: World, left: list[Any], right: list[Any]) -> None:
         assert sorted(one.notices for one in (left[0], right[0])) == [0, 1], "one opens it and tells"
-        assert len(await world.store.read(lambda: alerts.open_of(NAMESPACE, "late"))) == 1
+        assert len(await world.store.read(lambda: alerts.open_alerts(NAMESPACE, "late"))) == 1
 
     return Scene(left=[settle(world, stored, "a")], right=[settle(world, stored, "a")], check=check)
 
@@ -49,7 +49,7 @@ async def _(world: World) -> Scene:
         yield from alert_rules.end_open(NAMESPACE, "late", now)
 
     async def check(world: World, left: list[Any], right: list[Any]) -> None:
-        assert await world.store.read(lambda: alerts.open_of(NAMESPACE, "late")) == [], "nobody would end it"
+        assert await world.store.read(lambda: alerts.open_alerts(NAMESPACE, "late")) == [], "nobody would end it"
 
     return Scene(left=[Move("pause", paused)], right=[settle(world, stored, "a")], check=check)
 

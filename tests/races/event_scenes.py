@@ -8,7 +8,7 @@ from msgspec import structs
 
 from horae.engine.definitions import job_changes
 from horae.features.events.store import events, watches
-from horae.features.events.store.watches import Found, Overtaken, Poll
+from horae.features.events.store.watches import FoundObject, Overtaken, Poll
 from horae.model.triggers.decisions.external import EventTrigger, WatchTrigger
 from horae.model.triggers.decisions.named_trigger import NamedTrigger
 from horae.model.triggers.decisions.rules import Rules
@@ -130,16 +130,16 @@ async def looking(world: World) -> Poll:
     return poll
 
 
-def found(*objects: int) -> list[Found]:
+def found(*objects: int) -> list[FoundObject]:
     return [
-        Found(object=UUID(int=n + 1), event=NewEvent(name="in", id=f"o{n}", scope="watch:1"), silent=False)
+        FoundObject(object=UUID(int=n + 1), event=NewEvent(name="in", id=f"o{n}", scope="watch:1"), silent=False)
         for n in objects
     ]
 
 
 def seeing(c: Cast, poll: Poll, *objects: int) -> Move:
     given = found(*objects)
-    make: Callable[[], Any] = lambda: watches.saw(poll, given, lead, fits, c.new_id, c.now)  # noqa: E731
+    make: Callable[[], Any] = lambda: watches.record_found(poll, given, lead, fits, c.new_id, c.now)  # noqa: E731
     return Move("see_objects", make, refusals=(Overtaken,))
 
 

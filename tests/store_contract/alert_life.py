@@ -1,7 +1,7 @@
 """What rules of alerts ask of the store all day, and what becomes of what they find."""
 
 from horae.env import SECOND
-from horae.features.alerts.model.findings import Finding
+from horae.features.alerts.model.findings import RuleFinding
 from horae.features.alerts.model.rule import MissingSuccess
 from horae.features.alerts.store import alerts, facts, notices, rules
 from horae.model.base.duration import DAY
@@ -23,13 +23,13 @@ async def watch(world: World) -> None:
     for rule in (named, MissingSuccess(after=DAY)):
         await store.read(lambda rule=rule: facts.named(NAMESPACE, rule))
     for ask in (
-        lambda: facts.troubled_lately(now // 60_000_000),
+        lambda: facts.recently_troubled(now // 60_000_000),
         lambda: facts.counts({job.id: SECOND}, now),
         lambda: facts.names([job.id]),
         lambda: facts.succeeded([job.id], 100 * DAY, now),
         lambda: facts.failures_in_a_row([job.id], 3),
-        lambda: facts.failed_of_newest([job.id], 3),
-        lambda: facts.succeeded_of_newest([job.id], now),
+        lambda: facts.recently_failed([job.id], 3),
+        lambda: facts.recently_succeeded([job.id], now),
         lambda: facts.running_since(now),
         lambda: facts.silent_workers(NAMESPACE, now),
         lambda: facts.lost_workers(NAMESPACE, now),
@@ -45,8 +45,8 @@ async def watch(world: World) -> None:
     await world.do("UPDATE parcels SET deadline = $2 WHERE id = $1", parcel, now + SECOND)
     await store.read(lambda: facts.nearing_deadlines(now, now + SECOND, now))
     stored = await store.change(lambda now: rules.put_rule(NAMESPACE, "watched", named, now))
-    await store.read(lambda: alerts.with_open([stored]))
-    for found in ([Finding(subject="watched", message="")], [Finding(subject="watched", message="")], []):
+    await store.read(lambda: alerts.rules_with_open([stored]))
+    for found in ([RuleFinding(subject="watched", message="")], [RuleFinding(subject="watched", message="")], []):
         await store.change(lambda now, found=found: alerts.settle(stored, found, world.env.new_id, now))
         world.clock.advance(120 * SECOND)
     for one in await store.change(lambda now: notices.claim(NAMESPACE, "ops", now, now + SECOND, 10)):

@@ -1,7 +1,7 @@
 """What failures ask of the store all day: timeouts of the queue, budgets of classes, streaks and replays."""
 
 from horae.env import SECOND
-from horae.features.dead_letters.model.replay import Letters, Replay
+from horae.features.dead_letters.model.replay import LetterFilter, Replay
 from horae.features.dead_letters.store import replays
 from horae.model.admission.claim_plan import LaneState
 from horae.model.definitions.retry import Budgets, RetryPolicy
@@ -64,7 +64,7 @@ async def fail_in_a_row(world: World) -> None:
 
 async def replay(world: World) -> None:
     now, id = world.now(), world.env.new_id()
-    made = Replay(id=id, namespace=NAMESPACE, letters=Letters(), place=(id, 0), next_at=now, created_at=now)
+    made = Replay(id=id, namespace=NAMESPACE, letters=LetterFilter(), place=(id, 0), next_at=now, created_at=now)
     await world.store.write(lambda: replays.put(made))
     await world.store.read(replays.next_due)
     taken = await world.store.write(lambda: replays.take_up(now))

@@ -4,7 +4,7 @@ from uuid import UUID
 
 from horae.env import SECOND
 from horae.features.events.store import event_reads, event_sweep, events, hooks, watches
-from horae.features.events.store.hooks import Hook, Secret
+from horae.features.events.store.hooks import Hook, HookSecret
 from horae.model.triggers.decisions.external import EventTrigger, WatchTrigger
 from horae.model.triggers.decisions.rules import Rules
 from horae.model.triggers.events.values import NewEvent
@@ -33,7 +33,7 @@ async def hear(world: World) -> None:
     )
     for name in (None, "upload"):
         await world.store.read(lambda name=name: event_reads.page(NAMESPACE, name, None, 10))
-    await world.store.read(lambda: event_reads.heard_names(NAMESPACE))
+    await world.store.read(lambda: event_reads.listened_names(NAMESPACE))
     await world.store.read(lambda: trigger_reads.fired_by_events(job.id))
     await webhook(world, job.id)
     await watch(world)
@@ -44,7 +44,7 @@ async def webhook(world: World, job: UUID) -> None:
     """A webhook is made, called, changed and ended."""
     now = world.now()
     hook = Hook(
-        hash=b"h", namespace=NAMESPACE, job=job, trigger="hook", secrets=[Secret("s")], created_at=now
+        hash=b"h", namespace=NAMESPACE, job=job, trigger="hook", secrets=[HookSecret("s")], created_at=now
     )  # fmt: skip
     await world.store.write(lambda: hooks.hold(job, "hook"))
     await world.store.write(lambda: hooks.add(hook))
@@ -61,10 +61,10 @@ async def watch(world: World) -> None:
     await world.store.read(watches.next_due)
     await world.store.read(watches.troubled)
     (poll,) = await world.store.change(lambda now: watches.due(10, now))
-    found = watches.Found(object=UUID(int=1), event=NewEvent(name="inbox", id="1", scope="watch:1"))
-    await world.store.read(lambda: watches.remembered(poll.watch, [found.object]))
-    await world.store.change(lambda now: watches.saw(poll, [found], lead, fits, world.env.new_id, now))
-    await world.store.change(lambda now: watches.still_there(poll, [found.object], now))
+    found = watches.FoundObject(object=UUID(int=1), event=NewEvent(name="inbox", id="1", scope="watch:1"))
+    await world.store.read(lambda: watches.remembered_objects(poll.watch, [found.object]))
+    await world.store.change(lambda now: watches.record_found(poll, [found], lead, fits, world.env.new_id, now))
+    await world.store.change(lambda now: watches.mark_seen(poll, [found.object], now))
     await world.store.change(lambda now: watches.renew(poll, now))
     await world.store.write(lambda: watches.forget(poll, 10))
     await world.store.write(lambda: watches.fail(poll, "no", poll.began_at))

@@ -6,7 +6,7 @@ from pathlib import Path
 from horae.features.alerts.model.channel import CHANNEL
 from horae.features.alerts.model.rule import RULE
 from horae.features.backfills.model.request import BACKFILL
-from horae.features.dead_letters.model.replay import LETTERS
+from horae.features.dead_letters.model.replay import LETTER_FILTER
 from horae.features.erasure.model import SELECTION
 from horae.features.rollouts.model.read import ROLLOUT
 from horae.features.templates.model.values import FIELDS as TEMPLATE
@@ -41,7 +41,7 @@ OPTIONS: dict[str, tuple[tuple[str, str, Rows], ...]] = {
 }
 
 
-LETTER_OPTIONS = ("DeadLetterFilters", "A selection of dead letters: all given conditions must hold.", LETTERS)
+LETTER_OPTIONS = ("DeadLetterFilters", "A selection of dead letters: all given conditions must hold.", LETTER_FILTER)
 
 
 def files(source: Path) -> dict[Path, str]:

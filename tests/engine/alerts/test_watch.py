@@ -5,9 +5,9 @@ import pytest
 from horae.engine.server_node import ServerNode
 from horae.env import SECOND
 from horae.features.alerts.engine import suspects, turns
-from horae.features.alerts.engine.deadlines import Nearing
+from horae.features.alerts.engine.deadlines import NearDeadlines
 from horae.features.alerts.engine.watch import AlertWatch
-from horae.features.alerts.model.findings import Finding
+from horae.features.alerts.model.findings import RuleFinding
 from horae.features.alerts.part import AlertsPart
 from horae.features.alerts.store import alerts, facts
 from horae.features.statistics.part import StatisticsPart
@@ -160,7 +160,7 @@ async def test_deadlines_are_looked_for_less_often_where_that_takes_long(stage: 
             return []
 
     slow = Slow()
-    nearing = Nearing(stage.world.env, slow)  # type: ignore[arg-type]
+    nearing = NearDeadlines(stage.world.env, slow)  # type: ignore[arg-type]
     for _ in range(3):
         await nearing.look()
     assert slow.reads == 1
@@ -205,7 +205,7 @@ async def test_a_first_look_that_failed_is_made_again(stage: Stage, monkeypatch:
 async def test_a_rule_that_is_about_others_since_keeps_the_alerts_of_those_it_still_is_about(stage: Stage):
     await rule(stage, "late-worker")
     stored = await stage.node.part(AlertsPart).rules.stored(NAMESPACE, "late-worker")
-    found = [Finding(subject=worker, message="late") for worker in ("eu:1", "us:1")]
+    found = [RuleFinding(subject=worker, message="late") for worker in ("eu:1", "us:1")]
     await stage.world.store.change(lambda now: alerts.settle(stored, found, stage.world.env.new_id, now))
     await rule(stage, "late-worker", workers=["eu:*"])
     page = await stage.node.part(AlertsPart).alerts.list(NAMESPACE, state="firing")

@@ -11,7 +11,7 @@ import pytest
 from horae.features.alerts.model.channel import shown as places
 from horae.features.alerts.model.channel import whole
 from horae.features.alerts.model.rule import RULE, AnyRule
-from horae.features.alerts.store.rules import Kept
+from horae.features.alerts.store.rules import StoredChannelSpec
 from tests.model.fields.feature_corpus import SHAPES, answer, bodies
 from tests.model.fields.test_golden import spelled
 
@@ -51,7 +51,7 @@ def test_stored_rules_mean_what_they_meant() -> None:
 
 def test_stored_channels_mean_what_they_meant() -> None:
     for stored, shown, references in accepted("channel"):
-        kept = msgspec.convert(stored, Kept)
+        kept = msgspec.convert(stored, StoredChannelSpec)
         channel = whole(kept.kind, kept.description, kept.public, stored.get("private", {}))
         assert (places(channel), list(channel.references)) == (shown, references)
 

@@ -8,11 +8,11 @@ import pytest
 
 from horae.env import SECOND
 from horae.features.alerts.model.channel import Webhook
-from horae.features.alerts.model.findings import Counts, Finding
+from horae.features.alerts.model.findings import JobOutcomes, RuleFinding
 from horae.features.alerts.model.notification import read_content
 from horae.features.alerts.model.rule import AnyRule, Lag, MissingSuccess
 from horae.features.alerts.store import alerts, facts, notices, rules
-from horae.features.alerts.store.alerts import LAST, Settled
+from horae.features.alerts.store.alerts import LAST, SettleResult
 from horae.features.alerts.store.rules import StoredRule
 from horae.features.statistics.store import statistics
 from horae.model.admission.rate import Rate
@@ -32,9 +32,9 @@ async def made(world: World, rule: AnyRule = RULE, name: str = "late") -> Stored
     return await world.store.change(lambda now: rules.put_rule(NAMESPACE, name, rule, now))
 
 
-async def settle(world: World, stored: StoredRule, *subjects: str) -> Settled:
+async def settle(world: World, stored: StoredRule, *subjects: str) -> SettleResult:
     world.clock.advance(1)  # looks at a rule come one after the other
-    found = [Finding(subject=subject, message=f"{subject} is late") for subject in subjects]
+    found = [RuleFinding(subject=subject, message=f"{subject} is late") for subject in subjects]
     return await world.store.change(lambda now: alerts.settle(stored, found, world.env.new_id, now))
 
 
@@ -52,7 +52,7 @@ async def test_an_alert_opens_once_with_a_notice_for_each_channel_and_is_told_wh
     first = await settle(world, stored, "a")
     again = await settle(world, stored, "a")
     (alert,) = first.opened
-    assert (alert.subject, first.notices, again) == ("a", 2, Settled())
+    assert (alert.subject, first.notices, again) == ("a", 2, SettleResult())
     assert sorted((n.channel, n.kind, n.alert) for n in await claim(world)) == [
         ("mail", "firing", alert.id), ("ops", "firing", alert.id),
     ]  # fmt: skip
@@ -69,15 +69,15 @@ async def test_an_alert_opens_once_with_a_notice_for_each_channel_and_is_told_wh
 async def test_what_was_found_by_an_older_rule_or_a_paused_one_changes_nothing(world: World):
     old = await made(world)
     new = await made(world, Lag(after=MINUTE))
-    assert await settle(world, old, "a") == Settled()
+    assert await settle(world, old, "a") == SettleResult()
     await settle(world, new, "a")
     await world.store.change(lambda now: rules.set_rule_state(NAMESPACE, "late", "paused", now))
     await world.store.change(lambda now: rules.end_open(NAMESPACE, "late", now))
-    assert await settle(world, new, "a") == Settled()
+    assert await settle(world, new, "a") == SettleResult()
     assert [one.state for one in await world.store.read(lambda: alerts.page(NAMESPACE, LAST, 9))] == ["recovered"]
     assert await world.store.read(lambda: rules.active((0, ""))) == []
     await world.store.write(lambda: rules.delete_rule(NAMESPACE, "late"))
-    assert await settle(world, new, "a") == Settled()
+    assert await settle(world, new, "a") == SettleResult()
 
 
 async def test_reminders_stop_when_it_is_acknowledged_by_the_first_who_does(world: World):
@@ -91,7 +91,7 @@ async def test_reminders_stop_when_it_is_acknowledged_by_the_first_who_does(worl
         assert known.acknowledged_by == "key:1"
     world.clock.advance(HOUR)
     assert (await settle(world, stored, "a")).notices == 0
-    told = await world.store.read(lambda: notices.of_alerts([alert.id]))
+    told = await world.store.read(lambda: notices.deliveries([alert.id]))
     assert sorted((one.kind, one.channel) for one in told[alert.id]) == [
         ("firing", "mail"), ("firing", "ops"), ("reminder", "mail"), ("reminder", "ops"),
     ]  # fmt: skip
@@ -107,7 +107,7 @@ async def test_in_a_storm_one_notice_tells_of_all_and_each_alert_knows_how_it_fa
     (letter,) = await claim(world, "ops")
     assert read_content(letter.content).data["count"] == 400
     await world.store.write(lambda: notices.settle(letter, "delivered", 0, "", world.now()))
-    told = await world.store.read(lambda: notices.of_alerts([storm.opened[0].id, storm.opened[399].id]))
+    told = await world.store.read(lambda: notices.deliveries([storm.opened[0].id, storm.opened[399].id]))
     assert {(one.kind, one.state, one.attempts) for some in told.values() for one in some} == {
         ("firing", "delivered", 1)
     }
@@ -177,7 +177,7 @@ async def test_channels_with_something_pending_are_found_one_by_one(world: World
     await settle(world, await made(world), "a", "b")
     now = world.now()
     assert await world.store.read(lambda: notices.channels(10)) == [
-        notices.Waiting(NAMESPACE, "mail", now), notices.Waiting(NAMESPACE, "ops", now),
+        notices.PendingChannel(NAMESPACE, "mail", now), notices.PendingChannel(NAMESPACE, "ops", now),
     ]  # fmt: skip
     await world.store.write(lambda: notices.give_up(NAMESPACE, "ops", "the channel was removed", now))
     assert [one.channel for one in await world.store.read(lambda: notices.channels(10))] == ["mail"]
@@ -241,9 +241,9 @@ async def test_rates_and_successes_are_read_from_minutes(world: World):
     await world.store.write(lambda: statistics.add(world.env.new_id(), counts))
     now = world.now()
 
-    assert await world.store.read(lambda: facts.troubled_lately(minute - 3)) == {job.id}
-    assert await world.store.read(lambda: facts.troubled_lately(minute - 1)) == set()
-    assert await world.store.read(lambda: facts.counts({job.id: HOUR}, now)) == {job.id: Counts(2, 4, 6)}
+    assert await world.store.read(lambda: facts.recently_troubled(minute - 3)) == {job.id}
+    assert await world.store.read(lambda: facts.recently_troubled(minute - 1)) == set()
+    assert await world.store.read(lambda: facts.counts({job.id: HOUR}, now)) == {job.id: JobOutcomes(2, 4, 6)}
     assert await world.store.read(lambda: facts.succeeded([job.id], HOUR, now)) == {job.id}
     assert await world.store.read(lambda: facts.succeeded([job.id], MINUTE, now)) == set()
     for subjects in (("etl",), ("e*",), ("*", "etl")):
@@ -263,10 +263,10 @@ async def test_what_runs_and_what_failed_is_read_of_the_newest(world: World):
         world.clock.advance(10 * SECOND)
         await worker.report(outcome(held), policies=job.policy)
     assert (await failures(world, job.id))[job.id].failures == 2
-    assert await world.store.read(lambda: facts.failed_of_newest([job.id], 3)) == {job.id}
+    assert await world.store.read(lambda: facts.recently_failed([job.id], 3)) == {job.id}
     since = world.now() - 25 * SECOND
-    assert await world.store.read(lambda: facts.succeeded_of_newest([job.id], since)) == {job.id}
-    assert await world.store.read(lambda: facts.succeeded_of_newest([job.id], since + 10 * SECOND)) == set()
+    assert await world.store.read(lambda: facts.recently_succeeded([job.id], since)) == {job.id}
+    assert await world.store.read(lambda: facts.recently_succeeded([job.id], since + 10 * SECOND)) == set()
 
     parcel = await world.parcel(job)
     (held,) = await worker.claim(1)
@@ -299,7 +299,7 @@ async def test_failures_in_a_row_are_those_after_the_last_success_whoever_began_
     assert await failures(world, job.id, other.id, none.id) == {job.id: Streak(3, execution_id(parcels[0], 2))}
     await end(2, success)
     assert await failures(world, job.id, other.id) == {}
-    assert await world.store.read(lambda: facts.failed_of_newest([job.id, other.id, none.id], 3)) == {job.id}
+    assert await world.store.read(lambda: facts.recently_failed([job.id, other.id, none.id], 3)) == {job.id}
 
 
 async def test_of_what_ended_at_one_instant_the_newest_tells(world: World):
@@ -334,7 +334,7 @@ async def test_deadlines_are_found_while_something_has_not_ended(world: World):
     await world.store.cancel(ended, 0, "")
     now = world.now()
     assert await world.store.read(lambda: facts.nearing_deadlines(now, now + HOUR, now)) == [
-        facts.Due(parcel, job.id, deadline, now, 0)
+        facts.DueParcel(parcel, job.id, deadline, now, 0)
     ]
     assert await world.store.read(lambda: facts.nearing_deadlines(now, now + MINUTE, now)) == []
     assert [one.parcel for one in await world.store.read(lambda: facts.still_due([parcel, ended], now))] == [parcel]
@@ -385,8 +385,8 @@ async def test_rules_that_have_open_alerts_are_known(world: World):
         await settle(world, stored, "a", "b")
     world.clock.advance(MINUTE)
     await settle(world, over)
-    assert await world.store.read(lambda: alerts.with_open([quiet, loud, over])) == {(NAMESPACE, "loud")}
-    assert await world.store.read(lambda: alerts.with_open([])) == set()
+    assert await world.store.read(lambda: alerts.rules_with_open([quiet, loud, over])) == {(NAMESPACE, "loud")}
+    assert await world.store.read(lambda: alerts.rules_with_open([])) == set()
 
 
 async def silent(world: World, before: int) -> dict[str, int]:

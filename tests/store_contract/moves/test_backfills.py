@@ -7,7 +7,7 @@ import pytest
 from msgspec import structs
 
 from horae.env import SECOND
-from horae.features.backfills.model.values import Backfill, Counts
+from horae.features.backfills.model.values import Backfill, BackfillCounts
 from horae.features.backfills.store import backfills
 from horae.features.backfills.store import work as backfill_work
 from horae.model.base.instant import format_instant
@@ -96,21 +96,25 @@ async def test_a_backfill_runs_what_was_missed_and_splits_the_row(world: World):
 async def test_what_ran_is_not_run_again_and_a_second_backfill_finds_nothing(world: World):
     start, job, _ = await missed(world)
     worker = await world.worker()
-    first = await finish(world, await make(world, job, start + 1, world.now(), counts=Counts(total=11)), worker)
-    second = await finish(world, await make(world, job, start + 1, world.now(), counts=Counts(total=11)), worker)
+    first = await finish(world, await make(world, job, start + 1, world.now(), counts=BackfillCounts(total=11)), worker)
+    second = await finish(
+        world, await make(world, job, start + 1, world.now(), counts=BackfillCounts(total=11)), worker
+    )
 
-    assert (first.state, first.counts) == ("done", Counts(total=11, already=1, started=10, succeeded=10))
-    assert (second.state, second.counts) == ("done", Counts(total=11, already=11))
+    assert (first.state, first.counts) == ("done", BackfillCounts(total=11, already=1, started=10, succeeded=10))
+    assert (second.state, second.counts) == ("done", BackfillCounts(total=11, already=11))
 
 
 async def test_force_runs_everything_and_leaves_the_rows_of_what_ran(world: World):
     start, job, _ = await missed(world)
     before = await world.rows("SELECT first, last, execution FROM fires WHERE disposition = 'fired'")
     done = await finish(
-        world, await make(world, job, start + 1, world.now(), force=True, counts=Counts(total=11)), await world.worker()
+        world,
+        await make(world, job, start + 1, world.now(), force=True, counts=BackfillCounts(total=11)),
+        await world.worker(),
     )
 
-    assert done.counts == Counts(total=11, started=11, succeeded=11)
+    assert done.counts == BackfillCounts(total=11, started=11, succeeded=11)
     assert await world.rows("SELECT first, last, execution FROM fires WHERE disposition = 'fired'") == before
     runs = await world.store.read(lambda: backfills.runs(done.id, (0, done.id), 100))
     assert [run.forced for run in runs] == [False] * 10 + [True]
@@ -262,11 +266,13 @@ async def test_what_the_ledger_has_forgotten_is_left_alone_unless_forced(world: 
     await world.do("DELETE FROM fires WHERE last < $1", start + 11 * MINUTE)
     await world.store.write(lambda: ledger.forget_before(start + 11 * MINUTE))
     worker = await world.worker()
-    gentle = await finish(world, await make(world, job, start + 1, world.now(), counts=Counts(total=11)), worker)
+    gentle = await finish(
+        world, await make(world, job, start + 1, world.now(), counts=BackfillCounts(total=11)), worker
+    )
 
-    assert gentle.counts == Counts(total=11, already=1, unknown=10)
-    forced = await make(world, job, start + 1, start + 3 * MINUTE, force=True, counts=Counts(total=2))
-    assert (await finish(world, forced, worker)).counts == Counts(total=2, started=2, succeeded=2)
+    assert gentle.counts == BackfillCounts(total=11, already=1, unknown=10)
+    forced = await make(world, job, start + 1, start + 3 * MINUTE, force=True, counts=BackfillCounts(total=2))
+    assert (await finish(world, forced, worker)).counts == BackfillCounts(total=2, started=2, succeeded=2)
     assert [row[0] for row in await rows(world, start)] == [1, 2, 11]
 
 
@@ -401,17 +407,17 @@ async def test_an_instant_that_passed_is_backfilled_once(world: World):
     await add_trigger(world, job, Once(at=start + MINUTE), SKIP)
     world.clock.advance(10 * MINUTE)
     await world.store.fire(100, lead)
-    backfill = await make(world, job, start + 1, world.now(), counts=Counts(total=1))
+    backfill = await make(world, job, start + 1, world.now(), counts=BackfillCounts(total=1))
     done = await finish(world, backfill, await world.worker())
 
-    assert done.counts == Counts(total=1, started=1, succeeded=1)
+    assert done.counts == BackfillCounts(total=1, started=1, succeeded=1)
     assert await rows(world, start) == [(1, 1, "backfilled", True)]
 
 
 async def test_completed_backfills_are_forgotten_with_their_runs_in_batches(world: World):
     start, job, _ = await missed(world)
     worker = await world.worker()
-    await finish(world, await make(world, job, start + 1, world.now(), counts=Counts(total=11)), worker)
+    await finish(world, await make(world, job, start + 1, world.now(), counts=BackfillCounts(total=11)), worker)
     kept = await make(world, job, start + 1, world.now())
     world.clock.advance(MINUTE)
 
@@ -461,8 +467,8 @@ async def test_a_crash_between_any_two_statements_changes_nothing(world: World):
 @pytest.mark.parametrize("force", [False, True])
 async def test_servers_that_work_at_the_same_time_start_each_fire_once(world: World, force):
     start, job, _ = await missed(world)
-    one = await make(world, job, start + 1, world.now(), max_concurrent=3, counts=Counts(total=11), force=force)
-    other = await make(world, job, start + 1, world.now(), max_concurrent=3, counts=Counts(total=11))
+    one = await make(world, job, start + 1, world.now(), max_concurrent=3, counts=BackfillCounts(total=11), force=force)
+    other = await make(world, job, start + 1, world.now(), max_concurrent=3, counts=BackfillCounts(total=11))
     worker = await world.worker()
     for _ in range(30):
         await asyncio.gather(*(work(world, backfill) for backfill in (one, other, one, other)))

@@ -128,7 +128,7 @@ async def test_new_objects_wait_for_each_other_too(world: World):
     key = await listen(world, "queueAll", WatchTrigger(url="s3://bucket/in/"))
     (poll,) = await due(world)
     objects = [found(n) for n in range(3)]
-    done = await world.store.change(lambda now: watches.saw(poll, objects, lead, fits, world.env.new_id, now))
+    done = await world.store.change(lambda now: watches.record_found(poll, objects, lead, fits, world.env.new_id, now))
     made = [one.execution for each in done.events for one in each.outcomes]
     assert done.blocked
     assert await states(world, made) == ["queued", "waiting", "waiting"]

@@ -28,7 +28,7 @@ def event(name: str = "upload", id: str | None = None, **payload: Any) -> NewEve
     return NewEvent(name=name, payload=msgspec.json.encode(payload), id=id)
 
 
-async def take(world: World, *given: NewEvent, only=None, check=fits) -> events.Taken:
+async def take(world: World, *given: NewEvent, only=None, check=fits) -> events.IntakeResult:
     return await world.store.change(
         lambda now: events.take(NAMESPACE, given, lead, check, world.env.new_id, now, only=only)
     )
@@ -39,7 +39,7 @@ async def listen(world: World, name: str = "upload", rules: Rules = ALLOW, param
     return await add_trigger(world, job, EventTrigger(event=name, **more), rules, params=params or {})
 
 
-def told(taken: events.Taken) -> list[list[tuple[str, bool]]]:
+def told(taken: events.IntakeResult) -> list[list[tuple[str, bool]]]:
     return [[(one.disposition, one.execution is not None) for one in event.outcomes] for event in taken.events]
 
 
@@ -250,7 +250,7 @@ async def test_names_that_are_heard_are_known(world: World):
     ended = await listen(world, "c")
     await world.do("UPDATE triggers SET state = 'ended' WHERE id = $1", ended)
 
-    assert sorted(await world.store.read(lambda: event_reads.heard_names(NAMESPACE))) == ["a", "b"]
+    assert sorted(await world.store.read(lambda: event_reads.listened_names(NAMESPACE))) == ["a", "b"]
 
 
 async def test_an_event_trigger_has_no_timer_that_is_due(world: World):

@@ -32,7 +32,7 @@ async def send(world: World, execution: UUID, told: Signal) -> str | None:
     return None if sent is None else sent.verdict
 
 
-async def tell(world: World, *given: NewEvent) -> events.Taken:
+async def tell(world: World, *given: NewEvent) -> events.IntakeResult:
     return await world.store.change(
         lambda now: events.take(NAMESPACE, given, lead, lambda target, item: None, world.env.new_id, now)
     )

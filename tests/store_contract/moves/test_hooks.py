@@ -4,7 +4,7 @@ import pytest
 
 from horae.env import SECOND
 from horae.features.events.store import event_sweep, hooks
-from horae.features.events.store.hooks import Hook, Secret
+from horae.features.events.store.hooks import Hook, HookSecret
 from horae.model.triggers.decisions.external import EventTrigger
 from horae.model.triggers.decisions.rules import Rules
 from horae.store.expiry.expiry import Ages
@@ -20,7 +20,7 @@ async def made(world: World, trigger: EventTrigger | None = None) -> Hook:
         namespace=NAMESPACE,
         job=job.id,
         trigger="github",
-        secrets=[Secret("s1")],
+        secrets=[HookSecret("s1")],
         created_at=world.now(),
     )
     await world.store.write(lambda: hooks.add(hook))

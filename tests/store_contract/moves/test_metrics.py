@@ -3,7 +3,7 @@
 from msgspec import structs
 
 from horae.env import SECOND
-from horae.features.alerts.model.findings import Finding
+from horae.features.alerts.model.findings import RuleFinding
 from horae.features.alerts.model.rule import MissingSuccess
 from horae.features.alerts.store import alerts
 from horae.features.alerts.store import rules as alert_rules
@@ -73,7 +73,7 @@ async def test_alerts_that_are_firing_are_counted_by_severity(world: World):
     rule = MissingSuccess(after=DAY, severity="critical")
     stored = await world.store.change(lambda now: alert_rules.put_rule(NAMESPACE, "watched", rule, now))
     for subjects in (("a", "b"), ("b",)):
-        found = [Finding(subject=subject, message="") for subject in subjects]
+        found = [RuleFinding(subject=subject, message="") for subject in subjects]
         await world.store.change(lambda now, found=found: alerts.settle(stored, found, world.env.new_id, now))
 
     assert await world.store.read(alerts.firing) == {(NAMESPACE, "critical"): 1}

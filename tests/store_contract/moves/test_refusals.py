@@ -177,7 +177,7 @@ async def test_a_backfill_waits_for_keys_and_room(world: World):
     backfill = await make(world, job, start + 3 * MINUTE, start + 6 * MINUTE)
     bounds = QuotaBounds(queues={job.queue: ("default", 2)})
 
-    async def work(bounds: QuotaBounds) -> backfill_work.Worked:
+    async def work(bounds: QuotaBounds) -> backfill_work.BackfillStep:
         now = world.now()
         return await world.store.write(
             lambda: backfill_work.work(backfill.id, lead, world.env.new_id, now, bounds=bounds)

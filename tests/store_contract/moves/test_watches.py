@@ -7,7 +7,7 @@ import pytest
 
 from horae.env import SECOND
 from horae.features.events.store import event_sweep, watches
-from horae.features.events.store.watches import Found, Overtaken, Poll
+from horae.features.events.store.watches import FoundObject, Overtaken, Poll
 from horae.model.triggers.decisions.external import WatchTrigger
 from horae.model.triggers.decisions.rules import Rules
 from horae.model.triggers.events.values import NewEvent
@@ -20,9 +20,9 @@ ALLOW = Rules(overlap="allow")
 PLACE = WatchTrigger(url="s3://bucket/in/")
 
 
-def found(n: int, *, silent: bool = False) -> Found:
+def found(n: int, *, silent: bool = False) -> FoundObject:
     event = NewEvent(name="inbox", id=f"{n}#1", source="watch", scope="watch:1")
-    return Found(object=UUID(int=n + 1), event=event, silent=silent)
+    return FoundObject(object=UUID(int=n + 1), event=event, silent=silent)
 
 
 async def watch(world: World, place: WatchTrigger = PLACE, rules: Rules = ALLOW) -> TestJob:
@@ -35,8 +35,8 @@ async def due(world: World, limit: int = 10) -> list[Poll]:
     return await world.store.change(lambda now: watches.due(limit, now))
 
 
-async def saw(world: World, poll: Poll, *objects: Found) -> list[str]:
-    done = await world.store.change(lambda now: watches.saw(poll, objects, lead, fits, world.env.new_id, now))
+async def saw(world: World, poll: Poll, *objects: FoundObject) -> list[str]:
+    done = await world.store.change(lambda now: watches.record_found(poll, objects, lead, fits, world.env.new_id, now))
     return [event.key for event in done.events]
 
 
@@ -66,7 +66,9 @@ async def test_each_object_version_fires_once(world: World):
     assert await saw(world, poll, found(1), found(2)) == ["1#1", "2#1"]
     assert await saw(world, poll, found(2), found(3)) == ["3#1"]
 
-    assert await world.store.read(lambda: watches.remembered(poll.watch, [UUID(int=2), UUID(int=9)])) == {UUID(int=2)}
+    assert await world.store.read(lambda: watches.remembered_objects(poll.watch, [UUID(int=2), UUID(int=9)])) == {
+        UUID(int=2)
+    }
     assert await fires(world) == 3
 
 
@@ -87,8 +89,8 @@ async def test_a_look_that_was_overtaken_writes_nothing(world: World):
     await saw(world, quick, found(1))
 
     for late in (
-        lambda now: watches.saw(slow, [found(2)], lead, fits, world.env.new_id, now),
-        lambda now: watches.still_there(slow, [UUID(int=2)], now),
+        lambda now: watches.record_found(slow, [found(2)], lead, fits, world.env.new_id, now),
+        lambda now: watches.mark_seen(slow, [UUID(int=2)], now),
         lambda now: watches.renew(slow, now),
         lambda now: watches.forget(slow, 10),
     ):
@@ -212,7 +214,7 @@ async def test_what_is_gone_is_forgotten_and_fires_when_it_comes_back(world: Wor
     world.clock.advance(30 * SECOND)
 
     (counting,) = await due(world)
-    await world.store.change(lambda now: watches.still_there(counting, [found(2).object], now))
+    await world.store.change(lambda now: watches.mark_seen(counting, [found(2).object], now))
     assert not await world.store.write(lambda: watches.forget(counting, 10))
 
     assert [row[0] for row in await world.rows("SELECT object FROM watched")] == [found(2).object]

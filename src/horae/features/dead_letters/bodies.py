@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from msgspec import Meta
 
-from horae.features.dead_letters.model.replay import LETTERS
+from horae.features.dead_letters.model.replay import LETTER_FILTER
 from horae.model.fields.derived import decoded
 from horae.server.reading.bodies import RequestBody
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:  # type checkers need a class; at runtime its fields are gener
         job: str | None = None
 else:
     DeadLetterWhich = decoded(
-        LETTERS.rows,
+        LETTER_FILTER.rows,
         "DeadLetterWhich",
         "A filter of dead letters; an empty one matches all open dead letters.",
         RequestBody,

@@ -14,8 +14,8 @@ from horae.features.dead_letters.bodies import (
     DeadLetterWhich,
     ReplayBody,
 )
-from horae.features.dead_letters.engine.filters import Which
-from horae.features.dead_letters.model.replay import LETTERS, ReplayState
+from horae.features.dead_letters.engine.filters import LetterFilterFields
+from horae.features.dead_letters.model.replay import LETTER_FILTER, ReplayState
 from horae.features.dead_letters.model.replay_view import ReplayView
 from horae.features.dead_letters.model.view import BulkView, DeadLetterGroups, DeadLetterView
 from horae.features.dead_letters.part import DeadLettersPart
@@ -34,7 +34,7 @@ LetterState = Literal["open", "retried", "discarded", "all"]
 if TYPE_CHECKING:
     _Which = Query
 else:
-    _Which = decoded(LETTERS.rows, "_Which", "A filter of dead letters.", Query)
+    _Which = decoded(LETTER_FILTER.rows, "_Which", "A filter of dead letters.", Query)
 
 
 class DeadLetterQuery(_Which, frozen=True, kw_only=True):
@@ -182,9 +182,9 @@ async def cancel_replay(call: ApiCall) -> Response:
     return ok(await call.node.part(DeadLettersPart).replays.cancel(call.namespace, call.id()))
 
 
-def which(of: DeadLetterList | DeadLetterQuery | DeadLetterWhich) -> Which:
+def which(of: DeadLetterList | DeadLetterQuery | DeadLetterWhich) -> LetterFilterFields:
     """Return a request's filter in the form that the engine takes."""
-    return cast(Which, {row.attribute: getattr(of, row.attribute) for row in LETTERS.rows})
+    return cast(LetterFilterFields, {row.attribute: getattr(of, row.attribute) for row in LETTER_FILTER.rows})
 
 
 def _ids(body: DeadLetterChoice) -> list[str]:

@@ -5,7 +5,7 @@ from typing import get_args
 
 from prometheus_client import Metric
 
-from horae.features.events.engine.hooks import Told
+from horae.features.events.engine.hooks import CallOutcome
 from horae.features.events.part import EventsPart
 from horae.server.metrics.families import FeatureMetrics, Gauge, Labels, by, counter
 
@@ -22,7 +22,7 @@ class EventMetrics(FeatureMetrics):
     def collect(self) -> Iterator[Metric]:
         told = "Calls of webhooks, by what became of them: accepted, repeated, unsigned, unknown or unreadable."
         counts = self.node.part(EventsPart).hooks.counts
-        calls = {outcome: counts.get(outcome, 0) for outcome in get_args(Told)}
+        calls = {outcome: counts.get(outcome, 0) for outcome in get_args(CallOutcome)}
         yield counter("webhooks", told, by(calls), ["outcome"])
 
     async def look(self, names: Mapping[int, str]) -> Mapping[str, Mapping[Labels, float]]:

@@ -7,7 +7,7 @@ from horae.env import Env
 from horae.features.users.engine.oidc import Oidc
 from horae.features.users.engine.passwords import Passwords
 from horae.features.users.engine.sign_ins import SignIns
-from horae.features.users.engine.users import People
+from horae.features.users.engine.users import Users
 from horae.store.contract import Store
 
 
@@ -24,6 +24,6 @@ class UsersPart(ServerPart):
         found = node.tenancy.keys.users
         assert isinstance(found, SignIns)
         self.sign_ins = found
-        self.users = People(env, store, found.passwords, found)
+        self.users = Users(env, store, found.passwords, found)
         callbacks = node.workflows.callbacks
         self.oidc = Oidc(env, store, found, settings.oidc, lambda: callbacks.secret) if settings.oidc else None

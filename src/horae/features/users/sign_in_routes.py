@@ -49,7 +49,7 @@ class NewPasswordBody(RequestBody, frozen=True, kw_only=True):
     password: Annotated[str, Meta(min_length=1, max_length=1024)]
 
 
-class CameBack(Query, frozen=True, kw_only=True, rename=None, forbid_unknown_fields=False):
+class OidcCallbackQuery(Query, frozen=True, kw_only=True, rename=None, forbid_unknown_fields=False):
     """The query parameters of a redirect from an identity provider, as OAuth names them. Providers may add others."""
 
     state: Text = ""
@@ -113,7 +113,7 @@ async def begin(call: ApiCall) -> Response:
     f"{API}/sign-in/oidc/callback", "me.oidc-callback", {302: None},
     access=PUBLIC, scope=closed, refuses=(NotFound, Unauthorized, Forbidden), secret=True,
 )  # fmt: skip
-async def finish(call: ApiCall, query: CameBack) -> Response:
+async def finish(call: ApiCall, query: OidcCallbackQuery) -> Response:
     """Finish the sign-in of a browser that comes back from the identity provider."""
     provider = _provider(call)
     try:

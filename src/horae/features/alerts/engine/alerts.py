@@ -12,7 +12,7 @@ from horae.features.alerts.engine.channels import AlertChannels
 from horae.features.alerts.engine.delivery import CLAIM, AlertDelivery
 from horae.features.alerts.engine.rules import AlertRules
 from horae.features.alerts.engine.watch import AlertWatch
-from horae.features.alerts.model.notification import content_of, told_of
+from horae.features.alerts.model.notification import encode_content, summarize
 from horae.features.alerts.model.rule import RULE, AlertState, Kind, NoticeState
 from horae.features.alerts.model.view import AcknowledgedView, AlertView, DeliveryView, TestView
 from horae.features.alerts.store import alerts as moves
@@ -142,8 +142,8 @@ class Alerts:
     async def _test(self, namespace: int, rule: str, kind: Kind, severity: str, channels: Iterable[str]) -> TestView:
         """Store test notices, already claimed by this server, and try each once, as real notices are tried."""
         now = self._env.now()
-        said = told_of("test", "this is a test, and nothing is wrong", now)
-        content = content_of("test", [said], rule=rule, alert_kind=kind, severity=severity, at=now)
+        said = summarize("test", "this is a test, and nothing is wrong", now)
+        content = encode_content("test", [said], rule=rule, alert_kind=kind, severity=severity, at=now)
         made = [self._test_notice(namespace, rule, channel, content, now) for channel in channels]
 
         def script() -> Script[None]:
@@ -165,7 +165,7 @@ class Alerts:
         )  # fmt: skip
 
     async def _shown(self, found: "list_of[Alert]") -> "list_of[AlertView]":
-        told = await self._store.read(lambda: notices.of_alerts([alert.id for alert in found])) if found else {}
+        told = await self._store.read(lambda: notices.deliveries([alert.id for alert in found])) if found else {}
         return [_view(alert, told[alert.id]) for alert in found]
 
 

@@ -13,7 +13,7 @@ from horae.engine.tenancy.secrets import MOST_CHECKED, Secrets
 from horae.env import Env, Instant
 from horae.errors import BadInput, Conflict, MasterKeyMissing, NotFound, Stale
 from horae.features.alerts.engine.chats import apprise
-from horae.features.alerts.model.channel import AnyChannel, Apprise, Webhook, filled, read_channel
+from horae.features.alerts.model.channel import AnyChannel, Apprise, Webhook, fill_secrets, read_channel
 from horae.features.alerts.model.view import ChannelView
 from horae.features.alerts.store import notices as alert_notices
 from horae.features.alerts.store import rules as moves
@@ -104,7 +104,7 @@ class AlertChannels:
     async def opened(self, namespace: int, name: str) -> AnyChannel:
         """Return a channel with the values of its secrets, for a delivery. Raises NotFound, MasterKeyMissing."""
         channel = self._whole(await self._stored(namespace, name))
-        return filled(channel, await self._values(namespace, channel))
+        return fill_secrets(channel, await self._values(namespace, channel))
 
     async def look(self) -> tuple[int, int]:
         """Count the channels that can be opened with the present master keys, and those that cannot."""

@@ -6,12 +6,12 @@ from uuid import UUID
 
 from horae.env import Env, Instant, Micros
 from horae.errors import HoraeError, StoreUnavailable
-from horae.features.alerts.engine.learned import Learned
+from horae.features.alerts.engine.learned import UsualDurations
 from horae.features.alerts.engine.words import span
-from horae.features.alerts.model.findings import Expected
+from horae.features.alerts.model.findings import ExpectedRun
 from horae.features.alerts.model.rule import DeadlineRisk
 from horae.features.alerts.store import facts
-from horae.features.alerts.store.facts import Due
+from horae.features.alerts.store.facts import DueParcel
 from horae.model.base.duration import MINUTE
 from horae.model.base.ids import execution_id, parcel_of
 from horae.model.base.instant import format_instant
@@ -24,13 +24,13 @@ MISSED = 60 * MINUTE  # how long after its deadline an unfinished execution is s
 FARTHEST = 24 * 60 * MINUTE  # the latest deadline that is checked, from now
 MORE = 16  # growth of the number of parcels read again, if those read before have ended
 REST = 20  # the pause between two searches, as a multiple of the duration of the last search
-Ask = Callable[[int, UUID], Awaitable[Instant | None]]
+EstimateStart = Callable[[int, UUID], Awaitable[Instant | None]]
 
 
-class Starts:
+class StartEstimates:
     """The probable start times of queued executions, as `explain` estimates them; cached for a minute."""
 
-    def __init__(self, env: Env, ask: Ask) -> None:
+    def __init__(self, env: Env, ask: EstimateStart) -> None:
         self._env, self._ask = env, ask
         self._known: dict[UUID, tuple[float, Micros]] = {}  # expiry (monotonic), and the wait from now
         self._left = MOST
@@ -60,7 +60,7 @@ class Starts:
             return None
 
 
-class Nearing:
+class NearDeadlines:
     """Unfinished parcels with a deadline within the next day or the last hour.
 
     An expensive search is repeated less often.
@@ -68,10 +68,10 @@ class Nearing:
 
     def __init__(self, env: Env, store: Store) -> None:
         self._env, self._store = env, store
-        self._found: list[Due] = []
+        self._found: list[DueParcel] = []
         self._again_at = 0.0
 
-    async def look(self) -> list[Due]:
+    async def look(self) -> list[DueParcel]:
         """Return these parcels; if there are very many, as they were up to a minute ago."""
         began, now = self._env.clock.monotonic(), self._env.now()
         if began >= self._again_at:
@@ -81,16 +81,22 @@ class Nearing:
         return self._found
 
 
-class Deadlines:
+class DeadlineCheck:
     """The check of one rule against the parcels with deadlines."""
 
     def __init__(
-        self, store: Store, learned: Learned, starts: Starts, rule: DeadlineRisk, namespace: int, now: Instant
+        self,
+        store: Store,
+        learned: UsualDurations,
+        starts: StartEstimates,
+        rule: DeadlineRisk,
+        namespace: int,
+        now: Instant,
     ) -> None:
         self._store, self._learned, self._starts = store, learned, starts
         self._rule, self._namespace, self._now = rule, namespace, now
 
-    async def missed(self, due: Mapping[UUID, dict[UUID, Due]], sure: set[UUID]) -> dict[UUID, tuple[UUID, str]]:
+    async def missed(self, due: Mapping[UUID, dict[UUID, DueParcel]], sure: set[UUID]) -> dict[UUID, tuple[UUID, str]]:
         """Return one execution that misses its deadline for each job that has one, with a message.
 
         `sure` has the parcels whose state was read in this round. Others come from a cache: before one of them
@@ -113,7 +119,7 @@ class Deadlines:
             left, some = doubtful, some * MORE
         return found
 
-    async def _ask_again(self, due: Mapping[UUID, dict[UUID, Due]], parcels: set[UUID]) -> None:
+    async def _ask_again(self, due: Mapping[UUID, dict[UUID, DueParcel]], parcels: set[UUID]) -> None:
         if not parcels:
             return
         present = await self._store.read(lambda: facts.still_due(parcels, self._now))
@@ -125,7 +131,7 @@ class Deadlines:
                 else:
                     del of_job[parcel]
 
-    async def _first_missed(self, due: Iterable[Due]) -> tuple[UUID, str] | None:
+    async def _first_missed(self, due: Iterable[DueParcel]) -> tuple[UUID, str] | None:
         """Return one of a job's executions that misses its deadline, with a message.
 
         Among queued executions, only the start times of the first and the last are estimated.
@@ -141,7 +147,7 @@ class Deadlines:
                 return execution, said
         return None
 
-    async def _misses(self, due: Due, begins_at: Instant) -> str | None:
+    async def _misses(self, due: DueParcel, begins_at: Instant) -> str | None:
         """Return the message about an execution that is going to miss its deadline, or None if it is not."""
         deadline = format_instant(due.deadline)
         if due.deadline <= self._now:
@@ -149,12 +155,12 @@ class Deadlines:
         lasts = await self._learned.of(due.job)
         if lasts is None:
             return None
-        late = Expected(due.deadline, begins_at, lasts).misses(self._rule.after, self._now)
+        late = ExpectedRun(due.deadline, begins_at, lasts).overrun(self._rule.after, self._now)
         if late is None:
             return None
         waits = f"begins in {span(begins_at - self._now)}, " if begins_at > self._now else ""
         return f"an execution {waits}takes {span(lasts)} and is going to miss its deadline {deadline} by {span(late)}"
 
 
-def _in_order(due: Mapping[UUID, Due]) -> list[UUID]:
+def _in_order(due: Mapping[UUID, DueParcel]) -> list[UUID]:
     return sorted(due, key=lambda parcel: (due[parcel].deadline, parcel))

@@ -15,13 +15,13 @@ from horae.engine.service import Alarm, Wait
 from horae.env import SECOND, Env, Instant, Micros
 from horae.errors import HoraeError, StoreUnavailable
 from horae.features.alerts.engine.channels import AlertChannels
-from horae.features.alerts.engine.senders import Letter, send
+from horae.features.alerts.engine.senders import OutgoingNotice, send
 from horae.features.alerts.engine.undeliverable import Undeliverable
 from horae.features.alerts.model.channel import secret_texts
 from horae.features.alerts.model.notification import read_content
 from horae.features.alerts.model.rule import NoticeState
 from horae.features.alerts.store import notices as moves
-from horae.features.alerts.store.notices import Notice, Waiting
+from horae.features.alerts.store.notices import Notice, PendingChannel
 from horae.model.base.duration import DAY, HOUR
 from horae.model.base.redaction import Redactor
 from horae.outbound.fetch import Outbound
@@ -102,7 +102,7 @@ class AlertDelivery:
         of_namespace = sum(namespace == place[0] for namespace, _ in places)
         return min(of_channel - places.count(place), OF_NAMESPACE - of_namespace, OF_SERVER - len(places))
 
-    async def _begin(self, one: Waiting, room: int) -> None:
+    async def _begin(self, one: PendingChannel, room: int) -> None:
         claimed = await self._store.change(lambda now: moves.claim(one.namespace, one.channel, now, now + CLAIM, room))
         for notice in claimed:
             task = asyncio.create_task(self._try(notice), name=f"horae-alert-{notice.id}")
@@ -191,12 +191,12 @@ class AlertDelivery:
             return _covered(f"{type(error).__name__}: {error}", secrets), False, ""
         return None, False, _covered(remark, secrets)
 
-    async def _letter(self, notice: Notice) -> Letter:
+    async def _letter(self, notice: Notice) -> OutgoingNotice:
         found = await self._store.read(lambda: namespaces.by_id(notice.namespace))
         name = found.name if found is not None else ""
         at: Instant = self._env.now()
         body = notice.content.encode()
-        return Letter(notice.id, read_content(body), body, name, at)
+        return OutgoingNotice(notice.id, read_content(body), body, name, at)
 
 
 def _covered(text: str, secrets: list[str]) -> str:

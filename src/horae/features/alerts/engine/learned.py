@@ -12,7 +12,7 @@ KEPT = 300.0  # seconds
 MOST = 10_000  # jobs
 
 
-class Learned:
+class UsualDurations:
     """A cache of usual durations, for jobs with executions that run long or have a deadline."""
 
     def __init__(self, env: Env, store: Store) -> None:

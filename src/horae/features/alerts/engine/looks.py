@@ -8,11 +8,11 @@ from typing import Any, TypeVar, assert_never
 from uuid import UUID
 
 from horae.env import Env, Instant, Micros
-from horae.features.alerts.engine.deadlines import Deadlines, Nearing, Starts
-from horae.features.alerts.engine.learned import Learned
-from horae.features.alerts.engine.turns import Turns
+from horae.features.alerts.engine.deadlines import DeadlineCheck, NearDeadlines, StartEstimates
+from horae.features.alerts.engine.learned import UsualDurations
+from horae.features.alerts.engine.turns import AlertRotation
 from horae.features.alerts.engine.words import span
-from horae.features.alerts.model.findings import Counts, Finding, low_success, many_retries, too_long
+from horae.features.alerts.model.findings import JobOutcomes, RuleFinding, is_too_long, low_success, many_retries
 from horae.features.alerts.model.rule import (
     CircuitOpen,
     DeadlineRisk,
@@ -27,7 +27,7 @@ from horae.features.alerts.model.rule import (
     WorkerLost,
 )
 from horae.features.alerts.store import facts
-from horae.features.alerts.store.facts import Due, Named
+from horae.features.alerts.store.facts import DueParcel, JobName
 from horae.features.alerts.store.letters import Alert
 from horae.features.alerts.store.rules import StoredRule
 from horae.model.base.duration import HOUR, MINUTE, format_duration
@@ -42,36 +42,36 @@ from horae.store.script import ScriptFactory
 BACK = 3  # minutes of statistics that are searched for failures: more than the delay of statistics
 KNOWN = 23 * HOUR  # ended sessions are stored for a day
 T = TypeVar("T")
-Found = Sequence[Finding]
-Fresh = Callable[[StoredRule], bool]  # whether this is the first evaluation of a rule
+Findings = Sequence[RuleFinding]
+IsFirst = Callable[[StoredRule], bool]  # whether this is the first evaluation of a rule
 
 
-class Look:
+class Evaluation:
     """One round of evaluations."""
 
     def __init__(
         self,
         env: Env,
         store: Store,
-        learned: Learned,
-        starts: Starts,
-        nearing: Nearing,
-        turns: Turns,
-        suspects: Mapping[int, Sequence[Named]],
-        fresh: Fresh,
+        learned: UsualDurations,
+        starts: StartEstimates,
+        nearing: NearDeadlines,
+        turns: AlertRotation,
+        suspects: Mapping[int, Sequence[JobName]],
+        fresh: IsFirst,
     ) -> None:
         self._store, self._learned, self._starts, self._now = store, learned, starts, env.now()
         self._nearing, self._turns, self._suspects, self._fresh = nearing, turns, suspects, fresh
         self._read: dict[Hashable, Any] = {}
 
-    async def find(self, stored: StoredRule, opened: Sequence[Alert]) -> Found:
+    async def find(self, stored: StoredRule, opened: Sequence[Alert]) -> Findings:
         """Return the findings of a rule. The subjects of its open alerts are always checked again."""
         found = await self._found(stored, opened)
         return [*found, *await self._deleted(opened, {one.subject for one in found})]
 
     def _found(  # noqa: C901 - a case for each kind
         self, stored: StoredRule, opened: Sequence[Alert]
-    ) -> Awaitable[Found]:
+    ) -> Awaitable[Findings]:
         match stored.rule:
             case SuccessRate() | RetryRate() as rule:
                 return self.rates(stored, rule, opened)
@@ -96,14 +96,14 @@ class Look:
             case _:
                 assert_never(stored.rule)
 
-    async def _deleted(self, opened: Sequence[Alert], found: set[str]) -> list[Finding]:
+    async def _deleted(self, opened: Sequence[Alert], found: set[str]) -> list[RuleFinding]:
         """Return a finding for each open alert of a deleted job: it ends, but did not recover."""
         ending = {alert.subject: alert.job for alert in opened if alert.job is not None and alert.subject not in found}
         if not ending:
             return []
         there = await self._store.read(lambda: facts.names(ending.values()))
         return [
-            Finding(subject=subject, message="the job was deleted", job=job, forgotten=True)
+            RuleFinding(subject=subject, message="the job was deleted", job=job, forgotten=True)
             for subject, job in ending.items()
             if job not in there
         ]
@@ -115,35 +115,35 @@ class Look:
         found: T = self._read[key]
         return found
 
-    async def _jobs(self, stored: StoredRule, opened: Sequence[Alert], window: Micros = 0) -> list[Named]:
+    async def _jobs(self, stored: StoredRule, opened: Sequence[Alert], window: Micros = 0) -> list[JobName]:
         """Return the jobs of a rule with recent failures or retries, and the jobs of its open alerts.
 
         The first evaluation of a rule searches its whole window, later ones only the last minutes.
         """
         since = self._now // MINUTE - (max(BACK, window // MINUTE) if self._fresh(stored) else BACK)
-        ids = await self._once(("troubled", since), lambda: facts.troubled_lately(since))
+        ids = await self._once(("troubled", since), lambda: facts.recently_troubled(since))
         troubled = await self._once(("troubled names", since), lambda: facts.names(ids))
         known = {alert.job for alert in opened if alert.job is not None} - troubled.keys()
         others = await self._store.read(lambda: facts.names(known)) if known else {}
         return [job for job in (*troubled.values(), *others.values()) if _is_of(stored, job)]
 
-    async def _by_name(self, stored: StoredRule, ids: Sequence[UUID]) -> dict[UUID, Named]:
+    async def _by_name(self, stored: StoredRule, ids: Sequence[UUID]) -> dict[UUID, JobName]:
         found = await self._store.read(lambda: facts.names(ids)) if ids else {}
         return {job_id: job for job_id, job in found.items() if _is_of(stored, job)}
 
-    async def rates(self, stored: StoredRule, rule: SuccessRate | RetryRate, opened: Sequence[Alert]) -> Found:
+    async def rates(self, stored: StoredRule, rule: SuccessRate | RetryRate, opened: Sequence[Alert]) -> Findings:
         jobs = {job.id: job for job in await self._jobs(stored, opened, rule.window)}
         windows = dict.fromkeys(jobs, rule.window)
         counts = await self._store.read(lambda: facts.counts(windows, self._now))
-        told = {job_id: _rate(rule, counts.get(job_id, Counts())) for job_id in jobs}
+        told = {job_id: _rate(rule, counts.get(job_id, JobOutcomes())) for job_id in jobs}
         window = format_duration(rule.window)
         return [
-            Finding(subject=jobs[job_id].name, job=job_id, message=f"{said} in the last {window}")
+            RuleFinding(subject=jobs[job_id].name, job=job_id, message=f"{said} in the last {window}")
             for job_id, said in told.items()
             if said is not None
         ]
 
-    async def failures(self, stored: StoredRule, rule: FailuresInARow, opened: Sequence[Alert]) -> Found:
+    async def failures(self, stored: StoredRule, rule: FailuresInARow, opened: Sequence[Alert]) -> Findings:
         asked, found = self._turns.of(stored, opened)
         jobs = {job.id: job for job in await self._jobs(stored, asked)}
         jobs |= {job.id: job for job in self._suspects.get(stored.namespace, ()) if _is_of(stored, job)}
@@ -155,37 +155,37 @@ class Look:
             found += [_failing(jobs[job_id], streak) for job_id, streak in streaks.items() if streak.failures >= count]
         return found
 
-    async def overlong(self, stored: StoredRule, rule: Overlong) -> Found:
+    async def overlong(self, stored: StoredRule, rule: Overlong) -> Findings:
         running = await self._once(("running", rule.after), lambda: facts.running_since(self._now - rule.after))
         jobs = await self._by_name(stored, [one.job for one in running])
-        found: dict[UUID, Finding] = {}
+        found: dict[UUID, RuleFinding] = {}
         for one in sorted(running, key=lambda one: one.started_at):
             if one.job not in jobs or one.job in found:
                 continue
             usual = await self._learned.of(one.job)
             ran = self._now - one.started_at
-            if usual is not None and too_long(rule, ran, usual):
+            if usual is not None and is_too_long(rule, ran, usual):
                 said = f"an execution has run for {span(ran)}; 95% take at most {span(usual)}"
-                found[one.job] = Finding(
+                found[one.job] = RuleFinding(
                     subject=jobs[one.job].name, job=one.job, execution=execution_id(one.parcel, one.lo), message=said
                 )
         return list(found.values())
 
-    async def late_workers(self, stored: StoredRule, rule: LateWorker, opened: Sequence[Alert]) -> Found:
+    async def late_workers(self, stored: StoredRule, rule: LateWorker, opened: Sequence[Alert]) -> Findings:
         """Return silent workers, and the workers of open alerts that were lost since: they did not recover."""
         namespace, after = stored.namespace, rule.after
         silent = await self._once(
             ("silent", namespace, after), lambda: facts.silent_workers(namespace, self._now - after)
         )
         late = [
-            Finding(subject=worker, message=f"the worker has been silent since {format_instant(seen)}")
+            RuleFinding(subject=worker, message=f"the worker has been silent since {format_instant(seen)}")
             for worker, seen in silent.items()
             if rule.covers(worker)
         ]
         others = {alert.subject for alert in opened} - {one.subject for one in late}
         return [*late, *[one for one in await self._lost(stored, HOUR) if one.subject in others]]
 
-    async def _lost(self, stored: StoredRule, within: Micros) -> list[Finding]:
+    async def _lost(self, stored: StoredRule, within: Micros) -> list[RuleFinding]:
         """Return the lost workers. The finding of a worker that was lost longer ago than `within` is `forgotten`."""
         namespace = stored.namespace
         lost = await self._once(("lost", namespace), lambda: facts.lost_workers(namespace, self._now - KNOWN))
@@ -196,16 +196,16 @@ class Look:
             said = f"the worker was lost at {format_instant(at)} and did not come back"
             forgotten = at <= self._now - within
             said += f" in {format_duration(within)}" if forgotten else ""
-            found.append(Finding(subject=worker, message=said, forgotten=forgotten))
+            found.append(RuleFinding(subject=worker, message=said, forgotten=forgotten))
         return found
 
-    async def lag(self, stored: StoredRule, rule: Lag) -> Found:
+    async def lag(self, stored: StoredRule, rule: Lag) -> Findings:
         """Return jobs with late fires, and jobs with a trigger whose next fire cannot be decided."""
         late = await self._once(("late", rule.after), lambda: facts.late_fires(self._now - rule.after))
         troubled = await self._once("troubled triggers", facts.troubled_triggers)
         jobs = await self._by_name(stored, [*late, *troubled])
         return [
-            Finding(subject=job.name, job=job_id, message=self._lags(job_id, late, troubled))
+            RuleFinding(subject=job.name, job=job_id, message=self._lags(job_id, late, troubled))
             for job_id, job in jobs.items()
         ]
 
@@ -215,50 +215,50 @@ class Look:
             return f'the trigger "{name}" cannot fire: {why}'.rstrip(".")
         return f"the fire of {format_instant(late[job])} is {span(self._now - late[job])} late"
 
-    async def queue_age(self, stored: StoredRule, rule: QueueAge) -> Found:
+    async def queue_age(self, stored: StoredRule, rule: QueueAge) -> Findings:
         lanes = await self._once("lanes", occupied_lanes)
         oldest = await self._once("oldest", lambda: facts.oldest_queued(sorted(lanes)))
         return [
-            Finding(subject=name, message=f"the next execution has been queued for {span(self._now - at)}")
+            RuleFinding(subject=name, message=f"the next execution has been queued for {span(self._now - at)}")
             for (namespace, name), at in oldest.items()
             if namespace == stored.namespace and rule.covers(name) and self._now - at > rule.after
         ]
 
-    async def missing_success(self, stored: StoredRule, rule: MissingSuccess) -> Found:
+    async def missing_success(self, stored: StoredRule, rule: MissingSuccess) -> Findings:
         now = self._now
         jobs = await self._store.read(lambda: facts.named(stored.namespace, rule))
         old = [(job, made) for job, made in jobs if now - made > rule.after]
         ids = [job.id for job, _ in old]
         succeeded = await self._store.read(lambda: facts.succeeded(ids, rule.after, now))
         doubtful = [job_id for job_id in ids if job_id not in succeeded]
-        succeeded |= await self._store.read(lambda: facts.succeeded_of_newest(doubtful, now - rule.after))
+        succeeded |= await self._store.read(lambda: facts.recently_succeeded(doubtful, now - rule.after))
         span = format_duration(rule.after)
         return [
-            Finding(subject=job.name, job=job.id, message=f"no execution has succeeded in the last {span}")
+            RuleFinding(subject=job.name, job=job.id, message=f"no execution has succeeded in the last {span}")
             for job, _ in old
             if job.id not in succeeded
         ]
 
-    async def deadline_risk(self, stored: StoredRule, rule: DeadlineRisk, opened: Sequence[Alert]) -> Found:
+    async def deadline_risk(self, stored: StoredRule, rule: DeadlineRisk, opened: Sequence[Alert]) -> Findings:
         known = {parcel_of(alert.execution) for alert in opened if alert.execution is not None}
         nearing = await self._nearing.look()
         going_on = await self._store.read(lambda: facts.still_due(known, self._now)) if known else []
-        due: dict[UUID, dict[UUID, Due]] = {}
+        due: dict[UUID, dict[UUID, DueParcel]] = {}
         for one in (*(one for one in nearing if one.parcel not in known), *going_on):
             due.setdefault(one.job, {})[one.parcel] = one
         jobs = await self._by_name(stored, list(due))
-        judge = Deadlines(self._store, self._learned, self._starts, rule, stored.namespace, self._now)
+        judge = DeadlineCheck(self._store, self._learned, self._starts, rule, stored.namespace, self._now)
         missed = await judge.missed({job_id: due[job_id] for job_id in jobs}, known)
         return [
-            Finding(subject=jobs[job_id].name, job=job_id, execution=execution, message=said)
+            RuleFinding(subject=jobs[job_id].name, job=job_id, execution=execution, message=said)
             for job_id, (execution, said) in missed.items()
         ]
 
-    async def circuits(self, stored: StoredRule) -> Found:
+    async def circuits(self, stored: StoredRule) -> Findings:
         shut = await self._once("shut", circuit_reads.shut)
         jobs = await self._by_name(stored, [one.job for one in shut])
         return [
-            Finding(
+            RuleFinding(
                 subject=f"{jobs[one.job].name}:{one.key}" if one.key else jobs[one.job].name, job=one.job,
                 message=f"the circuit is {one.state}: {one.cause}".removesuffix("."),
             )
@@ -267,15 +267,15 @@ class Look:
         ]  # fmt: skip
 
 
-def _is_of(stored: StoredRule, job: Named) -> bool:
+def _is_of(stored: StoredRule, job: JobName) -> bool:
     return job.namespace == stored.namespace and stored.rule.covers(job.name)
 
 
-def _rate(rule: SuccessRate | RetryRate, counts: Counts) -> str | None:
+def _rate(rule: SuccessRate | RetryRate, counts: JobOutcomes) -> str | None:
     return low_success(rule, counts) if isinstance(rule, SuccessRate) else many_retries(rule, counts)
 
 
-def _failing(job: Named, streak: Streak) -> Finding:
+def _failing(job: JobName, streak: Streak) -> RuleFinding:
     many = streak.failures > 1
     said = f"{streak.failures} executions in a row failed" if many else "the newest execution failed"
-    return Finding(subject=job.name, job=job.id, execution=streak.execution, message=said)
+    return RuleFinding(subject=job.name, job=job.id, execution=streak.execution, message=said)

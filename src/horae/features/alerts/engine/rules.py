@@ -144,7 +144,7 @@ def _put(
     if present is not None and present.rule.kind != rule.kind:
         yield from moves.end_open(namespace, name, now)
     elif present is not None and present.rule.subjects != rule.subjects:
-        opened = yield from alerts.open_of(namespace, name)
+        opened = yield from alerts.open_alerts(namespace, name)
         yield from alerts.end([one.id for one in opened if not rule.covers(_named(rule, one.subject))], now)
     return (yield from moves.put_rule(namespace, name, rule, now)), present is None
 

@@ -18,7 +18,7 @@ from horae.env import SECOND, Instant
 from horae.features.alerts.engine.chats import tell
 from horae.features.alerts.engine.undeliverable import Undeliverable
 from horae.features.alerts.model.channel import AnyChannel, Apprise, Email, Webhook
-from horae.features.alerts.model.notification import Content, text_of, title_of
+from horae.features.alerts.model.notification import NotificationContent, text_of, title_of
 from horae.model.base.webhook_signature import sign
 from horae.outbound.fetch import Outbound
 from horae.outbound.threads import MAIL_THREADS, run_in
@@ -29,17 +29,17 @@ MOST_SAID = 64 * 1024  # bytes that a mail server may send in one conversation
 GONE = 410  # in Standard Webhooks: the receiver wants no further requests
 
 
-class Letter(Struct, frozen=True):
+class OutgoingNotice(Struct, frozen=True):
     """A notice ready to be sent."""
 
     id: UUID
-    content: Content
+    content: NotificationContent
     body: bytes
     namespace: str
     at: Instant
 
 
-async def send(outbound: Outbound, channel: AnyChannel, letter: Letter) -> str:
+async def send(outbound: Outbound, channel: AnyChannel, letter: OutgoingNotice) -> str:
     """Send a notice through a channel; return a remark on the delivery, or "".
 
     Raises Undeliverable, and Refused for addresses that may not be called.
@@ -58,7 +58,7 @@ async def send(outbound: Outbound, channel: AnyChannel, letter: Letter) -> str:
     return ""
 
 
-async def _webhook(outbound: Outbound, channel: Webhook, letter: Letter) -> None:
+async def _webhook(outbound: Outbound, channel: Webhook, letter: OutgoingNotice) -> None:
     """Send a request as Standard Webhooks specify: each try has the same id, and a timestamp of its own."""
     notice_id, timestamp = str(letter.id), letter.at // SECOND
     headers = {
@@ -75,7 +75,7 @@ async def _webhook(outbound: Outbound, channel: Webhook, letter: Letter) -> None
         raise Undeliverable(f"the receiver answered {answer.status}", final=answer.status == GONE)
 
 
-async def _email(outbound: Outbound, channel: Email, letter: Letter) -> str:
+async def _email(outbound: Outbound, channel: Email, letter: OutgoingNotice) -> str:
     addresses = await outbound.addresses(channel.host, channel.server_port, WITHIN)
     message = EmailMessage()
     message["From"], message["To"] = channel.sender, ", ".join(channel.to)

@@ -13,14 +13,16 @@ from msgspec import Struct
 from horae.engine.base.presence import SILENT
 from horae.env import Env
 from horae.features.alerts.store import facts
-from horae.features.alerts.store.facts import Named
+from horae.features.alerts.store.facts import JobName
 from horae.store.contract import Store
 from horae.store.fleet import sessions
 
 PAGE = 250  # jobs of a namespace per round
 PAGES = 40  # pages per round, while all jobs are to be read at once
 
-Asking = Mapping[int, Collection[tuple[str, int]]]  # by namespace: the rules that need failures, with their revisions
+RulesByNamespace = Mapping[
+    int, Collection[tuple[str, int]]
+]  # by namespace: the rules that need failures, with their revisions
 
 
 class _Round(Struct):
@@ -31,7 +33,7 @@ class _Round(Struct):
     hurry: bool = True  # read all pages at once, until the last job was read
 
 
-class Suspects:
+class FailedJobs:
     """The check of history for failed jobs."""
 
     def __init__(self, env: Env, store: Store) -> None:
@@ -44,7 +46,9 @@ class Suspects:
         self._rounds.clear()
         self._servers = frozenset()
 
-    async def look(self, asking: Asking, most: int, is_ours: Callable[[], Awaitable[bool]]) -> dict[int, list[Named]]:
+    async def look(
+        self, asking: RulesByNamespace, most: int, is_ours: Callable[[], Awaitable[bool]]
+    ) -> dict[int, list[JobName]]:
         """Return the jobs with a failure among their newest slices, from the next page of each namespace.
 
         `most` is the longest streak of failures that a rule asks for. Reading stops when this server loses the duty.
@@ -76,13 +80,13 @@ class Suspects:
                 one.after, one.hurry = "", True
         self._servers = present
 
-    async def _go_on(self, namespace: int, one: _Round, most: int) -> list[Named]:
-        found: list[Named] = []
+    async def _go_on(self, namespace: int, one: _Round, most: int) -> list[JobName]:
+        found: list[JobName] = []
         for _ in range(PAGES if one.hurry else 1):
             after = one.after
             page = await self._store.read(lambda after=after: facts.page_of_jobs(namespace, after, PAGE))  # type: ignore[misc]
             ids = [job.id for job, _ in page]
-            failed = await self._store.read(lambda ids=ids: facts.failed_of_newest(ids, most))  # type: ignore[misc]
+            failed = await self._store.read(lambda ids=ids: facts.recently_failed(ids, most))  # type: ignore[misc]
             found += [job for job, _ in page if job.id in failed]
             one.after = page[-1][0].name if len(page) == PAGE else ""
             if not one.after:

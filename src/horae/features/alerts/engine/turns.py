@@ -2,20 +2,20 @@
 
 from collections.abc import Sequence
 
-from horae.features.alerts.model.findings import Finding
+from horae.features.alerts.model.findings import RuleFinding
 from horae.features.alerts.store.letters import Alert
 from horae.features.alerts.store.rules import StoredRule
 
 MOST = 1000  # alerts of a rule that are checked in one round
 
 
-class Turns:
+class AlertRotation:
     """The position of the rotation of each rule."""
 
     def __init__(self) -> None:
         self._after: dict[tuple[int, str], str] = {}
 
-    def of(self, stored: StoredRule, opened: Sequence[Alert]) -> tuple[Sequence[Alert], list[Finding]]:
+    def of(self, stored: StoredRule, opened: Sequence[Alert]) -> tuple[Sequence[Alert], list[RuleFinding]]:
         """Return the alerts to check now, and unchanged findings for the other alerts, which are taken to continue."""
         which = stored.namespace, stored.name
         if len(opened) <= MOST:
@@ -27,5 +27,5 @@ class Turns:
         return in_turn[:MOST], [_as_it_was(one) for one in in_turn[MOST:]]
 
 
-def _as_it_was(alert: Alert) -> Finding:
-    return Finding(subject=alert.subject, message=alert.message, job=alert.job, execution=alert.execution)
+def _as_it_was(alert: Alert) -> RuleFinding:
+    return RuleFinding(subject=alert.subject, message=alert.message, job=alert.job, execution=alert.execution)

@@ -14,11 +14,11 @@ from horae.engine.base.hints import Hint, Hints
 from horae.engine.service import Alarm, Wait
 from horae.env import SECOND, Env
 from horae.errors import StoreUnavailable
-from horae.features.alerts.engine.deadlines import Ask, Nearing, Starts
-from horae.features.alerts.engine.learned import Learned
-from horae.features.alerts.engine.looks import Look
-from horae.features.alerts.engine.suspects import Asking, Suspects
-from horae.features.alerts.engine.turns import Turns
+from horae.features.alerts.engine.deadlines import EstimateStart, NearDeadlines, StartEstimates
+from horae.features.alerts.engine.learned import UsualDurations
+from horae.features.alerts.engine.looks import Evaluation
+from horae.features.alerts.engine.suspects import FailedJobs, RulesByNamespace
+from horae.features.alerts.engine.turns import AlertRotation
 from horae.features.alerts.model.rule import FailuresInARow, MissingSuccess
 from horae.features.alerts.store import alerts
 from horae.features.alerts.store import notices as alert_notices
@@ -53,12 +53,16 @@ class AlertWatch:
         node: UUID,
         hints: Hints,
         clock: ClockWatch,
-        starts: Ask,
+        starts: EstimateStart,
         notices_made: Callable[[], object],
     ) -> None:
         self._env, self._store, self._node, self._hints, self._clock = env, store, node, hints, clock
-        self._learned, self._suspects = Learned(env, store), Suspects(env, store)
-        self._starts, self._nearing, self._turns = Starts(env, starts), Nearing(env, store), Turns()
+        self._learned, self._suspects = UsualDurations(env, store), FailedJobs(env, store)
+        self._starts, self._nearing, self._turns = (
+            StartEstimates(env, starts),
+            NearDeadlines(env, store),
+            AlertRotation(),
+        )
         self._epoch = 0  # the epoch of the duty when this server held it last
         self._renew_at = 0.0
         self._looked: set[tuple[int, str, int]] = set()  # the revisions of rules that were evaluated since
@@ -80,12 +84,12 @@ class AlertWatch:
         suspects = await self._suspects.look(*_asking(rules), self._is_ours)
         self._starts.begin()
         fresh = [_which(stored) for stored in rules if _which(stored) not in self._looked]
-        look = Look(
+        look = Evaluation(
             self._env, self._store, self._learned, self._starts, self._nearing, self._turns, suspects,
             lambda one: _which(one) in fresh,
         )  # fmt: skip
         self._looked &= {_which(stored) for stored in rules}
-        going_on = await self._store.read(lambda: alerts.with_open(rules))
+        going_on = await self._store.read(lambda: alerts.rules_with_open(rules))
         for stored in rules:
             if not await self._is_ours():
                 return LOOK
@@ -138,11 +142,11 @@ class AlertWatch:
         self._later[which] = now + min(SLOW, stored.rule.after / SECOND / 60)
         return True
 
-    async def _look_at(self, look: Look, stored: StoredRule, *, has_open: bool) -> None:
+    async def _look_at(self, look: Evaluation, stored: StoredRule, *, has_open: bool) -> None:
         """Evaluate a rule and write the changes. After an error the next evaluation counts as the rule's first."""
         which = _which(stored)
         try:
-            opened = await self._store.read(lambda: alerts.open_of(*which[:2])) if has_open else []
+            opened = await self._store.read(lambda: alerts.open_alerts(*which[:2])) if has_open else []
             found = await look.find(stored, opened)
             if not alerts.changes(stored, found, opened, self._env.now()):
                 self._looked.add(which)
@@ -185,7 +189,7 @@ def _which(stored: StoredRule) -> tuple[int, str, int]:
     return stored.namespace, stored.name, stored.revision
 
 
-def _asking(rules: Sequence[StoredRule]) -> tuple[Asking, int]:
+def _asking(rules: Sequence[StoredRule]) -> tuple[RulesByNamespace, int]:
     """Return the rules that need failures from history, and the longest streak that one of them asks for."""
     asking: dict[int, list[tuple[str, int]]] = {}
     most = 0

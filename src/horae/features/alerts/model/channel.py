@@ -149,7 +149,7 @@ else:
 _PRIVATE = {kind: frozenset(table.where(lambda field: field.private)) for kind, table in CHANNEL.tables.items()}
 
 
-def open_part(channel: Channel) -> dict[str, Any]:
+def public_part(channel: Channel) -> dict[str, Any]:
     """Return the fields of a channel that are not secret, as they are stored."""
     return {name: value for name, value in _place(channel) if name not in _PRIVATE[channel.kind]}
 
@@ -216,14 +216,14 @@ def shown(channel: AnyChannel) -> dict[str, Any]:
         case Webhook():
             return {"url": _origin(channel.url), "headers": sorted(channel.headers)}
         case Email():
-            return {**open_part(channel), "hasPassword": channel.password is not None}
+            return {**public_part(channel), "hasPassword": channel.password is not None}
         case Apprise():
             return {"urls": [_scheme(url) for url in channel.urls]}
         case _:
             assert_never(channel)
 
 
-def filled(channel: AnyChannel, values: Mapping[str, str]) -> AnyChannel:
+def fill_secrets(channel: AnyChannel, values: Mapping[str, str]) -> AnyChannel:
     """Return the channel with each reference to a secret replaced by the value of the secret."""
 
     def fill(value: Any) -> Any:
@@ -233,7 +233,7 @@ def filled(channel: AnyChannel, values: Mapping[str, str]) -> AnyChannel:
             return [fill(one) for one in value]
         return values[value.removeprefix(SCHEME)] if value.startswith(SCHEME) else value
 
-    return whole(channel.kind, channel.description, open_part(channel), fill(private_part(channel)))
+    return whole(channel.kind, channel.description, public_part(channel), fill(private_part(channel)))
 
 
 def secret_texts(channel: Channel) -> list[str]:

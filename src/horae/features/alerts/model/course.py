@@ -7,17 +7,17 @@ from uuid import UUID
 from msgspec import Struct
 
 from horae.env import Instant
-from horae.features.alerts.model.findings import Finding
+from horae.features.alerts.model.findings import RuleFinding
 from horae.features.alerts.model.rule import Rule
 from horae.model.base.duration import MINUTE
 
 MOST_OPEN = 10_000  # alerts of one rule; more findings are only counted, and open when some alerts have ended
-FEW = 3  # up to this many alerts get a notice each; more share one notice
+MOST_SINGLE = 3  # up to this many alerts get a notice each; more share one notice
 REFRESH = MINUTE  # the pause between two updates of the row of a continuing alert
 T = TypeVar("T")
 
 
-class Open(Struct, frozen=True, kw_only=True):
+class OpenAlert(Struct, frozen=True, kw_only=True):
     """An open alert, reduced to the facts of the decision."""
 
     id: UUID
@@ -31,22 +31,22 @@ class Open(Struct, frozen=True, kw_only=True):
 class End(Struct, frozen=True):
     """An alert that ends. `told`: a notice is sent. `forgotten`: the reason if the subject did not recover."""
 
-    alert: Open
+    alert: OpenAlert
     told: bool
     forgotten: str = ""
 
 
-class Course(Struct, frozen=True, kw_only=True):
+class AlertChanges(Struct, frozen=True, kw_only=True):
     """The changes to write. New alerts open silently while the rate has no room, and are notified when it has."""
 
-    opened: tuple[tuple[Finding, bool], ...] = ()  # each with whether a notice is sent
-    told: tuple[tuple[Open, Finding], ...] = ()  # opened before, notified now for the first time
-    reminded: tuple[tuple[Open, Finding], ...] = ()
-    refreshed: tuple[tuple[Open, Finding], ...] = ()
+    opened: tuple[tuple[RuleFinding, bool], ...] = ()  # each with whether a notice is sent
+    told: tuple[tuple[OpenAlert, RuleFinding], ...] = ()  # opened before, notified now for the first time
+    reminded: tuple[tuple[OpenAlert, RuleFinding], ...] = ()
+    refreshed: tuple[tuple[OpenAlert, RuleFinding], ...] = ()
     ended: tuple[End, ...] = ()
-    beyond: int = 0  # findings over the limit of open alerts: counted, not opened
+    overflow: int = 0  # findings over the limit of open alerts: counted, not opened
     firing: int = 0  # notices of the new alerts: one for each, or one for all
-    reminders: int = 0  # notices of the reminders: one for each, or one for all
+    reminder_notices: int = 0  # notices of the reminders: one for each, or one for all
     pace: Instant = 0  # the state of the rule's rate limit
     unsaid: int = 0  # alerts that opened and ended without a notice, since the last notice of new alerts
 
@@ -54,9 +54,9 @@ class Course(Struct, frozen=True, kw_only=True):
         return bool(self.opened or self.told or self.reminded or self.refreshed or self.ended)
 
 
-def course(
-    rule: Rule, found: Sequence[Finding], opened: Sequence[Open], pace: Instant, now: Instant, unsaid: int = 0
-) -> Course:
+def decide_changes(
+    rule: Rule, found: Sequence[RuleFinding], opened: Sequence[OpenAlert], pace: Instant, now: Instant, unsaid: int = 0
+) -> AlertChanges:
     """Compare the findings with the open alerts. The end of an alert is notified only if its beginning was."""
     known = {alert.subject: alert for alert in opened}
     by_subject = {finding.subject: finding for finding in reversed(found)}
@@ -67,30 +67,30 @@ def course(
     untold = [one for one in going_on if one[0].notified_at is None and not one[0].acknowledged]
     made = new[: max(0, MOST_OPEN - len(going_on))]
     tells = bool(room and (untold or made))
-    taken = notices(len(untold) + len(made), room) if tells else 0
+    taken = notice_count(len(untold) + len(made), room) if tells else 0
     due = [one for one in going_on if _is_due(rule, one[0], now)]
     reminded = due if room > taken else []
-    reminders = notices(len(reminded), room - taken)
+    reminders = notice_count(len(reminded), room - taken)
     said = {alert.id for alert, _ in (*(untold if tells else ()), *reminded)}
     ended = tuple(_end(rule, alert, gone) for alert in opened if alert.subject not in by_subject)
     silent = sum(one.alert.notified_at is None and not one.alert.acknowledged for one in ended)
-    return Course(
+    return AlertChanges(
         opened=tuple((finding, tells) for finding in made),
         told=tuple(untold) if tells else (),
         reminded=tuple(reminded),
         refreshed=tuple(one for one in going_on if one[0].id not in said and now - one[0].last_at >= REFRESH),
         ended=ended,
-        beyond=len(new) - len(made),
+        overflow=len(new) - len(made),
         firing=taken,
-        reminders=reminders,
+        reminder_notices=reminders,
         pace=rule.at_most.after(pace, taken + reminders, now),
         unsaid=(0 if tells else unsaid) + silent,
     )
 
 
-def notices(count: int, room: int) -> int:
+def notice_count(count: int, room: int) -> int:
     """Return the number of notices for `count` alerts: one each if they are few and there is room, otherwise one."""
-    return count if count <= min(FEW, room) else 1
+    return count if count <= min(MOST_SINGLE, room) else 1
 
 
 def letters(members: Sequence[T], count: int) -> list[Sequence[T]]:
@@ -98,12 +98,12 @@ def letters(members: Sequence[T], count: int) -> list[Sequence[T]]:
     return [[one] for one in members] if count == len(members) else [members]
 
 
-def _end(rule: Rule, alert: Open, gone: dict[str, Finding]) -> End:
+def _end(rule: Rule, alert: OpenAlert, gone: dict[str, RuleFinding]) -> End:
     why = gone[alert.subject].message if alert.subject in gone else ""
     return End(alert, rule.recovery and alert.notified_at is not None, why)
 
 
-def _is_due(rule: Rule, alert: Open, now: Instant) -> bool:
+def _is_due(rule: Rule, alert: OpenAlert, now: Instant) -> bool:
     """Return whether a reminder of an alert is due."""
     if rule.repeat_every is None or alert.acknowledged or alert.notified_at is None:
         return False

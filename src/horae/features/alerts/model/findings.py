@@ -9,7 +9,7 @@ from horae.env import Instant, Micros
 from horae.features.alerts.model.rule import Overlong, RetryRate, SuccessRate
 
 
-class Finding(Struct, frozen=True, kw_only=True):
+class RuleFinding(Struct, frozen=True, kw_only=True):
     """One subject for which the condition of a rule holds now."""
 
     subject: str
@@ -19,7 +19,7 @@ class Finding(Struct, frozen=True, kw_only=True):
     forgotten: bool = False  # the alert ends although the subject did not recover: the message has the reason
 
 
-class Counts(Struct, frozen=True):
+class JobOutcomes(Struct, frozen=True):
     """The outcomes of a job's executions within a window."""
 
     success: int = 0
@@ -31,14 +31,14 @@ class Counts(Struct, frozen=True):
         return self.success + self.failed
 
 
-def low_success(rule: SuccessRate, counts: Counts) -> str | None:
+def low_success(rule: SuccessRate, counts: JobOutcomes) -> str | None:
     """Return a message with a job's success rate if it is too low, otherwise None."""
     if counts.ended < rule.minimum or counts.success * 100 >= rule.share * counts.ended:
         return None
     return f"{counts.failed} of {counts.ended} executions failed; {_percent(counts.success, counts.ended)} succeeded"
 
 
-def many_retries(rule: RetryRate, counts: Counts) -> str | None:
+def many_retries(rule: RetryRate, counts: JobOutcomes) -> str | None:
     """Return a message with a job's retry rate if it is too high, otherwise None."""
     if counts.ended < rule.minimum or counts.retried * 100 <= rule.share * counts.ended:
         return None
@@ -49,19 +49,19 @@ def _percent(part: int, whole: int) -> str:
     return f"{100 * part / whole:.1f}".rstrip("0").rstrip(".") + "%"
 
 
-def too_long(rule: Overlong, ran: Micros, usual: Micros | None) -> bool:
+def is_too_long(rule: Overlong, ran: Micros, usual: Micros | None) -> bool:
     """Return whether an execution has run for too long. `usual` is None for a job without a completed execution."""
     return usual is not None and ran >= rule.after and ran > rule.times * usual
 
 
-class Expected(Struct, frozen=True):
+class ExpectedRun(Struct, frozen=True):
     """The estimated run of an unfinished execution with a deadline: its (earliest) begin and its usual duration."""
 
     deadline: Instant
     begins_at: Instant
     lasts: Micros
 
-    def misses(self, margin: Micros, now: Instant) -> Micros | None:
+    def overrun(self, margin: Micros, now: Instant) -> Micros | None:
         """Return how far the estimated end plus the margin is after the deadline, or None if it is not."""
         ends_at = max(now, self.begins_at + self.lasts) + margin
         return ends_at - self.deadline if ends_at > self.deadline else None

@@ -18,7 +18,7 @@ MOST_NAMED = 50  # alerts of a group that the content lists
 MOST_LINES = 20  # alerts of a group that the text lists
 
 
-class Content(Struct, frozen=True, kw_only=True, rename="camel"):
+class NotificationContent(Struct, frozen=True, kw_only=True, rename="camel"):
     """The content of a notification. `type` is alert.firing, .reminder, .recovered, .forgotten or .test."""
 
     type: str
@@ -26,7 +26,7 @@ class Content(Struct, frozen=True, kw_only=True, rename="camel"):
     data: dict[str, Any]
 
 
-class Told(Struct, frozen=True, kw_only=True, rename="camel"):
+class AlertSummary(Struct, frozen=True, kw_only=True, rename="camel"):
     """One alert in the content of a notification."""
 
     alert_id: UUID | None
@@ -37,7 +37,7 @@ class Told(Struct, frozen=True, kw_only=True, rename="camel"):
     execution_id: UUID | None = None
 
 
-def told_of(
+def summarize(
     subject: str,
     message: str,
     since: Instant,
@@ -45,9 +45,9 @@ def told_of(
     alert: UUID | None = None,
     job: UUID | None = None,
     execution: UUID | None = None,
-) -> Told:
+) -> AlertSummary:
     """Return the entry of one alert."""
-    return Told(
+    return AlertSummary(
         alert_id=alert,
         subject=subject,
         message=message,
@@ -57,15 +57,15 @@ def told_of(
     )
 
 
-def content_of(
+def encode_content(
     kind: str,
-    members: Sequence[Told],
+    members: Sequence[AlertSummary],
     *,
     rule: str,
     alert_kind: Kind,
     severity: str,
     at: Instant,
-    beyond: int = 0,
+    overflow: int = 0,
     unsaid: int = 0,
 ) -> str:
     """Return the body of a webhook, as Standard Webhooks recommend it. The texts of e-mails and chats are made from it.
@@ -73,7 +73,7 @@ def content_of(
     The content of a group lists its first `MOST_NAMED` members. Its `count` includes all members and the `beyond`
     findings that were not opened.
     """
-    count = len(members) + beyond
+    count = len(members) + overflow
     whole = members[0] if count == 1 else _group(members, count, alert_kind)
     data = {
         "alertId": whole.alert_id, "rule": rule, "kind": alert_kind, "severity": severity, "subject": whole.subject,
@@ -81,26 +81,28 @@ def content_of(
         "count": count, **({"alerts": members[:MOST_NAMED]} if count > 1 else {}),
         **({"unsaid": unsaid} if unsaid else {}),
     }  # fmt: skip
-    return msgspec.json.encode(Content(type=f"alert.{kind}", timestamp=format_instant(at), data=data)).decode()
+    return msgspec.json.encode(
+        NotificationContent(type=f"alert.{kind}", timestamp=format_instant(at), data=data)
+    ).decode()
 
 
-def _group(members: Sequence[Told], count: int, kind: Kind) -> Told:
+def _group(members: Sequence[AlertSummary], count: int, kind: Kind) -> AlertSummary:
     names = [one.subject for one in members[:MOST_LINES]]
     more = f" and {count - len(names)} more" if count > len(names) else ""
     since = min(one.since for one in members)
-    return Told(
+    return AlertSummary(
         alert_id=None, subject=f"{count} {SUBJECTS_OF[kind]}s", message=f"{', '.join(names)}{more}", since=since
     )
 
 
-def title_of(content: Content) -> str:
+def title_of(content: NotificationContent) -> str:
     """Return the title in one line, as for the subject of an e-mail."""
     word = TITLES[content.type.removeprefix("alert.")]
     line = f"[{word}] {content.data['subject']}: {content.data['rule']}"
     return " ".join(line.split())[:200]
 
 
-def text_of(content: Content, namespace: str) -> str:
+def text_of(content: NotificationContent, namespace: str) -> str:
     """Return the text of an e-mail or chat message."""
     data = content.data
     unsaid = data.get("unsaid")
@@ -127,4 +129,4 @@ def _named(data: dict[str, Any]) -> list[str]:
     return ["", *lines, *([f"  and {left} more: horae alerts list --rule {data['rule']}"] if left else [])]
 
 
-read_content = msgspec.json.Decoder(Content).decode
+read_content = msgspec.json.Decoder(NotificationContent).decode

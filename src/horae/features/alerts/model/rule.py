@@ -69,7 +69,7 @@ class Rule(Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True
         return any(fnmatchcase(name, pattern) for pattern in self.subjects)
 
 
-class OfJobs(Rule, frozen=True, kw_only=True):
+class JobRule(Rule, frozen=True, kw_only=True):
     """A rule about jobs."""
 
     subject = "job"
@@ -79,7 +79,7 @@ class OfJobs(Rule, frozen=True, kw_only=True):
     ] = ("*",)
 
 
-class OfWorkers(Rule, frozen=True, kw_only=True):
+class WorkerRule(Rule, frozen=True, kw_only=True):
     """A rule about workers."""
 
     subject = "worker"
@@ -95,7 +95,7 @@ class OfWorkers(Rule, frozen=True, kw_only=True):
     ] = ("*",)
 
 
-class OfQueues(Rule, frozen=True, kw_only=True):
+class QueueRule(Rule, frozen=True, kw_only=True):
     """A rule about queues."""
 
     subject = "queue"
@@ -111,7 +111,7 @@ class OfQueues(Rule, frozen=True, kw_only=True):
     ] = ("*",)
 
 
-class SuccessRate(OfJobs, frozen=True, kw_only=True, tag="success-rate"):
+class SuccessRate(JobRule, frozen=True, kw_only=True, tag="success-rate"):
     """Too few of a job's executions succeeded."""
 
     share: Annotated[
@@ -122,13 +122,13 @@ class SuccessRate(OfJobs, frozen=True, kw_only=True, tag="success-rate"):
     minimum: Annotated[int, _MINIMUM]
 
 
-class FailuresInARow(OfJobs, frozen=True, kw_only=True, tag="failures-in-a-row"):
+class FailuresInARow(JobRule, frozen=True, kw_only=True, tag="failures-in-a-row"):
     """A job's newest executions failed."""
 
     count: Annotated[int, Field(Integer(1, MOST_IN_A_ROW), "The number of failures in a row.", default=3)]
 
 
-class RetryRate(OfJobs, frozen=True, kw_only=True, tag="retry-rate"):
+class RetryRate(JobRule, frozen=True, kw_only=True, tag="retry-rate"):
     """A job's executions were retried too often."""
 
     share: Annotated[
@@ -145,7 +145,7 @@ class RetryRate(OfJobs, frozen=True, kw_only=True, tag="retry-rate"):
     minimum: Annotated[int, _MINIMUM]
 
 
-class Overlong(OfJobs, frozen=True, kw_only=True, tag="overlong"):
+class Overlong(JobRule, frozen=True, kw_only=True, tag="overlong"):
     """An execution has run for much longer than usual."""
 
     times: Annotated[
@@ -154,43 +154,43 @@ class Overlong(OfJobs, frozen=True, kw_only=True, tag="overlong"):
     after: Annotated[Micros, _after("The shortest duration that counts.", MINUTE, "minDuration")]
 
 
-class LateWorker(OfWorkers, frozen=True, kw_only=True, tag="late-worker"):
+class LateWorker(WorkerRule, frozen=True, kw_only=True, tag="late-worker"):
     """A worker is silent, or was silent until it was lost."""
 
     after: Annotated[Micros, _after("The longest silence.", 10 * SECOND)]
 
 
-class Lag(OfJobs, frozen=True, kw_only=True, tag="lag"):
+class Lag(JobRule, frozen=True, kw_only=True, tag="lag"):
     """A fire is late, or a trigger cannot fire at all."""
 
     after: Annotated[Micros, _after("The longest delay.", MINUTE)]
 
 
-class QueueAge(OfQueues, frozen=True, kw_only=True, tag="queue-age"):
+class QueueAge(QueueRule, frozen=True, kw_only=True, tag="queue-age"):
     """The next execution of a queue has been queued for a long time."""
 
     after: Annotated[Micros, _after("The longest time in the queue.", 10 * MINUTE, most=LONGEST)]
 
 
-class MissingSuccess(OfJobs, frozen=True, kw_only=True, tag="missing-success"):
+class MissingSuccess(JobRule, frozen=True, kw_only=True, tag="missing-success"):
     """No execution of a job has succeeded for a long time: a dead man's switch."""
 
     after: Annotated[Micros, _after("The longest time without a success.", DAY, "since", MINUTE, LONGEST)]
 
 
-class DeadlineRisk(OfJobs, frozen=True, kw_only=True, tag="deadline-risk"):
+class DeadlineRisk(JobRule, frozen=True, kw_only=True, tag="deadline-risk"):
     """An execution will probably miss its deadline, or has missed it."""
 
     after: Annotated[Micros, _after("The required time between the end and the deadline.", 0, "margin", 0)] = 0
 
 
-class WorkerLost(OfWorkers, frozen=True, kw_only=True, tag="worker-lost"):
+class WorkerLost(WorkerRule, frozen=True, kw_only=True, tag="worker-lost"):
     """A worker was lost and did not come back."""
 
     after: Annotated[Micros, _after("The duration of the alert if the worker stays away.", HOUR, "within", MINUTE)]
 
 
-class CircuitOpen(OfJobs, frozen=True, kw_only=True, tag="circuit-open"):
+class CircuitOpen(JobRule, frozen=True, kw_only=True, tag="circuit-open"):
     """A circuit of a job is open or half-open."""
 
 

@@ -6,10 +6,10 @@ from uuid import UUID
 from msgspec import Struct, structs
 
 from horae.env import Instant
-from horae.features.alerts.model.course import Course, Open, course
-from horae.features.alerts.model.findings import Finding
+from horae.features.alerts.model.course import AlertChanges, OpenAlert, decide_changes
+from horae.features.alerts.model.findings import RuleFinding
 from horae.features.alerts.store import notices as alert_notices
-from horae.features.alerts.store.letters import Alert, Letters, NewId
+from horae.features.alerts.store.letters import Alert, NewId, NoticeWriter
 from horae.features.alerts.store.rules import LOCK_RULE, SET_PACE, StoredRule, read_rule
 from horae.store.base.shelves import Columns
 from horae.store.script import Fetch, ForEach, Insert, Row, Script, Statement
@@ -95,7 +95,7 @@ HOLDINGS = Holdings(
 )
 
 
-class Settled(Struct, frozen=True):
+class SettleResult(Struct, frozen=True):
     """The changes of one evaluation of a rule: opened and ended alerts, and the number of notices to deliver."""
 
     opened: tuple[Alert, ...] = ()
@@ -107,7 +107,7 @@ def _alert(row: Row) -> Alert:
     return Alert(**dict(zip(Alert.__struct_fields__, row, strict=True)))
 
 
-def open_of(namespace: int, rule: str) -> Script[list[Alert]]:
+def open_alerts(namespace: int, rule: str) -> Script[list[Alert]]:
     """Return the firing alerts of a rule."""
     return [_alert(row) for row in (yield Fetch(OPEN, (namespace, rule)))]
 
@@ -117,7 +117,7 @@ def firing() -> Script[dict[tuple[int, str], int]]:
     return {(namespace, severity): int(count) for namespace, severity, count in (yield Fetch(FIRING))}
 
 
-def with_open(rules: Sequence[StoredRule]) -> Script[set[tuple[int, str]]]:
+def rules_with_open(rules: Sequence[StoredRule]) -> Script[set[tuple[int, str]]]:
     """Return the rules that have firing alerts, by namespace and name."""
     given = [(stored.namespace, stored.name) for stored in rules]
     rows = (yield ForEach(SOME_OPEN, (("namespace", "int"), ("rule", "text")), given)) if given else []
@@ -129,12 +129,12 @@ def firing_by_rule(namespace: int) -> Script[dict[str, int]]:
     return {rule: int(count) for rule, count in (yield Fetch(FIRING_BY_RULE, (namespace,)))}
 
 
-def changes(stored: StoredRule, found: Sequence[Finding], opened: Sequence[Alert], now: Instant) -> bool:
+def changes(stored: StoredRule, found: Sequence[RuleFinding], opened: Sequence[Alert], now: Instant) -> bool:
     """Return whether there is anything to write. It spares most evaluations a transaction, as they change nothing."""
-    return bool(course(stored.rule, found, [_open(alert) for alert in opened], stored.pace, now, stored.unsaid))
+    return bool(decide_changes(stored.rule, found, [_open(alert) for alert in opened], stored.pace, now, stored.unsaid))
 
 
-def settle(stored: StoredRule, found: Sequence[Finding], new_id: NewId, now: Instant) -> Script[Settled]:
+def settle(stored: StoredRule, found: Sequence[RuleFinding], new_id: NewId, now: Instant) -> Script[SettleResult]:
     """Open, refresh or end the alerts of a rule by its findings, and write the notices.
 
     The rule is locked and compared: findings of another revision of it, or of a paused rule, change nothing.
@@ -142,12 +142,12 @@ def settle(stored: StoredRule, found: Sequence[Finding], new_id: NewId, now: Ins
     rows = yield Fetch(LOCK_RULE, (stored.namespace, stored.name))
     present = read_rule(rows[0]) if rows else None
     if present is None or present.state != "active" or present.revision != stored.revision:
-        return Settled()
-    before = yield from open_of(stored.namespace, stored.name)
+        return SettleResult()
+    before = yield from open_alerts(stored.namespace, stored.name)
     known = {alert.id: alert for alert in before}
-    decided = course(present.rule, found, [_open(alert) for alert in before], present.pace, now, present.unsaid)
+    decided = decide_changes(present.rule, found, [_open(alert) for alert in before], present.pace, now, present.unsaid)
     if not decided:
-        return Settled()
+        return SettleResult()
     opened = [_opened(present, finding, told, new_id(), now) for finding, told in decided.opened]
     if opened:
         yield Insert("alerts", _ROW, [_row(alert) for alert in opened])
@@ -155,23 +155,23 @@ def settle(stored: StoredRule, found: Sequence[Finding], new_id: NewId, now: Ins
     if decided.ended:
         rows = [(one.alert.id, one.forgotten or known[one.alert.id].message) for one in decided.ended]
         yield ForEach(RECOVER, (("id", "uuid"), ("message", "text")), rows, (now,))
-    writer = Letters(present, new_id, now)
+    writer = NoticeWriter(present, new_id, now)
     fired = [alert for alert in opened if alert.notified_at is not None]
     fired += [_saying(known[one.id], finding.message) for one, finding in decided.told]
     writer.firing(fired, decided)
     writer.reminders([_saying(known[one.id], finding.message) for one, finding in decided.reminded], decided)
     over = [(one, known[one.alert.id]) for one in decided.ended if one.told]
     if over:
-        writer.ends(over, (yield from alert_notices.heard([alert.id for _, alert in over])))
+        writer.ends(over, (yield from alert_notices.notified_channels([alert.id for _, alert in over])))
     if writer.written:
         yield alert_notices.put(writer.written, now, now)
     if (decided.pace, decided.unsaid) != (present.pace, present.unsaid):
         yield Fetch(SET_PACE, (stored.namespace, stored.name, decided.pace, decided.unsaid))
     ended = tuple(known[one.alert.id] for one in decided.ended)
-    return Settled(tuple(opened), ended, writer.letters)
+    return SettleResult(tuple(opened), ended, writer.letters)
 
 
-def _go_on(decided: Course, now: Instant) -> Script[None]:
+def _go_on(decided: AlertChanges, now: Instant) -> Script[None]:
     told = {alert.id for alert, _ in (*decided.told, *decided.reminded)}
     rows = [
         (alert.id, finding.message, finding.execution, alert.id in told)
@@ -181,14 +181,14 @@ def _go_on(decided: Course, now: Instant) -> Script[None]:
         yield ForEach(GO_ON, _GOING_ON, rows, (now,))
 
 
-def _open(alert: Alert) -> Open:
-    return Open(
+def _open(alert: Alert) -> OpenAlert:
+    return OpenAlert(
         id=alert.id, subject=alert.subject, last_at=alert.last_at, notified_at=alert.notified_at,
         acknowledged=alert.acknowledged_at is not None, execution=alert.execution,
     )  # fmt: skip
 
 
-def _opened(stored: StoredRule, finding: Finding, told: bool, alert_id: UUID, now: Instant) -> Alert:
+def _opened(stored: StoredRule, finding: RuleFinding, told: bool, alert_id: UUID, now: Instant) -> Alert:
     return Alert(
         id=alert_id, namespace=stored.namespace, rule=stored.name, kind=stored.rule.kind, severity=stored.rule.severity,
         subject=finding.subject, job=finding.job, execution=finding.execution, state="firing",

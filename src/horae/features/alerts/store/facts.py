@@ -6,7 +6,7 @@ from uuid import UUID
 from msgspec import Struct
 
 from horae.env import Instant, Micros
-from horae.features.alerts.model.findings import Counts, is_exact, literal_prefix
+from horae.features.alerts.model.findings import JobOutcomes, is_exact, literal_prefix
 from horae.features.alerts.model.rule import Rule
 from horae.model.admission.rank import STRICT
 from horae.model.base.duration import MINUTE
@@ -139,7 +139,7 @@ LEVELS = range(10)
 FIRST = UUID(int=0)
 
 
-class Named(Struct, frozen=True):
+class JobName(Struct, frozen=True):
     """The id, namespace and name of a job."""
 
     id: UUID
@@ -147,7 +147,7 @@ class Named(Struct, frozen=True):
     name: str
 
 
-class Running(Struct, frozen=True):
+class LongRunningSlice(Struct, frozen=True):
     """A slice that has been running for a long time."""
 
     parcel: UUID
@@ -156,7 +156,7 @@ class Running(Struct, frozen=True):
     started_at: Instant
 
 
-class Due(Struct, frozen=True):
+class DueParcel(Struct, frozen=True):
     """An unfinished parcel with a deadline; `begins_at` is the latest begin of its items."""
 
     parcel: UUID
@@ -166,38 +166,38 @@ class Due(Struct, frozen=True):
     queued: int | None = None  # the last queued item; its begin is not known yet
 
 
-def troubled_lately(minute: int) -> Script[set[UUID]]:
+def recently_troubled(minute: int) -> Script[set[UUID]]:
     """Return the jobs with a failure or a retry since a minute."""
     return {row[0] for row in (yield Fetch(TROUBLED, (minute,)))}
 
 
-def counts(windows: Mapping[UUID, Micros], now: Instant) -> Script[dict[UUID, Counts]]:
+def counts(windows: Mapping[UUID, Micros], now: Instant) -> Script[dict[UUID, JobOutcomes]]:
     """Return the outcomes of each job's executions within its window."""
     given = [(job, (now - window) // MINUTE) for job, window in sorted(windows.items())]
     rows = (yield ForEach(SUMS, (("job", "uuid"), ("since", "bigint")), given)) if given else []
-    return {job: Counts(int(success), int(failed), int(retried)) for job, success, failed, retried in rows}
+    return {job: JobOutcomes(int(success), int(failed), int(retried)) for job, success, failed, retried in rows}
 
 
-def names(jobs: Iterable[UUID]) -> Script[dict[UUID, Named]]:
+def names(jobs: Iterable[UUID]) -> Script[dict[UUID, JobName]]:
     """Return the jobs that are not deleted, by id."""
     wanted = sorted(set(jobs))
     rows = (yield Among(NAMES, wanted)) if wanted else []
-    return {row[0]: Named(*row) for row in rows}
+    return {row[0]: JobName(*row) for row in rows}
 
 
-def page_of_jobs(namespace: int, after: str, limit: int, beginning: str = "") -> Script[list[tuple[Named, Instant]]]:
+def page_of_jobs(namespace: int, after: str, limit: int, prefix: str = "") -> Script[list[tuple[JobName, Instant]]]:
     """Return a page of a namespace's jobs with a prefix, ordered by name, each with its creation time."""
-    rows = yield Fetch(BEGINNING, (namespace, after, beginning, limit))
-    return [(Named(job_id, namespace, name), created_at) for job_id, name, created_at in rows]
+    rows = yield Fetch(BEGINNING, (namespace, after, prefix, limit))
+    return [(JobName(job_id, namespace, name), created_at) for job_id, name, created_at in rows]
 
 
-def named(namespace: int, rule: Rule) -> Script[list[tuple[Named, Instant]]]:
+def named(namespace: int, rule: Rule) -> Script[list[tuple[JobName, Instant]]]:
     """Return the jobs that a rule is about, each with its creation time; for patterns, at most `MOST_PAGES` pages."""
     if all(is_exact(subject) for subject in rule.subjects):
         columns: Columns = (("namespace", "int"), ("name", "text"))
         rows = yield ForEach(EXACTLY, columns, [(namespace, name) for name in sorted(rule.subjects)])
-        return [(Named(job_id, namespace, name), created_at) for job_id, name, created_at in rows]
-    found: list[tuple[Named, Instant]] = []
+        return [(JobName(job_id, namespace, name), created_at) for job_id, name, created_at in rows]
+    found: list[tuple[JobName, Instant]] = []
     beginning, after = literal_prefix(rule.subjects), ""
     for _ in range(MOST_PAGES):
         page = yield from page_of_jobs(namespace, after, MOST, beginning)
@@ -208,14 +208,14 @@ def named(namespace: int, rule: Rule) -> Script[list[tuple[Named, Instant]]]:
     return found
 
 
-def failed_of_newest(jobs: Iterable[UUID], count: int) -> Script[set[UUID]]:
+def recently_failed(jobs: Iterable[UUID], count: int) -> Script[set[UUID]]:
     """Return the jobs with a failure among their newest slices: enough slices for `count` failures in a row."""
     given = [(job,) for job in sorted(set(jobs))]
     rows = (yield ForEach(FAILED, (("job", "uuid"),), given, (_slices(count),))) if given else []
     return {row[0] for row in rows}
 
 
-def succeeded_of_newest(jobs: Iterable[UUID], since: Instant) -> Script[set[UUID]]:
+def recently_succeeded(jobs: Iterable[UUID], since: Instant) -> Script[set[UUID]]:
     """Return the jobs with a success since an instant among their newest slices."""
     given = [(job,) for job in sorted(set(jobs))]
     rows = (yield ForEach(SUCCEEDED, (("job", "uuid"),), given, (NEWEST_SLICES, since))) if given else []
@@ -255,13 +255,13 @@ def failures_in_a_row(jobs: Iterable[UUID], count: int) -> Script[dict[UUID, Str
     return {job: Streak(int(failures), execution_id(parcel, hi - 1)) for job, failures, parcel, hi in rows}
 
 
-def running_since(before: Instant) -> Script[list[Running]]:
+def running_since(before: Instant) -> Script[list[LongRunningSlice]]:
     """Return the slices that have been running since before an instant."""
-    found: list[Running] = []
+    found: list[LongRunningSlice] = []
     after = (FIRST, -1)
     for _ in range(MOST_PAGES):
         rows = yield Fetch(LONG, (*after, before, MOST))
-        found += [Running(*row) for row in rows]
+        found += [LongRunningSlice(*row) for row in rows]
         if len(rows) < MOST:
             break
         after = (rows[-1][0], rows[-1][1])
@@ -330,9 +330,9 @@ def oldest_queued(lanes: Sequence[int]) -> Script[dict[tuple[int, str], Instant]
     return found
 
 
-def nearing_deadlines(since: Instant, until: Instant, now: Instant) -> Script[list[Due]]:
+def nearing_deadlines(since: Instant, until: Instant, now: Instant) -> Script[list[DueParcel]]:
     """Return the unfinished parcels with a deadline between two instants, the nearest first."""
-    found: list[Due] = []
+    found: list[DueParcel] = []
     after = (since, FIRST)
     for _ in range(MOST_PAGES):
         rows = yield Fetch(DEADLINES, (*after, until, MOST))
@@ -343,14 +343,14 @@ def nearing_deadlines(since: Instant, until: Instant, now: Instant) -> Script[li
     return found
 
 
-def still_due(parcels: Iterable[UUID], now: Instant) -> Script[list[Due]]:
+def still_due(parcels: Iterable[UUID], now: Instant) -> Script[list[DueParcel]]:
     """Return the parcels that are not finished and have a deadline."""
     given = [(parcel,) for parcel in sorted(set(parcels))]
     rows = (yield ForEach(DEADLINE_OF, (("parcel", "uuid"),), given)) if given else []
     return (yield from _standing([(row[0], row[1], row[2]) for row in rows if row[2] is not None], now))
 
 
-def _standing(parcels: Sequence[tuple[UUID, UUID, Instant]], now: Instant) -> Script[list[Due]]:
+def _standing(parcels: Sequence[tuple[UUID, UUID, Instant]], now: Instant) -> Script[list[DueParcel]]:
     if not parcels:
         return []
     rows = yield ForEach(STANDING, (("parcel", "uuid"),), [(parcel_id,) for parcel_id, _, _ in parcels])
@@ -360,5 +360,7 @@ def _standing(parcels: Sequence[tuple[UUID, UUID, Instant]], now: Instant) -> Sc
         if known:
             begins[parcel] = max(known), queued
     return [
-        Due(parcel_id, job, deadline, *begins[parcel_id]) for parcel_id, job, deadline in parcels if parcel_id in begins
+        DueParcel(parcel_id, job, deadline, *begins[parcel_id])
+        for parcel_id, job, deadline in parcels
+        if parcel_id in begins
     ]

@@ -6,8 +6,8 @@ from uuid import UUID
 from msgspec import Struct, structs
 
 from horae.env import Instant
-from horae.features.alerts.model.course import FEW, Course, End, letters, notices
-from horae.features.alerts.model.notification import content_of, told_of
+from horae.features.alerts.model.course import MOST_SINGLE, AlertChanges, End, letters, notice_count
+from horae.features.alerts.model.notification import encode_content, summarize
 from horae.features.alerts.model.rule import AlertState, Kind, NoticeKind, Severity
 from horae.features.alerts.store.notices import Notice
 from horae.features.alerts.store.rules import StoredRule
@@ -37,7 +37,7 @@ class Alert(Struct, frozen=True, kw_only=True):
     acknowledged_by: str
 
 
-class Letters:
+class NoticeWriter:
     """A collector of notices for the channels of a rule."""
 
     def __init__(self, stored: StoredRule, new_id: NewId, now: Instant) -> None:
@@ -49,16 +49,16 @@ class Letters:
         """The number of notices to deliver."""
         return sum(one.state == "pending" for one in self.written)
 
-    def firing(self, alerts: Sequence[Alert], decided: Course) -> None:
+    def firing(self, alerts: Sequence[Alert], decided: AlertChanges) -> None:
         """Write the first notices of alerts, with the number of alerts that came and went without a notice before."""
         for number, some in enumerate(letters(alerts, decided.firing)):
-            beyond = decided.beyond if len(some) > 1 else 0
+            beyond = decided.overflow if len(some) > 1 else 0
             unsaid = self._stored.unsaid if number == 0 else 0
             for channel in self._stored.rule.channels:
                 self._write("firing", some, channel, beyond, unsaid)
 
-    def reminders(self, alerts: Sequence[Alert], decided: Course) -> None:
-        for some in letters(alerts, decided.reminders):
+    def reminders(self, alerts: Sequence[Alert], decided: AlertChanges) -> None:
+        for some in letters(alerts, decided.reminder_notices):
             for channel in self._stored.rule.channels:
                 self._write("reminder", some, channel)
 
@@ -73,7 +73,7 @@ class Letters:
             self._ends("forgotten", gone, channel)
 
     def _ends(self, kind: NoticeKind, alerts: Sequence[Alert], channel: str) -> None:
-        for some in letters(alerts, notices(len(alerts), FEW)) if alerts else ():
+        for some in letters(alerts, notice_count(len(alerts), MOST_SINGLE)) if alerts else ():
             self._write(kind, some, channel)
 
     def _write(self, kind: NoticeKind, alerts: Sequence[Alert], channel: str, beyond: int = 0, unsaid: int = 0) -> None:
@@ -82,12 +82,12 @@ class Letters:
             return
         rule = self._stored.rule
         members = [
-            told_of(one.subject, one.message, one.since, alert=one.id, job=one.job, execution=one.execution)
+            summarize(one.subject, one.message, one.since, alert=one.id, job=one.job, execution=one.execution)
             for one in alerts
         ]
-        content = content_of(
+        content = encode_content(
             kind, members, rule=self._stored.name, alert_kind=rule.kind, severity=rule.severity, at=self._now,
-            beyond=beyond, unsaid=unsaid,
+            overflow=beyond, unsaid=unsaid,
         )  # fmt: skip
         ids = [self._new_id() for _ in alerts]
         for number, (notice_id, alert) in enumerate(zip(ids, alerts, strict=True)):

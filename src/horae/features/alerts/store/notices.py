@@ -91,7 +91,7 @@ class Notice(Struct, frozen=True, kw_only=True):
     created_at: Instant = 0
 
 
-class Waiting(Struct, frozen=True):
+class PendingChannel(Struct, frozen=True):
     """A channel with pending notices; `next_at` is when the first of them is due."""
 
     namespace: int
@@ -132,12 +132,12 @@ def claim(namespace: int, channel: str, now: Instant, until: Instant, limit: int
     return sorted((_notice(row) for row in rows), key=lambda notice: notice.id)
 
 
-def channels(limit: int) -> Script[list[Waiting]]:
+def channels(limit: int) -> Script[list[PendingChannel]]:
     """Return the channels with pending notices."""
-    found: list[Waiting] = []
+    found: list[PendingChannel] = []
     after = (0, "")
     while len(found) < limit and (rows := (yield Fetch(CHANNEL, after))):
-        found.append(Waiting(*rows[0]))
+        found.append(PendingChannel(*rows[0]))
         after = (rows[0][0], rows[0][1])
     return found
 
@@ -160,7 +160,7 @@ def give_up(namespace: int, channel: str, why: str, now: Instant) -> Script[None
     yield Fetch(GIVE_UP, (namespace, channel, why, now))
 
 
-def heard(alerts: Sequence[UUID]) -> Script[dict[UUID, set[str]]]:
+def notified_channels(alerts: Sequence[UUID]) -> Script[dict[UUID, set[str]]]:
     """Return the channels that got notices of each alert; alerts without any are left out."""
     found: dict[UUID, set[str]] = {}
     for alert, channel in (yield ForEach(HEARD, (("alert", "uuid"),), [(alert_id,) for alert_id in sorted(alerts)])):
@@ -168,7 +168,7 @@ def heard(alerts: Sequence[UUID]) -> Script[dict[UUID, set[str]]]:
     return found
 
 
-def of_alerts(ids: Sequence[UUID]) -> Script[dict[UUID, list[Delivery]]]:
+def deliveries(ids: Sequence[UUID]) -> Script[dict[UUID, list[Delivery]]]:
     """Return the deliveries of the newest notices of alerts, oldest first."""
     found: dict[UUID, list[Delivery]] = {alert_id: [] for alert_id in ids}
     rows = yield ForEach(OF_ALERTS, (("alert", "uuid"),), [(alert_id,) for alert_id in ids])

@@ -7,7 +7,7 @@ import msgspec
 from msgspec import Struct
 
 from horae.env import Instant
-from horae.features.alerts.model.channel import AnyChannel, ChannelKind, open_part, private_part, shown, whole
+from horae.features.alerts.model.channel import AnyChannel, ChannelKind, private_part, public_part, shown, whole
 from horae.features.alerts.model.rule import AnyRule, RuleState
 from horae.store.base import locks
 from horae.store.base.shelves import Columns
@@ -77,7 +77,7 @@ ALL_SPECS = Statement("specs_of_alert_rules", "SELECT name, spec FROM alert_rule
 PAGE = 500
 
 
-class Kept(Struct, frozen=True, kw_only=True, omit_defaults=True):
+class StoredChannelSpec(Struct, frozen=True, kw_only=True, omit_defaults=True):
     """The unsealed part of a channel, with the names of the secrets that the sealed part refers to."""
 
     kind: ChannelKind
@@ -87,7 +87,7 @@ class Kept(Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 _rule = msgspec.json.Decoder(AnyRule).decode
-_channel = msgspec.json.Decoder(Kept).decode
+_channel = msgspec.json.Decoder(StoredChannelSpec).decode
 
 
 class StoredRule(Struct, frozen=True, kw_only=True):
@@ -109,7 +109,7 @@ class StoredChannel(Struct, frozen=True, kw_only=True):
 
     namespace: int
     name: str
-    channel: Kept
+    channel: StoredChannelSpec
     sealed: bytes
     shown: dict[str, Any]
     revision: int
@@ -201,7 +201,9 @@ def all_channels(after: tuple[int, str]) -> Script[list[StoredChannel]]:
 
 def put_channel(namespace: int, name: str, channel: AnyChannel, sealed: bytes, now: Instant) -> Script[StoredChannel]:
     """Write a channel. The caller holds the lock."""
-    spec = Kept(kind=channel.kind, description=channel.description, public=open_part(channel), uses=channel.references)
+    spec = StoredChannelSpec(
+        kind=channel.kind, description=channel.description, public=public_part(channel), uses=channel.references
+    )
     told = msgspec.json.encode(shown(channel)).decode()
     yield Fetch(PUT_CHANNEL, (namespace, name, msgspec.json.encode(spec).decode(), sealed, told, now))
     return (yield from channels(namespace, [name]))[name]

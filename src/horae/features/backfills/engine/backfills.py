@@ -14,8 +14,8 @@ from horae.features.backfills.model.request import BackfillRequest
 from horae.features.backfills.model.values import (
     MOST_FIRES,
     Backfill,
+    BackfillCounts,
     BackfillState,
-    Counts,
 )
 from horae.features.backfills.model.view import BackfillPlan, BackfillRunView, BackfillView, show_backfill, show_plan
 from horae.features.backfills.store import backfills as moves
@@ -107,7 +107,7 @@ class Backfills:
 
     async def unfinished(self) -> "list_of[Unfinished]":
         """Count the uncompleted backfills of all namespaces, by job and state."""
-        found = await self._store.read(lambda: moves.standing(MOST_UNFINISHED))
+        found = await self._store.read(lambda: moves.count_unfinished(MOST_UNFINISHED))
         return [Unfinished(one.namespace, one.job, one.state, one.backfills, _by_standing(one.counts)) for one in found]
 
     async def runs(
@@ -164,7 +164,7 @@ class Backfills:
             await self._fire_due()
         known_from, found, already = await self._store.read(lambda: _outlined(backfill, job))
         unknown = 0 if asked.force else found.forgotten
-        counts = Counts(total=found.total, unknown=unknown)
+        counts = BackfillCounts(total=found.total, unknown=unknown)
         made = structs.replace(backfill, counts=counts, first_at=found.first, last_at=found.last, known_from=known_from)
         return job, made, found, already
 
@@ -229,7 +229,7 @@ def _nothing_to_run(backfill: Backfill, job: Job) -> Script[HoraeError]:
     return NotFound(detail, remedy, field="trigger")
 
 
-def _by_standing(c: Counts) -> dict[str, int]:
+def _by_standing(c: BackfillCounts) -> dict[str, int]:
     return {
         "to_come": c.to_come, "left_alone": c.already + c.unknown, "live": c.live, "succeeded": c.succeeded,
         "failed": c.failed, "ended_otherwise": c.ended,

@@ -16,7 +16,7 @@ from horae.model.triggers.decisions.timetable import Timetable
 from horae.model.triggers.ledger import TriggerVersion
 
 Place = tuple[Instant, str]  # a position among fires: the instant, and the name of the trigger
-Known = Literal["before", "forgotten", "known"]
+Coverage = Literal["before", "forgotten", "known"]
 
 
 class Stretch(Struct, frozen=True):
@@ -28,7 +28,7 @@ class Stretch(Struct, frozen=True):
     version: TriggerVersion
     after: Instant
     through: Instant
-    known: Known = "known"
+    known: Coverage = "known"
 
     def first(self) -> Instant | None:
         found = self._next(self.after)

@@ -14,7 +14,7 @@ MOST_CONCURRENT = 1_000
 MOST_FIRES = 10_000_000  # fires that one backfill may run
 
 
-class Counts(Struct, frozen=True, kw_only=True):
+class BackfillCounts(Struct, frozen=True, kw_only=True):
     """The progress of a backfill. Its fires ran before, are unknown to the ledger, were started, or are to come."""
 
     total: int = 0  # nominal fires in its range
@@ -52,7 +52,7 @@ class Backfill(Struct, frozen=True, kw_only=True):
     params: str | None = None  # a JSON object that overrides the params of the job and the trigger
     state: BackfillState = "running"
     at: tuple[Instant, str] | None = None  # the fire that it reached: its instant and the name of the trigger
-    counts: Counts = Counts()
+    counts: BackfillCounts = BackfillCounts()
     first_at: Instant | None = None
     last_at: Instant | None = None
     known_from: Instant = 0  # the begin of the ledger when the backfill was created

@@ -23,7 +23,7 @@ class Pick(Struct, frozen=True):
         return self.row is not None and self.row.execution is not None
 
 
-class Chosen(Struct, frozen=True):
+class FireChoice(Struct, frozen=True):
     """The fires to run now, the number of fires skipped because they ran before, and the place reached."""
 
     picks: list[Pick]
@@ -33,7 +33,7 @@ class Chosen(Struct, frozen=True):
 
 def choose(
     fires: Sequence[tuple[Instant, Stretch]], rows: Mapping[UUID, Sequence[LedgerRow]], room: int, *, force: bool
-) -> Chosen:
+) -> FireChoice:
     """Take fires in order, until a fire that must run has no room. A fire with an execution ran before."""
     picks: list[Pick] = []
     already = 0
@@ -47,7 +47,7 @@ def choose(
         else:
             picks.append(Pick(at, stretch, row))
         place = (at, stretch.version.name)
-    return Chosen(picks, already, place)
+    return FireChoice(picks, already, place)
 
 
 def rewrite(

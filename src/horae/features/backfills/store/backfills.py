@@ -6,7 +6,7 @@ from uuid import UUID
 from msgspec import Struct
 
 from horae.env import Instant
-from horae.features.backfills.model.values import Backfill, BackfillState, Counts
+from horae.features.backfills.model.values import Backfill, BackfillCounts, BackfillState
 from horae.store.base.shelves import Columns, names
 from horae.store.expiry.expiry import Ages
 from horae.store.script import Fetch, Insert, Row, Script, Statement
@@ -98,7 +98,7 @@ def read(row: Row) -> Backfill:
         id=row[0], namespace=row[1], job=row[2], trigger=row[3], since=row[4], until=row[5],
         newest_first=bool(row[6]), force=bool(row[7]), max_concurrent=row[8], priority=row[9], params=row[10],
         state=row[11], at=None if row[12] is None else (row[12], row[13]),
-        counts=Counts(
+        counts=BackfillCounts(
             total=row[14], already=row[15], unknown=row[16], started=row[17], succeeded=row[18], failed=row[19],
             ended=row[20],
         ),
@@ -152,22 +152,24 @@ def live_runs(backfill_id: UUID) -> Script[list[tuple[UUID, Instant, UUID]]]:
     return [(row[0], row[1], row[2]) for row in rows]
 
 
-class Standing(Struct, frozen=True):
+class UnfinishedBackfills(Struct, frozen=True):
     """The uncompleted backfills of one job in one state: their number, and the sum of their counters."""
 
     namespace: int
     job: str
     state: BackfillState
     backfills: int
-    counts: Counts
+    counts: BackfillCounts
 
 
-def standing(most: int) -> Script[list[Standing]]:
+def count_unfinished(most: int) -> Script[list[UnfinishedBackfills]]:
     """Count the uncompleted backfills of all namespaces, by job and state."""
     rows = yield Fetch(STANDING, (most,))
-    fields = Counts.__struct_fields__
+    fields = BackfillCounts.__struct_fields__
     return [
-        Standing(row[0], row[1], row[2], row[3], Counts(**dict(zip(fields, map(int, row[4:]), strict=True))))
+        UnfinishedBackfills(
+            row[0], row[1], row[2], row[3], BackfillCounts(**dict(zip(fields, map(int, row[4:]), strict=True)))
+        )
         for row in rows
     ]
 

@@ -12,8 +12,8 @@ from msgspec import Struct, structs
 
 from horae.env import Instant
 from horae.features.backfills.model.plan import Stretch, ahead, stretches
-from horae.features.backfills.model.values import Backfill, Counts
-from horae.features.backfills.model.work import Chosen, Pick, choose, rewrite
+from horae.features.backfills.model.values import Backfill, BackfillCounts
+from horae.features.backfills.model.work import FireChoice, Pick, choose, rewrite
 from horae.features.backfills.store.backfills import COLUMNS, live_runs, read
 from horae.model.admission.quota import UNBOUNDED, QuotaBounds
 from horae.model.base.ids import index_of, parcel_of
@@ -69,7 +69,7 @@ RUNS: Columns = (
 )  # fmt: skip
 
 
-class Worked(Struct, frozen=True):
+class BackfillStep(Struct, frozen=True):
     """The result of a step: the changed backfill, the new parcels, and whether another step has room at once."""
 
     backfill: Backfill
@@ -82,7 +82,7 @@ class Worked(Struct, frozen=True):
 class _Made(Struct, frozen=True):
     """The executions that a step created."""
 
-    chosen: Chosen
+    chosen: FireChoice
     parcels: list[Parcel]
     lanes: dict[int, int]
     wake_at: Instant | None
@@ -96,7 +96,7 @@ def work(
     now: Instant,
     look: int = LOOK,
     bounds: QuotaBounds = UNBOUNDED,
-) -> Script[Worked | None]:
+) -> Script[BackfillStep | None]:
     """Record which of a backfill's executions have ended, and start as many of its next fires as there is room for.
 
     The ledger rows, the executions and the place of the backfill change in one transaction. So each fire runs once,
@@ -117,10 +117,10 @@ def work(
         backfill = structs.replace(backfill, completed_at=now)
     if backfill != before:
         yield from _advance(backfill)
-    return Worked(backfill)
+    return BackfillStep(backfill)
 
 
-def _settle(backfill: Backfill) -> Script[tuple[Counts, int]]:
+def _settle(backfill: Backfill) -> Script[tuple[BackfillCounts, int]]:
     """Record the ends of executions; return the new counters, and the number of live executions."""
     runs = yield from live_runs(backfill.id)
     if not runs:
@@ -146,7 +146,7 @@ def _settle(backfill: Backfill) -> Script[tuple[Counts, int]]:
 def _start(
     before: Backfill, backfill: Backfill, live: int, lead: Lead, new_id: Callable[[], UUID], now: Instant, look: int,
     bounds: QuotaBounds,
-) -> Script[Worked]:  # fmt: skip
+) -> Script[BackfillStep]:  # fmt: skip
     """Start the fires for which there is room; complete the backfill if none is left.
 
     A fire that is blocked by a key or a quota waits, and so do the fires after it.
@@ -156,7 +156,7 @@ def _start(
     if target is None or target.state == "deleted":
         gone = structs.replace(backfill, state="cancelled", note=DELETED, completed_at=None if live else now)
         yield from _advance(gone)
-        return Worked(gone)
+        return BackfillStep(gone)
     room = backfill.max_concurrent - live  # guard: backfill-counts-live
     try:
         parts, pending = yield from _parts(backfill, now)
@@ -167,7 +167,7 @@ def _start(
     except Exception as error:
         stuck = structs.replace(backfill, state="paused", note=f"It could not go on: {describe_error(error)}")
         yield from _advance(stuck)
-        return Worked(stuck)
+        return BackfillStep(stuck)
     sifted = yield from screen(wanted, [target.spec] * len(wanted), bounds, new_id, now, replaces=False)
     if sifted.refused:
         room = sifted.cut()
@@ -181,9 +181,9 @@ def _start(
     if backfill != before:
         yield from _advance(backfill)
     if made is None:
-        return Worked(backfill)
+        return BackfillStep(backfill)
     more = len(made.chosen.picks) < room
-    return Worked(backfill, made.parcels, made.lanes, made.wake_at, more)
+    return BackfillStep(backfill, made.parcels, made.lanes, made.wake_at, more)
 
 
 def _parts(backfill: Backfill, now: Instant) -> Script[tuple[list[Stretch], list[TriggerVersion]]]:
@@ -241,14 +241,14 @@ def _cover(backfill: Backfill, asleep: set[UUID], now: Instant) -> Script[None]:
         yield Fetch(triggers.SET_TIMER, (timer.id, None, through))
 
 
-def _choose(backfill: Backfill, fires: Sequence[tuple[Instant, Stretch]], room: int) -> Script[Chosen]:
+def _choose(backfill: Backfill, fires: Sequence[tuple[Instant, Stretch]], room: int) -> Script[FireChoice]:
     """Choose the fires to run by their ledger rows."""
     rows = yield from _rows(fires)
     return choose(fires, rows, room, force=backfill.force)
 
 
 def _make(
-    backfill: Backfill, chosen: Chosen, wanted: Sequence[NewExecution], new_id: Callable[[], UUID], now: Instant
+    backfill: Backfill, chosen: FireChoice, wanted: Sequence[NewExecution], new_id: Callable[[], UUID], now: Instant
 ) -> Script[_Made]:
     """Write the executions for the chosen fires, their ledger rows, and the runs of the backfill."""
     placed, parcels = place((yield from assign_share_lanes(wanted, now)), {}, new_id, now)

@@ -16,9 +16,9 @@ from horae.cli.values import params as read_params
 from horae.client.views import ApiDocument, BulkResult
 from horae.errors import BadInput
 from horae.features.dead_letters.cli.replays import replays, tell
-from horae.features.dead_letters.model.replay import LETTERS
+from horae.features.dead_letters.model.replay import LETTER_FILTER
 
-filter_options = options_of(LETTERS)
+filter_options = options_of(LETTER_FILTER)
 
 
 def param_options(command: Callable[..., Any]) -> Callable[..., Any]:

@@ -10,10 +10,10 @@ from horae.engine.base.refs import execution_ref, find_job
 from horae.engine.executions.executions import Executions, start
 from horae.env import Env
 from horae.errors import Conflict, NotFound
-from horae.features.dead_letters.engine.filters import Which, filter_of, place_of, read_which
+from horae.features.dead_letters.engine.filters import LetterFilterFields, filter_of, place_of, read_filter
 from horae.features.dead_letters.engine.groups import MOST_COUNTED, MOST_GROUPED, MOST_GROUPS, gather, show
 from horae.features.dead_letters.engine.retries import Params, Retries, SubmitMany
-from horae.features.dead_letters.model.replay import Letters
+from horae.features.dead_letters.model.replay import LetterFilter
 from horae.features.dead_letters.model.view import BulkView, DeadLetterGroups, DeadLetterView, FailedStepView
 from horae.model.base.cursor import check_limit, make_cursor
 from horae.model.base.ids import execution_id, index_of, parcel_of
@@ -94,7 +94,7 @@ class DeadLetters:
         cursor: str | None = None,
         caller: str = "",
         params: Params = None,
-        **which: Unpack[Which],
+        **which: Unpack[LetterFilterFields],
     ) -> BulkView:
         """Retry the matching open dead letters, newest first. Dead letters of deleted jobs are skipped."""
 
@@ -104,7 +104,7 @@ class DeadLetters:
         return await self._bulk(namespace, which, limit, cursor, act)
 
     async def discard_many(
-        self, namespace: int, *, limit: int = 1000, cursor: str | None = None, **which: Unpack[Which]
+        self, namespace: int, *, limit: int = 1000, cursor: str | None = None, **which: Unpack[LetterFilterFields]
     ) -> BulkView:
         """Discard the matching open dead letters, newest first."""
 
@@ -114,7 +114,9 @@ class DeadLetters:
 
         return await self._bulk(namespace, which, limit, cursor, act)
 
-    async def groups(self, namespace: int, *, state: str = "open", **which: Unpack[Which]) -> DeadLetterGroups:
+    async def groups(
+        self, namespace: int, *, state: str = "open", **which: Unpack[LetterFilterFields]
+    ) -> DeadLetterGroups:
         """Count dead letters by job and error type; each group shows its newest dead letter as the example."""
         letters = await self.read(namespace, which)
         wanted = filter_of(letters, state)
@@ -130,7 +132,7 @@ class DeadLetters:
         state: str = "open",
         limit: int = 50,
         cursor: str | None = None,
-        **which: Unpack[Which],
+        **which: Unpack[LetterFilterFields],
     ) -> Page[DeadLetterView]:
         """Return a page of dead letters, newest first; `state` is open, retried, discarded or all."""
         check_limit(limit)
@@ -186,17 +188,17 @@ class DeadLetters:
     async def _mark(self, kind: str, letters: Sequence[tuple[UUID, UUID | None]]) -> None:
         await self._store.change(lambda now: moves.mark(kind, letters, now))
 
-    async def read(self, namespace: int, which: Which) -> Letters:
+    async def read(self, namespace: int, which: LetterFilterFields) -> LetterFilter:
         """Read a filter of a request."""
-        return await read_which(self._env, self._store, namespace, which)
+        return await read_filter(self._env, self._store, namespace, which)
 
-    async def count(self, namespace: int, letters: Letters) -> int | None:
+    async def count(self, namespace: int, letters: LetterFilter) -> int | None:
         """Count the matching open dead letters; return None if there are too many to count."""
         groups, is_all = await gather(self._store, namespace, filter_of(letters), _start(letters, None), MOST_COUNTED)
         return sum(group.count for group in groups) if is_all else None
 
     async def replay(
-        self, namespace: int, letters: Letters, place: Place, limit: int, *, caller: str, params: Params
+        self, namespace: int, letters: LetterFilter, place: Place, limit: int, *, caller: str, params: Params
     ) -> "tuple[Place | None, tuple[int, int, int], list_of[str]]":
         """Retry the next dead letters before a place.
 
@@ -210,7 +212,9 @@ class DeadLetters:
         made, notes = await self._retries.retry_each(namespace, [f.execution for f in found], caller, params)
         return following, (len(found), len(made), len(found) - len(made)), notes
 
-    async def _bulk(self, namespace: int, which: Which, limit: int, cursor: str | None, act: "Act") -> BulkView:
+    async def _bulk(
+        self, namespace: int, which: LetterFilterFields, limit: int, cursor: str | None, act: "Act"
+    ) -> BulkView:
         """Apply `act` to the open dead letters from the newest on, in batches; a later call continues with the cursor.
 
         It never returns to the newest: a retried execution may be a dead letter again, and a skipped one still is.
@@ -244,7 +248,7 @@ class DeadLetters:
             raise Conflict(f'Job "{job.name}" is deleted.', f"Bring it back first: `horae jobs restore {job.id}`.")
 
 
-def _start(letters: Letters, cursor: str | None) -> Place:
+def _start(letters: LetterFilter, cursor: str | None) -> Place:
     return place_of(letters.until) if cursor is None else start(None, cursor)
 
 

@@ -6,7 +6,7 @@ from horae.engine.base.refs import find_job, time_bound
 from horae.engine.executions.executions import Bound
 from horae.env import Env, Instant
 from horae.errors import BadInput
-from horae.features.dead_letters.model.replay import Letters
+from horae.features.dead_letters.model.replay import LetterFilter
 from horae.model.base.duration import parse_duration
 from horae.model.base.ids import first_id_at
 from horae.model.executions.execution import FAILED
@@ -18,7 +18,7 @@ from horae.store.executions.reads.execution_lists import END, FIRST, ExecutionFi
 MARKS = {"open": "", "retried": moves.RETRIED, "discarded": moves.DISCARDED, "all": None}
 
 
-class Which(TypedDict, total=False):
+class LetterFilterFields(TypedDict, total=False):
     """A filter as requests give it: `since`, `until` and `older_than` refer to the creation of the executions."""
 
     job: str | None
@@ -31,14 +31,14 @@ class Which(TypedDict, total=False):
     older_than: str | None
 
 
-async def read_which(env: Env, store: Store, namespace: int, which: Which) -> Letters:
+async def read_filter(env: Env, store: Store, namespace: int, which: LetterFilterFields) -> LetterFilter:
     """Read a filter of a request. Raises NotFound for an unknown job, and BadInput for an invalid time."""
     job = which.get("job")
     until = time_bound(which.get("until"), "until")
     older = which.get("older_than")
     if older is not None:
         until = min(env.now() - parse_duration(older, field="olderThan"), env.now() if until is None else until)
-    return Letters(
+    return LetterFilter(
         job=None if job is None else (await find_job(store, namespace, job)).job.id,
         queue=which.get("queue"),
         error_type=which.get("error_type"),
@@ -49,7 +49,7 @@ async def read_which(env: Env, store: Store, namespace: int, which: Which) -> Le
     )
 
 
-def filter_of(letters: Letters, state: str = "open") -> ExecutionFilter:
+def filter_of(letters: LetterFilter, state: str = "open") -> ExecutionFilter:
     """Return the filter for lists of executions; `state` is open, retried, discarded or all."""
     if state not in MARKS:
         raise BadInput(f"{state[:40]!r} is not a state.", f"It is one of: {', '.join(MARKS)}.", field="state")

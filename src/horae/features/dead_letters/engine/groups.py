@@ -5,7 +5,7 @@ from msgspec import Struct
 from horae.env import SECOND, Instant
 from horae.features.dead_letters.model.view import DeadLetterGroup, DeadLetterGroups
 from horae.features.dead_letters.store import reads as letter_reads
-from horae.features.dead_letters.store.reads import Letters
+from horae.features.dead_letters.store.reads import FailedSlice
 from horae.model.base.ids import execution_id
 from horae.model.base.instant import format_instant
 from horae.store.contract import Store
@@ -15,22 +15,22 @@ from horae.store.executions.reads.execution_lists import ExecutionFilter, Place
 MOST_GROUPED = 20_000  # dead letters that are read for groups
 MOST_COUNTED = 100_000  # dead letters that are read for a count
 MOST_GROUPS = 200  # groups that are returned, the largest first
-COURSE = 24  # spans of a histogram
+HISTOGRAM_SPANS = 24  # spans of a histogram
 
 
-class Group(Struct):
+class FailureGroup(Struct):
     """The dead letters of one job with one error type."""
 
-    newest: Letters
+    newest: FailedSlice
     count: int = 0
     ends: list[tuple[Instant, int]] = []  # times of the failures, each with a count
 
 
 async def gather(
     store: Store, namespace: int, wanted: ExecutionFilter, place: Place, most: int
-) -> tuple[list[Group], bool]:
+) -> tuple[list[FailureGroup], bool]:
     """Return the groups, the largest first, and whether all dead letters were read."""
-    groups: dict[tuple[int, str], Group] = {}
+    groups: dict[tuple[int, str], FailureGroup] = {}
     left, following = most, place
     while left > 0:
         before = following
@@ -39,7 +39,7 @@ async def gather(
             key = one.job.int, one.error_type
             group = groups.get(key)
             if group is None:
-                group = groups[key] = Group(one)
+                group = groups[key] = FailureGroup(one)
             group.count += one.count
             group.ends.append((one.completed_at, one.count))
         if after is None:
@@ -49,7 +49,7 @@ async def gather(
 
 
 async def show(
-    store: Store, namespace: int, groups: list[Group], mark: str | None, since: Instant | None, until: Instant
+    store: Store, namespace: int, groups: list[FailureGroup], mark: str | None, since: Instant | None, until: Instant
 ) -> DeadLetterGroups:
     """Return the API view of groups, for a window that begins at `since`, or with the oldest dead letter."""
     newest = [group.newest for group in groups]
@@ -65,7 +65,7 @@ async def show(
     return DeadLetterGroups(items=told, from_=format_instant(begin), to=format_instant(until), complete=True)
 
 
-def _told(group: Group, newest: reads.FoundExecution, since: Instant, until: Instant) -> DeadLetterGroup:
+def _told(group: FailureGroup, newest: reads.FoundExecution, since: Instant, until: Instant) -> DeadLetterGroup:
     e = newest.execution
     return DeadLetterGroup(
         job_id=e.job,
@@ -75,14 +75,14 @@ def _told(group: Group, newest: reads.FoundExecution, since: Instant, until: Ins
         newest_id=e.id,
         newest_at=format_instant(e.completed_at or e.due_at),
         oldest_at=format_instant(min(at for at, _ in group.ends)),
-        course=course(group.ends, since, until),
+        course=histogram(group.ends, since, until),
         error_message=e.error.message if e.error else None,
     )
 
 
-def course(ends: list[tuple[Instant, int]], since: Instant, until: Instant) -> list[int]:
+def histogram(ends: list[tuple[Instant, int]], since: Instant, until: Instant) -> list[int]:
     """Count the failures in each of `COURSE` equal spans of a window; failures outside count in the first or last."""
-    counts, length = [0] * COURSE, max(SECOND, until - since)
+    counts, length = [0] * HISTOGRAM_SPANS, max(SECOND, until - since)
     for at, count in ends:
-        counts[max(0, min(COURSE - 1, (at - since) * COURSE // length))] += count
+        counts[max(0, min(HISTOGRAM_SPANS - 1, (at - since) * HISTOGRAM_SPANS // length))] += count
     return counts

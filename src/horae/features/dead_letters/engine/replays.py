@@ -12,7 +12,7 @@ from horae.engine.service import Alarm, Wait
 from horae.env import SECOND, Env
 from horae.errors import Busy, Conflict, NotFound, OverQuota, StoreUnavailable
 from horae.features.dead_letters.engine.dead_letters import DeadLetters
-from horae.features.dead_letters.engine.filters import Which, place_of
+from horae.features.dead_letters.engine.filters import LetterFilterFields, place_of
 from horae.features.dead_letters.model.replay import OPEN, Replay, ReplayState
 from horae.features.dead_letters.model.replay_view import ReplayView, show_replay
 from horae.features.dead_letters.store import replays as moves
@@ -35,7 +35,7 @@ class Replays:
 
     async def counts(self) -> dict[tuple[int, str], int]:
         """Count the replays that have not ended, by namespace and state."""
-        return await self._store.read(moves.standing)
+        return await self._store.read(moves.count_unfinished)
 
     async def create(
         self,
@@ -44,7 +44,7 @@ class Replays:
         rate: str | None = None,
         params: dict[str, Any] | None = None,
         caller: str = "",
-        **which: Unpack[Which],
+        **which: Unpack[LetterFilterFields],
     ) -> ReplayView:
         """Create a replay. It retries the matching open dead letters that exist now, newest first, at a limited rate.
 

@@ -20,7 +20,7 @@ _TEXT = Text(256)
 _SPAN = Custom(as_given, Annotated[str, Meta(max_length=256, extra={"kind": "duration"})], "Span")
 
 
-class Letters(Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True):
+class LetterFilter(Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True):
     """A filter of dead letters; a field that is left out matches all. Instants bound the creation of the executions.
 
     Requests name the job by its name, and may give an age.
@@ -43,7 +43,7 @@ class _Age(Struct):
     ] = None
 
 
-LETTERS = JoinedRows((Table(Letters, "A filter"), Table(_Age, "A filter")), "A filter")
+LETTER_FILTER = JoinedRows((Table(LetterFilter, "A filter"), Table(_Age, "A filter")), "A filter")
 
 
 class Replay(Struct, frozen=True, kw_only=True):
@@ -51,7 +51,7 @@ class Replay(Struct, frozen=True, kw_only=True):
 
     id: UUID
     namespace: int
-    letters: Letters
+    letters: LetterFilter
     rate: Rate | None = None  # None: unlimited
     params: str | None = None  # a JSON object: a patch of the params
     state: ReplayState = "running"

@@ -30,7 +30,7 @@ MARKED = Statement(
 )
 
 
-class Letters(Struct, frozen=True):
+class FailedSlice(Struct, frozen=True):
     """A slice of failed executions; `count` is the number of its matching dead letters."""
 
     parcel: UUID
@@ -71,7 +71,7 @@ def _window(marked: str | None, by_job: bool, since: bool, head: int, size: int)
     )
 
 
-def some(namespace: int, wanted: ExecutionFilter, before: Place) -> Script[tuple[list[Letters], Place | None, int]]:
+def some(namespace: int, wanted: ExecutionFilter, before: Place) -> Script[tuple[list[FailedSlice], Place | None, int]]:
     """Return the matching slices of the next page before a place, the place to continue from, and the rows read."""
     long = wanted.text is not None
     size = LONG_PAGE if long else PAGE
@@ -82,12 +82,12 @@ def some(namespace: int, wanted: ExecutionFilter, before: Place) -> Script[tuple
     if wanted.queue is not None:
         known = yield Fetch(QUEUE, (namespace, wanted.queue))
         queue = known[0][0] if known else -1
-    found = [letters for row in rows if (letters := Letters(*row)).count and _passes(letters, wanted, queue)]
+    found = [letters for row in rows if (letters := FailedSlice(*row)).count and _passes(letters, wanted, queue)]
     following = (rows[-1][0], rows[-1][1]) if len(rows) == size else None
     return found, following, len(rows)
 
 
-def _passes(letters: Letters, wanted: ExecutionFilter, queue: int | None) -> bool:
+def _passes(letters: FailedSlice, wanted: ExecutionFilter, queue: int | None) -> bool:
     return (
         not (wanted.letters and letters.flags & CHILD)
         and (queue is None or letters.queue == queue)
@@ -97,14 +97,14 @@ def _passes(letters: Letters, wanted: ExecutionFilter, queue: int | None) -> boo
     )
 
 
-def newest_items(some: list[Letters], mark: str | None) -> Script[list[Place | None]]:
+def newest_items(some: list[FailedSlice], mark: str | None) -> Script[list[Place | None]]:
     """Return the newest matching item of each slice, or None if it was marked otherwise meanwhile."""
     rows = yield ForEach(MARKED, (*SPAN, ("hi", "int")), [(one.parcel, one.lo, one.hi) for one in some])
     known: dict[Place, str] = {(row[0], row[1]): row[2] for row in rows}
     return [_newest(one, known, mark) for one in some]
 
 
-def _newest(one: Letters, known: dict[Place, str], mark: str | None) -> Place | None:
+def _newest(one: FailedSlice, known: dict[Place, str], mark: str | None) -> Place | None:
     for item in range(one.hi - 1, one.lo - 1, -1):
         if mark is None or known.get((one.parcel, item), "") == mark:
             return one.parcel, item

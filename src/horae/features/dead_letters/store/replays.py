@@ -10,7 +10,7 @@ from uuid import UUID
 import msgspec
 
 from horae.env import Instant
-from horae.features.dead_letters.model.replay import LEASE, OPEN, Letters, Replay, ReplayState
+from horae.features.dead_letters.model.replay import LEASE, OPEN, LetterFilter, Replay, ReplayState
 from horae.model.admission.rate import Rate
 from horae.store.base.shelves import Columns, json_or_none, names
 from horae.store.expiry.expiry import Ages
@@ -56,7 +56,7 @@ STANDING = Statement(
 )
 
 
-def standing() -> Script[dict[tuple[int, str], int]]:
+def count_unfinished() -> Script[dict[tuple[int, str], int]]:
     """Count the replays that have not ended, by namespace and state."""
     return {(namespace, state): count for namespace, state, count in (yield Fetch(STANDING))}
 
@@ -75,7 +75,7 @@ def _to_row(r: Replay) -> Row:
 
 def _read(row: Row) -> Replay:
     return Replay(
-        id=row[0], namespace=row[1], letters=msgspec.json.decode(row[2], type=Letters),
+        id=row[0], namespace=row[1], letters=msgspec.json.decode(row[2], type=LetterFilter),
         rate=None if row[3] is None else msgspec.json.decode(row[3], type=Rate), params=row[4], state=row[5],
         place=(row[6], row[7]), next_at=row[8], total=row[9], matched=row[10], retried=row[11], skipped=row[12],
         note=row[13], created_by=row[14], created_at=row[15], completed_at=row[16],

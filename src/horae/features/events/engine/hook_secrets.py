@@ -11,7 +11,7 @@ from horae.engine.tenancy.secrets import MOST_CHECKED, Secrets
 from horae.env import Env, Instant
 from horae.errors import BadInput, Busy, MasterKeyMissing
 from horae.features.events.store import hooks
-from horae.features.events.store.hooks import Hook, Secret
+from horae.features.events.store.hooks import Hook, HookSecret
 from horae.model.base.webhook_signature import check_secret
 from horae.model.tenancy.secret_refs import SCHEME, is_stored
 from horae.store.contract import Store
@@ -76,7 +76,7 @@ class HookSecrets:
         opened = looked = 0
         after = b""
         while looked < MOST_CHECKED and (
-            found := await self._store.read(lambda after=after: hooks.some_after(after, PAGE))  # type: ignore[misc]
+            found := await self._store.read(lambda after=after: hooks.page_after(after, PAGE))  # type: ignore[misc]
         ):
             for hook in found:
                 after = hook.hash
@@ -92,10 +92,10 @@ class HookSecrets:
         """Seal all secrets with the first master key; return how many changed, and how many did not need to."""
         resealed = current = 0
         after = b""
-        while found := await self._store.read(lambda after=after: hooks.some_after(after, PAGE)):  # type: ignore[misc]
+        while found := await self._store.read(lambda after=after: hooks.page_after(after, PAGE)):  # type: ignore[misc]
             for hook in found:
                 after = hook.hash
-                anew = [Secret(self._anew(hook, secret.text), secret.until) for secret in hook.secrets]
+                anew = [HookSecret(self._anew(hook, secret.text), secret.until) for secret in hook.secrets]
                 changed = sum(new != old for new, old in zip(anew, hook.secrets, strict=True))
                 current += len(anew) - changed
                 if changed and await self._store.write(

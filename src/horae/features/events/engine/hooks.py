@@ -16,10 +16,10 @@ from horae.errors import BadInput, BadSignature, HoraeError, NotFound
 from horae.features.events.engine.hook_secrets import HookSecrets
 from horae.features.events.engine.intake import EventIntake
 from horae.features.events.model.delivery import read_delivery
-from horae.features.events.model.notifications import Notice
+from horae.features.events.model.notifications import ObjectStoreNotice
 from horae.features.events.model.view import Delivered, HookView
 from horae.features.events.store import hooks
-from horae.features.events.store.hooks import Hook, Secret
+from horae.features.events.store.hooks import Hook, HookSecret
 from horae.model.base.duration import DAY
 from horae.model.base.instant import format_instant
 from horae.model.base.webhook_signature import SignedMessage, verify
@@ -31,7 +31,7 @@ from horae.store.triggers import triggers
 
 OLD_FOR: Micros = DAY  # how long an old secret or URL stays valid beside the new one
 LONGEST_OLD: Micros = 30 * DAY
-Told = Literal["accepted", "repeated", "unsigned", "unknown", "unreadable"]
+CallOutcome = Literal["accepted", "repeated", "unsigned", "unknown", "unreadable"]
 log = structlog.get_logger("horae.engine")
 
 
@@ -51,7 +51,7 @@ class Hooks:
         self, env: Env, store: Store, intake: EventIntake, url: Callable[[], str], secrets: HookSecrets
     ) -> None:
         self._env, self._store, self._intake, self._url, self._secrets = env, store, intake, url, secrets
-        self.counts: Counter[Told] = Counter()
+        self.counts: Counter[CallOutcome] = Counter()
 
     async def create(
         self, namespace: int, ref: str, name: str, *, secret: str | None = None, new_url: bool = False,
@@ -66,7 +66,7 @@ class Hooks:
         token, until = new_hook_token(), now + min(old_for, LONGEST_OLD)
         hook = Hook(
             hash=_hash(token), namespace=namespace, job=of.job, trigger=of.name, created_at=now,
-            secrets=[Secret(self._secrets.kept(of.job, of.name, text))],
+            secrets=[HookSecret(self._secrets.kept(of.job, of.name, text))],
         )  # fmt: skip
         anew = new_url or of.trigger.verify == "none"
         made, rotated = await self._store.write(lambda: _make(hook, until, now, anew=anew))
@@ -130,17 +130,17 @@ class Hooks:
         headers: Mapping[bytes, bytes],
         body: bytes,
         signed: SignedMessage | None,
-    ) -> list[NewEvent] | Notice:
+    ) -> list[NewEvent] | ObjectStoreNotice:
         scope = "" if trigger.event is not None else f"hook:{hook.job}/{hook.trigger}"
         return read_delivery(headers, body, signed, name=trigger.event or hook.trigger, scope=scope)
 
-    async def _deliver(self, hook: Hook, trigger: EventTrigger, told: list[NewEvent] | Notice) -> Delivered:
+    async def _deliver(self, hook: Hook, trigger: EventTrigger, told: list[NewEvent] | ObjectStoreNotice) -> Delivered:
         """Store and decide the events of a call.
 
         If the webhook's trigger has an event name, all triggers that listen to it decide, otherwise only this trigger.
         """
         only = None if trigger.event is not None else (hook.job, hook.trigger)
-        if isinstance(told, Notice):
+        if isinstance(told, ObjectStoreNotice):
             log.info("a webhook received a notice", trigger=hook.trigger, job=str(hook.job), note=told.note)
             notice = NewEvent(
                 name=trigger.event or hook.trigger, id=told.id, source=told.source, type=told.type,

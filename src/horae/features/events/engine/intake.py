@@ -20,7 +20,7 @@ from horae.features.events.model.read import MOST_EVENTS
 from horae.features.events.model.view import EventFired, EventPlan, EventSkipped, EventView
 from horae.features.events.store import event_reads, events
 from horae.features.events.store.event_reads import StoredEvent
-from horae.features.events.store.events import Taken
+from horae.features.events.store.events import IntakeResult
 from horae.features.events.store.listeners import Check
 from horae.model.base.instant import format_instant
 from horae.model.base.view import Page
@@ -74,7 +74,7 @@ class EventIntake:
         self._quotas.check_submit_rate(namespace, COSTS * len(given))
         try:
             taken = await self._batcher(namespace).do(given)
-        except events.OtherPayload as other:
+        except events.PayloadConflict as other:
             remedy = "Send a new id for a new event; nothing was kept of this request."
             told = f'The event "{other.key}" came before with another payload.'
             raise Conflict(told, remedy, eventId=other.key) from None
@@ -132,7 +132,7 @@ class EventIntake:
         """
         env, lead, check = self._env, self._directory.lead, self.checking()
 
-        async def take(*, patient: bool = True) -> Taken:
+        async def take(*, patient: bool = True) -> IntakeResult:
             room = Room(bounds=self._store.bounds, delays=self._directory.delays, patient=patient)
             return await self._store.change(
                 lambda now: events.take(
@@ -163,7 +163,7 @@ class EventIntake:
 
     async def _nobody(self, namespace: int, name: str, what: str = "it was kept and fired nothing") -> str:
         """Return the note of an event to which no trigger listens, with similar names that have listeners."""
-        heard = await self._store.read(lambda: event_reads.heard_names(namespace))
+        heard = await self._store.read(lambda: event_reads.listened_names(namespace))
         near = nearest(name, heard)
         hint = f" Did you mean {in_quotes(near)}?" if near else ""
         return f'No trigger listens to "{name}": {what}.{hint}'

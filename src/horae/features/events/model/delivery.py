@@ -8,7 +8,7 @@ from urllib.parse import parse_qs
 import msgspec
 
 from horae.errors import BadInput
-from horae.features.events.model.notifications import Notice, Told, read_notification
+from horae.features.events.model.notifications import ObjectChange, ObjectStoreNotice, read_notification
 from horae.model.base.webhook_signature import SignedMessage
 from horae.model.executions.parcel import is_deep
 from horae.model.triggers.events.values import NewEvent, encode_payload
@@ -22,7 +22,7 @@ _REMEDY = "Send one JSON document, or a form of GitHub."
 
 def read_delivery(
     headers: Headers, body: bytes, signed: SignedMessage | None, *, name: str, scope: str
-) -> list[NewEvent] | Notice:
+) -> list[NewEvent] | ObjectStoreNotice:
     """Return the events in a body. Raises BadInput if it is not JSON.
 
     The id of an object store's event is computed from the object version. Any other event has the id of its signed
@@ -30,7 +30,7 @@ def read_delivery(
     """
     content = _content(headers, body)
     told = read_notification(content)
-    if isinstance(told, Notice):
+    if isinstance(told, ObjectStoreNotice):
         return told
     if told is not None:
         return [_event(one, name, scope) for one in told]
@@ -39,7 +39,7 @@ def read_delivery(
     return [NewEvent(name=name, payload=encode_payload(content), id=event_id, source="webhook", type=kind, scope=scope)]
 
 
-def _event(told: Told, name: str, scope: str) -> NewEvent:
+def _event(told: ObjectChange, name: str, scope: str) -> NewEvent:
     payload = encode_payload(told.payload)
     return NewEvent(name=name, payload=payload, id=told.id, source=told.source, type=told.type, scope=scope)
 

@@ -24,7 +24,7 @@ _ACTIONS = (
 )  # fmt: skip
 
 
-class Told(Struct, frozen=True):
+class ObjectChange(Struct, frozen=True):
     """One change of an object. Its id is the same if the notification is repeated; its type is the sender's name."""
 
     id: str
@@ -33,7 +33,7 @@ class Told(Struct, frozen=True):
     payload: dict[str, Any]
 
 
-class Notice(Struct, frozen=True):
+class ObjectStoreNotice(Struct, frozen=True):
     """A message about the notifications themselves. It fires nothing; `note` tells the user what to do."""
 
     source: str
@@ -42,7 +42,7 @@ class Notice(Struct, frozen=True):
     id: str
 
 
-def read_notification(body: Any) -> list[Told] | Notice | None:
+def read_notification(body: Any) -> list[ObjectChange] | ObjectStoreNotice | None:
     """Read a decoded body; return None if it is not from an object store. Raises BadInput for a broken notification."""
     if not isinstance(body, dict):
         return None
@@ -56,7 +56,7 @@ def read_notification(body: Any) -> list[Told] | Notice | None:
         ) from None
 
 
-def _read(body: dict[str, Any]) -> list[Told] | Notice | None:
+def _read(body: dict[str, Any]) -> list[ObjectChange] | ObjectStoreNotice | None:
     if (
         body.get("Type") in ("SubscriptionConfirmation", "UnsubscribeConfirmation", "Notification")
         and "TopicArn" in body
@@ -64,7 +64,7 @@ def _read(body: dict[str, Any]) -> list[Told] | Notice | None:
         return _sns(body)
     if body.get("Event") == "s3:TestEvent":
         note = f"Amazon S3 tests its notifications of the bucket {_short(body.get('Bucket'))}: they arrive."
-        return Notice("s3", "s3:TestEvent", note, f"s3:{_digest(['test', body.get('RequestId')])}")
+        return ObjectStoreNotice("s3", "s3:TestEvent", note, f"s3:{_digest(['test', body.get('RequestId')])}")
     records = body.get("Records")
     if isinstance(records, list) and records and all(isinstance(r, dict) and "s3" in r for r in records):
         return [_s3(record) for record in records]
@@ -76,7 +76,7 @@ def _read(body: dict[str, Any]) -> list[Told] | Notice | None:
     return None
 
 
-def _sns(body: dict[str, Any]) -> list[Told] | Notice | None:
+def _sns(body: dict[str, Any]) -> list[ObjectChange] | ObjectStoreNotice | None:
     """Read a message of Amazon SNS, which contains the notification as text, or a request to confirm a subscription."""
     kind, topic = str(body["Type"]), _short(body["TopicArn"])
     if kind == "Notification":
@@ -85,10 +85,10 @@ def _sns(body: dict[str, Any]) -> list[Told] | Notice | None:
     note = f"The topic {topic} is no longer subscribed."
     if kind == "SubscriptionConfirmation":
         note = f"Confirm the subscription to {topic}: open {_short(body['SubscribeURL'], 2000)} once."
-    return Notice("sns", kind, note, f"sns:{_digest(body['MessageId'])}")
+    return ObjectStoreNotice("sns", kind, note, f"sns:{_digest(body['MessageId'])}")
 
 
-def _s3(record: dict[str, Any]) -> Told:
+def _s3(record: dict[str, Any]) -> ObjectChange:
     """Read a record of Amazon S3 or MinIO, with the key encoded as in a form."""
     source = "minio" if str(record.get("eventSource", "")).startswith("minio") else "s3"
     name, where, what = str(record["eventName"]), record["s3"]["bucket"], record["s3"]["object"]
@@ -99,7 +99,7 @@ def _s3(record: dict[str, Any]) -> Told:
     return _told(payload, what.get("sequencer"), record.get("eventTime"))
 
 
-def _event_bridge(body: dict[str, Any]) -> Told:
+def _event_bridge(body: dict[str, Any]) -> ObjectChange:
     """Read an event of Amazon S3 from EventBridge, with the key not encoded."""
     detail = body["detail"]
     what = detail["object"]
@@ -110,7 +110,7 @@ def _event_bridge(body: dict[str, Any]) -> Told:
     return _told(payload, what.get("sequencer"), body.get("id"))
 
 
-def _gcs(message: dict[str, Any]) -> Told:
+def _gcs(message: dict[str, Any]) -> ObjectChange:
     """Read a Pub/Sub push of Google Cloud Storage: attributes name the object, the data may be its whole resource."""
     about = message["attributes"]
     data = message.get("data")
@@ -156,14 +156,14 @@ def action_of(event_name: str) -> str:
     return next((action for word, action in _ACTIONS if word in event_name), "other")
 
 
-def _told(payload: dict[str, Any], *apart: Any) -> Told:
+def _told(payload: dict[str, Any], *apart: Any) -> ObjectChange:
     """Return the change with its id. `apart` has values that tell two changes of the same object version apart."""
     identity: Iterable[Any] = (
         *(payload[name] for name in ("source", "bucket", "key", "version", "etag", "eventName")),
         *apart,
     )
     change_id = f"{payload['source']}:{_digest(list(identity))}"
-    return Told(change_id, _short(payload["eventName"]), payload["source"], payload)
+    return ObjectChange(change_id, _short(payload["eventName"]), payload["source"], payload)
 
 
 def _digest(identity: Any) -> str:

@@ -39,7 +39,7 @@ HEARD = Statement(
 LATEST = UUID(int=2**128 - 1)
 
 
-class Outcome(Struct, frozen=True, kw_only=True):
+class EventOutcome(Struct, frozen=True, kw_only=True):
     """The outcome of an event at one trigger."""
 
     job: UUID
@@ -60,7 +60,7 @@ class StoredEvent(Struct, frozen=True, kw_only=True):
     source: str
     payload: bytes | None
     received_at: Instant
-    outcomes: list[Outcome]
+    outcomes: list[EventOutcome]
     note: str | None = None
     repeated: bool = False
 
@@ -83,17 +83,17 @@ def page(namespace: int, name: str | None, before: UUID | None, limit: int) -> S
     return (yield from _with_outcomes(rows))
 
 
-def heard_names(namespace: int) -> Script[list[str]]:
+def listened_names(namespace: int) -> Script[list[str]]:
     """Return the names of events to which triggers listen."""
     return [row[0] for row in (yield Fetch(HEARD, (namespace,)))]
 
 
 def _with_outcomes(rows: Sequence[Row]) -> Script[list[StoredEvent]]:
     found = yield ForEach(OUTCOMES, (("event", "uuid"),), [(row[0],) for row in rows])
-    outcomes: dict[UUID, list[Outcome]] = {}
+    outcomes: dict[UUID, list[EventOutcome]] = {}
     for event, job, job_name, trigger, disposition, cause, execution in sorted(found, key=lambda row: (row[2], row[3])):
         outcomes.setdefault(event, []).append(
-            Outcome(
+            EventOutcome(
                 job=job, job_name=job_name, trigger=trigger, disposition=disposition, cause=cause, execution=execution
             )
         )

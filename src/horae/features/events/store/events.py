@@ -11,16 +11,16 @@ from uuid import UUID
 from msgspec import Struct
 
 from horae.env import Instant
-from horae.features.events.store.event_reads import Outcome, StoredEvent, known_events
+from horae.features.events.store.event_reads import EventOutcome, StoredEvent, known_events
 from horae.features.events.store.listeners import (
     Check,
-    Decided,
-    Listener,
+    EventListener,
+    ListenerDecision,
     decide_at,
-    hold_counts,
-    hold_jobs,
     keep_newest,
-    look_at_counts,
+    lock_counts,
+    lock_jobs,
+    peek_counts,
     read_calendars,
     read_choices,
     read_listener,
@@ -60,7 +60,7 @@ NAMED_LISTENERS = Statement(
 )
 
 
-class OtherPayload(Exception):
+class PayloadConflict(Exception):
     """An event had arrived before under the same id, with another payload."""
 
     def __init__(self, key: str) -> None:
@@ -68,7 +68,7 @@ class OtherPayload(Exception):
         self.key = key
 
 
-class Taken(Struct, frozen=True):
+class IntakeResult(Struct, frozen=True):
     """The results of events, in their order; the parcels written; the lanes and the wake time for hints."""
 
     events: list[StoredEvent]
@@ -90,7 +90,7 @@ def take(
     note: str | None = None,
     strict: bool = False,
     room: Room = ALL_ROOM,
-) -> Script[Taken]:
+) -> Script[IntakeResult]:
     """Store events and decide each at every trigger that listens to its name, or `only` at one trigger of a job.
 
     A repeated event gets the stored answer and fires nothing. With `strict`, a repeated event with another payload
@@ -109,13 +109,13 @@ def take(
     told = yield from _answers(namespace, events, ids, fresh, outcomes, note, now)
     for event, stored in zip(events, told, strict=True):
         if strict and stored.repeated and stored.payload != event.payload:
-            raise OtherPayload(stored.key)
-    return Taken(told, done.parcels, done.lanes, now if heard else done.wake_at, done.blocked)
+            raise PayloadConflict(stored.key)
+    return IntakeResult(told, done.parcels, done.lanes, now if heard else done.wake_at, done.blocked)
 
 
 def plan(
     namespace: int, event: NewEvent, lead: Lead, check: Check, event_id: UUID, now: Instant
-) -> Script[tuple[list[Outcome], bool]]:
+) -> Script[tuple[list[EventOutcome], bool]]:
     """Return the outcomes of an event that would arrive now, and whether its id was used before.
 
     Nothing is stored or locked. Only the decisions of triggers are included: quotas and the keys of unique jobs are not
@@ -125,13 +125,13 @@ def plan(
     rows = yield ForEach(LISTENERS, BY_NAME, [(namespace, event.name)])
     listeners = [read_listener(row) for row in sorted(rows, key=lambda row: row[0])]
     yield from read_choices(listeners)
-    yield from look_at_counts([one for one in listeners if one.counts])
+    yield from peek_counts([one for one in listeners if one.counts])
     yield from read_calendars(listeners, now)
     decided = _decide([(event_id, event)], listeners, False, lead, check, now)
     return _outcomes(decided, {}).get(event_id, []), bool(again)
 
 
-def _nobody() -> Script[list[Listener]]:
+def _nobody() -> Script[list[EventListener]]:
     return []
     yield
 
@@ -162,37 +162,37 @@ def _keep(
     return {row[0] for row in kept}
 
 
-def _listeners(namespace: int, names: Iterable[str], only: tuple[UUID, str] | None) -> Script[list[Listener]]:
+def _listeners(namespace: int, names: Iterable[str], only: tuple[UUID, str] | None) -> Script[list[EventListener]]:
     """Return the listeners, locked until the commit."""
     if only is None:
         given = [(namespace, name) for name in sorted(names)]
         found = yield ForEach(LISTENING_JOBS, BY_NAME, given)
-        yield from hold_jobs({row[0] for row in found})
+        yield from lock_jobs({row[0] for row in found})
         rows = yield ForEach(LISTENERS, BY_NAME, given)
         held = {row[0] for row in found}
         rows = [row for row in rows if row[COUNT] in held]
     else:
-        yield from hold_jobs({only[0]})
+        yield from lock_jobs({only[0]})
         rows = yield ForEach(NAMED_LISTENERS, (("job", "uuid"), ("name", "text")), [only])
     listeners = [read_listener(row) for row in sorted(rows, key=lambda row: row[0])]
     yield from read_choices(listeners)
-    yield from hold_counts([one for one in listeners if one.counts])
+    yield from lock_counts([one for one in listeners if one.counts])
     return listeners
 
 
 def _decide(
     events: Sequence[tuple[UUID, NewEvent]],
-    listeners: Sequence[Listener],
+    listeners: Sequence[EventListener],
     alone: bool,
     lead: Lead,
     check: Check,
     now: Instant,
-) -> list[Decided]:
-    by_name: dict[str | None, list[Listener]] = {}
+) -> list[ListenerDecision]:
+    by_name: dict[str | None, list[EventListener]] = {}
     for one in listeners:
         trigger = one.timer.trigger
         by_name.setdefault(trigger.event if isinstance(trigger, EventTrigger) else None, []).append(one)
-    decided: list[Decided] = []
+    decided: list[ListenerDecision] = []
     meter = Meter()
     for event_id, event in events:
         hearing = listeners if alone else by_name.get(event.name, [])
@@ -205,12 +205,14 @@ def _decide(
     return decided
 
 
-def _outcomes(decided: Sequence[Decided], executions: dict[tuple[UUID, UUID], UUID]) -> dict[UUID, list[Outcome]]:
-    told: dict[UUID, list[Outcome]] = {}
+def _outcomes(
+    decided: Sequence[ListenerDecision], executions: dict[tuple[UUID, UUID], UUID]
+) -> dict[UUID, list[EventOutcome]]:
+    told: dict[UUID, list[EventOutcome]] = {}
     for d in decided:
         timer, target = d.listener.timer, d.listener.target
         told.setdefault(d.event, []).append(
-            Outcome(
+            EventOutcome(
                 job=target.job, job_name=target.name, trigger=timer.name, disposition=d.verdict.disposition,
                 cause=d.verdict.cause, execution=executions.get((timer.id, d.event)),
             )
@@ -223,7 +225,7 @@ def _answers(
     events: Sequence[NewEvent],
     ids: Sequence[UUID],
     fresh: set[UUID],
-    outcomes: dict[UUID, list[Outcome]],
+    outcomes: dict[UUID, list[EventOutcome]],
     note: str | None,
     now: Instant,
 ) -> Script[list[StoredEvent]]:

@@ -43,7 +43,7 @@ END = Statement(
 MOST_SECRETS = 4  # valid at a time
 
 
-class Secret(Struct, frozen=True, array_like=True):
+class HookSecret(Struct, frozen=True, array_like=True):
     """A secret with which a sender signs, and the end of its validity."""
 
     text: str  # in its stored form: sealed, a reference to a secret, or plain if there is no master key
@@ -57,7 +57,7 @@ class Hook(Struct, frozen=True, kw_only=True):
     namespace: int
     job: UUID
     trigger: str
-    secrets: list[Secret]
+    secrets: list[HookSecret]
     created_at: Instant
     until: Instant | None = None
 
@@ -92,18 +92,18 @@ def add(hook: Hook) -> Script[None]:
 
 def set_secret(hook: Hook, text: str, old_until: Instant, now: Instant) -> Script[None]:
     """Set a new secret; the old ones stay valid until an instant."""
-    old = [Secret(s.text, old_until if s.until is None else min(s.until, old_until)) for s in hook.secrets]
+    old = [HookSecret(s.text, old_until if s.until is None else min(s.until, old_until)) for s in hook.secrets]
     kept = [s for s in old if s.until is not None and s.until > now and s.text != text]
-    secrets: Sequence[Secret] = [Secret(text), *kept][:MOST_SECRETS]
+    secrets: Sequence[HookSecret] = [HookSecret(text), *kept][:MOST_SECRETS]
     yield Fetch(SET_SECRETS, (hook.hash, msgspec.json.encode(secrets).decode()))
 
 
-def some_after(digest: bytes, limit: int) -> Script[list[Hook]]:
+def page_after(digest: bytes, limit: int) -> Script[list[Hook]]:
     """Return a page of the webhooks of all namespaces, ordered by hash."""
     return [_hook(row) for row in (yield Fetch(SOME, (digest, limit)))]
 
 
-def replace_secrets(hook: Hook, secrets: Sequence[Secret]) -> Script[bool]:
+def replace_secrets(hook: Hook, secrets: Sequence[HookSecret]) -> Script[bool]:
     """Replace the stored form of a webhook's secrets; return false if they were changed meanwhile."""
     before, after = (msgspec.json.encode(kept).decode() for kept in (hook.secrets, list(secrets)))
     return bool((yield Fetch(REPLACE, (hook.hash, before, after))))
@@ -117,5 +117,5 @@ def end(job: UUID, trigger: str, until: Instant) -> Script[int]:
 def _hook(row: Row) -> Hook:
     return Hook(
         hash=bytes(row[0]), namespace=row[1], job=row[2], trigger=row[3],
-        secrets=msgspec.json.decode(row[4], type=list[Secret]), created_at=row[5], until=row[6],
+        secrets=msgspec.json.decode(row[4], type=list[HookSecret]), created_at=row[5], until=row[6],
     )  # fmt: skip

@@ -53,7 +53,7 @@ MOST_TOLD = 500  # characters of a reason
 Check = Callable[[Target, bytes], str | None]  # returns why an item cannot be the params of a job's execution
 
 
-class Listener(Struct, kw_only=True):
+class EventListener(Struct, kw_only=True):
     """A trigger that listens to an event, with its state while a batch of events is decided."""
 
     timer: Timer
@@ -90,22 +90,22 @@ class Listener(Struct, kw_only=True):
         )  # fmt: skip
 
 
-class Decided(Struct, frozen=True):
+class ListenerDecision(Struct, frozen=True):
     """The decision of a listener about an event, with the execution to submit."""
 
     event: UUID
-    listener: Listener
+    listener: EventListener
     verdict: Verdict
     wanted: NewExecution | None = None
 
 
-def read_listener(row: Row) -> Listener:
+def read_listener(row: Row) -> EventListener:
     """Read a listener from the columns of its timer, followed by those of its target."""
     timer = read_timer(row)
-    return Listener(timer=timer, target=read_target(row, COUNT), fired=timer.fired)
+    return EventListener(timer=timer, target=read_target(row, COUNT), fired=timer.fired)
 
 
-def read_choices(listeners: Sequence[Listener]) -> Script[None]:
+def read_choices(listeners: Sequence[EventListener]) -> Script[None]:
     """Add the versions to choose from to the targets of jobs with a rollout."""
     if any(one.target.rolling is not None for one in listeners):
         known = yield from with_choices({one.target.job: one.target for one in listeners})
@@ -113,14 +113,14 @@ def read_choices(listeners: Sequence[Listener]) -> Script[None]:
             one.target = known[one.target.job]
 
 
-def hold_jobs(jobs: Iterable[UUID]) -> Script[None]:
+def lock_jobs(jobs: Iterable[UUID]) -> Script[None]:
     """Lock jobs against changes until the commit."""
     given = [(job,) for job in sorted(jobs)]
     if given:
         yield ForEach(HOLD_JOBS, (("job", "uuid"),), given)
 
 
-def read_calendars(listeners: Sequence[Listener], now: Instant) -> Script[None]:
+def read_calendars(listeners: Sequence[EventListener], now: Instant) -> Script[None]:
     """Add the compiled calendars to the listeners that have some."""
     going = [one for one in listeners if one.timer.rules.calendars]
     if not going:
@@ -130,11 +130,11 @@ def read_calendars(listeners: Sequence[Listener], now: Instant) -> Script[None]:
         one.calendar = known.get(_wanted(one))
 
 
-def _wanted(listener: Listener) -> calendars.CalendarNames:
+def _wanted(listener: EventListener) -> calendars.CalendarNames:
     return listener.target.namespace, listener.timer.rules.calendars
 
 
-def hold_counts(listeners: Sequence[Listener]) -> Script[None]:
+def lock_counts(listeners: Sequence[EventListener]) -> Script[None]:
     """Lock the timers of listeners with counters, and read the counters under the lock."""
     if not listeners:
         return
@@ -142,7 +142,7 @@ def hold_counts(listeners: Sequence[Listener]) -> Script[None]:
     yield from _take_turns({one.key: one for one in listeners if one.key is not None})
 
 
-def look_at_counts(listeners: Sequence[Listener]) -> Script[None]:
+def peek_counts(listeners: Sequence[EventListener]) -> Script[None]:
     """Read the counters of listeners without a lock: they may change at any time."""
     if not listeners:
         return
@@ -152,7 +152,7 @@ def look_at_counts(listeners: Sequence[Listener]) -> Script[None]:
         keyed[key].turn = turn if turn.busy else keyed[key].turn
 
 
-def _read_counts(ask: Statement, listeners: Sequence[Listener]) -> Script[None]:
+def _read_counts(ask: Statement, listeners: Sequence[EventListener]) -> Script[None]:
     given = [(one.timer.id,) for one in sorted(listeners, key=lambda one: one.timer.id)]
     rows = yield ForEach(ask, (("trigger_id", "uuid"),), given)
     counts = {row[0]: (row[1], row[2]) for row in rows}
@@ -162,7 +162,7 @@ def _read_counts(ask: Statement, listeners: Sequence[Listener]) -> Script[None]:
         one.turn = Turn(busy=one.last in alive)
 
 
-def _take_turns(keyed: dict[str, Listener]) -> Script[None]:
+def _take_turns(keyed: dict[str, EventListener]) -> Script[None]:
     """Lock and read the turns of listeners. An execution that started before its trigger had turns gets the turn."""
     standing = yield from turns.read_turns(keyed)
     unruly = {key: one.last for key, one in keyed.items() if one.last and one.turn.busy and standing[key].is_free}
@@ -172,23 +172,23 @@ def _take_turns(keyed: dict[str, Listener]) -> Script[None]:
 
 
 def decide_at(
-    listener: Listener, event_id: UUID, told: str, scope: dict[str, Any], lead: Lead, check: Check, now: Instant
-) -> Decided:
+    listener: EventListener, event_id: UUID, told: str, scope: dict[str, Any], lead: Lead, check: Check, now: Instant
+) -> ListenerDecision:
     """Decide one event at one listener, and build its execution. An error skips this listener only, not the others."""
     try:
         verdict = decide_event(listener.listening(), scope, now)
     except Exception as error:
-        return Decided(event_id, listener, Verdict("skipped-trouble", describe_error(error)))
+        return ListenerDecision(event_id, listener, Verdict("skipped-trouble", describe_error(error)))
     if not verdict.runs:
-        return Decided(event_id, listener, verdict)
+        return ListenerDecision(event_id, listener, verdict)
     try:
         item = fill_params(listener.timer.params, scope)
     except TemplateError as error:
-        return Decided(event_id, listener, Verdict("skipped-params", str(error)[:MOST_TOLD]))
+        return ListenerDecision(event_id, listener, Verdict("skipped-params", str(error)[:MOST_TOLD]))
     target = arm_of(listener.target, item, {}, lambda: event_id)
     refusal = check(target, item)
     if refusal is not None:
-        return Decided(event_id, listener, Verdict("skipped-params", refusal[:MOST_TOLD]))
+        return ListenerDecision(event_id, listener, Verdict("skipped-params", refusal[:MOST_TOLD]))
     extra = Extra(origin="event", trigger=listener.timer.id, event=told)
     within = target.spec.within if listener.timer.rules.within is None else listener.timer.rules.within
     deadline = deadline_after(verdict.due or now, within)
@@ -196,31 +196,31 @@ def decide_at(
     try:
         refuse_over_budget()
     except Costly as error:
-        return Decided(event_id, listener, Verdict("skipped-params", error.detail[:MOST_TOLD]))
+        return ListenerDecision(event_id, listener, Verdict("skipped-params", error.detail[:MOST_TOLD]))
     key, turn = listener.key, listener.turn
     if key is not None:
         wanted = turns.mark_turn(wanted, key, turn)
     listener.fires += 1
     listener.turn = Turn(busy=True, waiting=turn.waiting + (not turn.is_free))
-    return Decided(event_id, listener, verdict, wanted)
+    return ListenerDecision(event_id, listener, verdict, wanted)
 
 
-def keep_newest(decided: Sequence[Decided]) -> list[Decided]:
+def keep_newest(decided: Sequence[ListenerDecision]) -> list[ListenerDecision]:
     """Let only the newest event fire at a listener where only the newest execution waits; the others are outrun."""
-    kept: list[Decided] = []
+    kept: list[ListenerDecision] = []
     seen: set[UUID] = set()
     for d in reversed(decided):
         listener = d.listener
         if d.wanted is not None and listener.replaces and turns.will_wait(d.wanted):
             if listener.timer.id in seen:
                 listener.fires -= 1
-                d = Decided(d.event, listener, OVERTAKEN)
+                d = ListenerDecision(d.event, listener, OVERTAKEN)
             seen.add(listener.timer.id)
         kept.append(d)
     return kept[::-1]
 
 
-class Written(Struct, frozen=True):
+class WrittenFires(Struct, frozen=True):
     """The executions and parcels written for decided events."""
 
     executions: dict[tuple[UUID, UUID], UUID]  # (trigger, event) -> execution
@@ -228,12 +228,12 @@ class Written(Struct, frozen=True):
     lanes: dict[int, int]
     wake_at: Instant | None
     blocked: bool = False  # an execution waits for its turn
-    decided: Sequence[Decided] = ()  # the final decisions, with refusals
+    decided: Sequence[ListenerDecision] = ()  # the final decisions, with refusals
 
 
 def write_fires(
-    decided: Sequence[Decided], new_id: Callable[[], UUID], now: Instant, room: Room = ALL_ROOM
-) -> Script[Written]:
+    decided: Sequence[ListenerDecision], new_id: Callable[[], UUID], now: Instant, room: Room = ALL_ROOM
+) -> Script[WrittenFires]:
     """Write the executions of the events that fired, and the ledger of all decisions.
 
     Executions for which there is no `room` are refused.
@@ -270,12 +270,12 @@ def write_fires(
             COUNT_FIRES, columns, [(trigger_id, one.fires, one.last) for trigger_id, one in sorted(counting.items())]
         )
     blocked = len(free) < len(parcels)
-    return Written(executions, [parcel for parcel, _ in parcels], done.lanes, done.next, blocked, decided)
+    return WrittenFires(executions, [parcel for parcel, _ in parcels], done.lanes, done.next, blocked, decided)
 
 
 def _sift(
-    decided: Sequence[Decided], room: Room, new_id: Callable[[], UUID], now: Instant
-) -> Script[tuple[Sequence[Decided], Screening]]:
+    decided: Sequence[ListenerDecision], room: Room, new_id: Callable[[], UUID], now: Instant
+) -> Script[tuple[Sequence[ListenerDecision], Screening]]:
     """Return the decisions after the checks of keys and quotas, with refused and delayed executions marked."""
     decided = [_delayed(d, room.delays) for d in decided] if room.delays else decided
     fired = [(d, d.wanted) for d in decided if d.wanted is not None]
@@ -286,25 +286,29 @@ def _sift(
         raise waits
     if not sifted.refused:
         return decided, sifted
-    told: list[Decided] = []
+    told: list[ListenerDecision] = []
     place = 0
     for d in decided:
         refusal = sifted.refused.get(place) if d.wanted is not None else None
         place += d.wanted is not None
         if refusal is not None:
             d.listener.fires -= 1
-            d = Decided(d.event, d.listener, Verdict(refusal.disposition, refusal.cause[:MOST_TOLD]))
+            d = ListenerDecision(d.event, d.listener, Verdict(refusal.disposition, refusal.cause[:MOST_TOLD]))
         told.append(d)
     return told, sifted
 
 
-def _delayed(d: Decided, delays: Delays) -> Decided:
+def _delayed(d: ListenerDecision, delays: Delays) -> ListenerDecision:
     delay = delay_of(delays, d.wanted.envelope) if d.wanted is not None and d.verdict.disposition == "fired" else None
-    return d if delay is None else Decided(d.event, d.listener, Verdict("fired", delay), d.wanted)
+    return d if delay is None else ListenerDecision(d.event, d.listener, Verdict("fired", delay), d.wanted)
 
 
 def _settle(
-    parcels: Sequence[Parcel], fired: Sequence[Listener], new_id: Callable[[], UUID], now: Instant, done: Consequences
+    parcels: Sequence[Parcel],
+    fired: Sequence[EventListener],
+    new_id: Callable[[], UUID],
+    now: Instant,
+    done: Consequences,
 ) -> Script[None]:
     """Let executions wait for their turn. Waiting executions that they replace end, and dependent jobs are notified."""
     replacing = {one.key for one in fired if one.key is not None and one.replaces}

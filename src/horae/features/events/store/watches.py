@@ -12,8 +12,8 @@ import msgspec
 from msgspec import Struct
 
 from horae.env import SECOND, Instant, Micros
-from horae.features.events.store.events import Taken, take
-from horae.features.events.store.listeners import Check, hold_jobs
+from horae.features.events.store.events import IntakeResult, take
+from horae.features.events.store.listeners import Check, lock_jobs
 from horae.model.triggers.decisions.external import WatchTrigger
 from horae.model.triggers.decisions.values import Trigger
 from horae.model.triggers.events.values import NewEvent
@@ -90,7 +90,7 @@ class Poll(Struct, frozen=True, kw_only=True):
     began_at: Instant
 
 
-class Found(Struct, frozen=True, kw_only=True):
+class FoundObject(Struct, frozen=True, kw_only=True):
     """An object version to write: its digest, its event, and whether it is remembered without firing (`silent`)."""
 
     object: UUID
@@ -129,24 +129,24 @@ def next_due() -> Script[Instant | None]:
     return value
 
 
-def remembered(watch: UUID, objects: Sequence[UUID]) -> Script[set[UUID]]:
+def remembered_objects(watch: UUID, objects: Sequence[UUID]) -> Script[set[UUID]]:
     """Return the object versions that are remembered."""
     columns: Columns = (("watch", "uuid"), ("object", "uuid"))
     rows = yield ForEach(REMEMBERED, columns, [(watch, object_id) for object_id in objects])
     return {row[0] for row in rows}
 
 
-def saw(
+def record_found(
     poll: Poll,
-    found: Sequence[Found],
+    found: Sequence[FoundObject],
     lead: Lead,
     check: Check,
     new_id: Callable[[], UUID],
     now: Instant,
     room: Room = ALL_ROOM,
-) -> Script[Taken]:
+) -> Script[IntakeResult]:
     """Remember object versions, and fire the new ones. Raises Overtaken, and OverQuota as `take` does."""
-    yield from hold_jobs({poll.job})  # before the watch, as an edit of the job does
+    yield from lock_jobs({poll.job})  # before the watch, as an edit of the job does
     yield from _hold(poll)
     rows = [(poll.watch, one.object, now) for one in sorted(found, key=lambda one: one.object)]
     new = yield Insert("watched", WATCHED, rows, conflict="ON CONFLICT DO NOTHING", returning="object")
@@ -154,7 +154,7 @@ def saw(
     events = [one.event for one in found if one.object in fresh and not one.silent]
     yield Fetch(RENEW, (poll.watch, poll.began_at, now + LEASE))
     if not events:
-        return Taken([], [], {}, None)
+        return IntakeResult([], [], {}, None)
     only = poll.job, poll.trigger
     return (yield from take(poll.namespace, events, lead, check, new_id, now, only=only, room=room))
 
@@ -165,7 +165,7 @@ def _hold(poll: Poll) -> Script[None]:
         raise Overtaken
 
 
-def still_there(poll: Poll, objects: Sequence[UUID], now: Instant) -> Script[None]:
+def mark_seen(poll: Poll, objects: Sequence[UUID], now: Instant) -> Script[None]:
     """Record that remembered object versions still exist, for `forget`. Raises Overtaken."""
     yield from _hold(poll)
     columns: Columns = WATCHED

@@ -20,7 +20,7 @@ from horae.engine.settings import OidcSettings
 from horae.engine.tenancy.keys import SignedIn
 from horae.env import SECOND, Env, Micros
 from horae.errors import Busy, Forbidden, Unauthorized
-from horae.features.users.engine.oidc_flow import Flow
+from horae.features.users.engine.oidc_flow import SignInFlow
 from horae.features.users.engine.sign_ins import SignIns
 from horae.features.users.model import Member
 from horae.features.users.store import users as people
@@ -40,7 +40,7 @@ SAFE = ("RS256", "RS384", "RS512", "ES256", "ES384", "ES512", "PS256", "PS384", 
 log = structlog.get_logger("horae.engine")
 
 
-class Begun(Struct, frozen=True):
+class SignInRedirect(Struct, frozen=True):
     """The URL to which a browser is sent, and the state that its cookie must have when it comes back."""
 
     url: str
@@ -82,12 +82,12 @@ class Oidc:
         """The provider's name for users: the host of its issuer."""
         return urlsplit(self._settings.issuer).hostname or self._settings.issuer
 
-    async def begin(self, here: str) -> Begun:
+    async def begin(self, here: str) -> SignInRedirect:
         """Begin a sign-in; return the provider's URL for the browser. `here` is the URL of this server."""
         from authlib.oauth2.rfc7636 import create_s256_code_challenge
 
         document, _ = await self._provider()
-        flow = Flow.begin(self._secret(), new_cookie()[0], self._env.now() + FLOW_LIFE)
+        flow = SignInFlow.begin(self._secret(), new_cookie()[0], self._env.now() + FLOW_LIFE)
         asked = {
             "response_type": "code",
             "client_id": self._settings.client_id,
@@ -99,11 +99,11 @@ class Oidc:
             "code_challenge_method": "S256",
         }
         joint = "&" if "?" in document.authorization_endpoint else "?"
-        return Begun(f"{document.authorization_endpoint}{joint}{urlencode(asked)}", flow.state)
+        return SignInRedirect(f"{document.authorization_endpoint}{joint}{urlencode(asked)}", flow.state)
 
     async def finish(self, code: str, state: str, here: str) -> SignedIn:
         """Finish a sign-in: exchange the code for the user's claims, and open a session."""
-        flow, now = Flow.read(self._secret(), state), self._env.now()
+        flow, now = SignInFlow.read(self._secret(), state), self._env.now()
         if flow is None or now >= flow.until:
             raise Unauthorized("This sign-in was not begun here, or too long ago.", "Begin again.")
         tokens = await self._exchange(code, flow.verifier, here)

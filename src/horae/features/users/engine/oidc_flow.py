@@ -8,7 +8,7 @@ from msgspec import Struct
 from horae.env import SECOND, Instant
 
 
-class Flow(Struct, frozen=True, kw_only=True):
+class SignInFlow(Struct, frozen=True, kw_only=True):
     """A begun sign-in. The browser carries `state`; only the servers know the other values."""
 
     state: str
@@ -17,14 +17,14 @@ class Flow(Struct, frozen=True, kw_only=True):
     until: Instant
 
     @classmethod
-    def begin(cls, secret: bytes, random: str, until: Instant) -> "Flow":
+    def begin(cls, secret: bytes, random: str, until: Instant) -> "SignInFlow":
         """Return a new flow that expires at an instant, rounded down to a second."""
         seconds = until // SECOND
         said = f"{seconds:x}.{random}"
         return cls._of(secret, f"{said}.{_mac(secret, 'state', said)}", seconds)
 
     @classmethod
-    def read(cls, secret: bytes, state: str) -> "Flow | None":
+    def read(cls, secret: bytes, state: str) -> "SignInFlow | None":
         """Return the flow of a state, or None if no server of this store created it."""
         said, _, mac = state.rpartition(".")
         if not hmac.compare_digest(mac.encode(), _mac(secret, "state", said).encode()):
@@ -32,7 +32,7 @@ class Flow(Struct, frozen=True, kw_only=True):
         return cls._of(secret, state, int(said.partition(".")[0], 16))
 
     @classmethod
-    def _of(cls, secret: bytes, state: str, seconds: int) -> "Flow":
+    def _of(cls, secret: bytes, state: str, seconds: int) -> "SignInFlow":
         nonce, verifier = (_mac(secret, what, state) for what in ("nonce", "verifier"))
         return cls(state=state, nonce=nonce, verifier=verifier, until=seconds * SECOND)
 

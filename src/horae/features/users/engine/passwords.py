@@ -21,7 +21,7 @@ class Passwords:
         async with self._turn:
             return await asyncio.to_thread(self._hasher.hash, password)
 
-    async def is_right(self, kept: str | None, password: str) -> bool:
+    async def matches(self, kept: str | None, password: str) -> bool:
         """Return whether a password matches a hash. Without a hash, the answer False takes the same time."""
         async with self._turn:
             return await asyncio.to_thread(self._verify, kept or self._nobodys, password) and kept is not None

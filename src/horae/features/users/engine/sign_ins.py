@@ -27,7 +27,7 @@ NETWORK = 24  # bits of an IPv4 address that make a network
 MOST_PLACES = 10_000  # remembered networks of successful sign-ins
 
 
-class Known(Struct, frozen=True):
+class BrowserSession(Struct, frozen=True):
     """A cached session."""
 
     who: Principal
@@ -44,20 +44,20 @@ class SignIns:
         self._places, self._addresses = Throttle(env, FREE_OF_PLACE), Throttle(env, FREE_OF_ADDRESS)
         self._names = Trickle(env, FREE_OF_NAME, PACE_OF_NAME)
         self._been: dict[tuple[str, str], None] = {}  # users with networks of their sign-ins, the latest last
-        self._known: dict[bytes, Known] = {}
+        self._known: dict[bytes, BrowserSession] = {}
         self._members: dict[str, tuple[Member, ...]] = {}  # the members of cached sessions, by CSRF token
 
     async def with_password(self, name: str, password: str, address: str) -> SignedIn:
         """Open a session if the password is right. Guesses are slowed down. Raises Unauthorized, TooOften."""
-        found = await self.prove(name, password, address)
+        found = await self.authenticate(name, password, address)
         if found is None:
             raise Unauthorized("The name or the password is wrong.", "Try again, or ask an administrator for another.")
         if found[1] is not None and self.passwords.is_old(found[1]):
             kept = await self.passwords.hash(password)
-            await self._store.write(lambda: people.keep_password(name, kept))
+            await self._store.write(lambda: people.replace_hash(name, kept))
         return await self.open(name, found[0].members, None, neighbourhood(address, NETWORK))
 
-    async def prove(self, name: str, password: str, address: str) -> tuple[User, str | None] | None:
+    async def authenticate(self, name: str, password: str, address: str) -> tuple[User, str | None] | None:
         """Return the active user of this name with the hash if the password is right, otherwise None. Raises TooOften.
 
         Guesses are counted by name and network, so that guesses from one network do not lock out the user in another.
@@ -75,7 +75,7 @@ class SignIns:
         self._names.guess(name)
         self._addresses.guess(where)
         found = await self._store.read(lambda: people.one(name))
-        is_right = len(password) <= LONGEST and await self.passwords.is_right(found[1] if found else None, password)
+        is_right = len(password) <= LONGEST and await self.passwords.matches(found[1] if found else None, password)
         if found is None or not is_right or not found[0].is_active:
             return None
         self._places.right(place)
@@ -118,7 +118,7 @@ class SignIns:
             known = await self._look(digest)
         return known.who if known is not None and self._env.now() < known.ends_at else None
 
-    async def _look(self, digest: bytes) -> Known | None:
+    async def _look(self, digest: bytes) -> BrowserSession | None:
         now = self._env.now()
         found = await self._store.read(lambda: people.signed_in(digest))
         home = None if found is None else home_of(found.members)
@@ -126,7 +126,7 @@ class SignIns:
             self._known.pop(digest, None)
             return None
         who = principal_of(found.user, home, found.csrf)
-        known = Known(who, found.until, self._env.clock.monotonic() + CACHED)
+        known = BrowserSession(who, found.until, self._env.clock.monotonic() + CACHED)
         if len(self._known) >= MOST_CACHED:
             self.forget()
         self._known[digest], self._members[found.csrf] = known, found.members

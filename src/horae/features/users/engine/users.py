@@ -12,7 +12,7 @@ from horae.store.contract import Store
 NOT_HERE = "`horae users list` shows all users."
 
 
-class People:
+class Users:
     """The operations on users. Administrators of the installation see all users, others those of their namespace."""
 
     def __init__(self, env: Env, store: Store, passwords: Passwords, sign_ins: SignIns) -> None:
@@ -92,7 +92,7 @@ class People:
         """Change the caller's own password. The present password is checked, and guesses are slowed down."""
         if who.kind != "user":
             raise BadInput("Only people have passwords.", "Sign in with yours first.")
-        if await self._sign_ins.prove(who.name, current, address) is None:
+        if await self._sign_ins.authenticate(who.name, current, address) is None:
             raise Forbidden("The present password is another one.", "Send it as `current`.")
         await self.set_password(who.name, password, keep)
 

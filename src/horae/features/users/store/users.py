@@ -141,7 +141,7 @@ def set_password(name: str, password: str, keep: bytes) -> Script[bool]:
     return True
 
 
-def keep_password(name: str, password: str) -> Script[None]:
+def replace_hash(name: str, password: str) -> Script[None]:
     """Store a new hash of the same password."""
     yield Fetch(SET_PASSWORD, (name, password))
 

@@ -5,7 +5,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from horae.engine.storage.buckets import Open, open_bucket
-from horae.features.events.engine.watching.listed import Listed
+from horae.features.events.engine.watching.listed import ObjectVersion
 from horae.features.events.engine.watching.refusals import in_words
 from horae.model.triggers.decisions.external import WatchTrigger
 
@@ -13,7 +13,7 @@ PAGE = 1000
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
-async def pages(place: WatchTrigger, open_store: Open = open_bucket) -> AsyncIterator[list[Listed]]:
+async def pages(place: WatchTrigger, open_store: Open = open_bucket) -> AsyncIterator[list[ObjectVersion]]:
     """Yield the objects under a prefix, in the pages of the object store. Raises BadInput if the store refuses."""
     store = open_store(f"{place.url.partition('://')[0]}://{place.bucket}")
     import obstore
@@ -26,11 +26,11 @@ async def pages(place: WatchTrigger, open_store: Open = open_bucket) -> AsyncIte
         raise in_words(error, place.bucket) from error
 
 
-def _listed(meta: Any, prefix: str) -> Listed:
+def _listed(meta: Any, prefix: str) -> ObjectVersion:
     """Read an entry. Its version is the id in the bucket; without versioning, the etag with the time of the write."""
     modified = (meta["last_modified"] - _EPOCH) // timedelta(microseconds=1)
     etag = None if meta["e_tag"] is None else str(meta["e_tag"]).strip('"')
-    return Listed(
+    return ObjectVersion(
         key=str(meta["path"]).removeprefix(prefix),
         version=meta["version"] or f"{etag or meta['size']}-{modified}",
         size=meta["size"],

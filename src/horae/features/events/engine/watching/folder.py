@@ -6,12 +6,12 @@ from collections.abc import AsyncIterator, Iterator, Sequence
 from itertools import islice
 
 from horae.errors import BadInput
-from horae.features.events.engine.watching.listed import Listed
+from horae.features.events.engine.watching.listed import ObjectVersion
 
 PAGE = 1000
 
 
-async def pages(path: str, roots: Sequence[str]) -> AsyncIterator[list[Listed]]:
+async def pages(path: str, roots: Sequence[str]) -> AsyncIterator[list[ObjectVersion]]:
     """Yield the files below a folder, page by page. Raises BadInput if it is outside the allowed folders."""
     await asyncio.to_thread(refuse_outside, path, roots)
     files = _walk(os.fsencode(path))
@@ -26,7 +26,7 @@ def refuse_outside(path: str, roots: Sequence[str]) -> None:
         raise BadInput(f"{path} is outside the places that this server may watch.", "See HORAE_WATCH_ROOTS.")
 
 
-def _walk(root: bytes) -> Iterator[Listed]:
+def _walk(root: bytes) -> Iterator[ObjectVersion]:
     """Yield every regular file; files that vanish meanwhile are left out. One folder is open at a time."""
     folders = [root]
     while folders:
@@ -45,13 +45,13 @@ def _walk(root: bytes) -> Iterator[Listed]:
                     yield listed
 
 
-def _listed(entry: "os.DirEntry[bytes]", root: bytes) -> Listed | None:
+def _listed(entry: "os.DirEntry[bytes]", root: bytes) -> ObjectVersion | None:
     try:
         status = entry.stat(follow_symlinks=False)
     except FileNotFoundError:
         return None
     raw = os.path.relpath(entry.path, root)
-    return Listed(
+    return ObjectVersion(
         key=raw.decode(errors="replace"),
         raw=raw,
         version=f"{status.st_mtime_ns}-{status.st_size}",

@@ -6,13 +6,13 @@ from uuid import UUID
 from msgspec import Struct
 
 from horae.env import SECOND, Instant
-from horae.features.events.store.watches import Found, Poll
+from horae.features.events.store.watches import FoundObject, Poll
 from horae.model.base.instant import format_instant
 from horae.model.triggers.decisions.external import WatchTrigger
 from horae.model.triggers.events.values import MOST_ID, NewEvent, encode_payload
 
 
-class Listed(Struct, frozen=True, kw_only=True):
+class ObjectVersion(Struct, frozen=True, kw_only=True):
     """One version of an object; `key` is relative to the watched place."""
 
     key: str
@@ -28,20 +28,20 @@ class Listed(Struct, frozen=True, kw_only=True):
         whole = hashlib.sha256(self.raw or self.key.encode()).digest() + self.version.encode()
         return UUID(bytes=hashlib.sha256(whole).digest()[:16])
 
-    def settled(self, place: WatchTrigger, now: Instant) -> bool:
+    def is_settled(self, place: WatchTrigger, now: Instant) -> bool:
         """Return whether it has been unchanged for long enough; a modification time in the future is not."""
         return not now - place.settle < self.modified <= now
 
 
-def found(listed: Listed, poll: Poll) -> Found:
+def found(listed: ObjectVersion, poll: Poll) -> FoundObject:
     """Return the object version to write. A version from before the watch began may be remembered without firing."""
     place = poll.place
     before = listed.modified < poll.since // SECOND * SECOND  # object stores report whole seconds
     silent = place.existing == "ignore" and not poll.ready and before
-    return Found(object=listed.digest, event=_event(listed, poll), silent=silent)
+    return FoundObject(object=listed.digest, event=_event(listed, poll), silent=silent)
 
 
-def _event(listed: Listed, poll: Poll) -> NewEvent:
+def _event(listed: ObjectVersion, poll: Poll) -> NewEvent:
     place = poll.place
     base = place.url if place.url.endswith("/") else f"{place.url}/"
     payload = {

@@ -16,9 +16,9 @@ from horae.engine.topics import Topics
 from horae.env import SECOND, Env, Instant, Micros
 from horae.errors import BadInput, HoraeError, OverQuota, StoreUnavailable
 from horae.features.events.engine.watching import bucket, folder
-from horae.features.events.engine.watching.listed import Listed, found
+from horae.features.events.engine.watching.listed import ObjectVersion, found
 from horae.features.events.store import watches
-from horae.features.events.store.events import Taken
+from horae.features.events.store.events import IntakeResult
 from horae.features.events.store.listeners import Check
 from horae.features.events.store.watches import LEASE, Overtaken, Poll
 from horae.model.base.duration import DAY
@@ -34,7 +34,7 @@ AGAIN: Micros = 60 * SECOND  # the shortest pause after a place could not be lis
 MOST_TOLD = 500
 log = structlog.get_logger("horae.engine")
 
-Pages = AsyncIterator[list[Listed]]
+Pages = AsyncIterator[list[ObjectVersion]]
 
 
 class Places:
@@ -128,7 +128,7 @@ class Watcher:
     async def _look(self, poll: Poll) -> None:
         """List a place once. An error is recorded with the trigger, and the place is tried again later."""
         try:
-            await Look(poll, self._env, self._store, self._write).run(self.places.pages(poll.place))
+            await Listing(poll, self._env, self._store, self._write).run(self.places.pages(poll.place))
         except Overtaken:
             log.info("another server lists this place", watch=poll.place.url)
         except StoreUnavailable as error:
@@ -148,14 +148,14 @@ class Watcher:
         except StoreUnavailable as error:
             log.warning("a listing was interrupted", watch=poll.place.url, error=error.detail)
 
-    async def _write(self, poll: Poll, listed: Sequence[Listed]) -> None:
+    async def _write(self, poll: Poll, listed: Sequence[ObjectVersion]) -> None:
         """Fire object versions that were not remembered when they were read."""
         given = [found(one, poll) for one in listed]
         new_id, lead = self._env.new_id, self._directory.lead
         room = Room(bounds=self._store.bounds, delays=self._directory.delays, patient=True)
         try:
-            done: Taken = await self._store.change(
-                lambda now: watches.saw(poll, given, lead, self._check, new_id, now, room)
+            done: IntakeResult = await self._store.change(
+                lambda now: watches.record_found(poll, given, lead, self._check, new_id, now, room)
             )
         except OverQuota:
             if len(listed) == 1:
@@ -171,11 +171,11 @@ class Watcher:
             self._topics.blocked(None)
 
 
-class Look:
+class Listing:
     """One listing of a place, page by page, so that its memory does not grow with the place."""
 
     def __init__(
-        self, poll: Poll, env: Env, store: Store, write: Callable[[Poll, Sequence[Listed]], Awaitable[None]]
+        self, poll: Poll, env: Env, store: Store, write: Callable[[Poll, Sequence[ObjectVersion]], Awaitable[None]]
     ) -> None:
         self._poll, self._env, self._store, self._write = poll, env, store, write
         self._renewed = poll.began_at
@@ -191,16 +191,16 @@ class Look:
                 await self._env.clock.sleep(0)
         await self._finish(objects)
 
-    async def _page(self, page: Sequence[Listed]) -> None:
+    async def _page(self, page: Sequence[ObjectVersion]) -> None:
         """Fire the new object versions of a page, and renew the lease of the place."""
         poll, now = self._poll, self._env.now()
-        whole = {one.digest: one for one in page if one.settled(poll.place, now)}
-        known = await self._store.read(lambda: watches.remembered(poll.watch, list(whole)))
+        whole = {one.digest: one for one in page if one.is_settled(poll.place, now)}
+        known = await self._store.read(lambda: watches.remembered_objects(poll.watch, list(whole)))
         new = [one for digest, one in whole.items() if digest not in known]
         for at in range(0, len(new), BATCH):
             await self._write(poll, new[at : at + BATCH])
         if self._counts and known:
-            await self._store.change(lambda now: watches.still_there(poll, list(known), now))
+            await self._store.change(lambda now: watches.mark_seen(poll, list(known), now))
         elif now - self._renewed > LEASE // 3:
             await self._store.change(lambda now: watches.renew(poll, now))
             self._renewed = now
