@@ -6,8 +6,8 @@ import pytest
 
 from horae.env import SECOND
 from horae.errors import BadInput
-from horae.features.alerts.model.channel import fill_secrets, private_part, read_channel, shown
-from horae.features.alerts.model.course import MOST_OPEN, End, OpenAlert, decide_changes
+from horae.features.alerts.model.channel import fill_secrets, private_part, read_channel, redacted
+from horae.features.alerts.model.course import MOST_OPEN, EndedAlert, OpenAlert, decide_changes
 from horae.features.alerts.model.findings import (
     ExpectedRun,
     JobOutcomes,
@@ -110,7 +110,7 @@ def test_one_alert_is_open_for_a_subject_and_told_once():
     assert not second
     third = decide_changes(RULE, found("a"), [opened("a"), opened("b", 2)], first.pace, NOW + MINUTE)
     assert [alert.subject for alert, _ in third.refreshed] == ["a"]
-    assert [(one.alert.subject, one.told, one.forgotten) for one in third.ended] == [("b", True, "")]
+    assert [(one.alert.subject, one.notified, one.forgotten) for one in third.ended] == [("b", True, "")]
 
 
 def test_what_is_forgotten_did_not_get_well():
@@ -131,22 +131,26 @@ def test_reminders_come_until_somebody_acknowledges():
 def test_a_storm_is_told_in_one_notice_and_what_finds_no_room_when_there_is():
     rule = Lag(after=MINUTE, at_most=Rate(2, HOUR, 2))
     few = decide_changes(rule, found("a", "b"), [], 0, NOW)
-    assert (len(few.opened), few.firing) == (2, 2), "one by one"
+    assert (len(few.opened), few.firing_notices) == (2, 2), "one by one"
     storm = decide_changes(rule, found(*map(str, range(400))), [], 0, NOW)
-    assert ({told for _, told in storm.opened}, storm.firing, rule.at_most.room(storm.pace, NOW)) == ({True}, 1, 1)
-    assert decide_changes(rule, found("a", "b"), [], storm.pace, NOW).firing == 1, "there is room for no more"
+    assert ({told for _, told in storm.opened}, storm.firing_notices, rule.at_most.room(storm.pace, NOW)) == (
+        {True},
+        1,
+        1,
+    )
+    assert decide_changes(rule, found("a", "b"), [], storm.pace, NOW).firing_notices == 1, "there is room for no more"
     late = decide_changes(rule, found("c", "d"), [], few.pace, NOW + SECOND)
-    assert ([told for _, told in late.opened], late.firing) == ([False, False], 0)
+    assert ([told for _, told in late.opened], late.firing_notices) == ([False, False], 0)
     silent = [opened("c", 3, notified_at=None), opened("d", 4, notified_at=None)]
     later = decide_changes(rule, found("c", "d"), silent, few.pace, NOW + HOUR // 2)
-    assert ([alert.subject for alert, _ in later.told], later.firing) == (["c", "d"], 1)
+    assert ([alert.subject for alert, _ in later.notified], later.firing_notices) == (["c", "d"], 1)
     over = decide_changes(rule, [], silent, few.pace, NOW + SECOND)
-    assert [one.told for one in over.ended] == [False, False], "nobody heard of it: nobody hears that it is over"
+    assert [one.notified for one in over.ended] == [False, False], "nobody heard of it: nobody hears that it is over"
     assert over.unsaid == 2, "but how many there were"
     assert decide_changes(rule, found("e"), [], few.pace, NOW + HOUR, unsaid=2).unsaid == 0
     assert decide_changes(rule, found("e"), [], few.pace, NOW + SECOND, unsaid=2).unsaid == 2
     many = decide_changes(rule, found(*map(str, range(MOST_OPEN + 5))), [], 0, NOW)
-    assert (len(many.opened), many.overflow, many.firing) == (MOST_OPEN, 5, 1)
+    assert (len(many.opened), many.overflow, many.firing_notices) == (MOST_OPEN, 5, 1)
 
 
 def test_many_reminders_are_one():
@@ -158,25 +162,25 @@ def test_many_reminders_are_one():
 
 def test_the_end_is_not_told_where_nobody_wants_it():
     rule = Lag(after=MINUTE, recovery=False)
-    assert decide_changes(rule, [], [opened("a")], 0, NOW).ended == (End(opened("a"), False),)
+    assert decide_changes(rule, [], [opened("a")], 0, NOW).ended == (EndedAlert(opened("a"), False),)
 
 
 def test_what_is_secret_of_a_channel_is_not_shown_and_stays_when_it_is_left_out():
     body = {"kind": "webhook", "url": "https://hooks.example.com:8443/T0/secret", "headers": {"x-key": "secret://k"}}
     channel = read_channel(body)
-    assert shown(channel) == {"url": "https://hooks.example.com:8443/...", "headers": ["x-key"]}
+    assert redacted(channel) == {"url": "https://hooks.example.com:8443/...", "headers": ["x-key"]}
     assert channel.references == ("k",)
     assert private_part(fill_secrets(channel, {"k": "v"}))["headers"] == {"x-key": "v"}
     again = read_channel({"kind": "webhook", "description": "on call"}, channel)
     assert (private_part(again), again.description) == (private_part(channel), "on call")
     mail = {"kind": "email", "host": "smtp.example.com", "from": "a@b.c", "to": "o@b.c", "username": "u"}
     first = read_channel({**mail, "password": "hunter2"})
-    assert shown(first) == {
+    assert redacted(first) == {
         "host": "smtp.example.com", "port": 587, "tls": "starttls", "from": "a@b.c", "to": ["o@b.c"], "username": "u",
         "hasPassword": True,
     }  # fmt: skip
     assert private_part(read_channel(mail, first)) == {"password": "hunter2"}
-    assert shown(read_channel({"kind": "apprise", "urls": "slack://a/b/c"})) == {"urls": ["slack://..."]}
+    assert redacted(read_channel({"kind": "apprise", "urls": "slack://a/b/c"})) == {"urls": ["slack://..."]}
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from msgspec import structs
 
 from horae.env import SECOND
-from horae.features.backfills.model.plan import Stretch, ahead, outline, stretches
+from horae.features.backfills.model.plan import Stretch, next_fires, outline, stretches
 from horae.features.backfills.model.work import choose, rewrite
 from horae.model.base.duration import HOUR, MINUTE
 from horae.model.base.instant import parse_instant
@@ -157,12 +157,12 @@ def version(after=-1, through=59, trigger=EVERY, id=ID, name="schedule"):
 def worked(rows, parts, room, *, force=False, newest_first=False):
     """Run a backfill to its end; return the rows at that point, and the minutes in the order of their runs."""
     place, ran, already = None, [], 0
-    while candidates := ahead(parts, place, 7, newest_first=newest_first):
+    while candidates := next_fires(parts, place, 7, newest_first=newest_first):
         chosen = choose(candidates, {ID: rows}, room, force=force)
         gone, come = rewrite(chosen.picks, [UUID(int=5000 + i) for i, _ in enumerate(chosen.picks)], BACKFILL, at(60))
         rows = sorted([one for one in rows if one not in gone] + come, key=lambda one: one.last)
         ran += [(pick.at - T0) // MINUTE for pick in chosen.picks]
-        place, already = chosen.place, already + chosen.already
+        place, already = chosen.place, already + chosen.already_ran
     return rows, ran, already
 
 
@@ -188,10 +188,10 @@ def test_each_version_owns_its_fires_and_none_fire_between_versions():
 
     parts = stretches(versions, at(-3), at(100), 0)
 
-    assert [(fire - T0) // MINUTE for fire, _ in ahead(parts, None, 100)] == [*range(-3, 21)]
+    assert [(fire - T0) // MINUTE for fire, _ in next_fires(parts, None, 100)] == [*range(-3, 21)]
     assert outline(parts).before == 3
     parts = stretches([version(-1, 20), version(40, 95, half, UUID(int=2))], at(0), at(100), 0)
-    assert [(fire - T0) // MINUTE for fire, _ in ahead(parts, None, 100)] == [*range(21), 60, 90]
+    assert [(fire - T0) // MINUTE for fire, _ in next_fires(parts, None, 100)] == [*range(21), 60, 90]
 
 
 def test_fires_no_longer_in_the_ledger_are_distinguished():
@@ -218,13 +218,13 @@ def test_fires_of_deleted_versions_are_not_taken_for_new():
 def test_several_triggers_are_merged_and_resumed_at_any_place(cut_at, newest_first):
     other = version(-1, 59, Interval(every=15 * MINUTE, anchor=T0), UUID(int=2), "quarters")
     parts = stretches([version(), other], at(0), at(60), 0)
-    whole = ahead(parts, None, 1000, newest_first=newest_first)
+    whole = next_fires(parts, None, 1000, newest_first=newest_first)
     order = [(fire, part.version.name) for fire, part in whole]
 
     assert order == sorted(set(order), reverse=newest_first)
     assert len(order) == 64
     cut_at = min(cut_at, 63)
-    assert ahead(parts, order[cut_at], 1000, newest_first=newest_first) == whole[cut_at + 1 :]
+    assert next_fires(parts, order[cut_at], 1000, newest_first=newest_first) == whole[cut_at + 1 :]
 
 
 WORK = compile_times(parse_times({"hours": ["MON-SUN 08:10-08:25", "MON-SUN 08:40-08:41"]}), {})

@@ -126,7 +126,7 @@ async def watching(world: World) -> Cast:
 
 
 async def looking(world: World) -> Poll:
-    (poll,) = await world.store.change(lambda now: watches.due(1, now))
+    (poll,) = await world.store.change(lambda now: watches.lease_due(1, now))
     return poll
 
 
@@ -159,7 +159,7 @@ async def _(world: World) -> Scene:
     c = await watching(world)
     poll = await looking(world)
     late = c.now + watches.LEASE
-    due = Move("due_watches", lambda: watches.due(1, late))
+    due = Move("due_watches", lambda: watches.lease_due(1, late))
 
     async def check(world: World, left: list[Any], right: list[Any]) -> None:
         ((polled_at, next_poll_at),) = await world.rows("SELECT polled_at, next_poll_at FROM watches")
@@ -172,7 +172,7 @@ async def _(world: World) -> Scene:
 @scene("due / due, one place")
 async def _(world: World) -> Scene:
     c = await watching(world)
-    due = Move("due_watches", lambda: watches.due(1, c.now))
+    due = Move("due_watches", lambda: watches.lease_due(1, c.now))
 
     async def check(world: World, left: list[Any], right: list[Any]) -> None:
         assert sorted(map(len, left + right)) == [0, 1], "two look at one place, or nobody"

@@ -1146,7 +1146,7 @@ async def _(world: World) -> Scene:
 
 
 def backfilling(c: Cast, backfill: Backfill) -> Move:
-    return Move("work_backfill", lambda: backfill_work.work(backfill.id, lead, c.new_id, c.now))
+    return Move("work_backfill", lambda: backfill_work.process(backfill.id, lead, c.new_id, c.now))
 
 
 async def unrun(world: World, fires: int = 4, **backfill: Any) -> tuple[Cast, list[Backfill]]:

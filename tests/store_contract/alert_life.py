@@ -21,12 +21,12 @@ async def watch(world: World) -> None:
     parcel = await world.parcel(job)
     named = MissingSuccess(after=DAY, subjects=("watched",), channels=("ops",))
     for rule in (named, MissingSuccess(after=DAY)):
-        await store.read(lambda rule=rule: facts.named(NAMESPACE, rule))
+        await store.read(lambda rule=rule: facts.jobs_of_rule(NAMESPACE, rule))
     for ask in (
         lambda: facts.recently_troubled(now // 60_000_000),
-        lambda: facts.counts({job.id: SECOND}, now),
-        lambda: facts.names([job.id]),
-        lambda: facts.succeeded([job.id], 100 * DAY, now),
+        lambda: facts.outcomes({job.id: SECOND}, now),
+        lambda: facts.jobs_by_id([job.id]),
+        lambda: facts.succeeded_within([job.id], 100 * DAY, now),
         lambda: facts.failures_in_a_row([job.id], 3),
         lambda: facts.recently_failed([job.id], 3),
         lambda: facts.recently_succeeded([job.id], now),

@@ -46,7 +46,7 @@ async def webhook(world: World, job: UUID) -> None:
     hook = Hook(
         hash=b"h", namespace=NAMESPACE, job=job, trigger="hook", secrets=[HookSecret("s")], created_at=now
     )  # fmt: skip
-    await world.store.write(lambda: hooks.hold(job, "hook"))
+    await world.store.write(lambda: hooks.lock(job, "hook"))
     await world.store.write(lambda: hooks.add(hook))
     assert await world.store.read(lambda: hooks.find(b"h", now)) is not None
     await world.store.read(lambda: hooks.of_trigger(job, "hook", now))
@@ -60,7 +60,7 @@ async def watch(world: World) -> None:
     await add_trigger(world, job, WatchTrigger(url="s3://bucket/in/"), Rules(overlap="allow"), name="inbox")
     await world.store.read(watches.next_due)
     await world.store.read(watches.troubled)
-    (poll,) = await world.store.change(lambda now: watches.due(10, now))
+    (poll,) = await world.store.change(lambda now: watches.lease_due(10, now))
     found = watches.FoundObject(object=UUID(int=1), event=NewEvent(name="inbox", id="1", scope="watch:1"))
     await world.store.read(lambda: watches.remembered_objects(poll.watch, [found.object]))
     await world.store.change(lambda now: watches.record_found(poll, [found], lead, fits, world.env.new_id, now))

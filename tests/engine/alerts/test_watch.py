@@ -162,10 +162,10 @@ async def test_deadlines_are_looked_for_less_often_where_that_takes_long(stage: 
     slow = Slow()
     nearing = NearDeadlines(stage.world.env, slow)  # type: ignore[arg-type]
     for _ in range(3):
-        await nearing.look()
+        await nearing.find()
     assert slow.reads == 1
     stage.world.clock.advance(20 * SECOND)
-    await nearing.look()
+    await nearing.find()
     assert slow.reads == 2
 
 

@@ -7,7 +7,7 @@ from typing import Any
 import msgspec
 
 from horae.errors import BadInput
-from horae.features.alerts.model.channel import Channel, private_part, public_part, read_channel, shown
+from horae.features.alerts.model.channel import Channel, private_part, public_part, read_channel, redacted
 from horae.features.alerts.model.rule import RULE
 from horae.features.backfills.model.request import BACKFILL, read_request
 from horae.features.dead_letters.bodies import DeadLetterFilter, ReplayBody
@@ -33,7 +33,11 @@ def _channel(body: Any, before: Channel | None = None) -> list[Any]:
     channel = read_channel(body, before)
     kept = {"kind": channel.kind, "public": public_part(channel), "private": private_part(channel)}
     said = {"description": channel.description} if channel.description else {}
-    return [_plain({name: part for name, part in {**kept, **said}.items() if part}), shown(channel), channel.references]
+    return [
+        _plain({name: part for name, part in {**kept, **said}.items() if part}),
+        redacted(channel),
+        channel.references,
+    ]
 
 
 def _changed(body: Any) -> list[Any]:

@@ -8,8 +8,8 @@ from typing import Any
 import msgspec
 import pytest
 
-from horae.features.alerts.model.channel import shown as places
-from horae.features.alerts.model.channel import whole
+from horae.features.alerts.model.channel import join_parts
+from horae.features.alerts.model.channel import redacted as places
 from horae.features.alerts.model.rule import RULE, AnyRule
 from horae.features.alerts.store.rules import StoredChannelSpec
 from tests.model.fields.feature_corpus import SHAPES, answer, bodies
@@ -52,7 +52,7 @@ def test_stored_rules_mean_what_they_meant() -> None:
 def test_stored_channels_mean_what_they_meant() -> None:
     for stored, shown, references in accepted("channel"):
         kept = msgspec.convert(stored, StoredChannelSpec)
-        channel = whole(kept.kind, kept.description, kept.public, stored.get("private", {}))
+        channel = join_parts(kept.kind, kept.description, kept.public, stored.get("private", {}))
         assert (places(channel), list(channel.references)) == (shown, references)
 
 

@@ -243,12 +243,12 @@ async def test_rates_and_successes_are_read_from_minutes(world: World):
 
     assert await world.store.read(lambda: facts.recently_troubled(minute - 3)) == {job.id}
     assert await world.store.read(lambda: facts.recently_troubled(minute - 1)) == set()
-    assert await world.store.read(lambda: facts.counts({job.id: HOUR}, now)) == {job.id: JobOutcomes(2, 4, 6)}
-    assert await world.store.read(lambda: facts.succeeded([job.id], HOUR, now)) == {job.id}
-    assert await world.store.read(lambda: facts.succeeded([job.id], MINUTE, now)) == set()
+    assert await world.store.read(lambda: facts.outcomes({job.id: HOUR}, now)) == {job.id: JobOutcomes(2, 4, 6)}
+    assert await world.store.read(lambda: facts.succeeded_within([job.id], HOUR, now)) == {job.id}
+    assert await world.store.read(lambda: facts.succeeded_within([job.id], MINUTE, now)) == set()
     for subjects in (("etl",), ("e*",), ("*", "etl")):
         of = MissingSuccess(after=DAY, subjects=subjects)
-        found = await world.store.read(lambda of=of: facts.named(NAMESPACE, of))
+        found = await world.store.read(lambda of=of: facts.jobs_of_rule(NAMESPACE, of))
         assert [(one.name, at) for one, at in found] == [("etl", world.now())]
 
 
@@ -413,5 +413,5 @@ async def test_a_success_of_long_ago_is_known_by_hours_and_days(world: World):
     tallies = [((job.id, 3600, hour), JobTally(success=1)), ((job.id, 86_400, day), JobTally(success=1))]
     await world.store.write(lambda: statistics.put_jobs(world.env.new_id(), tallies))
     for within, is_known in ((29 * DAY, False), (31 * DAY, True), (199 * DAY, False), (201 * DAY, True)):
-        found = await world.store.read(lambda within=within: facts.succeeded([job.id], within, now))
+        found = await world.store.read(lambda within=within: facts.succeeded_within([job.id], within, now))
         assert found == ({job.id} if is_known else set()), within

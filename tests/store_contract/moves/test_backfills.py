@@ -39,7 +39,7 @@ async def make(world: World, job, since, until, **more) -> Backfill:
 
 async def work(world: World, backfill, **more):
     now = world.now()
-    return await world.store.write(lambda: backfill_work.work(backfill.id, lead, world.env.new_id, now, **more))
+    return await world.store.write(lambda: backfill_work.process(backfill.id, lead, world.env.new_id, now, **more))
 
 
 async def finish(world: World, backfill, worker, outcome=success) -> Backfill:

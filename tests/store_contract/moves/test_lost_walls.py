@@ -100,7 +100,7 @@ async def test_a_run_around_it_tells_it_until_a_backfill_cuts_it(world: World):
     )  # fmt: skip
     await world.store.write(lambda: backfills.put(made))
     now = world.now()
-    await world.store.write(lambda: backfill_work.work(made.id, lead, world.env.new_id, now))
+    await world.store.write(lambda: backfill_work.process(made.id, lead, world.env.new_id, now))
     assert await ledger(world) == [
         (-47.5, -47.5, "skipped-misfire"), (-23.5, -23.5, "backfilled"), LOST, (23.5, 23.5, "backfilled"),
         (47.5, 47.5, "skipped-misfire"),

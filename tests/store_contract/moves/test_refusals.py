@@ -180,7 +180,7 @@ async def test_a_backfill_waits_for_keys_and_room(world: World):
     async def work(bounds: QuotaBounds) -> backfill_work.BackfillStep:
         now = world.now()
         return await world.store.write(
-            lambda: backfill_work.work(backfill.id, lead, world.env.new_id, now, bounds=bounds)
+            lambda: backfill_work.process(backfill.id, lead, world.env.new_id, now, bounds=bounds)
         )
 
     worked = await work(bounds)

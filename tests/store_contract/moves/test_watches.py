@@ -32,7 +32,7 @@ async def watch(world: World, place: WatchTrigger = PLACE, rules: Rules = ALLOW)
 
 
 async def due(world: World, limit: int = 10) -> list[Poll]:
-    return await world.store.change(lambda now: watches.due(limit, now))
+    return await world.store.change(lambda now: watches.lease_due(limit, now))
 
 
 async def saw(world: World, poll: Poll, *objects: FoundObject) -> list[str]:

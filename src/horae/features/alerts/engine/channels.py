@@ -162,7 +162,7 @@ class AlertChannels:
         raise NotFound(f'There is no channel "{name[:128]}".', remedy, channel=name[:128])
 
     def _whole(self, stored: StoredChannel) -> AnyChannel:
-        return stored.whole(self._sealer.open(stored.sealed, _place(stored.namespace, stored.name)))
+        return stored.with_private(self._sealer.open(stored.sealed, _place(stored.namespace, stored.name)))
 
 
 list_of = list  # the class has a method named `list`

@@ -29,7 +29,7 @@ def apprise() -> Any:
         raise Conflict(MISSING, INSTALL) from None
 
 
-async def tell(outbound: Outbound, urls: Sequence[str], title: str, text: str) -> None:
+async def notify(outbound: Outbound, urls: Sequence[str], title: str, text: str) -> None:
     """Send a notification to all URLs. Raises Undeliverable, and Refused for addresses that may not be called."""
     library = apprise()
     asset = library.AppriseAsset(http_redirects=False)

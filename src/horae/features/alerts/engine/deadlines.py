@@ -7,7 +7,7 @@ from uuid import UUID
 from horae.env import Env, Instant, Micros
 from horae.errors import HoraeError, StoreUnavailable
 from horae.features.alerts.engine.learned import UsualDurations
-from horae.features.alerts.engine.words import span
+from horae.features.alerts.engine.words import duration_text
 from horae.features.alerts.model.findings import ExpectedRun
 from horae.features.alerts.model.rule import DeadlineRisk
 from horae.features.alerts.store import facts
@@ -71,7 +71,7 @@ class NearDeadlines:
         self._found: list[DueParcel] = []
         self._again_at = 0.0
 
-    async def look(self) -> list[DueParcel]:
+    async def find(self) -> list[DueParcel]:
         """Return these parcels; if there are very many, as they were up to a minute ago."""
         began, now = self._env.clock.monotonic(), self._env.now()
         if began >= self._again_at:
@@ -158,8 +158,8 @@ class DeadlineCheck:
         late = ExpectedRun(due.deadline, begins_at, lasts).overrun(self._rule.after, self._now)
         if late is None:
             return None
-        waits = f"begins in {span(begins_at - self._now)}, " if begins_at > self._now else ""
-        return f"an execution {waits}takes {span(lasts)} and is going to miss its deadline {deadline} by {span(late)}"
+        waits = f"begins in {duration_text(begins_at - self._now)}, " if begins_at > self._now else ""
+        return f"an execution {waits}takes {duration_text(lasts)} and is going to miss its deadline {deadline} by {duration_text(late)}"
 
 
 def _in_order(due: Mapping[UUID, DueParcel]) -> list[UUID]:

@@ -11,7 +11,7 @@ from horae.env import Env, Instant, Micros
 from horae.features.alerts.engine.deadlines import DeadlineCheck, NearDeadlines, StartEstimates
 from horae.features.alerts.engine.learned import UsualDurations
 from horae.features.alerts.engine.turns import AlertRotation
-from horae.features.alerts.engine.words import span
+from horae.features.alerts.engine.words import duration_text
 from horae.features.alerts.model.findings import JobOutcomes, RuleFinding, is_too_long, low_success, many_retries
 from horae.features.alerts.model.rule import (
     CircuitOpen,
@@ -101,7 +101,7 @@ class Evaluation:
         ending = {alert.subject: alert.job for alert in opened if alert.job is not None and alert.subject not in found}
         if not ending:
             return []
-        there = await self._store.read(lambda: facts.names(ending.values()))
+        there = await self._store.read(lambda: facts.jobs_by_id(ending.values()))
         return [
             RuleFinding(subject=subject, message="the job was deleted", job=job, forgotten=True)
             for subject, job in ending.items()
@@ -122,19 +122,19 @@ class Evaluation:
         """
         since = self._now // MINUTE - (max(BACK, window // MINUTE) if self._fresh(stored) else BACK)
         ids = await self._once(("troubled", since), lambda: facts.recently_troubled(since))
-        troubled = await self._once(("troubled names", since), lambda: facts.names(ids))
+        troubled = await self._once(("troubled names", since), lambda: facts.jobs_by_id(ids))
         known = {alert.job for alert in opened if alert.job is not None} - troubled.keys()
-        others = await self._store.read(lambda: facts.names(known)) if known else {}
+        others = await self._store.read(lambda: facts.jobs_by_id(known)) if known else {}
         return [job for job in (*troubled.values(), *others.values()) if _is_of(stored, job)]
 
     async def _by_name(self, stored: StoredRule, ids: Sequence[UUID]) -> dict[UUID, JobName]:
-        found = await self._store.read(lambda: facts.names(ids)) if ids else {}
+        found = await self._store.read(lambda: facts.jobs_by_id(ids)) if ids else {}
         return {job_id: job for job_id, job in found.items() if _is_of(stored, job)}
 
     async def rates(self, stored: StoredRule, rule: SuccessRate | RetryRate, opened: Sequence[Alert]) -> Findings:
         jobs = {job.id: job for job in await self._jobs(stored, opened, rule.window)}
         windows = dict.fromkeys(jobs, rule.window)
-        counts = await self._store.read(lambda: facts.counts(windows, self._now))
+        counts = await self._store.read(lambda: facts.outcomes(windows, self._now))
         told = {job_id: _rate(rule, counts.get(job_id, JobOutcomes())) for job_id in jobs}
         window = format_duration(rule.window)
         return [
@@ -165,7 +165,7 @@ class Evaluation:
             usual = await self._learned.of(one.job)
             ran = self._now - one.started_at
             if usual is not None and is_too_long(rule, ran, usual):
-                said = f"an execution has run for {span(ran)}; 95% take at most {span(usual)}"
+                said = f"an execution has run for {duration_text(ran)}; 95% take at most {duration_text(usual)}"
                 found[one.job] = RuleFinding(
                     subject=jobs[one.job].name, job=one.job, execution=execution_id(one.parcel, one.lo), message=said
                 )
@@ -213,23 +213,23 @@ class Evaluation:
         if job in troubled:
             name, why = troubled[job]
             return f'the trigger "{name}" cannot fire: {why}'.rstrip(".")
-        return f"the fire of {format_instant(late[job])} is {span(self._now - late[job])} late"
+        return f"the fire of {format_instant(late[job])} is {duration_text(self._now - late[job])} late"
 
     async def queue_age(self, stored: StoredRule, rule: QueueAge) -> Findings:
         lanes = await self._once("lanes", occupied_lanes)
         oldest = await self._once("oldest", lambda: facts.oldest_queued(sorted(lanes)))
         return [
-            RuleFinding(subject=name, message=f"the next execution has been queued for {span(self._now - at)}")
+            RuleFinding(subject=name, message=f"the next execution has been queued for {duration_text(self._now - at)}")
             for (namespace, name), at in oldest.items()
             if namespace == stored.namespace and rule.covers(name) and self._now - at > rule.after
         ]
 
     async def missing_success(self, stored: StoredRule, rule: MissingSuccess) -> Findings:
         now = self._now
-        jobs = await self._store.read(lambda: facts.named(stored.namespace, rule))
+        jobs = await self._store.read(lambda: facts.jobs_of_rule(stored.namespace, rule))
         old = [(job, made) for job, made in jobs if now - made > rule.after]
         ids = [job.id for job, _ in old]
-        succeeded = await self._store.read(lambda: facts.succeeded(ids, rule.after, now))
+        succeeded = await self._store.read(lambda: facts.succeeded_within(ids, rule.after, now))
         doubtful = [job_id for job_id in ids if job_id not in succeeded]
         succeeded |= await self._store.read(lambda: facts.recently_succeeded(doubtful, now - rule.after))
         span = format_duration(rule.after)
@@ -241,7 +241,7 @@ class Evaluation:
 
     async def deadline_risk(self, stored: StoredRule, rule: DeadlineRisk, opened: Sequence[Alert]) -> Findings:
         known = {parcel_of(alert.execution) for alert in opened if alert.execution is not None}
-        nearing = await self._nearing.look()
+        nearing = await self._nearing.find()
         going_on = await self._store.read(lambda: facts.still_due(known, self._now)) if known else []
         due: dict[UUID, dict[UUID, DueParcel]] = {}
         for one in (*(one for one in nearing if one.parcel not in known), *going_on):

@@ -15,7 +15,7 @@ from uuid import UUID
 from msgspec import Struct
 
 from horae.env import SECOND, Instant
-from horae.features.alerts.engine.chats import tell
+from horae.features.alerts.engine.chats import notify
 from horae.features.alerts.engine.undeliverable import Undeliverable
 from horae.features.alerts.model.channel import AnyChannel, Apprise, Email, Webhook
 from horae.features.alerts.model.notification import NotificationContent, text_of, title_of
@@ -52,7 +52,7 @@ async def send(outbound: Outbound, channel: AnyChannel, letter: OutgoingNotice) 
                 return await _email(outbound, channel, letter)
             case Apprise():
                 title, text = title_of(letter.content), text_of(letter.content, letter.namespace)
-                await tell(outbound, channel.urls, title, text)
+                await notify(outbound, channel.urls, title, text)
             case _:
                 assert_never(channel)
     return ""

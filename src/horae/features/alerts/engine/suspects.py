@@ -46,7 +46,7 @@ class FailedJobs:
         self._rounds.clear()
         self._servers = frozenset()
 
-    async def look(
+    async def find(
         self, asking: RulesByNamespace, most: int, is_ours: Callable[[], Awaitable[bool]]
     ) -> dict[int, list[JobName]]:
         """Return the jobs with a failure among their newest slices, from the next page of each namespace.

@@ -81,7 +81,7 @@ class AlertWatch:
         if epoch is None:
             return LOOK
         self._take_over(epoch)
-        suspects = await self._suspects.look(*_asking(rules), self._is_ours)
+        suspects = await self._suspects.find(*_asking(rules), self._is_ours)
         self._starts.begin()
         fresh = [_which(stored) for stored in rules if _which(stored) not in self._looked]
         look = Evaluation(
@@ -148,7 +148,7 @@ class AlertWatch:
         try:
             opened = await self._store.read(lambda: alerts.open_alerts(*which[:2])) if has_open else []
             found = await look.find(stored, opened)
-            if not alerts.changes(stored, found, opened, self._env.now()):
+            if not alerts.has_changes(stored, found, opened, self._env.now()):
                 self._looked.add(which)
                 return
             settled = await self._store.change(lambda now: alerts.settle(stored, found, self._env.new_id, now))

@@ -4,6 +4,6 @@ from horae.env import SECOND, Micros
 from horae.model.base.duration import format_duration
 
 
-def span(micros: Micros) -> str:
+def duration_text(micros: Micros) -> str:
     """Format a duration in whole seconds; a duration under one second is exact."""
     return format_duration(micros if micros < SECOND else micros // SECOND * SECOND)

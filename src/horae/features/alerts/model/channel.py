@@ -164,7 +164,7 @@ def _place(channel: Channel) -> Iterator[tuple[str, Any]]:
     yield from ((name, value) for name, value in kept.items() if name not in ("kind", "description"))
 
 
-def whole(kind: str, description: str, opened: Mapping[str, Any], private: Mapping[str, Any]) -> AnyChannel:
+def join_parts(kind: str, description: str, opened: Mapping[str, Any], private: Mapping[str, Any]) -> AnyChannel:
     """Return the channel that is stored in these two parts."""
     kept = {"kind": kind, "description": description, **opened, **private}
     channel: AnyChannel = msgspec.convert(kept, AnyChannel)
@@ -210,7 +210,7 @@ def _leads_elsewhere(channel: AnyChannel, before: Channel) -> bool:
     return False
 
 
-def shown(channel: AnyChannel) -> dict[str, Any]:
+def redacted(channel: AnyChannel) -> dict[str, Any]:
     """Return the receivers of a channel without secrets. Of a URL only the origin: its path may be a credential."""
     match channel:
         case Webhook():
@@ -233,7 +233,7 @@ def fill_secrets(channel: AnyChannel, values: Mapping[str, str]) -> AnyChannel:
             return [fill(one) for one in value]
         return values[value.removeprefix(SCHEME)] if value.startswith(SCHEME) else value
 
-    return whole(channel.kind, channel.description, public_part(channel), fill(private_part(channel)))
+    return join_parts(channel.kind, channel.description, public_part(channel), fill(private_part(channel)))
 
 
 def secret_texts(channel: Channel) -> list[str]:

@@ -28,11 +28,11 @@ class OpenAlert(Struct, frozen=True, kw_only=True):
     execution: UUID | None = None
 
 
-class End(Struct, frozen=True):
+class EndedAlert(Struct, frozen=True):
     """An alert that ends. `told`: a notice is sent. `forgotten`: the reason if the subject did not recover."""
 
     alert: OpenAlert
-    told: bool
+    notified: bool
     forgotten: str = ""
 
 
@@ -40,18 +40,18 @@ class AlertChanges(Struct, frozen=True, kw_only=True):
     """The changes to write. New alerts open silently while the rate has no room, and are notified when it has."""
 
     opened: tuple[tuple[RuleFinding, bool], ...] = ()  # each with whether a notice is sent
-    told: tuple[tuple[OpenAlert, RuleFinding], ...] = ()  # opened before, notified now for the first time
+    notified: tuple[tuple[OpenAlert, RuleFinding], ...] = ()  # opened before, notified now for the first time
     reminded: tuple[tuple[OpenAlert, RuleFinding], ...] = ()
     refreshed: tuple[tuple[OpenAlert, RuleFinding], ...] = ()
-    ended: tuple[End, ...] = ()
+    ended: tuple[EndedAlert, ...] = ()
     overflow: int = 0  # findings over the limit of open alerts: counted, not opened
-    firing: int = 0  # notices of the new alerts: one for each, or one for all
+    firing_notices: int = 0  # notices of the new alerts: one for each, or one for all
     reminder_notices: int = 0  # notices of the reminders: one for each, or one for all
     pace: Instant = 0  # the state of the rule's rate limit
     unsaid: int = 0  # alerts that opened and ended without a notice, since the last notice of new alerts
 
     def __bool__(self) -> bool:
-        return bool(self.opened or self.told or self.reminded or self.refreshed or self.ended)
+        return bool(self.opened or self.notified or self.reminded or self.refreshed or self.ended)
 
 
 def decide_changes(
@@ -76,12 +76,12 @@ def decide_changes(
     silent = sum(one.alert.notified_at is None and not one.alert.acknowledged for one in ended)
     return AlertChanges(
         opened=tuple((finding, tells) for finding in made),
-        told=tuple(untold) if tells else (),
+        notified=tuple(untold) if tells else (),
         reminded=tuple(reminded),
         refreshed=tuple(one for one in going_on if one[0].id not in said and now - one[0].last_at >= REFRESH),
         ended=ended,
         overflow=len(new) - len(made),
-        firing=taken,
+        firing_notices=taken,
         reminder_notices=reminders,
         pace=rule.at_most.after(pace, taken + reminders, now),
         unsaid=(0 if tells else unsaid) + silent,
@@ -93,14 +93,14 @@ def notice_count(count: int, room: int) -> int:
     return count if count <= min(MOST_SINGLE, room) else 1
 
 
-def letters(members: Sequence[T], count: int) -> list[Sequence[T]]:
+def group(members: Sequence[T], count: int) -> list[Sequence[T]]:
     """Distribute the members over `count` notices: one for each member, or all in one."""
     return [[one] for one in members] if count == len(members) else [members]
 
 
-def _end(rule: Rule, alert: OpenAlert, gone: dict[str, RuleFinding]) -> End:
+def _end(rule: Rule, alert: OpenAlert, gone: dict[str, RuleFinding]) -> EndedAlert:
     why = gone[alert.subject].message if alert.subject in gone else ""
-    return End(alert, rule.recovery and alert.notified_at is not None, why)
+    return EndedAlert(alert, rule.recovery and alert.notified_at is not None, why)
 
 
 def _is_due(rule: Rule, alert: OpenAlert, now: Instant) -> bool:

@@ -129,7 +129,7 @@ def firing_by_rule(namespace: int) -> Script[dict[str, int]]:
     return {rule: int(count) for rule, count in (yield Fetch(FIRING_BY_RULE, (namespace,)))}
 
 
-def changes(stored: StoredRule, found: Sequence[RuleFinding], opened: Sequence[Alert], now: Instant) -> bool:
+def has_changes(stored: StoredRule, found: Sequence[RuleFinding], opened: Sequence[Alert], now: Instant) -> bool:
     """Return whether there is anything to write. It spares most evaluations a transaction, as they change nothing."""
     return bool(decide_changes(stored.rule, found, [_open(alert) for alert in opened], stored.pace, now, stored.unsaid))
 
@@ -157,10 +157,10 @@ def settle(stored: StoredRule, found: Sequence[RuleFinding], new_id: NewId, now:
         yield ForEach(RECOVER, (("id", "uuid"), ("message", "text")), rows, (now,))
     writer = NoticeWriter(present, new_id, now)
     fired = [alert for alert in opened if alert.notified_at is not None]
-    fired += [_saying(known[one.id], finding.message) for one, finding in decided.told]
+    fired += [_saying(known[one.id], finding.message) for one, finding in decided.notified]
     writer.firing(fired, decided)
     writer.reminders([_saying(known[one.id], finding.message) for one, finding in decided.reminded], decided)
-    over = [(one, known[one.alert.id]) for one in decided.ended if one.told]
+    over = [(one, known[one.alert.id]) for one in decided.ended if one.notified]
     if over:
         writer.ends(over, (yield from alert_notices.notified_channels([alert.id for _, alert in over])))
     if writer.written:
@@ -168,14 +168,14 @@ def settle(stored: StoredRule, found: Sequence[RuleFinding], new_id: NewId, now:
     if (decided.pace, decided.unsaid) != (present.pace, present.unsaid):
         yield Fetch(SET_PACE, (stored.namespace, stored.name, decided.pace, decided.unsaid))
     ended = tuple(known[one.alert.id] for one in decided.ended)
-    return SettleResult(tuple(opened), ended, writer.letters)
+    return SettleResult(tuple(opened), ended, writer.pending)
 
 
 def _go_on(decided: AlertChanges, now: Instant) -> Script[None]:
-    told = {alert.id for alert, _ in (*decided.told, *decided.reminded)}
+    told = {alert.id for alert, _ in (*decided.notified, *decided.reminded)}
     rows = [
         (alert.id, finding.message, finding.execution, alert.id in told)
-        for alert, finding in (*decided.told, *decided.reminded, *decided.refreshed)
+        for alert, finding in (*decided.notified, *decided.reminded, *decided.refreshed)
     ]
     if rows:
         yield ForEach(GO_ON, _GOING_ON, rows, (now,))

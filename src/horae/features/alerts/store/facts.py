@@ -171,14 +171,14 @@ def recently_troubled(minute: int) -> Script[set[UUID]]:
     return {row[0] for row in (yield Fetch(TROUBLED, (minute,)))}
 
 
-def counts(windows: Mapping[UUID, Micros], now: Instant) -> Script[dict[UUID, JobOutcomes]]:
+def outcomes(windows: Mapping[UUID, Micros], now: Instant) -> Script[dict[UUID, JobOutcomes]]:
     """Return the outcomes of each job's executions within its window."""
     given = [(job, (now - window) // MINUTE) for job, window in sorted(windows.items())]
     rows = (yield ForEach(SUMS, (("job", "uuid"), ("since", "bigint")), given)) if given else []
     return {job: JobOutcomes(int(success), int(failed), int(retried)) for job, success, failed, retried in rows}
 
 
-def names(jobs: Iterable[UUID]) -> Script[dict[UUID, JobName]]:
+def jobs_by_id(jobs: Iterable[UUID]) -> Script[dict[UUID, JobName]]:
     """Return the jobs that are not deleted, by id."""
     wanted = sorted(set(jobs))
     rows = (yield Among(NAMES, wanted)) if wanted else []
@@ -191,7 +191,7 @@ def page_of_jobs(namespace: int, after: str, limit: int, prefix: str = "") -> Sc
     return [(JobName(job_id, namespace, name), created_at) for job_id, name, created_at in rows]
 
 
-def named(namespace: int, rule: Rule) -> Script[list[tuple[JobName, Instant]]]:
+def jobs_of_rule(namespace: int, rule: Rule) -> Script[list[tuple[JobName, Instant]]]:
     """Return the jobs that a rule is about, each with its creation time; for patterns, at most `MOST_PAGES` pages."""
     if all(is_exact(subject) for subject in rule.subjects):
         columns: Columns = (("namespace", "int"), ("name", "text"))
@@ -227,7 +227,7 @@ def _slices(count: int) -> int:
     return max(NEWEST_SLICES, 4 * count)
 
 
-def succeeded(jobs: Iterable[UUID], within: Micros, now: Instant) -> Script[set[UUID]]:
+def succeeded_within(jobs: Iterable[UUID], within: Micros, now: Instant) -> Script[set[UUID]]:
     """Return the jobs with a success within a span; a long span is rounded to hours or days."""
     wanted = sorted(set(jobs))
     minute = (now - min(within, BY_MINUTES)) // MINUTE

@@ -6,7 +6,7 @@ from uuid import UUID
 from msgspec import Struct, structs
 
 from horae.env import Instant
-from horae.features.alerts.model.course import MOST_SINGLE, AlertChanges, End, letters, notice_count
+from horae.features.alerts.model.course import MOST_SINGLE, AlertChanges, EndedAlert, group, notice_count
 from horae.features.alerts.model.notification import encode_content, summarize
 from horae.features.alerts.model.rule import AlertState, Kind, NoticeKind, Severity
 from horae.features.alerts.store.notices import Notice
@@ -45,24 +45,24 @@ class NoticeWriter:
         self.written: list[Notice] = []
 
     @property
-    def letters(self) -> int:
+    def pending(self) -> int:
         """The number of notices to deliver."""
         return sum(one.state == "pending" for one in self.written)
 
     def firing(self, alerts: Sequence[Alert], decided: AlertChanges) -> None:
         """Write the first notices of alerts, with the number of alerts that came and went without a notice before."""
-        for number, some in enumerate(letters(alerts, decided.firing)):
+        for number, some in enumerate(group(alerts, decided.firing_notices)):
             beyond = decided.overflow if len(some) > 1 else 0
             unsaid = self._stored.unsaid if number == 0 else 0
             for channel in self._stored.rule.channels:
                 self._write("firing", some, channel, beyond, unsaid)
 
     def reminders(self, alerts: Sequence[Alert], decided: AlertChanges) -> None:
-        for some in letters(alerts, decided.reminder_notices):
+        for some in group(alerts, decided.reminder_notices):
             for channel in self._stored.rule.channels:
                 self._write("reminder", some, channel)
 
-    def ends(self, over: Sequence[tuple[End, Alert]], heard: Mapping[UUID, set[str]]) -> None:
+    def ends(self, over: Sequence[tuple[EndedAlert, Alert]], heard: Mapping[UUID, set[str]]) -> None:
         """Notify each channel of the ends of the alerts it was notified of."""
         usual = set(self._stored.rule.channels)
         for channel in sorted(set().union(usual, *heard.values())):
@@ -73,7 +73,7 @@ class NoticeWriter:
             self._ends("forgotten", gone, channel)
 
     def _ends(self, kind: NoticeKind, alerts: Sequence[Alert], channel: str) -> None:
-        for some in letters(alerts, notice_count(len(alerts), MOST_SINGLE)) if alerts else ():
+        for some in group(alerts, notice_count(len(alerts), MOST_SINGLE)) if alerts else ():
             self._write(kind, some, channel)
 
     def _write(self, kind: NoticeKind, alerts: Sequence[Alert], channel: str, beyond: int = 0, unsaid: int = 0) -> None:

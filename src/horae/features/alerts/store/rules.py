@@ -7,7 +7,7 @@ import msgspec
 from msgspec import Struct
 
 from horae.env import Instant
-from horae.features.alerts.model.channel import AnyChannel, ChannelKind, private_part, public_part, shown, whole
+from horae.features.alerts.model.channel import AnyChannel, ChannelKind, join_parts, private_part, public_part, redacted
 from horae.features.alerts.model.rule import AnyRule, RuleState
 from horae.store.base import locks
 from horae.store.base.shelves import Columns
@@ -116,9 +116,11 @@ class StoredChannel(Struct, frozen=True, kw_only=True):
     created_at: Instant
     updated_at: Instant
 
-    def whole(self, private: bytes) -> AnyChannel:
+    def with_private(self, private: bytes) -> AnyChannel:
         """Return the channel, given its opened sealed part."""
-        return whole(self.channel.kind, self.channel.description, self.channel.public, msgspec.json.decode(private))
+        return join_parts(
+            self.channel.kind, self.channel.description, self.channel.public, msgspec.json.decode(private)
+        )
 
 
 def sealed_part(channel: AnyChannel) -> bytes:
@@ -204,7 +206,7 @@ def put_channel(namespace: int, name: str, channel: AnyChannel, sealed: bytes, n
     spec = StoredChannelSpec(
         kind=channel.kind, description=channel.description, public=public_part(channel), uses=channel.references
     )
-    told = msgspec.json.encode(shown(channel)).decode()
+    told = msgspec.json.encode(redacted(channel)).decode()
     yield Fetch(PUT_CHANNEL, (namespace, name, msgspec.json.encode(spec).decode(), sealed, told, now))
     return (yield from channels(namespace, [name]))[name]
 

@@ -8,7 +8,7 @@ from horae.engine.executions.submitter import created
 from horae.engine.service import Alarm, Wait
 from horae.env import Env
 from horae.features.backfills.store.backfills import unfinished
-from horae.features.backfills.store.work import BackfillStep, work
+from horae.features.backfills.store.work import BackfillStep, process
 from horae.model.executions.execution import FINAL
 from horae.store.contract import Store
 
@@ -50,7 +50,7 @@ class Backfiller:
 
     async def _work(self, backfill_id: UUID) -> BackfillStep | None:
         env, lead, bounds, now = self._env, self._directory.lead, self._store.bounds, self._env.now()
-        worked = await self._store.write(lambda: work(backfill_id, lead, env.new_id, now, bounds=bounds))
+        worked = await self._store.write(lambda: process(backfill_id, lead, env.new_id, now, bounds=bounds))
         if worked is not None and worked.parcels:
             self._store.created(worked.parcels)
             now = env.now()

@@ -115,7 +115,7 @@ def _before(first: TriggerVersion, since: Instant, until: Instant, known_from: I
     ]
 
 
-def ahead(
+def next_fires(
     parts: Sequence[Stretch], place: Place | None, limit: int, *, newest_first: bool = False
 ) -> list[tuple[Instant, Stretch]]:
     """Return the next fires from a place on, merged over all triggers; at equal instants ordered by trigger name."""

@@ -27,7 +27,7 @@ class FireChoice(Struct, frozen=True):
     """The fires to run now, the number of fires skipped because they ran before, and the place reached."""
 
     picks: list[Pick]
-    already: int
+    already_ran: int
     place: Place | None
 
 

@@ -11,7 +11,7 @@ import msgspec
 from msgspec import Struct, structs
 
 from horae.env import Instant
-from horae.features.backfills.model.plan import Stretch, ahead, stretches
+from horae.features.backfills.model.plan import Stretch, next_fires, stretches
 from horae.features.backfills.model.values import Backfill, BackfillCounts
 from horae.features.backfills.model.work import FireChoice, Pick, choose, rewrite
 from horae.features.backfills.store.backfills import COLUMNS, live_runs, read
@@ -89,7 +89,7 @@ class _Made(Struct, frozen=True):
     executions: list[UUID]
 
 
-def work(
+def process(
     backfill_id: UUID,
     lead: Lead,
     new_id: Callable[[], UUID],
@@ -160,7 +160,7 @@ def _start(
     room = backfill.max_concurrent - live  # guard: backfill-counts-live
     try:
         parts, pending = yield from _parts(backfill, now)
-        fires = _decided(ahead(parts, backfill.at, look, newest_first=backfill.newest_first), backfill, pending)
+        fires = _decided(next_fires(parts, backfill.at, look, newest_first=backfill.newest_first), backfill, pending)
         chosen = (yield from _choose(backfill, fires, min(room, BATCH))) if fires and room > 0 else None
         with shared_budget(Meter(MOST_STEPS + ITEM_STEPS * BATCH)):
             wanted = [_execution(backfill, target, pick, lead, new_id, now) for pick in chosen.picks] if chosen else []
@@ -305,7 +305,7 @@ def _moved_on(backfill: Backfill, made: _Made | None, pending: Sequence[TriggerV
     if made is None:
         return backfill
     c = backfill.counts
-    counts = structs.replace(c, already=c.already + made.chosen.already, started=c.started + len(made.chosen.picks))
+    counts = structs.replace(c, already=c.already + made.chosen.already_ran, started=c.started + len(made.chosen.picks))
     return structs.replace(backfill, at=made.chosen.place or backfill.at, counts=counts)
 
 

@@ -34,7 +34,7 @@ async def gather(
     left, following = most, place
     while left > 0:
         before = following
-        found, after, looked_at = await store.look_up(lambda: letter_reads.some(namespace, wanted, before))  # noqa: B023
+        found, after, looked_at = await store.look_up(lambda: letter_reads.matching_slices(namespace, wanted, before))  # noqa: B023
         for one in found:
             key = one.job.int, one.error_type
             group = groups.get(key)

@@ -71,7 +71,9 @@ def _window(marked: str | None, by_job: bool, since: bool, head: int, size: int)
     )
 
 
-def some(namespace: int, wanted: ExecutionFilter, before: Place) -> Script[tuple[list[FailedSlice], Place | None, int]]:
+def matching_slices(
+    namespace: int, wanted: ExecutionFilter, before: Place
+) -> Script[tuple[list[FailedSlice], Place | None, int]]:
     """Return the matching slices of the next page before a place, the place to continue from, and the rows read."""
     long = wanted.text is not None
     size = LONG_PAGE if long else PAGE

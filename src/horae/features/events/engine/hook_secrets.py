@@ -41,7 +41,7 @@ class HookSecrets:
         check_secret(given.values[name], f'secret "{name}"')
         return text
 
-    def kept(self, job: UUID, trigger: str, text: str) -> str:
+    def stored_form(self, job: UUID, trigger: str, text: str) -> str:
         """Return a secret in its stored form: sealed, or unchanged if it is a reference or there is no master key."""
         if text.startswith(SCHEME) or not self._sealer.can_seal:
             return text
@@ -109,7 +109,7 @@ class HookSecrets:
             return text
         place = _place(hook.job, hook.trigger)
         if not text.startswith(SEALED):
-            return self.kept(hook.job, hook.trigger, text)
+            return self.stored_form(hook.job, hook.trigger, text)
         sealed = base64.b64decode(text[len(SEALED) :])
         if self._sealer.is_current(sealed):
             return text

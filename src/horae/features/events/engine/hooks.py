@@ -66,7 +66,7 @@ class Hooks:
         token, until = new_hook_token(), now + min(old_for, LONGEST_OLD)
         hook = Hook(
             hash=_hash(token), namespace=namespace, job=of.job, trigger=of.name, created_at=now,
-            secrets=[HookSecret(self._secrets.kept(of.job, of.name, text))],
+            secrets=[HookSecret(self._secrets.stored_form(of.job, of.name, text))],
         )  # fmt: skip
         anew = new_url or of.trigger.verify == "none"
         made, rotated = await self._store.write(lambda: _make(hook, until, now, anew=anew))
@@ -170,7 +170,7 @@ class Hooks:
 
 def _make(hook: Hook, until: Instant, now: Instant, *, anew: bool) -> Script[tuple[bool, bool]]:
     """Write a webhook; return whether a new URL was created, and whether an old URL or secret stays valid."""
-    yield from hooks.hold(hook.job, hook.trigger)
+    yield from hooks.lock(hook.job, hook.trigger)
     old = yield from hooks.of_trigger(hook.job, hook.trigger, now)
     if old and not anew:
         for one in old:

@@ -74,7 +74,7 @@ def find(digest: bytes, now: Instant) -> Script[tuple[Hook, EventTrigger] | None
     return (_hook(rows[0]), trigger) if isinstance(trigger, EventTrigger) and trigger.verify is not None else None
 
 
-def hold(job: UUID, trigger: str) -> Script[None]:
+def lock(job: UUID, trigger: str) -> Script[None]:
     """Lock a trigger's webhooks against other changes."""
     yield Lock((f"hook:{job}:{trigger}",))
 

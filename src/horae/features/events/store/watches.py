@@ -102,7 +102,7 @@ class Overtaken(Exception):
     """Another server lists this place now, or the watch was paused. The findings of this listing are dropped."""
 
 
-def due(limit: int, now: Instant) -> Script[list[Poll]]:
+def lease_due(limit: int, now: Instant) -> Script[list[Poll]]:
     """Lease watches that are due; no other server lists them during the lease."""
     rows = yield Fetch(DUE, (now, limit))
     polls = [_poll(row, now) for row in rows]

@@ -132,7 +132,7 @@ class SignIns:
         self._known[digest], self._members[found.csrf] = known, found.members
         if found.seen_at <= now - NOTED_EVERY:
             with suppress(StoreUnavailable):  # a read-only store still admits users
-                await self._store.write(lambda: people.see(digest, now, now - NOTED_EVERY))
+                await self._store.write(lambda: people.mark_seen(digest, now, now - NOTED_EVERY))
         return known
 
     async def in_namespace(self, who: Principal, name: str) -> Principal:

@@ -213,7 +213,7 @@ def _still_there(members: tuple[Member, ...]) -> Script[tuple[Member, ...]]:
     return tuple(member for member in members if member.namespace in alive)
 
 
-def see(digest: bytes, now: Instant, unless_since: Instant) -> Script[None]:
+def mark_seen(digest: bytes, now: Instant, unless_since: Instant) -> Script[None]:
     """Record a request of a browser, unless one was recorded since `unless_since`."""
     yield Fetch(SEE, (digest, now, unless_since))
 

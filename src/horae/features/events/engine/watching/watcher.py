@@ -97,7 +97,7 @@ class Watcher:
         self._next = await self._store.read(watches.next_due)
         if self._next is None or self._next > self._env.now():
             return self._wait(self._next)
-        for poll in await self._store.change(lambda now: watches.due(free, now)):
+        for poll in await self._store.change(lambda now: watches.lease_due(free, now)):
             task = asyncio.create_task(self._look(poll), name=f"horae-watch-{poll.watch}")
             self._looking.add(task)
             task.add_done_callback(self._done)
