@@ -242,7 +242,7 @@ def test_a_notice_is_one_content_for_all():
 
 
 def test_a_group_names_some_and_counts_all():
-    told = content("firing", 400, beyond=5, unsaid=7)
+    told = content("firing", 400, overflow=5, unsaid=7)
     assert title_of(told) == "[ALERT] 405 jobs: nightly"
     assert (told.data["count"], told.data["alertId"], len(told.data["alerts"])) == (405, None, 50)
     assert told.data["alerts"][49]["subject"] == "report-49"

@@ -109,7 +109,7 @@ async def test_a_server_that_dies_after_it_told_leaves_the_notice_to_another(
     monkeypatch.setattr(other.base.outbound, "fetch", told.fetch)
     await deliver(other)
     assert len(told.heard) == 1, "it is claimed"
-    for task in stage.node.part(AlertsPart).delivery._going:
+    for task in stage.node.part(AlertsPart).delivery._running:
         task.cancel()
     stage.world.clock.advance(60 * SECOND)
     await deliver(other, stage.node)
@@ -188,7 +188,7 @@ async def test_a_channel_that_fails_again_and_again_rests(stage: Stage, told: Re
 async def test_who_stops_leaves_what_it_tries_to_others_at_once(
     stage: Stage, told: Receiver, monkeypatch: pytest.MonkeyPatch
 ):
-    monkeypatch.setattr(delivery, "LEAVE", 0.0)
+    monkeypatch.setattr(delivery, "STOP_WITHIN", 0.0)
     told.hangs.add("https://example.com/")
     await stage.node.part(AlertsPart).delivery.step()
     await eventually(lambda: told.heard)

@@ -175,7 +175,7 @@ async def test_what_ended_since_deadlines_were_looked_for_has_missed_none(stage:
     in_time = [await stage.submit(within=60 * SECOND) for _ in range(3)]
     late = await stage.submit(within=100 * SECOND)
     assert await seen(stage) == []
-    stage.node.part(AlertsPart).watch._nearing._again_at = float("inf")  # there are so many that this holds for long
+    stage.node.part(AlertsPart).watch._nearing._search_at = float("inf")  # there are so many that this holds for long
     for id in in_time:
         await stage.world.store.cancel(parcel_of(id), 0, "")
     stage.world.clock.advance(61 * SECOND)
@@ -195,7 +195,7 @@ async def test_a_first_look_that_failed_is_made_again(stage: Stage, monkeypatch:
     stage.world.clock.advance(20 * 60 * SECOND)
     await rule(stage, "success-rate", minimum=2)
     with monkeypatch.context() as broken:
-        broken.delattr(facts, "counts")
+        broken.delattr(facts, "outcomes")
         await stage.node.part(AlertsPart).watch.step()
     assert stage.node.part(AlertsPart).watch.failed == 1
     stage.node.part(AlertsPart).watch.failed = 0
@@ -228,7 +228,7 @@ async def test_who_looks_for_long_keeps_the_duty_and_leaves_when_it_is_lost(
             stage.world.clock.advance(seconds * SECOND)
             await other.part(AlertsPart).watch.step()
 
-    monkeypatch.setattr(AlertWatch, "_look_at", look_at)
+    monkeypatch.setattr(AlertWatch, "_evaluate", look_at)
     await stage.node.part(AlertsPart).watch.step()
     assert [looks.count(watch) for watch in (stage.node.part(AlertsPart).watch, other.part(AlertsPart).watch)] == [
         looked_at,

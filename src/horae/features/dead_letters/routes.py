@@ -72,7 +72,7 @@ async def by_choice(call: ApiCall, arguments: Arguments) -> None:
 async def list_dead_letters(call: ApiCall, query: DeadLetterList) -> Response:
     """List dead letters, newest first."""
     page = await call.node.part(DeadLettersPart).dead_letters.list(
-        call.namespace, state=query.state, limit=query.limit, cursor=query.cursor, **which(query)
+        call.namespace, state=query.state, limit=query.limit, cursor=query.cursor, **filter_fields(query)
     )
     items = [structs.replace(letter, execution=hidden(letter.execution)) for letter in page.items]
     return ok(structs.replace(page, items=items))
@@ -82,7 +82,9 @@ async def list_dead_letters(call: ApiCall, query: DeadLetterList) -> Response:
 async def list_groups(call: ApiCall, query: DeadLetterQuery) -> Response:
     """Count dead letters by job and error, the largest group first; each group shows its newest one as the example."""
     return ok(
-        await call.node.part(DeadLettersPart).dead_letters.groups(call.namespace, state=query.state, **which(query))
+        await call.node.part(DeadLettersPart).dead_letters.groups(
+            call.namespace, state=query.state, **filter_fields(query)
+        )
     )
 
 
@@ -108,7 +110,7 @@ async def retry(call: ApiCall, body: DeadLetterRetry) -> Response:
     return ok(
         await letters.retry_many(
             call.namespace, limit=chosen.limit, cursor=chosen.cursor, caller=call.caller, params=body.params,
-            **which(chosen),
+            **filter_fields(chosen),
         )
     )  # fmt: skip
 
@@ -123,7 +125,7 @@ async def discard(call: ApiCall, body: DeadLetterChoice) -> Response:
         done = await letters.discard_each(call.namespace, _ids(body))
         return ok(BulkView(matched=len(done), done=len(done)))
     chosen = _filter(body)
-    gone = await letters.discard_many(call.namespace, limit=chosen.limit, cursor=chosen.cursor, **which(chosen))
+    gone = await letters.discard_many(call.namespace, limit=chosen.limit, cursor=chosen.cursor, **filter_fields(chosen))
     return ok(gone)
 
 
@@ -134,7 +136,7 @@ async def discard(call: ApiCall, body: DeadLetterChoice) -> Response:
 async def create_replay(call: ApiCall, body: ReplayBody) -> Response:
     """Run all dead letters again that match now, at a limited rate; the replay continues if a server dies."""
     made = await call.node.part(DeadLettersPart).replays.create(
-        call.namespace, rate=body.rate, params=body.params, caller=call.caller, **which(body.filter)
+        call.namespace, rate=body.rate, params=body.params, caller=call.caller, **filter_fields(body.filter)
     )
     return ok(made, 201, location=f"{API}/dlq/replays/{made.replay_id}")
 
@@ -182,9 +184,9 @@ async def cancel_replay(call: ApiCall) -> Response:
     return ok(await call.node.part(DeadLettersPart).replays.cancel(call.namespace, call.id()))
 
 
-def which(of: DeadLetterList | DeadLetterQuery | DeadLetterWhich) -> LetterFilterFields:
+def filter_fields(request: DeadLetterList | DeadLetterQuery | DeadLetterWhich) -> LetterFilterFields:
     """Return a request's filter in the form that the engine takes."""
-    return cast(LetterFilterFields, {row.attribute: getattr(of, row.attribute) for row in LETTER_FILTER.rows})
+    return cast(LetterFilterFields, {row.attribute: getattr(request, row.attribute) for row in LETTER_FILTER.rows})
 
 
 def _ids(body: DeadLetterChoice) -> list[str]:

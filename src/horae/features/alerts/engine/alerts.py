@@ -28,7 +28,7 @@ from horae.store.contract import Store
 from horae.store.script import Script
 
 MOST_PAGES = 20  # read for one filtered page
-MOST_TOLD = 100  # events sent for one change
+MOST_EVENTS = 100  # events sent for one change
 
 
 class Alerts:
@@ -77,13 +77,13 @@ class Alerts:
         cursor: str | None = None,
     ) -> Page[AlertView]:
         """Return a page of alerts, newest first."""
-        of = None if job is None else (await find_job(self._store, namespace, job)).job.id
+        job_id = None if job is None else (await find_job(self._store, namespace, job)).job.id
         before, most = LAST if cursor is None else read_cursor(cursor, UUID), check_limit(limit)
         found: list_of[Alert] = []
         for _ in range(MOST_PAGES):
             page = await self._store.read(
                 lambda before=before: moves.page(  # type: ignore[misc]
-                    namespace, before, most + 1, firing=state == "firing", job=of
+                    namespace, before, most + 1, firing=state == "firing", job=job_id
                 )
             )
             found += [a for a in page if state in (None, a.state) and rule in (None, a.rule)]
@@ -99,7 +99,7 @@ class Alerts:
 
     async def get(self, namespace: int, alert_id: UUID) -> AlertView:
         """Return an alert. Raises NotFound."""
-        found = await self._store.read(lambda: moves.one(alert_id, namespace))
+        found = await self._store.read(lambda: moves.find(alert_id, namespace))
         if found is None:
             raise _none(alert_id)
         return (await self._shown([found]))[0]
@@ -124,7 +124,7 @@ class Alerts:
             Event("alert", alert_id, "acknowledged", namespace, self._env.now(), job) for alert_id, job in changed
         ]
         if events:
-            self._hints.send(Hint(events=events[:MOST_TOLD]))
+            self._hints.send(Hint(events=events[:MOST_EVENTS]))
         return AcknowledgedView(rule=name, acknowledged=len(changed))
 
     async def test_rule(self, namespace: int, name: str) -> TestView:
@@ -142,20 +142,21 @@ class Alerts:
     async def _test(self, namespace: int, rule: str, kind: Kind, severity: str, channels: Iterable[str]) -> TestView:
         """Store test notices, already claimed by this server, and try each once, as real notices are tried."""
         now = self._env.now()
-        said = summarize("test", "this is a test, and nothing is wrong", now)
-        content = encode_content("test", [said], rule=rule, alert_kind=kind, severity=severity, at=now)
-        made = [self._test_notice(namespace, rule, channel, content, now) for channel in channels]
+        summary = summarize("test", "this is a test, and nothing is wrong", now)
+        content = encode_content("test", [summary], rule=rule, alert_kind=kind, severity=severity, at=now)
+        written = [self._test_notice(namespace, rule, channel, content, now) for channel in channels]
 
         def script() -> Script[None]:
-            yield notices.put(made, now + CLAIM, now)
+            yield notices.put(written, now + CLAIM, now)
 
         await self._store.write(script)
-        tried = await asyncio.gather(*(self._delivery.deliver(one) for one in made))
+        results = await asyncio.gather(*(self._delivery.deliver(one) for one in written))
         at = self._env.now()
-        came_to = [
-            Delivery(one.channel, "test", state, 1, error, at) for one, (state, error) in zip(made, tried, strict=True)
+        outcomes = [
+            Delivery(one.channel, "test", state, 1, error, at)
+            for one, (state, error) in zip(written, results, strict=True)
         ]
-        return TestView(deliveries=[_delivery(one) for one in came_to])
+        return TestView(deliveries=[_delivery(one) for one in outcomes])
 
     def _test_notice(self, namespace: int, rule: str, channel: str, content: str, now: Instant) -> Notice:
         notice_id = self._env.new_id()
@@ -165,21 +166,23 @@ class Alerts:
         )  # fmt: skip
 
     async def _shown(self, found: "list_of[Alert]") -> "list_of[AlertView]":
-        told = await self._store.read(lambda: notices.deliveries([alert.id for alert in found])) if found else {}
-        return [_view(alert, told[alert.id]) for alert in found]
+        notices_by_alert = (
+            await self._store.read(lambda: notices.deliveries([alert.id for alert in found])) if found else {}
+        )
+        return [_view(alert, notices_by_alert[alert.id]) for alert in found]
 
 
 list_of = list  # the class has a method named `list`
 
 
-def _view(alert: Alert, told: "list_of[Delivery]") -> AlertView:
+def _view(alert: Alert, deliveries: "list_of[Delivery]") -> AlertView:
     return AlertView(
         alert_id=alert.id, rule=alert.rule, kind=alert.kind, severity=alert.severity, state=alert.state,
         subject=alert.subject, job_id=alert.job, execution_id=alert.execution, message=alert.message,
         since=format_instant(alert.since), last_at=format_instant(alert.last_at),
         recovered_at=shown_time(alert.recovered_at), count=alert.count,
         acknowledged_at=shown_time(alert.acknowledged_at), acknowledged_by=alert.acknowledged_by or None,
-        deliveries=[_delivery(one) for one in told],
+        deliveries=[_delivery(one) for one in deliveries],
     )  # fmt: skip
 
 

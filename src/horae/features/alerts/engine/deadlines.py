@@ -4,15 +4,14 @@ from collections.abc import Awaitable, Callable, Iterable, Mapping
 from itertools import islice
 from uuid import UUID
 
-from horae.env import Env, Instant, Micros
+from horae.env import SECOND, Env, Instant, Micros
 from horae.errors import HoraeError, StoreUnavailable
 from horae.features.alerts.engine.learned import UsualDurations
-from horae.features.alerts.engine.words import duration_text
 from horae.features.alerts.model.findings import ExpectedRun
 from horae.features.alerts.model.rule import DeadlineRisk
 from horae.features.alerts.store import facts
 from horae.features.alerts.store.facts import DueParcel
-from horae.model.base.duration import MINUTE
+from horae.model.base.duration import MINUTE, format_duration
 from horae.model.base.ids import execution_id, parcel_of
 from horae.model.base.instant import format_instant
 from horae.store.contract import Store
@@ -30,8 +29,8 @@ EstimateStart = Callable[[int, UUID], Awaitable[Instant | None]]
 class StartEstimates:
     """The probable start times of queued executions, as `explain` estimates them; cached for a minute."""
 
-    def __init__(self, env: Env, ask: EstimateStart) -> None:
-        self._env, self._ask = env, ask
+    def __init__(self, env: Env, estimate_start: EstimateStart) -> None:
+        self._env, self._estimate_start = env, estimate_start
         self._known: dict[UUID, tuple[float, Micros]] = {}  # expiry (monotonic), and the wait from now
         self._left = MOST
 
@@ -47,13 +46,13 @@ class StartEstimates:
         until, wait = self._known.get(execution, (0.0, 0))
         if until <= at and self._left > 0:
             self._left -= 1
-            wait = max(0, (await self._asked(namespace, execution) or now) - now)
+            wait = max(0, (await self._estimate(namespace, execution) or now) - now)
             self._known[execution] = (at + KEPT, wait)
         return now + wait
 
-    async def _asked(self, namespace: int, execution: UUID) -> Instant | None:
+    async def _estimate(self, namespace: int, execution: UUID) -> Instant | None:
         try:
-            return await self._ask(namespace, execution)
+            return await self._estimate_start(namespace, execution)
         except StoreUnavailable:
             raise
         except HoraeError:  # it has ended meanwhile
@@ -69,15 +68,15 @@ class NearDeadlines:
     def __init__(self, env: Env, store: Store) -> None:
         self._env, self._store = env, store
         self._found: list[DueParcel] = []
-        self._again_at = 0.0
+        self._search_at = 0.0
 
     async def find(self) -> list[DueParcel]:
         """Return these parcels; if there are very many, as they were up to a minute ago."""
         began, now = self._env.clock.monotonic(), self._env.now()
-        if began >= self._again_at:
+        if began >= self._search_at:
             self._found = await self._store.read(lambda: facts.nearing_deadlines(now - MISSED, now + FARTHEST, now))
             took = self._env.clock.monotonic() - began
-            self._again_at = began + min(KEPT, took * REST)
+            self._search_at = began + min(KEPT, took * REST)
         return self._found
 
 
@@ -87,19 +86,21 @@ class DeadlineCheck:
     def __init__(
         self,
         store: Store,
-        learned: UsualDurations,
+        durations: UsualDurations,
         starts: StartEstimates,
         rule: DeadlineRisk,
         namespace: int,
         now: Instant,
     ) -> None:
-        self._store, self._learned, self._starts = store, learned, starts
+        self._store, self._durations, self._starts = store, durations, starts
         self._rule, self._namespace, self._now = rule, namespace, now
 
-    async def missed(self, due: Mapping[UUID, dict[UUID, DueParcel]], sure: set[UUID]) -> dict[UUID, tuple[UUID, str]]:
+    async def missed(
+        self, due: Mapping[UUID, dict[UUID, DueParcel]], current: set[UUID]
+    ) -> dict[UUID, tuple[UUID, str]]:
         """Return one execution that misses its deadline for each job that has one, with a message.
 
-        `sure` has the parcels whose state was read in this round. Others come from a cache: before one of them
+        `current` has the parcels whose state was read in this round. Others come from a cache: before one of them
         is reported, it is read again.
         """
         found: dict[UUID, tuple[UUID, str]] = {}
@@ -109,13 +110,13 @@ class DeadlineCheck:
             parcels: set[UUID] = set()
             for job in left:
                 missed = await self._first_missed(due[job].values())
-                if missed is not None and (parcel := parcel_of(missed[0])) not in sure:
+                if missed is not None and (parcel := parcel_of(missed[0])) not in current:
                     doubtful.append(job)
-                    parcels |= {parcel, *islice((one for one in _in_order(due[job]) if one not in sure), some)}
+                    parcels |= {parcel, *islice((one for one in _in_order(due[job]) if one not in current), some)}
                 elif missed is not None:
                     found[job] = missed
             await self._ask_again({job: due[job] for job in doubtful}, parcels)
-            sure |= parcels
+            current |= parcels
             left, some = doubtful, some * MORE
         return found
 
@@ -138,13 +139,15 @@ class DeadlineCheck:
         """
         some = sorted(due, key=lambda one: (one.deadline, one.parcel))
         for one in some:
-            if said := await self._misses(one, one.begins_at):
-                return execution_id(one.parcel, one.queued or 0), said
+            if message := await self._misses(one, one.begins_at):
+                return execution_id(one.parcel, one.queued or 0), message
         queued = [one for one in some if one.queued is not None]
         for one in queued[:1] + queued[1:][-1:]:
             execution = execution_id(one.parcel, one.queued or 0)
-            if said := await self._misses(one, max(one.begins_at, await self._starts.of(self._namespace, execution))):
-                return execution, said
+            if message := await self._misses(
+                one, max(one.begins_at, await self._starts.of(self._namespace, execution))
+            ):
+                return execution, message
         return None
 
     async def _misses(self, due: DueParcel, begins_at: Instant) -> str | None:
@@ -152,15 +155,21 @@ class DeadlineCheck:
         deadline = format_instant(due.deadline)
         if due.deadline <= self._now:
             return f"an execution has missed its deadline {deadline}"
-        lasts = await self._learned.of(due.job)
+        lasts = await self._durations.of(due.job)
         if lasts is None:
             return None
         late = ExpectedRun(due.deadline, begins_at, lasts).overrun(self._rule.after, self._now)
         if late is None:
             return None
         waits = f"begins in {duration_text(begins_at - self._now)}, " if begins_at > self._now else ""
-        return f"an execution {waits}takes {duration_text(lasts)} and is going to miss its deadline {deadline} by {duration_text(late)}"
+        estimate = f"an execution {waits}takes {duration_text(lasts)}"
+        return f"{estimate} and is going to miss its deadline {deadline} by {duration_text(late)}"
 
 
 def _in_order(due: Mapping[UUID, DueParcel]) -> list[UUID]:
     return sorted(due, key=lambda parcel: (due[parcel].deadline, parcel))
+
+
+def duration_text(micros: Micros) -> str:
+    """Format a duration in whole seconds; a duration under one second is exact."""
+    return format_duration(micros if micros < SECOND else micros // SECOND * SECOND)

@@ -31,14 +31,14 @@ from horae.store.tenancy import namespaces
 CLAIM: Micros = 60 * SECOND
 OF_CHANNEL, OF_NAMESPACE, OF_SERVER = 4, 8, 64  # the most concurrent tries
 MOST_CHANNELS = 1000  # channels read in one step
-LOOK = 5.0  # seconds between steps while notices are pending: other servers may have left some
+INTERVAL = 5.0  # seconds between steps while notices are pending: other servers may have left some
 QUIET = 30.0  # seconds between steps while no notice is pending
 FIRST: Micros = 5 * SECOND  # the pause before the second try; each further pause is twice as long
 LONGEST: Micros = HOUR
 GIVE_UP: Micros = DAY
 PATIENCE = 3  # consecutive failures of a channel, after which it is paused
-LONGEST_REST = 60.0  # seconds
-LEAVE = 2.0  # seconds that running tries have to end when the server stops
+LONGEST_PAUSE = 60.0  # seconds
+STOP_WITHIN = 2.0  # seconds that running tries have to end when the server stops
 AGAIN = 1.0  # seconds between attempts to record an outcome, while the store is unavailable
 Place = tuple[int, str]  # a namespace, and the name of a channel
 log = structlog.get_logger("horae.engine")
@@ -51,9 +51,9 @@ class AlertDelivery:
 
     def __init__(self, env: Env, store: Store, channels: AlertChannels, outbound: Outbound) -> None:
         self._env, self._store, self._channels, self._outbound = env, store, channels, outbound
-        self._going: dict[asyncio.Task[None], Notice] = {}
+        self._running: dict[asyncio.Task[None], Notice] = {}
         self._failures: Counter[Place] = Counter()  # in a row
-        self._rests: dict[Place, float] = {}  # the end of the pause of each failing channel (monotonic)
+        self._paused_until: dict[Place, float] = {}  # the end of the pause of each failing channel (monotonic)
         self.deliveries: dict[NoticeState, int] = {"delivered": 0, "pending": 0, "failed": 0}  # tries, by outcome
         self.alarm = Alarm()
 
@@ -64,23 +64,23 @@ class AlertDelivery:
         if next_at is None:
             return QUIET
         if next_at > now:
-            return min(LOOK, (next_at - now) / SECOND)
+            return min(INTERVAL, (next_at - now) / SECOND)
         waiting = await self._store.read(lambda: moves.channels(MOST_CHANNELS))
         for one in sorted(waiting, key=lambda one: one.next_at):
             if one.next_at <= now and (room := self._room((one.namespace, one.channel))) > 0:
                 await self._begin(one, room)
-        return LOOK
+        return INTERVAL
 
     async def settled(self) -> None:
         """Wait until no try is running."""
-        while self._going:
-            await asyncio.wait(self._going)
+        while self._running:
+            await asyncio.wait(self._running)
 
     async def stop(self) -> None:
         """Wait briefly for running tries to end, then cancel the rest and leave their notices to another server."""
-        if self._going:
-            await asyncio.wait(self._going, timeout=LEAVE)
-        left = dict(self._going)
+        if self._running:
+            await asyncio.wait(self._running, timeout=STOP_WITHIN)
+        left = dict(self._running)
         for task in left:
             task.cancel()
         await asyncio.gather(*left, return_exceptions=True)
@@ -95,9 +95,9 @@ class AlertDelivery:
 
     def _room(self, place: Place) -> int:
         """Return how many more notices of a channel may be tried now."""
-        if self._rests.get(place, 0.0) > self._env.clock.monotonic():
+        if self._paused_until.get(place, 0.0) > self._env.clock.monotonic():
             return 0
-        places = [(one.namespace, one.channel) for one in self._going.values()]
+        places = [(one.namespace, one.channel) for one in self._running.values()]
         of_channel = 1 if self._failures[place] >= PATIENCE else OF_CHANNEL
         of_namespace = sum(namespace == place[0] for namespace, _ in places)
         return min(of_channel - places.count(place), OF_NAMESPACE - of_namespace, OF_SERVER - len(places))
@@ -106,11 +106,11 @@ class AlertDelivery:
         claimed = await self._store.change(lambda now: moves.claim(one.namespace, one.channel, now, now + CLAIM, room))
         for notice in claimed:
             task = asyncio.create_task(self._try(notice), name=f"horae-alert-{notice.id}")
-            self._going[task] = notice
+            self._running[task] = notice
             task.add_done_callback(self._ended)
 
     def _ended(self, task: asyncio.Task[None]) -> None:
-        self._going.pop(task, None)
+        self._running.pop(task, None)
         self.alarm.ring()
 
     async def _try(self, notice: Notice) -> None:
@@ -123,21 +123,21 @@ class AlertDelivery:
         except Exception:
             log.exception("a notice could not be tried", channel=notice.channel, rule=notice.rule)
             return
-        self._judge((notice.namespace, notice.channel), state)
+        self._count_failure((notice.namespace, notice.channel), state)
 
-    def _judge(self, place: Place, state: NoticeState) -> None:
+    def _count_failure(self, place: Place, state: NoticeState) -> None:
         if state == "delivered":
             self._failures.pop(place, None)
-            self._rests.pop(place, None)
+            self._paused_until.pop(place, None)
             return
         self._failures[place] += 1
         over = self._failures[place] - PATIENCE
         if over >= 0:
-            self._rests[place] = self._env.clock.monotonic() + min(LONGEST_REST, LOOK * 2 ** min(over, 10))
+            self._paused_until[place] = self._env.clock.monotonic() + min(LONGEST_PAUSE, INTERVAL * 2 ** min(over, 10))
 
     async def deliver(self, notice: Notice) -> tuple[NoticeState, str]:
         """Try a claimed notice once, record the outcome and return it: the new state, and the error or remark."""
-        error, final, remark = await self._tried(notice)
+        error, final, remark = await self._attempt(notice)
         now = self._env.now()
         state: NoticeState = "delivered" if error is None else "pending"
         if error is not None and (final or notice.kind == "test" or now - notice.created_at > GIVE_UP):
@@ -147,10 +147,10 @@ class AlertDelivery:
         self.deliveries[state] += 1
         done_at = None if state == "pending" else now
         next_at = now + self._pause(notice.attempts)
-        await self._say(notice, state, next_at, error or remark, done_at)
+        await self._record(notice, state, next_at, error or remark, done_at)
         return state, error or remark
 
-    async def _say(
+    async def _record(
         self, notice: Notice, state: NoticeState, next_at: Instant, error: str, done_at: Instant | None
     ) -> None:
         """Record the outcome of a try, retrying for half the claim: an unrecorded notice would be delivered twice."""
@@ -168,7 +168,7 @@ class AlertDelivery:
         usual = min(LONGEST, FIRST << min(attempts - 1, 20))
         return int(usual * self._env.rng.uniform(0.75, 1.25))
 
-    async def _tried(self, notice: Notice) -> tuple[str | None, bool, str]:
+    async def _attempt(self, notice: Notice) -> tuple[str | None, bool, str]:
         """Try to deliver a notice.
 
         Return the error without secrets (None if it was delivered), whether the error is final, and a remark on a
@@ -178,20 +178,20 @@ class AlertDelivery:
         try:
             channel = await self._channels.opened(notice.namespace, notice.channel)
             secrets = secret_texts(channel)
-            remark = await send(self._outbound, channel, await self._letter(notice))
+            remark = await send(self._outbound, channel, await self._outgoing(notice))
         except StoreUnavailable:
             raise
         except Undeliverable as error:
-            return _covered(str(error), secrets), error.final, ""
+            return _redacted(str(error), secrets), error.final, ""
         except HoraeError as error:
-            return _covered(str(error), secrets), error.status == 404, ""
+            return _redacted(str(error), secrets), error.status == 404, ""
         except TimeoutError:
             return "it took too long", False, ""
         except Exception as error:
-            return _covered(f"{type(error).__name__}: {error}", secrets), False, ""
-        return None, False, _covered(remark, secrets)
+            return _redacted(f"{type(error).__name__}: {error}", secrets), False, ""
+        return None, False, _redacted(remark, secrets)
 
-    async def _letter(self, notice: Notice) -> OutgoingNotice:
+    async def _outgoing(self, notice: Notice) -> OutgoingNotice:
         found = await self._store.read(lambda: namespaces.by_id(notice.namespace))
         name = found.name if found is not None else ""
         at: Instant = self._env.now()
@@ -199,6 +199,6 @@ class AlertDelivery:
         return OutgoingNotice(notice.id, read_content(body), body, name, at)
 
 
-def _covered(text: str, secrets: list[str]) -> str:
+def _redacted(text: str, secrets: list[str]) -> str:
     """Return a message with the channel's secret values redacted."""
     return " ".join(Redactor(secrets).text(text).split())[: moves.MOST_ERROR]

@@ -8,10 +8,9 @@ from typing import Any, TypeVar, assert_never
 from uuid import UUID
 
 from horae.env import Env, Instant, Micros
-from horae.features.alerts.engine.deadlines import DeadlineCheck, NearDeadlines, StartEstimates
+from horae.features.alerts.engine.deadlines import DeadlineCheck, NearDeadlines, StartEstimates, duration_text
 from horae.features.alerts.engine.learned import UsualDurations
 from horae.features.alerts.engine.turns import AlertRotation
-from horae.features.alerts.engine.words import duration_text
 from horae.features.alerts.model.findings import JobOutcomes, RuleFinding, is_too_long, low_success, many_retries
 from horae.features.alerts.model.rule import (
     CircuitOpen,
@@ -53,15 +52,15 @@ class Evaluation:
         self,
         env: Env,
         store: Store,
-        learned: UsualDurations,
+        durations: UsualDurations,
         starts: StartEstimates,
         nearing: NearDeadlines,
-        turns: AlertRotation,
-        suspects: Mapping[int, Sequence[JobName]],
-        fresh: IsFirst,
+        rotation: AlertRotation,
+        failed_jobs: Mapping[int, Sequence[JobName]],
+        is_first: IsFirst,
     ) -> None:
-        self._store, self._learned, self._starts, self._now = store, learned, starts, env.now()
-        self._nearing, self._turns, self._suspects, self._fresh = nearing, turns, suspects, fresh
+        self._store, self._durations, self._starts, self._now = store, durations, starts, env.now()
+        self._nearing, self._rotation, self._failed_jobs, self._is_first = nearing, rotation, failed_jobs, is_first
         self._read: dict[Hashable, Any] = {}
 
     async def find(self, stored: StoredRule, opened: Sequence[Alert]) -> Findings:
@@ -120,33 +119,33 @@ class Evaluation:
 
         The first evaluation of a rule searches its whole window, later ones only the last minutes.
         """
-        since = self._now // MINUTE - (max(BACK, window // MINUTE) if self._fresh(stored) else BACK)
+        since = self._now // MINUTE - (max(BACK, window // MINUTE) if self._is_first(stored) else BACK)
         ids = await self._once(("troubled", since), lambda: facts.recently_troubled(since))
         troubled = await self._once(("troubled names", since), lambda: facts.jobs_by_id(ids))
         known = {alert.job for alert in opened if alert.job is not None} - troubled.keys()
         others = await self._store.read(lambda: facts.jobs_by_id(known)) if known else {}
-        return [job for job in (*troubled.values(), *others.values()) if _is_of(stored, job)]
+        return [job for job in (*troubled.values(), *others.values()) if _covers(stored, job)]
 
     async def _by_name(self, stored: StoredRule, ids: Sequence[UUID]) -> dict[UUID, JobName]:
         found = await self._store.read(lambda: facts.jobs_by_id(ids)) if ids else {}
-        return {job_id: job for job_id, job in found.items() if _is_of(stored, job)}
+        return {job_id: job for job_id, job in found.items() if _covers(stored, job)}
 
     async def rates(self, stored: StoredRule, rule: SuccessRate | RetryRate, opened: Sequence[Alert]) -> Findings:
         jobs = {job.id: job for job in await self._jobs(stored, opened, rule.window)}
         windows = dict.fromkeys(jobs, rule.window)
         counts = await self._store.read(lambda: facts.outcomes(windows, self._now))
-        told = {job_id: _rate(rule, counts.get(job_id, JobOutcomes())) for job_id in jobs}
+        messages = {job_id: _rate(rule, counts.get(job_id, JobOutcomes())) for job_id in jobs}
         window = format_duration(rule.window)
         return [
             RuleFinding(subject=jobs[job_id].name, job=job_id, message=f"{said} in the last {window}")
-            for job_id, said in told.items()
+            for job_id, said in messages.items()
             if said is not None
         ]
 
     async def failures(self, stored: StoredRule, rule: FailuresInARow, opened: Sequence[Alert]) -> Findings:
-        asked, found = self._turns.of(stored, opened)
+        asked, found = self._rotation.select(stored, opened)
         jobs = {job.id: job for job in await self._jobs(stored, asked)}
-        jobs |= {job.id: job for job in self._suspects.get(stored.namespace, ()) if _is_of(stored, job)}
+        jobs |= {job.id: job for job in self._failed_jobs.get(stored.namespace, ()) if _covers(stored, job)}
         known = {one.job for one in found}
         count, ids = rule.count, sorted(jobs.keys() - known)
         for lo in range(0, len(ids), facts.MOST):
@@ -162,7 +161,7 @@ class Evaluation:
         for one in sorted(running, key=lambda one: one.started_at):
             if one.job not in jobs or one.job in found:
                 continue
-            usual = await self._learned.of(one.job)
+            usual = await self._durations.of(one.job)
             ran = self._now - one.started_at
             if usual is not None and is_too_long(rule, ran, usual):
                 said = f"an execution has run for {duration_text(ran)}; 95% take at most {duration_text(usual)}"
@@ -205,11 +204,11 @@ class Evaluation:
         troubled = await self._once("troubled triggers", facts.troubled_triggers)
         jobs = await self._by_name(stored, [*late, *troubled])
         return [
-            RuleFinding(subject=job.name, job=job_id, message=self._lags(job_id, late, troubled))
+            RuleFinding(subject=job.name, job=job_id, message=self._lag_message(job_id, late, troubled))
             for job_id, job in jobs.items()
         ]
 
-    def _lags(self, job: UUID, late: Mapping[UUID, Instant], troubled: Mapping[UUID, tuple[str, str]]) -> str:
+    def _lag_message(self, job: UUID, late: Mapping[UUID, Instant], troubled: Mapping[UUID, tuple[str, str]]) -> str:
         if job in troubled:
             name, why = troubled[job]
             return f'the trigger "{name}" cannot fire: {why}'.rstrip(".")
@@ -247,7 +246,7 @@ class Evaluation:
         for one in (*(one for one in nearing if one.parcel not in known), *going_on):
             due.setdefault(one.job, {})[one.parcel] = one
         jobs = await self._by_name(stored, list(due))
-        judge = DeadlineCheck(self._store, self._learned, self._starts, rule, stored.namespace, self._now)
+        judge = DeadlineCheck(self._store, self._durations, self._starts, rule, stored.namespace, self._now)
         missed = await judge.missed({job_id: due[job_id] for job_id in jobs}, known)
         return [
             RuleFinding(subject=jobs[job_id].name, job=job_id, execution=execution, message=said)
@@ -267,7 +266,7 @@ class Evaluation:
         ]  # fmt: skip
 
 
-def _is_of(stored: StoredRule, job: JobName) -> bool:
+def _covers(stored: StoredRule, job: JobName) -> bool:
     return job.namespace == stored.namespace and stored.rule.covers(job.name)
 
 

@@ -25,7 +25,7 @@ from horae.outbound.threads import MAIL_THREADS, run_in
 
 WITHIN = 20.0  # seconds for one try
 MOST_ANSWER = 2048  # bytes
-MOST_SAID = 64 * 1024  # bytes that a mail server may send in one conversation
+MOST_RECEIVED = 64 * 1024  # bytes that a mail server may send in one conversation
 GONE = 410  # in Standard Webhooks: the receiver wants no further requests
 
 
@@ -39,7 +39,7 @@ class OutgoingNotice(Struct, frozen=True):
     at: Instant
 
 
-async def send(outbound: Outbound, channel: AnyChannel, letter: OutgoingNotice) -> str:
+async def send(outbound: Outbound, channel: AnyChannel, notice: OutgoingNotice) -> str:
     """Send a notice through a channel; return a remark on the delivery, or "".
 
     Raises Undeliverable, and Refused for addresses that may not be called.
@@ -47,52 +47,52 @@ async def send(outbound: Outbound, channel: AnyChannel, letter: OutgoingNotice) 
     async with asyncio.timeout(WITHIN):
         match channel:
             case Webhook():
-                await _webhook(outbound, channel, letter)
+                await _webhook(outbound, channel, notice)
             case Email():
-                return await _email(outbound, channel, letter)
+                return await _email(outbound, channel, notice)
             case Apprise():
-                title, text = title_of(letter.content), text_of(letter.content, letter.namespace)
+                title, text = title_of(notice.content), text_of(notice.content, notice.namespace)
                 await notify(outbound, channel.urls, title, text)
             case _:
                 assert_never(channel)
     return ""
 
 
-async def _webhook(outbound: Outbound, channel: Webhook, letter: OutgoingNotice) -> None:
+async def _webhook(outbound: Outbound, channel: Webhook, notice: OutgoingNotice) -> None:
     """Send a request as Standard Webhooks specify: each try has the same id, and a timestamp of its own."""
-    notice_id, timestamp = str(letter.id), letter.at // SECOND
+    notice_id, timestamp = str(notice.id), notice.at // SECOND
     headers = {
         **channel.headers,
         "content-type": "application/json",
         "webhook-id": notice_id,
         "webhook-timestamp": str(timestamp),
-        "webhook-signature": sign(channel.secret or "", notice_id, timestamp, letter.body),
+        "webhook-signature": sign(channel.secret or "", notice_id, timestamp, notice.body),
     }
     answer = await outbound.fetch(
-        "POST", channel.url, headers=headers, content=letter.body, most=MOST_ANSWER, within=WITHIN
+        "POST", channel.url, headers=headers, content=notice.body, most=MOST_ANSWER, within=WITHIN
     )
     if not 200 <= answer.status < 300:
         raise Undeliverable(f"the receiver answered {answer.status}", final=answer.status == GONE)
 
 
-async def _email(outbound: Outbound, channel: Email, letter: OutgoingNotice) -> str:
+async def _email(outbound: Outbound, channel: Email, notice: OutgoingNotice) -> str:
     addresses = await outbound.addresses(channel.host, channel.server_port, WITHIN)
     message = EmailMessage()
     message["From"], message["To"] = channel.sender, ", ".join(channel.to)
-    message["Subject"] = title_of(letter.content)
-    message["Message-ID"] = f"<{letter.id}@horae>"  # the same at every try
-    message["X-Horae-Notice"] = str(letter.id)
-    message.set_content(text_of(letter.content, letter.namespace))
+    message["Subject"] = title_of(notice.content)
+    message["Message-ID"] = f"<{notice.id}@horae>"  # the same at every try
+    message["X-Horae-Notice"] = str(notice.id)
+    message.set_content(text_of(notice.content, notice.namespace))
     context = ssl.create_default_context()
-    client = _Checked(addresses) if channel.tls != "tls" else _CheckedTls(addresses, context)
+    client = _CheckedSmtp(addresses) if channel.tls != "tls" else _CheckedSmtpTls(addresses, context)
     try:
-        refused = await run_in(MAIL_THREADS, lambda: _speak(client, context, channel, message))
+        refused = await run_in(MAIL_THREADS, lambda: _converse(client, context, channel, message))
     finally:
         client.cut()
     return f"the mail server refused {', '.join(refused)}" if refused else ""
 
 
-def _speak(client: "_Checked", context: ssl.SSLContext, channel: Email, message: EmailMessage) -> list[str]:
+def _converse(client: "_CheckedSmtp", context: ssl.SSLContext, channel: Email, message: EmailMessage) -> list[str]:
     """Send a mail in one conversation with a mail server; return the recipients that it refused.
 
     The connection goes to a checked address, and TLS verifies the name of the server.
@@ -113,12 +113,12 @@ def _speak(client: "_Checked", context: ssl.SSLContext, channel: Email, message:
         client.close()
 
 
-class _Heard:
-    """A reader of a mail server's answers that fails after `MOST_SAID` bytes: an answer could be endless."""
+class _LimitedReader:
+    """A reader of a mail server's answers that fails after `MOST_RECEIVED` bytes: an answer could be endless."""
 
     def __init__(self, file: BinaryIO) -> None:
         self._file = file
-        self._left = MOST_SAID
+        self._left = MOST_RECEIVED
 
     def readline(self, most: int) -> bytes:
         line = self._file.readline(most)
@@ -131,7 +131,7 @@ class _Heard:
         self._file.close()
 
 
-class _Checked(smtplib.SMTP):
+class _CheckedSmtp(smtplib.SMTP):
     """An SMTP client that connects only to checked addresses: the name may resolve to others by now."""
 
     def __init__(self, addresses: list[str]) -> None:
@@ -150,7 +150,7 @@ class _Checked(smtplib.SMTP):
 
     def getreply(self) -> tuple[int, bytes]:
         if self.file is None and self.sock is not None:
-            self.file = _Heard(self.sock.makefile("rb"))
+            self.file = _LimitedReader(self.sock.makefile("rb"))
         return super().getreply()
 
     def _get_socket(self, host: str, port: int, timeout: float) -> socket.socket:
@@ -171,7 +171,7 @@ class _Checked(smtplib.SMTP):
         raise problem
 
 
-class _CheckedTls(_Checked):
+class _CheckedSmtpTls(_CheckedSmtp):
     """An SMTP client that uses TLS from the first byte."""
 
     def __init__(self, addresses: list[str], context: ssl.SSLContext) -> None:

@@ -28,7 +28,7 @@ RulesByNamespace = Mapping[
 class _Round(Struct):
     """The progress of the check of a namespace's jobs."""
 
-    asking: frozenset[tuple[str, int]]
+    rules: frozenset[tuple[str, int]]
     after: str = ""
     hurry: bool = True  # read all pages at once, until the last job was read
 
@@ -47,17 +47,19 @@ class FailedJobs:
         self._servers = frozenset()
 
     async def find(
-        self, asking: RulesByNamespace, most: int, is_ours: Callable[[], Awaitable[bool]]
+        self, rules_by_namespace: RulesByNamespace, most: int, is_ours: Callable[[], Awaitable[bool]]
     ) -> dict[int, list[JobName]]:
         """Return the jobs with a failure among their newest slices, from the next page of each namespace.
 
         `most` is the longest streak of failures that a rule asks for. Reading stops when this server loses the duty.
         """
-        self._rounds = {namespace: self._round(namespace, frozenset(rules)) for namespace, rules in asking.items()}
+        self._rounds = {
+            namespace: self._round(namespace, frozenset(rules)) for namespace, rules in rules_by_namespace.items()
+        }
         if self._rounds:
-            await self._look_for_servers()
+            await self._check_servers()
         return {
-            namespace: await self._go_on(namespace, one, most)
+            namespace: await self._read_pages(namespace, one, most)
             for namespace, one in self._rounds.items()
             if await is_ours()
         }
@@ -66,12 +68,12 @@ class FailedJobs:
         known = self._rounds.get(namespace)
         if known is None:
             return _Round(rules)
-        if rules - known.asking:
+        if rules - known.rules:
             known.after, known.hurry = "", True
-        known.asking = rules
+        known.rules = rules
         return known
 
-    async def _look_for_servers(self) -> None:
+    async def _check_servers(self) -> None:
         """Read everything again if a server has disappeared: its unwritten statistics are lost."""
         since = self._env.now() - SILENT
         present = frozenset(server.id for server in await self._store.read(lambda: sessions.servers(since)))
@@ -80,7 +82,7 @@ class FailedJobs:
                 one.after, one.hurry = "", True
         self._servers = present
 
-    async def _go_on(self, namespace: int, one: _Round, most: int) -> list[JobName]:
+    async def _read_pages(self, namespace: int, one: _Round, most: int) -> list[JobName]:
         found: list[JobName] = []
         for _ in range(PAGES if one.hurry else 1):
             after = one.after

@@ -15,17 +15,17 @@ class AlertRotation:
     def __init__(self) -> None:
         self._after: dict[tuple[int, str], str] = {}
 
-    def of(self, stored: StoredRule, opened: Sequence[Alert]) -> tuple[Sequence[Alert], list[RuleFinding]]:
-        """Return the alerts to check now, and unchanged findings for the other alerts, which are taken to continue."""
-        which = stored.namespace, stored.name
+    def select(self, stored: StoredRule, opened: Sequence[Alert]) -> tuple[Sequence[Alert], list[RuleFinding]]:
+        """Return the alerts to check now, and unchanged findings for the other alerts, key are taken to continue."""
+        key = stored.namespace, stored.name
         if len(opened) <= MOST:
-            self._after.pop(which, None)
+            self._after.pop(key, None)
             return opened, []
-        after = self._after.get(which, "")
+        after = self._after.get(key, "")
         in_turn = sorted(opened, key=lambda one: (one.subject <= after, one.subject))
-        self._after[which] = in_turn[MOST - 1].subject
-        return in_turn[:MOST], [_as_it_was(one) for one in in_turn[MOST:]]
+        self._after[key] = in_turn[MOST - 1].subject
+        return in_turn[:MOST], [_unchanged(one) for one in in_turn[MOST:]]
 
 
-def _as_it_was(alert: Alert) -> RuleFinding:
+def _unchanged(alert: Alert) -> RuleFinding:
     return RuleFinding(subject=alert.subject, message=alert.message, job=alert.job, execution=alert.execution)

@@ -29,7 +29,7 @@ class OpenAlert(Struct, frozen=True, kw_only=True):
 
 
 class EndedAlert(Struct, frozen=True):
-    """An alert that ends. `told`: a notice is sent. `forgotten`: the reason if the subject did not recover."""
+    """An alert that ends. `notified`: a notice is sent. `forgotten`: the reason if the subject did not recover."""
 
     alert: OpenAlert
     notified: bool
@@ -55,36 +55,44 @@ class AlertChanges(Struct, frozen=True, kw_only=True):
 
 
 def decide_changes(
-    rule: Rule, found: Sequence[RuleFinding], opened: Sequence[OpenAlert], pace: Instant, now: Instant, unsaid: int = 0
+    rule: Rule,
+    found: Sequence[RuleFinding],
+    opened: Sequence[OpenAlert],
+    pace: Instant,
+    now: Instant,
+    unsaid: int = 0,
 ) -> AlertChanges:
     """Compare the findings with the open alerts. The end of an alert is notified only if its beginning was."""
-    known = {alert.subject: alert for alert in opened}
+    open_subjects = {alert.subject for alert in opened}
     by_subject = {finding.subject: finding for finding in reversed(found)}
     gone = {subject: by_subject.pop(subject) for subject, finding in list(by_subject.items()) if finding.forgotten}
-    new = [finding for subject, finding in sorted(by_subject.items()) if subject not in known]
+    new = [finding for subject, finding in sorted(by_subject.items()) if subject not in open_subjects]
     room = rule.at_most.room(pace, now)
-    going_on = [(alert, by_subject[alert.subject]) for alert in opened if alert.subject in by_subject]
-    untold = [one for one in going_on if one[0].notified_at is None and not one[0].acknowledged]
-    made = new[: max(0, MOST_OPEN - len(going_on))]
-    tells = bool(room and (untold or made))
-    taken = notice_count(len(untold) + len(made), room) if tells else 0
-    due = [one for one in going_on if _is_due(rule, one[0], now)]
-    reminded = due if room > taken else []
-    reminders = notice_count(len(reminded), room - taken)
-    said = {alert.id for alert, _ in (*(untold if tells else ()), *reminded)}
+    continuing = [(alert, by_subject[alert.subject]) for alert in opened if alert.subject in by_subject]
+    unnotified = [pair for pair in continuing if pair[0].notified_at is None and not pair[0].acknowledged]
+    to_open = new[: max(0, MOST_OPEN - len(continuing))]
+    notify = bool(room and (unnotified or to_open))
+    firing_notices = notice_count(len(unnotified) + len(to_open), room) if notify else 0
+    reminded = [pair for pair in continuing if _is_due(rule, pair[0], now)] if room > firing_notices else []
+    reminder_notices = notice_count(len(reminded), room - firing_notices)
+    in_notices = {alert.id for alert, _ in (*(unnotified if notify else ()), *reminded)}
     ended = tuple(_end(rule, alert, gone) for alert in opened if alert.subject not in by_subject)
-    silent = sum(one.alert.notified_at is None and not one.alert.acknowledged for one in ended)
+    silent = sum(end.alert.notified_at is None and not end.alert.acknowledged for end in ended)
     return AlertChanges(
-        opened=tuple((finding, tells) for finding in made),
-        notified=tuple(untold) if tells else (),
+        opened=tuple((finding, notify) for finding in to_open),
+        notified=tuple(unnotified) if notify else (),
         reminded=tuple(reminded),
-        refreshed=tuple(one for one in going_on if one[0].id not in said and now - one[0].last_at >= REFRESH),
+        refreshed=tuple(
+            (alert, finding)
+            for alert, finding in continuing
+            if alert.id not in in_notices and now - alert.last_at >= REFRESH
+        ),
         ended=ended,
-        overflow=len(new) - len(made),
-        firing_notices=taken,
-        reminder_notices=reminders,
-        pace=rule.at_most.after(pace, taken + reminders, now),
-        unsaid=(0 if tells else unsaid) + silent,
+        overflow=len(new) - len(to_open),
+        firing_notices=firing_notices,
+        reminder_notices=reminder_notices,
+        pace=rule.at_most.after(pace, firing_notices + reminder_notices, now),
+        unsaid=(0 if notify else unsaid) + silent,
     )
 
 

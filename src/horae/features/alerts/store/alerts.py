@@ -27,7 +27,7 @@ FIRING = Statement(
     "firing_alerts",
     "SELECT namespace, severity, count(*) FROM alerts WHERE state = 'firing' GROUP BY namespace, severity",
 )
-SOME_OPEN = Statement(
+RULES_WITH_OPEN = Statement(
     "rules_with_open_alerts",
     "SELECT given.namespace, given.rule FROM given WHERE EXISTS (SELECT 1 FROM alerts a"
     " WHERE a.namespace = given.namespace AND a.rule = given.rule AND a.state = 'firing')",
@@ -48,7 +48,7 @@ JOB_PAGE = Statement(
 FIRING_BY_RULE = Statement(
     "firing_by_rule", "SELECT rule, count(*) FROM alerts WHERE namespace = $1 AND state = 'firing' GROUP BY rule"
 )
-GO_ON = Statement(
+REFRESH = Statement(
     "refresh_alerts",
     "UPDATE alerts SET last_at = $5, count = count + 1, message = given.message, execution = given.execution,"
     " notified_at = CASE WHEN given.told THEN $5 ELSE notified_at END"
@@ -84,7 +84,7 @@ _ROW: Columns = (
     ("subject", "text"), ("job", "uuid"), ("execution", "uuid"), ("state", "text"), ("message", "text"),
     ("since", "bigint"), ("last_at", "bigint"), ("count", "int"), ("notified_at", "bigint"),
 )  # fmt: skip
-_GOING_ON: Columns = (("id", "uuid"), ("message", "text"), ("execution", "uuid"), ("told", "bool"))
+_REFRESHED: Columns = (("id", "uuid"), ("message", "text"), ("execution", "uuid"), ("told", "bool"))
 LAST = UUID(int=(1 << 128) - 1)
 HOLDINGS = Holdings(
     drops=drops("alert_rules", "alert_channels", "alerts", "alert_notices"),
@@ -120,7 +120,7 @@ def firing() -> Script[dict[tuple[int, str], int]]:
 def rules_with_open(rules: Sequence[StoredRule]) -> Script[set[tuple[int, str]]]:
     """Return the rules that have firing alerts, by namespace and name."""
     given = [(stored.namespace, stored.name) for stored in rules]
-    rows = (yield ForEach(SOME_OPEN, (("namespace", "int"), ("rule", "text")), given)) if given else []
+    rows = (yield ForEach(RULES_WITH_OPEN, (("namespace", "int"), ("rule", "text")), given)) if given else []
     return {(namespace, rule) for namespace, rule in rows}
 
 
@@ -131,7 +131,9 @@ def firing_by_rule(namespace: int) -> Script[dict[str, int]]:
 
 def has_changes(stored: StoredRule, found: Sequence[RuleFinding], opened: Sequence[Alert], now: Instant) -> bool:
     """Return whether there is anything to write. It spares most evaluations a transaction, as they change nothing."""
-    return bool(decide_changes(stored.rule, found, [_open(alert) for alert in opened], stored.pace, now, stored.unsaid))
+    return bool(
+        decide_changes(stored.rule, found, [_as_open(alert) for alert in opened], stored.pace, now, stored.unsaid)
+    )
 
 
 def settle(stored: StoredRule, found: Sequence[RuleFinding], new_id: NewId, now: Instant) -> Script[SettleResult]:
@@ -145,21 +147,23 @@ def settle(stored: StoredRule, found: Sequence[RuleFinding], new_id: NewId, now:
         return SettleResult()
     before = yield from open_alerts(stored.namespace, stored.name)
     known = {alert.id: alert for alert in before}
-    decided = decide_changes(present.rule, found, [_open(alert) for alert in before], present.pace, now, present.unsaid)
+    decided = decide_changes(
+        present.rule, found, [_as_open(alert) for alert in before], present.pace, now, present.unsaid
+    )
     if not decided:
         return SettleResult()
-    opened = [_opened(present, finding, told, new_id(), now) for finding, told in decided.opened]
+    opened = [_opened(present, finding, notified, new_id(), now) for finding, notified in decided.opened]
     if opened:
         yield Insert("alerts", _ROW, [_row(alert) for alert in opened])
-    yield from _go_on(decided, now)
+    yield from _refresh(decided, now)
     if decided.ended:
         rows = [(one.alert.id, one.forgotten or known[one.alert.id].message) for one in decided.ended]
         yield ForEach(RECOVER, (("id", "uuid"), ("message", "text")), rows, (now,))
     writer = NoticeWriter(present, new_id, now)
     fired = [alert for alert in opened if alert.notified_at is not None]
-    fired += [_saying(known[one.id], finding.message) for one, finding in decided.notified]
+    fired += [_with_message(known[one.id], finding.message) for one, finding in decided.notified]
     writer.firing(fired, decided)
-    writer.reminders([_saying(known[one.id], finding.message) for one, finding in decided.reminded], decided)
+    writer.reminders([_with_message(known[one.id], finding.message) for one, finding in decided.reminded], decided)
     over = [(one, known[one.alert.id]) for one in decided.ended if one.notified]
     if over:
         writer.ends(over, (yield from alert_notices.notified_channels([alert.id for _, alert in over])))
@@ -171,29 +175,29 @@ def settle(stored: StoredRule, found: Sequence[RuleFinding], new_id: NewId, now:
     return SettleResult(tuple(opened), ended, writer.pending)
 
 
-def _go_on(decided: AlertChanges, now: Instant) -> Script[None]:
-    told = {alert.id for alert, _ in (*decided.notified, *decided.reminded)}
+def _refresh(decided: AlertChanges, now: Instant) -> Script[None]:
+    notified = {alert.id for alert, _ in (*decided.notified, *decided.reminded)}
     rows = [
-        (alert.id, finding.message, finding.execution, alert.id in told)
+        (alert.id, finding.message, finding.execution, alert.id in notified)
         for alert, finding in (*decided.notified, *decided.reminded, *decided.refreshed)
     ]
     if rows:
-        yield ForEach(GO_ON, _GOING_ON, rows, (now,))
+        yield ForEach(REFRESH, _REFRESHED, rows, (now,))
 
 
-def _open(alert: Alert) -> OpenAlert:
+def _as_open(alert: Alert) -> OpenAlert:
     return OpenAlert(
         id=alert.id, subject=alert.subject, last_at=alert.last_at, notified_at=alert.notified_at,
         acknowledged=alert.acknowledged_at is not None, execution=alert.execution,
     )  # fmt: skip
 
 
-def _opened(stored: StoredRule, finding: RuleFinding, told: bool, alert_id: UUID, now: Instant) -> Alert:
+def _opened(stored: StoredRule, finding: RuleFinding, notified: bool, alert_id: UUID, now: Instant) -> Alert:
     return Alert(
         id=alert_id, namespace=stored.namespace, rule=stored.name, kind=stored.rule.kind, severity=stored.rule.severity,
         subject=finding.subject, job=finding.job, execution=finding.execution, state="firing",
         message=finding.message, since=now, last_at=now, recovered_at=None, count=1,
-        notified_at=now if told else None, acknowledged_at=None, acknowledged_by="",
+        notified_at=now if notified else None, acknowledged_at=None, acknowledged_by="",
     )  # fmt: skip
 
 
@@ -201,7 +205,7 @@ def _row(alert: Alert) -> Row:
     return tuple(getattr(alert, name) for name, _ in _ROW)
 
 
-def _saying(alert: Alert, message: str) -> Alert:
+def _with_message(alert: Alert, message: str) -> Alert:
     return structs.replace(alert, message=message)
 
 
@@ -211,7 +215,7 @@ def end(ids: Sequence[UUID], now: Instant) -> Script[None]:
         yield ForEach(END, (("id", "uuid"),), [(alert_id,) for alert_id in ids], (now,))
 
 
-def one(alert_id: UUID, namespace: int) -> Script[Alert | None]:
+def find(alert_id: UUID, namespace: int) -> Script[Alert | None]:
     rows = yield Fetch(ONE, (alert_id, namespace))
     return _alert(rows[0]) if rows else None
 
@@ -230,7 +234,7 @@ def page(
 def acknowledge(alert_id: UUID, namespace: int, by: str, now: Instant) -> Script[Alert | None]:
     """Acknowledge a firing alert and return it. A second acknowledgement changes nothing."""
     yield Fetch(ACKNOWLEDGE, (alert_id, namespace, now, by))
-    return (yield from one(alert_id, namespace))
+    return (yield from find(alert_id, namespace))
 
 
 def acknowledge_all(namespace: int, rule: str, by: str, now: Instant) -> Script[list[tuple[UUID, UUID | None]]]:

@@ -40,7 +40,7 @@ from horae.store.triggers.refusals import screen
 from horae.store.triggers.targets import Lead, Target, execution_of, targets
 from horae.store.triggers.triggers import describe_error
 
-LOOK = 500  # fires that one step reads
+MOST_READ = 500  # fires that one step reads
 BATCH = 128  # executions that one step creates: SQLite has only one writer at a time
 PAUSED = "the trigger was paused"
 DELETED = "The job was deleted."
@@ -79,7 +79,7 @@ class BackfillStep(Struct, frozen=True):
     more: bool = False
 
 
-class _Made(Struct, frozen=True):
+class _NewExecutions(Struct, frozen=True):
     """The executions that a step created."""
 
     chosen: FireChoice
@@ -94,7 +94,7 @@ def process(
     lead: Lead,
     new_id: Callable[[], UUID],
     now: Instant,
-    look: int = LOOK,
+    limit: int = MOST_READ,
     bounds: QuotaBounds = UNBOUNDED,
 ) -> Script[BackfillStep | None]:
     """Record which of a backfill's executions have ended, and start as many of its next fires as there is room for.
@@ -112,7 +112,7 @@ def process(
     counts, live = yield from _settle(backfill)
     backfill = structs.replace(backfill, counts=counts)
     if backfill.state == "running":
-        return (yield from _start(before, backfill, live, lead, new_id, now, look, bounds))
+        return (yield from _start(before, backfill, live, lead, new_id, now, limit, bounds))
     if backfill.state == "cancelled" and not live:
         backfill = structs.replace(backfill, completed_at=now)
     if backfill != before:
@@ -144,7 +144,7 @@ def _settle(backfill: Backfill) -> Script[tuple[BackfillCounts, int]]:
 
 
 def _start(
-    before: Backfill, backfill: Backfill, live: int, lead: Lead, new_id: Callable[[], UUID], now: Instant, look: int,
+    before: Backfill, backfill: Backfill, live: int, lead: Lead, new_id: Callable[[], UUID], now: Instant, limit: int,
     bounds: QuotaBounds,
 ) -> Script[BackfillStep]:  # fmt: skip
     """Start the fires for which there is room; complete the backfill if none is left.
@@ -160,7 +160,9 @@ def _start(
     room = backfill.max_concurrent - live  # guard: backfill-counts-live
     try:
         parts, pending = yield from _parts(backfill, now)
-        fires = _decided(next_fires(parts, backfill.at, look, newest_first=backfill.newest_first), backfill, pending)
+        fires = _decided_fires(
+            next_fires(parts, backfill.at, limit, newest_first=backfill.newest_first), backfill, pending
+        )
         chosen = (yield from _choose(backfill, fires, min(room, BATCH))) if fires and room > 0 else None
         with shared_budget(Meter(MOST_STEPS + ITEM_STEPS * BATCH)):
             wanted = [_execution(backfill, target, pick, lead, new_id, now) for pick in chosen.picks] if chosen else []
@@ -200,7 +202,7 @@ def _parts(backfill: Backfill, now: Instant) -> Script[tuple[list[Stretch], list
     return runnable, [one.version for one in found if one.is_pending(backfill.until)]
 
 
-def _decided(
+def _decided_fires(
     fires: list[tuple[Instant, Stretch]], backfill: Backfill, pending: Sequence[TriggerVersion]
 ) -> list[tuple[Instant, Stretch]]:
     """Return the fires before the first undecided fire of any trigger, which would otherwise be passed over."""
@@ -249,7 +251,7 @@ def _choose(backfill: Backfill, fires: Sequence[tuple[Instant, Stretch]], room: 
 
 def _make(
     backfill: Backfill, chosen: FireChoice, wanted: Sequence[NewExecution], new_id: Callable[[], UUID], now: Instant
-) -> Script[_Made]:
+) -> Script[_NewExecutions]:
     """Write the executions for the chosen fires, their ledger rows, and the runs of the backfill."""
     placed, parcels = place((yield from assign_share_lanes(wanted, now)), {}, new_id, now)
     executions = [mine[0].execution_id for mine in placed]
@@ -262,7 +264,7 @@ def _make(
     ]
     if runs:
         yield Insert("backfill_runs", RUNS, runs)
-    return _Made(chosen, [parcel for parcel, _ in parcels], lanes, wake_at, executions)
+    return _NewExecutions(chosen, [parcel for parcel, _ in parcels], lanes, wake_at, executions)
 
 
 def _rows(fires: Sequence[tuple[Instant, Stretch]]) -> Script[dict[UUID, list[LedgerRow]]]:
@@ -298,7 +300,9 @@ def _execution(
     return one
 
 
-def _moved_on(backfill: Backfill, made: _Made | None, pending: Sequence[TriggerVersion], refused: str) -> Backfill:
+def _moved_on(
+    backfill: Backfill, made: _NewExecutions | None, pending: Sequence[TriggerVersion], refused: str
+) -> Backfill:
     names = ", ".join(sorted({version.name for version in pending})[:5])
     waits = f"It waits until these triggers have decided: {names}." if names else ""
     backfill = structs.replace(backfill, note=f"It waits: {refused}." if refused else waits)

@@ -49,20 +49,20 @@ class Retries:
         A workflow continues from its failed steps, by its present definition.
         """
         flows = await self._store.read(lambda: flow_rows.flows_of([letter.id for letter in letters]))
-        extras = {letter.id: _circumstances(letter, is_flow=letter.id in flows) for letter in letters}
+        extras = {letter.id: _retry_extra(letter, is_flow=letter.id in flows) for letter in letters}
         made: dict[UUID, UUID] = {}
         left = [(letter, f"{RETRY_KEY}{letter.id}") for letter in letters]
         while left:
-            requests = [_again(letter, params, key) for letter, key in left]
+            requests = [_retry_request(letter, params, key) for letter, key in left]
             given = [extras[letter.id] for letter, _ in left]
             receipts = await self._submit(namespace, requests, origin="retry", caller=caller, extras=given)
             made |= {letter.id: receipt.execution_id for (letter, _), receipt in zip(left, receipts, strict=True)}
-            left = await self._given_up(namespace, left, receipts)
+            left = await self._cancelled_retries(namespace, left, receipts)
         marked = [(letter.id, made[letter.id]) for letter in letters]
         await self._store.change(lambda now: moves.mark(moves.RETRIED, marked, now))
         return [made[letter.id] for letter in letters]
 
-    async def _given_up(
+    async def _cancelled_retries(
         self, namespace: int, asked: Sequence[tuple[Execution, str]], receipts: Sequence[Receipt]
     ) -> list[tuple[Execution, str]]:
         """Return the dead letters with a cancelled earlier retry, each with the key for the next retry."""
@@ -103,7 +103,7 @@ def _by_job(letters: Iterable[Execution]) -> Iterable[list[Execution]]:
     return groups.values()
 
 
-def _circumstances(letter: Execution, *, is_flow: bool) -> Extra:
+def _retry_extra(letter: Execution, *, is_flow: bool) -> Extra:
     """Return the extra fields of the retry, with the same data interval and upstream, so that dependents continue."""
     extra = letter.extra
     return Extra(
@@ -116,7 +116,7 @@ def _circumstances(letter: Execution, *, is_flow: bool) -> Extra:
     )
 
 
-def _again(letter: Execution, params: Params, key: str) -> Submit:
+def _retry_request(letter: Execution, params: Params, key: str) -> Submit:
     """Return the request for a retry, with edited params if given. Its key makes a second retry find the first."""
     return Submit(
         job=str(letter.job),

@@ -47,7 +47,7 @@ class HookSecrets:
             return text
         return SEALED + base64.b64encode(self._sealer.seal(text.encode(), _place(job, trigger))).decode()
 
-    async def of(self, hook: Hook, now: Instant) -> list[str]:
+    async def valid(self, hook: Hook, now: Instant) -> list[str]:
         """Return the valid secrets of a webhook. Raises Busy if none can be opened, so that the sender tries again."""
         found = []
         kept = hook.valid_secrets(now)

@@ -35,7 +35,7 @@ CallOutcome = Literal["accepted", "repeated", "unsigned", "unknown", "unreadable
 log = structlog.get_logger("horae.engine")
 
 
-class _Of(Struct, frozen=True):
+class _HookTrigger(Struct, frozen=True):
     """A trigger that has a webhook, and its job."""
 
     job: UUID
@@ -61,41 +61,41 @@ class Hooks:
 
         With `new_url` it also gets a new URL. A webhook without signatures always gets one: its URL is its secret.
         """
-        of, now = await self._of(namespace, ref, name), self._env.now()
+        target, now = await self._trigger(namespace, ref, name), self._env.now()
         text = new_hook_secret() if secret is None else await self._secrets.check(namespace, secret)
         token, until = new_hook_token(), now + min(old_for, LONGEST_OLD)
         hook = Hook(
-            hash=_hash(token), namespace=namespace, job=of.job, trigger=of.name, created_at=now,
-            secrets=[HookSecret(self._secrets.stored_form(of.job, of.name, text))],
+            hash=_hash(token), namespace=namespace, job=target.job, trigger=target.name, created_at=now,
+            secrets=[HookSecret(self._secrets.stored_form(target.job, target.name, text))],
         )  # fmt: skip
-        anew = new_url or of.trigger.verify == "none"
+        anew = new_url or target.trigger.verify == "none"
         made, rotated = await self._store.write(lambda: _make(hook, until, now, anew=anew))
         return HookView(
-            job=of.job_name, trigger=of.name, verify=str(of.trigger.verify), created_at=format_instant(now),
+            job=target.job_name, trigger=target.name, verify=str(target.trigger.verify), created_at=format_instant(now),
             url=f"{self._url()}/api/v1/hooks/{token}" if made else UNSET,
-            secret=text if of.trigger.verify == "signature" else UNSET,
+            secret=text if target.trigger.verify == "signature" else UNSET,
             old_until=format_instant(until) if rotated else None,
-            note=_note(of.trigger, made=made),
+            note=_note(target.trigger, made=made),
         )  # fmt: skip
 
     async def get(self, namespace: int, ref: str, name: str) -> HookView:
         """Return a trigger's webhook, without its URL and secret."""
-        of, now = await self._of(namespace, ref, name), self._env.now()
-        found = await self._store.read(lambda: hooks.of_trigger(of.job, of.name, now))
+        target, now = await self._trigger(namespace, ref, name), self._env.now()
+        found = await self._store.read(lambda: hooks.of_trigger(target.job, target.name, now))
         if not found:
-            raise _none(of)
+            raise _none(target)
         newest = found[0]
         return HookView(
-            job=of.job_name, trigger=of.name, verify=str(of.trigger.verify),
+            job=target.job_name, trigger=target.name, verify=str(target.trigger.verify),
             created_at=format_instant(newest.created_at),
             old_until=next((format_instant(hook.until) for hook in found[1:] if hook.until is not None), None),
         )  # fmt: skip
 
     async def delete(self, namespace: int, ref: str, name: str) -> None:
         """End a trigger's webhook at once, with all its URLs."""
-        of, now = await self._of(namespace, ref, name), self._env.now()
-        if not await self._store.write(lambda: hooks.end(of.job, of.name, now)):
-            raise _none(of)
+        target, now = await self._trigger(namespace, ref, name), self._env.now()
+        if not await self._store.write(lambda: hooks.end(target.job, target.name, now)):
+            raise _none(target)
 
     async def receive(self, token: str, headers: Mapping[bytes, bytes], body: bytes) -> Delivered:
         """Verify and read a call, store its events and decide them. A refused call changes nothing."""
@@ -121,7 +121,7 @@ class Hooks:
     async def _verified(
         self, hook: Hook, trigger: EventTrigger, headers: Mapping[bytes, bytes], body: bytes, now: Instant
     ) -> SignedMessage | None:
-        return None if trigger.verify == "none" else verify(headers, body, await self._secrets.of(hook, now), now)
+        return None if trigger.verify == "none" else verify(headers, body, await self._secrets.valid(hook, now), now)
 
     def _read(
         self,
@@ -155,7 +155,7 @@ class Hooks:
         note = "This came before: nothing fired again." if repeated else None
         return Delivered(event_ids=[event.key for event in taken], fired=fired, repeated=repeated, note=note)
 
-    async def _of(self, namespace: int, ref: str, name: str) -> _Of:
+    async def _trigger(self, namespace: int, ref: str, name: str) -> _HookTrigger:
         stored = await find_job(self._store, namespace, ref)
         timers = await self._store.read(lambda: triggers.of_job(stored.job.id))
         found = next((timer.trigger for timer in timers if timer.name == name), None)
@@ -165,7 +165,7 @@ class Hooks:
         if not isinstance(found, EventTrigger) or found.verify is None:
             remedy = 'Give the trigger "webhook": true, or {"verify": "none"} for senders that cannot sign.'
             raise BadInput(f'Trigger "{name}" has no webhook.', remedy, field="webhook")
-        return _Of(stored.job.id, stored.job.name, name, found)
+        return _HookTrigger(stored.job.id, stored.job.name, name, found)
 
 
 def _make(hook: Hook, until: Instant, now: Instant, *, anew: bool) -> Script[tuple[bool, bool]]:
@@ -189,9 +189,9 @@ def _note(trigger: EventTrigger, *, made: bool) -> str:
     return "URL and secret are not shown again."
 
 
-def _none(of: _Of) -> NotFound:
-    remedy = f"Make one: `horae events hook {of.job_name} {of.name}`."
-    return NotFound(f'Trigger "{of.name}" of job "{of.job_name}" has no webhook yet.', remedy)
+def _none(target: _HookTrigger) -> NotFound:
+    remedy = f"Make one: `horae events hook {target.job_name} {target.name}`."
+    return NotFound(f'Trigger "{target.name}" of job "{target.job_name}" has no webhook yet.', remedy)
 
 
 def _hash(token: str) -> bytes:

@@ -23,7 +23,7 @@ from horae.errors import Busy, Forbidden, Unauthorized
 from horae.features.users.engine.oidc_flow import SignInFlow
 from horae.features.users.engine.sign_ins import SignIns
 from horae.features.users.model import Member
-from horae.features.users.store import users as people
+from horae.features.users.store import users as user_rows
 from horae.model.tenancy.users import NAME, RoleMapping
 from horae.outbound.allow import AllowedAddresses
 from horae.outbound.fetch import Outbound, OutboundAnswer
@@ -32,7 +32,7 @@ from horae.store.contract import Store
 
 CALLBACK = "/api/v1/sign-in/oidc/callback"
 FLOW_LIFE: Micros = 600 * SECOND
-BELIEVED = 600.0  # seconds that the provider's document and keys are cached
+CACHED_FOR = 600.0  # seconds that the provider's document and keys are cached
 WITHIN = 15.0  # seconds for one answer
 LEEWAY = 60  # seconds that clocks may differ
 SAFE = ("RS256", "RS384", "RS512", "ES256", "ES384", "ES512", "PS256", "PS384", "PS512", "EdDSA", "Ed25519")
@@ -108,7 +108,7 @@ class Oidc:
             raise Unauthorized("This sign-in was not begun here, or too long ago.", "Begin again.")
         tokens = await self._exchange(code, flow.verifier, here)
         claims = await self._claims(tokens, flow.nonce)
-        if not await self._store.write(lambda: people.use_flow(digest_of(state), flow.until, now)):
+        if not await self._store.write(lambda: user_rows.use_flow(digest_of(state), flow.until, now)):
             raise Unauthorized("This sign-in has been finished already.", "Begin again.")
         return await self._admit(claims)
 
@@ -131,8 +131,8 @@ class Oidc:
         A name belongs to its first user, because the audit log identifies users by name.
         """
         now = self._env.now()
-        await self._store.write(lambda: people.add(name, None, None, now, subject))
-        known = await self._store.read(lambda: people.one(name))
+        await self._store.write(lambda: user_rows.add(name, None, None, now, subject))
+        known = await self._store.read(lambda: user_rows.find(name))
         if known is None:
             raise Forbidden(f'There is a user whose name is "{name}" but for its case.', "Ask an administrator.")
         if not known[0].is_active:
@@ -226,7 +226,7 @@ class Oidc:
             if document.issuer.rstrip("/") != self._settings.issuer.rstrip("/"):
                 raise Busy(f"{where} is of another issuer: {document.issuer}.", "Set oidc_issuer to that.")
             keys = KeySet.import_key_set(_read(await self._ask("GET", document.jwks_uri), dict))
-            self._document = (document, keys, now + BELIEVED)
+            self._document = (document, keys, now + CACHED_FOR)
             return document, keys
 
     async def _ask(

@@ -14,17 +14,17 @@ class Passwords:
     """The hashing of passwords and the check of hashes."""
 
     def __init__(self) -> None:
-        self._turn = asyncio.Semaphore(AT_ONCE)
+        self._slots = asyncio.Semaphore(AT_ONCE)
 
     async def hash(self, password: str) -> str:
         """Return the hash of a password."""
-        async with self._turn:
+        async with self._slots:
             return await asyncio.to_thread(self._hasher.hash, password)
 
     async def matches(self, kept: str | None, password: str) -> bool:
         """Return whether a password matches a hash. Without a hash, the answer False takes the same time."""
-        async with self._turn:
-            return await asyncio.to_thread(self._verify, kept or self._nobodys, password) and kept is not None
+        async with self._slots:
+            return await asyncio.to_thread(self._verify, kept or self._dummy_hash, password) and kept is not None
 
     def is_old(self, kept: str) -> bool:
         """Return whether a hash was made with weaker parameters than the present ones."""
@@ -46,5 +46,5 @@ class Passwords:
         return PasswordHasher()
 
     @cached_property
-    def _nobodys(self) -> str:
-        return self._hasher.hash("nobody's password")
+    def _dummy_hash(self) -> str:
+        return self._hasher.hash("dummy password")

@@ -16,7 +16,7 @@ from horae.env import Env, Instant, Micros
 from horae.errors import Forbidden, NotFound, StoreUnavailable, TooOften, Unauthorized
 from horae.features.users.engine.passwords import Passwords
 from horae.features.users.model import LONGEST, Member, User, home_of, principal_of
-from horae.features.users.store import users as people
+from horae.features.users.store import users as user_rows
 from horae.model.tenancy.principal import Principal
 from horae.store.admission import quotas
 from horae.store.contract import Store
@@ -24,7 +24,7 @@ from horae.store.contract import Store
 FREE_OF_PLACE, FREE_OF_ADDRESS = 5, 20  # wrong guesses without a wait: for a name from one network; from an address
 FREE_OF_NAME, PACE_OF_NAME = 100, 60.0  # wrong guesses without a wait for a name; the seconds between further ones
 NETWORK = 24  # bits of an IPv4 address that make a network
-MOST_PLACES = 10_000  # remembered networks of successful sign-ins
+MOST_NETWORKS = 10_000  # remembered networks of successful sign-ins
 
 
 class BrowserSession(Struct, frozen=True):
@@ -43,7 +43,7 @@ class SignIns:
         self._idle, self._life = idle, life
         self._places, self._addresses = Throttle(env, FREE_OF_PLACE), Throttle(env, FREE_OF_ADDRESS)
         self._names = Trickle(env, FREE_OF_NAME, PACE_OF_NAME)
-        self._been: dict[tuple[str, str], None] = {}  # users with networks of their sign-ins, the latest last
+        self._networks: dict[tuple[str, str], None] = {}  # users with networks of their sign-ins, the latest last
         self._known: dict[bytes, BrowserSession] = {}
         self._members: dict[str, tuple[Member, ...]] = {}  # the members of cached sessions, by CSRF token
 
@@ -54,7 +54,7 @@ class SignIns:
             raise Unauthorized("The name or the password is wrong.", "Try again, or ask an administrator for another.")
         if found[1] is not None and self.passwords.is_old(found[1]):
             kept = await self.passwords.hash(password)
-            await self._store.write(lambda: people.replace_hash(name, kept))
+            await self._store.write(lambda: user_rows.replace_hash(name, kept))
         return await self.open(name, found[0].members, None, neighbourhood(address, NETWORK))
 
     async def authenticate(self, name: str, password: str, address: str) -> tuple[User, str | None] | None:
@@ -66,7 +66,7 @@ class SignIns:
         """
         where, network = neighbourhood(address), neighbourhood(address, NETWORK)
         place = f"{network} {name}"
-        is_known = self._names.wait(name) > 0 and await self._has_been(name, network)
+        is_known = self._names.wait(name) > 0 and await self._has_signed_in_from(name, network)
         # Nothing is awaited between this check and the count, so that concurrent guesses cannot all pass the check.
         wait = max(self._places.wait(place), self._addresses.wait(where), 0 if is_known else self._names.wait(name))
         if wait:
@@ -74,25 +74,25 @@ class SignIns:
         self._places.guess(place)
         self._names.guess(name)
         self._addresses.guess(where)
-        found = await self._store.read(lambda: people.one(name))
+        found = await self._store.read(lambda: user_rows.find(name))
         is_right = len(password) <= LONGEST and await self.passwords.matches(found[1] if found else None, password)
         if found is None or not is_right or not found[0].is_active:
             return None
         self._places.right(place)
         self._names.take_back(name)
         self._addresses.take_back(where)
-        self._been.pop((name, network), None)
-        self._been[name, network] = None
-        if len(self._been) > MOST_PLACES:
-            del self._been[next(iter(self._been))]
+        self._networks.pop((name, network), None)
+        self._networks[name, network] = None
+        if len(self._networks) > MOST_NETWORKS:
+            del self._networks[next(iter(self._networks))]
         return found
 
-    async def _has_been(self, name: str, network: str) -> bool:
+    async def _has_signed_in_from(self, name: str, network: str) -> bool:
         """Return whether a user signed in from a network before: on this server, or anywhere if the session is open."""
         now = self._env.now()
-        if (name, network) in self._been:
+        if (name, network) in self._networks:
             return True
-        return await self._store.read(lambda: people.is_signed_in_from(name, network, now))
+        return await self._store.read(lambda: user_rows.is_signed_in_from(name, network, now))
 
     async def open(
         self, name: str, members: tuple[Member, ...], said: tuple[Member, ...] | None, network: str | None = None
@@ -107,7 +107,7 @@ class SignIns:
         cookie, csrf = new_cookie()
         text, now = PERSONAL + cookie, self._env.now()
         until = now + self._life
-        await self._store.write(lambda: people.sign_in(digest_of(text), name, csrf, until, now, said, network))
+        await self._store.write(lambda: user_rows.sign_in(digest_of(text), name, csrf, until, now, said, network))
         return SignedIn(text, until, principal_of(name, home, csrf))
 
     async def check(self, text: str) -> Principal | None:
@@ -115,12 +115,12 @@ class SignIns:
         digest = digest_of(text)
         known = self._known.get(digest)
         if known is None or known.until <= self._env.clock.monotonic():
-            known = await self._look(digest)
+            known = await self._load(digest)
         return known.who if known is not None and self._env.now() < known.ends_at else None
 
-    async def _look(self, digest: bytes) -> BrowserSession | None:
+    async def _load(self, digest: bytes) -> BrowserSession | None:
         now = self._env.now()
-        found = await self._store.read(lambda: people.signed_in(digest))
+        found = await self._store.read(lambda: user_rows.signed_in(digest))
         home = None if found is None else home_of(found.members)
         if found is None or home is None or now >= min(found.until, found.seen_at + self._idle):
             self._known.pop(digest, None)
@@ -132,7 +132,7 @@ class SignIns:
         self._known[digest], self._members[found.csrf] = known, found.members
         if found.seen_at <= now - NOTED_EVERY:
             with suppress(StoreUnavailable):  # a read-only store still admits users
-                await self._store.write(lambda: people.mark_seen(digest, now, now - NOTED_EVERY))
+                await self._store.write(lambda: user_rows.mark_seen(digest, now, now - NOTED_EVERY))
         return known
 
     async def in_namespace(self, who: Principal, name: str) -> Principal:
@@ -154,7 +154,7 @@ class SignIns:
         """End a session."""
         digest = digest_of(text)
         self._known.pop(digest, None)
-        await self._store.write(lambda: people.end(digest))
+        await self._store.write(lambda: user_rows.end(digest))
 
     def forget(self) -> None:
         """Clear the cache of sessions, after a change of a user."""

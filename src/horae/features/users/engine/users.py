@@ -5,7 +5,7 @@ from horae.errors import BadInput, Conflict, Forbidden, NotFound
 from horae.features.users.engine.passwords import Passwords
 from horae.features.users.engine.sign_ins import SignIns
 from horae.features.users.model import Member, User, check_name, check_password
-from horae.features.users.store import users as people
+from horae.features.users.store import users as user_rows
 from horae.model.tenancy.principal import DEFAULT_NAMESPACE, NESTED, PERMISSIONS, Principal, refuse_more
 from horae.store.contract import Store
 
@@ -21,11 +21,11 @@ class Users:
     async def list(self, who: Principal, after: str = "", limit: int = 100) -> list[User]:
         """Return a page of users, ordered by name."""
         namespace = None if who.may("installation") else who.namespace
-        return await self._store.read(lambda: people.page(namespace, after, limit))
+        return await self._store.read(lambda: user_rows.page(namespace, after, limit))
 
     async def get(self, who: Principal, name: str) -> User:
         """Return a user, with the memberships that the caller may see. Raises NotFound."""
-        found = await self._store.read(lambda: people.one(name))
+        found = await self._store.read(lambda: user_rows.find(name))
         if found is None:
             raise _unknown(name)
         user = found[0]
@@ -49,7 +49,7 @@ class Users:
         kept = None if password is None else await self._passwords.hash(check_password(name, password))
         _check_grant(member, who)
         now = self._env.now()
-        if not await self._store.write(lambda: people.add(name, kept, member, now)):
+        if not await self._store.write(lambda: user_rows.add(name, kept, member, now)):
             raise Conflict(
                 f'There is a user "{name}", in this case or another.', "Choose another name, or change that one."
             )
@@ -63,14 +63,14 @@ class Users:
         """
         _check_grant(member, who)
         await self._refuse_more(name, who)
-        await self._store.write(lambda: people.join(name, member))
+        await self._store.write(lambda: user_rows.join(name, member))
         self._sign_ins.forget()
         return await self.get(who, name)
 
     async def leave(self, name: str, who: Principal) -> None:
         """Remove a user from a namespace."""
         await self._refuse_more(name, who)
-        if not await self._store.write(lambda: people.leave(name, who.namespace)):
+        if not await self._store.write(lambda: user_rows.leave(name, who.namespace)):
             raise _unknown(name)
         self._sign_ins.forget()
 
@@ -84,7 +84,7 @@ class Users:
     async def set_password(self, name: str, password: str, keep: bytes = b"") -> None:
         """Set a user's password; their browsers are signed out, except the one with the digest `keep`."""
         kept = await self._passwords.hash(check_password(name, password))
-        if not await self._store.write(lambda: people.set_password(name, kept, keep)):
+        if not await self._store.write(lambda: user_rows.set_password(name, kept, keep)):
             raise _unknown(name)
         self._sign_ins.forget()
 
@@ -98,13 +98,13 @@ class Users:
 
     async def set_active(self, name: str, active: bool) -> None:
         """Activate or deactivate a user."""
-        if not await self._store.write(lambda: people.set_active(name, active)):
+        if not await self._store.write(lambda: user_rows.set_active(name, active)):
             raise _unknown(name)
         self._sign_ins.forget()
 
     async def delete(self, name: str) -> None:
         """Delete a user; the audit log keeps their actions."""
-        if not await self._store.write(lambda: people.delete(name)):
+        if not await self._store.write(lambda: user_rows.delete(name)):
             raise _unknown(name)
         self._sign_ins.forget()
 

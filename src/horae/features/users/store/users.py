@@ -88,7 +88,7 @@ class SignIn(Struct, frozen=True, kw_only=True):
     members: tuple[Member, ...]
 
 
-def one(name: str) -> Script[tuple[User, str | None] | None]:
+def find(name: str) -> Script[tuple[User, str | None] | None]:
     """Return a user with the hash of the password."""
     rows = yield Fetch(ONE, (name,))
     if not rows:
@@ -151,7 +151,7 @@ def set_active(name: str, active: bool) -> Script[bool]:
     if not (yield Fetch(SET_ACTIVE, (name, active))):
         return False
     if not active:
-        yield from _let_go(name)
+        yield from _end_access(name)
     return True
 
 
@@ -160,11 +160,11 @@ def delete(name: str) -> Script[bool]:
     if not (yield Fetch(DELETE, (name,))):
         return False
     yield Fetch(LEAVE_ALL, (name,))
-    yield from _let_go(name)
+    yield from _end_access(name)
     return True
 
 
-def _let_go(name: str) -> Script[None]:
+def _end_access(name: str) -> Script[None]:
     """End all sessions of a user, and revoke the unused tokens that they created."""
     yield Fetch(END_ALL, (name, b""))
     yield Fetch(REVOKE_TOKENS, (f"user:{name}",))
@@ -201,11 +201,11 @@ def signed_in(digest: bytes) -> Script[SignIn | None]:
     users = yield Fetch(ONE, (name,))
     if not users or not users[0][1]:
         return None
-    members = (yield from members_of(name)) if said is None else (yield from _still_there(_members(said)))
+    members = (yield from members_of(name)) if said is None else (yield from _existing(_members(said)))
     return SignIn(hash=digest, user=name, csrf=csrf, seen_at=seen_at, until=until, members=members)
 
 
-def _still_there(members: tuple[Member, ...]) -> Script[tuple[Member, ...]]:
+def _existing(members: tuple[Member, ...]) -> Script[tuple[Member, ...]]:
     """Return the memberships in namespaces that were not deleted since the sign-in."""
     alive = set[int]()
     for member in members:

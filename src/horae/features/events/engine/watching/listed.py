@@ -33,7 +33,7 @@ class ObjectVersion(Struct, frozen=True, kw_only=True):
         return not now - place.settle < self.modified <= now
 
 
-def found(listed: ObjectVersion, poll: Poll) -> FoundObject:
+def found_object(listed: ObjectVersion, poll: Poll) -> FoundObject:
     """Return the object version to write. A version from before the watch began may be remembered without firing."""
     place = poll.place
     before = listed.modified < poll.since // SECOND * SECOND  # object stores report whole seconds

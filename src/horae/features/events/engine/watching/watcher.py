@@ -16,7 +16,7 @@ from horae.engine.topics import Topics
 from horae.env import SECOND, Env, Instant, Micros
 from horae.errors import BadInput, HoraeError, OverQuota, StoreUnavailable
 from horae.features.events.engine.watching import bucket, folder
-from horae.features.events.engine.watching.listed import ObjectVersion, found
+from horae.features.events.engine.watching.listed import ObjectVersion, found_object
 from horae.features.events.store import watches
 from horae.features.events.store.events import IntakeResult
 from horae.features.events.store.listeners import Check
@@ -29,7 +29,7 @@ from horae.store.triggers.refusals import Room
 LOOK = 5.0  # seconds between steps without a hint
 AT_ONCE = 8  # places that one server lists concurrently
 BATCH = 500  # object versions that fire in one transaction
-COUNTED_EVERY: Micros = DAY  # the interval at which vanished objects are forgotten
+FORGET_EVERY: Micros = DAY  # the interval at which vanished objects are forgotten
 AGAIN: Micros = 60 * SECOND  # the shortest pause after a place could not be listed
 MOST_TOLD = 500
 log = structlog.get_logger("horae.engine")
@@ -79,7 +79,7 @@ class Watcher:
         self._topics = topics
         self._env, self._store, self._directory, self._hints = env, store, directory, hints
         self._clock, self._check, self.places = clock, check, places
-        self._looking: set[asyncio.Task[None]] = set()
+        self._listings: set[asyncio.Task[None]] = set()
         self._next: Instant | None = None
         self.alarm = Alarm()
         hints.listen(self._on_hint)
@@ -91,15 +91,15 @@ class Watcher:
 
     async def step(self) -> Wait:
         """Start to list the places that are due. The end of a listing rings the alarm; without watches, only read."""
-        free = AT_ONCE - len(self._looking)
+        free = AT_ONCE - len(self._listings)
         if not self._clock.trusted or not free:
             return LOOK
         self._next = await self._store.read(watches.next_due)
         if self._next is None or self._next > self._env.now():
             return self._wait(self._next)
         for poll in await self._store.change(lambda now: watches.lease_due(free, now)):
-            task = asyncio.create_task(self._look(poll), name=f"horae-watch-{poll.watch}")
-            self._looking.add(task)
+            task = asyncio.create_task(self._list(poll), name=f"horae-watch-{poll.watch}")
+            self._listings.add(task)
             task.add_done_callback(self._done)
         self._next = await self._store.read(watches.next_due)
         return max(OTHERS, self._wait(self._next))
@@ -112,20 +112,20 @@ class Watcher:
         return LOOK if instant is None else min(LOOK, max(0.0, (instant - self._env.now()) / SECOND))
 
     def _done(self, task: "asyncio.Task[None]") -> None:
-        self._looking.discard(task)
+        self._listings.discard(task)
         self.alarm.ring()
 
     async def settle(self) -> None:
         """Wait for the running listings."""
-        await asyncio.gather(*self._looking)
+        await asyncio.gather(*self._listings)
 
     async def stop(self) -> None:
         """Cancel the running listings. Found objects are written already, or will be found again."""
-        for task in self._looking:
+        for task in self._listings:
             task.cancel()
-        await asyncio.gather(*self._looking, return_exceptions=True)
+        await asyncio.gather(*self._listings, return_exceptions=True)
 
-    async def _look(self, poll: Poll) -> None:
+    async def _list(self, poll: Poll) -> None:
         """List a place once. An error is recorded with the trigger, and the place is tried again later."""
         try:
             await Listing(poll, self._env, self._store, self._write).run(self.places.pages(poll.place))
@@ -150,7 +150,7 @@ class Watcher:
 
     async def _write(self, poll: Poll, listed: Sequence[ObjectVersion]) -> None:
         """Fire object versions that were not remembered when they were read."""
-        given = [found(one, poll) for one in listed]
+        given = [found_object(one, poll) for one in listed]
         new_id, lead = self._env.new_id, self._directory.lead
         room = Room(bounds=self._store.bounds, delays=self._directory.delays, patient=True)
         try:
@@ -179,7 +179,7 @@ class Listing:
     ) -> None:
         self._poll, self._env, self._store, self._write = poll, env, store, write
         self._renewed = poll.began_at
-        self._counts = poll.ready and poll.began_at - poll.counted_at >= COUNTED_EVERY
+        self._counts = poll.ready and poll.began_at - poll.counted_at >= FORGET_EVERY
 
     async def run(self, pages: Pages) -> None:
         objects = 0
