@@ -1,4 +1,4 @@
-"""Settings: where they come from, who wins, and what is said about a bad one."""
+"""Settings: their sources, the order of precedence, and the errors for invalid values."""
 
 from pathlib import Path
 
@@ -23,7 +23,7 @@ def file(text: str) -> None:
     Path("horae.toml").write_text(text)
 
 
-def test_without_anything_the_defaults_hold():
+def test_defaults_apply_without_other_sources():
     loaded = load(environ={})
 
     assert loaded.settings.port == 8420
@@ -49,7 +49,7 @@ def test_flags_win_over_the_environment_over_the_file_over_defaults():
     assert kinds == {"port": "flag", "host": "environment", "log_level": "file", "heartbeat": "default"}
 
 
-def test_lists_and_pairs_read_alike_from_everywhere():
+def test_lists_and_pairs_are_read_alike_from_all_sources():
     expected = (("a", "b"), {"gpu": "a100", "eu": ""})
     file('queues = ["a", "b"]\nlabels = {gpu = "a100", eu = ""}')
     given = [
@@ -135,13 +135,13 @@ def test_every_setting_has_a_meaning_and_its_default_reads_back():
             assert getattr(load({name: plain(setting.default)}, {}).settings, name) == setting.default
 
 
-def test_the_engine_gets_its_part():
+def test_the_engine_gets_its_settings():
     environ = {"HORAE_SESSION_TIMEOUT": "3s", "HORAE_HEARTBEAT": "1s", "HORAE_PORT": "9000"}
     engine = engine_settings(load(environ=environ).settings)
     assert (engine.session_timeout, engine.heartbeat, engine.url) == (3_000_000, 1_000_000, "http://127.0.0.1:9000")
 
 
-def test_a_port_that_is_not_known_yet_leads_nowhere():
+def test_port_zero_gives_no_url():
     assert engine_settings(load(environ={"HORAE_PORT": "0"}).settings).url == ""
     advertised = {"HORAE_PORT": "0", "HORAE_ADVERTISE": "http://jobs.example"}
     assert engine_settings(load(environ=advertised).settings).url == "http://jobs.example"
@@ -164,7 +164,7 @@ def test_limits_of_commands(environ, expected):
 
 
 @pytest.mark.parametrize("text", ["0%", "101%", "much%", "much", "-1"])
-def test_a_limit_that_is_no_amount_is_refused(text):
+def test_a_limit_that_is_not_an_amount_is_refused(text):
     with pytest.raises(BadInput, match="command_memory"):
         command_limits(load(environ={"HORAE_COMMAND_MEMORY": text}).settings)
 
@@ -178,7 +178,7 @@ def test_only_root_runs_commands_as_others(monkeypatch):
         check_user(settings)
 
 
-def test_a_span_shows_as_people_write_it():
+def test_a_duration_is_shown_as_people_write_it():
     assert str(DurationSetting(5_400_000_000)) == "1h30m"
 
 
@@ -196,20 +196,20 @@ def test_every_setting_is_documented():
         ("HORAE_SPOT=maybe", "HORAE_SPOT=maybe in the environment: it takes true or false."),
     ],
 )
-def test_what_a_setting_takes_is_said_in_words(variable, said):
+def test_the_expected_value_of_a_setting_is_described_in_words(variable, said):
     with pytest.raises(BadInput) as refused:
         load(environ=dict([variable.split("=")]))
     assert refused.value.detail == said
 
 
-def test_letters_in_another_order_are_seen_before_other_letters():
+def test_names_with_letters_in_another_order_are_suggested_first():
     file("prot = 3")
     with pytest.raises(BadInput, match="'prot', which is not a setting") as refused:
         load(environ={})
     assert refused.value.remedy == "Did you mean 'port'?"
 
 
-def test_misspelt_variables_are_found_and_what_commands_are_given_is_not():
+def test_misspelled_variables_are_found_without_those_set_for_commands():
     environ = {"HORAE_PROT": "1", "HORAE_ULR": "x", "HORAE_ATTEMPT": "1", "HORAE_CONFIG": "f", "PORT": "1"}
     assert misspelled(environ) == {"HORAE_PROT": "HORAE_PORT", "HORAE_ULR": "HORAE_URL"}
 

@@ -1,4 +1,4 @@
-"""What comes from outside in a day: events, webhooks, and places that are watched."""
+"""External input of a day: events, webhooks, and watched locations."""
 
 from uuid import UUID
 
@@ -19,7 +19,7 @@ def fits(target: Target, item: bytes) -> str | None:
 
 
 async def hear(world: World) -> None:
-    """Events that are heard, counted, repeated, meant for one trigger, listed and forgotten."""
+    """Receive events, count them, repeat them, send one to a single trigger, list them and delete them."""
     job = await world.job("hears", queue="outside")
     counting = Rules(overlap="skip", max_fires=100)
     await add_trigger(world, job, EventTrigger(event="upload", verify="signature"), counting, name="hook")
@@ -41,7 +41,7 @@ async def hear(world: World) -> None:
 
 
 async def webhook(world: World, job: UUID) -> None:
-    """A webhook is made, called, changed and ended."""
+    """Create a webhook, call it, change it and end it."""
     now = world.now()
     hook = Hook(
         hash=b"h", namespace=NAMESPACE, job=job, trigger="hook", secrets=[HookSecret("s")], created_at=now
@@ -55,7 +55,7 @@ async def webhook(world: World, job: UUID) -> None:
 
 
 async def watch(world: World) -> None:
-    """A place is looked at: something new, something known, something gone; then not at all; then no more."""
+    """Scan a location with new, known and deleted objects; then pause the watch, then end it."""
     job = await world.job("watches", queue="outside")
     await add_trigger(world, job, WatchTrigger(url="s3://bucket/in/"), Rules(overlap="allow"), name="inbox")
     await world.store.read(watches.next_due)

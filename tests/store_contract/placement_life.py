@@ -1,4 +1,4 @@
-"""What placement asks of the store all day: lanes that are passed through, who had a key, what is kept or spread."""
+"""The daily statements of placement: relaxed lanes, affinities, reservations and spread."""
 
 from msgspec import structs
 
@@ -17,7 +17,7 @@ HOUR = 3_600_000_000
 
 
 async def place(world: World) -> None:
-    """Executions that prefer a worker, have a key, are spread, or have a worker kept for them."""
+    """Submit executions that prefer a worker, have an affinity, are spread, or have a reserved worker."""
     await prefer(world)
     await belong(world)
     await share_out(world)
@@ -38,7 +38,7 @@ async def prefer(world: World) -> None:
 
 
 async def belong(world: World) -> None:
-    """A key is had twice, two hours apart, so that its worker's lane is known to be used."""
+    """Grant an affinity key twice, two hours apart, so that the use of its worker's lane is recorded."""
     job = await world.job("belonging", affinity=Affinity(key="k", patience=1))
     worker = await world.worker("had")
     for _ in range(3):

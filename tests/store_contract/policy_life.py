@@ -1,4 +1,4 @@
-"""What fair queues ask of the store all day: lanes of shares, claims from several, and what servers gave out."""
+"""The daily statements of fair queues: lanes of shares, claims from several, and charges of servers."""
 
 from msgspec import structs
 
@@ -14,7 +14,7 @@ HOUR = 3_600_000_000
 
 
 async def shared(world: World, job: TestJob, *given: str) -> dict[str, int]:
-    """Submit an execution for each of these shares; the lanes that they stand in."""
+    """Submit an execution for each of these shares, and return their lanes."""
     wanted = [structs.replace(one, share=share) for share in given for one in world.wanted(job)]
     placed = await world.store.change(lambda now: share_lanes.assign_share_lanes(wanted, now))
     await world.store.submit([Submission(executions=placed)])
@@ -22,7 +22,7 @@ async def shared(world: World, job: TestJob, *given: str) -> dict[str, int]:
 
 
 async def divide(world: World) -> None:
-    """Executions of two shares, taken by one claim; and what the servers tell one another of it."""
+    """Claim executions of two shares at once, and exchange the servers' charges."""
     job = await world.job("divided", queue="fair")
     lanes = await shared(world, job, "a", "b", "a")
     worker = await world.worker("fair")

@@ -1,4 +1,4 @@
-"""Modules of the store whose statements are not asked every day."""
+"""Modules of the store whose statements do not run every day."""
 
 from bench.runs import timer_looks
 from horae.features.alerts.store import rules as alert_rules
@@ -36,7 +36,7 @@ from horae.store.triggers import audit_fires, calendars, fire_reads, ledger, tri
 from horae.store.triggers.dependencies import audit_joins, dependency_reads
 from horae.store.workflows import audit as workflow_audit
 
-# What people ask for, or what happens when something is defined, deleted, signed in to or restored.
+# Requests of people, and definitions, deletions, sign-ins and restorations.
 RARE_MODULES = (
     adoption,
     alert_rules,
@@ -83,5 +83,5 @@ RARE_MODULES = (
     triggers,
     zone_rules,
 )
-# What is asked beside the moves: when a store is opened, checked or swept.
+# Statements beside the moves: when a store is opened, checked or swept.
 OUTSIDE = (checkup, epochs, ended, expiry, fire_expiry, fire_partitions, partitions, seed, timer_looks)

@@ -1,4 +1,4 @@
-"""schema/ as SQL, and tables as a database describes them: what the revisions make together is what schema/ says."""
+"""The tables of schema/ as SQL, and as a database describes them: all revisions together must produce schema/."""
 
 from typing import Any
 
@@ -9,7 +9,7 @@ from horae.store.schema.whole import metadata
 from horae.store.script import Fetch, Rows, Script, Statement
 from horae.store.tables import PARTITIONED
 
-# What only one database needs: default partitions, and the view that unfolds slices in each dialect.
+# Parts for one database only: default partitions, and the view that expands slices in each dialect.
 _PARTS = "namespace, queue, job, attempt, failures, losses"
 _SHELVES = f"""
     SELECT parcel, lo, hi, {_PARTS},
@@ -27,7 +27,7 @@ CREATE VIEW executions AS
 SELECT left(parcel::text, 32) || lpad(to_hex(item), 4, '0') AS id, parcel, item, {_OF_ITEMS}
 FROM ({_SHELVES}) AS slices CROSS JOIN LATERAL generate_series(lo, hi - 1) AS item"""
 
-# SQLite has no lateral series: slices meet a list of all indexes an item can have.
+# SQLite has no lateral series: slices are joined with a list of all possible item indexes.
 SQLITE_VIEW = f"""
 CREATE VIEW executions AS
 WITH RECURSIVE indexes(item) AS (SELECT 0 UNION ALL SELECT item + 1 FROM indexes WHERE item < 1023),
@@ -36,7 +36,7 @@ SELECT lower(substr(hex(parcel), 1, 8) || '-' || substr(hex(parcel), 9, 4) || '-
        || substr(hex(parcel), 17, 4) || '-' || substr(hex(parcel), 21, 8)) || printf('%04x', item) AS id,
        parcel, item, {_OF_ITEMS}
 FROM slices JOIN indexes ON item >= lo AND item < hi"""
-# Rows come in the order in which executions end, so a range of times is a range of pages; on SQLite one of rowids.
+# Rows are inserted in the order of the ends, so a range of times is a range of pages, or of rowids on SQLite.
 POSTGRES_ENDED = "CREATE INDEX history_ended ON history USING brin (completed_at) WITH (autosummarize = on)"
 
 _COLUMNS = Statement(
@@ -64,7 +64,7 @@ _RULES = Statement(
 
 
 def rendered(dialect: str) -> list[str]:
-    """Every statement that makes the tables of schema/ in an empty database."""
+    """Return every statement that creates the tables of schema/ in an empty database."""
     return [*(str(one.compile(dialect=_dialect(dialect))).strip() for one in _made()), *extras(dialect)]
 
 
@@ -83,13 +83,13 @@ def _dialect(name: str) -> Any:
 
 
 def making(statements: list[str]) -> Script[None]:
-    """Run statements of a revision, or of schema/."""
+    """Return a script that runs statements of a revision, or of schema/."""
     for text in statements:
         yield Fetch(Statement("make", text, sqlite=text))
 
 
 async def described(driver: Driver) -> list[set[tuple[Any, ...]]]:
-    """Columns, indexes and rules of all tables but Alembic's own, in no order: a column that came later is the last."""
+    """Return columns, indexes and rules of all tables but Alembic's own, unordered: later columns come last."""
 
     def script() -> Script[list[Rows]]:
         return [(yield Fetch(_COLUMNS)), (yield Fetch(_INDEXES)), (yield Fetch(_RULES))]
@@ -105,7 +105,7 @@ def _plain(value: Any) -> Any:
 
 
 def extras(dialect: str) -> list[str]:
-    """The statements that complete the tables of `schema/` for a dialect."""
+    """Return the statements that complete the tables of `schema/` for a dialect."""
     if dialect == "sqlite":
         return [SQLITE_VIEW]
     partitioned = (*PARTITIONED, "fires")

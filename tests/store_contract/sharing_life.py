@@ -1,4 +1,4 @@
-"""What jobs whose submissions share something, and namespaces with quotas, ask of the store all day."""
+"""The daily statements of deduplication and of namespaces with quotas."""
 
 import msgspec
 
@@ -19,7 +19,7 @@ RARE_SHARING = {
 
 
 async def share(world: World) -> None:
-    """Submit what meets something, twice each; with quotas; and forget what stands for nothing."""
+    """Submit executions that meet a stored one, twice each, with quotas, and delete keys that stand for nothing."""
     job = await world.job("shared", queue="shared")
     rules = (
         Unique(keep="latest"),

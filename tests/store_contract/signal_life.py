@@ -1,4 +1,4 @@
-"""What durable executions that wait ask of the store."""
+"""The daily statements of durable executions that wait."""
 
 from uuid import UUID
 
@@ -11,7 +11,7 @@ from tests.store_contract.world import World
 
 
 async def be_told(world: World) -> None:
-    """One waits, is told, and waits again for what was sent before."""
+    """Let an execution wait, get its signal, and wait again for a signal that was sent before."""
     job = await world.job("waits", queue="waits")
     parcel = await world.parcel(job)
     worker = await world.worker("waits")

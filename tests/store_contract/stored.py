@@ -1,4 +1,4 @@
-"""Stores of every revision, with rows in all tables, kept as text in `stores/`.
+"""Stores of every revision with rows in all tables, saved as text in `stores/`.
 
 `python -m tests.store_contract.stored` writes the file of the newest revision: once, with the change that adds it.
 """
@@ -24,15 +24,15 @@ STORES = Path(__file__).parent / "stores"
 
 
 class Stored(Struct, frozen=True):
-    """The rows of a table at a revision: bytes in hexadecimal, and so are ids."""
+    """The rows of a table at a revision: bytes and ids are hexadecimal."""
 
     table: str
     columns: tuple[tuple[str, ColumnType], ...]
     rows: list[list[Any]]
-    lived: bool = True  # false: no life leaves rows there, these are made up
+    lived: bool = True  # false: no life leaves rows there, so these are invented
 
     def read(self) -> list[tuple[Any, ...]]:
-        """The rows as a driver takes and returns them."""
+        """Return the rows as a driver takes and returns them."""
         return [tuple(_read(value, kind) for value, (_, kind) in zip(r, self.columns, strict=True)) for r in self.rows]
 
 
@@ -51,18 +51,18 @@ def path(revision: str) -> Path:
 
 
 def stored(revision: str) -> list[Stored]:
-    """The tables of a store of this revision."""
+    """Return the tables of a store of this revision."""
     return [msgspec.json.decode(line, type=Stored) for line in path(revision).read_text().splitlines()]
 
 
 def selected(table: str, columns: Sequence[tuple[str, ColumnType]]) -> Script[Rows]:
-    """All rows of a table, in some order."""
+    """Return all rows of a table, in some order."""
     names = ", ".join(f'"{name}"' for name, _ in columns)
     return (yield Fetch(Statement("stored", f"SELECT {names} FROM {table}")))
 
 
 async def fill(driver: Driver, revision: str) -> None:
-    """Make an empty database the store of a revision, as it was kept."""
+    """Turn an empty database into the saved store of a revision."""
 
     def script() -> Script[None]:
         for text in fresh(driver.dialect, revision):
@@ -74,7 +74,7 @@ async def fill(driver: Driver, revision: str) -> None:
 
 
 async def write() -> None:
-    """Live through everything that a server does, and keep what it leaves in the store."""
+    """Run everything that a server does, and save the resulting store."""
     from tests.store_contract.life import live_through
     from tests.store_contract.test_driver_transfer import samples
     from tests.store_contract.world import World

@@ -1,4 +1,4 @@
-"""What SQLite is asked all day is compiled once: that can cost more than the rows."""
+"""SQLite compiles each daily statement once, because compiling may cost more than reading the rows."""
 
 from collections import Counter
 from collections.abc import Callable
@@ -14,7 +14,7 @@ T = TypeVar("T")
 
 
 class Compiling:
-    """A connection that notes which texts are compiled again; whatever compiles asks its authorizer."""
+    """A connection that records the texts that are compiled again, by the calls of its authorizer."""
 
     def __init__(self, raw: Any) -> None:
         self._raw = raw

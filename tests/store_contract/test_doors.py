@@ -1,4 +1,4 @@
-"""Only the doors that docs/decisions/0019-doors.md lists put rows into `running` and `history`."""
+"""Only the doors listed in docs/decisions/0019-doors.md insert rows into `running` and `history`."""
 
 import ast
 import re
@@ -13,7 +13,7 @@ from tests.statements import by_module
 PAGE = (ROOT / "docs/decisions/0019-doors.md").read_text()
 WRITERS = {"running": {"put_running", "start_running"}, "history": {"put_finished"}}
 INSERTS = {"horae.store.base.shelves"}  # the only module that names their columns
-# Changes of rows that are there: marks of limits and circuits, and results that are erased.
+# Updates of existing rows: marks of limits and circuits, and erased results.
 CHANGES = {
     "running": {"mark_running_of_namespace", "mark_running_of_queue", "flag_running"},
     "history": {"erase_results"},
@@ -29,7 +29,7 @@ def calls(source: str, names: set[str]) -> Iterator[str]:
 
 
 def listed(shelf: str) -> set[str]:
-    """The modules that the record lists as doors into a shelf."""
+    """Return the modules that the record lists as doors into a shelf."""
     table = re.split(r"\*\*Into|^## ", PAGE.partition(f"**Into `{shelf}`.**")[2], flags=re.MULTILINE)[0]
     paths = [cell for cell in first_cells(table) if cell.endswith(".py")]
     return {"horae." + path.removesuffix(".py").replace("/", ".") for path in paths}
@@ -50,5 +50,5 @@ def test_no_statement_writes_rows_beside_the_doors(shelf: str):
     assert {one.name for one in texts} == CHANGES[shelf]
 
 
-def test_a_door_beside_the_list_is_noticed():
+def test_a_door_that_is_not_listed_is_noticed():
     assert list(calls("def f():\n    yield shelves.put_finished([])", WRITERS["history"])) == ["put_finished"]

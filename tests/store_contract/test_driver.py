@@ -1,4 +1,4 @@
-"""What a driver promises about scripts, whichever database runs them."""
+"""The promises of a driver about scripts, on every database."""
 
 import asyncio
 from uuid import UUID
@@ -36,7 +36,7 @@ async def get(driver: Driver, key: str) -> str | None:
     return rows[0][0] if rows else None
 
 
-async def test_a_script_gets_its_rows_and_its_result_comes_back(driver: Driver):
+async def test_a_script_gets_its_rows_and_returns_its_result(driver: Driver):
     def script() -> Script[str]:
         yield Fetch(PUT, ("a", "1"))
         rows = yield Fetch(GET, ("a",))
@@ -46,7 +46,7 @@ async def test_a_script_gets_its_rows_and_its_result_comes_back(driver: Driver):
     assert await get(driver, "a") == "1"
 
 
-async def test_a_script_that_raises_leaves_nothing(driver: Driver):
+async def test_a_script_that_raises_changes_nothing(driver: Driver):
     def script() -> Script[None]:
         yield Fetch(PUT, ("a", "1"))
         raise Conflict("No.")
@@ -87,7 +87,7 @@ async def test_again_repeats_the_script_from_its_beginning(driver: Driver):
     assert [await get(driver, f"try{n}") for n in (1, 2, 3)] == [None, None, "x"]
 
 
-async def test_a_script_that_never_wins_is_told_that_the_store_is_busy(driver: Driver):
+async def test_a_script_that_loses_every_race_gets_busy(driver: Driver):
     def script() -> Script[None]:
         yield Fetch(GET, ("a",))
         raise Again
@@ -107,7 +107,7 @@ async def test_for_each_joins_given_rows_in_their_order(driver: Driver, env: Env
     assert await driver.write(script) == [(20, "k2", ids[2]), (10, "k0", ids[0])]
 
 
-async def test_what_is_read_of_many_at_once_is_what_is_read_of_each(driver: Driver):
+async def test_reading_many_rows_at_once_equals_reading_each(driver: Driver):
     keys = [(f"k{i}", i) for i in range(200)]
     text = "SELECT s.value, given.number FROM given JOIN store s ON s.key = given.key"
     apart, at_once = Statement("apart", text), Statement("at once", text, at_once=True)
@@ -177,7 +177,7 @@ async def test_for_each_deletes_and_returns(driver: Driver, env: Env, text: str)
     assert sorted(left) == [(ids[1],), (ids[2],)]
 
 
-async def test_many_rows_go_in_as_few_do(driver: Driver, env: Env):
+async def test_many_rows_are_inserted_like_few(driver: Driver, env: Env):
     ids = [env.new_id() for _ in range(500)]
     columns = (("key", "text"), ("value", "text"))
     counted = Statement("counted", "SELECT count(*), max(value) FROM store WHERE key LIKE 'many-%'")
@@ -197,7 +197,7 @@ async def test_many_rows_go_in_as_few_do(driver: Driver, env: Env):
     assert await get(driver, "few") == "1"
 
 
-async def test_many_rows_of_which_one_is_there_leave_nothing(driver: Driver):
+async def test_an_insert_of_many_rows_with_a_conflict_changes_nothing(driver: Driver):
     columns = (("key", "text"), ("value", "text"))
 
     def script() -> Script[None]:
@@ -259,7 +259,7 @@ async def test_given_rows_may_hold_nulls_and_there_may_be_none(driver: Driver, e
     assert await driver.write(script) == ([], [(None,), (5,)])
 
 
-async def test_insert_returns_only_the_rows_that_went_in(driver: Driver):
+async def test_insert_returns_only_the_inserted_rows(driver: Driver):
     columns = (("key", "text"), ("value", "text"))
 
     def script(*keys: str) -> Script[Rows]:
@@ -269,7 +269,7 @@ async def test_insert_returns_only_the_rows_that_went_in(driver: Driver):
     assert await driver.write(lambda: script("a", "b", "c")) == [("b",), ("c",)]
 
 
-async def test_ids_booleans_bytes_and_floats_come_back_as_what_they_are(driver: Driver, env: Env):
+async def test_ids_booleans_bytes_and_floats_keep_their_types(driver: Driver, env: Env):
     parcel, job, session = env.new_id(), env.new_id(), env.new_id()
     columns = (("parcel", "uuid"), ("lo", "int"), ("hi", "int"), ("job", "uuid"), ("queue", "int"),
                ("namespace", "int"), ("attempt", "int"), ("failures", "int"), ("losses", "int"),
@@ -413,7 +413,7 @@ async def test_hints_reach_every_listener(driver: Driver):
     assert heard == ["lane 1", "lane 2"]
 
 
-async def test_the_store_tells_the_time_and_answers(driver: Driver, env: Env):
+async def test_the_store_returns_the_time_and_answers_a_ping(driver: Driver, env: Env):
     await driver.ping()
     now = await driver.server_time()
     assert now == env.now() if driver.dialect == "sqlite" else now > 1_700_000_000_000_000

@@ -1,4 +1,4 @@
-"""A store that was copied or put back by other means than Horae's: no token repeats, and no session lives on."""
+"""Stores that were copied or restored without Horae's commands: no token repeats, and no session lives on."""
 
 import asyncio
 import json
@@ -21,7 +21,7 @@ from tests.cli.fake_api import run
 
 
 async def registered(url: str, env: Env) -> tuple[int, UUID]:
-    """The epoch of a store, and a session that lives in it."""
+    """Return the epoch of a store, and a session in it."""
     driver = await open_store_driver(url, env)
     await driver.migrate()
     session = await Store(driver, env).register(1, Register(protocol=1, worker="w"))
@@ -30,7 +30,7 @@ async def registered(url: str, env: Env) -> tuple[int, UUID]:
 
 
 async def standing(url: str, session: UUID) -> tuple[int, str]:
-    """The epoch of a store that a server has just opened, and what became of a session."""
+    """Return the epoch of a store that a server has just opened, and the state of a session."""
     driver = await open_store_driver(url, system_env())
     await driver.migrate()
     store = Store(driver, system_env())
@@ -93,7 +93,7 @@ async def test_upkeep_and_restarts_begin_no_epoch(own_postgres: Postgres):
 
 @pytest.fixture
 def copied(own_postgres: Postgres) -> Iterator[Postgres]:
-    """A server on a copy of another's files, taken while that one stood still."""
+    """Start a server on a copy of another's files, taken while that one was stopped."""
     copy = Postgres(Path(tempfile.mkdtemp(prefix="horae-copy-")))
     yield copy
     copy.remove()

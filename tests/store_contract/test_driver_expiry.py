@@ -1,4 +1,4 @@
-"""Old parcels go, and what something live needs stays."""
+"""Old parcels are deleted, and rows that live executions need stay."""
 
 from uuid import UUID
 
@@ -48,7 +48,7 @@ async def put(driver: Driver, table: str, **values: object) -> None:
 
 
 async def finished(driver: Driver, env: Env, at: Instant, parent: UUID | None = None, **more: object) -> UUID:
-    """A parcel of one that was made and ended at an instant, with a log and a large result."""
+    """Create a parcel of one execution that began and ended at given instants, with a log and a large result."""
     parcel = parcel_id(env.ids(at))
     await put(driver, "parcels", id=parcel, parent=parent, namespace=more.get("namespace", 1))
     await put(driver, "history", parcel=parcel, completed_at=at + SECOND, **more)
@@ -76,7 +76,7 @@ async def expire_all(driver: Driver, before: Instant) -> int:
     return total
 
 
-async def test_old_parcels_go_with_all_that_belongs_to_them(driver: Driver, env: Env, clock: VirtualClock):
+async def test_old_parcels_are_deleted_with_all_their_rows(driver: Driver, env: Env, clock: VirtualClock):
     now = clock.now()
     await driver.ensure_partitions(now)
     old = [await finished(driver, env, now) for _ in range(5)]
@@ -88,7 +88,7 @@ async def test_old_parcels_go_with_all_that_belongs_to_them(driver: Driver, env:
         assert await left(driver, table) == {young}
 
 
-async def test_what_is_live_or_belongs_to_something_live_survives(driver: Driver, env: Env, clock: VirtualClock):
+async def test_live_executions_and_their_relatives_survive(driver: Driver, env: Env, clock: VirtualClock):
     now = clock.now()
     await driver.ensure_partitions(now)
     await finished(driver, env, now)
@@ -104,7 +104,7 @@ async def test_what_is_live_or_belongs_to_something_live_survives(driver: Driver
     assert await left(driver, "blobs") == {child}
 
 
-async def test_survivors_go_once_they_have_ended(driver: Driver, env: Env, clock: VirtualClock):
+async def test_survivors_are_deleted_after_they_have_ended(driver: Driver, env: Env, clock: VirtualClock):
     now = clock.now()
     await driver.ensure_partitions(now)
     live = await unfinished(driver, env, now)
@@ -119,7 +119,7 @@ async def test_survivors_go_once_they_have_ended(driver: Driver, env: Env, clock
     assert await left(driver, "history") == set()
 
 
-async def test_days_are_made_ahead_and_collect_what_lay_in_default(postgres_driver: Driver, env: Env):
+async def test_days_are_created_ahead_and_take_rows_from_default(postgres_driver: Driver, env: Env):
     driver, at = postgres_driver, 1_900_000_000 * SECOND
     where = Statement("where", "SELECT DISTINCT tableoid::regclass::text FROM history")
     parcel = await finished(driver, env, at)
@@ -170,7 +170,7 @@ async def walk_all(driver: Driver, retention: Retention, now: Instant) -> int:
     return total
 
 
-async def test_a_namespace_keeps_what_ended_so_for_its_own_time(driver: Driver, env: Env, clock: VirtualClock):
+async def test_a_namespace_keeps_outcomes_for_its_own_retention(driver: Driver, env: Env, clock: VirtualClock):
     now = clock.now()
     await driver.ensure_partitions(now)
     retention = Retention(2 * DAY, {2: {"success": DAY, "failed": 9 * DAY}})
@@ -198,7 +198,7 @@ async def test_a_namespace_keeps_what_ended_so_for_its_own_time(driver: Driver, 
     assert await sweep(now + 10 * DAY) == {live, child}
 
 
-async def test_a_day_of_which_much_is_kept_for_longer_stays_and_loses_the_rest(
+async def test_a_day_with_many_rows_to_keep_stays_without_the_others(
     postgres_driver: Driver, env: Env, clock: VirtualClock, monkeypatch: pytest.MonkeyPatch
 ):
     driver, now = postgres_driver, clock.now()

@@ -1,4 +1,4 @@
-"""What only a SQLite file promises: one owner, one writer, one sync for many."""
+"""The promises of a SQLite file: one owner, one writer, one sync for many scripts."""
 
 import asyncio
 import os
@@ -28,13 +28,13 @@ def path(tmp_path: Path) -> Path:
 
 
 def traced(driver: FileDriver) -> list[str]:
-    """Every statement the writer runs from now on."""
+    """Record every statement that the writer runs from now on."""
     texts: list[str] = []
     driver._connection.raw.set_trace_callback(texts.append)
     return texts
 
 
-async def test_a_file_that_is_no_store_is_told_with_a_way_out(path: Path, env: Env):
+async def test_the_error_for_a_file_that_is_not_a_store_has_a_remedy(path: Path, env: Env):
     path.write_bytes(b"something else entirely" * 300)
     with pytest.raises(StoreUnavailable, match="something else") as refused:
         await open_store_driver(f"sqlite:///{path}", env)
@@ -42,7 +42,7 @@ async def test_a_file_that_is_no_store_is_told_with_a_way_out(path: Path, env: E
     assert path.read_bytes().startswith(b"something else entirely")
 
 
-async def test_a_second_opener_is_told_who_has_the_file(file_driver: FileDriver, path: Path, env: Env):
+async def test_the_error_for_a_second_process_names_the_owner(file_driver: FileDriver, path: Path, env: Env):
     await file_driver.close()
     first = await open_store_driver(f"sqlite:///{path}", env, "http://127.0.0.1:8420")
     with pytest.raises(StoreInUse, match=rf"process {os.getpid()} http://127.0.0.1:8420"):
@@ -72,7 +72,7 @@ async def test_commits_are_synced(file_driver: FileDriver):
     assert raw.execute("PRAGMA journal_mode").fetchone() == ("wal",)
 
 
-async def test_what_waits_together_is_committed_together(file_driver: FileDriver):
+async def test_pending_scripts_are_committed_together(file_driver: FileDriver):
     texts = traced(file_driver)
     await asyncio.gather(*(file_driver.write(one(PUT, f"k{n}", "x")) for n in range(64)))
 
@@ -100,7 +100,7 @@ async def test_a_script_that_breaks_the_transaction_fails_alone(file_driver: Fil
     assert await file_driver.read(one(GET, "bad")) == []
 
 
-async def test_a_full_disk_is_told_and_got_over(file_driver: FileDriver):
+async def test_a_full_disk_is_reported_and_survived(file_driver: FileDriver):
     raw = file_driver._connection.raw
     pages = raw.execute("PRAGMA page_count").fetchone()[0]
     raw.execute(f"PRAGMA max_page_count = {pages + 2}")
@@ -115,7 +115,7 @@ async def test_a_full_disk_is_told_and_got_over(file_driver: FileDriver):
     assert len((await file_driver.read(one(GET, "a")))[0][0]) == 100_000
 
 
-async def test_a_read_only_file_is_told(file_driver: FileDriver):
+async def test_a_read_only_file_is_reported(file_driver: FileDriver):
     file_driver._connection.raw.execute("PRAGMA query_only = ON")
     with pytest.raises(StoreUnavailable, match="read-only"):
         await file_driver.write(one(PUT, "a", "1"))
@@ -181,8 +181,8 @@ LONG = Statement(
 )
 
 
-class Running(VirtualClock):
-    """A clock that moves a millisecond whenever somebody looks at it."""
+class TickingClock(VirtualClock):
+    """A clock that moves a millisecond with every reading."""
 
     def monotonic(self) -> float:
         self.advance(1000)
@@ -190,7 +190,7 @@ class Running(VirtualClock):
 
 
 async def test_a_long_read_leaves_the_loop_and_an_endless_one_is_stopped(path: Path, env: Env):
-    driver = await open_store_driver(f"sqlite:///{path}", Env(Running(), env.ids, env.rng))
+    driver = await open_store_driver(f"sqlite:///{path}", Env(TickingClock(), env.ids, env.rng))
     assert await driver.read(one(LONG, 50_000)) == [(50_000,)]
     assert driver.statements["long"] == 2  # begun on the loop, repeated on a thread
 
@@ -200,8 +200,8 @@ async def test_a_long_read_leaves_the_loop_and_an_endless_one_is_stopped(path: P
     await driver.close()
 
 
-async def test_a_read_nobody_waits_for_is_stopped(path: Path, env: Env):
-    driver = await open_store_driver(f"sqlite:///{path}", Env(Running(), env.ids, env.rng))
+async def test_a_cancelled_read_is_stopped(path: Path, env: Env):
+    driver = await open_store_driver(f"sqlite:///{path}", Env(TickingClock(), env.ids, env.rng))
     reading = asyncio.create_task(driver.read(one(ENDLESS, 1 << 60)))
     await eventually(lambda: driver.statements["endless"] == 2)
     reading.cancel()
@@ -210,7 +210,7 @@ async def test_a_read_nobody_waits_for_is_stopped(path: Path, env: Env):
     await driver.close()
 
 
-async def test_the_log_is_moved_into_the_file_while_writing_goes_on(file_driver: FileDriver, path: Path):
+async def test_the_log_is_checkpointed_during_writes(file_driver: FileDriver, path: Path):
     for _ in range(30):
         await asyncio.gather(*(file_driver.write(one(PUT, f"k{n}", "x" * 300)) for n in range(200)))
 
@@ -243,9 +243,9 @@ def test_a_network_file_system_is_refused(tmp_path: Path):
         refuse_network(tmp_path / "my share" / "horae.db", mounts)
 
 
-async def test_what_was_accepted_is_there_after_the_process_is_gone(file_driver: FileDriver, path: Path, env: Env):
+async def test_acknowledged_writes_survive_a_crash(file_driver: FileDriver, path: Path, env: Env):
     await file_driver.write(one(PUT, "a", "1"))
-    copy = path.with_name("copy.db")  # what a crash leaves: the file and its log, nothing closed
+    copy = path.with_name("copy.db")  # the state after a crash: the file and its log, nothing closed
     copy.write_bytes(path.read_bytes())
     copy.with_name("copy.db-wal").write_bytes(path.with_name("horae.db-wal").read_bytes())
 
@@ -266,13 +266,13 @@ async def test_other_urls_are_refused(url: str, env: Env):
         await open_store_driver(url, env)
 
 
-async def test_a_folder_that_cannot_be_made_is_told(tmp_path: Path, env: Env):
+async def test_a_folder_that_cannot_be_created_is_reported(tmp_path: Path, env: Env):
     (tmp_path / "file").write_text("")
     with pytest.raises(StoreUnavailable, match="cannot be opened"):
         await open_store_driver(f"sqlite:///{tmp_path}/file/horae.db", env)
 
 
-async def test_a_file_that_is_no_database_is_told(path: Path, env: Env):
+async def test_a_file_that_is_not_a_database_is_reported(path: Path, env: Env):
     path.write_text("hello, this is not a database at all" * 100)
     with pytest.raises(Exception, match="not a database"):
         await open_store_driver(f"sqlite:///{path}", env)
@@ -281,7 +281,7 @@ async def test_a_file_that_is_no_database_is_told(path: Path, env: Env):
     await driver.close()
 
 
-async def test_what_is_not_hot_runs_apart_and_in_its_turn(file_driver: FileDriver):
+async def test_scripts_that_are_not_hot_run_on_the_thread_and_in_order(file_driver: FileDriver):
     order: list[int] = []
 
     def put(number: int) -> Script[None]:
@@ -293,7 +293,7 @@ async def test_what_is_not_hot_runs_apart_and_in_its_turn(file_driver: FileDrive
     assert order == list(range(10))
 
 
-async def test_a_hook_stops_what_is_not_hot_too(file_driver: FileDriver):
+async def test_a_hook_also_runs_for_scripts_that_are_not_hot(file_driver: FileDriver):
     names: list[str] = []
 
     async def before(op: Any) -> None:
@@ -304,7 +304,7 @@ async def test_a_hook_stops_what_is_not_hot_too(file_driver: FileDriver):
     assert names == ["put"]
 
 
-async def test_a_writer_that_is_torn_down_leaves_nobody_waiting(file_driver: FileDriver):
+async def test_callers_do_not_wait_for_a_writer_that_was_cancelled(file_driver: FileDriver):
     stopped = asyncio.Event()
 
     async def before(op: Any) -> None:
@@ -323,13 +323,13 @@ async def test_a_writer_that_is_torn_down_leaves_nobody_waiting(file_driver: Fil
     assert await file_driver.read(one(GET, "k0")) == []
 
 
-async def test_a_password_in_a_url_is_not_told(env: Env):
+async def test_a_password_in_a_url_is_not_shown(env: Env):
     with pytest.raises(BadInput) as told:
         await open_store_driver("mysql://me:secret@host/db", env)
     assert "secret" not in str(told.value)
 
 
-def test_values_are_bound_as_they_are_without_a_search_for_an_adapter():
+def test_values_are_bound_without_a_search_for_an_adapter():
     raw = connect(None)
     values = (b"\0\xff", b"", None, True, False, 7, "text", 1.5)
     bound = raw.execute(f"SELECT {', '.join('?' * len(values))}", values).fetchone()

@@ -1,4 +1,4 @@
-"""The ledger's days on PostgreSQL: made ahead, dropped whole, and what was decided since is kept."""
+"""The ledger's days on PostgreSQL: created ahead, dropped whole, except for rows that were decided late."""
 
 from uuid import UUID
 
@@ -30,7 +30,7 @@ async def expire_all(driver: Driver, before: Instant, low: Instant = 0) -> int:
     return steps
 
 
-async def test_days_are_made_ahead_and_collect_what_lay_in_default(postgres_driver: Driver):
+async def test_days_are_created_ahead_and_take_rows_from_default(postgres_driver: Driver):
     driver, at = postgres_driver, 1_900_000_000 * SECOND
     await put(driver, at)
     assert await driver.read(one(WHERE)) == [(at, "fires_default")]
@@ -42,7 +42,7 @@ async def test_days_are_made_ahead_and_collect_what_lay_in_default(postgres_driv
     assert (await driver.read(one(DAYS)))[0][0] >= 9
 
 
-async def test_old_days_are_dropped_and_the_ledger_says_from_when_it_knows(
+async def test_old_days_are_dropped_and_the_start_of_the_ledger_is_recorded(
     postgres_driver: Driver, clock: VirtualClock
 ):
     driver, start = postgres_driver, clock.now() - clock.now() % DAY
@@ -83,7 +83,7 @@ async def test_a_detached_day_whose_server_died_is_dropped_later(postgres_driver
     assert await driver.read(one(Statement("there", f"SELECT to_regclass('{name}')::text"))) == [(None,)]
 
 
-async def test_a_read_of_one_trigger_looks_only_into_the_days_it_asks_for(postgres_driver: Driver, clock: VirtualClock):
+async def test_a_read_of_one_trigger_reads_only_the_requested_days(postgres_driver: Driver, clock: VirtualClock):
     driver, start = postgres_driver, clock.now() - clock.now() % DAY
     await driver.ensure_partitions(start)
     plan = Statement("plan", f"EXPLAIN {ledger.ROWS.text}".replace("$1", f"'{TRIGGER}'").replace("$3", "10"))

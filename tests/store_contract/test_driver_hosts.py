@@ -1,4 +1,4 @@
-"""A URL of several hosts: whichever is the primary is found, wherever it stands and however the others fail."""
+"""A URL with several hosts: the primary is found in any position, however the others fail."""
 
 import asyncio
 import socket
@@ -26,7 +26,7 @@ from tests.waiting import eventually
 
 @contextmanager
 def never_answers() -> Iterator[socket.socket]:
-    """A host that takes connections and says nothing: a database that stands still."""
+    """A host that accepts connections and sends nothing: a database that hangs."""
     with socket.create_server(("127.0.0.1", 0), backlog=100) as listener:
         listener.settimeout(0)
         yield listener
@@ -34,7 +34,7 @@ def never_answers() -> Iterator[socket.socket]:
 
 @contextmanager
 def drops() -> Iterator[socket.socket]:
-    """A host that does not even take connections, as if all packets to it were lost: its backlog is full."""
+    """A host that does not accept connections, as if all its packets were lost: its backlog is full."""
     with socket.create_server(("127.0.0.1", 0), backlog=0) as listener:
         waiting = [socket.socket() for _ in range(4)]
         for each in waiting:
@@ -46,7 +46,7 @@ def drops() -> Iterator[socket.socket]:
 
 
 def asked(listener: socket.socket) -> int:
-    """How many connections came since the last time."""
+    """Return the number of connections since the last call."""
     count = 0
     with suppress(BlockingIOError):
         while True:
@@ -56,12 +56,12 @@ def asked(listener: socket.socket) -> int:
 
 
 def beside(listener: socket.socket, url: str) -> str:
-    """A URL of two hosts, of which the first is this listener."""
+    """Return a URL of two hosts, with this listener as the first."""
     return url.replace("@", f"@127.0.0.1:{listener.getsockname()[1]},", 1)
 
 
 @pytest.mark.parametrize("hangs", [never_answers, drops])
-async def test_a_first_host_that_hangs_is_passed_over(postgres_url: str, hangs: Any):
+async def test_a_first_host_that_hangs_is_skipped(postgres_url: str, hangs: Any):
     with hangs() as listener:
         url = beside(listener, postgres_url)
         driver = await open_store_driver(url, system_env())
@@ -89,7 +89,7 @@ async def test_the_host_that_served_is_tried_first(migrated_url: str):
             await driver.close()
 
 
-def test_commands_pass_a_host_over_that_hangs(postgres_url: str, tmp_path: Path):
+def test_commands_skip_a_host_that_hangs(postgres_url: str, tmp_path: Path):
     with never_answers() as listener:
         url = beside(listener, postgres_url)
 
@@ -107,7 +107,7 @@ async def test_hosts_that_all_hang_are_named_in_the_error(migrated_url: str):
             await open_store_driver(f"postgresql://postgres@127.0.0.1:{ports[0]},127.0.0.1:{ports[1]}/x", system_env())
 
 
-async def test_a_primary_that_refuses_is_told_of_rather_than_a_host_that_hangs(postgres: Postgres):
+async def test_the_refusal_of_a_primary_is_reported_before_a_host_that_hangs(postgres: Postgres):
     with never_answers() as listener, pytest.raises(BadInput, match="nowhere"):
         await open_store_driver(beside(listener, postgres.url("nowhere")), system_env())
 
@@ -129,7 +129,7 @@ async def pair(own_postgres: Postgres) -> AsyncIterator[Pair]:
         yield pair
 
 
-async def test_a_primary_that_falls_silent_is_left_for_the_one_that_took_over(pair: Pair):
+async def test_connections_move_from_a_silent_primary_to_the_new_one(pair: Pair):
     hole = Hole(pair.primary.port)
     hosts = f"127.0.0.1:{await hole.start()},127.0.0.1:{pair.standby.port}"
     try:
@@ -149,8 +149,8 @@ async def test_a_primary_that_falls_silent_is_left_for_the_one_that_took_over(pa
         await hole.stop()
 
 
-async def test_what_waits_for_a_primary_that_hangs_behind_a_proxy_is_told_when_another_took_over(pair: Pair):
-    """The proxy leads new connections elsewhere and keeps the old ones: they would wait as long as they may."""
+async def test_operations_on_a_hanging_primary_behind_a_proxy_fail_after_a_failover(pair: Pair):
+    """The proxy leads new connections elsewhere and keeps the old ones, which would wait until their timeout."""
     proxy = Hole(pair.primary.port)
     try:
         async with opened(f"postgresql://postgres@127.0.0.1:{await proxy.start()}/horae") as driver:
@@ -168,7 +168,7 @@ async def test_what_waits_for_a_primary_that_hangs_behind_a_proxy_is_told_when_a
         await proxy.stop()
 
 
-async def test_a_standby_is_passed_over_and_by_itself_refused(pair: Pair):
+async def test_a_standby_is_skipped_and_refused_when_alone(pair: Pair):
     pair.primary, pair.standby = pair.standby, pair.primary
     async with opened(pair.url("horae")) as driver:
         pair.primary, pair.standby = pair.standby, pair.primary
@@ -178,7 +178,7 @@ async def test_a_standby_is_passed_over_and_by_itself_refused(pair: Pair):
         await open_store_driver(pair.standby.url("horae"), system_env())
 
 
-async def test_a_former_primary_that_is_back_is_refused(pair: Pair):
+async def test_a_former_primary_that_returns_is_refused(pair: Pair):
     async with opened(pair.url("horae")) as driver:
         await pair.catch_up()
         pair.fail_over()
@@ -193,7 +193,7 @@ async def test_a_former_primary_that_is_back_is_refused(pair: Pair):
         await eventually(lambda: works(driver))
 
 
-async def test_a_former_primary_that_is_back_serves_nobody_whose_statement_takes_long(pair: Pair):
+async def test_a_former_primary_that_returns_serves_no_long_statement(pair: Pair):
     async with opened(pair.url("horae")) as driver:
         assert isinstance(driver, PostgresDriver)
         await pair.catch_up()
@@ -232,7 +232,7 @@ def test_each_host_has_a_url(url: str, each: list[str]):
     assert urls_of(url) == each
 
 
-async def test_the_most_telling_error_is_raised():
+async def test_the_most_informative_error_is_raised():
     errors = {
         "a": Unfit("standby"), "b": ConnectionRefusedError("refused"), "c": asyncpg.CannotConnectNowError("starting"),
         "d": asyncpg.InvalidPasswordError("password"),

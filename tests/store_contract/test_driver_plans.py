@@ -1,4 +1,4 @@
-"""Everything that is asked all day runs by index, whatever the tables held when it was planned."""
+"""All daily statements use indexes, whatever the tables held when the statements were planned."""
 
 import re
 
@@ -17,8 +17,8 @@ LARGE = (
     *("job_versions", "job_minutes", "progress", "steps", "events", "event_fires", "watched", "dependency_fires"),
     *("flows", "flow_steps", "flow_parcels"),
 )
-# These look through all that runs, now and then: for what a bug left behind, and for lanes that nothing came from;
-# and, where shares have reserves, for what they use.
+# These scan all running slices now and then: for remains of a bug, for unused lanes,
+# and for the use of shares with reserves.
 WHOLE = {"unknown_sessions", "forget_lanes_of_workers", "running_by_lane"}
 STANDS = "'', '', '', 4, NULL, i, i, i, NULL, '', '', 'main', '', 1, 1, 0, false, false, '', '', NULL, '{}', '[]', i"
 ENDED = "0, 0, 0, 0, i, NULL, NULL, NULL, NULL, '', i"
@@ -26,7 +26,7 @@ SIZES = [0, 10, pytest.param(1_000_000, marks=[pytest.mark.prove, pytest.mark.ti
 
 
 async def fill(driver: Driver, rows: int) -> None:
-    """Every large table in numbers; statistics are gathered as autovacuum would."""
+    """Fill every large table, and gather statistics as autovacuum would."""
     for first in range(1, rows + 1, 100_000):
         many = f"FROM generate_series({first}, {min(rows, first + 99_999)}) AS i"
         for text in filling():
@@ -66,15 +66,15 @@ def filling() -> list[str]:
     ]
 
 
-async def test_a_life_asks_everything_that_is_asked_all_day(memory_driver: Driver, env: Env):
+async def test_a_life_runs_all_daily_statements(memory_driver: Driver, env: Env):
     asked = await recorded(World(memory_driver, env))
 
     assert statements() - asked.keys() == set()
 
 
 @pytest.mark.parametrize("rows", SIZES)
-async def test_postgres_runs_by_index(postgres_driver: Driver, env: Env, rows: int):
-    """Reads have the usual planner, to which a few rows are not worth an index; of a million it must choose one."""
+async def test_postgres_uses_indexes(postgres_driver: Driver, env: Env, rows: int):
+    """Reads use the default planner, which prefers scans for a few rows; for a million it must choose an index."""
     asked = await recorded(World(postgres_driver, env))
     await fill(postgres_driver, rows)
     usual = {name for name, a in asked.items() if not a.writes}
@@ -90,19 +90,19 @@ async def test_postgres_runs_by_index(postgres_driver: Driver, env: Env, rows: i
 
 
 def scanned(plan: list[str]) -> list[str]:
-    """The large tables that are read from end to end; a partition that is empty costs nothing."""
+    """Return the large tables that are read from end to end; an empty partition costs nothing."""
     lines = "\n".join(line for line in plan if "(cost=0.00..0.00 " not in line)
     found = re.findall(r"Seq Scan on (\w+?)(?:_default|_d\d{8})?\b", lines)
     return [table for table in found if table in LARGE]
 
 
 def detour(plan: list[str]) -> bool:
-    """Something is sorted, or gathered by bitmap or hash; partitions that are read side by side, in order, are not."""
+    """Return whether a plan sorts, or uses bitmaps or hashes; ordered reads of several partitions are fine."""
     text = re.sub(r"Merge Append.*\n *Sort Key.*", "", "\n".join(plan))
     return bool(re.search(r"Sort\b|Bitmap|Hash Join|Merge Join", text))
 
 
-async def test_sqlite_runs_by_index(memory_driver: Driver, env: Env):
+async def test_sqlite_uses_indexes(memory_driver: Driver, env: Env):
     asked = await recorded(World(memory_driver, env))
 
     plans = {name: scans(await explain(memory_driver, a.op)) for name, a in asked.items() if name not in WHOLE}
@@ -111,8 +111,8 @@ async def test_sqlite_runs_by_index(memory_driver: Driver, env: Env):
 
 
 def scans(plan: list[str]) -> list[str]:
-    """The lines that read a large table from end to end, whatever alias it has there."""
-    large = {*LARGE, *(table[0] for table in LARGE)} - {"s"}  # which stands for sessions, or a slice already found
+    """Return the lines that read a large table from end to end, under any alias."""
+    large = {*LARGE, *(table[0] for table in LARGE)} - {"s"}  # an alias of sessions, or of a slice already found
     found = [line for line in plan if line.startswith("SCAN ") and line.split()[1] in large]
     return [line for line in found if "INDEX" not in line]  # in an index's order, up to a LIMIT
 

@@ -1,4 +1,4 @@
-"""Behind a real PgBouncer: by session as without it, by transaction with PostgreSQL's own URL beside it."""
+"""A real PgBouncer: by session it works as without it, by transaction with PostgreSQL's own URL in addition."""
 
 import asyncio
 import os
@@ -24,7 +24,7 @@ from tests.store_contract.world import World
 from tests.waiting import eventually
 
 MODES = ("session", "transaction")
-SERVERS = 3  # connections that the pooler shares; fewer than a driver's
+SERVERS = 3  # connections of the pooler, fewer than those of a driver
 ADD = Statement("add", "SELECT $1::bigint + 1")
 SETTINGS = Statement(
     "settings",
@@ -35,7 +35,7 @@ SETTINGS = Statement(
 
 @pytest.fixture(scope="session")
 def pgbouncer() -> str:
-    """The program."""
+    """Return the program."""
     path = shutil.which("pgbouncer", path=f"{os.environ['PATH']}:/usr/sbin")
     if path is None:
         missing = "pgbouncer is not on PATH; `make test` as root installs it, or: apt-get install pgbouncer"
@@ -47,14 +47,14 @@ def pgbouncer() -> str:
 
 @asynccontextmanager
 async def pooling(program: str, folder: Path, url: str, mode: str) -> AsyncIterator[str]:
-    """A pooler before the database at a URL; the URL that leads through it."""
+    """Start a pooler before the database at a URL, and return the URL through it."""
     parts, port, file = urlsplit(url), free_port(), folder / "pgbouncer.ini"
     servers = SERVERS if mode == "transaction" else 20
     file.write_text(
         f"[databases]\n* = host=127.0.0.1 port={parts.port} user=postgres\n[pgbouncer]\nlisten_addr = 127.0.0.1\n"
         f"listen_port = {port}\nunix_socket_dir =\nauth_type = any\npool_mode = {mode}\ndefault_pool_size = {servers}\n"
     )
-    # Like PostgreSQL it refuses to run as root, who hands the settings over on its standard input.
+    # Like PostgreSQL, it refuses to run as root; the settings are sent to its standard input.
     who = {"user": UNPRIVILEGED} if os.geteuid() == 0 else {}
     with file.open() as settings, (folder / "pgbouncer.log").open("w") as log:
         process = subprocess.Popen([program, "/dev/stdin"], stdin=settings, stdout=log, stderr=log, cwd="/", **who)
@@ -90,7 +90,7 @@ async def opened(url: str, env: Env, direct: str = "") -> AsyncIterator[Driver]:
 
 @pytest.fixture(params=MODES)
 async def pooled(request, pgbouncer: str, tmp_path: Path, migrated_url: str) -> AsyncIterator[Driver]:
-    """A store behind a pooler of each kind, migrated through it."""
+    """Open a store behind a pooler of each kind, migrated through it."""
     direct = migrated_url if request.param == "transaction" else ""
     async with (
         pooling(pgbouncer, tmp_path, migrated_url, request.param) as url,
@@ -121,7 +121,7 @@ async def test_settings_are_those_of_the_kind_of_work(pooled: Driver):
     assert cold == await pooled.read(one(SETTINGS)) == [("on", "1min", "on", "UTC")]
 
 
-async def test_what_is_acknowledged_is_on_disk_whatever_the_role_says(pgbouncer, tmp_path, migrated_url):
+async def test_acknowledged_writes_are_on_disk_whatever_the_role_says(pgbouncer, tmp_path, migrated_url):
     async with opened(migrated_url, system_env()) as driver:
         name = urlsplit(migrated_url).path[1:]
         await driver.read(one(Statement("careless", f'ALTER DATABASE "{name}" SET synchronous_commit = off')))
@@ -132,7 +132,7 @@ async def test_what_is_acknowledged_is_on_disk_whatever_the_role_says(pgbouncer,
         assert (await driver.write(one(SETTINGS)))[0][2] == "on"
 
 
-async def test_notifications_are_heard(pooled: Driver):
+async def test_notifications_are_received(pooled: Driver):
     heard: list[str] = []
     await pooled.listen(heard.append)
 
@@ -146,7 +146,7 @@ async def add_again_and_again(driver: Driver) -> None:
         await asyncio.gather(*(driver.write(one(ADD, i)) for i in range(20)))
 
 
-async def test_pooled_by_transaction_untold_the_remedy_is_named(pgbouncer, tmp_path, migrated_url):
+async def test_the_error_for_an_undeclared_transaction_pooler_has_a_remedy(pgbouncer, tmp_path, migrated_url):
     async with (
         pooling(pgbouncer, tmp_path, migrated_url, "transaction") as url,
         opened(url, system_env()) as driver,
@@ -157,5 +157,5 @@ async def test_pooled_by_transaction_untold_the_remedy_is_named(pgbouncer, tmp_p
     assert "HORAE_STORE_DIRECT" in told.value.remedy
 
 
-async def test_everything_that_is_asked_all_day_works(pooled: Driver, env: Env):
+async def test_all_daily_statements_work(pooled: Driver, env: Env):
     await live_through(World(pooled, env))

@@ -1,4 +1,6 @@
-"""What only PostgreSQL promises: deadlocks are repeated, outages are survived, an unknown commit says so."""
+"""The promises of PostgreSQL's driver: deadlocks are retried, outages are survived, and an unknown commit is reported
+as such.
+"""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -43,7 +45,7 @@ async def test_a_deadlock_repeats_one_of_the_two_and_is_counted(postgres_driver:
     driver.before = before
     await asyncio.gather(driver.write(lambda: script("a", "b")), driver.write(lambda: script("b", "a")))
 
-    assert driver.retries >= 1  # the repeated one may come in between again
+    assert driver.retries >= 1  # the retried script may interfere again
     assert {(await driver.read(one(GET, key)))[0][0] for key in "ab"} == {"a", "b"}
 
 
@@ -76,7 +78,7 @@ async def test_a_lock_by_name_excludes_and_frees_at_the_end(postgres_driver: Dri
 
 
 class Proxy:
-    """Stands between driver and PostgreSQL; cuts the line when it has passed on a COMMIT, before the answer."""
+    """A proxy between driver and PostgreSQL that cuts the connection after passing on a COMMIT, before the answer."""
 
     def __init__(self, port: int) -> None:
         self.port = port
@@ -150,7 +152,7 @@ async def test_a_commit_whose_answer_is_lost_says_that_its_outcome_is_unknown(mi
         assert await driver.read(one(GET, "a")) == [("1",)]
 
 
-async def test_a_server_that_was_never_there_is_told(env: Env):
+async def test_a_server_that_does_not_exist_is_reported(env: Env):
     with pytest.raises(StoreUnavailable, match=r"does not answer at 127\.0\.0\.1:1: ") as told:
         await open_store_driver("postgresql://postgres:secret@127.0.0.1:1/horae", env)
     assert "unknown" not in told.value.fields
@@ -167,11 +169,11 @@ async def test_a_server_that_was_never_there_is_told(env: Env):
         ("postgresql://horae:secret@[::1/horae", "[::1/horae"),
     ],
 )
-def test_where_a_store_is_is_told_without_its_secrets(url: str, place: str):
+def test_the_address_of_a_store_is_shown_without_secrets(url: str, place: str):
     assert place_of(url) == place
 
 
-async def test_a_url_that_cannot_be_read_is_told(env: Env):
+async def test_a_url_that_cannot_be_parsed_is_reported(env: Env):
     with pytest.raises(BadInput, match="cannot be read") as told:
         await open_store_driver("postgresql://postgres@127.0.0.1:abc/horae", env)
     assert "host:5432" in told.value.remedy
@@ -200,7 +202,7 @@ async def test_a_restart_of_the_database_is_survived(own_postgres: Postgres):
     await driver.close()
 
 
-async def test_connections_that_broke_while_idle_are_passed_over(postgres_driver: Driver):
+async def test_connections_that_broke_while_idle_are_skipped(postgres_driver: Driver):
     driver = postgres_driver
     await asyncio.gather(*(driver.write(one(SLEEP, 0.05)) for _ in range(4)))
     others = "FROM pg_stat_activity WHERE pid <> pg_backend_pid() AND datname = current_database()"
@@ -284,12 +286,12 @@ async def test_a_long_snapshot_sees_one_state(postgres_driver: Driver):
     assert await postgres_driver.read(one(GET, "a")) == [("2",)]
 
 
-async def test_a_database_that_does_not_exist_is_told_with_a_remedy(postgres: Postgres, env: Env):
+async def test_the_error_for_a_database_that_does_not_exist_has_a_remedy(postgres: Postgres, env: Env):
     with pytest.raises(BadInput, match=r'database "nowhere" does not exist.*createdb'):
         await open_store_driver(postgres.url("nowhere"), env)
 
 
-async def test_a_pooler_that_takes_no_settings_is_connected_to_without(
+async def test_a_pooler_that_refuses_settings_is_connected_without_them(
     migrated_url: str, env: Env, monkeypatch: pytest.MonkeyPatch
 ):
     connect = asyncpg.connect

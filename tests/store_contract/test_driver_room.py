@@ -18,13 +18,13 @@ from horae.testing.postgres import Postgres
 from tests.waiting import eventually
 
 
-async def test_there_is_room_on_every_store(driver: Driver):
+async def test_every_store_has_room(driver: Driver):
     await driver.check_room()
 
 
 @contextmanager
 def no_room() -> Iterator[None]:
-    """Let the operating system refuse this process files of any size."""
+    """Make the operating system refuse files of any size to this process."""
     before = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (4096, before[1]))
     try:
@@ -33,13 +33,13 @@ def no_room() -> Iterator[None]:
         resource.setrlimit(resource.RLIMIT_FSIZE, before)
 
 
-async def test_a_file_that_cannot_grow_is_told(file_driver: Driver):
+async def test_a_file_that_cannot_grow_is_reported(file_driver: Driver):
     with no_room(), pytest.raises(StoreUnavailable, match="Nothing more can be written"):
         await file_driver.check_room()
     await file_driver.check_room()
 
 
-async def test_a_limit_of_temporary_files_is_no_full_disk(migrated_url: str, postgres: Postgres, env: Env):
+async def test_a_limit_of_temporary_files_is_not_a_full_disk(migrated_url: str, postgres: Postgres, env: Env):
     postgres.execute(f"ALTER DATABASE \"{migrated_url.rpartition('/')[2]}\" SET temp_file_limit = '10kB'")
     driver = await open_store_driver(migrated_url, env)
     await driver.check_room()
@@ -48,7 +48,7 @@ async def test_a_limit_of_temporary_files_is_no_full_disk(migrated_url: str, pos
 
 @pytest.fixture
 def small_disk(tmp_path: Path) -> Iterator[Path]:
-    """A disk of its own for a test that may make one."""
+    """Mount a small disk for a test, if permitted."""
     place = tmp_path / "disk"
     place.mkdir()
     if subprocess.run(["mount", "-t", "tmpfs", "-o", "size=200m", "tmpfs", place], capture_output=True).returncode:
@@ -58,7 +58,7 @@ def small_disk(tmp_path: Path) -> Iterator[Path]:
 
 
 def fill(disk: Path) -> Path:
-    """Write until nothing more fits."""
+    """Write until the disk is full."""
     ballast = disk / "ballast"
     with ballast.open("wb", buffering=0) as file:
         try:

@@ -1,4 +1,4 @@
-"""A database whose packets are dropped: it is noticed within seconds, and so is its return."""
+"""A database whose packets are dropped: its silence is noticed within seconds, and so is its return."""
 
 import asyncio
 import socket
@@ -20,12 +20,12 @@ from tests.store_contract.test_driver import GET, PUT
 from tests.waiting import eventually
 
 SLEEP = Statement("sleep", "SELECT pg_sleep($1)")
-NOTICED = 5.0  # seconds; three on a machine that has nothing else to do
+NOTICED = 5.0  # seconds; three on an idle machine
 BACK = 5.0
 
 
 class Hole:
-    """Stands between driver and PostgreSQL. While it is dark nothing gets through, and nobody is told."""
+    """A proxy between driver and PostgreSQL that drops everything while it is dark, without an error."""
 
     def __init__(self, port: int) -> None:
         self.port = port
@@ -50,7 +50,7 @@ class Hole:
         self._light.clear()
 
     def light(self, *, old_lines: bool) -> None:
-        """Let everything through again, or only new connections: whoever kept the old ones has forgotten them."""
+        """Let everything through again, or only new connections, as if the peers of old ones had forgotten them."""
         if not old_lines:
             self._light = asyncio.Event()
         self._light.set()
@@ -121,19 +121,19 @@ async def test_silence_is_noticed_and_so_is_its_end(migrated_url: str, old_lines
     async with through_hole(migrated_url, system_env()) as (hole, driver):
         await asyncio.gather(*(driver.write(one(SLEEP, 0.05)) for _ in range(4)), *(driver.ping() for _ in range(4)))
         hole.dark()
-        # More than there are connections: those that wait for one are told as well.
+        # More operations than connections: those that wait for a connection fail as well.
         writes = [driver.write(one(PUT, f"k{n}", "1")) for n in range(8)]
         errors = await asyncio.gather(*map(fails, (*writes, driver.read(one(GET, "a")), driver.ping())))
         assert all("unknown" not in error.fields for error in errors)
 
-        async with asyncio.timeout(1):  # who comes later is told at once
+        async with asyncio.timeout(1):  # later operations fail at once
             await fails(driver.write(one(PUT, "a", "1")))
 
         hole.light(old_lines=old_lines)
         await eventually(lambda: works(driver), within=BACK)
 
 
-async def test_a_statement_that_runs_when_silence_begins_is_given_up(migrated_url: str):
+async def test_a_running_statement_fails_when_silence_begins(migrated_url: str):
     async with through_hole(migrated_url, system_env()) as (hole, driver):
         writing = asyncio.create_task(driver.write(one(SLEEP, 0.3)))
         await eventually(lambda: driver.statements["sleep"])
@@ -144,7 +144,7 @@ async def test_a_statement_that_runs_when_silence_begins_is_given_up(migrated_ur
         await eventually(lambda: works(driver), within=BACK)
 
 
-async def test_a_commit_that_silence_swallows_is_unknown(migrated_url: str, monkeypatch: pytest.MonkeyPatch):
+async def test_the_outcome_of_a_commit_during_silence_is_unknown(migrated_url: str, monkeypatch: pytest.MonkeyPatch):
     from horae.store.postgres import driver as module
 
     async with through_hole(migrated_url, system_env()) as (hole, driver):
@@ -177,7 +177,7 @@ async def test_a_slow_statement_is_not_taken_for_silence(migrated_url: str):
         await slow
 
 
-async def test_a_process_that_stood_still_itself_concludes_nothing(migrated_url: str, env: Env):
+async def test_a_process_that_stalled_itself_concludes_nothing(migrated_url: str, env: Env):
     async with through_hole(migrated_url, env) as (_, driver):
         assert isinstance(driver, PostgresDriver)
 
@@ -189,7 +189,7 @@ async def test_a_process_that_stood_still_itself_concludes_nothing(migrated_url:
         assert await driver._pulse._answers()
 
 
-async def test_lines_are_watched_by_the_system(migrated_url: str):
+async def test_connections_have_keepalives(migrated_url: str):
     async with through_hole(migrated_url, system_env()) as (_, driver):
         assert isinstance(driver, PostgresDriver)
         connection = await driver._hot.take()
@@ -200,7 +200,7 @@ async def test_lines_are_watched_by_the_system(migrated_url: str):
         driver._hot.give_back(connection)
 
 
-async def test_a_server_says_that_it_is_not_ready_and_goes_on_when_the_store_is_back(migrated_url: str):
+async def test_a_server_is_not_ready_during_silence_and_goes_on_afterwards(migrated_url: str):
     env = system_env()
     async with through_hole(migrated_url, env) as (hole, driver):
         node = ServerNode(env, Store(driver, env))

@@ -1,4 +1,4 @@
-"""Everything moves from store to store, and backups bring it back."""
+"""All rows move from store to store, and backups restore them."""
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -36,7 +36,7 @@ EPOCH = Statement("epoch", "SELECT value FROM store WHERE key = 'epoch'")
 
 
 async def fill(driver: Driver, env: Env) -> None:
-    """Put rows of every kind of value, nulls too, into every table."""
+    """Insert rows with every kind of value, and nulls, into every table."""
 
     def script() -> Script[None]:
         for table in schema.metadata.sorted_tables:
@@ -47,7 +47,7 @@ async def fill(driver: Driver, env: Env) -> None:
 
 
 def samples(table: Any, env: Env) -> list[list[object]]:
-    """Two rows of a table: one of every kind of value, and one with nulls."""
+    """Return two rows of a table: one with every kind of value, and one with nulls."""
     columns = transfer.kinds(table)
     rows = [[SAMPLES[kind] for _, kind in columns] for _ in range(2)]
     for number, row in enumerate(rows):
@@ -87,7 +87,7 @@ async def opened(url: str, env: Env) -> AsyncIterator[Driver]:
 
 
 @pytest.mark.parametrize("direction", ["to postgres", "to sqlite"])
-async def test_everything_moves_to_the_other_kind_of_store(direction: str, tmp_path: Path, migrated_url: str, env: Env):
+async def test_all_rows_move_to_the_other_kind_of_store(direction: str, tmp_path: Path, migrated_url: str, env: Env):
     urls = [f"sqlite:///{tmp_path}/horae.db", migrated_url]
     source_url, target_url = urls if direction == "to postgres" else reversed(urls)
     async with opened(source_url, env) as source:
@@ -100,12 +100,12 @@ async def test_everything_moves_to_the_other_kind_of_store(direction: str, tmp_p
     assert all(total.rows >= 2 for total in moved.values())
     async with opened(target_url, env) as target:
         after = await sums(target)
-        assert [name for name in before if before[name] != after[name]] in ([], ["store"])  # it notes its timeline
+        assert [name for name in before if before[name] != after[name]] in ([], ["store"])  # it records its timeline
         made = Statement("make", "INSERT INTO lanes (namespace, queue, needs) VALUES (1, 1, '[]') RETURNING id")
         assert (await target.write(one(made)))[0][0] == 102
 
 
-async def test_a_store_in_use_is_not_written_over(tmp_path: Path, env: Env):
+async def test_a_store_in_use_is_not_overwritten(tmp_path: Path, env: Env):
     async with opened(f"sqlite:///{tmp_path}/a.db", env) as source:
         await fill(source, env)
         async with opened(f"sqlite:///{tmp_path}/b.db", env) as target:
@@ -116,7 +116,7 @@ async def test_a_store_in_use_is_not_written_over(tmp_path: Path, env: Env):
             assert await sums(target) == before
 
 
-async def test_a_copy_that_differs_is_told(tmp_path: Path, env: Env):
+async def test_a_copy_that_differs_is_reported(tmp_path: Path, env: Env):
     async with opened(f"sqlite:///{tmp_path}/a.db", env) as source:
         await fill(source, env)
         async with source.snapshot() as read:
@@ -152,7 +152,7 @@ async def test_a_backup_brings_the_store_back_in_a_new_epoch(store_url: str, tmp
 async def test_one_backup_restored_in_two_places_begins_two_epochs(
     postgres_driver: Driver, tmp_path: Path, clock: VirtualClock, env: Env
 ):
-    """Neither knows of the other, and both hand tokens to the same outside world."""
+    """Neither store knows of the other, and both send tokens to the same outside world."""
     async with opened(f"sqlite:///{tmp_path}/old.db", env) as old:
         await backup.backup(old, tmp_path / "file", env)
     await backup.backup(postgres_driver, tmp_path / "portable", env)
@@ -166,7 +166,7 @@ async def test_one_backup_restored_in_two_places_begins_two_epochs(
 
 
 @pytest.mark.parametrize("store_url", ["file", "postgres"], indirect=True)
-async def test_a_restore_that_breaks_off_leaves_the_store_as_it_was(
+async def test_an_interrupted_restore_leaves_the_store_unchanged(
     store_url: str, postgres_driver: Driver, tmp_path: Path, env: Env, monkeypatch: pytest.MonkeyPatch
 ):
     await fill(postgres_driver, env)
@@ -191,7 +191,7 @@ async def test_a_restore_that_breaks_off_leaves_the_store_as_it_was(
         assert await sums(driver) == before
 
 
-async def test_a_file_appears_in_its_place_with_its_new_epoch_or_not_at_all(
+async def test_a_restored_file_replaces_the_old_one_with_its_new_epoch_or_not_at_all(
     tmp_path: Path, env: Env, monkeypatch: pytest.MonkeyPatch
 ):
     url = f"sqlite:///{tmp_path}/horae.db"
@@ -212,7 +212,7 @@ async def test_a_file_appears_in_its_place_with_its_new_epoch_or_not_at_all(
         assert await sums(driver) == before
 
 
-async def test_a_copy_that_breaks_off_leaves_an_empty_store(tmp_path: Path, env: Env, monkeypatch: pytest.MonkeyPatch):
+async def test_an_interrupted_copy_leaves_an_empty_store(tmp_path: Path, env: Env, monkeypatch: pytest.MonkeyPatch):
     async with opened(f"sqlite:///{tmp_path}/a.db", env) as source, opened(f"sqlite:///{tmp_path}/b.db", env) as target:
         await fill(source, env)
 
@@ -227,7 +227,7 @@ async def test_a_copy_that_breaks_off_leaves_an_empty_store(tmp_path: Path, env:
 
 @pytest.mark.parametrize(("url", "place"), [("http://a", "http://a"), ("", "vm, process 7")])
 @pytest.mark.parametrize("command", ["restore", "migrate"])
-async def test_a_store_whose_servers_run_is_left_alone(
+async def test_a_store_with_running_servers_is_not_changed(
     command: str, url: str, place: str, migrated_url: str, tmp_path: Path, env: Env
 ):
     async with opened(migrated_url, env) as driver:
@@ -258,7 +258,7 @@ async def test_a_portable_backup_can_be_restored_into_sqlite(postgres_driver: Dr
         assert [name for name in before if before[name] != after[name]] == ["servers", "store"]
 
 
-async def test_a_backup_replaces_nothing_but_a_backup(tmp_path: Path, env: Env):
+async def test_a_backup_overwrites_only_a_backup(tmp_path: Path, env: Env):
     path = tmp_path / "horae.db"
     driver = await open_store_driver(f"sqlite:///{path}", env)
     try:
@@ -274,12 +274,12 @@ async def test_a_backup_replaces_nothing_but_a_backup(tmp_path: Path, env: Env):
         await driver.close()
 
 
-async def test_a_backup_that_is_not_there_is_told(tmp_path: Path, env: Env):
+async def test_a_missing_backup_is_reported(tmp_path: Path, env: Env):
     with pytest.raises(BadInput, match="cannot be read"):
         await backup.restore(tmp_path / "none", f"sqlite:///{tmp_path}/new.db", env)
 
 
-async def test_what_is_no_backup_is_refused(tmp_path: Path, env: Env):
+async def test_a_file_that_is_not_a_backup_is_refused(tmp_path: Path, env: Env):
     (tmp_path / "b").write_text("hello")
     with pytest.raises(BadInput, match="not a backup"):
         await backup.restore(tmp_path / "b", f"sqlite:///{tmp_path}/new.db", env)

@@ -1,4 +1,4 @@
-"""Due timers are found by index whatever PostgreSQL believes of the tables: before it has looked at what is in them."""
+"""Due timers are found by index whatever PostgreSQL believes of the tables, even before it has analyzed them."""
 
 import re
 
@@ -24,7 +24,7 @@ FILLING = {
 
 @pytest.fixture
 async def vacuumed(postgres_driver: Driver) -> Driver:
-    """Two thousand triggers whose numbers are known and whose values are not, as after a restart or a load."""
+    """Create two thousand triggers with known row counts but unknown values, as after a restart or a load."""
     connection = await asyncpg.connect(postgres_driver.url)  # type: ignore[attr-defined]
     try:
         for columns, values in FILLING.items():
@@ -36,7 +36,7 @@ async def vacuumed(postgres_driver: Driver) -> Driver:
 
 
 @pytest.mark.parametrize("statement", [DUE, DEFINITIONS, OF_JOBS], ids=lambda statement: statement.name)
-async def test_every_table_is_entered_by_a_condition_on_its_index(vacuumed: Driver, statement: Statement):
+async def test_every_table_is_read_by_a_condition_on_its_index(vacuumed: Driver, statement: Statement):
     plan = "\n".join(await explain(vacuumed, Fetch(statement)))
 
     assert "Seq Scan" not in plan

@@ -22,7 +22,7 @@ class Line:
         self.cut = True
 
 
-async def test_a_newcomer_does_not_take_what_was_promised_to_who_waits():
+async def test_a_newcomer_does_not_take_a_connection_promised_to_a_waiter():
     opened = []
 
     async def connect():
@@ -40,14 +40,14 @@ async def test_a_newcomer_does_not_take_what_was_promised_to_who_waits():
     waits = asyncio.create_task(use("waits"))
     await asyncio.sleep(0)
     pool.give_back(first)
-    await use("newcomer")  # runs on before who waits wakes up
+    await use("newcomer")  # runs before the waiter wakes up
     await waits
 
     assert order == ["waits", "newcomer"]
     assert len(opened) == 1
 
 
-async def test_what_was_promised_to_who_gave_up_goes_to_the_next():
+async def test_the_promise_of_a_cancelled_waiter_goes_to_the_next():
     async def connect():
         return Line()
 
@@ -61,7 +61,7 @@ async def test_what_was_promised_to_who_gave_up_goes_to_the_next():
     assert await asyncio.wait_for(stays, 30) is first
 
 
-async def test_when_nobody_answers_who_waits_is_told_and_what_waited_is_cut():
+async def test_silence_fails_waiters_and_cuts_connections():
     async def connect():
         return Line()
 
@@ -85,7 +85,7 @@ async def test_when_nobody_answers_who_waits_is_told_and_what_waited_is_cut():
     assert not (await pool.take()).cut
 
 
-async def test_who_comes_while_what_waited_is_being_cut_is_told_too_and_keeps_nobody_waiting_later():
+async def test_newcomers_during_silence_fail_and_block_no_later_caller():
     async def connect():
         return Line()
 

@@ -1,4 +1,6 @@
-"""Migrations make a store once, and never go backwards; tables and views have the properties that others rely on."""
+"""Migrations create a store once, and never go backwards; tables and views have the properties that other
+code needs.
+"""
 
 import asyncio
 import json
@@ -79,7 +81,7 @@ async def test_a_store_newer_than_the_program_is_refused(driver: Driver):
         await driver.write(one(Statement("back", f"UPDATE alembic_version SET version_num = '{HEAD}'")))
 
 
-async def test_names_are_free_again_when_a_job_is_deleted(driver: Driver, env: Env):
+async def test_the_name_of_a_deleted_job_is_free(driver: Driver, env: Env):
     columns = "id, namespace, name, version, state, created_at, updated_at"
     text = f"INSERT INTO jobs ({columns}) VALUES ($1, 1, 'a', 1, $2, 1, 1)"
     insert = Statement("job", text)
@@ -89,7 +91,7 @@ async def test_names_are_free_again_when_a_job_is_deleted(driver: Driver, env: E
         await driver.write(one(insert, env.new_id(), "paused"))
 
 
-async def test_the_view_unfolds_slices_of_every_shelf(driver: Driver, env: Env):
+async def test_the_view_expands_slices_of_every_shelf(driver: Driver, env: Env):
     parcel = parcel_id(env.new_id())
     queued = SLICE | {"width": ("int", 2), "lane": ("int", 1), "rank": ("bigint", 0),
                       "queued_at": ("bigint", 7)}  # fmt: skip
@@ -122,7 +124,7 @@ async def test_the_view_unfolds_slices_of_every_shelf(driver: Driver, env: Env):
 
 
 async def test_heartbeats_stay_in_their_page(postgres_driver: Driver, env: Env):
-    """No index knows last_seen and half of each page is free: PostgreSQL updates in place (HOT)."""
+    """No index has last_seen and half of each page is free, so PostgreSQL updates in place (HOT)."""
     driver, id = postgres_driver, env.new_id()
     text = (
         "INSERT INTO sessions (id, namespace, worker, presence, capabilities, queues, concurrency, state, epoch, seen,"

@@ -1,4 +1,4 @@
-"""Ops as PostgreSQL statements: each text is planned and kept on every connection, so there are few of them."""
+"""Ops as PostgreSQL statements: each text is planned and cached on every connection, so there are few texts."""
 
 from itertools import product
 
@@ -10,8 +10,8 @@ from horae.store.postgres.statements import execute
 from horae.store.script import Insert, Together
 
 
-class Heard:
-    """A connection that remembers what it was asked."""
+class RecordingConnection:
+    """A connection that records its statements."""
 
     def __init__(self):
         self.texts = set()
@@ -21,8 +21,8 @@ class Heard:
         return []
 
 
-async def test_changes_that_go_together_are_few_statements_however_many_rows_each_has():
-    connection = Heard()
+async def test_changes_sent_together_use_few_statements_for_any_number_of_rows():
+    connection = RecordingConnection()
     for counts in product((1, 2, 3), repeat=4):
         inserts = [Insert(f"t{i}", (("a", "int"),), [(0,)] * count) for i, count in enumerate(counts)]
         await execute(connection, Together(inserts))

@@ -1,4 +1,4 @@
-"""Released revisions never change; stores of all of them open, with what is in them; together they make schema/."""
+"""Released revisions never change; stores of all of them open with their rows; together they produce schema/."""
 
 from collections import Counter
 from collections.abc import AsyncIterator
@@ -22,7 +22,7 @@ from tests.store_contract.world import World, lead, rank, success
 VERSIONS = Path(revisions.__file__).parent / "versions"
 NUMBERS = [name[:4] for name in REVISIONS]
 DAY = 86_400 * SECOND
-# Of released files; a new revision adds its own.
+# Hashes of released files; a new revision adds its own.
 FROZEN = {
     "0001_first.postgresql.sql": "11144fb1ac91f94cbf096a5bd878cc557c7d1e8da0c39a79f2f5f60cc1f35baf",
     "0001_first.py": "9d90a6a65b2ca66ec51e2f53a3f526535accb3691be1a104f5d5ee854aa5b2e7",
@@ -51,7 +51,7 @@ def test_every_revision_has_its_store():
     assert [number for number in NUMBERS if not path(number).exists()] == [], f"write it ({HOW})"
 
 
-async def test_the_revisions_together_make_what_schema_says(empty: Driver):
+async def test_the_revisions_together_create_the_schema(empty: Driver):
     await empty.rewrite(lambda: making(rendered(empty.dialect)))
     says = await described(empty)
     await empty.rewrite(lambda: making(list(dropping(empty.dialect, says))))
@@ -68,7 +68,7 @@ def dropping(dialect: str, says: list[set[tuple[Any, ...]]]) -> list[str]:
 
 
 @pytest.mark.parametrize("revision", NUMBERS)
-async def test_a_store_of_an_earlier_revision_keeps_what_is_in_it_and_works(
+async def test_a_store_of_an_earlier_revision_keeps_its_rows_and_works(
     empty: Driver, env: Env, clock: VirtualClock, revision: str
 ):
     await fill(empty, revision)
@@ -85,11 +85,11 @@ async def test_a_store_of_an_earlier_revision_keeps_what_is_in_it_and_works(
 
 
 async def go_on(world: World) -> None:
-    """Run what was queued, and what fires now; a new job, too."""
+    """Run queued executions, fires that are due now, and a new job."""
     job = await world.job("new")
     await world.parcel(job, 2)
     before = await world.on("queued")
-    assert len(before) > 1, "something was queued before"
+    assert len(before) > 1, "an execution was queued before"
     worker = await world.worker("new")
     held = await worker.claim(100)
     assert {slice.job for slice in held} > {job.id}
@@ -102,7 +102,7 @@ async def go_on(world: World) -> None:
 
 
 def without_samples(tables: list[Stored]) -> Script[None]:
-    """Delete what nobody wrote who could read it."""
+    """Delete invented rows that no server could read."""
     for table in tables:
         if not table.lived:
             yield Fetch(Statement("delete_samples", f"DELETE FROM {table.table}"))

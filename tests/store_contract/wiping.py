@@ -1,4 +1,4 @@
-"""Empties a PostgreSQL store between tests, by one session that has planned how: quicker than to plan it anew."""
+"""A session that empties a PostgreSQL store between tests: its plan is prepared once, which saves time."""
 
 import asyncio
 import threading
@@ -13,7 +13,7 @@ CREATE FUNCTION pg_temp.wipe() RETURNS void LANGUAGE plpgsql AS $$ BEGIN {} END 
 
 
 class Wiper:
-    """A session of its own, on a thread of its own: tests have each their own event loop."""
+    """A separate session on a separate thread, because each test has its own event loop."""
 
     def __init__(self, url: str) -> None:
         self._loop = asyncio.new_event_loop()
@@ -22,7 +22,7 @@ class Wiper:
         self._connection = self._do(self._open(url))
 
     def wipe(self) -> None:
-        """Every table is empty but for the first rows."""
+        """Empty every table except for the first rows."""
         self._do(self._connection.execute("SELECT pg_temp.wipe()"))
 
     def close(self) -> None:

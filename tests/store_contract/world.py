@@ -1,6 +1,6 @@
-"""A small world over one store: jobs, submissions and workers made of little, for tests of the moves.
+"""A small world on one store: jobs, submissions and workers with defaults, for tests of the moves.
 
-Nothing here decides anything: a worker numbers its exchanges and sends what a test tells it to.
+It makes no decisions: a worker numbers its exchanges and sends the outcomes that a test names.
 """
 
 from collections import defaultdict
@@ -46,7 +46,7 @@ KEPT = {"store", "namespaces", "queues"}
 
 
 def emptying() -> list[str]:
-    """What empties every table but the first rows."""
+    """Return the statements that empty every table except for the first rows."""
     tables = [table.name for table in schema.metadata.sorted_tables if table.name not in KEPT]
     return [
         *(f"DELETE FROM {table}" for table in tables),
@@ -82,7 +82,7 @@ rank = lead.rank
 
 
 class World:
-    """One store and what happens in it."""
+    """One store with its jobs, parcels and workers."""
 
     def __init__(self, driver: Driver, env: Env) -> None:
         self.driver = driver
@@ -99,7 +99,7 @@ class World:
         return self.env.now()
 
     async def wipe(self) -> None:
-        """Empty every table but the first rows."""
+        """Empty every table except for the first rows."""
 
         def script() -> Script[None]:
             for number, statement in enumerate(emptying()):
@@ -116,7 +116,7 @@ class World:
     # Jobs and submissions
 
     async def job(self, name: str = "job", *, queue: str = "default", **spec: Any) -> TestJob:
-        """A job, durable unless it says otherwise; `retries` and the like go to its spec."""
+        """Create a job, durable by default; `retries` and other options are fields of its spec."""
         made = Spec(name=name, task=CommandTask(argv=("true",)), queue=queue, **{"durable": True, **spec})
         id, now = self.env.new_id(), self.now()
 
@@ -139,7 +139,7 @@ class World:
         parent: UUID | None = None,
         keys: EnvelopeKeys | None = None,
     ) -> list[submission.NewExecution]:
-        """Executions as they are asked for."""
+        """Return executions to submit."""
         level = job.spec.priority if priority is None else priority
         envelope = Envelope(
             namespace=NAMESPACE, job=job.id, version=job.version, queue=job.queue, lane=job.lane, priority=level,
@@ -156,7 +156,7 @@ class World:
         ]  # fmt: skip
 
     async def submit(self, job: TestJob, n: int = 1, **more: Any) -> list[submission.Receipt]:
-        """Submit in one request; the receipts."""
+        """Submit in one request, and return the receipts."""
         done = await self.store.submit([submission.Submission(executions=self.wanted(job, n, **more))])
         answer = done.answers[0]
         assert isinstance(answer, list)
@@ -170,7 +170,7 @@ class World:
         return await self.store.submit([wanted], takers, paused)
 
     async def parcel(self, job: TestJob, n: int = 1, **more: Any) -> UUID:
-        """Submit executions that make one parcel; its id."""
+        """Submit executions that form one parcel, and return its id."""
         receipts = await self.submit(job, n, **more)
         parcels = {parcel_of(receipt.execution_id) for receipt in receipts}
         assert [index_of(receipt.execution_id) for receipt in receipts] == list(range(n))
@@ -188,7 +188,7 @@ class World:
         return [row[0] for row in await self.rows("SELECT id FROM lanes ORDER BY id")]
 
     async def views(self) -> list[LaneState]:
-        """What a server sees that knows every lane, and its limits."""
+        """Return the view of a server that knows every lane and its limits."""
         limits = await self.store.read(coarse.all_limits)
         rows = await self.rows("SELECT id, queue, namespace FROM lanes ORDER BY id")
         return [
@@ -196,10 +196,10 @@ class World:
             for id, queue, owner in rows
         ]
 
-    # Looking
+    # Reads
 
     async def on(self, shelf: str, parcel: UUID | None = None) -> list[Any]:
-        """The slices on a shelf in the order of their parcels and items."""
+        """Return the slices on a shelf in the order of their parcels and items."""
         columns, read = {
             "waiting": (shelves.WAITING, shelves.waiting),
             "queued": (shelves.QUEUED, shelves.queued),
@@ -209,18 +209,18 @@ class World:
         return [slice for slice in map(read, rows) if parcel in (None, slice.parcel)]
 
     async def history(self, parcel: UUID | None = None) -> list[tuple[int, int, str, str]]:
-        """What has ended: (lo, hi, state, reason)."""
+        """Return ended slices: (lo, hi, state, reason)."""
         rows = await self.rows("SELECT parcel, lo, hi, state, reason FROM history ORDER BY parcel, lo")
         return [tuple(row[1:]) for row in rows if parcel in (None, row[0])]
 
     async def states(self, parcel: UUID) -> list[str]:
-        """The state of each item of a parcel, as the view for people shows it."""
+        """Return the state of each item of a parcel, from the view for people."""
         rows = await self.rows("SELECT item, state FROM executions WHERE parcel = $1 ORDER BY item", parcel)
         assert [row[0] for row in rows] == list(range(len(rows)))
         return [row[1] for row in rows]
 
     async def check(self) -> None:
-        """The invariants that hold after whatever happened."""
+        """Check the invariants that hold after every operation."""
         now = self.now()
         report = await self.store.read(lambda: audit.audit_executions(now, patience=None))
         assert report.findings == [], ", ".join(f"{f.kind} on {f.shelf}: {f.detail}" for f in report.findings)
@@ -232,13 +232,13 @@ class World:
         assert fires.findings == [], ", ".join(f"{f.kind} fires" for f in fires.findings)
         nobody = UUID(int=0)
         unnamed = await self.rows("SELECT key FROM unique_keys WHERE execution = $1", nobody)
-        assert unnamed == [], "a key stands for nothing"
+        assert unnamed == [], "a key has no execution"
         assert await self.rows("SELECT key FROM idempotency WHERE answer IS NULL") == [], "a request has no answer"
         idle = await self.rows(
             "SELECT q.parcel, q.item FROM requests q LEFT JOIN running r ON r.parcel = q.parcel AND r.lo <= q.item"
             " AND r.hi > q.item AND r.session = q.session AND r.attempt = q.attempt WHERE r.parcel IS NULL"
         )
-        assert idle == [], "a request is left for an item that its session does not run"
+        assert idle == [], "a request is stored for an item that its session does not run"
         slots = dict(await self.rows("SELECT id, concurrency FROM sessions"))
         held: dict[UUID, list[int]] = defaultdict(list)
         for slice in await self.on("running"):
@@ -250,18 +250,16 @@ class World:
             assert self.driver.retries == 0, "a deadlock or a serialization failure"
 
     async def _check_keys(self, now: Instant) -> None:
-        """What keys are held by is what lies on the shelves, and nobody waits at one that has room."""
-        assert len(await self.store.read(lambda: holder_sweep.stale_holders(10))) == 0, (
-            "a key is held by what has ended"
-        )
+        """Check that the holders of keys are on the shelves, and that no execution waits at a key with room."""
+        assert len(await self.store.read(lambda: holder_sweep.stale_holders(10))) == 0, "an ended execution holds a key"
         gates = await self.store.read(lambda: holder_sweep.gates("", 1000))
         keys = [gate for gate in gates if holder_sweep.is_key(gate)]
         entered = await self.store.write(lambda: holder_sweep.admit(keys, now))
-        assert entered.queued == [], "somebody waited at a key that had room"
+        assert entered.queued == [], "an execution waited at a key with room"
 
 
 class Worker:
-    """A worker's session: it numbers its exchanges and holds what it was granted."""
+    """A worker's session: it numbers its exchanges and stores its grants."""
 
     def __init__(self, world: World, session: UUID) -> None:
         self.world = world
@@ -285,7 +283,7 @@ class Worker:
         arising: Arising | None = None,
         **up: Any,
     ) -> Reply:
-        """One exchange; its number is the next unless given, and is taken when it is answered."""
+        """Make one exchange; its number is the next unless given, and is taken when it is answered."""
         number = self.numbers[channel] + 1 if n is None else n
         body = Exchange(channel=channel, n=number, free=free, **up)
         seen = await self.world.views() if views is None else views
@@ -303,7 +301,7 @@ class Worker:
         return reply
 
     async def claim(self, k: int = 1, **more: Any) -> list[Running]:
-        """Ask for k items; what was granted."""
+        """Ask for k items, and return the granted slices."""
         reply = await self.exchange(free=k, **more)
         assert reply.decision == "answer"
         return reply.granted
@@ -314,14 +312,14 @@ class Worker:
     def parked(
         self, k: int, lanes: frozenset[int], *, channel: int = 0, n: int | None = None, **more: Any
     ) -> WaitingExchange:
-        """An exchange of this session that waits for work."""
+        """Return an exchange of this session that waits for work."""
         number = self.numbers[channel] + 1 if n is None else n
         return WaitingExchange(
             want=WorkRequest(session=self.session, channel=channel, n=number, free=k, **more), lanes=lanes
         )
 
     async def lose(self) -> None:
-        """The session is given up by whoever watched it."""
+        """End the session as the rescuer that watched it would."""
         (row,) = await self.world.rows("SELECT last_seen FROM sessions WHERE id = $1", self.session)
         assert await self.world.store.mark_lost(self.session, row[0])
 
@@ -371,14 +369,14 @@ def lines(slice: Any, item: int, seq: int, *texts: str, **more: Any) -> LogLines
 
 
 def spans(slices: Any) -> list[tuple[int, int]]:
-    """Slices as ranges."""
+    """Return slices as ranges."""
     return [(slice.lo, slice.hi) for slice in slices]
 
 
 async def add_trigger(
     world: World, job: TestJob, trigger: Trigger, rules: Rules | None = None, name: str | None = None, **more: Any
 ) -> UUID:
-    """A trigger of a job, named after its id unless it is given a name; `params` and `paused` go to it."""
+    """Add a trigger to a job, named after its id by default; `params` and `paused` are its fields."""
     id, now = world.env.new_id(), world.now()
     when = NamedTrigger(name=name or f"trigger-{id}", trigger=trigger, rules=rules or Rules(), **more)
     owner = triggers.Owner(job.id, NAMESPACE, job.version)

@@ -71,7 +71,7 @@ PREEMPTS = (
     gone(
         "what was asked for is asked for again",
         code.never("preempt-asked-already"),
-        by="test_preempt.test_what_is_asked_already_counts_as_coming",
+        by="test_preempt.test_requested_slots_count_as_about_to_become_free",
     ),
     gone(
         "preempting waits for a queued slice",

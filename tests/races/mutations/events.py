@@ -18,7 +18,7 @@ EVENTS = (
     gone(
         "who looks too long goes on writing",
         code.drop_condition("look-not-overtaken"),
-        by="test_watches.test_a_look_that_was_overtaken_writes_nothing",
+        by="test_watches.test_an_outdated_scan_writes_nothing",
     ),
     gone("watches that somebody takes are waited for", sql.wait("due_watches"), by="due / due, one place"),
     gone(

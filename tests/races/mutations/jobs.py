@@ -57,7 +57,7 @@ SUBMITS = (
     gone(
         "the sweep forgets keys before their time",
         sql.drop("expire_unique_keys", "until", instead="$1 > 0"),
-        by="test_sweep.test_only_expired_keys_are_forgotten",
+        by="test_sweep.test_only_expired_keys_are_deleted",
     ),
 )
 MEETINGS = (
@@ -133,12 +133,12 @@ OTHERS = (
     gone(
         "a step is remembered by whoever says so",
         sql.drop("held_steps", "session", "attempt"),
-        by="test_sweep.test_a_step_is_remembered_once_and_only_for_who_holds_it",
+        by="test_sweep.test_a_step_is_stored_once_and_only_for_the_session_that_holds_it",
     ),
     gone(
         "a lost session has steps remembered",
         code.drop_condition("step-of-live-session"),
-        by="test_sweep.test_a_step_is_remembered_once_and_only_for_who_holds_it",
+        by="test_sweep.test_a_step_is_stored_once_and_only_for_the_session_that_holds_it",
     ),
     gone(
         "dead letters are marked in the order they were named",
@@ -151,7 +151,7 @@ OTHERS = (
     gone(
         "a duty is taken from its holder",
         sql.drop("take_duty", "holder", instead="$3 > 0"),
-        by="test_sweep.test_a_duty_is_held_by_one_until_its_time_is_over",
+        by="test_sweep.test_a_duty_is_held_by_one_server_until_its_time_is_over",
     ),
 )
 ROLLOUTS = (

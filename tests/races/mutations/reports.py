@@ -42,7 +42,7 @@ REPORTS = (
     gone(
         "a rescue leaves the requests",
         code.drop_element("rescue-forgets-requests"),
-        by="test_rescue.test_what_a_rescued_worker_was_asked_to_stop_has_stopped",
+        by="test_rescue.test_executions_that_a_lost_worker_was_asked_to_stop_have_stopped",
     ),
     gone(
         "a cancelled item that fails is retried",
@@ -52,7 +52,7 @@ REPORTS = (
     gone(
         "known log lines are not ignored",
         sql.drop("keep_log_lines", "seq"),
-        by="test_report.test_lines_that_come_again_by_other_pieces_have_one_number_each",
+        by="test_report.test_repeated_lines_in_other_pieces_keep_their_numbers",
     ),
     gone(
         "notes are not fenced",
@@ -68,12 +68,12 @@ REPORTS = (
     gone(
         "what may run once is handed back after it began",
         code.drop_condition("begun-runs-once"),
-        by="test_report.test_a_started_item_that_may_run_once_cannot_be_handed_back",
+        by="test_report.test_a_started_at_most_once_item_cannot_be_handed_back",
     ),
     gone(
         "what may run once is taken back uncharged",
         code.drop_condition("lost-runs-once"),
-        by="test_rescue.test_what_may_run_once_is_final_also_when_nothing_is_charged",
+        by="test_rescue.test_a_lost_at_most_once_execution_is_final_even_without_a_charge",
     ),
 )
 CANCELS = (

@@ -127,6 +127,6 @@ SESSIONS = (
     gone(
         "the sweep forgets sessions that own something",
         sql.drop_exists("forget_sessions", "running"),
-        by="test_sweep.test_sessions_are_forgotten_when_they_ended_long_ago_and_own_nothing",
+        by="test_sweep.test_sessions_are_deleted_when_they_ended_long_ago_and_hold_nothing",
     ),
 )

@@ -28,7 +28,7 @@ FIRES = (
     gone(
         "a turn is passed on while it is somebody's",
         code.never("turn-is-taken"),
-        by="test_turns.test_queue_one_keeps_the_newest_and_runs_it_when_the_last_has_ended",
+        by="test_turns.test_queue_one_keeps_the_newest_and_runs_it_after_the_last",
     ),
     gone(
         "what waits at a gate is not held",

@@ -9,7 +9,7 @@ PROMOTES = (
     gone(
         "promote does not wait for the time",
         sql.drop("due_waiting", "wake_at <=", instead="$2 > 0"),
-        by="test_promote.test_what_is_due_is_queued_and_what_is_not_waits",
+        by="test_promote.test_due_executions_are_queued_and_others_wait",
     ),
     gone("relax locks no slice", sql.unlock("waited_in_lane"), by="relax / claim"),
     gone("directing locks no slice", sql.unlock("undirected"), by="direct / direct, two servers"),
@@ -20,7 +20,7 @@ PROMOTES = (
     gone(
         "relax does not wait for the time",
         sql.drop("waited_in_lane", "queued_at", instead="$2 > 0"),
-        by="test_relax.test_what_waited_so_long_goes_to_the_wider_lane_with_its_rank_and_arrival",
+        by="test_relax.test_long_waiting_slices_move_to_the_wider_lane_with_rank_and_arrival",
     ),
     gone(
         "what is over its time is looked at by two",

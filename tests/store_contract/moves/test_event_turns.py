@@ -63,7 +63,7 @@ async def test_what_would_become_of_an_event_is_what_becomes_of_it(world: World,
     assert known
 
 
-async def test_queue_all_runs_them_in_order_and_turns_away_what_has_no_room(world: World):
+async def test_queue_all_runs_fires_in_order_and_skips_those_without_room(world: World):
     key = await listen(world, "queueAll", most_queued=2)
     made = await came(world, 3)
     assert told(await take(world, event(), event())) == [[LEFT], [LEFT]]
@@ -78,7 +78,7 @@ async def test_queue_all_runs_them_in_order_and_turns_away_what_has_no_room(worl
     assert await blocked(world) == []
 
 
-async def test_cancel_other_asks_for_the_holders_end(world: World):
+async def test_cancel_other_requests_the_cancellation_of_the_holder(world: World):
     key = await listen(world, "cancelOther")
     first, second = await came(world, 2)
     (one,) = await blocked(world)

@@ -1,4 +1,4 @@
-"""Namespaces: made with their queue, deleted when nothing lives in them, and never mistaken for one another."""
+"""Namespaces: created with their default queue, deleted when they have no live contents, and never confused."""
 
 from horae.model.admission.policy import FifoPolicy
 from horae.model.tenancy.namespace import NamespaceDefinition as Said
@@ -15,7 +15,7 @@ async def create(world: World, name: str, said: Said | None = None) -> int | Non
     return await world.store.write(lambda: namespaces.create(name, said or Said(), world.now()))
 
 
-async def test_a_namespace_is_made_with_the_queue_of_jobs_that_name_none(world: World):
+async def test_a_namespace_is_created_with_its_default_queue(world: World):
     said = parse_namespace({"weight": 2, "queuePolicy": "fifo", "retention": {"success": "2d"}})
     id = await create(world, "billing", said)
     assert await create(world, "billing") is None
@@ -31,7 +31,7 @@ async def test_a_namespace_is_made_with_the_queue_of_jobs_that_name_none(world: 
     assert await world.store.read(namespaces.retentions) == {id: {"success": 2 * DAY}}
 
 
-async def test_the_same_names_in_two_namespaces_are_two_queues(world: World):
+async def test_equal_names_in_two_namespaces_are_two_queues(world: World):
     id = await create(world, "billing")
     mine, my_lane = await world.store.ensure_lane(NAMESPACE, "default", ("kind:command",))
     theirs, their_lane = await world.store.ensure_lane(id, "default", ("kind:command",))
@@ -39,7 +39,7 @@ async def test_the_same_names_in_two_namespaces_are_two_queues(world: World):
     assert my_lane.id != their_lane.id
 
 
-async def test_a_change_is_known_by_the_revisions(world: World):
+async def test_a_change_changes_the_revisions(world: World):
     await create(world, "billing")
     before = await world.store.read(lanes.revisions)
     world.clock.advance(1)
@@ -50,7 +50,7 @@ async def test_a_change_is_known_by_the_revisions(world: World):
     assert await world.store.change(lambda now: namespaces.change("nobody", lambda _: Said(), now)) is None
 
 
-async def test_what_lives_in_a_namespace_keeps_it(world: World):
+async def test_a_namespace_with_live_contents_is_not_deleted(world: World):
     job = await world.job()
     await world.submit(job)
     await world.worker()
@@ -59,7 +59,7 @@ async def test_what_lives_in_a_namespace_keeps_it(world: World):
     assert await world.store.read(lambda: namespaces.is_open(NAMESPACE))
 
 
-async def test_a_deleted_one_leaves_its_name_and_keeps_its_number(world: World):
+async def test_a_deleted_namespace_frees_its_name_and_keeps_its_id(world: World):
     first = await create(world, "billing")
     await world.store.ensure_lane(first, "default", ())
     assert await world.store.change(lambda now: namespaces.delete(first, now)) is None
@@ -72,7 +72,7 @@ async def test_a_deleted_one_leaves_its_name_and_keeps_its_number(world: World):
     assert first not in {lane.namespace for lane in directory.lanes}
 
 
-async def test_nothing_opens_a_deleted_one(world: World):
+async def test_no_credential_opens_a_deleted_namespace(world: World):
     id = await create(world, "billing")
     key = "INSERT INTO keys (id, hash, name, namespace, role, created_at, permissions, queues, jobs)"
     await world.do(f"{key} VALUES ('k', '', '', {id}, 'admin', 0, '[]', '[]', '[]')")

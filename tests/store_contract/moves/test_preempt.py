@@ -1,4 +1,4 @@
-"""Preemption: what runs is asked to give way, goes back as it was, and what preempts has its place."""
+"""Preemption: running executions are asked to stop, return unchanged, and leave their slots to the preempting ones."""
 
 import asyncio
 
@@ -25,12 +25,12 @@ async def decide(world: World, lanes=frozenset(), paused=frozenset(), **rules):
 
 
 async def asked(world: World):
-    """The requests that were left: (parcel, item, kind)."""
+    """Return the requests that were written: (parcel, item, kind)."""
     return await world.rows("SELECT parcel, item, kind FROM requests ORDER BY parcel, item")
 
 
 async def busy(world: World, n: int = 1, *, concurrency: int | None = None, **spec):
-    """A worker whose slots are all taken by preemptible work, and the slices it runs."""
+    """Create a worker with all slots taken by preemptible work; return it and the slices that it runs."""
     job = await world.job("low", preemptible=True, **{"priority": 0, **spec})
     for _ in range(n):
         await world.parcel(job)
@@ -43,7 +43,7 @@ async def urgent(world: World, n: int = 1, *, keys: EnvelopeKeys | None = None, 
     return job, await world.parcel(job, n, keys=keys)
 
 
-async def test_flags_of_slices_say_what_their_job_says(world: World):
+async def test_slices_have_the_flags_of_their_job(world: World):
     _, (low,) = await busy(world)
     _, high = await urgent(world)
 
@@ -51,7 +51,7 @@ async def test_flags_of_slices_say_what_their_job_says(world: World):
     assert [slice.flags for slice in await world.on("queued", high)] == [PREEMPTS]
 
 
-async def test_preemptible_work_is_asked_and_goes_back_as_it_was(world: World):
+async def test_preemptible_work_is_asked_to_stop_and_goes_back_unchanged(world: World):
     w, (low,) = await busy(world)
     before = low.rank, low.queued_at
     _, high = await urgent(world)
@@ -70,7 +70,7 @@ async def test_preemptible_work_is_asked_and_goes_back_as_it_was(world: World):
     assert [slice.parcel for slice in await w.claim(1)] == [high]
 
 
-async def test_the_place_goes_to_what_preempts_even_when_what_gave_way_has_waited_longer(world: World):
+async def test_the_freed_slot_goes_to_the_preempting_execution_even_if_the_preempted_one_waited_longer(world: World):
     w, (low,) = await busy(world)
     world.clock.advance(3600 * SECOND)
     job, high = await urgent(world)
@@ -83,7 +83,7 @@ async def test_the_place_goes_to_what_preempts_even_when_what_gave_way_has_waite
     assert [slice.parcel for slice in reply.granted] == [high]
 
 
-async def test_what_is_asked_already_counts_as_coming(world: World):
+async def test_requested_slots_count_as_about_to_become_free(world: World):
     await busy(world, 4)
     await urgent(world, 2)
 
@@ -92,7 +92,7 @@ async def test_what_is_asked_already_counts_as_coming(world: World):
     assert len(await asked(world)) == 2
 
 
-async def test_a_worker_that_does_not_give_way_is_not_waited_for_for_ever(world: World):
+async def test_a_requested_slot_counts_only_for_a_limited_time(world: World):
     await busy(world, 2)
     await urgent(world)
     assert (await decide(world)).items == 1
@@ -102,14 +102,14 @@ async def test_a_worker_that_does_not_give_way_is_not_waited_for_for_ever(world:
     assert len(await asked(world)) == 2
 
 
-async def test_a_free_slot_is_taken_before_anybody_gives_way(world: World):
+async def test_a_free_slot_is_used_before_an_execution_is_preempted(world: World):
     await busy(world, 2, concurrency=3)
     await urgent(world)
 
     assert (await decide(world)).items == 0
 
 
-async def test_the_least_urgent_gives_way_then_who_has_lost_least_since_its_last_step(world: World):
+async def test_the_lowest_priority_gives_way_first_then_the_least_lost_work(world: World):
     w, slices = await busy(world, 3)
     await w.exchange(started=[began(slice, world.now()) for slice in slices])
     world.clock.advance(100 * SECOND)
@@ -125,7 +125,7 @@ async def test_the_least_urgent_gives_way_then_who_has_lost_least_since_its_last
 
 
 @pytest.mark.parametrize("spec", [{"priority": 9}, {"preemptible": False}])
-async def test_what_is_as_urgent_or_not_preemptible_goes_on(world: World, spec):
+async def test_equal_priority_or_not_preemptible_executions_go_on(world: World, spec):
     job = await world.job("low", **{"preemptible": True, **spec})
     await world.parcel(job)
     w = await world.worker(concurrency=1)
@@ -135,7 +135,7 @@ async def test_what_is_as_urgent_or_not_preemptible_goes_on(world: World, spec):
     assert (await decide(world)).items == 0
 
 
-async def test_what_waits_without_saying_that_it_preempts_does_not_unless_its_queue_does(world: World):
+async def test_only_preempting_jobs_and_queues_preempt(world: World):
     await busy(world)
     job = await world.job("high", priority=9)
     await world.parcel(job)
@@ -144,7 +144,7 @@ async def test_what_waits_without_saying_that_it_preempts_does_not_unless_its_qu
     assert (await decide(world, lanes={job.lane})).items == 1
 
 
-async def test_nothing_gives_way_to_a_paused_job_or_to_what_no_worker_may_take(world: World):
+async def test_paused_jobs_and_unplaceable_executions_do_not_preempt(world: World):
     await busy(world)
     job, _ = await urgent(world)
 
@@ -155,7 +155,7 @@ async def test_nothing_gives_way_to_a_paused_job_or_to_what_no_worker_may_take(w
     assert done.items == 0
 
 
-async def test_nothing_gives_way_to_what_an_open_circuit_keeps_from_starting(world: World):
+async def test_executions_behind_an_open_circuit_do_not_preempt(world: World):
     await busy(world)
     job, _ = await urgent(world, circuit=Circuit(), keys=EnvelopeKeys(standing=PREEMPTS, circuit=""))
     await world.store.change(lambda now: circuits.force((job.id, ""), CircuitChange("open", "down"), "me", now))
@@ -165,7 +165,7 @@ async def test_nothing_gives_way_to_what_an_open_circuit_keeps_from_starting(wor
     assert (await decide(world)).items == 1
 
 
-async def test_no_more_give_way_than_the_rate_of_a_key_lets_start(world: World):
+async def test_a_rate_by_key_limits_preemption(world: World):
     await busy(world, 3)
     limits = (KeyLimit(key="c", rate=Rate(1, SECOND, 2)),)
     job = await world.job("high", preempts=True, priority=9, limits=limits)
@@ -178,7 +178,7 @@ async def test_no_more_give_way_than_the_rate_of_a_key_lets_start(world: World):
     assert (await decide(world)).items == 0
 
 
-async def test_nothing_gives_way_to_what_the_limit_of_its_queue_would_not_let_start(world: World):
+async def test_a_full_queue_limit_prevents_preemption(world: World):
     await busy(world, 2)
     job, _ = await urgent(world, 2, queue="narrow")
     await world.store.write(lambda: coarse.put(Limit(concurrency=1), queue=job.queue))
@@ -190,7 +190,7 @@ async def test_nothing_gives_way_to_what_the_limit_of_its_queue_would_not_let_st
     assert (await decide(world)).items == 0
 
 
-async def test_what_gives_way_in_a_limited_queue_makes_room_there(world: World):
+async def test_preemption_makes_room_in_a_limited_queue(world: World):
     await busy(world, 1, queue="narrow")
     job, _ = await urgent(world, queue="narrow")
     await world.store.write(lambda: coarse.put(Limit(concurrency=1), queue=job.queue))
@@ -199,7 +199,7 @@ async def test_what_gives_way_in_a_limited_queue_makes_room_there(world: World):
 
 
 @pytest.mark.parametrize("end", [success, failed])
-async def test_what_ends_by_itself_first_has_ended(world: World, end):
+async def test_an_execution_that_ends_before_it_stops_has_ended(world: World, end):
     w, (low,) = await busy(world)
     await urgent(world)
     await decide(world)
@@ -209,7 +209,7 @@ async def test_what_ends_by_itself_first_has_ended(world: World, end):
     assert await asked(world) == []
 
 
-async def test_a_lost_worker_loses_its_requests_with_its_work(world: World):
+async def test_requests_of_a_lost_worker_are_deleted(world: World):
     w, (low,) = await busy(world)
     await urgent(world)
     await decide(world)
@@ -221,7 +221,7 @@ async def test_a_lost_worker_loses_its_requests_with_its_work(world: World):
     assert (await decide(world)).items == 0
 
 
-async def test_two_servers_do_not_ask_twice_for_one_waiter(world: World):
+async def test_two_servers_preempt_once_for_one_waiter(world: World):
     await busy(world, 6)
     await urgent(world, 2)
 
@@ -230,7 +230,7 @@ async def test_two_servers_do_not_ask_twice_for_one_waiter(world: World):
     assert len(await asked(world)) == 2
 
 
-async def test_costs_decide_how_many_give_way(world: World):
+async def test_costs_decide_the_number_of_preempted_executions(world: World):
     await busy(world, 4)
     job, _ = await urgent(world, queue="large")
 

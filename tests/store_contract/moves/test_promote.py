@@ -1,4 +1,4 @@
-"""Promote: waiting slices whose time has come go to the queue, once, in order, and fragments heal."""
+"""Promotion: waiting slices that are due move to the queue, once, in order, and fragments are joined."""
 
 import asyncio
 
@@ -9,7 +9,7 @@ from tests.store_contract.world import World, failed, rank, spans, success, susp
 MINUTE = 60_000_000
 
 
-async def test_what_is_due_is_queued_and_what_is_not_waits(world: World):
+async def test_due_executions_are_queued_and_others_wait(world: World):
     job = await world.job()
     now = world.now()
     due, later = await world.parcel(job, 3, due_at=now + 5), await world.parcel(job, due_at=now + 6)
@@ -23,7 +23,7 @@ async def test_what_is_due_is_queued_and_what_is_not_waits(world: World):
     assert (done.rows, done.lanes, done.slices) == (1, {job.lane: queued.rank}, [queued])
 
 
-async def test_the_earliest_go_first(world: World):
+async def test_the_earliest_due_are_promoted_first(world: World):
     job = await world.job()
     now = world.now()
     parcels = [await world.parcel(job, due_at=now + at) for at in (30, 10, 20)]
@@ -36,7 +36,7 @@ async def test_the_earliest_go_first(world: World):
     assert order == [parcels[1], parcels[2], parcels[0]]
 
 
-async def test_nothing_below_the_mark_is_looked_at(world: World):
+async def test_promotion_starts_at_the_mark(world: World):
     job = await world.job()
     now = world.now()
     await world.parcel(job, due_at=now + 1)
@@ -47,7 +47,7 @@ async def test_nothing_below_the_mark_is_looked_at(world: World):
     assert [s.parcel for s in done.slices] == [above]
 
 
-async def test_neighbours_of_equal_fate_are_joined(world: World):
+async def test_neighbours_in_the_same_state_are_joined(world: World):
     job = await world.job(retry=RetryPolicy(retries=3))
     parcel = await world.parcel(job, 6)
     w = await world.worker()
@@ -77,7 +77,7 @@ async def test_a_retry_keeps_its_arrival(world: World):
     assert after.queued_at == world.now()
 
 
-async def test_a_sleeper_wakes(world: World):
+async def test_a_sleeping_execution_wakes(world: World):
     parcel = await world.parcel(await world.job(), 2)
     w = await world.worker()
     (slice,) = await w.claim(2)
@@ -88,7 +88,7 @@ async def test_a_sleeper_wakes(world: World):
     assert await world.states(parcel) == ["queued"] * 2
 
 
-async def test_a_gate_is_no_timer(world: World):
+async def test_executions_at_a_gate_are_not_due(world: World):
     job = await world.job()
     parcel = await world.parcel(job)
     w = await world.worker()
@@ -123,7 +123,7 @@ async def test_a_gate_opens_in_batches(world: World):
     assert len(await world.on("queued")) == 5
 
 
-async def test_of_many_promoters_each_slice_is_promoted_by_one(world: World):
+async def test_concurrent_promoters_promote_each_slice_once(world: World):
     job = await world.job()
     for n in range(20):
         await world.parcel(job, 2, due_at=world.now() + 1 + n % 3)

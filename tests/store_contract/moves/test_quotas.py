@@ -1,4 +1,4 @@
-"""Quotas: what there is no room for is refused whole, and a bound is not exceeded, however many come at once."""
+"""Quotas: a submission without room is refused whole, and concurrent submissions do not exceed a bound."""
 
 import asyncio
 
@@ -22,7 +22,7 @@ async def standing(world: World) -> int:
     return sum(s.hi - s.lo for s in slices)
 
 
-async def test_a_queue_takes_no_more_than_its_bound(world: World):
+async def test_a_queue_accepts_executions_up_to_its_bound(world: World):
     job, other = await world.job(), await world.job("other", queue="other")
     bounds = QuotaBounds(queues={job.queue: ("default", 5)})
     await submit(world, job, bounds, 3)
@@ -35,7 +35,7 @@ async def test_a_queue_takes_no_more_than_its_bound(world: World):
     assert await standing(world) == 15
 
 
-async def test_what_runs_makes_room_and_what_comes_back_is_not_refused(world: World):
+async def test_running_executions_make_room_and_returning_ones_are_not_refused(world: World):
     job = await world.job()
     bounds = QuotaBounds(queues={job.queue: ("default", 2)})
     await submit(world, job, bounds, 2)
@@ -49,7 +49,7 @@ async def test_what_runs_makes_room_and_what_comes_back_is_not_refused(world: Wo
     assert await standing(world) == 4
 
 
-async def test_a_namespace_has_no_more_queued_than_its_quota_over_all_queues(world: World):
+async def test_a_quota_bounds_the_queued_executions_of_all_queues(world: World):
     job, other = await world.job(), await world.job("other", queue="other")
     bounds = QuotaBounds({NAMESPACE: Quota(queued=3)})
     await submit(world, job, bounds, 2)
@@ -67,7 +67,7 @@ async def test_a_repeat_of_a_key_needs_no_room(world: World):
     assert again.answers[0][0].execution_id == first.answers[0][0].execution_id
 
 
-async def test_however_many_come_at_once_the_bound_holds(world: World):
+async def test_the_bound_holds_for_concurrent_submissions(world: World):
     job = await world.job()
     bounds = QuotaBounds(queues={job.queue: ("default", 5)})
     done = await asyncio.gather(*(submit(world, job, bounds) for _ in range(12)), return_exceptions=True)
@@ -88,7 +88,7 @@ async def test_submissions_are_paced(world: World):
     assert await standing(world) == 3
 
 
-async def test_what_is_used_up_of_the_day_refuses_all(world: World):
+async def test_a_used_up_daily_quota_refuses_all_submissions(world: World):
     job = await world.job()
     bounds = QuotaBounds({NAMESPACE: Quota(executions_per_day=1)}, spent={NAMESPACE: "executionsPerDay: 1 of 1"})
     with pytest.raises(OverQuota, match="executionsPerDay"):
@@ -112,7 +112,7 @@ async def test_usage_adds_up_over_servers_and_days(world: World):
     assert await world.store.read(lambda: quotas.used_on(7)) == {}
 
 
-async def test_quotas_are_kept(world: World):
+async def test_quotas_are_stored(world: World):
     await world.store.change(lambda now: quotas.set_quota(NAMESPACE, Quota(queued=3), now))
     await world.store.change(lambda now: quotas.set_quota(NAMESPACE, Quota(queued=4, running=2), now))
     assert await world.store.read(quotas.all_quotas) == {NAMESPACE: Quota(queued=4, running=2)}

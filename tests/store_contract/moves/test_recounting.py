@@ -1,4 +1,4 @@
-"""Recounting: history tells what statistics lack."""
+"""Recounting: missing statistics are computed from history."""
 
 from horae.env import SECOND
 from horae.features.statistics.store import reads as statistics_reads
@@ -11,14 +11,14 @@ from tests.store_contract.world import NAMESPACE, World, failed, success
 
 
 async def seen(world: World):
-    """A server that is there."""
+    """Record a live server."""
     server = ServerProcess(id=world.env.new_id(), url="", host="h", pid=1, version="1", parts=())
     await world.store.write(lambda: sessions.record_server(server, world.now()))
     return server.id
 
 
 async def ended(world: World, n: int, how=success):
-    """Executions of a job of their own that have ended just now."""
+    """Create executions of a new job that have just ended."""
     job = await world.job(f"job-{world.now()}")
     await world.submit(job, n)
     w = await world.worker()
@@ -33,7 +33,7 @@ async def recount(world: World, lost, since, until):
     return await world.store.write(lambda: recounting.settle(lost, found, since, until, writer))
 
 
-async def test_what_is_missing_is_written_once(world: World):
+async def test_missing_statistics_are_written_once(world: World):
     server = await seen(world)
     job = await ended(world, 5)
     minute = world.now() // MINUTE
@@ -49,7 +49,7 @@ async def test_what_is_missing_is_written_once(world: World):
     for span in (HOUR, DAY):
         at = begin_of(world.now(), span)
         of_job = await world.store.read(lambda: statistics_reads.counts_of_job(job, span, at, at + 1))  # noqa: B023
-        assert of_job[at].success == 3, "two were in the wider spans already"
+        assert of_job[at].success == 3, "the wider spans had two already"
     at = begin_of(world.now(), HOUR)
     read = await world.store.read(lambda: statistics_reads.counts_of_namespace(NAMESPACE, HOUR, at, at + 1, HOUR))
     assert read[at].success == 3
@@ -73,7 +73,7 @@ async def test_only_the_window_is_recounted(world: World):
     assert told == {job: OutcomeCounts(failed=3)}
 
 
-async def test_a_server_that_is_there_is_not_lost(world: World):
+async def test_a_live_server_is_not_lost(world: World):
     server = await seen(world)
     before = world.now() - 1
 

@@ -1,4 +1,6 @@
-"""Fires, events and backfills that a unique key or a quota stands against: they do not run, and it is told why."""
+"""Fires, events and backfills without a free unique key or room in a quota: they do not run, and the ledger has the
+cause.
+"""
 
 import msgspec
 import pytest
@@ -57,7 +59,7 @@ async def test_a_fire_whose_key_is_taken_is_skipped_until_its_execution_has_ende
     assert len((await world.store.fire(10, lead)).parcels) == 1
 
 
-async def test_a_newer_fire_takes_the_place_of_what_has_not_begun(world: World):
+async def test_a_newer_fire_replaces_an_execution_that_has_not_begun(world: World):
     job = await world.job(unique=Unique(keep="latest"))
     await add_trigger(world, job, Interval(every=MINUTE, anchor=world.now()), ALLOW)
     world.clock.advance(MINUTE)
@@ -87,7 +89,7 @@ async def test_fires_without_room_are_skipped_and_do_not_count(world: World):
     assert following is not None
 
 
-async def test_what_is_used_up_of_the_day_skips_fires(world: World):
+async def test_a_used_up_daily_quota_skips_fires(world: World):
     job = await world.job()
     world.store.bounds = QuotaBounds(
         {NAMESPACE: Quota(executions_per_day=1)}, spent={NAMESPACE: "executionsPerDay: 1 of 1"}
@@ -119,7 +121,7 @@ async def test_a_fire_waits_for_room_if_the_quota_says_so(world: World):
     assert causes == ["due", f"waited for room: {trouble.rstrip('.')}"]
 
 
-async def test_a_fire_that_waited_for_room_too_long_says_so(world: World):
+async def test_the_ledger_says_that_a_fire_waited_for_room_too_long(world: World):
     job = await world.job()
     world.store.bounds = QuotaBounds({NAMESPACE: Quota(queued=0, over="wait")})
     skip = Rules(overlap="allow", misfire=Misfire(policy="skip"))
@@ -135,7 +137,7 @@ async def test_a_fire_that_waited_for_room_too_long_says_so(world: World):
     assert "waited for room: The namespace may have 0 queued" in cause
 
 
-async def test_what_is_refused_takes_nobodys_place(world: World):
+async def test_a_refused_fire_replaces_no_execution(world: World):
     job = await world.job(unique=Unique(keep="latest"))
     await add_trigger(world, job, Interval(every=MINUTE, anchor=world.now()), ALLOW)
     world.clock.advance(MINUTE)
@@ -148,7 +150,7 @@ async def test_what_is_refused_takes_nobodys_place(world: World):
     assert again.execution_id == first.id
 
 
-async def test_events_go_by_keys_and_quotas(world: World):
+async def test_events_obey_unique_keys_and_quotas(world: World):
     job = await world.job(unique=Unique(key="${params.n}"))
     await add_trigger(world, job, EventTrigger(event="upload"), ALLOW, params={"n": "${event.payload.n}"})
     assert await events_of(world, 2) == ["fired", "fired"]
@@ -158,7 +160,7 @@ async def test_events_go_by_keys_and_quotas(world: World):
     assert await events_of(world, 5) == [*["skipped-unique"] * 4, "fired"]
 
 
-async def test_an_event_waits_for_room_if_the_quota_says_so_and_nothing_is_kept_meanwhile(world: World):
+async def test_an_event_waits_for_room_if_the_quota_says_so_and_nothing_is_stored_meanwhile(world: World):
     job = await world.job()
     await add_trigger(world, job, EventTrigger(event="upload"), ALLOW)
     bounds = QuotaBounds({NAMESPACE: Quota(queued=1, over="wait")})

@@ -1,4 +1,4 @@
-"""Relax: what has waited for a preferred worker goes to a wider lane as it stands; nothing is lost or doubled."""
+"""Relaxation: slices that waited for a preferred worker move to a wider lane unchanged; none is lost or doubled."""
 
 import asyncio
 
@@ -20,7 +20,7 @@ async def relaxed(world: World, lane: int, since: int, limit: int = 100) -> rela
     return await world.store.write(lambda: relax.relax(lane, since, needs, limit, world.now()))
 
 
-async def test_what_waited_so_long_goes_to_the_wider_lane_with_its_rank_and_arrival(world: World):
+async def test_long_waiting_slices_move_to_the_wider_lane_with_rank_and_arrival(world: World):
     job = await world.job(prefers=PREFERS)
     old = await world.parcel(job, 3)
     before = (await world.on("queued", old))[0]
@@ -38,7 +38,7 @@ async def test_what_waited_so_long_goes_to_the_wider_lane_with_its_rank_and_arri
     assert (await relaxed(world, job.lane, before.queued_at)).rows == 0
 
 
-async def test_the_wider_lane_is_that_of_jobs_that_prefer_nothing(world: World):
+async def test_the_wider_lane_is_shared_with_jobs_without_preferences(world: World):
     plain = await world.job("plain")
     job = await world.job("picky", prefers=PREFERS)
     await world.submit(job)
@@ -47,7 +47,7 @@ async def test_the_wider_lane_is_that_of_jobs_that_prefer_nothing(world: World):
     assert list(done.lanes) == [plain.lane]
 
 
-async def test_no_more_is_moved_at_once_than_asked_for(world: World):
+async def test_a_move_is_limited_to_the_batch_size(world: World):
     job = await world.job(prefers=PREFERS)
     for _ in range(3):
         await world.parcel(job)
@@ -55,7 +55,7 @@ async def test_no_more_is_moved_at_once_than_asked_for(world: World):
     assert [(await relaxed(world, job.lane, world.now(), 2)).rows for _ in range(3)] == [2, 1, 0]
 
 
-async def test_what_is_claimed_meanwhile_is_not_moved_and_what_is_moved_is_claimed_once(world: World):
+async def test_claimed_slices_are_not_moved_and_moved_slices_are_claimed_once(world: World):
     job = await world.job(prefers=PREFERS)
     parcels = [await world.parcel(job, 5) for _ in range(6)]
     w = await world.worker()

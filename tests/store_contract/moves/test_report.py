@@ -1,4 +1,4 @@
-"""Reports: matched by overlap with what the session holds at that attempt; each item is settled once."""
+"""Reports are matched by overlap with the slices that the session holds at that attempt; each item is settled once."""
 
 import asyncio
 
@@ -30,7 +30,7 @@ def ranges(ignored):
 
 
 async def held(world: World, n: int = 10, **spec):
-    """A worker that holds one slice of n items."""
+    """Create a worker that holds one slice of n items."""
     job = await world.job(**spec)
     parcel = await world.parcel(job, n)
     w = await world.worker()
@@ -38,7 +38,7 @@ async def held(world: World, n: int = 10, **spec):
     return job, parcel, w, slice
 
 
-# Which items a report moves
+# The items that a report moves
 
 
 async def test_a_whole_slice_succeeds(world: World):
@@ -132,7 +132,7 @@ async def test_exchanges_of_one_session_in_one_batch_are_all_settled(world: Worl
     assert [ranges(reply.ignored) for reply in done.replies] == [[], [(2, 3, 1)], [(4, 5, 1)]]
 
 
-async def test_what_was_never_granted_is_ignored(world: World):
+async def test_reports_of_items_that_were_never_granted_are_ignored(world: World):
     _, parcel, w, slice = await held(world, 3)
     other = world.env.new_id()
     reply = await w.report(
@@ -173,7 +173,7 @@ async def test_a_late_report_of_a_lost_session_changes_nothing(world: World):
 
 
 async def test_a_late_report_of_an_older_attempt_changes_nothing(world: World):
-    """The same session got the item again: the attempt tells the two apart."""
+    """The same session got the item again: the attempt number distinguishes the two."""
     _, _, w, slice = await held(world, 3)
     await w.report(released(slice))
     (again,) = await w.claim(3)
@@ -185,7 +185,7 @@ async def test_a_late_report_of_an_older_attempt_changes_nothing(world: World):
 
 
 async def test_a_report_in_an_old_exchange_is_still_settled(world: World):
-    """Its number says nothing about its outcomes: a repeat whose first copy was lost brings them."""
+    """The number of an exchange does not matter for its outcomes: a repeat brings them if the first copy was lost."""
     _, parcel, w, slice = await held(world, 3)
     reply = await w.exchange(n=1, outcomes=[success(slice)])
 
@@ -193,7 +193,7 @@ async def test_a_report_in_an_old_exchange_is_still_settled(world: World):
     assert await world.states(parcel) == ["success"] * 3
 
 
-# What becomes of them
+# The results of reports
 
 
 async def test_results_come_back_as_they_were_sent(world: World):
@@ -205,14 +205,14 @@ async def test_results_come_back_as_they_were_sent(world: World):
     assert len(ends) == 12
 
 
-async def test_null_results_take_no_room(world: World):
+async def test_null_results_take_no_space(world: World):
     _, _, w, slice = await held(world, 3)
     await w.report(success(slice, 0, 2, results=[b"null", b"null"]), success(slice, 2, 3))
 
     assert await world.rows("SELECT ends, results FROM history") == [(None, None), (None, None)]
 
 
-async def test_large_results_lie_by_reference_and_too_large_ones_fail_their_item(world: World):
+async def test_large_results_are_stored_by_reference_and_too_large_ones_fail_their_item(world: World):
     _, parcel, w, slice = await held(world, 4)
     sizes = [8, MAX_INLINE_RESULT + 1, MAX_RESULT + 1, MAX_INLINE_RESULT]
     results = [b'"' + b"x" * (size - 2) + b'"' for size in sizes]
@@ -238,7 +238,7 @@ async def test_a_failure_without_retries_ends_among_the_dead_letters(world: Worl
 
 @pytest.mark.parametrize("known", [True, False])
 async def test_retries_wait_and_are_counted(world: World, known):
-    """The policy comes from the server's memory, or from the parcel's own job version."""
+    """The policy is taken from the server's memory, or from the parcel's own job version."""
     policy = RetryPolicy(retries=2, delay=10 * SECOND, factor=1.0, jitter=0)
     job, parcel, w, slice = await held(world, 2, retry=policy)
     policies = job.policy if known else {}
@@ -267,7 +267,7 @@ async def test_neighbours_that_fail_together_wake_together(world: World):
     assert w.effects.wakes == [waits[0].wake_at] * 4
 
 
-async def test_each_class_of_failure_has_a_budget_of_its_own(world: World):
+async def test_each_class_of_failure_has_a_separate_retry_budget(world: World):
     budgets = Budgets(timeout=1, platform=0)
     job, parcel, w, slice = await held(world, 3, retry=RetryPolicy(retries=1, delay=0, jitter=0, budgets=budgets))
     late, error = Failure(type="RunTimeout", kind="timeout"), Failure(type="ValueError")
@@ -275,7 +275,9 @@ async def test_each_class_of_failure_has_a_budget_of_its_own(world: World):
     await w.report(failed(slice, 0, 2, error=late), failed(slice, 2, 3, error=error), policies=job.policy)
     await world.store.promote_due(-1, 10, rank)
     (slice,) = await w.claim(3)
-    assert (slice.lo, slice.hi, slice.failures) == (0, 3, 1), "what failed otherwise has healed into one slice"
+    assert (slice.lo, slice.hi, slice.failures) == (0, 3, 1), (
+        "items that failed in other ways are joined into one slice"
+    )
     await w.report(failed(slice, 0, 1, error=late), failed(slice, 1, 3, error=error), policies=job.policy)
 
     assert await world.history(parcel) == [(0, 1, "failed", "runTimeout"), (2, 3, "failed", "retries")]
@@ -287,7 +289,7 @@ async def test_each_class_of_failure_has_a_budget_of_its_own(world: World):
     ]  # fmt: skip
 
 
-async def test_what_cannot_begin_again_in_time_has_ended(world: World):
+async def test_a_retry_after_the_deadline_ends_the_execution(world: World):
     policy = RetryPolicy(retries=9, delay=SECOND, jitter=0, within=3 * SECOND)
     job, parcel, w, slice = await held(world, 1, retry=policy)
     await w.report(failed(slice), policies=job.policy)
@@ -299,7 +301,7 @@ async def test_what_cannot_begin_again_in_time_has_ended(world: World):
     assert await world.history(parcel) == [(0, 1, "failed", "totalTimeout")]
 
 
-async def test_what_no_retry_helps_is_given_up(world: World):
+async def test_permanent_failures_are_not_retried(world: World):
     job, parcel, w, slice = await held(world, 2, retry=RetryPolicy(retries=9))
     await w.report(failed(slice, error=Failure(type="GiveUp", permanent=True)), policies=job.policy)
 
@@ -313,7 +315,7 @@ async def test_a_failed_attempt_at_most_once_is_final(world: World):
     assert await world.history(parcel) == [(0, 2, "failed", "delivery")]
 
 
-async def test_what_is_handed_back_keeps_its_place_and_pays_nothing(world: World):
+async def test_handed_back_items_keep_their_place_and_are_not_charged(world: World):
     _, parcel, w, slice = await held(world, 4)
     await w.report(released(slice, 1, 3))
 
@@ -324,7 +326,7 @@ async def test_what_is_handed_back_keeps_its_place_and_pays_nothing(world: World
     assert await world.rows("SELECT attempt FROM attempts") == []
 
 
-async def test_a_try_that_had_begun_is_remembered_when_it_is_handed_back_and_pays_nothing(world: World):
+async def test_a_handed_back_attempt_that_had_begun_is_recorded_and_not_charged(world: World):
     _, parcel, w, slice = await held(world, 3)
     world.clock.advance(100)
     at = world.now()
@@ -338,8 +340,8 @@ async def test_a_try_that_had_begun_is_remembered_when_it_is_handed_back_and_pay
     assert {(s.failures, s.losses) for s in await world.on("queued", parcel)} == {(0, 0)}
 
 
-async def test_a_start_that_was_told_stays_whatever_its_outcome_says(world: World):
-    """A worker learns its clock's offset better and better."""
+async def test_a_reported_start_time_is_not_changed_by_the_outcome(world: World):
+    """A worker's estimate of its clock offset improves with time."""
     _, _, w, slice = await held(world, 1)
     world.clock.advance(100)
     await w.exchange(started=[began(slice, world.now() - 50)])
@@ -348,7 +350,7 @@ async def test_a_start_that_was_told_stays_whatever_its_outcome_says(world: Worl
     assert await world.rows("SELECT started_at, completed_at FROM history") == [(world.now() - 50, world.now() - 1)]
 
 
-async def test_a_started_item_that_may_run_once_cannot_be_handed_back(world: World):
+async def test_a_started_at_most_once_item_cannot_be_handed_back(world: World):
     _, parcel, w, slice = await held(world, 2, delivery="at-most-once")
     await w.exchange(started=[began(slice, world.now(), 0, 1)])
     await w.report(released(slice))
@@ -357,7 +359,7 @@ async def test_a_started_item_that_may_run_once_cannot_be_handed_back(world: Wor
     assert await world.history(parcel) == [(0, 1, "failed", "delivery")]
 
 
-async def test_an_item_that_may_run_once_and_began_by_its_own_outcome_cannot_be_handed_back(world: World):
+async def test_an_at_most_once_item_whose_outcome_shows_a_start_cannot_be_handed_back(world: World):
     _, parcel, w, slice = await held(world, 2, delivery="at-most-once")
     now = world.now()
     await w.report(released(slice, 0, 1, started_at=[now], ended_at=[now]), released(slice, 1, 2))
@@ -366,14 +368,14 @@ async def test_an_item_that_may_run_once_and_began_by_its_own_outcome_cannot_be_
     assert await world.history(parcel) == [(0, 1, "failed", "delivery")]
 
 
-async def test_what_says_that_it_began_and_may_run_once_cannot_be_handed_back(world: World):
+async def test_an_at_most_once_item_reported_as_begun_cannot_be_handed_back(world: World):
     _, parcel, w, slice = await held(world, 2, delivery="at-most-once")
     await w.report(released(slice, 0, 1, started_at=[world.now()]), released(slice, 1, 2))
 
     assert await world.states(parcel) == ["failed", "queued"]
 
 
-async def test_a_sleeper_waits_without_a_worker_and_reads_as_running(world: World):
+async def test_a_sleeping_execution_waits_without_a_worker_and_reads_as_running(world: World):
     _, parcel, w, slice = await held(world, 2)
     await w.report(suspended(slice, world.now() + 60 * SECOND))
 
@@ -383,8 +385,8 @@ async def test_a_sleeper_waits_without_a_worker_and_reads_as_running(world: Worl
     assert await world.states(parcel) == ["running"] * 2
 
 
-async def test_what_may_run_once_is_not_suspended(world: World):
-    """It would have to begin again."""
+async def test_an_at_most_once_execution_is_not_suspended(world: World):
+    """A suspended execution begins again, which is not allowed here."""
     _, parcel, w, slice = await held(world, 1, delivery="at-most-once")
     await w.report(suspended(slice, world.now() + 60 * SECOND))
 
@@ -409,8 +411,8 @@ async def test_every_kind_of_outcome_in_one_report(world: World):
     assert spans(await w.holds()) == [(5, 6)]
 
 
-async def test_budgets_are_apart(world: World):
-    """A failure, a loss and a hand-back each count where they belong; the attempt counts them all."""
+async def test_failures_losses_and_hand_backs_are_counted_separately(world: World):
+    """A failure, a loss and a hand-back have separate counters; the attempt number counts all of them."""
     job, parcel, w, slice = await held(world, 1, retry=RetryPolicy(retries=5, delay=1))
     await w.report(released(slice))
     (slice,) = await w.claim()
@@ -428,7 +430,7 @@ async def test_budgets_are_apart(world: World):
 # Starts, progress and logs
 
 
-async def test_what_has_started_becomes_a_slice_of_its_own(world: World):
+async def test_a_started_item_becomes_a_separate_slice(world: World):
     _, _, w, slice = await held(world)
     world.clock.advance(10)
     reply = await w.exchange(started=[began(slice, world.now() - 3, 4, 6)])
@@ -440,7 +442,7 @@ async def test_what_has_started_becomes_a_slice_of_its_own(world: World):
     assert spans(await world.store.stamped(w.session, 0, 1)) == [(0, 4), (4, 6), (6, 10)]
 
 
-async def test_a_start_told_twice_changes_nothing(world: World):
+async def test_a_start_reported_twice_changes_nothing(world: World):
     _, _, w, slice = await held(world)
     world.clock.advance(10)
     await w.exchange(started=[began(slice, world.now() - 3, 4, 6)])
@@ -450,7 +452,7 @@ async def test_a_start_told_twice_changes_nothing(world: World):
     assert await w.holds() == before
 
 
-async def test_nothing_started_before_it_was_granted(world: World):
+async def test_a_start_is_never_before_the_grant(world: World):
     _, _, w, slice = await held(world, 1)
     await w.exchange(started=[began(slice, slice.granted_at - 99)])
 
@@ -469,7 +471,7 @@ async def test_a_start_and_an_outcome_in_one_exchange(world: World):
     assert await world.rows("SELECT item, seq FROM logs") == [(1, 0)]
 
 
-async def test_progress_is_the_last_that_was_told(world: World):
+async def test_progress_is_the_last_report(world: World):
     _, _, w, slice = await held(world, 2)
     await w.exchange(progress=[progress(slice, 0, 10.0), progress(slice, 0, 20.0, message="on")])
     await w.exchange(progress=[progress(slice, 1, 5.0)])
@@ -502,7 +504,7 @@ async def test_a_repeated_exchange_doubles_no_log_line(world: World):
 
 
 @pytest.mark.parametrize("together", [True, False])
-async def test_lines_that_come_again_by_other_pieces_have_one_number_each(world: World, together):
+async def test_repeated_lines_in_other_pieces_keep_their_numbers(world: World, together):
     _, _, w, slice = await held(world, 1)
     told = [(0, "ab"), (1, "bc"), (0, "abcd"), (2, "c"), (4, "ef"), (3, "defg")]
     pieces = [lines(slice, 0, seq, *texts) for seq, texts in told]
@@ -514,7 +516,7 @@ async def test_lines_that_come_again_by_other_pieces_have_one_number_each(world:
     assert [text for _, _, blob in rows for text in unpack_lines(bytes(blob)).texts] == list("abcdefg")
 
 
-async def test_the_last_lines_come_with_the_outcome(world: World):
+async def test_the_last_lines_are_sent_with_the_outcome(world: World):
     _, _, w, slice = await held(world, 1)
     await w.exchange(outcomes=[success(slice)], logs=[lines(slice, 0, 0, "bye")], progress=[progress(slice, 0, 100.0)])
     await w.exchange(logs=[lines(slice, 0, 1, "too late")])
@@ -523,7 +525,7 @@ async def test_the_last_lines_come_with_the_outcome(world: World):
     assert await world.rows("SELECT percent FROM progress") == [(100.0,)]
 
 
-async def test_times_are_kept_per_slice_and_per_item(world: World):
+async def test_times_are_stored_per_slice_and_per_item(world: World):
     _, _, w, slice = await held(world, 2)
     world.clock.advance(100)
     at = world.now()
@@ -536,7 +538,7 @@ async def test_times_are_kept_per_slice_and_per_item(world: World):
     assert len(timings) == 16
 
 
-async def test_effects_tell_what_ended(world: World):
+async def test_effects_list_the_ended_slices(world: World):
     job, parcel, w, slice = await held(world, 3, retry=RetryPolicy(retries=1))
     await w.report(success(slice, 0, 2), failed(slice, 2, 3), policies=job.policy)
 
@@ -545,7 +547,7 @@ async def test_effects_tell_what_ended(world: World):
     assert w.effects.retried == 1
 
 
-async def test_what_is_not_durable_cannot_be_suspended(world: World):
+async def test_an_execution_that_is_not_durable_cannot_be_suspended(world: World):
     _, parcel, w, slice = await held(world, 2, durable=False, retry=RetryPolicy(retries=3))
     await w.report(suspended(slice, world.now() + SECOND))
 

@@ -1,4 +1,4 @@
-"""Rescue: what an ended session held goes on elsewhere, once, and is charged for what it is."""
+"""Rescue: the slices of an ended session continue elsewhere, once, and are charged for the right cause."""
 
 import asyncio
 
@@ -11,7 +11,7 @@ from tests.store_contract.world import World, began, success
 
 
 async def lost(world: World, n: int = 4, **spec):
-    """A lost worker that held one slice of n items."""
+    """Create a lost worker that held one slice of n items."""
     parcel = await world.parcel(await world.job(**spec), n)
     w = await world.worker()
     (slice,) = await w.claim(n)
@@ -29,7 +29,7 @@ async def test_a_silent_session_is_lost(world: World):
     assert (session.state, session.ended_at) == ("lost", world.now())
 
 
-async def test_a_session_that_moved_meanwhile_is_not_lost(world: World):
+async def test_a_session_that_reported_meanwhile_is_not_lost(world: World):
     w = await world.worker()
     seen = world.now()
     world.clock.advance(15_000_000)
@@ -76,7 +76,7 @@ async def test_lost_items_are_queued_with_their_rank_and_charged(world: World):
     assert rows == [(1, 0, 4, "lost", "w")]
 
 
-async def test_a_job_says_after_how_many_losses_it_is_quarantined(world: World):
+async def test_the_job_sets_the_number_of_losses_before_quarantine(world: World):
     parcel, w, _ = await lost(world, 1, retry=RetryPolicy(budgets=Budgets(lost=0)))
     await world.store.rescue(w.session, 10)
 
@@ -96,7 +96,7 @@ async def test_an_uncharged_rescue_leaves_no_trace(world: World):
     assert await world.rows("SELECT attempt FROM attempts") == []
 
 
-async def test_a_try_that_had_begun_is_remembered_when_its_worker_leaves(world: World):
+async def test_an_attempt_that_had_begun_is_recorded_when_its_worker_leaves(world: World):
     parcel = await world.parcel(await world.job(), 2)
     w = await world.worker()
     (slice,) = await w.claim(2)
@@ -115,8 +115,8 @@ async def test_a_lost_attempt_at_most_once_is_final(world: World):
     assert await world.history(parcel) == [(0, 4, "failed", "delivery")]
 
 
-async def test_what_may_run_once_is_final_also_when_nothing_is_charged(world: World):
-    """A closed session's worker, or one of an old epoch, may have begun it."""
+async def test_a_lost_at_most_once_execution_is_final_even_without_a_charge(world: World):
+    """The worker of a closed session, or of one from an old epoch, may have begun it."""
     parcel = await world.parcel(await world.job(delivery="at-most-once"), 2)
     w = await world.worker()
     await w.claim(2)
@@ -139,8 +139,10 @@ async def test_losses_end_in_quarantine(world: World):
     assert len(await world.rows("SELECT attempt FROM attempts")) == LOST + 1
 
 
-async def test_a_loss_among_others_is_no_evidence_until_it_is_the_only_suspect(world: World):
-    """It is tried more often than one that was all its worker held, and nothing that was lost with it is set aside."""
+async def test_a_loss_among_others_is_not_evidence_until_it_is_the_only_suspect(world: World):
+    """It is retried more often than an execution that was alone on its worker, and the executions lost with it are not
+    quarantined.
+    """
     poison, other = await world.parcel(await world.job()), await world.job("other")
     for loss in range(1, tries(3) + 2):
         assert await world.history() == []
@@ -157,7 +159,7 @@ async def test_a_loss_among_others_is_no_evidence_until_it_is_the_only_suspect(w
 
 
 @pytest.mark.parametrize("limit", [1, 2, 3, 10])
-async def test_the_last_batch_of_many_is_not_taken_for_all_that_was_held(world: World, limit: int):
+async def test_the_last_batch_of_a_rescue_is_not_taken_for_the_whole_session(world: World, limit: int):
     parcels = [await world.parcel(await world.job(f"j{i}")) for i in range(4)]
     w = await world.worker()
     await world.do("UPDATE queued SET losses = 2, alone = 2")
@@ -223,7 +225,7 @@ async def test_a_lost_session_is_watched_until_it_owns_nothing(world: World):
     assert [id for id, *_ in await world.store.watched()] == [idle.session]
 
 
-async def test_slices_whose_session_nobody_knows_are_taken_back(world: World):
+async def test_slices_of_an_unknown_session_are_taken_back(world: World):
     parcel = await world.parcel(await world.job(), 2)
     w = await world.worker()
     await w.claim(2)
@@ -234,7 +236,7 @@ async def test_slices_whose_session_nobody_knows_are_taken_back(world: World):
     assert await world.states(parcel) == ["queued"] * 2
 
 
-async def test_what_was_started_and_split_is_rescued_whole(world: World):
+async def test_started_and_split_slices_are_all_rescued(world: World):
     parcel = await world.parcel(await world.job(), 6)
     w = await world.worker()
     (slice,) = await w.claim(6)
@@ -245,8 +247,8 @@ async def test_what_was_started_and_split_is_rescued_whole(world: World):
     assert await world.states(parcel) == ["success"] + ["queued"] * 5
 
 
-async def test_what_a_rescued_worker_was_asked_to_stop_has_stopped(world: World):
-    """Its cancel must not be lost with it, nor stay behind and swallow the next one."""
+async def test_executions_that_a_lost_worker_was_asked_to_stop_have_stopped(world: World):
+    """The request must not be lost with the worker, nor stay behind and stop a later attempt."""
     parcel, w, _ = await lost(world, 3)
     assert await world.store.cancel(parcel, 1, "unwanted") == ("asked", w.session)
     await world.store.rescue(w.session, 10)

@@ -1,4 +1,4 @@
-"""Rollouts in the store: which submissions stand, what is counted, and who ends one."""
+"""Rollouts in the store: the submissions that are accepted, the counts, and the end of a rollout."""
 
 import pytest
 from msgspec import structs
@@ -43,7 +43,7 @@ def chosen(world: World, job: TestJob, rollout: Rollout, n: int = 1) -> list[New
     ]
 
 
-async def test_only_what_was_chosen_by_the_rollout_that_is_on_is_accepted(world: World):
+async def test_only_choices_of_the_rollout_under_way_are_accepted(world: World):
     job = await world.job()
     plain = Submission(executions=world.wanted(job))
     first = await begin(world, job)
@@ -64,7 +64,7 @@ async def test_only_what_was_chosen_by_the_rollout_that_is_on_is_accepted(world:
     assert (found.rolling, found.choice) == (None, None)
 
 
-async def test_a_rollout_of_other_versions_counts_anew(world: World):
+async def test_a_rollout_of_other_versions_counts_from_zero(world: World):
     job = await world.job()
     first = await begin(world, job)
     await world.store.write(lambda: jobs.put_version(job.id, 3, job.spec, job.queue, job.lane, world.now()))
@@ -72,7 +72,7 @@ async def test_a_rollout_of_other_versions_counts_anew(world: World):
     assert other.since > first.since
 
 
-async def test_targets_choose_and_mark_what_they_chose(world: World):
+async def test_targets_choose_a_version_and_mark_the_choice(world: World):
     job = await world.job()
     rollout = await begin(world, job)
     target = (await world.store.read(lambda: targets([job.id])))[job.id]
@@ -85,7 +85,7 @@ async def test_targets_choose_and_mark_what_they_chose(world: World):
     assert usual.envelope.keys is None
 
 
-async def test_ends_are_told_by_their_flag_and_counted_by_version(world: World):
+async def test_ends_of_a_rollout_are_counted_by_version(world: World):
     job = await world.job()
     rollout = await begin(world, job)
     await world.store.submit([Submission(executions=chosen(world, job, rollout, 3))])

@@ -20,7 +20,7 @@ async def test_a_secret_is_set_listed_read_and_removed_in_its_namespace(world):
     assert (await read(lambda: secrets.by_names(2, ["db"])))["db"].sealed == b"other"
 
 
-async def test_sealing_anew_changes_only_what_it_has_seen(world):
+async def test_resealing_changes_only_unchanged_values(world):
     write, read = world.store.write, world.store.read
     await write(lambda: secrets.put(1, "a", b"old", world.now()))
     await write(lambda: secrets.put(2, "b", b"old", world.now()))

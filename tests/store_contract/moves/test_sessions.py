@@ -1,4 +1,4 @@
-"""Sessions: a worker's presence as the store knows it."""
+"""Sessions: the presence of a worker in the store."""
 
 from horae.model.fleet.protocol import Register
 from horae.store import epochs
@@ -30,7 +30,7 @@ async def test_live_sessions_are_counted_by_key_up_to_a_bound(world: World):
     assert await count("a") == 2
 
 
-async def test_a_session_tells_how_much_it_runs(world: World):
+async def test_a_session_has_a_count_of_its_running_executions(world: World):
     await world.parcel(await world.job(), 5)
     w = await world.worker()
     (slice,) = await w.claim(4)
@@ -39,7 +39,7 @@ async def test_a_session_tells_how_much_it_runs(world: World):
     assert (await world.store.session(w.session)).running == 3
 
 
-async def test_sessions_are_listed_newest_first_with_those_that_ended_lately(world: World):
+async def test_live_and_recently_ended_sessions_are_listed_newest_first(world: World):
     made = []
     for n in range(3):
         made.append(await world.worker(f"w{n}"))
@@ -67,7 +67,7 @@ async def test_a_closed_session_is_not_live(world: World):
     assert not await world.store.close_session(world.env.new_id())
 
 
-async def test_a_session_belongs_to_the_epoch_that_the_store_is_in(world: World):
+async def test_a_session_belongs_to_the_present_epoch(world: World):
     presence = Register(protocol=1, worker="w")
     before = await world.store.register(NAMESPACE, presence)
     begun = await world.store.write(lambda: epochs.begin_epoch(world.now()))

@@ -1,4 +1,4 @@
-"""Shares and queues in the store: lanes made once, claims by a plan, policies that change, what servers gave out."""
+"""Shares and queues in the store: lanes created once, claims by a plan, changed policies, and charges of servers."""
 
 import asyncio
 from uuid import UUID
@@ -37,7 +37,7 @@ async def rerank(world: World, lane: int, policy: Policy) -> set[int]:
     return set(done.lanes)
 
 
-async def test_a_share_has_one_lane_whoever_asks_for_it_first(world: World):
+async def test_concurrent_requests_for_a_share_get_one_lane(world: World):
     job = await world.job()
 
     made = await asyncio.gather(*(shared(world, job, "a", "b") for _ in range(3)))
@@ -46,7 +46,7 @@ async def test_a_share_has_one_lane_whoever_asks_for_it_first(world: World):
     assert len({job.lane, *made[0].values()}) == 3
 
 
-async def test_a_claim_takes_from_each_share_what_the_plan_says(world: World):
+async def test_a_claim_follows_the_plan_of_shares(world: World):
     job = await world.job()
     lanes = await shared(world, job, *["a"] * 5, *["b"] * 5, *["c"] * 5)
     w = await world.worker()
@@ -54,10 +54,10 @@ async def test_a_claim_takes_from_each_share_what_the_plan_says(world: World):
     taken = await w.claim(9, views=views_of(lanes, b=0.5))
 
     counts = {share: sum(s.hi - s.lo for s in taken if s.lane == lane) for share, lane in lanes.items()}
-    assert counts == {"a": 5, "b": 4, "c": 0}  # a quantum at a time, and each has less than that
+    assert counts == {"a": 5, "b": 4, "c": 0}  # one quantum at a time, and each share has less than that
 
 
-async def test_a_claim_from_shares_of_which_nothing_is_believed_to_be_there_ends(world: World):
+async def test_a_claim_from_shares_believed_empty_ends(world: World):
     job = await world.job()
     lanes = await shared(world, job, "a", "b")
     w = await world.worker()
@@ -93,8 +93,8 @@ async def test_a_small_parcel_is_not_cut_where_a_quantum_ends(world: World):
     assert sum(s.lane in lanes.values() for s in taken) == 1
 
 
-async def test_a_claim_tells_how_large_slices_are_and_sees_that_a_share_has_no_more(world: World):
-    """One begins late: as many as fill the turn are one more than its mean says."""
+async def test_a_claim_reports_slice_sizes_and_exhausted_shares(world: World):
+    """One share begins late: the number that fills the turn is one more than its mean."""
     job = await world.job()
     for _ in range(3):
         await world.parcel(job, 8)
@@ -111,7 +111,7 @@ async def test_a_claim_tells_how_large_slices_are_and_sees_that_a_share_has_no_m
     assert done.means[job.lane] == pytest.approx(23 / 3)
 
 
-async def test_a_worker_with_an_order_takes_of_the_second_queue_when_the_first_has_no_more(world: World):
+async def test_a_worker_with_ordered_queues_takes_from_the_second_when_the_first_is_empty(world: World):
     one, two = await world.job("one", queue="one"), await world.job("two", queue="two")
     await world.parcel(one, 2)
     await world.parcel(two, 9)
@@ -127,7 +127,7 @@ async def test_a_worker_with_an_order_takes_of_the_second_queue_when_the_first_h
     assert [(s.queue, s.hi - s.lo) for s in done.running] == [(one.queue, 2), (two.queue, 3)]
 
 
-async def test_every_lane_is_read_with_its_queue_while_queues_are_made(world: World):
+async def test_every_lane_is_read_with_its_queue_while_queues_are_created(world: World):
     script, found, made = lanes.directory(), None, 0
     op = next(script)
     while found is None:
@@ -156,7 +156,7 @@ async def test_a_queue_is_defined_and_one_is_the_default(world: World):
     assert await world.store.read(revisions) != before
 
 
-async def test_a_changed_policy_is_to_be_ranked_until_somebody_says_it_was(world: World):
+async def test_a_changed_policy_needs_a_reranking_until_it_is_recorded(world: World):
     await define(world, "mail", QueueSpec())
     changed = await define(world, "mail", QueueSpec(policy=FIFO))
     await world.store.write(lambda: queues.set_state(changed.id, "draining"))
@@ -168,7 +168,7 @@ async def test_a_changed_policy_is_to_be_ranked_until_somebody_says_it_was(world
     assert queue.ranked == queue.revision
 
 
-async def test_what_is_queued_is_ordered_by_the_policy_that_its_queue_has_now(world: World):
+async def test_queued_executions_are_reranked_by_the_present_policy(world: World):
     job = await world.job()
     urgent = await world.parcel(job, 3, priority=9)
     world.clock.advance(1)
@@ -181,7 +181,7 @@ async def test_what_is_queued_is_ordered_by_the_policy_that_its_queue_has_now(wo
     assert queued[1].rank - queued[0].rank == 1
 
 
-async def test_what_others_gave_way_to_stays_in_front_when_its_queue_is_ordered_anew(world: World):
+async def test_preempting_executions_stay_in_front_after_a_reranking(world: World):
     job = await world.job()
     first, urgent = await world.parcel(job), await world.parcel(job)
     (slice,) = await world.on("queued", urgent)
@@ -194,7 +194,7 @@ async def test_what_others_gave_way_to_stays_in_front_when_its_queue_is_ordered_
     assert not is_in_front(ranks[first])
 
 
-async def test_slices_move_to_the_lanes_of_their_shares_in_pieces_and_back(world: World):
+async def test_slices_are_split_and_moved_to_the_lanes_of_their_shares_and_back(world: World):
     job = await world.job()
     parcel = await world.parcel(job, 6)  # with params i = 0..5
     policy = FairPolicy(by="${params.i < 2 ? 'low' : 'high'}")
@@ -210,7 +210,7 @@ async def test_slices_move_to_the_lanes_of_their_shares_in_pieces_and_back(world
     assert await world.states(parcel) == ["queued"] * 6
 
 
-async def test_no_more_items_are_looked_at_together_than_take_a_short_time(world: World, monkeypatch):
+async def test_a_reranking_reads_a_bounded_number_of_items(world: World, monkeypatch):
     monkeypatch.setattr(queues, "MOST_ITEMS", 5)
     job = await world.job()
     parcels = [await world.parcel(job, 4) for _ in range(3)]
@@ -227,7 +227,7 @@ async def test_no_more_items_are_looked_at_together_than_take_a_short_time(world
     assert all(slice.lane != job.lane for slice in await world.on("queued"))
 
 
-async def test_a_purge_ends_what_is_queued_and_what_waits(world: World):
+async def test_a_purge_ends_queued_and_waiting_executions(world: World):
     job = await world.job()
     queued, delayed = await world.parcel(job, 3), await world.parcel(job, 2, due_at=world.now() + HOUR)
 
@@ -242,7 +242,7 @@ async def test_a_purge_ends_what_is_queued_and_what_waits(world: World):
     assert await world.states(delayed) == ["cancelled"] * 2
 
 
-async def test_a_server_hears_what_the_others_gave_out_and_not_what_it_did_itself(world: World):
+async def test_a_server_reads_the_charges_of_others_but_not_its_own(world: World):
     me, other = world.env.new_id(), world.env.new_id()
     now = world.now()
     await world.store.write(lambda: shares.exchange_charges(other, [(1, "a", 7)], 0, now))
@@ -255,7 +255,7 @@ async def test_a_server_hears_what_the_others_gave_out_and_not_what_it_did_itsel
     assert await world.rows("SELECT charged FROM share_charges") == [(4,)]
 
 
-async def test_what_runs_and_the_slots_that_serve_a_queue_are_counted(world: World):
+async def test_running_executions_and_slots_of_a_queue_are_counted(world: World):
     job = await world.job()
     await world.parcel(job, 5)
     w = await world.worker(concurrency=8)
@@ -266,7 +266,7 @@ async def test_what_runs_and_the_slots_that_serve_a_queue_are_counted(world: Wor
     assert (found.running, found.slots) == ({job.lane: 3}, {job.queue: 8})
 
 
-async def test_how_long_jobs_take_is_known_from_the_statistics(world: World):
+async def test_durations_of_jobs_are_learned_from_statistics(world: World):
     job = await world.job()
     counts = statistics.OutcomeCounts(success=4, busy=800)
     minute = world.now() // 60_000_000
@@ -277,7 +277,7 @@ async def test_how_long_jobs_take_is_known_from_the_statistics(world: World):
 
 
 @pytest.mark.parametrize("held", [False, True])
-async def test_a_plan_takes_nothing_of_a_queue_that_is_paused(world: World, held: bool):
+async def test_a_claim_takes_nothing_from_a_paused_queue(world: World, held: bool):
     from horae.model.admission.hold import Hold
     from horae.store.admission import holds
 
@@ -296,7 +296,7 @@ async def test_a_plan_takes_nothing_of_a_queue_that_is_paused(world: World, held
         await w.report(*(success(slice) for slice in taken))
 
 
-async def test_releasing_what_is_held_for_a_time_leaves_a_pause(world: World):
+async def test_releasing_a_timed_hold_leaves_a_pause(world: World):
     from horae.model.admission.hold import Hold
     from horae.store.admission import holds
 
@@ -320,7 +320,7 @@ async def test_lanes_that_exist_are_found_without_a_write(world: World):
     assert list(found) == [(job.lane, "a")]
 
 
-async def test_lanes_that_nobody_used_for_long_are_forgotten_and_what_comes_there_is_found(world: World):
+async def test_unused_lanes_are_deleted_and_slices_put_there_later_are_found(world: World):
     job = await world.job()
     lanes = await shared(world, job, "gone", "kept")
     w = await world.worker()
@@ -329,7 +329,7 @@ async def test_lanes_that_nobody_used_for_long_are_forgotten_and_what_comes_ther
 
     assert await world.store.write(lambda: queues.forget_lanes(world.now() + HOUR)) == 1
     assert {lane.share for lane in (await world.store.directory()).lanes} == {"", "kept"}
-    late = structs.replace(world.wanted(job)[0].envelope, lane=lanes["gone"])  # a server that has not heard of it
+    late = structs.replace(world.wanted(job)[0].envelope, lane=lanes["gone"])  # a server that still has the lane cached
     await world.store.submit([Submission(executions=[structs.replace(world.wanted(job)[0], envelope=late)])])
     done = await world.store.change(
         lambda now: queues.rerank(lanes["gone"], RankLeads(lambda queue: FIFO), queues.FIRST, 100, now, astray=True)

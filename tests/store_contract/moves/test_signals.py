@@ -1,4 +1,4 @@
-"""Signals: delivered once, whether they come before the wait, while the execution is suspended, or after."""
+"""Signals: delivered once, before the wait, while the execution is suspended, or after."""
 
 from uuid import UUID
 
@@ -41,7 +41,7 @@ class Case:
         await self.worker.report(outcome)
 
     async def resume(self) -> None:
-        """What is due is queued, and claimed again."""
+        """Queue due executions and claim them again."""
         now = self.world.now()
         await self.world.store.write(lambda: promote.promote_due(promote.LONG_AGO, now, 10, rank))
         (self.slice,) = await self.worker.claim(1)
@@ -76,17 +76,17 @@ async def test_an_execution_that_waits_holds_no_worker_reads_as_running_and_is_w
     await case.worker.report(success(case.slice))
 
 
-async def test_a_signal_that_comes_before_the_wait_is_kept_and_taken_once_in_order(case):
+async def test_a_signal_before_the_wait_is_stored_and_delivered_once_in_order(case):
     for payload in (b"1", b"2"):
         assert await case.send(payload=payload) == signals.SignalResult("kept")
 
     assert bytes((await case.wait("@wait:go")).result) == b'{"payload":1}'
-    assert bytes((await case.wait("@wait:go")).result) == b'{"payload":1}', "a repeated call answers alike"
+    assert bytes((await case.wait("@wait:go")).result) == b'{"payload":1}', "a repeated call gets the same answer"
     assert bytes((await case.wait("@wait:go#2")).result) == b'{"payload":2}'
     assert not (await case.wait("@wait:go#3")).result
 
 
-async def test_a_signal_that_comes_while_the_execution_is_being_suspended_wakes_it(case, world):
+async def test_a_signal_during_the_suspension_wakes_the_execution(case, world):
     await case.wait()
     assert await case.send() == signals.SignalResult("delivered", None)
     await case.suspend("@wait:go")
@@ -96,14 +96,14 @@ async def test_a_signal_that_comes_while_the_execution_is_being_suspended_wakes_
     assert bytes((await case.wait()).result) == b'{"payload":1}'
 
 
-async def test_a_wait_that_nobody_began_wakes_at_once(case, world):
-    """Whatever a worker says it waits for: nothing is stranded."""
+async def test_a_wait_that_was_never_begun_wakes_at_once(case, world):
+    """An execution is never stranded, whatever wait its worker reports."""
     await case.suspend("@wait:never")
 
     assert (await world.on("waiting"))[0].wake_at == world.now()
 
 
-async def test_of_several_waits_the_first_signal_wakes_and_each_goes_to_its_own(case, world):
+async def test_the_first_signal_wakes_an_execution_with_several_waits(case, world):
     await case.wait("@wait:a", "a")
     await case.wait("@wait:b", "b")
     await case.suspend("@wait:a", "@wait:b", wake_at=world.now() + MINUTE)
@@ -129,7 +129,7 @@ async def test_a_wait_ends_at_its_deadline_which_the_first_call_decides(case, wo
     assert bytes((await case.wait()).result) == b'{"timedOut":true}'
 
 
-async def test_a_filter_passes_over_what_it_does_not_ask_for(case):
+async def test_a_filter_skips_other_signals(case):
     more = {"filter": "${signal.payload.amount > 10}"}
     await case.send(payload=b'{"amount":5}')
     await case.send(payload=b'"of another shape"')
@@ -149,7 +149,7 @@ async def test_the_same_signal_is_delivered_once(case):
     assert not (await case.wait("@wait:go#2")).result
 
 
-async def test_what_has_ended_takes_no_signal_and_what_is_not_there_neither(case, world):
+async def test_ended_and_unknown_executions_take_no_signals(case, world):
     await case.worker.report(success(case.slice))
 
     assert await case.send() == signals.SignalResult("final")
@@ -159,7 +159,7 @@ async def test_what_has_ended_takes_no_signal_and_what_is_not_there_neither(case
     )
 
 
-async def test_signals_are_kept_for_what_is_queued_or_waits_to_be_tried_again(world):
+async def test_signals_are_stored_for_queued_and_retried_executions(world):
     job = await world.job(retry=RetryPolicy(retries=1, delay=MINUTE))
     parcel = await world.parcel(job)
     w = await world.worker()
@@ -186,13 +186,13 @@ async def test_a_wait_of_an_attempt_that_was_handed_back_goes_on_in_the_next(cas
     assert bytes((await case.wait()).result) == b'{"payload":1}'
 
 
-async def test_only_who_holds_an_execution_waits_for_it(case, world):
+async def test_only_the_session_that_holds_an_execution_can_begin_a_wait(case, world):
     assert await case.wait(attempt=2) is None
     await case.worker.lose()
     assert await case.wait() is None
 
 
-async def test_an_execution_that_takes_no_signals_is_full_one_day(case, world):
+async def test_undelivered_signals_of_an_execution_are_limited(case, world):
     row = (case.parcel, world.now())
     for at in range(MOST_KEPT):
         await world.do(
@@ -202,7 +202,7 @@ async def test_an_execution_that_takes_no_signals_is_full_one_day(case, world):
     assert (await case.send("more")).verdict == "full"
 
 
-async def test_steps_of_many_executions_are_remembered_together(world):
+async def test_steps_of_many_executions_are_stored_together(world):
     job = await world.job()
     for _ in range(3):
         await world.parcel(job)
@@ -229,7 +229,7 @@ async def test_steps_of_many_executions_are_remembered_together(world):
     assert [(row[0], row[1], bytes(row[2])) for row in rows] == [(parcels[0], "x", b"1"), (parcels[2], "x", b"3")]
 
 
-async def test_of_checkpoints_the_last_counts(case, world):
+async def test_the_last_checkpoint_counts(case, world):
     for state in (b"1", b"2"):
         told = Step(parcel=case.parcel, item=0, attempt=1, name=steps.CHECKPOINT, result=Raw(state))
         (answer,) = await world.store.write(lambda told=told: steps.remember([(case.worker.session, told)], 5))
@@ -252,7 +252,7 @@ async def test_steps_are_recalled_only_for_the_session_that_holds_the_item(case,
     assert await recalled(case.worker) is None
 
 
-async def test_what_is_known_comes_in_parts_when_it_is_much(case, world, monkeypatch):
+async def test_many_known_steps_are_sent_in_parts(case, world, monkeypatch):
     monkeypatch.setattr(steps, "MOST_BYTES", 25)
     results = {f"s{at}": b'"%s"' % (b"x" * 8) for at in range(7)}
     told = [

@@ -1,4 +1,4 @@
-"""Statistics on every store: each writer's rows are its own, written whole, added up when read, forgotten in time."""
+"""Statistics on every store: each writer replaces its own rows; reads add them up, and old rows are deleted."""
 
 from horae.env import SECOND
 from horae.features.statistics.store import reads as statistics_reads
@@ -51,7 +51,7 @@ async def test_rows_of_namespaces_are_added_up_by_points(world: World):
     assert found == {at: first}
 
 
-async def test_spans_are_forgotten_after_their_time_in_batches(world: World):
+async def test_spans_are_deleted_after_their_retention_in_batches(world: World):
     job, now = world.env.new_id(), world.now()
     ages = {MINUTE: (1, 2), HOUR: (99, 101), DAY: (101, 399, 401)}  # days
     of_jobs = [((job, span, now - ago * DAY * SECOND), JobTally()) for span in (HOUR, DAY) for ago in ages[span]]
@@ -82,7 +82,7 @@ async def test_the_newest_executions_of_jobs_are_found(world: World):
     assert [one.took for one in found[job.id]] == list(range(10, 30))
 
 
-async def test_what_reports_and_rescues_tell_is_enough_for_statistics(world: World):
+async def test_effects_of_reports_and_rescues_suffice_for_statistics(world: World):
     job = await world.job(retry=RetryPolicy(retries=1))
     await world.submit(job, 4)
     worker = await world.worker()
@@ -94,7 +94,9 @@ async def test_what_reports_and_rescues_tell_is_enough_for_statistics(world: Wor
     world.clock.advance(SECOND)
 
     await worker.report(success(slice, 0, 2), failed(slice, 2, 3), policies=job.policy)
-    assert [one.waited for one in worker.effects.ended] == [None, 2 * SECOND], "but for whose start was told before"
+    assert [one.waited for one in worker.effects.ended] == [None, 2 * SECOND], (
+        "except for the execution with an earlier reported start"
+    )
     assert {span for one in worker.effects.ended for span in one.spans} <= {0, SECOND}
     assert worker.effects.repeats == [RetriedAttempts(job.id, NAMESPACE, 1)]
     await worker.lose()
@@ -103,7 +105,7 @@ async def test_what_reports_and_rescues_tell_is_enough_for_statistics(world: Wor
     assert rescued.repeats == [RetriedAttempts(job.id, NAMESPACE, 1, "lost")]
 
 
-async def test_what_has_not_ended_is_counted_by_namespace_and_queue(world: World):
+async def test_live_executions_are_counted_by_namespace_and_queue(world: World):
     job = await world.job()
     await world.submit(job, 5)
     await world.submit(job, due_at=world.now() + HOUR * SECOND)

@@ -1,4 +1,6 @@
-"""Submit: on disk when it returns, each id on exactly one shelf; keys and repeats give what they gave before."""
+"""Submission: on disk when it returns, each id on exactly one shelf; keys and repeated requests get the
+former answer.
+"""
 
 import asyncio
 from uuid import UUID
@@ -23,7 +25,7 @@ def request(*executions, key=None, body=b"1", until=None):
     return Submission(executions=list(executions), idempotency=own)
 
 
-async def test_what_is_due_now_is_queued_and_what_is_due_later_waits(world: World):
+async def test_due_executions_are_queued_and_later_ones_wait(world: World):
     job = await world.job()
     now = await world.parcel(job, 3)
     later = await world.parcel(job, 2, due_at=world.now() + HOUR)
@@ -48,7 +50,7 @@ async def test_ids_are_made_by_the_server_at_the_time_of_the_batch(world: World)
     assert index_of(parcel) == 0
 
 
-async def test_submissions_that_meet_share_a_parcel_if_their_envelopes_are_equal(world: World):
+async def test_concurrent_submissions_with_equal_envelopes_share_a_parcel(world: World):
     job, other = await world.job("a"), await world.job("b")
     done = await world.store.submit(
         [
@@ -68,7 +70,7 @@ async def test_submissions_that_meet_share_a_parcel_if_their_envelopes_are_equal
     assert len(done.parcels) == 5
 
 
-async def test_what_belongs_to_items_does_not_part_them(world: World):
+async def test_fields_of_items_do_not_split_a_parcel(world: World):
     job = await world.job()
     told = [Extra(trace="a"), Extra(trace="b", tags={"x": "y"})]
     executions = [msgspec.structs.replace(e, extra=x) for e, x in zip(world.wanted(job, 2), told, strict=True)]
@@ -89,7 +91,7 @@ async def test_a_parcel_reads_as_it_was_written(world: World):
     assert done.parcels[0].envelope.due_at == world.now()
 
 
-async def test_large_items_travel_in_several_parcels(world: World):
+async def test_large_items_are_split_into_several_parcels(world: World):
     job = await world.job()
     large = b'{"a":"' + b"x" * (MAX_BYTES - 100) + b'"}'
     executions = [msgspec.structs.replace(e, item=large) for e in world.wanted(job, 2)]
@@ -142,7 +144,7 @@ async def test_a_key_belongs_to_its_job(world: World):
     assert not other.deduplicated
 
 
-async def test_a_deduplicated_receipt_says_how_its_execution_stands(world: World):
+async def test_a_deduplicated_receipt_has_the_state_of_its_execution(world: World):
     job = await world.job(retry=RetryPolicy(retries=1))
     w = await world.worker()
 
@@ -184,7 +186,7 @@ async def test_a_deduplicated_receipt_of_something_scheduled_says_that_it_waits(
     ]  # fmt: skip
 
 
-async def test_a_repeated_request_says_how_its_executions_stand(world: World):
+async def test_a_repeated_request_has_the_states_of_its_executions(world: World):
     job = await world.job()
     until = world.now() + HOUR
     first = await world.store.submit([request(*world.wanted(job, 3), key="r", until=until)])
@@ -209,7 +211,7 @@ async def test_twins_in_a_batch_are_one_execution(world: World):
     assert spans(await world.on("queued")) == [(0, 2)]
 
 
-async def test_winners_and_losers_of_a_batch_are_each_answered_their_own(world: World):
+async def test_each_request_of_a_batch_gets_its_own_answer(world: World):
     job = await world.job()
     (held,) = await world.submit(job, key="held")
     done = await world.store.submit(
@@ -233,7 +235,7 @@ async def test_a_refused_batch_takes_no_key(world: World):
     assert not fresh.deduplicated
 
 
-async def test_of_many_at_once_one_wins_the_key(world: World):
+async def test_one_of_many_concurrent_submissions_gets_the_key(world: World):
     job = await world.job()
     receipts = await asyncio.gather(*(world.submit(job, key="k") for _ in range(8)))
 
@@ -309,7 +311,7 @@ async def test_twin_requests_in_one_batch_are_refused_whole(world: World):
     assert not (await world.submit(job, key="u"))[0].deduplicated
 
 
-async def test_of_many_equal_requests_at_once_one_is_carried_out(world: World):
+async def test_one_of_many_concurrent_equal_requests_is_executed(world: World):
     job = await world.job()
     until = world.now() + HOUR
     done = await asyncio.gather(
@@ -376,7 +378,7 @@ def lot(world: World, job, items, **more):
     return NewBulk(envelope=one.envelope, rank_lead=one.rank_lead, items=items)
 
 
-async def test_a_lot_lies_together_and_is_answered_with_its_place(world: World):
+async def test_a_lot_is_stored_together_and_answered_with_its_range(world: World):
     job = await world.job()
     done = await world.store.submit(
         [

@@ -1,4 +1,4 @@
-"""Housekeeping: duties are held by one, and only what has expired is forgotten."""
+"""Housekeeping: each duty is held by one server, and only expired rows are deleted."""
 
 import asyncio
 
@@ -20,7 +20,7 @@ DAY = 24 * HOUR
 MINUTE = 60_000_000
 
 
-async def test_a_duty_is_held_by_one_until_its_time_is_over(world: World):
+async def test_a_duty_is_held_by_one_server_until_its_time_is_over(world: World):
     a, b = world.env.new_id(), world.env.new_id()
 
     async def take(holder):
@@ -35,7 +35,7 @@ async def test_a_duty_is_held_by_one_until_its_time_is_over(world: World):
     assert await take(a) is None
 
 
-async def test_of_many_one_gets_the_duty(world: World):
+async def test_one_of_many_servers_gets_the_duty(world: World):
     now = world.now()
     holders = [world.env.new_id() for _ in range(5)]
     taken = await asyncio.gather(
@@ -45,7 +45,7 @@ async def test_of_many_one_gets_the_duty(world: World):
     assert sorted(epoch or 0 for epoch in taken) == [0, 0, 0, 0, 1]
 
 
-async def test_only_expired_keys_are_forgotten(world: World):
+async def test_only_expired_keys_are_deleted(world: World):
     job = await world.job()
     await world.submit(job, key="short", key_for=5)
     await world.submit(job, key="long", key_for=6)
@@ -55,7 +55,7 @@ async def test_only_expired_keys_are_forgotten(world: World):
     assert await world.rows("SELECT key FROM unique_keys") == [("long",)]
 
 
-async def test_many_expired_keys_are_forgotten_in_batches(world: World):
+async def test_expired_keys_are_deleted_in_batches(world: World):
     job = await world.job()
     for key in "abc":
         await world.submit(job, key=key, key_for=5)
@@ -70,7 +70,7 @@ async def test_many_expired_keys_are_forgotten_in_batches(world: World):
     assert await world.rows("SELECT key FROM unique_keys") == []
 
 
-async def test_servers_that_were_not_seen_for_long_are_forgotten(world: World):
+async def test_servers_without_recent_heartbeats_are_deleted(world: World):
     gone, there = world.env.new_id(), world.env.new_id()
     for server in (gone, there):
         seen = ServerProcess(id=server, url="http://a", host="a", pid=1, version="1", parts=("api",))
@@ -81,7 +81,7 @@ async def test_servers_that_were_not_seen_for_long_are_forgotten(world: World):
     assert await world.rows("SELECT id FROM servers") == [(there,)]
 
 
-async def test_sessions_are_forgotten_in_batches(world: World):
+async def test_sessions_are_deleted_in_batches(world: World):
     for name in "abc":
         await world.store.close_session((await world.worker(name)).session)
     world.clock.advance(HOUR)
@@ -95,7 +95,7 @@ async def test_sessions_are_forgotten_in_batches(world: World):
     assert await world.rows("SELECT id FROM sessions") == []
 
 
-async def test_what_became_of_fires_is_forgotten_in_batches_after_its_time(world: World):
+async def test_fires_are_deleted_in_batches_after_their_retention(world: World):
     start = world.now()
     trigger = await add_trigger(world, await world.job(), Interval(every=HOUR, anchor=start), Rules(overlap="allow"))
     for _ in range(5):
@@ -114,7 +114,7 @@ async def test_what_became_of_fires_is_forgotten_in_batches_after_its_time(world
     assert trigger
 
 
-async def test_what_was_decided_lately_is_kept_however_old_its_fires_are(world: World):
+async def test_recently_decided_fires_are_kept_however_old_they_are(world: World):
     start = world.now()
     job = await world.job()
     trigger = await add_trigger(world, job, Interval(every=DAY, anchor=start), Rules(overlap="allow"))
@@ -134,7 +134,7 @@ async def test_what_was_decided_lately_is_kept_however_old_its_fires_are(world: 
     assert await left(start - 2 * DAY, start + DAY) == 0
 
 
-async def test_a_trigger_that_ended_goes_with_the_last_of_its_fires(world: World):
+async def test_an_ended_trigger_is_deleted_with_the_last_of_its_fires(world: World):
     start, job = world.now(), await world.job()
     gone = await add_trigger(world, job, Interval(every=HOUR, anchor=start), Rules(overlap="allow"), name="gone")
     kept = await add_trigger(world, job, Interval(every=HOUR, anchor=start), Rules(overlap="allow"), name="kept")
@@ -171,7 +171,7 @@ async def test_a_run_of_fires_is_kept_as_long_as_its_last(world: World):
     assert trigger
 
 
-async def test_statistics_are_forgotten_in_batches_after_their_time(world: World):
+async def test_statistics_are_deleted_in_batches_after_their_retention(world: World):
     job, server, first = world.env.new_id(), world.env.new_id(), world.now() // MINUTE
     counts = {(job, first + n): OutcomeCounts(success=1) for n in range(5)}
     await world.store.write(lambda: statistics.add(server, counts))
@@ -183,7 +183,7 @@ async def test_statistics_are_forgotten_in_batches_after_their_time(world: World
     assert await world.rows("SELECT minute FROM job_minutes ORDER BY minute") == [(first + 3,), (first + 4,)]
 
 
-async def test_sessions_are_forgotten_when_they_ended_long_ago_and_own_nothing(world: World):
+async def test_sessions_are_deleted_when_they_ended_long_ago_and_hold_nothing(world: World):
     await world.parcel(await world.job(), 1)
     live, ended, owner = [await world.worker(name) for name in ("live", "ended", "owner")]
     await owner.claim(1)
@@ -196,7 +196,7 @@ async def test_sessions_are_forgotten_when_they_ended_long_ago_and_own_nothing(w
     assert {row[0] for row in rows} == {live.session, owner.session}
 
 
-async def test_a_step_is_remembered_once_and_only_for_who_holds_it(world: World):
+async def test_a_step_is_stored_once_and_only_for_the_session_that_holds_it(world: World):
     parcel = await world.parcel(await world.job(), 1)
     w, thief = await world.worker(), await world.worker("thief")
     (slice,) = await w.claim(1)

@@ -1,4 +1,4 @@
-"""Targets: whatever starts executions by itself knows its jobs as they are at that moment."""
+"""Targets: code that starts executions by itself reads its jobs as they are at that moment."""
 
 from uuid import UUID
 
@@ -35,7 +35,7 @@ async def test_targets_are_read_with_all_that_executions_need(world: World):
     assert (made.item, made.extra.origin, made.rank_lead) == (b'{"a":1}', "event", lead(nightly.queue, 7, nightly.id))
 
 
-async def test_an_execution_may_be_more_urgent_than_its_job_says(world: World):
+async def test_an_execution_may_have_a_higher_priority_than_its_job(world: World):
     job = await world.job(priority=2)
     target = (await world.store.read(lambda: targets([job.id])))[job.id]
     made = execution_of(target, Extra(), lead, priority=9)
@@ -43,7 +43,7 @@ async def test_an_execution_may_be_more_urgent_than_its_job_says(world: World):
     assert (made.envelope.priority, made.rank_lead, made.envelope.due_at) == (9, lead(job.queue, 9, job.id), 0)
 
 
-async def test_nothing_is_asked_for_no_jobs(world: World):
+async def test_no_statement_runs_without_jobs(world: World):
     assert await world.store.read(lambda: targets([])) == {}
 
 
@@ -65,7 +65,7 @@ POLICIES = {
 
 @pytest.mark.parametrize("policy", POLICIES)
 @pytest.mark.parametrize("defined", DEFINED)
-def test_what_is_modelled_on_a_job_alike_is_what_would_be_made_for_itself(defined: str, policy: str):
+def test_copied_executions_equal_created_ones(defined: str, policy: str):
     spec = Spec(name="one", task=CommandTask(argv=("true",)), **DEFINED[defined])
     first = Target(
         job=UUID(int=1), namespace=NAMESPACE, key="default/one", name="one", state="active", version=1, spec=spec,

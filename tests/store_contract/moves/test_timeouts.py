@@ -1,4 +1,4 @@
-"""What no worker holds and is over its time ends, once, with the timeout's name."""
+"""Executions that no worker holds end once, with the timeout's name, when their time is over."""
 
 import asyncio
 
@@ -17,13 +17,13 @@ QUEUE = {"timeouts": Timeouts(queue=10 * SECOND)}
 
 
 async def look(world: World) -> int:
-    """Look at all that is due; how many items ended."""
+    """Check all due timeouts, and return the number of items that ended."""
     _, effects = await world.store.end_overdue(10)
     await world.check()
     return sum(one.hi - one.lo for one in effects.ended)
 
 
-async def test_what_stands_in_the_queue_for_too_long_ends(world: World):
+async def test_executions_queued_for_too_long_end(world: World):
     parcel = await world.parcel(await world.job(**QUEUE), 5)
     world.clock.advance(10 * SECOND - 1)
     assert await look(world) == 0
@@ -35,13 +35,13 @@ async def test_what_stands_in_the_queue_for_too_long_ends(world: World):
     assert await look(world) == 0
 
 
-async def test_a_job_without_bounds_leaves_nothing_to_look_at(world: World):
+async def test_a_job_without_timeouts_adds_no_row(world: World):
     await world.parcel(await world.job(timeout=SECOND), 5)
 
     assert await world.rows("SELECT parcel FROM timeouts") == []
 
 
-async def test_what_a_worker_took_in_time_is_left_to_it(world: World):
+async def test_executions_claimed_in_time_go_on(world: World):
     parcel = await world.parcel(await world.job(**QUEUE), 4)
     w = await world.worker()
     (slice,) = await w.claim(3)
@@ -55,7 +55,7 @@ async def test_what_a_worker_took_in_time_is_left_to_it(world: World):
     assert await world.rows("SELECT parcel FROM timeouts") == []
 
 
-async def test_each_stay_in_the_queue_has_its_own_time(world: World):
+async def test_each_stay_in_the_queue_has_its_own_timeout(world: World):
     job = await world.job(**QUEUE, retry=RetryPolicy(retries=3, delay=5 * SECOND, jitter=0))
     parcel = await world.parcel(job, 1)
     w = await world.worker()
@@ -73,7 +73,7 @@ async def test_each_stay_in_the_queue_has_its_own_time(world: World):
     assert await world.history(parcel) == [(0, 1, "failed", "queueTimeout")]
 
 
-async def test_what_comes_back_to_the_queue_is_found_soon(world: World):
+async def test_executions_that_return_to_the_queue_are_checked_soon(world: World):
     parcel = await world.parcel(await world.job(timeouts=Timeouts(queue=SECOND)), 2)
     w = await world.worker()
     (slice,) = await w.claim(2)
@@ -86,7 +86,7 @@ async def test_what_comes_back_to_the_queue_is_found_soon(world: World):
     assert await world.history(parcel) == [(0, 2, "failed", "queueTimeout")]
 
 
-async def test_all_attempts_together_have_a_time(world: World):
+async def test_all_attempts_together_have_a_timeout(world: World):
     job = await world.job(retry=RetryPolicy(retries=9, delay=0, jitter=0, within=60 * SECOND))
     parcel = await world.parcel(job, 3)
     w = await world.worker()
@@ -102,7 +102,7 @@ async def test_all_attempts_together_have_a_time(world: World):
     assert await world.rows("SELECT parcel FROM timeouts") == []
 
 
-async def test_the_time_begins_when_it_is_due(world: World):
+async def test_the_timeout_begins_at_the_due_time(world: World):
     job = await world.job(**QUEUE, retry=RetryPolicy(within=20 * SECOND))
     parcel = await world.parcel(job, 1, due_at=world.now() + 100 * SECOND)
     world.clock.advance(100 * SECOND)
@@ -114,7 +114,7 @@ async def test_the_time_begins_when_it_is_due(world: World):
     assert await world.history(parcel) == [(0, 1, "failed", "queueTimeout")]
 
 
-async def test_what_waits_at_a_gate_ends_too_when_its_time_is_up(world: World):
+async def test_executions_at_a_gate_end_when_their_time_is_over(world: World):
     job = await world.job(retry=RetryPolicy(within=20 * SECOND))
     parcel = await world.parcel(job, 2)
     w = await world.worker()
@@ -125,7 +125,7 @@ async def test_what_waits_at_a_gate_ends_too_when_its_time_is_up(world: World):
     assert await look(world) == 2
 
 
-async def test_what_is_handed_over_at_once_is_bounded_too(world: World):
+async def test_executions_that_are_handed_over_have_a_timeout_too(world: World):
     job = await world.job(**QUEUE)
     w = await world.worker()
     lanes = frozenset(await world.all_lanes())
@@ -136,7 +136,7 @@ async def test_what_is_handed_over_at_once_is_bounded_too(world: World):
     assert await look(world) == 1
 
 
-async def test_two_servers_end_each_once(world: World):
+async def test_two_servers_end_each_execution_once(world: World):
     parcels = [await world.parcel(await world.job(f"j{i}", **QUEUE), 3) for i in range(6)]
     world.clock.advance(10 * SECOND)
     ended = []
@@ -147,7 +147,7 @@ async def test_two_servers_end_each_once(world: World):
     assert sorted(ended) == sorted((parcel, i) for parcel in parcels for i in range(3))
 
 
-async def test_who_waits_for_the_keys_of_what_ends_goes_on(world: World):
+async def test_executions_that_waited_for_the_keys_of_ended_ones_go_on(world: World):
     job = await world.job(**QUEUE, limits=(KeyLimit(key="${params.i}", concurrency=1),))
     keys = EnvelopeKeys(limits=(key_name(job.id, "${params.i}", "a"),))
     first = await world.parcel(job, 1, keys=keys)
@@ -161,7 +161,7 @@ async def test_who_waits_for_the_keys_of_what_ends_goes_on(world: World):
     assert await world.states(second) == ["queued"]
 
 
-async def test_what_waits_to_be_debounced_is_bounded_too(world: World):
+async def test_debounced_executions_have_a_timeout_too(world: World):
     job = await world.job(retry=RetryPolicy(within=20 * SECOND))
     (made,) = await ask(world, job, Debounce(wait=3600 * SECOND))
     world.clock.advance(20 * SECOND)
@@ -170,7 +170,7 @@ async def test_what_waits_to_be_debounced_is_bounded_too(world: World):
     assert await world.history(parcel_of(made.execution_id)) == [(0, 1, "failed", "totalTimeout")]
 
 
-async def test_a_step_that_stands_in_the_queue_for_too_long_counts_as_a_step(world: World):
+async def test_a_step_that_is_queued_for_too_long_counts_as_a_step(world: World):
     execution = await begin(world, await workflow(world, step("a", await world.job(**QUEUE))))
     world.clock.advance(10 * SECOND)
 

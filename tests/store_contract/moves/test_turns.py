@@ -1,4 +1,4 @@
-"""Turns: a trigger's executions run one at a time when its overlap says so, whatever ends them."""
+"""Turns: a trigger's executions run one at a time if its overlap requires it, for every way in which they may end."""
 
 import msgspec
 import pytest
@@ -15,7 +15,7 @@ MINUTE = 60 * SECOND
 
 
 async def keyed(world: World, overlap: str, **more):
-    """A job with one trigger every minute; the job and the trigger's key."""
+    """Create a job with one trigger that fires every minute; return the job and the trigger's key."""
     job = await world.job("report")
     rules = Rules(overlap=overlap, grace=60 * MINUTE, **more)
     await add_trigger(world, job, Interval(every=MINUTE, anchor=world.now()), rules, "often")
@@ -47,7 +47,7 @@ async def blocked(world: World):
     return await world.store.read(lambda: turns.blocked("", 100))
 
 
-async def test_queue_one_keeps_the_newest_and_runs_it_when_the_last_has_ended(world: World):
+async def test_queue_one_keeps_the_newest_and_runs_it_after_the_last(world: World):
     job, key = await keyed(world, "queueOne")
     (first,) = await minute(world)
     (second,) = await minute(world)
@@ -69,7 +69,7 @@ async def test_queue_one_keeps_the_newest_and_runs_it_when_the_last_has_ended(wo
     assert [tuple(row) for row in rows] == [("fired", 3)]
 
 
-async def test_queue_all_runs_them_in_order_and_turns_away_what_has_no_room(world: World):
+async def test_queue_all_runs_fires_in_order_and_skips_those_without_room(world: World):
     _, key = await keyed(world, "queueAll", most_queued=2)
     made = [id for _ in range(4) for id in await minute(world)]
     assert await states(world, made) == ["queued", "waiting", "waiting"]
@@ -95,7 +95,7 @@ async def test_several_at_once_begin_with_the_oldest(world: World):
     assert await states(world, made) == ["success", "queued", "waiting"]
 
 
-async def test_cancel_other_asks_for_the_holders_end(world: World):
+async def test_cancel_other_requests_the_cancellation_of_the_holder(world: World):
     _, key = await keyed(world, "cancelOther")
     (first,) = await minute(world)
     (second,) = await minute(world)
@@ -107,7 +107,7 @@ async def test_cancel_other_asks_for_the_holders_end(world: World):
 
 
 @pytest.mark.parametrize("end", ["cancelled", "rescued"])
-async def test_a_turn_ends_however_its_holder_does(world: World, end):
+async def test_a_turn_ends_with_any_end_of_its_holder(world: World, end):
     _, key = await keyed(world, "queueOne")
     (first,) = await minute(world)
     await minute(world)
@@ -119,7 +119,7 @@ async def test_a_turn_ends_however_its_holder_does(world: World, end):
     await worker.claim(1)
     await worker.lose()
     await world.store.rescue(worker.session, 100)
-    assert await pass_on(world, key) == 0  # it is tried again: its turn goes on
+    assert await pass_on(world, key) == 0  # it is retried, so its turn goes on
 
 
 async def test_a_fire_after_the_last_has_ended_begins_at_once_unless_others_wait(world: World):
@@ -137,7 +137,7 @@ async def test_a_fire_after_the_last_has_ended_begins_at_once_unless_others_wait
     assert await states(world, [third, fourth]) == ["queued", "waiting"]
 
 
-async def test_what_ran_before_turns_were_asked_for_has_the_first(world: World):
+async def test_an_execution_from_before_the_use_of_turns_has_the_first_turn(world: World):
     job = await world.job()
     trigger = await add_trigger(world, job, Interval(every=MINUTE, anchor=world.now()), Rules(), "often")
     (first,) = await minute(world)
@@ -153,7 +153,7 @@ async def test_what_ran_before_turns_were_asked_for_has_the_first(world: World):
     assert await states(world, [second]) == ["queued"]
 
 
-async def test_triggers_that_do_not_ask_for_turns_cost_no_statement_more(world: World):
+async def test_triggers_without_turns_cost_no_extra_statement(world: World):
     job = await world.job()
     await add_trigger(world, job, Interval(every=MINUTE, anchor=world.now()), Rules(overlap="allow"))
     world.clock.advance(MINUTE)
@@ -161,7 +161,7 @@ async def test_triggers_that_do_not_ask_for_turns_cost_no_statement_more(world: 
     assert await world.rows("SELECT key FROM holders") == []
 
 
-async def test_holders_that_ended_are_forgotten(world: World):
+async def test_ended_holders_are_deleted(world: World):
     await keyed(world, "queueOne")
     (first,) = await minute(world)
     await world.store.write(lambda: turns.forget("", 10))
@@ -172,7 +172,7 @@ async def test_holders_that_ended_are_forgotten(world: World):
     assert await world.rows("SELECT key FROM holders") == []
 
 
-async def test_two_triggers_of_a_job_have_turns_of_their_own(world: World):
+async def test_two_triggers_of_a_job_have_separate_turns(world: World):
     job, _ = await keyed(world, "queueOne")
     await add_trigger(world, job, Interval(every=MINUTE, anchor=world.now()), Rules(overlap="queueOne"), "other")
     made = await minute(world)

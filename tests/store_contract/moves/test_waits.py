@@ -1,4 +1,4 @@
-"""Executions that wait for their dependencies: with a schedule of their own, or because somebody asked them to."""
+"""Executions that wait for their dependencies: those of a job with a schedule, and requested ones."""
 
 import pytest
 from msgspec import structs
@@ -21,12 +21,12 @@ ALLOW = Rules(overlap="allow")
 
 
 async def hourly(world: World, job):
-    """A job's own schedule, whose first fire is in an hour."""
+    """Create a job with a schedule whose first fire is in an hour."""
     return await add_trigger(world, job, Interval(every=HOUR, anchor=world.now()), ALLOW)
 
 
 async def scheduled(world: World, name: str):
-    """An upstream with a schedule of its own that has not begun: the tests run its executions."""
+    """Create an upstream with a schedule that has not begun: the tests run its executions."""
     job = await upstream(world, name)
     rules = Rules(overlap="allow", start_at=world.now() + 100 * DAY)
     await add_trigger(world, job, Interval(every=HOUR, anchor=world.now()), rules)
@@ -34,13 +34,13 @@ async def scheduled(world: World, name: str):
 
 
 async def fire(world: World):
-    """The fires of the next hour."""
+    """Return the fires of the next hour."""
     world.clock.advance(HOUR)
     return await world.store.fire(100, lead)
 
 
 async def asked(world: World, job, patience=DAY, **extra):
-    """An execution that somebody asked to wait; its receipt."""
+    """Submit an execution that is to wait, and return its receipt."""
     (wanted,) = world.wanted(job)
     wanted = structs.replace(wanted, extra=Extra(**extra), patience=patience)
     done = await world.store.submit([submission.Submission(executions=[wanted])])
@@ -52,7 +52,7 @@ async def open_joins(world: World, job):
 
 
 async def depend_on(world: World, job, *upstreams):
-    """Another version of a job that depends on these."""
+    """Write another version of a job that depends on these."""
     spec = structs.replace(job.spec, dependencies=tuple(str(up.id) for up in upstreams))
 
     def script(now):
@@ -128,7 +128,7 @@ async def test_a_fire_after_its_upstream_failed_is_skipped(world: World):
 
 
 @pytest.mark.parametrize(("late", "state"), [("fail", "failed"), ("skip", "skipped"), ("run", "queued")])
-async def test_after_its_patience(world: World, late, state):
+async def test_a_fire_ends_after_its_dependency_timeout(world: World, late, state):
     a = await upstream(world, "a")
     d = await dependent(world, "d", a, dependency_timeout=2 * HOUR, on_dependency_timeout=late)
     e = await dependent(world, "e", d, conditions={str(d.id): "failure"})
@@ -187,18 +187,18 @@ async def test_an_upstream_without_intervals_fills_the_oldest_interval(world: Wo
     assert len(await started(world, d)) == 3
 
 
-async def test_who_asks_to_wait_waits_for_one_success_of_each(world: World):
+async def test_a_requested_wait_needs_one_success_of_each_upstream(world: World):
     a, b = await upstream(world, "a"), await upstream(world, "b")
     d = await dependent(world, "d", a, b)
     receipt, done = await asked(world, d)
     assert (receipt.state, done.lanes) == ("waiting", {})
-    await run(world, a, interval=(0, HOUR))  # any success of it is one
+    await run(world, a, interval=(0, HOUR))  # any of its successes counts
     await run(world, b)
     assert await states(world, d) == ["queued"]
     assert len(await started(world, d)) == 1
 
 
-async def test_who_asks_to_wait_for_nothing_goes_on_at_once(world: World):
+async def test_a_requested_wait_without_dependencies_goes_on_at_once(world: World):
     a = await upstream(world, "a")
     b = await upstream(world, "b")
     d = await dependent(world, "d", a, b)
@@ -210,19 +210,22 @@ async def test_who_asks_to_wait_for_nothing_goes_on_at_once(world: World):
     assert (alone.state, done.lanes.keys()) == ("queued", {a.lane})
 
 
-async def test_who_asks_to_wait_for_an_interval_knows_what_ended_before(world: World):
+async def test_a_requested_wait_for_an_interval_counts_earlier_ends(world: World):
     a, b = await upstream(world, "a"), await upstream(world, "b")
     d = await dependent(world, "d", a, b)
     await run(world, a, interval=(0, HOUR))
     receipt, _ = await asked(world, d, interval=(0, HOUR))
     assert receipt.state == "waiting"
     await run(world, b, interval=(0, HOUR))
-    assert sorted(await states(world, d)) == ["queued", "queued"]  # the interval's own, and the one asked for
+    assert sorted(await states(world, d)) == [
+        "queued",
+        "queued",
+    ]  # the execution of the interval, and the requested one
     late, _ = await asked(world, d, interval=(0, HOUR))
     assert late.state == "queued"
 
 
-async def test_one_that_waits_can_be_cancelled_and_leaves_its_neighbours(world: World):
+async def test_a_waiting_execution_can_be_cancelled_without_its_neighbours(world: World):
     a = await upstream(world, "a")
     d = await dependent(world, "d", a)
     wanted = [structs.replace(one, patience=DAY) for one in world.wanted(d, 3)]
@@ -235,7 +238,7 @@ async def test_one_that_waits_can_be_cancelled_and_leaves_its_neighbours(world: 
     assert row == ("ended",)
 
 
-async def test_what_is_due_later_waits_for_its_time_after_its_dependencies(world: World):
+async def test_an_execution_due_later_waits_for_its_time_after_its_dependencies(world: World):
     a = await upstream(world, "a")
     d = await dependent(world, "d", a)
     (wanted,) = world.wanted(d, due_at=world.now() + HOUR)
@@ -245,7 +248,7 @@ async def test_what_is_due_later_waits_for_its_time_after_its_dependencies(world
     assert (slice.reason, slice.wake_at, slice.gate) == ("delay", done.parcels[0].envelope.due_at, None)
 
 
-async def test_a_changed_dependency_lets_go_on_what_is_complete_now(world: World):
+async def test_a_changed_dependency_releases_executions_with_complete_joins(world: World):
     a, b = await upstream(world, "a"), await upstream(world, "b")
     d = await dependent(world, "d", a, b)
     await run(world, a, interval=(0, HOUR))
@@ -259,7 +262,7 @@ async def test_a_changed_dependency_lets_go_on_what_is_complete_now(world: World
     assert await world.rows("SELECT job FROM dependents") == []
 
 
-async def test_counts_of_dependencies_that_stay_are_kept(world: World):
+async def test_counts_of_unchanged_dependencies_are_preserved(world: World):
     a, b, c = await upstream(world, "a"), await upstream(world, "b"), await upstream(world, "c")
     d = await dependent(world, "d", a, b)
     await run(world, a)
@@ -268,7 +271,7 @@ async def test_counts_of_dependencies_that_stay_are_kept(world: World):
     assert len(await started(world, d)) == 1
 
 
-async def test_two_fires_of_one_interval_wait_apart(world: World):
+async def test_two_fires_of_one_interval_wait_separately(world: World):
     start = world.now()
     a = await upstream(world, "a")
     d = await dependent(world, "d", a)
@@ -281,7 +284,7 @@ async def test_two_fires_of_one_interval_wait_apart(world: World):
     assert await open_joins(world, d) == []
 
 
-async def test_an_execution_that_a_newer_fire_replaced_is_told(world: World):
+async def test_the_end_of_a_replaced_execution_is_reported_to_dependents(world: World):
     a = await upstream(world, "a")
     d = await dependent(world, "d", a, conditions={str(a.id): "finished"})
     await add_trigger(world, a, Interval(every=HOUR, anchor=world.now()), Rules(overlap="queueOne", grace=DAY))

@@ -1,7 +1,7 @@
-"""Random walks: whatever happens in whatever order, every item is somewhere, once, and ends when work goes on.
+"""Random walks: in any order of operations, every item is on one shelf, once, and ends when work goes on.
 
-A walk submits, claims, reports parts of what is held and of what is no longer held, repeats exchanges, loses workers,
-cancels, pauses and lets time pass. After every step the invariants hold; in the end everything is brought to its end.
+A walk submits, claims, reports parts of slices that are held or no longer held, repeats exchanges, loses workers,
+cancels, pauses and lets time pass. After every step the invariants hold; at the end all work is finished.
 """
 
 import asyncio
@@ -35,7 +35,7 @@ class Walk:
         self.jobs = []
         self.parcels: dict[UUID, int] = {}
         self.workers: list[Worker] = []
-        self.known = []  # every slice that was ever granted: reports may speak of any of them
+        self.known = []  # every slice that was ever granted: reports may refer to any of them
         self.sent: list[tuple[Worker, Exchange]] = []
         self.grants: Counter[tuple[UUID, int, int]] = Counter()
         self.ended: dict[tuple[UUID, int], str] = {}
@@ -76,7 +76,7 @@ class Walk:
         return self.rng.choice(self.workers) if self.workers else None
 
     def outcomes(self, most: int) -> list:
-        """Reports about parts of slices, held or not, with bounds that need not be theirs."""
+        """Return reports about parts of slices, held or not, with bounds that need not match."""
         said = []
         for slice in self.rng.sample(self.known, min(len(self.known), self.rng.randint(0, most))):
             lo = self.rng.randint(slice.lo, slice.hi - 1)
@@ -98,7 +98,7 @@ class Walk:
         await self.send(w, up)
 
     async def repeat(self) -> None:
-        """A copy of an exchange that wandered about: its outcomes are idempotent, its number is taken or refused."""
+        """Send a delayed copy of an exchange: its outcomes are idempotent, and its number is taken or refused."""
         if self.sent:
             await self.send(*self.rng.choice(self.sent))
 
@@ -147,7 +147,7 @@ class Walk:
             await self.world.store.cancel(parcel, self.rng.randrange(self.parcels[parcel]), "")
 
     async def pause(self) -> None:
-        """Servers hear of a pause late: what a claim set aside is found by the sweep."""
+        """Pause a job; servers learn of it late, so the sweep finds executions that a claim set aside."""
         job = self.rng.choice(self.jobs)
         self.paused = self.paused ^ {job.id}
         if job.id not in self.paused:
@@ -165,7 +165,7 @@ class Walk:
                 assert self.ended.setdefault((parcel, item), state) == state, "a final state changed"
 
     async def finish(self) -> None:
-        """Everybody reports what they hold until nothing is left."""
+        """Let all workers report their slices until nothing is left."""
         self.paused = frozenset()
         self.workers.append(await self.world.worker("last"))
         for _ in range(200):
@@ -181,7 +181,7 @@ class Walk:
             if not any([await self.world.on(shelf) for shelf in ("waiting", "queued", "running")]):
                 break
         await self.check()
-        assert len(self.ended) == sum(self.parcels.values()), "something never came to its end"
+        assert len(self.ended) == sum(self.parcels.values()), "an execution never ended"
         assert set(self.ended.values()) <= FINAL
 
 

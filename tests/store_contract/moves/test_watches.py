@@ -1,4 +1,4 @@
-"""Watches: each version of each object fires once, whoever looks, and however often."""
+"""Watches: each version of each object fires once, whichever server scans, and however often."""
 
 import asyncio
 from uuid import UUID
@@ -49,7 +49,7 @@ async def fires(world: World) -> int:
     return sum(row[0] for row in await world.rows("SELECT hi - lo FROM queued"))
 
 
-async def test_a_watch_is_due_at_once_and_taken_by_one(world: World):
+async def test_a_watch_is_due_at_once_and_taken_by_one_server(world: World):
     job = await watch(world)
 
     both = await asyncio.gather(due(world), due(world))
@@ -72,7 +72,7 @@ async def test_each_object_version_fires_once(world: World):
     assert await fires(world) == 3
 
 
-async def test_what_is_only_remembered_fires_nothing_then_or_later(world: World):
+async def test_objects_of_the_first_scan_never_fire(world: World):
     await watch(world)
     (poll,) = await due(world)
 
@@ -81,7 +81,7 @@ async def test_what_is_only_remembered_fires_nothing_then_or_later(world: World)
     assert await fires(world) == 0
 
 
-async def test_a_look_that_was_overtaken_writes_nothing(world: World):
+async def test_an_outdated_scan_writes_nothing(world: World):
     await watch(world)
     (slow,) = await due(world)
     world.clock.advance(watches.LEASE)
@@ -102,7 +102,7 @@ async def test_a_look_that_was_overtaken_writes_nothing(world: World):
     assert await finish(world, quick)
 
 
-async def test_a_server_that_dies_in_the_middle_leaves_the_rest_to_another(world: World):
+async def test_another_server_finishes_the_scan_of_a_dead_one(world: World):
     await watch(world)
     (first,) = await due(world)
     await saw(world, first, found(1))
@@ -115,7 +115,7 @@ async def test_a_server_that_dies_in_the_middle_leaves_the_rest_to_another(world
     assert await fires(world) == 2
 
 
-async def test_who_goes_on_looking_keeps_the_place(world: World):
+async def test_a_server_that_goes_on_scanning_keeps_the_watch(world: World):
     await watch(world)
     (poll,) = await due(world)
     world.clock.advance(watches.LEASE - SECOND)
@@ -126,7 +126,7 @@ async def test_who_goes_on_looking_keeps_the_place(world: World):
     assert await finish(world, poll)
 
 
-async def test_a_finished_look_is_followed_by_the_next_in_its_time(world: World):
+async def test_the_next_scan_follows_after_the_interval(world: World):
     await watch(world)
     (poll,) = await due(world)
     await finish(world, poll)
@@ -137,7 +137,7 @@ async def test_a_finished_look_is_followed_by_the_next_in_its_time(world: World)
     assert again.ready
 
 
-async def test_what_cannot_be_looked_at_says_why_until_it_can(world: World):
+async def test_a_watch_has_a_trouble_until_its_location_can_be_read(world: World):
     await watch(world)
     (poll,) = await due(world)
     await world.store.write(lambda: watches.fail(poll, "no such bucket", poll.began_at + SECOND))
@@ -151,7 +151,7 @@ async def test_what_cannot_be_looked_at_says_why_until_it_can(world: World):
     assert await world.rows("SELECT trouble FROM timers") == [(None,)]
 
 
-async def test_an_edit_that_leaves_the_place_alone_forgets_nothing(world: World):
+async def test_an_edit_without_a_new_location_keeps_the_known_objects(world: World):
     job = await watch(world)
     (poll,) = await due(world)
     await saw(world, poll, found(1))
@@ -168,7 +168,7 @@ async def test_an_edit_that_leaves_the_place_alone_forgets_nothing(world: World)
     assert await saw(world, again, found(1), found(2)) == ["2#1"]
 
 
-async def test_another_place_begins_anew(world: World):
+async def test_a_new_location_starts_a_new_watch(world: World):
     job = await watch(world)
     (poll,) = await due(world)
     await finish(world, poll)
@@ -181,7 +181,7 @@ async def test_another_place_begins_anew(world: World):
 
 
 @pytest.mark.parametrize("table", ["jobs", "triggers"])
-async def test_nobody_looks_while_the_job_or_the_trigger_is_paused(world: World, table: str):
+async def test_a_watch_is_not_due_while_its_job_or_trigger_is_paused(world: World, table: str):
     await watch(world)
     await world.do(f"UPDATE {table} SET state = 'paused'")
 
@@ -192,7 +192,7 @@ async def test_nobody_looks_while_the_job_or_the_trigger_is_paused(world: World,
 
 
 @pytest.mark.parametrize("table", ["jobs", "triggers"])
-async def test_what_is_found_while_it_is_being_paused_fires_when_it_goes_on(world: World, table: str):
+async def test_objects_found_during_a_pause_fire_after_the_resume(world: World, table: str):
     await watch(world)
     (poll,) = await due(world)
     await world.do(f"UPDATE {table} SET state = 'paused'")
@@ -206,7 +206,7 @@ async def test_what_is_found_while_it_is_being_paused_fires_when_it_goes_on(worl
     assert await saw(world, again, found(1)) == ["1#1"]
 
 
-async def test_what_is_gone_is_forgotten_and_fires_when_it_comes_back(world: World):
+async def test_a_deleted_object_is_forgotten_and_fires_when_it_returns(world: World):
     await watch(world)
     (poll,) = await due(world)
     await saw(world, poll, found(1), found(2))
@@ -220,7 +220,7 @@ async def test_what_is_gone_is_forgotten_and_fires_when_it_comes_back(world: Wor
     assert [row[0] for row in await world.rows("SELECT object FROM watched")] == [found(2).object]
 
 
-async def test_a_place_nobody_watches_any_more_is_forgotten(world: World):
+async def test_the_watch_of_an_ended_trigger_is_deleted(world: World):
     job = await watch(world)
     (poll,) = await due(world)
     await saw(world, poll, *(found(n, silent=True) for n in range(5)))
