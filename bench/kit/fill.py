@@ -71,7 +71,7 @@ class Filler:
         ]  # fmt: skip
         self._number += count
         done = await self._node.store.submit([Submission(executions=lots)])
-        self._node.base.parcels.keep(done.parcels)
+        self._node.base.parcels.add(done.parcels)
         self._node.base.hints.send(Hint(lanes=done.lanes))
 
     async def _work(self, count: int) -> list[UUID]:

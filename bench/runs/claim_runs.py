@@ -48,7 +48,7 @@ class Claimer:
         for lo in range(0, count, parcel):
             tenant = f"tenant-{lo // parcel % lanes}".encode()
             items = [b'{"i":%d,"tenant":"%b"}' % (i, tenant) for i in range(lo, lo + parcel)]
-            await self._node.submitter.submit_lot(DEFAULT_NAMESPACE, Submit(job=JOB), items, origin="submit")
+            await self._node.submitter.submit_bulk(DEFAULT_NAMESPACE, Submit(job=JOB), items, origin="submit")
 
     async def queue(self, count: int) -> None:
         """Queue so many in one lane, by the store's own functions."""

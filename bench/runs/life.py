@@ -132,7 +132,7 @@ class Life:
             place(lots, {}, self._node.env.new_id, now)
         with self._timed("store: submit +"):
             done = await self._store.submit([Submission(executions=[lot]) for lot in lots])
-        self._node.fleet.answers.parcels.keep(done.parcels)
+        self._node.fleet.answers.parcels.add(done.parcels)
 
     async def _claim(self, asked: Exchange) -> tuple[Reply, list[LaneState]]:
         views = [LaneState(lane=self._stored.lane, mean=float(self._shape.per_parcel))]

@@ -107,7 +107,7 @@ class Trial:
             if items is None:
                 await self.node.submitter.submit(DEFAULT_NAMESPACE, requests, origin="submit")
             else:
-                await self.node.submitter.submit_lot(DEFAULT_NAMESPACE, requests[0], items, origin="submit")
+                await self.node.submitter.submit_bulk(DEFAULT_NAMESPACE, requests[0], items, origin="submit")
         if self.now >= self._looked + STEP:
             self._looked = self.now
             for service in (self.node.base.directory, self.node.base.directory.fair, self.node.admission.reranker):

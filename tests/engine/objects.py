@@ -35,7 +35,7 @@ def base_of(store: Store, env: Env | None = None) -> BasePart:
 def executions_of(store: Store, base: BasePart | None = None) -> Executions:
     """Return an object that reads and cancels executions."""
     base = base or base_of(store)
-    waits = Dependencies(store, base.directory, base.hints).waits
+    waits = Dependencies(store, base.directory, base.hints).describe_waits
     return Executions(
         store.env, store, base.outcomes, retention=base.settings.retention, waits=waits,
         held=lambda namespace, queue, name: None, traced=False,

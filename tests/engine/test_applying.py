@@ -28,7 +28,7 @@ async def names(stage: Stage) -> list[str]:
 
 
 async def test_everything_is_created_then_unchanged_then_changed(stage: Stage):
-    apply = stage.node.definitions.applying.apply
+    apply = stage.node.definitions.document_applier.apply
     done = await apply(NAMESPACE, ALL)
     assert [(one.kind, one.name, one.outcome) for one in done.items] == [
         ("calendar", "work", "created"), ("template", "backup", "created"), ("job", "extract", "created"),
@@ -65,7 +65,7 @@ async def test_everything_is_created_then_unchanged_then_changed(stage: Stage):
 async def test_one_that_is_refused_leaves_nothing_of_the_others(stage: Stage, wrong: dict[str, Any], said: str):
     documents = Documents(calendars=[CALENDAR], templates=[TEMPLATE], jobs=[*JOBS, wrong])
     with pytest.raises(BadInput, match=said) as refused:
-        await stage.node.definitions.applying.apply(NAMESPACE, documents)
+        await stage.node.definitions.document_applier.apply(NAMESPACE, documents)
     assert refused.value.remedy.endswith("Nothing was applied.")
     assert refused.value.fields["field"].startswith("jobs[4]")
     assert await names(stage) == []
@@ -74,14 +74,16 @@ async def test_one_that_is_refused_leaves_nothing_of_the_others(stage: Stage, wr
 
 
 async def test_changes_are_undone_with_the_one_that_is_refused(stage: Stage):
-    await stage.node.definitions.applying.apply(NAMESPACE, ALL)
+    await stage.node.definitions.document_applier.apply(NAMESPACE, ALL)
     changed = [{**job, "priority": 7} for job in JOBS[:2]]
     with pytest.raises(BadInput):
-        await stage.node.definitions.applying.apply(NAMESPACE, Documents(jobs=[*changed, {"name": "z", "command": ""}]))
+        await stage.node.definitions.document_applier.apply(
+            NAMESPACE, Documents(jobs=[*changed, {"name": "z", "command": ""}])
+        )
     circle = {"name": "extract", "command": "x", "dependencies": ["report"]}
     daily = {**JOBS[3], "priority": 7}
     with pytest.raises(BadInput, match="extract: These dependencies lead in a"):
-        await stage.node.definitions.applying.apply(NAMESPACE, Documents(jobs=[daily, circle]))
+        await stage.node.definitions.document_applier.apply(NAMESPACE, Documents(jobs=[daily, circle]))
     assert [(await stage.node.definitions.jobs.get(NAMESPACE, one["name"])).version for one in (*changed, daily)] == [
         1,
         1,
@@ -90,7 +92,7 @@ async def test_changes_are_undone_with_the_one_that_is_refused(stage: Stage):
 
 
 async def test_the_order_of_documents_does_not_matter(stage: Stage):
-    done = await stage.node.definitions.applying.apply(
+    done = await stage.node.definitions.document_applier.apply(
         NAMESPACE, Documents(calendars=[CALENDAR], templates=[TEMPLATE], jobs=JOBS[::-1])
     )
     assert [one.name for one in done.items if one.kind == "job"] == [job["name"] for job in JOBS[::-1]]
@@ -98,7 +100,7 @@ async def test_the_order_of_documents_does_not_matter(stage: Stage):
 
 
 async def test_a_dry_run_tells_all_and_writes_nothing(stage: Stage):
-    told = await stage.node.definitions.applying.apply(NAMESPACE, ALL, dry_run=True)
+    told = await stage.node.definitions.document_applier.apply(NAMESPACE, ALL, dry_run=True)
     assert (told.dry_run, [one.outcome for one in told.items]) == (True, ["created"] * 6)
     assert await names(stage) == []
 
@@ -109,7 +111,7 @@ async def test_applies_at_the_same_time_do_not_mix(stage: Stage):
         return Documents(calendars=[CALENDAR], templates=[TEMPLATE], jobs=jobs)
 
     done = await asyncio.gather(
-        *(stage.node.definitions.applying.apply(NAMESPACE, documents(version)) for version in range(5)),
+        *(stage.node.definitions.document_applier.apply(NAMESPACE, documents(version)) for version in range(5)),
         return_exceptions=True,
     )
     assert all(not isinstance(one, BaseException) or isinstance(one, Busy) for one in done), done
@@ -118,13 +120,13 @@ async def test_applies_at_the_same_time_do_not_mix(stage: Stage):
 
 
 async def test_an_edit_beside_an_apply_waits_or_comes_first(stage: Stage):
-    await stage.node.definitions.applying.apply(NAMESPACE, ALL)
+    await stage.node.definitions.document_applier.apply(NAMESPACE, ALL)
 
     async def edit(name: str) -> object:
         return await stage.node.definitions.jobs.edit(NAMESPACE, name, {"priority": 7})
 
     changed = Documents(jobs=[{**job, "description": "new"} for job in JOBS])
-    works = [stage.node.definitions.applying.apply(NAMESPACE, changed), *(edit(job["name"]) for job in JOBS)]
+    works = [stage.node.definitions.document_applier.apply(NAMESPACE, changed), *(edit(job["name"]) for job in JOBS)]
     done = await asyncio.gather(*works, return_exceptions=True)
     assert [one for one in done if isinstance(one, BaseException) and not isinstance(one, HoraeError)] == []
     assert {(await stage.node.definitions.jobs.get(NAMESPACE, job["name"])).description for job in JOBS} == {"new"}
@@ -133,6 +135,6 @@ async def test_an_edit_beside_an_apply_waits_or_comes_first(stage: Stage):
 async def test_there_is_a_bound(stage: Stage):
     for count in (0, MOST + 1):
         with pytest.raises(BadInput, match="documents to apply"):
-            await stage.node.definitions.applying.apply(
+            await stage.node.definitions.document_applier.apply(
                 NAMESPACE, Documents(jobs=[{"name": "a", "command": "x"}] * count)
             )

@@ -19,7 +19,7 @@ async def test_reads_are_answered_while_a_file_is_written(tmp_path: Path):
     node = ServerNode(env, Store(driver, env), EngineSettings())
     jobs = [{"name": f"job-{n}", "command": "x"} for n in range(300)]
     try:
-        applying = asyncio.create_task(node.definitions.applying.apply(NAMESPACE, Documents(jobs=jobs)))
+        applying = asyncio.create_task(node.definitions.document_applier.apply(NAMESPACE, Documents(jobs=jobs)))
         answers = 0
         while not applying.done():
             assert len((await node.definitions.jobs.list(NAMESPACE, limit=500)).items) in (

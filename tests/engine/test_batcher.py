@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 
-from horae.engine.batcher import Batcher, all_fail
+from horae.engine.batcher import Batcher, fail_together
 from horae.errors import StoreUnavailable
 
 
@@ -144,7 +144,7 @@ async def test_a_read_that_does_not_reach_the_store_is_not_tried_one_by_one():
         await asyncio.sleep(0)
         raise StoreUnavailable("Nobody answers.")
 
-    batcher = Batcher(all_fail(read), most=10)
+    batcher = Batcher(fail_together(read), most=10)
     answers = await asyncio.gather(*(batcher.do(n) for n in range(5)), return_exceptions=True)
 
     assert all(isinstance(answer, StoreUnavailable) for answer in answers)

@@ -64,7 +64,7 @@ async def test_each_value_of_a_key_has_its_own(stage: Stage):
     assert not await stage.runs(held)
     with pytest.raises(BadInput, match="cannot be filled in"):
         await stage.submit(params=Raw(b"{}"))
-    receipts, refused = await stage.node.submitter.submit_lot(
+    receipts, refused = await stage.node.submitter.submit_bulk(
         NAMESPACE, Submit(job="job"), [b'{"host":"b"}', b"{}"], origin="submit", partial=True
     )
     assert (len(receipts), list(refused)) == (1, [1])

@@ -45,7 +45,7 @@ class Requests:
         await settle()
 
     async def _run(self, number: int) -> None:
-        self.access.heard(self.namespace)
+        self.access.note_use(self.namespace)
         try:
             await self.access.enter(self.namespace)
             self.begun.append(number)
@@ -67,7 +67,7 @@ async def test_a_namespace_alone_has_all_its_requests_in_work(access):
 
 
 async def test_beside_another_a_namespace_has_few_in_work_and_the_rest_in_order(access):
-    access.heard(BETA)
+    access.note_use(BETA)
     alpha, beta = Requests(access, ALPHA), Requests(access, BETA)
     await alpha.send(20)
     assert alpha.begun == list(range(AT_ONCE))
@@ -80,10 +80,10 @@ async def test_beside_another_a_namespace_has_few_in_work_and_the_rest_in_order(
 
 
 async def test_beside_a_flood_a_namespace_with_nothing_in_work_begins_without_a_deal(access):
-    access.heard(BETA)
+    access.note_use(BETA)
     alpha = Requests(access, ALPHA)
     await alpha.send(20)
-    access.heard(BETA)
+    access.note_use(BETA)
 
     entering = access.enter(BETA)
 
@@ -92,13 +92,13 @@ async def test_beside_a_flood_a_namespace_with_nothing_in_work_begins_without_a_
 
 
 async def test_a_flood_of_requests_that_end_at_once_begins_one_request_in_each_turn_of_the_loop(access):
-    access.heard(BETA)
+    access.note_use(BETA)
     begun = 0
 
     async def run() -> None:
         nonlocal begun
-        access.heard(ALPHA)
-        access.heard(BETA)
+        access.note_use(ALPHA)
+        access.note_use(BETA)
         await access.enter(ALPHA)
         begun += 1
         access.leave(ALPHA)
@@ -113,7 +113,7 @@ async def test_a_flood_of_requests_that_end_at_once_begins_one_request_in_each_t
 
 
 async def test_waiting_requests_begin_once_the_other_namespace_is_calm(access, clock):
-    access.heard(BETA)
+    access.note_use(BETA)
     alpha = Requests(access, ALPHA)
     await alpha.send(20)
     clock.advance(2 * SECOND)
@@ -126,7 +126,7 @@ async def test_waiting_requests_begin_once_the_other_namespace_is_calm(access, c
 async def test_a_heavy_namespace_has_more_in_work(clock):
     access = FairAccess(virtual_env(clock=clock), lambda namespace: 2.0 if namespace == ALPHA else 0.1, SETTINGS)
     alpha, beta = Requests(access, ALPHA), Requests(access, BETA)
-    access.heard(BETA)
+    access.note_use(BETA)
     await alpha.send(20)
     await beta.send(5)
 
@@ -136,7 +136,7 @@ async def test_a_heavy_namespace_has_more_in_work(clock):
 
 @pytest.mark.parametrize("number", [AT_ONCE, AT_ONCE + 1])
 async def test_a_request_that_is_cancelled_while_it_waits_leaves_its_turn_to_the_next(access, number):
-    access.heard(BETA)
+    access.note_use(BETA)
     alpha = Requests(access, ALPHA)
     await alpha.send(AT_ONCE + 2)
     alpha.tasks[number].cancel()
@@ -150,13 +150,13 @@ async def test_a_request_that_is_cancelled_while_it_waits_leaves_its_turn_to_the
         end.set()
     await asyncio.gather(*alpha.tasks, return_exceptions=True)
     later = Requests(access, ALPHA)
-    access.heard(BETA)
+    access.note_use(BETA)
     await later.send(AT_ONCE + 1)
     assert len(later.begun) == AT_ONCE
 
 
 async def test_a_request_that_is_cancelled_as_its_turn_comes_gives_it_to_the_next(access):
-    access.heard(BETA)
+    access.note_use(BETA)
     alpha = Requests(access, ALPHA)
     await alpha.send(AT_ONCE + 2)
 
@@ -176,13 +176,13 @@ async def test_a_request_that_is_cancelled_as_its_turn_comes_gives_it_to_the_nex
 
 
 async def test_a_request_that_only_waits_gives_its_turn_back(access):
-    access.heard(BETA)
+    access.note_use(BETA)
     alpha = Requests(access, ALPHA)
     release = asyncio.Event()
 
     async def wait() -> None:
         await access.enter(ALPHA)
-        async with access.aside(ALPHA):
+        async with access.without_turn(ALPHA):
             await release.wait()
         access.leave(ALPHA)
 
@@ -198,9 +198,9 @@ async def test_a_request_that_only_waits_gives_its_turn_back(access):
 
 async def test_only_a_namespace_beside_others_is_bounded_by_rates(access, clock):
     for _ in range(100):
-        access.heard(ALPHA)
+        access.note_use(ALPHA)
         access.count_request(ALPHA)
-    access.heard(BETA)
+    access.note_use(BETA)
     for _ in range(5):
         access.count_request(ALPHA)
 
@@ -214,7 +214,7 @@ async def test_only_a_namespace_beside_others_is_bounded_by_rates(access, clock)
 
 
 async def test_a_large_submission_is_let_in_and_paid_for_afterwards(access, clock):
-    access.heard(BETA)
+    access.note_use(BETA)
     access.count_submissions(ALPHA, 250)
 
     with pytest.raises(OverQuota) as refused:
@@ -223,5 +223,5 @@ async def test_a_large_submission_is_let_in_and_paid_for_afterwards(access, cloc
     assert refused.value.fields == {"retryAfter": 2, "quota": "submissionsPerSecond"}
     access.count_submissions(BETA, 1)
     clock.advance(2 * SECOND)
-    access.heard(BETA)
+    access.note_use(BETA)
     access.count_submissions(ALPHA, 1)

@@ -5,7 +5,7 @@ import pytest
 from horae.engine.base.clockwatch import ClockWatch
 from horae.engine.base.hints import Hint, Hints
 from horae.engine.definitions.directory import LocalDirectory
-from horae.engine.executions.promoter import OTHERS, Promoter
+from horae.engine.executions.promoter import RETRY_HELD, Promoter
 from horae.engine.settings import EngineSettings
 from horae.env import SECOND, virtual_env
 from horae.store.contract import Store
@@ -46,7 +46,7 @@ async def test_what_another_server_promotes_is_not_asked_for_in_a_hot_loop(store
     monkeypatch.setattr(store, "promote_due", answering(PromotionResult({}, 0, [])))
     monkeypatch.setattr(store, "next_wake", answering(store.env.now() - 1))
 
-    assert await promoter.step() == OTHERS
+    assert await promoter.step() == RETRY_HELD
 
 
 async def test_a_timer_that_came_due_during_the_look_is_asked_for_at_once(store, hints, directory, monkeypatch):
@@ -67,7 +67,7 @@ async def test_what_another_server_fires_is_not_asked_for_in_a_hot_loop(store, h
     monkeypatch.setattr(store, "fire", answering(FireResult(0, [], {}, None)))
     monkeypatch.setattr(store, "next_fire_at", answering(store.env.now() - 1))
 
-    assert await scheduler.step() == OTHERS
+    assert await scheduler.step() == RETRY_HELD
 
 
 async def test_a_scan_does_not_hide_what_was_hinted_meanwhile(store, hints, directory, monkeypatch):

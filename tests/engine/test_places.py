@@ -82,13 +82,13 @@ async def test_waits_end_in_time_and_a_hastened_one_at_once():
     lot = Lot()
     late, soon, asked = (lot.add(parked(n, until=until)) for n, until in enumerate((9.0, 5.0, 9.0)))
     assert lot.places.soonest() == 5.0
-    assert lot.places.hasten(session(2))
-    assert lot.places.hasten(session(2))
-    assert not lot.places.hasten(session(3))
+    assert lot.places.end_waits(session(2))
+    assert lot.places.end_waits(session(2))
+    assert not lot.places.end_waits(session(3))
 
     assert lot.places.due(1.0) == [asked]
     assert lot.places.due(5.0) == [soon]
-    lot.places.remind([soon], 5.0)
+    lot.places.schedule([soon], 5.0)
     assert lot.places.due(5.0) == [soon]
     lot.places.remove(asked)
     assert lot.places.due(9.0) == [late]
@@ -125,7 +125,7 @@ async def test_places_are_found_as_by_looking_at_all(seed):
                 lot.lanes[session(rng.randrange(12))] = rng.choice((EAST, WEST))
                 lot.version += 1
             case 4:
-                lot.places.hasten(session(rng.randrange(12)))
+                lot.places.end_waits(session(rng.randrange(12)))
             case 5:
                 now = rng.uniform(0, 10)
                 due = [place for place in lot.places if place.until <= now]

@@ -97,10 +97,10 @@ async def test_a_lane_that_gets_more_while_a_claim_empties_it_is_taken_from_agai
         before = directory.marks()
         tell(Hint(lanes={lane: 2}, amounts={lane: 2}))
 
-        directory.granted(lane, [running(UUID(int=1), lane)])
-        directory.claimed({lane: None}, before)
+        directory.learn_from_grant(lane, [running(UUID(int=1), lane)])
+        directory.learn_from_claim({lane: None}, before)
 
-        assert [turn.view.lane for turn in plan(directory.views(), 1)] == [lane]
+        assert [turn.view.lane for turn in plan(directory.lane_states(), 1)] == [lane]
 
 
 async def test_a_share_of_which_nothing_ran_gets_as_many_at_a_time_as_others_of_its_queue():
@@ -109,11 +109,11 @@ async def test_a_share_of_which_nothing_ran_gets_as_many_at_a_time_as_others_of_
         t.submit_many(t.now, "job", [of("known", 10 * MS)] * 40)
         await t.run(t.now + SECOND)
         for tenant in ("known", "new"):
-            await t.node.submitter.submit_lot(
+            await t.node.submitter.submit_bulk(
                 NAMESPACE, Submit(job="job"), [b'{"tenant":"%b"}' % tenant.encode()] * 40, origin="submit"
             )
 
-        at_a_time = {view.share: quantum(view.expected) for view in t.node.base.directory.views()}
+        at_a_time = {view.share: quantum(view.expected) for view in t.node.base.directory.lane_states()}
 
     assert at_a_time["new"] == at_a_time["known"] > 1
 
@@ -123,17 +123,17 @@ async def test_lanes_are_believed_to_hold_what_was_seen_there_or_in_another_of_t
     async with trial(4, ["work"]) as t:
         await fair(t)
         for tenant in ("known", "new"):
-            await t.node.submitter.submit_lot(
+            await t.node.submitter.submit_bulk(
                 NAMESPACE, Submit(job="job"), [b'{"tenant":"%b"}' % tenant.encode()] * 40, origin="submit"
             )
         directory = t.node.base.directory
-        known, new = sorted(view.lane for view in directory.views())
+        known, new = sorted(view.lane for view in directory.lane_states())
         job = (await directory.job(NAMESPACE, "job")).job.id
-        directory.granted(known, [running(job, known)])
+        directory.learn_from_grant(known, [running(job, known)])
         directory.estimates.learn_sizes({known: 8.0}, directory.lanes)
         directory.expectations.learn([FinishedItems(UUID(int=3), 0, 1, job, NAMESPACE, "success", 20 * MS)])
 
-        views = {view.lane: view for view in directory.views()}
+        views = {view.lane: view for view in directory.lane_states()}
 
     assert (views[known].mean, views[new].mean) == (8.0, 8.0)
     assert views[known].expected == 20 * MS
@@ -273,7 +273,7 @@ async def test_a_share_that_cannot_be_told_refuses_the_submission():
 
         with pytest.raises(BadInput, match="there is no 'tenant'") as refused:
             await t.node.submitter.submit(NAMESPACE, [Submit(job="job")], origin="submit")
-        receipts, wrong = await t.node.submitter.submit_lot(
+        receipts, wrong = await t.node.submitter.submit_bulk(
             NAMESPACE, Submit(job="job"), [b'{"tenant":"a"}', b"{}", b'{"tenant":"b"}'], origin="submit", partial=True
         )
 
@@ -347,7 +347,7 @@ async def test_what_another_server_gave_out_counts_here(world):
     register = Register(protocol=PROTOCOL, worker="w", concurrency=5, queues=("work",))
     session = (await one.gateway.register(NAMESPACE, register)).session_id
     items = [b'{"tenant":"heavy"}'] * 9 + [b'{"tenant":"light"}']
-    await one.submitter.submit_lot(NAMESPACE, Submit(job="job"), items, origin="submit")
+    await one.submitter.submit_bulk(NAMESPACE, Submit(job="job"), items, origin="submit")
     for node in nodes:
         await node.base.directory.load()
         await node.base.directory.step()
@@ -358,7 +358,7 @@ async def test_what_another_server_gave_out_counts_here(world):
         await node.base.directory.fair.step()
         world.clock.advance(SECOND)
 
-    heard = {view.share: view.virtual for view in two.base.directory.views()}
+    heard = {view.share: view.virtual for view in two.base.directory.lane_states()}
     assert heard["heavy"] == 4 * SECOND  # a job that never ran is taken for one of a second
     for node in nodes:
         await node.gateway.stop()

@@ -108,7 +108,7 @@ async def test_everything_that_starts_executions_goes_by_it(stage: Stage):
     worker = await stage.worker(5)
 
     await stage.submit()
-    await stage.node.submitter.submit_lot(NAMESPACE, Submit(job="job"), [b"{}", b'{"a":1}'], origin="submit")
+    await stage.node.submitter.submit_bulk(NAMESPACE, Submit(job="job"), [b"{}", b'{"a":1}'], origin="submit")
     await stage.node.part(EventsPart).intake.send(NAMESPACE, [_event("go")])
     await stage.pass_time(3600)
     first = await stage.submit("first")

@@ -4,7 +4,7 @@ import pytest
 
 from horae.engine.base.gauges import Gauges
 from horae.engine.topics import CancelledCount, Topics
-from horae.engine.triggers.fire_forecasts import FireForecasts, count
+from horae.engine.triggers.fire_forecasts import FireForecasts, count_coming
 from horae.env import SECOND
 from horae.errors import StoreUnavailable
 from horae.features.statistics.engine import tallies as tallying
@@ -160,5 +160,5 @@ async def test_what_is_not_counted_in_time_is_told(world: World):
     job = await world.job()
     await add_trigger(world, job, Interval(every=60 * SECOND, anchor=0))
     edges = [world.now(), world.now() + 1, world.now() + 3600 * SECOND]
-    cut = await count(world.store, world.env, NAMESPACE, job.id, edges, -1.0)
+    cut = await count_coming(world.store, world.env, NAMESPACE, job.id, edges, -1.0)
     assert [more for _, _, more in cut.spans] == [False, True]

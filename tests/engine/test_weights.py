@@ -72,7 +72,7 @@ async def test_workflows_begin_by_weight(node: ServerNode, monkeypatch: pytest.M
     flow = {"workflow": [{"name": "ask", "approval": {}}]}
     heavy, light = await tenant(node, "heavy", 2, **flow), await tenant(node, "light", 1, **flow)
     for namespace in (heavy, light):
-        await node.submitter.submit_lot(namespace, Submit(job="job"), [b"{}"] * 8, origin="submit")
+        await node.submitter.submit_bulk(namespace, Submit(job="job"), [b"{}"] * 8, origin="submit")
     await node.base.directory.step()
     assert await node.workflows.opener.step() == 0.0
 

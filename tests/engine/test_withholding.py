@@ -45,7 +45,7 @@ async def servers(world: World, monkeypatch: Any) -> AsyncIterator[dict[str, Sta
 
 async def look(servers: dict[str, Stage]) -> None:
     for stage in servers.values():
-        await stage.node.fleet.withholding.step()
+        await stage.node.fleet.master_key_check.step()
         await stage.node.fleet.presence.step()
         await stage.node.base.directory.load()
         await stage.node.base.directory.step()
@@ -98,6 +98,6 @@ async def test_a_key_that_nothing_is_sealed_with_any_more_keeps_nothing_back(ser
     servers["both"] = Stage(world, both)
     other = servers["other"].node
     await other.base.sealer.prepare()
-    await other.fleet.withholding.step()
+    await other.fleet.master_key_check.step()
     assert (other.base.sealer.can_seal, other.base.directory.keyless) == (True, False)
-    assert (await servers["whole"].node.fleet.withholding.step(), servers["whole"].node.base.directory.keyless)[1]
+    assert (await servers["whole"].node.fleet.master_key_check.step(), servers["whole"].node.base.directory.keyless)[1]

@@ -20,8 +20,8 @@ STEP = {"name": "a", "job": "load", "timeout": "5m"}
 async def drafted(world: World, spec: Spec, name: str | None = None) -> tuple[Any, job_changes.JobDraft]:
     """A job as it is, if it is, and what it is to become."""
     before = None if name is None else await world.store.job_named(NAMESPACE, name)
-    resolved, keeping = await OwnedJobPlanner(world.store, world.env.new_id).keep(NAMESPACE, spec, before)
-    return before, job_changes.JobDraft(spec=resolved, keeping=keeping)
+    resolved, keeping = await OwnedJobPlanner(world.store, world.env.new_id).plan(NAMESPACE, spec, before)
+    return before, job_changes.JobDraft(spec=resolved, owned_jobs=keeping)
 
 
 async def edit(world: World, name: str, **changes: Any) -> Move:

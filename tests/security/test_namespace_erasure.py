@@ -72,7 +72,7 @@ async def test_all_that_a_tenant_held_goes_and_then_all_that_it_was(
     first = await erase(api, "bob", cancel=True)
     assert (first["live"] > 0, first["done"]) == (True, False)
     await stop(bob)
-    await node.workflows.flows.step()
+    await node.workflows.advancer.step()
     clock.advance(SECOND)
     second = await erase(api, "bob", cancel=True, before=first["before"])
 

@@ -241,11 +241,11 @@ async def test_a_rotation_seals_everything_with_the_first_key_and_the_old_one_ca
             await api.put(f"/api/v1/secrets/{name}", json={"value": f"value of {name}"})
     async with installed(url, tmp_path, keys=f"{NEW},{OLD}") as (node, api):
         await api.put("/api/v1/secrets/c", json={"value": "value of c"})
-        assert (await node.base.secrets.give(1, ["a", "c"])).values == {"a": "value of a", "c": "value of c"}
+        assert (await node.base.secrets.grant(1, ["a", "c"])).values == {"a": "value of a", "c": "value of c"}
         assert (await api.post("/api/v1/master-key/rotation")).json() == {"resealed": 2, "current": 1}
         assert (await api.post("/api/v1/master-key/rotation")).json() == {"resealed": 0, "current": 3}
     async with installed(url, tmp_path, keys=NEW) as (node, api):
-        given = await node.base.secrets.give(1, ["a", "b", "c"])
+        given = await node.base.secrets.grant(1, ["a", "b", "c"])
         assert (given.values["b"], given.problems) == ("value of b", {})
         assert b"value of" not in await dumped(node)
 

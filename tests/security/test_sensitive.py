@@ -114,7 +114,7 @@ async def test_a_dead_letter_is_run_again_with_what_it_had(node: ServerNode, api
 
 async def test_without_the_key_nothing_is_begun_and_it_is_said_why(node: ServerNode, api: Api):
     await submit(api, iban=CANARY)
-    node.base.seals._sealer._keys.clear()
+    node.base.execution_sealer._sealer._keys.clear()
     [grant] = (await Worker(api).exchange())["slices"]
     assert grant["items"] == [{}]
     assert "key" in grant["problem"]

@@ -87,7 +87,7 @@ async def parked(api: httpx2.AsyncClient, served: Served) -> "asyncio.Future[htt
     session = (await api.post(SESSIONS, json={"protocol": PROTOCOL, "worker": "w"})).json()["sessionId"]
     patient = msgspec.json.encode(Exchange(channel=0, n=1, free=1, wait=20 * SECOND))
     exchange = asyncio.ensure_future(api.post(f"{SESSIONS}/{session}/exchange", content=patient))
-    await eventually(lambda: len(served.node.fleet.lot) == 1)
+    await eventually(lambda: len(served.node.fleet.parking_lot) == 1)
     return exchange
 
 

@@ -100,7 +100,7 @@ async def test_stopping_answers_a_long_poll_at_once_and_ends_streams(node: Serve
         patient = msgspec.json.encode(Exchange(channel=0, n=1, free=1, wait=20 * SECOND))
         poll = asyncio.ensure_future(client.post(f"/api/v1/sessions/{session}/exchange", content=patient))
         stream = asyncio.ensure_future(client.get("/api/v1/stream"))
-        await eventually(lambda: len(node.fleet.lot) == 1 and node.base.events.wanted)
+        await eventually(lambda: len(node.fleet.parking_lot) == 1 and node.base.events.wanted)
 
         await asyncio.wait_for(serving.stop(), 15)
 

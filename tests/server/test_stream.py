@@ -74,7 +74,7 @@ def tell(node: ServerNode, kind: str = "execution", id: UUID = PARCEL, state: st
 async def some(node: ServerNode) -> UUID:
     """A parcel of ten executions."""
     await node.definitions.jobs.put(1, {"name": "many", "command": "true"})
-    receipts, _ = await node.submitter.submit_lot(1, Submit(job="many"), [b"{}"] * 10, origin="submit")
+    receipts, _ = await node.submitter.submit_bulk(1, Submit(job="many"), [b"{}"] * 10, origin="submit")
     return parcel_of(receipts[0].execution_id)
 
 

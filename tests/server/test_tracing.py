@@ -167,7 +167,7 @@ async def test_a_workflow_is_a_span_around_its_steps_in_any_trace(
     for headers, error in ((GIVEN, None), ({}, Failure(type="Bad", message="no", permanent=True))):
         spans.all.clear()
         await api.post("/api/v1/executions", json={"job": "outer"}, headers=headers)
-        for service in (node.workflows.opener, node.workflows.flows, node.workflows.opener, node.workflows.flows):
+        for service in (node.workflows.opener, node.workflows.advancer, node.workflows.opener, node.workflows.advancer):
             await service.step()
         grants = await hand.take()
         clock.advance(5 * SECOND)

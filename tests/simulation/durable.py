@@ -62,7 +62,7 @@ class Course:
                 assert name in self.known, f"{execution} forgot {name}"
 
     async def _page(self, after: str, node: ServerNode) -> KnownSteps:
-        return await node.gateway.memory.known(1, self.session.id, self.parcel, self.item, after)
+        return await node.gateway.durable_steps.known(1, self.session.id, self.parcel, self.item, after)
 
     def _learn(self, name: str, result: bytes) -> None:
         """A step has one result, whoever asks."""
@@ -78,7 +78,8 @@ class Course:
                 result=Raw(msgspec.json.encode(value)),
             )  # fmt: skip
             told = await self.worker.ask(
-                self.session, lambda node: node.gateway.memory.remember(1, self.session.id, Remember(steps=[step]))
+                self.session,
+                lambda node: node.gateway.durable_steps.remember(1, self.session.id, Remember(steps=[step])),
             )
             if told.steps[0].refused:
                 raise Conflict("it runs elsewhere")
@@ -102,7 +103,9 @@ class Course:
         body = Await(
             parcel=self.parcel, item=self.item, attempt=self.attempt, step=name, signal=SIGNAL, timeout=PATIENCE
         )
-        told = await self.worker.ask(self.session, lambda node: node.gateway.memory.wait(1, self.session.id, body))
+        told = await self.worker.ask(
+            self.session, lambda node: node.gateway.durable_steps.wait(1, self.session.id, body)
+        )
         if told.result:
             self._learn(name, bytes(told.result))
             return None

@@ -61,7 +61,7 @@ async def apply_jobs(node: ServerNode, registry: CombinedApps) -> None:
         return
     places = {name: place for app in registry.apps for name, place in places_of(app).items()}
     with naming_places(documents, places), _naming_a_way():
-        applied = await node.definitions.applying.apply(DEFAULT_NAMESPACE, Documents(jobs=documents))
+        applied = await node.definitions.document_applier.apply(DEFAULT_NAMESPACE, Documents(jobs=documents))
     for job in (one for one in applied.items if one.outcome == "created"):
         if job.name in PAUSED:
             await node.definitions.jobs.pause(DEFAULT_NAMESPACE, job.name)

@@ -46,10 +46,10 @@ class Batcher(Generic[T, R]):
     def __len__(self) -> int:
         return len(self._pending)
 
-    async def do(self, what: T) -> R:
+    async def do(self, item: T) -> R:
         """Do an item with the next batch and return its answer."""
         done: asyncio.Future[R] = asyncio.get_running_loop().create_future()
-        self._pending.append((what, done))
+        self._pending.append((item, done))
         if self._active < self._in_flight:
             self._active += 1
             flush = asyncio.create_task(self._flush())
@@ -118,7 +118,7 @@ class Batcher(Generic[T, R]):
             await self._answer([pair])
 
 
-def all_fail(
+def fail_together(
     read: Callable[[Sequence[T]], Awaitable[Sequence[R]]],
 ) -> Callable[[Sequence[T]], Awaitable[Sequence[R | BaseException]]]:
     """Make a read fail for its whole batch while the store is unreachable. Single repetitions would only wait again."""

@@ -57,12 +57,12 @@ class ServerNode:
         self.admission = AdmissionPart(base)
         self.fleet = FleetPart(base, tracer)
         self.submitter = Submitter(
-            env, store, base.directory, base.hints, settings, self.admission.quotas, base.seals, base.counters,
-            base.parcels, self.fleet.lot, tracer,
+            env, store, base.directory, base.hints, settings, self.admission.quotas, base.execution_sealer,
+            base.counters, base.parcels, self.fleet.parking_lot, tracer,
         )  # fmt: skip
         self.gateway = Gateway(
-            env, store, base.directory, base.hints, settings, base.outcomes, base.seals, self.submitter,
-            self.fleet.sessions, self.fleet.lot, self.fleet.hand_backs, self.fleet.answers,
+            env, store, base.directory, base.hints, settings, base.outcomes, base.execution_sealer, self.submitter,
+            self.fleet.sessions, self.fleet.parking_lot, self.fleet.hand_backs, self.fleet.answers,
         )  # fmt: skip
         self.firing = FiringPart(base)
         check_places = [load(feature.check_place)(settings) for feature in self.features if feature.check_place]
@@ -174,14 +174,14 @@ class ServerNode:
     async def report(self) -> StoreView:
         """Return a report on the store, completed with the facts that parts add."""
         enabled = tuple(sorted(feature.name for feature in self.features))
-        report = structs.replace(await self.tenancy.store_report.look(), features=enabled)
+        report = structs.replace(await self.tenancy.store_report.read(), features=enabled)
         for part in self._parts.values():
-            report = await part.reported(report)
+            report = await part.complete_report(report)
         return report
 
     async def warning(self, namespace: int, ref: str) -> str | None:
         """Return a warning for a job that was just submitted, if no worker ever offered what it needs."""
-        stored = self.base.directory.known(namespace, ref)
+        stored = self.base.directory.cached_job(namespace, ref)
         return None if stored is None else await self.admission.worker_offers.warning(namespace, stored.job.spec)
 
     def _on_store(self, reachable: bool) -> None:

@@ -36,7 +36,7 @@ class Topics:
     """The topics of one server. `str` lists them with their subscribers, in the order of their calls."""
 
     def __init__(self, store: Store) -> None:
-        self.made = store.created  # executions were stored for the first time
+        self.created = store.created  # executions were stored for the first time
         self.started = store.started  # a cancellation, a signal or a workflow let other executions continue
         self.settled: Topic[Effects] = Topic("settled")  # a report, a rescue or a timeout was committed
         self.cancelled: Topic[CancelledCount] = Topic("cancelled")

@@ -9,7 +9,7 @@ from typing import Any
 
 import msgspec
 
-from horae.engine.definitions.permits import ACTING
+from horae.engine.definitions.permits import ACTOR
 from horae.engine.parts.part import ROLES
 from horae.engine.server_node import ServerNode
 from horae.errors import BadInput, Forbidden, HoraeError, Misdirected, NotFound
@@ -70,11 +70,11 @@ async def _read(route: Route, headers: Mapping[bytes, bytes], receive: Receive) 
 
 
 async def _acting(call: ApiCall) -> Response:
-    before = ACTING.set(call.who)
+    before = ACTOR.set(call.who)
     try:
         return await _in_turn(call)
     finally:
-        ACTING.reset(before)
+        ACTOR.reset(before)
 
 
 async def unmatched(
@@ -113,7 +113,7 @@ async def _admit(
 ) -> Principal:
     ask = authenticate_monitoring if route.is_monitoring else authenticate
     who = await ask(node.tenancy.keys, route.method, headers)
-    node.base.fair_access.heard(who.namespace)
+    node.base.fair_access.note_use(who.namespace)
     if route.is_counted:
         node.tenancy.request_rates.take(who)
         node.base.fair_access.count_request(who.namespace)

@@ -5,7 +5,7 @@ from collections.abc import Awaitable, Callable
 import msgspec
 from msgspec import Struct
 
-from horae.engine.tenancy.idempotent_requests import KeptResponse
+from horae.engine.tenancy.idempotent_requests import StoredAnswer
 from horae.env import SECOND, Micros
 from horae.model.base.duration import DAY
 from horae.model.executions.submission import Idempotency
@@ -25,7 +25,7 @@ class StoredResponse(Struct, frozen=True):
 
 async def run_once(call: ApiCall, key: str, run: Callable[[], Awaitable[Response]]) -> Response:
     """Run a request, or return the answer of its first run."""
-    done = await call.node.tenancy.repeats.once(_asked(call, key, KEPT_FOR), run, _kept)
+    done = await call.node.tenancy.idempotent_requests.once(_asked(call, key, KEPT_FOR), run, _kept)
     if isinstance(done, Response):
         return done
     content = msgspec.msgpack.decode(done.content, type=StoredResponse)
@@ -42,7 +42,7 @@ def _asked(call: ApiCall, key: str, keep: Micros) -> Idempotency:
     return Idempotency(call.namespace, call.route.name, key, call.fingerprint(), call.node.env.now() + keep)
 
 
-def _kept(reply: Response) -> KeptResponse:
-    return KeptResponse(
+def _kept(reply: Response) -> StoredAnswer:
+    return StoredAnswer(
         reply.status, msgspec.msgpack.encode(StoredResponse(list(reply.headers), reply.stored_body or reply.body))
     )

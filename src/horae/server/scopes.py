@@ -7,7 +7,7 @@ the jobs that a workflow runs are checked where they are written (`engine/defini
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from horae.engine.definitions.permits import check_job, outside, scope_in_words
+from horae.engine.definitions.permits import check_job, outside_scope, scope_in_words
 from horae.errors import Forbidden, NotFound
 from horae.model.workflows.decisions.naming import owner_of
 from horae.server.call import ApiCall
@@ -61,7 +61,7 @@ async def by_queue(call: ApiCall, arguments: Arguments) -> None:
     parameters = call.scope["path_params"]
     name = parameters.get("name") or parameters["queue"]
     if call.who.jobs or name not in call.who.queues:
-        raise outside(call.who, f'the whole of queue "{name[:128]}"')
+        raise outside_scope(call.who, f'the whole of queue "{name[:128]}"')
 
 
 async def by_session(call: ApiCall, arguments: Arguments) -> None:
@@ -83,4 +83,4 @@ async def check_executions(call: ApiCall, ids: Iterable[str]) -> None:
         found = await call.node.work.executions.find(call.namespace, execution_id)
         queue = found.queue_name or call.node.base.directory.queues[found.execution.queue].name
         if not call.who.covers(owner_of(found.job_name), queue):
-            raise outside(call.who, f"execution {execution_id[:60]}")
+            raise outside_scope(call.who, f"execution {execution_id[:60]}")

@@ -5,7 +5,7 @@ from uuid import UUID
 
 import msgspec
 
-from horae.engine.parts.optional import KeepsArtifacts, Upload
+from horae.engine.parts.optional import ArtifactStoragePart, ArtifactUpload
 from horae.engine.server_node import ServerNode
 from horae.model.base.ids import execution_id
 from horae.model.executions.output.artifact import url_of
@@ -33,7 +33,7 @@ class GatewayTransport:
 
     def __init__(self, node: ServerNode) -> None:
         self._node = node
-        self._gateway, self._memory = node.gateway, node.gateway.memory
+        self._gateway, self._memory = node.gateway, node.gateway.durable_steps
 
     async def register(self, body: Register) -> Registered:
         return await self._gateway.register(DEFAULT_NAMESPACE, body)
@@ -59,8 +59,10 @@ class GatewayTransport:
     async def upload_artifact(
         self, session: UUID, parcel: UUID, item: int, attempt: int, file: UploadArtifact
     ) -> ArtifactReceipt:
-        told = Upload(session=session, parcel=parcel, item=item, attempt=attempt, name=file.name, type=file.media)
-        kept = await self._node.require(KeepsArtifacts).put(DEFAULT_NAMESPACE, told, read_pieces(file))
+        told = ArtifactUpload(
+            session=session, parcel=parcel, item=item, attempt=attempt, name=file.name, type=file.media
+        )
+        kept = await self._node.require(ArtifactStoragePart).put(DEFAULT_NAMESPACE, told, read_pieces(file))
         url = url_of(execution_id(parcel, item), kept.name)
         return ArtifactReceipt(name=kept.name, url=url, size=kept.size, type=kept.type, sha256=kept.sha256)
 

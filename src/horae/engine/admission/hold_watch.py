@@ -12,7 +12,7 @@ import structlog
 from horae.engine.base.clockwatch import ClockWatch
 from horae.engine.base.hints import Hint, Hints
 from horae.engine.definitions.directory import LocalDirectory
-from horae.engine.executions.promoter import until
+from horae.engine.executions.promoter import wait_until
 from horae.engine.service import Alarm, Wait
 from horae.engine.topics import Topics
 from horae.env import Env, Instant
@@ -57,7 +57,7 @@ class HoldWatch:
             ):
                 await self._end_due(now)
             self._publish(self._env.now())
-        return until(next_change(self.not_ended, self._env.now()), self._env.now())
+        return wait_until(next_change(self.not_ended, self._env.now()), self._env.now())
 
     async def _end_due(self, now: Instant) -> None:
         turned = await self._store.write(lambda: holds.advance(now))
@@ -73,7 +73,9 @@ class HoldWatch:
         """Update the directory, and send events of changes to this server's listeners; other servers do the same."""
         queues = self._directory.queues.values()
         found = {queue.id: longest(self.not_ended, queue.namespace, queue.id, now) for queue in queues}
-        self._directory.hold({queue: f"held {until_text(hold)}" for queue, hold in found.items() if hold is not None})
+        self._directory.set_held(
+            {queue: f"held {until_text(hold)}" for queue, hold in found.items() if hold is not None}
+        )
         if self._directory.held:
             self._topics.held(self._directory.held)
         holding = {hold.id: hold for hold in self.not_ended if hold.state(now) == "open"}

@@ -145,7 +145,7 @@ class Queues:
 
     def _publish_cancelled(self, done: moves.PurgeStep) -> int:
         for job, count in done.jobs.items():
-            self._outcomes.cancelled(job, count)
+            self._outcomes.publish_cancelled(job, count)
         return sum(done.jobs.values())
 
     def default_of(self, namespace: int) -> str:

@@ -56,7 +56,7 @@ class Quotas:
         self.waiting = 0  # requests that wait for room
         # Expiry of the refusal, number of refused executions, and the refusal.
         self._refused: dict[NamespaceQueue, tuple[float, int, OverQuota]] = {}
-        topics.made.subscribe(self.name, self.count_accepted)
+        topics.created.subscribe(self.name, self.count_accepted)
         topics.settled.subscribe(self.name, self.count_ended)
         self.alarm = Alarm()
         hints.listen(self._on_hint)
@@ -113,7 +113,7 @@ class Quotas:
                     raise
             self.waiting += 1
             try:
-                async with self._fair_access.aside(place[0]):
+                async with self._fair_access.without_turn(place[0]):
                     await clock.sleep(AGAIN)
             finally:
                 self.waiting -= 1
@@ -190,7 +190,7 @@ class Quotas:
         """Set the quota of a namespace; missing fields are unlimited."""
         quota = read_quota(body)
         await self._store.change(lambda now: quotas.set_quota(namespace, quota, now))
-        await self._directory.know_limits()
+        await self._directory.load_limits()
         self._hints.send(Hint(quotas=True, queues=True))
         await self.step()
         return show_quota(name, quota)

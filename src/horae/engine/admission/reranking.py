@@ -43,9 +43,9 @@ class Reranker:
         soonest = INTERVAL
         for queue in [queue for queue in self._directory.queues.values() if queue.ranked < queue.revision]:
             soonest = min(soonest, await self._rerank(queue))
-        if self._directory.astray():
+        if self._directory.unknown_lanes():
             await self._directory.load()  # most of them are new lanes that this server has not read yet
-            for lane in self._directory.astray():
+            for lane in self._directory.unknown_lanes():
                 await self._order_lane(lane, astray=True)
         await self._forget()
         return soonest

@@ -37,7 +37,9 @@ class Counters:
         self.repeated = 0  # attempts after the first
         self.reported, self.granted = Buckets(COUNTS), Buckets(COUNTS)  # executions per exchange, and per answer
         self.answer_bytes = 0
-        self.accepted = self.known = 0  # executions submitted, and how many of them were answered by an earlier one
+        self.accepted = self.deduplicated = (
+            0  # executions submitted, and how many of them were answered by an earlier one
+        )
 
     def claimed(self, claimed: ClaimResult) -> None:
         """Count a claim and the executions it took. A claim that had no lane to look at is not counted."""
@@ -62,9 +64,9 @@ class Counters:
         self.accepted += sum(map(len, done.parcels))
         for answer in done.answers:
             if isinstance(answer, list):
-                self.known += sum(receipt.count for receipt in answer if receipt.deduplicated)
+                self.deduplicated += sum(receipt.count for receipt in answer if receipt.deduplicated)
             elif isinstance(answer, RepeatedRequest):
-                self.known += sum(receipt.count for receipt in answer.answer)
+                self.deduplicated += sum(receipt.count for receipt in answer.answer)
 
     def settled(self, effects: Effects) -> None:
         """Count the effects of reports or rescues."""

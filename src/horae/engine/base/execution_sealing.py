@@ -20,7 +20,7 @@ from horae.model.tenancy.principal import Principal
 from horae.model.tenancy.sealed import is_sealed, read, spell
 
 HIDDEN = "(sealed)"
-UNKEPT = Raw(b'{"$notKept":"The server had no secret key to seal it with."}')
+NOT_STORED = Raw(b'{"$notKept":"The server had no secret key to seal it with."}')
 
 log = structlog.get_logger("horae.engine")
 
@@ -40,7 +40,7 @@ class ExecutionSealer:
             return bytes(item)
         return self._open(item, b"params" + job.bytes)
 
-    def granted(self, job: UUID, items: Sequence[bytes]) -> tuple[list[bytes], str]:
+    def open_for_worker(self, job: UUID, items: Sequence[bytes]) -> tuple[list[bytes], str]:
         """Return params for a worker, with the reason if they cannot be opened."""
         try:
             return [self.open_params(job, item) for item in items], ""
@@ -69,13 +69,13 @@ class ExecutionSealer:
                 "a result could not be sealed and is not stored", execution=str(first), executions=count,
                 attempt=outcome.attempt, error=str(error),
             )  # fmt: skip
-            results = [UNKEPT] * len(outcome.results)
+            results = [NOT_STORED] * len(outcome.results)
         return structs.replace(outcome, results=results)
 
-    def shown(self, who: Principal, view: ExecutionView) -> ExecutionView:
+    def show(self, principal: Principal, view: ExecutionView) -> ExecutionView:
         """Return an execution as a principal may see it."""
-        if not who.may("sensitive"):
-            return hidden(view)
+        if not principal.may("sensitive"):
+            return without_sealed(view)
         params, result = view.params, view.result
         if isinstance(params, Raw) and is_sealed(params):
             view = structs.replace(view, params=self._seen(params, b"params" + view.job_id.bytes), sensitive=True)
@@ -100,7 +100,7 @@ class ExecutionSealer:
         return self._sealer.open(sealed, context)
 
 
-def hidden(view: ExecutionView) -> ExecutionView:
+def without_sealed(view: ExecutionView) -> ExecutionView:
     """Return an execution without its sealed values: for lists and for stored answers."""
     if isinstance(view.params, Raw) and is_sealed(view.params):
         view = structs.replace(view, params=HIDDEN, sensitive=True)
@@ -109,6 +109,6 @@ def hidden(view: ExecutionView) -> ExecutionView:
     return view
 
 
-def hidden_page(page: Page[ExecutionView]) -> Page[ExecutionView]:
+def page_without_sealed(page: Page[ExecutionView]) -> Page[ExecutionView]:
     """Return a page of executions without their sealed values."""
-    return structs.replace(page, items=[hidden(view) for view in page.items])
+    return structs.replace(page, items=[without_sealed(view) for view in page.items])

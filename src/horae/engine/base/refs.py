@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from difflib import get_close_matches
 from uuid import UUID
 
-from horae.engine.definitions.permits import ACTING, check_name, visible
+from horae.engine.definitions.permits import ACTOR, check_name, visible
 from horae.env import Instant, Micros
 from horae.errors import BadInput, Gone, NotFound
 from horae.model.base.ids import instant_of
@@ -52,7 +52,7 @@ async def no_such_job(store: Store, namespace: int, ref: str) -> NotFound:
     if as_id(ref):
         return NotFound(f"No job has the id {shown}.", _LIST, job=shown)
     deleted = await store.read(lambda: job_reads.last_deleted(namespace, ref))
-    if deleted is not None and not ACTING.get().queues:
+    if deleted is not None and not ACTOR.get().queues:
         return NotFound(f'Job "{shown}" was deleted.', f"Bring it back with `horae jobs restore {shown}`.", job=shown)
     near = nearest(ref, visible(await store.read(lambda: job_reads.names(namespace))))
     return NotFound(f'No job named "{shown}".', f"Did you mean {in_quotes(near)}?" if near else _LIST, job=shown)

@@ -27,7 +27,7 @@ FORMAT = b"\x01"
 ID, SALT, NONCE, TAG = 8, 16, 12, 16
 HEAD = len(FORMAT) + ID
 LEAST = HEAD + SALT + NONCE + TAG
-_GIVE = (
+_REMEDY = (
     "Give every server the same one: HORAE_SECRET_KEY, or a file named by HORAE_SECRET_KEY_FILE;"
     " `openssl rand -base64 32` makes one."
 )
@@ -47,24 +47,25 @@ class Sealer:
         self._keys: dict[bytes, MasterKey] = {}
         self._refusal: MasterKeyMissing | None = _no_key()
 
-    async def prepare(self, *, noting: bool = True) -> None:
+    async def prepare(self, *, recording: bool = True) -> None:
         """Read the master keys; the first start of a store may generate one. Wrong keys do not stop the server.
 
-        With `noting` false, nothing is logged or stored: for commands that only read, which report problems themselves.
+        With `recording` false, nothing is logged or stored: for commands that only read, and report problems
+        themselves.
         """
         known = await self._store.read(sealing.known_keys)
         try:
             keys = self._read(known)
         except BadInput as error:
             self._refusal = MasterKeyMissing(error.detail, error.remedy)
-            if noting:
+            if recording:
                 log.error("the master key cannot be read: nothing is sealed or opened", error=str(error))
             return
         self._keys = {key.id: key for key in keys}
         self._refusal = _refusal(keys, known)
-        if noting and self._refusal is not None and (known or keys):
+        if recording and self._refusal is not None and (known or keys):
             log.error("secrets cannot be sealed", error=str(self._refusal))
-        if noting and self._refusal is None and keys[0].name not in known:
+        if recording and self._refusal is None and keys[0].name not in known:
             await self._store.write(lambda: sealing.record_key(keys[0].name, self._env.now()))
 
     @property
@@ -107,18 +108,18 @@ class Sealer:
         except InvalidTag:
             raise _broken() from None
 
-    def sign(self, said: bytes) -> bytes:
+    def sign(self, message: bytes) -> bytes:
         """Sign a message with the first master key. The signature is empty when no key fits the store."""
         if self._refusal is not None:
             return b""
-        return _signature(next(iter(self._keys.values())), said)
+        return _signature(next(iter(self._keys.values())), message)
 
-    def is_signed(self, said: bytes, signature: bytes) -> bool:
+    def is_signed(self, message: bytes, signature: bytes) -> bool:
         """Return whether one of the keys signed this message. Without any key it cannot be checked and passes."""
         if not self._keys:
             return True
         key = self._keys.get(signature[:ID])
-        return key is not None and hmac.compare_digest(signature, _signature(key, said))
+        return key is not None and hmac.compare_digest(signature, _signature(key, message))
 
     def is_current(self, sealed: bytes) -> bool:
         """Return whether a value is sealed with the first master key."""
@@ -178,7 +179,7 @@ def _refusal(keys: tuple[MasterKey, ...], known: frozenset[str]) -> MasterKeyMis
 
 
 def _no_key() -> MasterKeyMissing:
-    return MasterKeyMissing("This server has no master key to seal secrets with.", _GIVE)
+    return MasterKeyMissing("This server has no master key to seal secrets with.", _REMEDY)
 
 
 def _unknown(name: str, keys: dict[bytes, MasterKey]) -> MasterKeyMissing:

@@ -13,7 +13,7 @@ class StoreReport:
     def __init__(self, env: Env, store: Store, sealed: SealedKinds) -> None:
         self._env, self._store, self._sealed = env, store, sealed
 
-    async def look(self) -> StoreView:
+    async def read(self) -> StoreView:
         """Return the report. Nothing is changed."""
         facts = await examine(self._store.driver, self._env.now())
         return StoreView(

@@ -40,7 +40,7 @@ class Surveyor:
     def __init__(self, env: Env, store: Store, hold_watch: HoldWatch, workers: Workers) -> None:
         self._env, self._store, self._hold_watch, self._workers = env, store, hold_watch, workers
 
-    async def look(self) -> Survey:
+    async def survey(self) -> Survey:
         """Count everything once."""
         found = Survey(await self._store.read(depths.names), await self._store.troubled_triggers())
         queues = await self._look_at_queues(found)

@@ -31,7 +31,7 @@ class Announcer:
         self._later(self._directory.alarm.ring)
         self.timers_changed(job)
         event = Event("job", job, state, namespace, self._env.now())
-        self._later(lambda: self._outcomes.tell(event))
+        self._later(lambda: self._outcomes.publish_event(event))
 
     def timers_changed(self, job: UUID) -> None:
         """Announce new timers of a job."""

@@ -47,7 +47,7 @@ class DefinitionCache:
         """The retry policies of the cached versions."""
         return self._policies
 
-    def at_hand(self, version: Version) -> CachedDefinition | None:
+    def cached(self, version: Version) -> CachedDefinition | None:
         """Return a cached definition, or None. Nothing is read from the store."""
         return self._cached.get(version)
 

@@ -62,7 +62,7 @@ class LocalDirectory:
         self.namespaces: dict[int, Tenant] = {}
         self.paused: frozenset[UUID] = frozenset()
         self.keyless = False  # this server lacks a master key and grants no executions that need it
-        self.seals = False  # some job has sealed params and results
+        self.has_sealed_jobs = False  # some job has sealed params and results
         self.held: Mapping[int, str] = {}  # held queues, with the end of their hold in words
         self.open_circuits: Mapping[UUID | tuple[UUID, str], str] = {}  # of jobs or keys; until when, in words
         self.version = 0  # grows when lanes or holds change: the lanes of sessions are then computed anew
@@ -70,8 +70,8 @@ class LocalDirectory:
         self.expectations = Expectations(env, store)
         self.estimates = LaneEstimates(self.expectations.of)
         self.fair = FairShares(env, store, self.expectations, node)
-        self._heads = OccupiedLanes(self.fair.lane_occupied, self.fair.lane_emptied)
-        self.lane_needs = LaneNeeds(self._heads)
+        self._occupied = OccupiedLanes(self.fair.lane_occupied, self.fair.lane_emptied)
+        self.lane_needs = LaneNeeds(self._occupied)
         self._front: set[int] = set()  # lanes with executions for which others were preempted
         self._moved: dict[int, int] = {}
         self._families: dict[tuple[int, frozenset[str]], list[int]] = {}  # lanes that differ only in their share
@@ -79,7 +79,7 @@ class LocalDirectory:
         self._reaches: dict[tuple[int, frozenset[tuple[int, frozenset[str]]]], frozenset[int]] = {}
         self._jobs: OrderedDict[tuple[int, str], StoredJob] = OrderedDict()
         self.definitions = DefinitionCache(store)
-        self.tastes = PreferenceCache()
+        self.preferences = PreferenceCache()
         self.lead = RankLeads(self.policy, self.expectations.of)
         self.rank = self.lead.rank
         self.full = FullLanes()
@@ -93,26 +93,26 @@ class LocalDirectory:
             await self.load()
         for lane, rank in occupied.items():
             hinted = moved.get(lane) != self._moved.get(lane)  # the scan may have missed what arrived since it began
-            self._heads[lane] = min(rank, self._heads.get(lane, rank)) if hinted else rank
-        for lane in [k for k in self._heads if k not in occupied and moved.get(k) == self._moved.get(k)]:
-            del self._heads[lane]
+            self._occupied[lane] = min(rank, self._occupied.get(lane, rank)) if hinted else rank
+        for lane in [k for k in self._occupied if k not in occupied and moved.get(k) == self._moved.get(k)]:
+            del self._occupied[lane]
         self.paused = await self._store.paused_jobs()
         if await self._store.read(revisions) != self._revisions:
             await self.load()
-        await self.know_limits()
+        await self.load_limits()
         self.full.clear()
         if occupied:
             self._hints.send_locally(Hint(lanes=occupied))
         return self.full.wait(SCAN, self._env.now())
 
-    async def know_limits(self) -> None:
+    async def load_limits(self) -> None:
         """Read the limits of queues and namespaces."""
         self.full.limits = await self._store.read(all_limits)
 
     async def load(self) -> None:
         """Read all queues and lanes with their namespaces."""
         directory = await self._store.directory()
-        await self.know_limits()
+        await self.load_limits()
         self.queues = {queue.id: queue for queue in directory.queues}
         self.lanes = {lane.id: lane for lane in directory.lanes}
         self.namespaces = {tenant.id: tenant for tenant in directory.namespaces}
@@ -121,13 +121,13 @@ class LocalDirectory:
         self._by_share = {(lane.queue, lane.needs, lane.share): lane.id for lane in directory.lanes}
         for lane in directory.lanes:
             self._families.setdefault((lane.queue, lane.needs), []).append(lane.id)
-        self.seals = any(SEALED in needs for _, needs in self._families)
+        self.has_sealed_jobs = any(SEALED in needs for _, needs in self._families)
         self.fair.replace_lanes(
             self.queues,
             self.lanes,
             {lane_id: cost.slots for lane_id, cost in self.lane_needs.costs.items() if cost.slots > 1},
         )
-        self.tastes.replace_queues(directory.queues)
+        self.preferences.replace_queues(directory.queues)
         changed = max((tenant.updated_at for tenant in directory.namespaces), default=0)
         self._revisions = (len(self.queues), sum(queue.revision for queue in self.queues.values()), changed)
         self.version += 1
@@ -135,12 +135,12 @@ class LocalDirectory:
     def _on_hint(self, hint: Hint) -> None:
         self.estimates.learn_from_hint(hint)
         for lane, rank in hint.lanes.items():
-            self._heads[lane] = min(rank, self._heads.get(lane, rank))
+            self._occupied[lane] = min(rank, self._occupied.get(lane, rank))
             self._moved[lane] = self._moved.get(lane, 0) + 1
             if is_in_front(rank):
                 self._front.add(lane)
         for lane, rank in self.full.pop_freed(self.lanes[lane] for lane in hint.lanes if lane in self.lanes).items():
-            self._heads[lane] = min(rank, self._heads.get(lane, rank))
+            self._occupied[lane] = min(rank, self._occupied.get(lane, rank))
         for lane in hint.lanes:
             if lane not in self.lanes:
                 self.alarm.ring()
@@ -156,7 +156,7 @@ class LocalDirectory:
 
     # Lanes
 
-    def hold(self, queues: Mapping[int, str]) -> None:
+    def set_held(self, queues: Mapping[int, str]) -> None:
         """Set the held queues. If a hold ended, scan for executions of its queue at once."""
         if queues == self.held:
             return
@@ -166,7 +166,7 @@ class LocalDirectory:
         if released:
             self.alarm.ring()
 
-    def withhold(self, keyless: bool) -> None:
+    def set_keyless(self, keyless: bool) -> None:
         """Set whether executions that need the master key are withheld."""
         if keyless != self.keyless:
             self.keyless = keyless
@@ -178,7 +178,7 @@ class LocalDirectory:
         """The reasons for delays: held queues, and jobs and keys with an open circuit, each with its end in words."""
         return dict([*self.held.items(), *self.open_circuits.items()])
 
-    def may_take(self, session: Session) -> frozenset[int]:
+    def lanes_for(self, session: Session) -> frozenset[int]:
         """Return the lanes a session may take from: of its namespace and queues, not held, with needs that it offers.
 
         A server without the master key takes nothing from lanes that need it.
@@ -207,9 +207,9 @@ class LocalDirectory:
         known = self.namespaces.get(namespace)
         return 1.0 if known is None else known.weight
 
-    def astray(self) -> list[int]:
+    def unknown_lanes(self) -> list[int]:
         """Return occupied lanes that are not in the directory: they were deleted while an execution entered them."""
-        return [lane for lane in self._heads if lane not in self.lanes]
+        return [lane for lane in self._occupied if lane not in self.lanes]
 
     def lane_of_share(self, base: int, share: str) -> int | None:
         """Return the lane with the queue and needs of `base` and this share, if this server knows it."""
@@ -229,30 +229,32 @@ class LocalDirectory:
         self.version += 1
 
     @property
-    def preempting(self) -> frozenset[int]:
+    def preempting_lanes(self) -> frozenset[int]:
         """The occupied lanes of queues that may preempt interruptible executions."""
         queues = {queue.id for queue in self.queues.values() if queue.spec.preempts}
         if not queues:
             return frozenset()
-        return frozenset(lane for lane in self._heads if lane in self.lanes and self.lanes[lane].queue in queues)
+        return frozenset(lane for lane in self._occupied if lane in self.lanes and self.lanes[lane].queue in queues)
 
-    def occupied(self, lanes: frozenset[int], of: Collection[UUID] | None = None) -> bool:
+    def is_occupied(self, lanes: frozenset[int], jobs: Collection[UUID] | None = None) -> bool:
         """Return whether any of these lanes has a queued execution.
 
         With `of`, only lanes count in which executions of these jobs were queued, and in front of which nothing waits
         for a slot.
         """
-        if of is None:
-            return not lanes.isdisjoint(self._heads)
-        if not of:
+        if jobs is None:
+            return not lanes.isdisjoint(self._occupied)
+        if not jobs:
             return False
         held = (
-            lane for lane in self._heads if lane in lanes and not self.estimates.jobs.get(lane, NO_JOBS).isdisjoint(of)
+            lane
+            for lane in self._occupied
+            if lane in lanes and not self.estimates.jobs.get(lane, NO_JOBS).isdisjoint(jobs)
         )
-        if len(self._heads) > FEW:  # too many to compare here: the claim decides
+        if len(self._occupied) > FEW:  # too many to compare here: the claim decides
             return any(True for _ in held)
         theirs = set(held)
-        return bool(theirs) and may_prefetch_short(theirs, lanes, self._heads, self.lanes, self.lane_needs.costs)
+        return bool(theirs) and may_prefetch_short(theirs, lanes, self._occupied, self.lanes, self.lane_needs.costs)
 
     def reserve(self, reserved: Mapping[UUID, int]) -> None:
         """Set the sessions that are reserved for one lane each."""
@@ -261,28 +263,28 @@ class LocalDirectory:
             self.version += 1
             self.alarm.ring()
 
-    def expected(self) -> int:
+    def expected_amount(self) -> int:
         """Estimate the number of executions in the occupied lanes; MANY when it is unknown."""
-        heads = [lane for lane in self._heads if not self._is_held(lane)] if self.held else self._heads
+        heads = [lane for lane in self._occupied if not self._is_held(lane)] if self.held else self._occupied
         return min(MANY, sum(map(self.estimates.amount, heads)))
 
     def _is_held(self, lane: int) -> bool:
         return lane in self.lanes and self.lanes[lane].queue in self.held
 
-    def views(self, room: int = MANY) -> list[LaneState]:
+    def lane_states(self, room: int = MANY) -> list[LaneState]:
         """Return the occupied lanes, lowest rank first; of fair queues only those whose shares are next for `room`."""
-        if self.tastes:
-            self.tastes.note_waiting({self.lanes[lane].queue for lane in self._heads if lane in self.lanes})
+        if self.preferences:
+            self.preferences.note_waiting({self.lanes[lane].queue for lane in self._occupied if lane in self.lanes})
         if not self.fair:
-            return self._views(self._heads)
+            return self._views(self._occupied)
         shared = self.fair.next_lanes(room, self.estimates.amounts, self._expects)
         if self._front:  # slots were freed for the executions of these lanes
-            self._front = {lane for lane in self._front if is_in_front(self._heads.get(lane, 0))}
+            self._front = {lane for lane in self._front if is_in_front(self._occupied.get(lane, 0))}
             shared |= self._front - self.fair.plain
         return [*self._views(self.fair.plain), *map(self.fair.with_share, self._views(shared))]
 
     def _views(self, of: Iterable[int]) -> list[LaneState]:
-        ordered = sorted((self._heads[lane], lane) for lane in of)
+        ordered = sorted((self._occupied[lane], lane) for lane in of)
         return [self._view(lane, low) for low, lane in ordered if lane in self.lanes]
 
     def _view(self, lane: int, low: int) -> LaneState:
@@ -294,7 +296,7 @@ class LocalDirectory:
             queue=queue, amount=estimates.amount(lane), expected=estimates.time(lane, queue),
         )  # fmt: skip
 
-    def arising(self, lanes: Mapping[int, int]) -> list[LaneState]:
+    def states_of_new(self, lanes: Mapping[int, int]) -> list[LaneState]:
         """Return the states of lanes that executions are just entering, before any hint.
 
         Lanes of fair queues are left out.
@@ -315,17 +317,17 @@ class LocalDirectory:
     def _limits_of(self, lane: int) -> tuple[str, ...]:
         return self.full.limits_of(self.lanes[lane]) if self.full.limits and lane in self.lanes else ()
 
-    def shut(self, lanes: Mapping[int, Instant | None], before: dict[int, int]) -> None:
+    def mark_full(self, lanes: Mapping[int, Instant | None], before: dict[int, int]) -> None:
         """Mark lanes full after a claim found no room under their limits. They are checked again when room is freed."""
         if before.get(FREES) != self.full.freed_count:
             return
         for lane, opens_at in lanes.items():
-            if lane in self._heads and lane in self.lanes:
-                self.full.mark_full(self.lanes[lane], self._heads.pop(lane), opens_at)
+            if lane in self._occupied and lane in self.lanes:
+                self.full.mark_full(self.lanes[lane], self._occupied.pop(lane), opens_at)
         if any(opens_at is not None for opens_at in lanes.values()):
             self.alarm.ring()
 
-    def claimed(self, lanes: dict[int, int | None], before: dict[int, int]) -> dict[int, int]:
+    def learn_from_claim(self, lanes: dict[int, int | None], before: dict[int, int]) -> dict[int, int]:
         """Update the occupied lanes after a claim; return the lanes that still have executions."""
         left = {}
         for lane, low in lanes.items():
@@ -333,19 +335,19 @@ class LocalDirectory:
                 left[lane] = low
                 self.estimates.amounts[lane] = self.estimates.amount(lane)
                 if before.get(lane) == self._moved.get(lane):
-                    self._heads[lane] = low
+                    self._occupied[lane] = low
             elif before.get(lane) == self._moved.get(lane):
-                self._heads.pop(lane, None)
+                self._occupied.pop(lane, None)
                 self.estimates.amounts.pop(lane, None)
         return left
 
-    def granted(self, lane: int, slices: Sequence[Running]) -> None:
+    def learn_from_grant(self, lane: int, slices: Sequence[Running]) -> None:
         """Update estimates and fair shares with the slices that a claim took from a lane."""
         self.estimates.learn_from_grant(lane, slices)
         if self.fair:
             self.fair.charge(lane, slices)
 
-    def settled(self, effects: Effects) -> None:
+    def learn_from_ends(self, effects: Effects) -> None:
         """Update expectations and fair shares after executions ended."""
         self.expectations.learn(effects.ended)
         if self.fair:
@@ -368,13 +370,13 @@ class LocalDirectory:
 
     # Jobs
 
-    def known(self, namespace: int, ref: str) -> StoredJob | None:
+    def cached_job(self, namespace: int, ref: str) -> StoredJob | None:
         """Return a cached job by name or id, or None."""
         return self._jobs.get((namespace, ref))
 
     async def job(self, namespace: int, ref: str) -> StoredJob:
         """Return a job by name or id. It is cached until a hint, or until a submission finds another version."""
-        known = self.known(namespace, ref)
+        known = self.cached_job(namespace, ref)
         if known is not None:
             return known
         stored = await find_job(self._store, namespace, ref)

@@ -153,7 +153,7 @@ async def _template(parts: DefinitionWriters, namespace: int, document: dict[str
 
 
 async def _job(parts: DefinitionWriters, namespace: int, document: dict[str, Any]) -> AppliedView:
-    before, after = await parts.jobs.bring(namespace, document)
+    before, after = await parts.jobs.apply(namespace, document)
     job = after.job
     changes = [] if before is None else differences(render_definition(before.job.spec), render_definition(job.spec))
     return AppliedView(

@@ -47,26 +47,26 @@ class JobDraft(Struct, frozen=True, kw_only=True):
 
     spec: Spec
     whens: Sequence[NamedTrigger] = ()
-    keeping: OwnedJobsPlan | None = None  # the jobs that it owns
+    owned_jobs: OwnedJobsPlan | None = None  # the jobs that it owns
     derived: tuple[UUID, int] | None = None  # the template and its version that it was derived from
 
 
 def create(job_id: UUID, namespace: int, draft: JobDraft, new_id: NewId, now: Instant) -> Script[None]:
     """Write a new job and its triggers. Raises Conflict when the name is taken."""
-    alone = draft.keeping is None and draft.derived is None
+    alone = draft.owned_jobs is None and draft.derived is None
     together = () if alone else (locks.of_dependencies(namespace),)  # guard: create-together
     names = (locks.of_job_name(namespace, draft.spec.name), *together, *_calendar_lock(namespace, draft.whens))
     yield from locks.take(*names, shared=locks.of_namespace(namespace))  # guard: create-locks-namespace
     yield from _refuse_closed(namespace)
-    if not (yield from owned_changes.is_true(draft.keeping, None)):  # guard: create-of-what-is-true
+    if not (yield from owned_changes.is_current(draft.owned_jobs, None)):  # guard: create-of-what-is-true
         raise Busy("A job that this workflow runs was changed meanwhile.")
     if not (yield from _is_current(draft)):
         raise Busy("The template was changed meanwhile.")
     queue, lane = yield from _place(namespace, draft.spec, now)
     taken = yield from jobs.add(job_id, namespace, draft.spec, queue, lane, now)
     if taken is not None:
-        raise name_taken(draft.spec.name, taken.id)
-    yield from owned_changes.write(draft.keeping, job_id, namespace, now)
+        raise name_conflict(draft.spec.name, taken.id)
+    yield from owned_changes.write(draft.owned_jobs, job_id, namespace, now)
     yield from job_templates.use(job_id, None, draft.spec.made)
     for when in draft.whens:
         yield from triggers.add(new_id(), Owner(job_id, namespace, 1), when, now)
@@ -109,7 +109,7 @@ def edit(
     if (yield from jobs.lock(job.id, job.namespace)) != (job.version, job.state):
         return False
     if (
-        not (yield from owned_changes.is_true(draft.keeping, job.id))  # guard: edit-of-what-is-true
+        not (yield from owned_changes.is_current(draft.owned_jobs, job.id))  # guard: edit-of-what-is-true
         or not (yield from _is_current(draft))
     ):
         return False
@@ -122,10 +122,10 @@ def edit(
         queue, lane = yield from _place(job.namespace, draft.spec, now)
     verdict = yield from jobs.edit(job.id, job.namespace, version, draft.spec, queue, lane, now, written=written)
     if verdict is not None:
-        raise name_taken(draft.spec.name, verdict.id)
-    yield from owned_changes.write(draft.keeping, job.id, job.namespace, now)
+        raise name_conflict(draft.spec.name, verdict.id)
+    yield from owned_changes.write(draft.owned_jobs, job.id, job.namespace, now)
     owner = Owner(job.id, job.namespace, version, job.state == "paused")
-    yield from _retime(owner, draft.whens, began_paused(job.spec), new_id, now, revive=revive)
+    yield from _retime(owner, draft.whens, defined_as_paused(job.spec), new_id, now, revive=revive)
     if adopt is not None:
         yield from dependents.lock_around({job.id})
     yield from _depend(job, draft.spec, new_id, now, Consequences() if done is None else done)
@@ -140,14 +140,14 @@ def _numbered(job: Job, adopt: Adoption | None, now: Instant) -> Script[tuple[in
     newest = yield from jobs.newest(job.id)
     if adopt is None:
         if (yield from jobs.active_rollout(job.id)) is not None:  # guard: edit-sees-rollout
-            raise rolling(job)
+            raise rollout_conflict(job)
         return newest + 1, False
     if (yield from adopt.end(now)) is None:
         return 0, False
     return (newest, True) if adopt.version == newest else (newest + 1, False)
 
 
-def rolling(job: Job) -> Conflict:
+def rollout_conflict(job: Job) -> Conflict:
     remedy = (
         f"Promote or abort it first: `horae jobs rollout promote {job.name}` or `horae jobs rollout abort {job.name}`."
     )
@@ -199,7 +199,7 @@ def _retime(
             yield from triggers.set_state(timer, state, owner, now)
 
 
-def began_paused(spec: Spec) -> dict[str, bool]:
+def defined_as_paused(spec: Spec) -> dict[str, bool]:
     """Return the names of a job's triggers, with whether each is defined as paused."""
     own = {SCHEDULE: spec.schedule} if isinstance(spec.schedule, dict) else {}
     named = own | {trigger["name"]: trigger for trigger in spec.triggers}
@@ -312,7 +312,7 @@ def restore(before: StoredJob, whens: Sequence[NamedTrigger], new_id: NewId, now
         return None
     taken = yield from jobs.name_taken(job.namespace, job.name, job.id)
     if taken is not None:
-        raise name_taken(job.name, taken)
+        raise name_conflict(job.name, taken)
     yield from owned_changes.restore(job, now)
     state = yield from jobs.restore(job.id, now)
     owner = Owner(job.id, job.namespace, job.version, state == "paused")
@@ -323,7 +323,7 @@ def restore(before: StoredJob, whens: Sequence[NamedTrigger], new_id: NewId, now
     return state
 
 
-def name_taken(name: str, holder: UUID) -> Conflict:
+def name_conflict(name: str, holder: UUID) -> Conflict:
     remedy = f"Choose another name, or change that job: `horae jobs edit {name}` or PATCH /api/v1/jobs/{holder}."
     return Conflict(f'A job named "{name}" exists.', remedy, jobId=str(holder), field="name")
 

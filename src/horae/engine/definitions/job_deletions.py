@@ -70,10 +70,10 @@ class JobDeletions:
         while batch.next is not None:
             after, done = batch.next, Consequences()
             batch = await self._store.change(lambda now: cancel(after, BATCH, DELETED, now, done))  # noqa: B023
-            self.outcomes.cancelled(job, batch.items)
+            self.outcomes.publish_cancelled(job, batch.items)
             self._store.started(done)
 
     async def _ask_running(self, job: UUID) -> None:
         for session in await self._store.read(lambda: cancel_job.sessions_of(job)):
             await self._store.change(lambda now: cancel_job.ask_session(session, job, DELETED, now))  # noqa: B023
-            self.outcomes.asked(session)
+            self.outcomes.publish_request(session)

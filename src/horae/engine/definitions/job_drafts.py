@@ -9,8 +9,8 @@ from msgspec import Struct, structs
 from horae.engine.base.refs import as_id, in_quotes, nearest
 from horae.engine.definitions.job_changes import JobDraft
 from horae.engine.definitions.owned_changes import refuse_owned
-from horae.engine.definitions.owned_jobs import ALONE, OwnedJobPlanner, OwnedJobsPlan, SiblingChanges
-from horae.engine.definitions.permits import ACTING, Change, check_changes, check_job, check_name, visible
+from horae.engine.definitions.owned_jobs import NO_SIBLINGS, OwnedJobPlanner, OwnedJobsPlan, SiblingChanges
+from horae.engine.definitions.permits import ACTOR, Change, check_changes, check_job, check_name, visible
 from horae.engine.tenancy.secrets import check_secrets
 from horae.engine.triggers.trigger_calendars import check_calendars
 from horae.engine.triggers.trigger_checks import check_params, field_of, refuse_the_past
@@ -109,7 +109,7 @@ class JobDrafter:
         elif isinstance(patch, dict):
             body = {"name": before.job.name, **patch}
         definition = await self.parse(before.job.namespace, body, before.job.created_at, derive)
-        known = {when.name: when for when in (await self.again(before, before.job.spec)).whens}
+        known = {when.name: when for when in (await self.stored_definition(before, before.job.spec)).whens}
         for when in definition.whens:
             old = known.get(when.name)
             if old is None or old.trigger != when.trigger or old.rules.bounds != when.rules.bounds:
@@ -122,34 +122,38 @@ class JobDrafter:
         if isinstance(when.trigger, WatchTrigger):
             self._check_place(when.trigger, f"{field_of(when)}.watch")
 
-    async def again(self, before: StoredJob, spec: Spec) -> Definition:
+    async def stored_definition(self, before: StoredJob, spec: Spec) -> Definition:
         """Return a definition as it was stored. It was accepted before, so it is not checked again."""
         key = f"{await self._namespace(before.job.namespace)}/{spec.name}"
         whens = parse_whens(spec, key=key, created_at=before.job.created_at, past=True)
         return Definition(spec=spec, whens=whens, dependencies=spec.dependencies, conditions=spec.conditions)
 
     async def resolve(
-        self, namespace: int, definition: Definition, before: StoredJob | None = None, beside: SiblingChanges = ALONE
+        self,
+        namespace: int,
+        definition: Definition,
+        before: StoredJob | None = None,
+        beside: SiblingChanges = NO_SIBLINGS,
     ) -> JobDraft:
         """Resolve the jobs, calendars and secrets that a definition refers to, and return a draft."""
         known = {*definition.spec.dependencies, *(before.job.spec.dependencies if before else ())}
         upstream = await self._upstream(namespace, definition.dependencies, known)
-        old = () if before is None else (await self.again(before, before.job.spec)).whens
+        old = () if before is None else (await self.stored_definition(before, before.job.spec)).whens
         fresh = [when for when in definition.whens if when not in old]
         await check_calendars(self._store, namespace, fresh, self._env.now())
         conditions = {upstream[ref]: condition for ref, condition in definition.conditions.items()}
         ids = tuple(dict.fromkeys(upstream[ref] for ref in definition.dependencies))
         spec = structs.replace(definition.spec, dependencies=ids, conditions=conditions)
-        spec, keeping = await self._keeper.keep(namespace, spec, before, beside)
+        spec, keeping = await self._keeper.plan(namespace, spec, before, beside)
         check_changes(_changes(spec, keeping, before))
         await self._check_secrets(namespace, spec, keeping, before)
-        return JobDraft(spec=spec, whens=definition.whens, keeping=keeping, derived=definition.derived)
+        return JobDraft(spec=spec, whens=definition.whens, owned_jobs=keeping, derived=definition.derived)
 
     async def _check_secrets(
         self, namespace: int, spec: Spec, keeping: OwnedJobsPlan | None, before: StoredJob | None
     ) -> None:
         """Refuse references to missing secrets, unless the job had them before."""
-        kept = () if keeping is None else keeping.kept
+        kept = () if keeping is None else keeping.drafts
         wanted = {name for part in (spec, *(owned_job.spec for owned_job in kept)) for name in part.references}
         await check_secrets(self._store, namespace, wanted - set(before.job.spec.references if before else ()))
 
@@ -174,7 +178,7 @@ class JobDrafter:
             if str(job_id) in known or states.get(job_id, "deleted") != "deleted"
         }
         found: dict[str, UUID] = {**named, **usable}
-        if ACTING.get().scoped:
+        if ACTOR.get().scoped:
             await self._check_scope(namespace, {ref: found.get(ref) for ref in refs}, known)
         missing = [ref for ref in refs if ref not in found]
         if missing:
@@ -194,7 +198,7 @@ class JobDrafter:
 
 def _changes(spec: Spec, keeping: OwnedJobsPlan | None, before: StoredJob | None) -> list[Change]:
     """Return the changes of a draft: the job itself and the jobs that it owns."""
-    kept = () if keeping is None else keeping.kept
+    kept = () if keeping is None else keeping.drafts
     own = (None if before is None else before.job.spec, spec)
     return [own, *((None if owned_job.before is None else owned_job.before.spec, owned_job.spec) for owned_job in kept)]
 

@@ -32,20 +32,20 @@ READ_TOGETHER = 64  # jobs per read: a definition has up to 256 KB
 MOST_BYTES = 4 * 1024 * 1024  # of the definitions on one page; the last job may exceed it
 MOST_SCANNED = 5_000  # jobs read for one page of a rare tag
 STATES = ("active", "paused", "deleted")
-APART = (
+NO_COMMON_INSTANTS = (
     "{} have different schedules. Executions are joined when their data intervals begin at the same instant, which"
     " these may never do: give them the same cron expression and zone, or the same anchor."
 )
 
 Name = Annotated[str, Meta(pattern=r"\A[A-Za-z0-9._/:-]{1,1024}\Z")]
-Held = Callable[[int, str], str | None]
-Warn = Callable[[int, Spec], Awaitable[str | None]]
+HoldReason = Callable[[int, str], str | None]
+FindWarning = Callable[[int, Spec], Awaitable[str | None]]
 
 
 class JobLists:
     """Read operations on jobs. A `ref` is a job's name or id."""
 
-    def __init__(self, store: Store, held: Held, warn: Warn) -> None:
+    def __init__(self, store: Store, held: HoldReason, warn: FindWarning) -> None:
         """Make an object that reads the jobs of a store.
 
         `held` returns in words why a queue, by name, starts nothing. `warn` returns a warning about a spec.
@@ -80,7 +80,7 @@ class JobLists:
     async def _apart(self, names: Mapping[UUID, str]) -> str | None:
         """Return a note if a job and the jobs it depends on have schedules without common instants."""
         apart = await self._store.read(lambda: dependency_reads.without_common_schedule(names))
-        return APART.format(", ".join(f'"{names[job_id]}"' for job_id in apart)) if apart else None
+        return NO_COMMON_INSTANTS.format(", ".join(f'"{names[job_id]}"' for job_id in apart)) if apart else None
 
     async def _by_streak(self, view: JobView) -> JobView:
         """Return the view with an automatic pause of the job or, after failures in a row, of its triggers."""
@@ -171,7 +171,7 @@ class JobLists:
         that more follow.
         """
         if state is not None:
-            one_of(state, "state", STATES)
+            check_choice(state, "state", STATES)
         owner_id = None if owner is None else (await find_job(self._store, namespace, owner)).job.id
         wanted = JobFilter(
             search=search, prefix=prefix, state=state, tag=tag_ref(tag), queue=queue, owner=owner_id, owned=owned
@@ -244,7 +244,7 @@ def no_such_version(job: str, version: str | int, known: Sequence[JobVersion]) -
     )
 
 
-def one_of(value: str, field: str, choices: Sequence[str]) -> None:
+def check_choice(value: str, field: str, choices: Sequence[str]) -> None:
     """Check that a value is one of the choices. Raises BadInput."""
     if value not in choices:
         raise BadInput(f"{field} cannot be {value[:40]!r}.", f"It is one of: {', '.join(choices)}.", field=field)

@@ -3,7 +3,7 @@
 from typing import Any
 from uuid import UUID
 
-from horae.engine.definitions.job_changes import JobDraft, name_taken, rolling
+from horae.engine.definitions.job_changes import JobDraft, name_conflict, rollout_conflict
 from horae.engine.definitions.job_views import notes_of, show_version, when_in_words
 from horae.engine.definitions.jobs import Jobs
 from horae.model.definitions.job import JobVersion
@@ -27,20 +27,20 @@ class JobPlans:
         draft = await self._jobs.draft(namespace, body)
         taken = await self._store.job_named(namespace, draft.spec.name)
         if taken is not None:
-            raise name_taken(draft.spec.name, taken.job.id)
+            raise name_conflict(draft.spec.name, taken.job.id)
         return await self._shown(draft, None)
 
     async def edit(
         self, namespace: int, ref: str, body: Any, *, if_match: int | None = None, replace: bool = False
     ) -> JobPlanView:
         """Return the job after PATCH (with `replace`: PUT) /api/v1/jobs/{ref}. Raises as these do."""
-        before, draft = await self._jobs.candidate(namespace, ref, body, if_match, replace=replace)
+        before, draft = await self._jobs.draft_change(namespace, ref, body, if_match, replace=replace)
         job = before.job
         taken = await self._store.job_named(namespace, draft.spec.name)
         if taken is not None and taken.job.id != job.id:
-            raise name_taken(draft.spec.name, taken.job.id)
+            raise name_conflict(draft.spec.name, taken.job.id)
         if draft.spec != job.spec and await self._store.read(lambda: jobs.active_rollout(job.id)) is not None:
-            raise rolling(job)
+            raise rollout_conflict(job)
         return await self._shown(draft, before)
 
     async def _shown(self, draft: JobDraft, before: StoredJob | None) -> JobPlanView:

@@ -13,9 +13,9 @@ from horae.engine.definitions.announcer import Announcer, FireDue
 from horae.engine.definitions.job_changes import JobDraft
 from horae.engine.definitions.job_deletions import JobDeletions
 from horae.engine.definitions.job_drafts import CheckPlace, Derive, JobDrafter
-from horae.engine.definitions.job_lists import Held, JobLists, Warn, no_such_version, one_of
+from horae.engine.definitions.job_lists import FindWarning, HoldReason, JobLists, check_choice, no_such_version
 from horae.engine.definitions.owned_changes import refuse_owned
-from horae.engine.definitions.owned_jobs import ALONE, SiblingChanges
+from horae.engine.definitions.owned_jobs import NO_SIBLINGS, SiblingChanges
 from horae.engine.definitions.permits import check_changes, check_name, visible
 from horae.env import Env
 from horae.errors import Busy, Conflict, Stale
@@ -52,9 +52,9 @@ class Jobs(JobLists):
         rank: Ranker,
         deletions: JobDeletions,
         check_place: CheckPlace,
-        held: Held,
+        held: HoldReason,
         default_queue: Callable[[int], str],
-        warn: Warn,
+        warn: FindWarning,
         derive: Derive,
     ) -> None:
         """Make an object that reads and writes jobs.
@@ -74,10 +74,10 @@ class Jobs(JobLists):
 
     async def put(self, namespace: int, body: Any) -> tuple[JobView, Change]:
         """Write the job of this name as the body defines it; return whether it was created, changed or unchanged."""
-        before, after = await self.bring(namespace, body)
+        before, after = await self.apply(namespace, body)
         return await self.get(namespace, str(after.job.id)), change_of(before, after)
 
-    async def bring(self, namespace: int, body: Any) -> tuple[StoredJob | None, StoredJob]:
+    async def apply(self, namespace: int, body: Any) -> tuple[StoredJob | None, StoredJob]:
         """Write the job of this name as the body defines it. An equal definition makes no version.
 
         Return the job before, None if it is new, and after.
@@ -111,12 +111,12 @@ class Jobs(JobLists):
     async def rollback(self, namespace: int, ref: str, version: int, *, if_match: int | None = None) -> JobView:
         """Make a new version with the definition of an earlier one."""
         for _ in range(TRIES):
-            before = await self._present(namespace, ref, if_match)
+            before = await self._find_changeable(namespace, ref, if_match)
             known = await self._store.versions(before.job.id)
             versions = {stored.version: stored for stored in known}
             if version not in versions:
                 raise no_such_version(before.job.name, version, known)
-            definition = await self._drafts.again(before, versions[version].spec)
+            definition = await self._drafts.stored_definition(before, versions[version].spec)
             if await self._write(before, definition, revive=True):
                 return await self.get(namespace, str(before.job.id))
         raise _too_busy(ref)
@@ -125,15 +125,15 @@ class Jobs(JobLists):
         """Return the draft of a new job without writing it. Raises as a creation does, except for a taken name."""
         return await self._drafts.create(namespace, body)
 
-    async def candidate(
+    async def draft_change(
         self, namespace: int, ref: str, patch: Any, if_match: int | None, *, replace: bool = False
     ) -> tuple[StoredJob, JobDraft]:
         """Return a job, and its draft after a patch, without writing it. Raises as an edit does."""
-        before = await self._present(namespace, ref, if_match)
+        before = await self._find_changeable(namespace, ref, if_match)
         definition = await self._drafts.change(before, patch, replace=replace)
         return before, await self._drafts.resolve(namespace, definition, before)
 
-    async def redraft(self, before: StoredJob, derive: Derive, beside: SiblingChanges = ALONE) -> JobDraft:
+    async def redraft(self, before: StoredJob, derive: Derive, beside: SiblingChanges = NO_SIBLINGS) -> JobDraft:
         """Return the draft of a job after a change of its template, by `derive`. Raises as an edit does."""
         job = before.job
         assert job.spec.made is not None
@@ -144,19 +144,21 @@ class Jobs(JobLists):
             await self._fire_due()
         return draft
 
-    async def check(self, namespace: int, template: str, derive: Derive) -> None:
+    async def check_template(self, namespace: int, template: str, derive: Derive) -> None:
         """Refuse a template whose defaults make no valid job. Nothing is written."""
         await self._drafts.parse(namespace, {"name": template, "template": template}, 0, derive)
 
     async def adopt(self, before: StoredJob, spec: Spec, adoption: changes.Adoption) -> bool:
         """Make a version that a rollout tried the present one; return False after a concurrent change."""
-        return await self._write(before, await self._drafts.again(before, spec), revive=True, adopt=adoption)
+        return await self._write(
+            before, await self._drafts.stored_definition(before, spec), revive=True, adopt=adoption
+        )
 
-    async def present(self, namespace: int, ref: str, if_match: int | None = None) -> StoredJob:
+    async def find_changeable(self, namespace: int, ref: str, if_match: int | None = None) -> StoredJob:
         """Return a job that may be changed. Raises NotFound, Conflict, Stale."""
-        return await self._present(namespace, ref, if_match)
+        return await self._find_changeable(namespace, ref, if_match)
 
-    def changed(self, job: Job) -> None:
+    def announce_change(self, job: Job) -> None:
         """Announce that a job changed."""
         self._announcer.job_changed(job.namespace, job.id, job.state)
 
@@ -185,8 +187,8 @@ class Jobs(JobLists):
         Queued executions are cancelled or finished, running ones are finished or asked to stop. A job that workflows
         run is deleted only with `force`; otherwise Conflict names the workflows.
         """
-        one_of(queued, "queued", ("cancel", "finish"))
-        one_of(running, "running", ("finish", "cancel"))
+        check_choice(queued, "queued", ("cancel", "finish"))
+        check_choice(running, "running", ("finish", "cancel"))
         job = await self._delete(namespace, ref, _ending(queued, running), if_match, force)
         if queued == "finish":
             await self._open_gate(job)
@@ -213,7 +215,7 @@ class Jobs(JobLists):
         if stored.job.state == "deleted":
             kept = await self._store.read(lambda: owned.specs_to_restore(stored.job.id))
             check_changes([(None, stored.job.spec), *((None, spec) for spec in kept)])
-            whens = (await self._drafts.again(stored, stored.job.spec)).whens
+            whens = (await self._drafts.stored_definition(stored, stored.job.spec)).whens
             state = await self._store.change(lambda now: changes.restore(stored, whens, self._env.new_id, now))
             if state is not None:
                 self._announcer.job_changed(namespace, stored.job.id, state)
@@ -230,7 +232,7 @@ class Jobs(JobLists):
 
     async def _edit(self, namespace: int, ref: str, patch: Any, if_match: int | None, *, replace: bool) -> UUID:
         for _ in range(TRIES):
-            before = await self._present(namespace, ref, if_match)
+            before = await self._find_changeable(namespace, ref, if_match)
             if await self._write(before, await self._drafts.change(before, patch, replace=replace)):
                 return before.job.id
         raise _too_busy(ref)
@@ -244,7 +246,7 @@ class Jobs(JobLists):
             raise Conflict(f'Job "{ref}" is not deleted.', "There is nothing to restore.")
         return stored
 
-    async def _present(self, namespace: int, ref: str, if_match: int | None) -> StoredJob:
+    async def _find_changeable(self, namespace: int, ref: str, if_match: int | None) -> StoredJob:
         """Return a job that may be changed."""
         stored = await find_job(self._store, namespace, ref)
         job = stored.job
@@ -274,13 +276,13 @@ class Jobs(JobLists):
             return False
         self._store.started(done)
         self._announcer.job_changed(job.namespace, job.id, job.state)
-        for kept in () if draft.keeping is None else draft.keeping.kept:
+        for kept in () if draft.owned_jobs is None else draft.owned_jobs.drafts:
             self._announcer.timers_changed(kept.id)
         return True
 
     async def _switch(self, namespace: int, ref: str, state: Literal["active", "paused"]) -> JobView:
         for _ in range(TRIES):
-            before = await self._present(namespace, ref, None)
+            before = await self._find_changeable(namespace, ref, None)
             if before.job.state == state:
                 if state == "active":
                     await self._resume_failing(before.job)
@@ -328,7 +330,7 @@ class Jobs(JobLists):
             )
             if cancelled is not None:
                 self._store.started(done)
-                self._deletions.outcomes.cancelled(before.job.id, cancelled)
+                self._deletions.outcomes.publish_cancelled(before.job.id, cancelled)
                 self._announcer.job_changed(namespace, before.job.id, "deleted")
                 return before.job.id
         raise _too_busy(ref)

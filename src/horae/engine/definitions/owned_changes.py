@@ -13,7 +13,7 @@ from horae.store.definitions.owned import PlacedJob
 from horae.store.script import Script
 
 
-def is_true(plan: OwnedJobsPlan | None, job: UUID | None) -> Script[bool]:
+def is_current(plan: OwnedJobsPlan | None, job: UUID | None) -> Script[bool]:
     """Return whether the state from which a plan was made is unchanged.
 
     The lock is held and nothing has been written yet.
@@ -21,27 +21,27 @@ def is_true(plan: OwnedJobsPlan | None, job: UUID | None) -> Script[bool]:
     copies = [] if job is None else (yield from owned.copies_of(job))
     if plan is None:
         return not copies
-    copies = [copy for copy in copies if copy.owner not in plan.beside]
-    present_versions = yield from owned.states_of(plan.seen)
-    for job_id, version in plan.seen.items():
+    copies = [copy for copy in copies if copy.owner not in plan.sibling_workflows]
+    present_versions = yield from owned.states_of(plan.versions)
+    for job_id, version in plan.versions.items():
         found = present_versions.get(job_id)
         if found is None or found[0] != version or found[1] == "deleted":
             return False
     present = yield from owned.of_owners(plan.owners)
-    if {owned_job.id for owned_job in (*present, *copies)} != plan.known:
+    if {owned_job.id for owned_job in (*present, *copies)} != plan.existing:
         return False
     versions = {owned_job.id: owned_job.version for owned_job in present}
-    return all(kept.before is None or versions.get(kept.id) == kept.before.version for kept in plan.kept)
+    return all(kept.before is None or versions.get(kept.id) == kept.before.version for kept in plan.drafts)
 
 
 def write(plan: OwnedJobsPlan | None, job: UUID, namespace: int, now: Instant) -> Script[None]:
     """Write the jobs that belong to a job just written. Raises BadInput when workflows would run each other."""
     if plan is None:
         return
-    yield from owned.delete(plan.gone, now)
+    yield from owned.delete(plan.removed, now)
     places: dict[tuple[str, tuple[str, ...]], tuple[int, int]] = {}
     placed = []
-    for kept in plan.kept:
+    for kept in plan.drafts:
         if kept.before is not None and _is_same(kept):
             continue
         where = kept.spec.queue, kept.spec.lane_needs
@@ -50,7 +50,7 @@ def write(plan: OwnedJobsPlan | None, job: UUID, namespace: int, now: Instant) -
             places[where] = queue.id, lane.id
         placed.append(_placed(kept, job, *places[where]))
     yield from owned.put(placed, namespace, now)
-    yield from owned.use({owner or job: used for owner, used in plan.uses}, plan.gone)
+    yield from owned.use({owner or job: used for owner, used in plan.uses}, plan.removed)
     circle = yield from owned.find_cycle(job)
     if circle:
         raise (yield from _in_a_circle(circle))
@@ -86,7 +86,7 @@ def delete(job: Job, now: Instant, *, force: bool) -> Script[None]:
     if not force:
         users = yield from owned.users(job.id)
         if users:
-            raise is_used(job.name, users)
+            raise use_conflict(job.name, users)
     yield from owned.delete_all(job.id, now)
 
 
@@ -95,7 +95,7 @@ def restore(job: Job, now: Instant) -> Script[None]:
     yield from owned.restore_all(job.id, now)
 
 
-def is_used(name: str, users: list[str]) -> Conflict:
+def use_conflict(name: str, users: list[str]) -> Conflict:
     shown = ", ".join(f'"{user}"' for user in users[:10]) + (f" and {len(users) - 10} more" if len(users) > 10 else "")
     remedy = f"Change them first, or delete it all the same: `horae jobs delete {name} --force`, ?force=true."
     return Conflict(f'Job "{name}" is run by workflows: {shown}.', remedy, workflows=users)

@@ -46,13 +46,13 @@ class OwnedJobDraft(Struct, frozen=True, kw_only=True):
 class OwnedJobsPlan(Struct, frozen=True, kw_only=True):
     """The consequences of a job's change for owned jobs, and the state that must be unchanged when it is written."""
 
-    kept: tuple[OwnedJobDraft, ...] = ()
+    drafts: tuple[OwnedJobDraft, ...] = ()
     uses: tuple[tuple[UUID | None, frozenset[UUID]], ...] = ()  # job -> jobs that it runs; None: the job being written
-    gone: frozenset[UUID] = frozenset()  # owned jobs that no step needs any more
-    seen: Mapping[UUID, int] = {}  # the versions of jobs from which the plan was made
+    removed: frozenset[UUID] = frozenset()  # owned jobs that no step needs any more
+    versions: Mapping[UUID, int] = {}  # the versions of jobs from which the plan was made
     owners: frozenset[UUID] = frozenset()  # workflows with owned jobs that were read
-    known: frozenset[UUID] = frozenset()  # their owned jobs, and those derived from the written job
-    beside: frozenset[UUID] = frozenset()  # workflows in the same change, which derive their own jobs
+    existing: frozenset[UUID] = frozenset()  # their owned jobs, and those derived from the written job
+    sibling_workflows: frozenset[UUID] = frozenset()  # workflows in the same change, which derive their own jobs
 
 
 class SiblingChanges(Struct, frozen=True):
@@ -62,7 +62,7 @@ class SiblingChanges(Struct, frozen=True):
     workflows: frozenset[UUID] = frozenset()
 
 
-ALONE = SiblingChanges()
+NO_SIBLINGS = SiblingChanges()
 
 
 class OwnedJobPlanner:
@@ -71,8 +71,8 @@ class OwnedJobPlanner:
     def __init__(self, store: Store, new_id: NewId) -> None:
         self._store, self._new_id = store, new_id
 
-    async def keep(
-        self, namespace: int, spec: Spec, before: StoredJob | None, beside: SiblingChanges = ALONE
+    async def plan(
+        self, namespace: int, spec: Spec, before: StoredJob | None, beside: SiblingChanges = NO_SIBLINGS
     ) -> tuple[Spec, OwnedJobsPlan | None]:
         """Return a spec whose steps refer to jobs by id, and the plan of its owned jobs; None without any."""
         copies = [copy for copy in await self._copies(before) if copy.owner not in beside.workflows]
@@ -82,7 +82,7 @@ class OwnedJobPlanner:
         is_workflow = isinstance(spec.task, Workflow)
         was_workflow = before is not None and isinstance(before.job.spec.task, Workflow)
         if not is_workflow and not was_workflow and not copies:
-            return spec, OwnedJobsPlan(beside=beside.workflows) if beside.workflows else None
+            return spec, OwnedJobsPlan(sibling_workflows=beside.workflows) if beside.workflows else None
         owners = {copy.owner for copy in copies} | ({before.job.id} if before else set())
         existing = await self._store.read(lambda: owned.of_owners(owners))
         changing = None if before is None else before.job.id
@@ -250,13 +250,13 @@ class _Draft:
             if owned_job.id not in kept and self._is_replaced(owner, inside)
         }
         return OwnedJobsPlan(
-            kept=tuple(self._kept),
+            drafts=tuple(self._kept),
             uses=tuple(self.uses),
-            gone=frozenset(gone),
-            seen=self._seen,
+            removed=frozenset(gone),
+            versions=self._seen,
             owners=owners,
-            known=self._known,
-            beside=self._beside.workflows,
+            existing=self._known,
+            sibling_workflows=self._beside.workflows,
         )
 
     def _is_replaced(self, owner: UUID, inside: str) -> bool:

@@ -40,7 +40,7 @@ class ParamsChecker:
             detail = f'{where} of job "{job.spec.name}": {problem.message}'
             raise BadInput(detail, "See the job's `schema`.", field=where)
 
-    async def breathe(self) -> None:
+    async def yield_turn(self) -> None:
         """Give other requests their turn if the checks since the last one took long."""
         if self._spent <= A_TURN and not self._turns.locked():
             return
@@ -56,12 +56,12 @@ class ParamsChecker:
             group = items[begin : begin + TOGETHER]
             if not self._all_fit(group, job):
                 for i, item in enumerate(group, begin):
-                    await self.breathe()
+                    await self.yield_turn()
                     try:
                         self.check(bytes(item), job)
                     except HoraeError as error:
                         wrong[i] = error
-            await self.breathe()
+            await self.yield_turn()
         return wrong
 
     def _all_fit(self, items: Sequence[bytes], job: Job) -> bool:

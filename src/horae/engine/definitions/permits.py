@@ -18,56 +18,56 @@ from horae.model.tenancy.principal import LOCAL, Principal
 from horae.model.workflows.decisions.naming import owner_of
 from horae.model.workflows.reading.workflow import INSIDE
 
-ACTING: ContextVar[Principal] = ContextVar("horae_acting", default=LOCAL)
+ACTOR: ContextVar[Principal] = ContextVar("horae_acting", default=LOCAL)
 
 Change = tuple[Spec | None, Spec]  # before (None for a new job) and after
 
 
 def check_changes(changes: Iterable[Change]) -> None:
     """Refuse definitions that the actor may not write."""
-    who = ACTING.get()
+    who = ACTOR.get()
     if who.may("commands") and who.may("sensitive") and not who.scoped:
         return
     for before, after in changes:
         if isinstance(after.task, CommandTask) and not who.may("commands") and not _is_same(before, after):
-            raise no_commands(who, f'Job "{after.name}" runs a command')
+            raise commands_forbidden(who, f'Job "{after.name}" runs a command')
         if before is not None and before.sensitive and not after.sensitive and not who.may("sensitive"):
             raise Forbidden(
                 f'Job "{after.name}" is sensitive, and this credential does not have the permission "sensitive".',
                 "Its params could be read by everybody once it is run again. Ask a user who has it.",
             )
         if not who.covers(owner_of(after.name), after.queue):
-            raise outside(who, f'job "{after.name}" in queue "{after.queue}"')
+            raise outside_scope(who, f'job "{after.name}" in queue "{after.queue}"')
 
 
 def check_template(name: str, job: Any) -> None:
     """Refuse a template of commands, as far as this can be seen before the template is filled in."""
-    who = ACTING.get()
+    who = ACTOR.get()
     if not who.may("commands") and _has_command(job):
-        raise no_commands(who, f'Template "{name}" makes jobs that run a command')
+        raise commands_forbidden(who, f'Template "{name}" makes jobs that run a command')
 
 
 def check_name(ref: str) -> None:
     """Refuse a job's name outside of the actor's scope before an answer reveals whether the job exists."""
-    who = ACTING.get()
+    who = ACTOR.get()
     if not _is_id(ref) and not who.covers_name(owner_of(ref)):
         raise outside_job(who, ref)
 
 
 def check_job(job: Job, ref: str) -> None:
     """Refuse to run, or to depend on, a job outside of the actor's scope. The error reveals no more than `ref`."""
-    who = ACTING.get()
+    who = ACTOR.get()
     if not who.covers(owner_of(job.name), job.spec.queue):
         raise outside_job(who, ref)
 
 
 def visible(names: Sequence[str]) -> list[str]:
     """Return the names of other jobs that the actor may see: none if its scope has queues."""
-    who = ACTING.get()
+    who = ACTOR.get()
     return [name for name in names if not who.queues and who.covers_name(owner_of(name))]
 
 
-def no_commands(who: Principal, what: str) -> Forbidden:
+def commands_forbidden(who: Principal, what: str) -> Forbidden:
     return Forbidden(
         f'{what}, and this credential ("{who.name}", {who.role}) does not have the permission "commands".',
         "Who may define commands owns the workers' account. Ask an administrator to do it, or for a key with the"
@@ -75,12 +75,12 @@ def no_commands(who: Principal, what: str) -> Forbidden:
     )
 
 
-def outside(who: Principal, what: str) -> Forbidden:
+def outside_scope(who: Principal, what: str) -> Forbidden:
     return Forbidden(f"This credential is not for {what}.", f"It is for {scope_in_words(who)}: use another one.")
 
 
 def outside_job(who: Principal, ref: str) -> Forbidden:
-    return outside(who, f'job "{ref[:128]}"')
+    return outside_scope(who, f'job "{ref[:128]}"')
 
 
 def scope_in_words(who: Principal) -> str:

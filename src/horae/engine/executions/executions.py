@@ -32,7 +32,7 @@ from horae.store.tenancy import namespaces
 PENDING = frozenset({WAITING, QUEUED})
 APART = 5 * SECOND  # the clocks of servers may differ by this: a child may seem older than its parent
 _STATUS = f"It is one of: {', '.join(STATES)}, or pending for waiting and queued."
-Bound = str | int | None
+TimeBound = str | int | None
 Count = Annotated[int, Meta(ge=0, lt=2**31)]
 EXPLAINED = ("limit", "sequence", "rate", "circuit")  # reasons to wait that other executions of the same key cause
 OVERLAP = "It waits until the execution before it, of the same trigger, has ended: its `overlap` says so."
@@ -91,10 +91,12 @@ class Executions:
         a_text(reason, "reason", most=1000)
         verdict, session = await self._store.cancel(parcel_of(stored.id), index_of(stored.id), reason)
         if session is not None:
-            self._outcomes.asked(session)
+            self._outcomes.publish_request(session)
         if verdict == "cancelled":
-            self._outcomes.cancelled(stored.job)
-            self._outcomes.tell(Event("execution", stored.id, "cancelled", namespace, self._env.now(), stored.job))
+            self._outcomes.publish_cancelled(stored.job)
+            self._outcomes.publish_event(
+                Event("execution", stored.id, "cancelled", namespace, self._env.now(), stored.job)
+            )
         view = await self.get(namespace, stored.id)
         if verdict not in ("cancelled", "asked") and view.status != "cancelled":
             raise Conflict(f"Execution {stored.id} has ended: {view.status}.", "There is nothing left to cancel.")
@@ -110,8 +112,8 @@ class Executions:
         parent: str | None = None,
         tag: str | None = None,
         worker: str | None = None,
-        since: Bound = None,
-        until: Bound = None,
+        since: TimeBound = None,
+        until: TimeBound = None,
         limit: int = 50,
         cursor: str | None = None,
     ) -> Page[ExecutionView]:
@@ -122,7 +124,7 @@ class Executions:
         says that more follow.
         """
         above = None if parent is None else execution_ref(parent)
-        low = low_parcel(since)
+        low = lowest_parcel(since)
         wanted = ExecutionFilter(
             states=_states(status),
             job=None if job is None else (await find_job(self._store, namespace, job)).job.id,
@@ -132,7 +134,7 @@ class Executions:
             worker=worker,
             low=low if above is None else max(low, first_id_at(instant_of(above) - APART)),
         )
-        before = start(until, cursor)
+        before = start_place(until, cursor)
         page = lists.page if above is None else child_lists.page
         check_limit(limit)
         found, following = await self._store.read(lambda: lists.read(page(namespace, wanted, before, limit), namespace))
@@ -209,13 +211,13 @@ def _states(status: str | None) -> frozenset[str] | None:
     return frozenset({status})
 
 
-def low_parcel(since: Bound) -> UUID:
+def lowest_parcel(since: TimeBound) -> UUID:
     """Return the lowest parcel id that a list may show."""
     at = time_bound(since, "since")
     return FIRST if at is None else first_id_at(at)
 
 
-def start(until: Bound, cursor: str | None) -> Place:
+def start_place(until: TimeBound, cursor: str | None) -> Place:
     """Return the position where a list begins: at its cursor, before an instant, or at the newest execution."""
     if cursor is not None:
         return read_cursor(cursor, tuple[UUID, Count])

@@ -13,7 +13,7 @@ from horae.engine.base.refs import find_job
 from horae.engine.definitions.directory import LocalDirectory
 from horae.engine.executions.executions import Executions
 from horae.engine.executions.probes.case import Case, ExecutionCase, Sources
-from horae.engine.executions.probes.order import crowd
+from horae.engine.executions.probes.order import share_factor
 from horae.engine.executions.probes.table import OF_EXECUTIONS, OF_JOBS
 from horae.engine.executions.probes.workers import ahead_of
 from horae.env import Env, Instant
@@ -144,7 +144,7 @@ class Explainer:
         jobs = {*before.jobs, *(job for job, *_ in running)}
         expected = self._sources.directory.expectations
         lengths = {job: expected.of(job) for job in jobs if expected.knows(job)}
-        times = crowd(self._sources, case)
+        times = share_factor(self._sources, case)
         queued = {job: round(count * times) for job, count in before.jobs.items()}
         work = work_before(queued, running, lengths, case.now) if before.whole else None
         return estimate(case.now, blockers, before.count, slots, work)

@@ -24,7 +24,7 @@ class Outcomes:
         self._counters, self._topics = counters, topics
         topics.started.subscribe("outcomes", self._started)
 
-    def settled(self, effects: Effects, lanes: Mapping[int, int] | None = None) -> None:
+    def publish_settled(self, effects: Effects, lanes: Mapping[int, int] | None = None) -> None:
         """Publish a batch of reports, rescues or timeouts. `lanes` defaults to the lanes of requeued executions."""
         self._topics.settled(effects)
         self._hints.send(
@@ -35,17 +35,17 @@ class Outcomes:
             )
         )
 
-    def cancelled(self, job: UUID, count: int = 1) -> None:
+    def publish_cancelled(self, job: UUID, count: int = 1) -> None:
         """Publish that executions of a job were cancelled before they ran."""
         if count:
             self._counters.totals["cancelled"] += count
             self._topics.cancelled(CancelledCount(job, count))
 
-    def asked(self, session: UUID) -> None:
+    def publish_request(self, session: UUID) -> None:
         """Wake the server of a session after a request to stop one of its executions."""
         self._hints.send(Hint(sessions=[session]))
 
-    def tell(self, event: Event) -> None:
+    def publish_event(self, event: Event) -> None:
         """Publish one event."""
         self._hints.send(Hint(events=[event]))
 

@@ -11,13 +11,13 @@ from horae.env import SECOND, Env, Instant
 from horae.store.contract import Store
 from horae.store.executions.promote import LONG_AGO, PromotionResult
 
-SAFETY = 1.0  # seconds between checks that need no hint
-OTHERS = 0.05  # seconds before rows that other servers hold are checked again
+CHECK_EVERY = 1.0  # seconds between checks that need no hint
+RETRY_HELD = 0.05  # seconds before rows that other servers hold are checked again
 
 
-def until(instant: Instant | None, now: Instant) -> Wait:
+def wait_until(instant: Instant | None, now: Instant) -> Wait:
     """Return the wait for the earliest timer."""
-    return SAFETY if instant is None else min(SAFETY, max(0.0, (instant - now) / SECOND))
+    return CHECK_EVERY if instant is None else min(CHECK_EVERY, max(0.0, (instant - now) / SECOND))
 
 
 def is_held(instant: Instant | None, asked_at: Instant) -> bool:
@@ -56,7 +56,7 @@ class Promoter:
     async def step(self) -> Wait:
         """Queue one batch; a full batch asks to be called again at once."""
         if not self._clock.trusted:
-            return SAFETY
+            return CHECK_EVERY
         asked_at = self._env.now()
         promoted = await self._store.promote_due(self._from(), self._batch, self._directory.rank)
         self._hints.send(Hint(lanes=promoted.lanes, wake_at=promoted.wake_at))
@@ -65,15 +65,15 @@ class Promoter:
         self._low = self._env.now() - SECOND
         self._next = await self._store.next_wake()
         if promoted.rows == 0 and is_held(self._next, asked_at):
-            return OTHERS
-        return until(self._next, self._env.now())
+            return RETRY_HELD
+        return wait_until(self._next, self._env.now())
 
     def _from(self) -> Instant:
         """Return the instant below which nothing is left. Once a second everything is checked."""
         now = self._env.clock.monotonic()
         if now < self._scan_at:
             return self._low
-        self._scan_at = now + SAFETY
+        self._scan_at = now + CHECK_EVERY
         return LONG_AGO
 
     async def open_gate(self, job: UUID) -> int:

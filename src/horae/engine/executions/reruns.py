@@ -69,7 +69,7 @@ class Reruns:
         new_extra = Extra(
             rerun=rerun, retry_of=letter, tags=extra.tags, interval=extra.interval, propagate=extra.propagate
         )
-        params = execution.params if options.params is None else edited(execution.params, options.params)
+        params = execution.params if options.params is None else patched_params(execution.params, options.params)
         request = Submit(job=str(execution.job), params=params, priority=execution.priority, tags=extra.tags)
         (receipt,) = await self._submit(namespace, [request], origin="rerun", caller=caller, extras=[new_extra])
         if letter is not None:
@@ -88,7 +88,7 @@ def _check(plan: Plan, options: RerunRequest) -> None:
             raise BadInput(f"The workflow has no step {name[:60]!r}.", remedy, field=field)
 
 
-def edited(params: Raw, patch: dict[str, Any]) -> Raw:
+def patched_params(params: Raw, patch: dict[str, Any]) -> Raw:
     """Return params after a merge patch. Raises BadInput for sealed params."""
     if is_sealed(params):
         remedy = "Run it again as it is, or submit it anew with all its params."

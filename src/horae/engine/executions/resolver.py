@@ -72,12 +72,12 @@ class Resolver:
         """
         now = self._env.now()
         if wanted.items is not None:
-            return await self._resolve_lot(wanted, wanted.items, refused, now)
+            return await self._resolve_bulk(wanted, wanted.items, refused, now)
         executions = []
         missing: dict[str, HoraeError] = {}  # unknown jobs are searched for once per request
         meter = Meter(MOST_STEPS + ITEM_STEPS * len(wanted.requests))
         for i, request in enumerate(wanted.requests):
-            await self._params.breathe()
+            await self._params.yield_turn()
             try:
                 if request.job in missing:
                     raise missing[request.job]
@@ -92,7 +92,7 @@ class Resolver:
                     missing[request.job] = error
         return await self._shares.assign_lanes(Submission(executions=executions, idempotency=wanted.idempotency))
 
-    async def _resolve_lot(
+    async def _resolve_bulk(
         self, wanted: SubmissionRequest, items: Sequence[bytes], refused: dict[int, HoraeError] | None, now: Instant
     ) -> Submission:
         """Resolve a bulk: its terms are checked once, its params one by one."""
@@ -103,7 +103,7 @@ class Resolver:
         unfit = {i: error for i, item in enumerate(items) if (error := refuse_submission(bytes(item), spec))}
         meter = Meter(MOST_STEPS + ITEM_STEPS * len(items))
         with shared_budget(meter):
-            keys = keys_of_lot(stored, items, terms) if is_keyed(spec) else None
+            keys = keys_of_bulk(stored, items, terms) if is_keyed(spec) else None
         by_item = spec.affinity is not None or (spec.circuit is not None and spec.circuit.key is not None)
         if spec.meets or keys is MIXED or by_item or stored.choice is not None:
             each = await self._resolve_each(wanted, items, stored, refused, unfit, now, meter)
@@ -146,7 +146,7 @@ class Resolver:
         executions = []
         for i, item in enumerate(items):
             request = structs.replace(wanted.requests[0], params=Raw(bytes(item)))
-            await self._params.breathe()
+            await self._params.yield_turn()
             try:
                 if i in unfit:
                     raise unfit[i]
@@ -159,7 +159,7 @@ class Resolver:
         return Submission(executions=executions, idempotency=wanted.idempotency)
 
     async def _job(self, wanted: SubmissionRequest, request: Submit) -> StoredJob:
-        stored = self._directory.known(wanted.namespace, request.job) or await self._directory.job(
+        stored = self._directory.cached_job(wanted.namespace, request.job) or await self._directory.job(
             wanted.namespace, request.job
         )
         if wanted.origin in BY_NAME:
@@ -192,8 +192,8 @@ class Resolver:
             share=self._shares.share(stored, item, extra),
             rolling=stored.rolling,
         )
-        execution = keyed(execution, spec) if is_keyed(spec) else execution
-        execution = meeting(execution, spec) if spec.meets else execution
+        execution = with_keys(execution, spec) if is_keyed(spec) else execution
+        execution = with_deduplication(execution, spec) if spec.meets else execution
         return structs.replace(execution, item=self._stored(stored, item)) if spec.sensitive else execution
 
     def _opened(self, stored: StoredJob, item: bytes) -> bytes:
@@ -232,7 +232,7 @@ def check_key(request: Submit) -> None:
         )
 
 
-def without(wanted: SubmissionRequest, refused: dict[int, HoraeError]) -> SubmissionRequest:
+def without_refused(wanted: SubmissionRequest, refused: dict[int, HoraeError]) -> SubmissionRequest:
     """Return a request without its refused items, in case it must be resolved again."""
     if not refused:
         return wanted
@@ -328,7 +328,7 @@ def whole_params(item: bytes, spec: Spec, *, retries: bool) -> bytes:
     return item if spec.batch is None or retries else start_batch(item)
 
 
-def meeting(execution: NewExecution, spec: Spec) -> NewExecution:
+def with_deduplication(execution: NewExecution, spec: Spec) -> NewExecution:
     """Return a submission with the deduplication keys of its job's rules. Raises BadInput when one cannot be filled in.
 
     A retry after a failure is not batched, debounced or answered from the cache, because a user wants it to run. Only a
@@ -344,14 +344,14 @@ def meeting(execution: NewExecution, spec: Spec) -> NewExecution:
     )
 
 
-def keyed(execution: NewExecution, spec: Spec) -> NewExecution:
+def with_keys(execution: NewExecution, spec: Spec) -> NewExecution:
     """Return an execution with its job's key templates filled in. Raises BadInput when one cannot be filled in."""
     envelope = execution.envelope
     keys = envelope_keys(envelope.keys, envelope.job, spec, execution.item, execution.extra.tags)
     return structs.replace(execution, envelope=structs.replace(envelope, keys=keys))
 
 
-def keys_of_lot(stored: StoredJob, items: Sequence[bytes], terms: Submit) -> str:
+def keys_of_bulk(stored: StoredJob, items: Sequence[bytes], terms: Submit) -> str:
     """Return the common keys of a bulk's items, or MIXED.
 
     An invalid item also gives MIXED; its error is reported later.

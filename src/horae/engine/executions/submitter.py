@@ -11,7 +11,7 @@ from horae.engine.base.execution_sealing import ExecutionSealer
 from horae.engine.base.hints import Hint, Hints
 from horae.engine.batcher import Batcher
 from horae.engine.definitions.directory import LocalDirectory
-from horae.engine.executions.resolver import Resolver, SubmissionRequest, without
+from horae.engine.executions.resolver import Resolver, SubmissionRequest, without_refused
 from horae.engine.fleet.answers import ParcelCache
 from horae.engine.fleet.parking import ParkingLot
 from horae.engine.settings import EngineSettings
@@ -116,7 +116,7 @@ class Submitter:
         done = await self.submit(namespace, requests, origin=origin, caller=caller, extras=extras)
         return [receipt for receipt in done if isinstance(receipt, Receipt)]
 
-    async def submit_lot(
+    async def submit_bulk(
         self,
         namespace: int,
         terms: Submit,
@@ -192,7 +192,7 @@ class Submitter:
         if not submission.executions:
             return []
         size = sum(map(_bytes_of, submission.executions))
-        pending = _Pending(without(wanted, refused or {}), submission, size)
+        pending = _Pending(without_refused(wanted, refused or {}), submission, size)
         try:
             place = wanted.namespace, submission.executions[0].envelope.queue
             return await self._quotas.retry_while_full(place, wanted.count, lambda: self._batcher.do(pending))
@@ -231,7 +231,7 @@ class Submitter:
         amounts = _amounts(submissions)
         takers = self._lot.takers(amounts) if amounts else []
         done = await self._store.submit(submissions, takers, self._directory.paused)
-        self._parcels.keep(done.parcels)
+        self._parcels.add(done.parcels)
         self._counters.submitted(done)
         self._lot.handed_over(done.running)
         self._tell(done)
@@ -252,8 +252,8 @@ class Submitter:
     def _tell(self, done: SubmitResult) -> None:
         """Publish events of new executions, and hints of the lanes that received some."""
         now = self._env.now()
-        events = [created(parcel, now) for parcel in done.parcels[:20]]
-        events += [created(parcel, now, "waiting") for parcel in done.windows[:20]]
+        events = [creation_event(parcel, now) for parcel in done.parcels[:20]]
+        events += [creation_event(parcel, now, "waiting") for parcel in done.windows[:20]]
         amounts: dict[int, int] = {}
         for parcel in done.parcels:
             lane = parcel.envelope.lane
@@ -274,7 +274,7 @@ def _amounts(submissions: Sequence[Submission]) -> dict[int, int]:
     return amounts
 
 
-def created(parcel: Parcel, now: Instant, state: str | None = None) -> Event:
+def creation_event(parcel: Parcel, now: Instant, state: str | None = None) -> Event:
     """Return the event of a new parcel."""
     envelope = parcel.envelope
     state = state or ("queued" if envelope.due_at <= now else "waiting")

@@ -2,7 +2,7 @@
 
 from horae.engine.base.clockwatch import ClockWatch
 from horae.engine.executions.outcomes import Outcomes
-from horae.engine.executions.promoter import OTHERS, SAFETY, is_held, until
+from horae.engine.executions.promoter import CHECK_EVERY, RETRY_HELD, is_held, wait_until
 from horae.engine.service import Alarm, Wait
 from horae.engine.settings import EngineSettings
 from horae.env import Env
@@ -24,15 +24,15 @@ class TimeoutEnforcer:
     async def step(self) -> Wait:
         """Check one batch of parcels; a full batch asks to be called again at once."""
         if not self._clock.trusted:
-            return SAFETY
+            return CHECK_EVERY
         asked_at = self._env.now()
         checked, effects = await self._store.end_overdue(self._batch)
         if effects.ended:
             self.ended += sum(end.hi - end.lo for end in effects.ended)
-            self._outcomes.settled(effects)
+            self._outcomes.publish_settled(effects)
         if checked == self._batch:
             return 0.0
         next_at = await self._store.read(timeouts.next_due)
         if checked == 0 and is_held(next_at, asked_at):
-            return OTHERS
-        return until(next_at, self._env.now())
+            return RETRY_HELD
+        return wait_until(next_at, self._env.now())

@@ -32,7 +32,7 @@ class ParcelCache:
         self._cached: OrderedDict[UUID, Parcel] = OrderedDict()
         self._bytes = 0
 
-    def keep(self, parcels: Iterable[Parcel]) -> None:
+    def add(self, parcels: Iterable[Parcel]) -> None:
         for parcel in parcels:
             if parcel.id not in self._cached:
                 self._cached[parcel.id] = parcel
@@ -41,7 +41,7 @@ class ParcelCache:
             _, old = self._cached.popitem(last=False)
             self._bytes -= _weight(old)
 
-    def known(self, parcel_id: UUID) -> Parcel | None:
+    def cached(self, parcel_id: UUID) -> Parcel | None:
         """Return a cached parcel, or None."""
         return self._cached.get(parcel_id)
 
@@ -53,7 +53,7 @@ class ParcelCache:
         if missing:
             read = await self._store.parcels(missing)
             found |= {parcel.id: parcel for parcel in read}
-            self.keep(read)
+            self.add(read)
         return found
 
 
@@ -121,7 +121,7 @@ class AnswerBuilder:
         )
         return self._encoder.encode(answer)
 
-    async def sensitive(self, parcels: Iterable[UUID]) -> set[UUID]:
+    async def sensitive_parcels(self, parcels: Iterable[UUID]) -> set[UUID]:
         """Return those of these parcels that belong to sensitive jobs."""
         known = await self.parcels.get(parcels)
         versions = {parcel_id: (parcel.envelope.job, parcel.envelope.version) for parcel_id, parcel in known.items()}
@@ -135,7 +135,7 @@ class AnswerBuilder:
     async def _given(self, namespace: int, definitions: Mapping[Version, CachedDefinition]) -> GrantedSecrets:
         """Return the secrets that granted jobs refer to. Most jobs refer to none."""
         wanted = {name for known in definitions.values() for name in known.secrets}
-        return await self._secrets.give(namespace, sorted(wanted)) if wanted else NOTHING
+        return await self._secrets.grant(namespace, sorted(wanted)) if wanted else NOTHING
 
     def _grant(
         self, running: Running, epoch: int, parcel: Parcel, definitions: Mapping[Version, CachedDefinition]
@@ -144,7 +144,7 @@ class AnswerBuilder:
         items, problem = parcel.items.part(running.lo, running.hi), ""
         known = definitions.get((envelope.job, envelope.version))
         if known is not None and known.sensitive:
-            items, problem = self._seals.granted(envelope.job, items)
+            items, problem = self._seals.open_for_worker(envelope.job, items)
         token = epoch << 32 | running.attempt
         return Grant(
             parcel=running.parcel, lo=running.lo, hi=running.hi, job=running.job, version=envelope.version,

@@ -15,7 +15,7 @@ MOST_METERS = 1000  # queues with a meter of arrivals
 MINUTE = 60.0  # seconds
 
 
-class Advice(Struct, frozen=True, kw_only=True):
+class ScalingAdvice(Struct, frozen=True, kw_only=True):
     """A queue's signals, and the number of workers that follows from them."""
 
     queue: str
@@ -31,7 +31,7 @@ class Autoscale:
         self._env, self._store, self._directory = env, store, directory
         self._meters: dict[int, ArrivalMeter] = {}
 
-    async def advise(self, namespace: int, name: str, target_wait: Micros, slots: int | None = None) -> Advice:
+    async def advise(self, namespace: int, name: str, target_wait: Micros, slots: int | None = None) -> ScalingAdvice:
         """Return the signals of a queue, and the number of workers that keeps waits within the target."""
         queue = await self._queue(namespace, name)
         now = self._env.now()
@@ -42,7 +42,7 @@ class Autoscale:
         ]
         signals = self._signals(queue, stands, sessions)
         desired = desired_workers(signals, target_wait / SECOND, slots)
-        return Advice(queue=name, signals=signals, target_wait=target_wait, desired=desired)
+        return ScalingAdvice(queue=name, signals=signals, target_wait=target_wait, desired=desired)
 
     async def _queue(self, namespace: int, name: str) -> int:
         for again in (False, True):

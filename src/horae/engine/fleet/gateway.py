@@ -15,7 +15,7 @@ from msgspec import structs
 from horae.engine.base.execution_sealing import ExecutionSealer
 from horae.engine.base.hints import Hint, Hints
 from horae.engine.base.lookup import Lookup
-from horae.engine.batcher import Batcher, all_fail
+from horae.engine.batcher import Batcher, fail_together
 from horae.engine.definitions.directory import LocalDirectory
 from horae.engine.executions.durable_steps import DurableSteps, not_held
 from horae.engine.executions.outcomes import Outcomes
@@ -86,10 +86,10 @@ class Gateway:
         self._submitter, self._settings, self._outcomes = submitter, settings, outcomes
         self._seals = seals  # seals the results of sensitive jobs
         self._sessions, self._lot, self._hand_backs, self._answers = sessions, lot, hand_backs, answers
-        self.memory = DurableSteps(env, store, sessions)
+        self.durable_steps = DurableSteps(env, store, sessions)
         self._asked: set[UUID] = set()  # sessions with requests that must be answered at once
         self._batcher: Batcher[IncomingExchange, Reply] = Batcher(self._commit, most=64, in_flight=2, key=_session_of)
-        self._reads: Batcher[IncomingExchange, Reply] = Batcher(all_fail(store.look), most=MOST_READ)
+        self._reads: Batcher[IncomingExchange, Reply] = Batcher(fail_together(store.look), most=MOST_READ)
         self._requests: Lookup[UUID, list[StopRequest]] = Lookup(store.requests_of, most=MOST_READ)
         self._most_log = settings.log_limit * ATTEMPTS_KEPT
         hints.listen(self._on_hint)
@@ -156,13 +156,19 @@ class Gateway:
         if up.free:
             self._lot.make_room(session)
         self._hand_backs.note(session, up, granted)
-        with_requests = not granted and not self._lot.has(session)  # a parked exchange gets them when its wait ends
+        with_requests = not granted and not self._lot.has_waiting(
+            session
+        )  # a parked exchange gets them when its wait ends
         return await self._encode(known, granted, reply.ignored, reply.draining, with_requests=with_requests)
 
     async def _marked(self, up: Exchange) -> Exchange:
         """Mark outcomes of sensitive jobs: not every worker does so."""
         plain = {outcome.parcel for outcome in up.outcomes if outcome.results and not outcome.sensitive}
-        if not plain or not self._directory.seals or not (found := await self._answers.sensitive(plain)):
+        if (
+            not plain
+            or not self._directory.has_sealed_jobs
+            or not (found := await self._answers.sensitive_parcels(plain))
+        ):
             return up
         marked = [
             structs.replace(outcome, sensitive=True) if outcome.parcel in found else outcome for outcome in up.outcomes
@@ -185,19 +191,19 @@ class Gateway:
     async def _commit(self, heads: Sequence[IncomingExchange]) -> Sequence[Reply]:
         """Commit concurrent exchanges in one transaction."""
         marks = self._directory.marks()
-        parked = self._lot.of({head.session for head in heads})
+        parked = self._lot.waiting_of({head.session for head in heads})
         room = sum(room_of(head.exchange) for head in heads) + capacity([waiting.want for waiting in parked])
-        views = self._directory.views(room)
+        views = self._directory.lane_states(room)
         done = await self._store.exchange(
-            heads, views, self._directory.paused, self._directory.policies, arising=self._directory.arising,
+            heads, views, self._directory.paused, self._directory.policies, arising=self._directory.states_of_new,
             parked=parked,
         )  # fmt: skip
-        self._answers.parcels.keep(done.effects.created)  # following steps are most likely granted at once
+        self._answers.parcels.add(done.effects.created)  # following steps are most likely granted at once
         self._lot.serve(done.claimed.running, {waiting.place for waiting in parked})
-        self._lot.committed()
-        left = self._lot.learn(done.claimed, marks)
-        self._directory.settled(done.effects)
-        self._outcomes.settled(done.effects, left | done.effects.requeued)
+        self._lot.note_commit()
+        left = self._lot.learn_from_claim(done.claimed, marks)
+        self._directory.learn_from_ends(done.effects)
+        self._outcomes.publish_settled(done.effects, left | done.effects.requeued)
         return done.replies
 
     async def _park(self, known: CachedSession, head: IncomingExchange, reply: Reply) -> bytes:
@@ -301,14 +307,14 @@ class Gateway:
     @property
     def batches(self) -> dict[str, Buckets]:
         """The numbers of calls that shared a transaction, by kind."""
-        return {"exchange": self._batcher.sizes, "look": self._reads.sizes, "step": self.memory.batches}
+        return {"exchange": self._batcher.sizes, "look": self._reads.sizes, "step": self.durable_steps.batches}
 
     async def stop(self) -> None:
         """Answer parked exchanges and finish pending calls."""
         await self._lot.close()
         for batcher in (self._batcher, self._reads):
             await batcher.close()
-        await self.memory.stop()
+        await self.durable_steps.stop()
 
 
 def _session_of(head: IncomingExchange) -> UUID:

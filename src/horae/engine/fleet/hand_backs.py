@@ -29,7 +29,7 @@ PAUSE, BURST = 1.0, 8
 IDLE = 60.0
 LAST = 1 << 62  # greater than every rank
 LanesOf = Callable[[UUID], frozenset[int]]
-TasteOf = Callable[[UUID], QueuePreferences | None]
+PreferencesOf = Callable[[UUID], QueuePreferences | None]
 
 
 class HandBacks:
@@ -45,10 +45,10 @@ class HandBacks:
         hints: Hints,
         topics: Topics,
         lanes_of: LanesOf,
-        taste_of: TasteOf,
+        preferences_of: PreferencesOf,
     ) -> None:
         self._env, self._store, self._directory, self._hints = env, store, directory, hints
-        self._lanes_of, self._taste_of = lanes_of, taste_of
+        self._lanes_of, self._preferences_of = lanes_of, preferences_of
         self._ready: dict[UUID, dict[int, int]] = {}  # session -> queue -> highest prefetched rank
         self._top: dict[int, int] = {}  # queue -> upper bound of the prefetched ranks of all sessions
         self._new: dict[int, tuple[float, int]] = {}  # lane -> time of the check, and queue
@@ -119,7 +119,7 @@ class HandBacks:
         others = [held for held in self._ready[session] if held != queue]
         if is_in_front(rank):
             return bool(others)
-        preferences = self._taste_of(session) if others else None
+        preferences = self._preferences_of(session) if others else None
         return (
             preferences is not None
             and preferences.strict

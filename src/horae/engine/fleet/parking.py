@@ -25,7 +25,7 @@ from horae.store.fleet import exchange
 from horae.store.fleet.claim import ClaimResult
 
 LanesOf = Callable[[UUID], frozenset[int]]
-TasteOf = Callable[[UUID], QueuePreferences | None]
+PreferencesOf = Callable[[UUID], QueuePreferences | None]
 MOST_AT_ONCE = 64  # exchanges served by one claim
 log = structlog.get_logger("horae.engine")
 
@@ -44,12 +44,12 @@ class ParkingLot:
         counters: Counters,
         topics: Topics,
         lanes_of: LanesOf,
-        taste_of: TasteOf = lambda session: None,
+        preferences_of: PreferencesOf = lambda session: None,
     ) -> None:
         self._env, self._store, self._directory, self._hints = env, store, directory, hints
         self._lanes_of = lanes_of  # called for every claim, because lanes change while exchanges wait
-        self._taste_of = taste_of
-        self._places = ParkingSpots(lanes_of)
+        self._preferences_of = preferences_of
+        self._spots = ParkingSpots(lanes_of)
         self._claiming: asyncio.Task[None] | None = None
         self._next_step = inf  # the time of the next step, unless the alarm rings
         self._commits = 0  # committed exchanges; each locks its session meanwhile
@@ -60,16 +60,16 @@ class ParkingLot:
         hints.listen(self._on_hint)
 
     def __len__(self) -> int:
-        return len(self._places)
+        return len(self._spots)
 
     async def park(self, parked: ParkedExchange) -> ParkingResult:
         """Wait for work. Work that arrived after the claim that found none wakes the claimer at once."""
-        old = self._places.get(parked.place)
+        old = self._spots.get(parked.key)
         if old is not None:
-            self._places.remove(old)
+            self._spots.remove(old)
             if not old.done.done():
                 old.done.set_result(ParkingResult("superseded"))
-        place = self._places.add(parked, asyncio.get_running_loop().create_future())
+        place = self._spots.add(parked, asyncio.get_running_loop().create_future())
         if self.has_work(parked.want, self._lanes_of(parked.want.session)):
             self._kick()
         if self.closed or parked.until < self._next_step:
@@ -77,16 +77,16 @@ class ParkingLot:
         try:
             return await place.done
         finally:
-            self._places.remove(place)
+            self._spots.remove(place)
 
-    def of(self, sessions: Iterable[UUID]) -> list[exchange.WaitingExchange]:
+    def waiting_of(self, sessions: Iterable[UUID]) -> list[exchange.WaitingExchange]:
         """Return the waiting exchanges of these sessions that can take work."""
-        places = (place for session in sessions for place in self._places.of(session) if not place.done.done())
+        places = (place for session in sessions for place in self._spots.of_session(session) if not place.done.done())
         return [self._as_parked(place) for place in places if place.parked.want.free or place.parked.want.prefetch]
 
-    def has(self, session: UUID) -> bool:
+    def has_waiting(self, session: UUID) -> bool:
         """Return whether an exchange of a session waits."""
-        return any(self._places.of(session))
+        return any(self._spots.of_session(session))
 
     def make_room(self, session: UUID) -> None:
         """Answer a session's waiting exchanges after it got more room, so that the next one reports all of its room.
@@ -96,16 +96,16 @@ class ParkingLot:
         """
         lane_needs = self._directory.lane_needs
         if lane_needs.costs and any(
-            place.parked.want.free and lane_needs.has_costly(place.lanes) for place in self._places.of(session)
+            place.parked.want.free and lane_needs.has_costly(place.lanes) for place in self._spots.of_session(session)
         ):
             self.release(session)
 
     def release(self, session: UUID) -> None:
         """Answer a session's waiting exchanges now, because there is a request for it."""
-        if self._places.hasten(session):
+        if self._spots.end_waits(session):
             self.alarm.ring()
 
-    def committed(self) -> None:
+    def note_commit(self) -> None:
         """Claim again after commits of exchanges, which locked sessions that a claim then skipped."""
         self._commits += 1
         if self._passed_over:
@@ -118,23 +118,23 @@ class ParkingLot:
         if self._claiming is not None:
             await asyncio.gather(self._claiming, return_exceptions=True)
         try:
-            await self._end(list(self._places))
+            await self._end(list(self._spots))
         except HoraeError:
-            for place in self._places:
+            for place in self._spots:
                 if not place.done.done():
                     place.done.set_result(ParkingResult("superseded"))
 
     async def step(self) -> Wait:
         """End the waits that are over. An empty answer is the heartbeat."""
         now = self._env.clock.monotonic()
-        due = self._places.due(inf if self.closed else now)
+        due = self._spots.due(inf if self.closed else now)
         try:
             await self._end(due)
         except BaseException:
-            self._places.remind(due, now)
+            self._spots.schedule(due, now)
             raise
         now = self._env.clock.monotonic()
-        soonest = self._places.soonest()
+        soonest = self._spots.soonest()
         self._next_step = now + 60 if soonest is None else max(now + 0.005, soonest)
         return self._next_step - now
 
@@ -144,12 +144,12 @@ class ParkingLot:
         wants = [place.parked.want for place in due]
         emptied = await self._store.answer_empty([(want.session, want.channel, want.n) for want in wants])
         for place in due:
-            verdict, draining = emptied[place.parked.place]
+            verdict, draining = emptied[place.parked.key]
             if not place.done.done():
                 place.done.set_result(ParkingResult(verdict, draining=draining))
 
     def _on_hint(self, hint: Hint) -> None:
-        if hint.lanes and self._places:
+        if hint.lanes and self._spots:
             self._kick()
 
     def _kick(self) -> None:
@@ -164,7 +164,7 @@ class ParkingLot:
         """
         wide = False
         while not self.closed:
-            most = MOST_AT_ONCE if wide else min(MOST_AT_ONCE, max(1, self._directory.expected()))
+            most = MOST_AT_ONCE if wide else min(MOST_AT_ONCE, max(1, self._directory.expected_amount()))
             able = self._able(most)
             if not able:
                 return
@@ -180,7 +180,7 @@ class ParkingLot:
                 return
 
     def _able(self, most: int) -> list[ParkingSpot]:
-        able = self._places.able(self._directory.version, self._is_occupied)
+        able = self._spots.able(self._directory.version, self._is_occupied)
         if self._directory.lane_needs.costs:
             able = (place for place in able if self._directory.lane_needs.affords(place.parked.want, place.lanes))
         return list(islice(able, most))
@@ -192,7 +192,7 @@ class ParkingLot:
     def _is_occupied(self, want: WorkRequest, lanes: frozenset[int]) -> bool:
         """Return whether lanes have wanted executions, whatever they cost."""
         ahead = None if want.free > 0 else [job for job, count in want.prefetch.items() if count > 0]
-        return self._directory.occupied(lanes, of=ahead)
+        return self._directory.is_occupied(lanes, jobs=ahead)
 
     async def _claim(self, able: Sequence[ParkingSpot]) -> bool:
         """Claim once for these exchanges.
@@ -201,9 +201,9 @@ class ParkingLot:
         """
         marks, commits = self._directory.marks(), self._commits
         parked = [self._as_parked(place) for place in able]
-        views = self._directory.views(capacity([waiting.want for waiting in parked]))
+        views = self._directory.lane_states(capacity([waiting.want for waiting in parked]))
         done = await self._store.claim_for_parked(parked, views, self._directory.paused)
-        left = self.learn(done, marks)
+        left = self.learn_from_claim(done, marks)
         self.serve(done.running)
         if left:
             self._hints.send(Hint(lanes=left))
@@ -216,7 +216,7 @@ class ParkingLot:
 
     def _as_parked(self, place: ParkingSpot) -> exchange.WaitingExchange:
         want = place.parked.want
-        return exchange.WaitingExchange(want=want, lanes=place.lanes, preferences=self._taste_of(want.session))
+        return exchange.WaitingExchange(want=want, lanes=place.lanes, preferences=self._preferences_of(want.session))
 
     def serve(self, running: Sequence[Running], only: Container[tuple[UUID, int]] | None = None) -> None:
         """Answer the exchanges for which slices were claimed. With `only`, the others have an answer of their own."""
@@ -226,18 +226,18 @@ class ParkingLot:
             if only is None or place in only:
                 served.setdefault(place, []).append(running_slice)
         for key, granted in served.items():
-            found = self._places.get(key)
+            found = self._spots.get(key)
             if found is not None and found.parked.want.n == granted[0].n and not found.done.done():
                 found.done.set_result(ParkingResult("granted", granted))
-                self._places.remove(found)
+                self._spots.remove(found)
 
     def takers(self, amounts: Mapping[int, int]) -> list[exchange.WaitingExchange]:
         """Return waiting exchanges, one per session, for executions that are about to enter these lanes."""
-        if self.closed or not self._places:
+        if self.closed or not self._spots:
             return []
         most = min(MOST_AT_ONCE, sum(amounts.values()))
         found: dict[UUID, exchange.WaitingExchange] = {}
-        for place in self._places.idle(self._directory.version, amounts.keys()):
+        for place in self._spots.idle(self._directory.version, amounts.keys()):
             if len(found) >= most:
                 break
             want = place.parked.want
@@ -250,26 +250,26 @@ class ParkingLot:
     def handed_over(self, running: Sequence[Running]) -> None:
         """Answer exchanges that new executions were handed over to."""
         if running:
-            self.learn(ClaimResult(list(running), {}), {})
+            self.learn_from_claim(ClaimResult(list(running), {}), {})
             self.serve(running)
-            self.committed()
+            self.note_commit()
 
-    def learn(self, claimed: ClaimResult, marks: dict[int, int]) -> dict[int, int]:
+    def learn_from_claim(self, claimed: ClaimResult, marks: dict[int, int]) -> dict[int, int]:
         """Update estimates after a claim; return the lanes to hint again."""
         self.counters.claimed(claimed)
         granted: dict[int, list[Running]] = {}
         for running_slice in claimed.running:
             granted.setdefault(running_slice.lane, []).append(running_slice)
-            preferences = self._taste_of(running_slice.session)
+            preferences = self._preferences_of(running_slice.session)
             if preferences is not None:
                 charge(preferences, running_slice, self._directory.expectations.of(running_slice.job))
         for lane, slices in granted.items():
-            self._directory.granted(lane, slices)
+            self._directory.learn_from_grant(lane, slices)
         self._directory.estimates.learn_sizes(claimed.means, self._directory.lanes)
-        left = self._directory.claimed(claimed.lanes, marks)
+        left = self._directory.learn_from_claim(claimed.lanes, marks)
         self._hints.send(Hint(wake_at=claimed.wake_at))
         if claimed.freed:
             self._topics.freed(claimed.freed)
         if claimed.full:
-            self._directory.shut(claimed.full, marks)
+            self._directory.mark_full(claimed.full, marks)
         return {lane: low for lane, low in left.items() if lane not in claimed.suspects and lane not in claimed.full}

@@ -28,7 +28,7 @@ class ParkedExchange(Struct, frozen=True, kw_only=True):
     until: float
 
     @property
-    def place(self) -> Key:
+    def key(self) -> Key:
         return self.want.session, self.want.channel
 
 
@@ -80,30 +80,30 @@ class ParkingSpots:
     def add(self, parked: ParkedExchange, done: "asyncio.Future[ParkingResult]") -> ParkingSpot:
         """Add a spot. An earlier exchange on its channel must have been removed."""
         place = ParkingSpot(parked, done, next(self._numbers), parked.until)
-        self._by_key[parked.place] = place
+        self._by_key[parked.key] = place
         self._index(place)
-        self.remind([place], place.until)
+        self.schedule([place], place.until)
         return place
 
     def remove(self, place: ParkingSpot) -> None:
         """Remove a spot, if it is still there."""
-        if self._by_key.get(place.parked.place) is not place:
+        if self._by_key.get(place.parked.key) is not place:
             return
-        del self._by_key[place.parked.place]
+        del self._by_key[place.parked.key]
         self._unindex(place)
         if len(self._ends) > 64 + 4 * len(self._by_key):  # most entries are of removed spots
             self._ends = sorted((place.until, place.number, place) for place in self._by_key.values())
 
-    def of(self, session: UUID) -> Iterator[ParkingSpot]:
+    def of_session(self, session: UUID) -> Iterator[ParkingSpot]:
         """Return the spots of a session."""
         return (place for channel in range(CHANNELS) if (place := self._by_key.get((session, channel))))
 
-    def hasten(self, session: UUID) -> bool:
+    def end_waits(self, session: UUID) -> bool:
         """End the waits of a session now; return False when it has none."""
-        found = list(self.of(session))
+        found = list(self.of_session(session))
         for place in found:
             place.until = 0.0
-            self.remind([place], 0.0)
+            self.schedule([place], 0.0)
         return bool(found)
 
     def due(self, now: float) -> list[ParkingSpot]:
@@ -115,7 +115,7 @@ class ParkingSpots:
                 found[place.number] = place
         return list(found.values())
 
-    def remind(self, places: list[ParkingSpot], at: float) -> None:
+    def schedule(self, places: list[ParkingSpot], at: float) -> None:
         """Make `due` return these spots at this time, too."""
         for place in places:
             heappush(self._ends, (at, next(self._numbers), place))
@@ -150,7 +150,7 @@ class ParkingSpots:
             self._reindex()
 
     def _is_here(self, place: ParkingSpot) -> bool:
-        return self._by_key.get(place.parked.place) is place
+        return self._by_key.get(place.parked.key) is place
 
     def _index(self, place: ParkingSpot) -> None:
         place.lanes = self._lanes_of(place.parked.want.session)

@@ -94,7 +94,7 @@ class Rescuer:
             effects = await self._store.rescue(session, self._batch, charge=charge)
             if effects is None:
                 return
-            self._outcomes.settled(effects)
+            self._outcomes.publish_settled(effects)
             moved = sum(moved_slice.hi - moved_slice.lo for moved_slice in effects.moved) + sum(
                 end.hi - end.lo for end in effects.ended
             )

@@ -66,8 +66,8 @@ class SessionCache:
     def lanes(self, known: CachedSession) -> frozenset[int]:
         """Return the lanes that a session may take from now."""
         if known.version != self._directory.version:
-            known.lanes, known.version = self._directory.may_take(known.session), self._directory.version
-            known.preferences = self._directory.tastes.for_session(known.session)
+            known.lanes, known.version = self._directory.lanes_for(known.session), self._directory.version
+            known.preferences = self._directory.preferences.for_session(known.session)
         return known.lanes
 
     def lanes_of(self, session_id: UUID) -> frozenset[int]:
@@ -75,7 +75,7 @@ class SessionCache:
         known = self._known.get(session_id)
         return self.lanes(known) if known is not None else frozenset()
 
-    def taste_of(self, session_id: UUID) -> QueuePreferences | None:
+    def preferences_of(self, session_id: UUID) -> QueuePreferences | None:
         """Return a session's preferences between its queues, as of the last computation of its lanes."""
         known = self._known.get(session_id)
         return None if known is None else known.preferences

@@ -52,6 +52,6 @@ class WorkerOffers:
         return offers
 
 
-def able(offers: Iterable[Offer], queue: str, terms: Requirements) -> Iterator[Offer]:
+def able_offers(offers: Iterable[Offer], queue: str, terms: Requirements) -> Iterator[Offer]:
     """Return the offers of workers that could take executions from such a lane of a queue."""
     return (offer for offer in offers if queue in offer.queues and fits(terms, offer.capabilities))

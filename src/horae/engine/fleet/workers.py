@@ -45,7 +45,7 @@ class WorkerProcess(Struct, frozen=True, kw_only=True):
     status: Status
 
 
-class Slots(Struct):
+class SlotCounts(Struct):
     """The number of slots of workers, and how many of them are busy."""
 
     all: int = 0
@@ -56,14 +56,14 @@ class WorkerCountsByNamespace(Struct, frozen=True):
     """The numbers of workers by namespace and status, and the slots of workers that are not lost."""
 
     by_status: Mapping[tuple[int, Status], int]
-    slots: Mapping[int, Slots]
+    slots: Mapping[int, SlotCounts]
 
 
 class WorkerCounts(Struct, frozen=True):
     """The numbers of workers of one namespace by status, and the slots of workers that are not lost."""
 
     by_status: Mapping[Status, int]
-    slots: Slots
+    slots: SlotCounts
 
 
 class Workers:
@@ -105,8 +105,8 @@ class Workers:
         there = [brief for brief in briefs if self._status(brief) != "lost"]
         held = await self._store.read(lambda: held_by_lane(brief.id for brief in there))
         costs = self._costs()
-        busy = sum(used(brief.concurrency, held[brief.id], costs)[SLOTS] for brief in there)
-        slots = Slots(all=sum(brief.concurrency for brief in there), busy=busy)
+        busy = sum(used_resources(brief.concurrency, held[brief.id], costs)[SLOTS] for brief in there)
+        slots = SlotCounts(all=sum(brief.concurrency for brief in there), busy=busy)
         return WorkerCounts(Counter(map(self._status, briefs)), slots)
 
     async def counts(self) -> WorkerCountsByNamespace:
@@ -116,13 +116,13 @@ class Workers:
             if session.state != "closed":
                 sessions.setdefault(session.namespace, []).append(session)
         by_status: Counter[tuple[int, Status]] = Counter()
-        slots: dict[int, Slots] = {}
+        slots: dict[int, SlotCounts] = {}
         for namespace, briefs in sessions.items():
             for brief in _newest(briefs):
                 status = self._status(brief)
                 by_status[namespace, status] += 1
                 if status != "lost":
-                    own = slots.setdefault(namespace, Slots())
+                    own = slots.setdefault(namespace, SlotCounts())
                     own.all += brief.concurrency
                     own.busy += min(brief.concurrency, brief.running)
         return WorkerCountsByNamespace(by_status, slots)
@@ -136,7 +136,7 @@ class Workers:
         session = await self._find(namespace, ref)
         if not await self._store.ask_drain(session.id) and session.state != "draining":
             raise Conflict(f'Worker "{session.worker}" is {session.state}.', "There is nothing left to drain.")
-        self._outcomes.asked(session.id)
+        self._outcomes.publish_request(session.id)
         return (await self._shown([await self._store.session(session.id) or session]))[0]
 
     async def _sessions(self, namespace: int) -> Sequence[SessionSummary]:
@@ -159,7 +159,7 @@ class Workers:
         return WorkerProcess(
             worker=session.worker, session=session.id, host=presence.host, pid=presence.pid, version=presence.version,
             labels=labels_of(presence), queues=session.queues, capacity=session.concurrency, running=session.running,
-            resources=presence.resources, used=used(session.concurrency, held, self._costs()),
+            resources=presence.resources, used=used_resources(session.concurrency, held, self._costs()),
             jobs=tuple(sorted(function.name for function in presence.functions)), started_at=session.created_at,
             last_seen=session.last_seen, status=self._status(session),
         )  # fmt: skip
@@ -170,7 +170,7 @@ class Workers:
         return "draining" if session.state == "draining" else "lost"
 
 
-def used(slots: int, held: Mapping[int, int], costs: Mapping[int, Cost]) -> dict[str, int]:
+def used_resources(slots: int, held: Mapping[int, int], costs: Mapping[int, Cost]) -> dict[str, int]:
     """Return the slots and resources that a worker's executions take, given their number per lane.
 
     Prefetched executions take no slot yet, so the slots are at most those of the worker.

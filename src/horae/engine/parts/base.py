@@ -42,7 +42,7 @@ class BasePart(ServerPart):
             self.topics.settled.subscribe("log", self._log)
         self.epochs = EpochWatch(store)
         self.sealer = Sealer(env, store, settings.master_keys, settings.master_key_file, make=settings.make_master_key)
-        self.seals = ExecutionSealer(self.sealer)
+        self.execution_sealer = ExecutionSealer(self.sealer)
         self.secrets = Secrets(env, store, self.sealer)
         self.hints = Hints(env, store, self.id)
         self.events = EventFeed(self.hints)
@@ -50,12 +50,12 @@ class BasePart(ServerPart):
         self.directory = LocalDirectory(env, store, self.hints, self.id)
         self.parcels = ParcelCache(store)
         self.clock = ClockWatch(env, store, self.hints)
-        self.room = DiskSpaceCheck(store)
+        self.disk_space_check = DiskSpaceCheck(store)
         self.fair_access = FairAccess(env, self.directory.weight, settings)
         self.outbound = Outbound(AllowedAddresses.read(settings.outbound_allow))
 
     def _log(self, effects: Effects) -> None:
-        execution_log.log_ends(effects.ended, self.parcels.known, self.directory.definitions.at_hand)
+        execution_log.log_ends(effects.ended, self.parcels.cached, self.directory.definitions.cached)
 
     async def prepare(self) -> None:
         await self.epochs.step()
@@ -66,7 +66,14 @@ class BasePart(ServerPart):
 
     def services(self, roles: Collection[str]) -> Sequence[Service]:
         directory = self.directory
-        shared: list[Service] = [self.epochs, self.clock, directory, self.hints, directory.expectations, self.room]
+        shared: list[Service] = [
+            self.epochs,
+            self.clock,
+            directory,
+            self.hints,
+            directory.expectations,
+            self.disk_space_check,
+        ]
         return [*shared, directory.fair] if "gateway" in roles else shared
 
     async def stop(self) -> None:

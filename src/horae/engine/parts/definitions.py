@@ -35,7 +35,7 @@ class DefinitionsPart(ServerPart):
         self.job_plans = JobPlans(store, self.jobs)
         self.triggers = Triggers(env, store, self.jobs, announcer, fire_due, base.fair_access.compute)
         self.calendars = Calendars(env, store, announcer, fire_due)
-        self.applying = DocumentApplier(env, store, self._parts_in, fire_due)
+        self.document_applier = DocumentApplier(env, store, self._parts_in, fire_due)
         self.dependencies = Dependencies(store, base.directory, base.hints)
 
     def _jobs_in(self, store: Store, announcer: Announcer, fire_due: FireDue) -> Jobs:

@@ -28,14 +28,14 @@ class FiringPart(ServerPart):
         self.zones = ZoneRules(env, store, hints)
         self.joiner = Joiner(env, store, hints, settings, outcomes, clock)
         self.streaks = Streaks(env, store, hints, topics)
-        self.coming = FireForecasts(env, store)
+        self.forecasts = FireForecasts(env, store)
         self.fires = Fires(env, store)
         ended = [load(feature.ended_counts) for feature in base.features if feature.ended_counts]
         self.fire_counts = FireCounts(env, store, *ended)
         self.fire_audits = FireAuditor(env, store)
 
     def services(self, roles: Collection[str]) -> Sequence[Service]:
-        chosen: list[Service] = [self.coming]
+        chosen: list[Service] = [self.forecasts]
         if "scheduler" in roles:
             chosen += [self.scheduler, self.turns, self.zones, self.joiner, self.streaks]
         return chosen

@@ -24,15 +24,15 @@ class FleetPart(ServerPart):
     def __init__(self, base: BasePart, tracer: Tracer | None) -> None:
         env, store, directory, hints = base.env, base.store, base.directory, base.hints
         self.sessions = SessionCache(env, store, directory)
-        lanes_of, taste_of = self.sessions.lanes_of, self.sessions.taste_of
-        self.lot = ParkingLot(env, store, directory, hints, base.counters, base.topics, lanes_of, taste_of)
+        lanes_of, taste_of = self.sessions.lanes_of, self.sessions.preferences_of
+        self.parking_lot = ParkingLot(env, store, directory, hints, base.counters, base.topics, lanes_of, taste_of)
         self.hand_backs = HandBacks(env, store, directory, hints, base.topics, lanes_of, taste_of)
         self.presence = Presence(env, store, base.id, base.settings.url, directory)
         self.answers = AnswerBuilder(
-            env, directory, base.parcels, base.secrets, base.seals, self.presence, tracer,
+            env, directory, base.parcels, base.secrets, base.execution_sealer, self.presence, tracer,
             verbose=base.settings.verbose,
         )  # fmt: skip
-        self.withholding = MasterKeyCheck(store, base.sealer, base.secrets, directory, hints)
+        self.master_key_check = MasterKeyCheck(store, base.sealer, base.secrets, directory, hints)
         self.rescuer = Rescuer(env, store, hints, base.settings, base.outcomes, base.clock)
         self.workers = Workers(env, store, base.settings, base.outcomes, costs=lambda: directory.lane_needs.costs)
         self.enrolments = Enrolments(env, store)
@@ -43,12 +43,12 @@ class FleetPart(ServerPart):
         self.presence.begin(roles, url)
 
     async def prepare(self) -> None:
-        await self.withholding.step()
+        await self.master_key_check.step()
 
     def services(self, roles: Collection[str]) -> Sequence[Service]:
-        chosen: list[Service] = [self.withholding, self.presence]
+        chosen: list[Service] = [self.master_key_check, self.presence]
         if "gateway" in roles:
-            chosen += [self.lot, self.hand_backs]
+            chosen += [self.parking_lot, self.hand_backs]
         if "scheduler" in roles:
             chosen += [self.rescuer]
         return chosen

@@ -19,7 +19,7 @@ class OptionalPart(ServerPart):
     feature: ClassVar[str]
 
 
-class ListsJobs(OptionalPart):
+class JobStatisticsPart(OptionalPart):
     """Adds statistics of executions to the jobs in a list."""
 
     feature = "statistics"
@@ -29,7 +29,7 @@ class ListsJobs(OptionalPart):
         """Return the same jobs with their statistics."""
 
 
-class Upload(Struct, frozen=True, kw_only=True):
+class ArtifactUpload(Struct, frozen=True, kw_only=True):
     """The description of a file that a worker uploads."""
 
     session: UUID
@@ -40,11 +40,11 @@ class Upload(Struct, frozen=True, kw_only=True):
     type: str
 
 
-class KeepsArtifacts(OptionalPart):
+class ArtifactStoragePart(OptionalPart):
     """Stores the files of executions."""
 
     feature = "artifacts"
 
     @abstractmethod
-    async def put(self, namespace: int, upload: Upload, pieces: AsyncIterable[bytes]) -> Artifact:
+    async def put(self, namespace: int, upload: ArtifactUpload, pieces: AsyncIterable[bytes]) -> Artifact:
         """Store a file under its name and replace an earlier one. On return it is durable and announced."""

@@ -18,7 +18,7 @@ class ServerPart:
         """Return the services that run in a server of these roles."""
         return ()
 
-    async def reported(self, report: StoreView) -> StoreView:
+    async def complete_report(self, report: StoreView) -> StoreView:
         """Return a report on the store, completed with the facts that this part adds."""
         return report
 

@@ -23,5 +23,5 @@ class TenancyPart(ServerPart):
         self.request_rates = RequestRates(env, base.settings.request_rate)
         self.sealed_kinds = SealedKinds(env, store, base.sealer)
         self.store_report = StoreReport(env, store, self.sealed_kinds)
-        self.repeats = IdempotentRequests(env, store)
+        self.idempotent_requests = IdempotentRequests(env, store)
         self.backups = Backups(env, store)

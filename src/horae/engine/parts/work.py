@@ -42,7 +42,7 @@ class WorkPart(ServerPart):
         deletions = definitions.deletions
         self.sweeper = Sweeper(env, store, base.id, settings, self.promoter, base.clock, deletions, sweeps)
         self.executions = Executions(
-            env, store, base.outcomes, waits=definitions.dependencies.waits, held=admission.hold_watch.explain,
+            env, store, base.outcomes, waits=definitions.dependencies.describe_waits, held=admission.hold_watch.explain,
             retention=settings.retention, traced=traced,
         )  # fmt: skip
         self.signals = SignalSender(env, store, self.executions, hints)

@@ -20,7 +20,7 @@ class WorkflowsPart(ServerPart):
     def __init__(self, base: BasePart, work: WorkPart, tracer: Tracer | None) -> None:
         env, store, topics = base.env, base.store, base.topics
         self.opener = WorkflowOpener(env, store, base.directory, base.hints, topics, tracer)
-        self.flows = WorkflowAdvancer(env, store, base.hints, base.clock, base.outcomes, topics)
+        self.advancer = WorkflowAdvancer(env, store, base.hints, base.clock, base.outcomes, topics)
         self.graphs = WorkflowGraphs(env, store, work.executions)
         self.grid = WorkflowGrid(store)
         self.steps_by_hand = StepsByHand(env, store, work.executions)
@@ -30,4 +30,4 @@ class WorkflowsPart(ServerPart):
         await self.callbacks.prepare()
 
     def services(self, roles: Collection[str]) -> Sequence[Service]:
-        return [self.opener, self.flows] if "scheduler" in roles else ()
+        return [self.opener, self.advancer] if "scheduler" in roles else ()

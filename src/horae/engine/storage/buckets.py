@@ -57,9 +57,9 @@ def open_bucket(url: str) -> Any:
     try:
         from obstore.store import from_url
     except ImportError:
-        raise missing() from None
+        raise package_missing() from None
     return from_url(url, client_options=_CLIENT, retry_config=_RETRY)
 
 
-def missing() -> BadInput:
+def package_missing() -> BadInput:
     return BadInput("Object stores need a package that is not installed.", "pip install 'horae[s3]'")

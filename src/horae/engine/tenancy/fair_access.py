@@ -70,7 +70,7 @@ class FairAccess:
         self._computing = asyncio.Lock()
         self.refused = 0
 
-    def heard(self, namespace: int) -> None:
+    def note_use(self, namespace: int) -> None:
         """Note that a namespace uses this server."""
         if self._last[0] != namespace:
             self._other = self._last
@@ -120,7 +120,7 @@ class FairAccess:
             self._give_back(namespace)
 
     @asynccontextmanager
-    async def aside(self, namespace: int) -> AsyncIterator[None]:
+    async def without_turn(self, namespace: int) -> AsyncIterator[None]:
         """Give the turn back while a request only waits."""
         if not _HOLDS_TURN.get():
             yield

@@ -20,7 +20,7 @@ RUNNING_FOR: Micros = 60 * SECOND  # after this time a request has ended, or its
 T = TypeVar("T")
 
 
-class KeptResponse(Struct, frozen=True):
+class StoredAnswer(Struct, frozen=True):
     """An answer as it is stored."""
 
     status: int
@@ -34,31 +34,31 @@ class IdempotentRequests:
         self._env, self._store = env, store
 
     async def once(
-        self, asked: Idempotency, run: Callable[[], Awaitable[T]], keep: Callable[[T], KeptResponse]
-    ) -> T | KeptResponse:
+        self, key: Idempotency, run: Callable[[], Awaitable[T]], store: Callable[[T], StoredAnswer]
+    ) -> T | StoredAnswer:
         """Run a request, or return the stored answer of its first run.
 
         Raises KeyReused when the key was used for another request, and Conflict while the first run has not ended.
         """
         now = self._env.now()
-        found = await self._store.write(lambda: keys.reserve(asked, now + RUNNING_FOR, now))
+        found = await self._store.write(lambda: keys.reserve(key, now + RUNNING_FOR, now))
         if isinstance(found, keys.KnownKey):
             return _first_answer(found)
         try:
             done = await run()
         except BaseException:
             with suppress(StoreUnavailable):  # then the reservation expires
-                await self._store.write(lambda: keys.release(asked, found))
+                await self._store.write(lambda: keys.release(key, found))
             raise
-        answer = keep(done)
+        answer = store(done)
         with suppress(StoreUnavailable):  # the request is done; a late repetition meets the route's own checks
-            await self._store.write(lambda: keys.store_answer(asked, found, answer.status, answer.content))
+            await self._store.write(lambda: keys.store_answer(key, found, answer.status, answer.content))
         return done
 
 
-def _first_answer(known: keys.KnownKey) -> KeptResponse:
+def _first_answer(known: keys.KnownKey) -> StoredAnswer:
     if not known.same_body:
         raise KeyReused("This Idempotency-Key came with another request before.", "Use a new key for a new request.")
     if known.status is None or known.answer is None:
         raise Conflict("The same request is under way.", "Wait for its answer, then repeat it.", retryAfter=1)
-    return KeptResponse(known.status, known.answer)
+    return StoredAnswer(known.status, known.answer)

@@ -45,7 +45,7 @@ LEAST_PRESET = 32  # characters: a preset key must be as hard to guess as a gene
 
 Credential = tuple[Literal["key", "cookie"], bytes]  # kind and hash; the kind keeps a cookie from passing as a key
 
-OF_INSTALLATION = KeyGrant(namespace=DEFAULT_NAMESPACE, role="admin", permissions=("installation",))
+INSTALLATION_ADMIN = KeyGrant(namespace=DEFAULT_NAMESPACE, role="admin", permissions=("installation",))
 
 
 class NewKey(Struct, frozen=True):
@@ -66,7 +66,7 @@ class NewCode(Struct, frozen=True):
         return f"{url}/#code={self.text}"
 
 
-class SignedIn(Struct, frozen=True):
+class BrowserSignIn(Struct, frozen=True):
     """A new sign-in of a browser. The cookie's text is sent to the browser only."""
 
     cookie: str
@@ -74,7 +74,7 @@ class SignedIn(Struct, frozen=True):
     who: Principal
 
 
-class Checked(Struct):
+class CachedCredential(Struct):
     """A credential that was checked in the store. Times are monotonic, except `expires_at`."""
 
     who: Principal
@@ -100,7 +100,7 @@ class ApiKeys:
 
     def __init__(self, env: Env, store: Store, users: UserSessions | None = None) -> None:
         self._env, self._store, self.users = env, store, users
-        self._known: dict[Credential, Checked] = {}
+        self._known: dict[Credential, CachedCredential] = {}
         self._elsewhere: dict[tuple[str, str], tuple[Principal, float]] = {}  # by key's id and namespace's name
 
     async def ensure_admin_key(self, preset: str | None = None, found: str = "") -> str | None:
@@ -113,7 +113,7 @@ class ApiKeys:
         if preset:
             await self._ensure_preset(preset)
             return None
-        new = self._make("first administrator", OF_INSTALLATION, None)
+        new = self._make("first administrator", INSTALLATION_ADMIN, None)
         if len(found) >= LEAST_PRESET and await self._store.read(lambda: keys.by_id(id_of(found))) is None:
             new = NewKey(replace(new.stored, id=id_of(found), hash=digest_of(found)), found)
         added = await self._store.write(lambda: keys.add_first_admin(new.stored))
@@ -128,7 +128,7 @@ class ApiKeys:
         if known is not None and known.hash == digest and known.valid(self._env.now()):
             return
         stored = StoredKey(
-            id=key_id, hash=digest, name="preset administrator", grant=OF_INSTALLATION, created_at=self._env.now()
+            id=key_id, hash=digest, name="preset administrator", grant=INSTALLATION_ADMIN, created_at=self._env.now()
         )
         await self._store.write(lambda: keys.add(stored))
 
@@ -255,7 +255,7 @@ class ApiKeys:
             return None
         return None if self._is_over(known) else known.who
 
-    def _is_over(self, known: Checked) -> bool:
+    def _is_over(self, known: CachedCredential) -> bool:
         return known.expires_at is not None and self._env.now() >= known.expires_at
 
     async def _admit(self, shown: Credential, stored: StoredKey, csrf: str | None) -> Principal | None:
@@ -267,7 +267,7 @@ class ApiKeys:
         if len(self._known) >= MOST_CACHED:
             self._known.clear()
         asked = self._env.clock.monotonic()
-        self._known[shown] = Checked(who, stored.expires_at, asked + CACHED, asked + RECALLED)
+        self._known[shown] = CachedCredential(who, stored.expires_at, asked + CACHED, asked + RECALLED)
         await self._note_use(stored, now)
         return who
 
@@ -323,7 +323,7 @@ class ApiKeys:
         await self._store.write(lambda: keys.add_code(digest_of(code), grant, until, now))
         return NewCode(code, until)
 
-    async def sign_in(self, code: str) -> SignedIn:
+    async def sign_in(self, code: str) -> BrowserSignIn:
         """Exchange a code for a cookie."""
         (cookie, csrf), key_id, now = new_cookie(), new_key_id(), self._env.now()
         until, code_digest, cookie_digest = now + SIGNED_IN_FOR, digest_of(code), digest_of(cookie)
@@ -333,7 +333,7 @@ class ApiKeys:
                 "This sign-in code is not valid: each works once, within ten minutes.",
                 "Make a new link with `horae sign-in`, on the server's machine or with an administrator's key.",
             )
-        return SignedIn(cookie, key.expires_at or until, _principal(key, csrf))
+        return BrowserSignIn(cookie, key.expires_at or until, _principal(key, csrf))
 
     async def sign_out(self, cookie: str) -> None:
         """End a browser's cookie."""

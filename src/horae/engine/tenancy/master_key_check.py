@@ -47,5 +47,5 @@ class MasterKeyCheck:
             log.error("this server hands out no work that needs secrets", missing_keys=sorted(missing), remedy=remedy)
         if self._directory.keyless and not keyless:
             log.info("this server hands out work that needs secrets again")
-        self._directory.withhold(keyless)
+        self._directory.set_keyless(keyless)
         return INTERVAL

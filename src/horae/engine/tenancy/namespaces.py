@@ -52,7 +52,7 @@ class Namespaces:
         if await self._store.change(lambda now: moves.create(name, said, now)) is None:
             raise Conflict(f'There is a namespace "{name}" already.', "Change it with `horae namespaces set`.")
         log.info("namespace made", namespace=name)
-        await self.changed()
+        await self.reload()
         return await self._shown(name)
 
     async def list(self, who: Principal) -> list[NamespaceView]:
@@ -64,7 +64,7 @@ class Namespaces:
         """Return a namespace by name. Raises NotFound also if the credential may not see it."""
         found = await self._store.read(lambda: moves.by_name(name))
         if found is None or (found.id != who.namespace and not who.may("installation")):
-            raise missing(name)
+            raise no_such_namespace(name)
         return found
 
     async def get(self, who: Principal, name: str) -> NamespaceView:
@@ -82,8 +82,8 @@ class Namespaces:
             return said
 
         if await self._store.change(lambda now: moves.change(name, make, now)) is None:
-            raise missing(name)
-        await self.changed()
+            raise no_such_namespace(name)
+        await self.reload()
         return await self._shown(name)
 
     def _refuse(self, before: Namespace, said: NamespaceDefinition) -> None:
@@ -107,15 +107,15 @@ class Namespaces:
             remedy += f" `horae namespaces erase {name} --definitions`."
             raise Conflict(f'Namespace "{name}" still has {remaining}.', remedy)
         log.info("namespace deleted", namespace=name)
-        await self.changed()
+        await self.reload()
 
     async def _shown(self, name: str) -> NamespaceView:
         found = await self._store.read(lambda: moves.by_name(name))
         if found is None:
-            raise missing(name)
+            raise no_such_namespace(name)
         return view(found)
 
-    async def changed(self) -> None:
+    async def reload(self) -> None:
         """Reload the namespaces, on this and on the other servers."""
         await self._directory.load()
         self._hints.send(Hint(queues=True))
@@ -139,6 +139,6 @@ def view(namespace: Namespace) -> NamespaceView:
     )
 
 
-def missing(name: str) -> NotFound:
+def no_such_namespace(name: str) -> NotFound:
     """Return the error for a namespace that does not exist, or that the caller may not see."""
     return NotFound(f'There is no namespace "{name[:60]}" for this credential.', "See `horae namespaces list`.")

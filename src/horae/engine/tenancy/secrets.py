@@ -122,7 +122,7 @@ class Secrets:
             raise MasterKeyMissing(f'The secret "{name}" is left as it is. {error.detail}', error.remedy) from None
         return await self._store.write(lambda: secrets.reseal(namespace, name, sealed, anew))
 
-    async def give(self, namespace: int, names: Sequence[str]) -> GrantedSecrets:
+    async def grant(self, namespace: int, names: Sequence[str]) -> GrantedSecrets:
         """Return values for a grant, with the problems of missing ones, so that no execution starts without them."""
         values, problems, missing = {}, {}, []
         now = self._env.clock.monotonic()

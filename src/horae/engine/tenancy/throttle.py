@@ -16,34 +16,34 @@ class Throttle:
         self._env, self._free = env, free
         self._wrong: dict[str, tuple[int, float]] = {}  # number of wrong guesses, and time of the last one
 
-    def wait(self, what: str) -> float:
+    def wait(self, key: str) -> float:
         """Return the seconds until the next guess is checked; 0 for now."""
-        count, last = self._wrong.get(what, (0, 0.0))
+        count, last = self._wrong.get(key, (0, 0.0))
         now = self._env.clock.monotonic()
         if count < self._free or now - last >= FORGOTTEN_AFTER:
             return 0.0
         return max(0.0, last + min(LONGEST, 2.0 ** (count - self._free)) - now)
 
-    def guess(self, what: str) -> None:
+    def guess(self, key: str) -> None:
         """Count a guess before it is checked, so that concurrent guesses do not all count as the first.
 
         When there are too many keys, the one with the oldest guess is removed.
         """
         now = self._env.clock.monotonic()
-        count, last = self._wrong.pop(what, (0, now))
-        self._wrong[what] = (1 if now - last >= FORGOTTEN_AFTER else count + 1, now)
+        count, last = self._wrong.pop(key, (0, now))
+        self._wrong[key] = (1 if now - last >= FORGOTTEN_AFTER else count + 1, now)
         if len(self._wrong) > MOST:
             del self._wrong[next(iter(self._wrong))]
 
-    def right(self, what: str) -> None:
+    def reset(self, key: str) -> None:
         """Forget the guesses with a key: the last one was right."""
-        self._wrong.pop(what, None)
+        self._wrong.pop(key, None)
 
-    def take_back(self, what: str) -> None:
+    def take_back(self, key: str) -> None:
         """Forget only the last guess: it was right, but does not excuse the earlier ones."""
-        count, last = self._wrong.get(what, (0, 0.0))
+        count, last = self._wrong.get(key, (0, 0.0))
         if count:
-            self._wrong[what] = (count - 1, last)
+            self._wrong[key] = (count - 1, last)
 
 
 class Trickle:
@@ -54,24 +54,24 @@ class Trickle:
         self._env, self._free, self._every = env, free, every
         self._paid: dict[str, float] = {}  # by key: the time at which all its guesses are paid off
 
-    def wait(self, what: str) -> float:
+    def wait(self, key: str) -> float:
         """Return the seconds until the next guess is admitted; 0 for now."""
-        ahead = self._paid.get(what, 0.0) - self._env.clock.monotonic()
+        ahead = self._paid.get(key, 0.0) - self._env.clock.monotonic()
         return max(0.0, ahead - (self._free - 1) * self._every)
 
-    def guess(self, what: str) -> None:
+    def guess(self, key: str) -> None:
         """Count a guess before it is checked. When there are too many keys, remove the one with the oldest guess."""
-        self._paid[what] = max(self._paid.pop(what, 0.0), self._env.clock.monotonic()) + self._every
+        self._paid[key] = max(self._paid.pop(key, 0.0), self._env.clock.monotonic()) + self._every
         if len(self._paid) > MOST:
             del self._paid[next(iter(self._paid))]
 
-    def take_back(self, what: str) -> None:
+    def take_back(self, key: str) -> None:
         """Forget one guess: it was right."""
-        if what in self._paid:
-            self._paid[what] -= self._every
+        if key in self._paid:
+            self._paid[key] -= self._every
 
 
-def neighbourhood(address: str, bits: int = 32) -> str:
+def network_of(address: str, bits: int = 32) -> str:
     """Return the network that counts as one source: an IPv4 address or its first bits, or an IPv6 /64."""
     try:
         parsed = ip_address(address)

@@ -65,9 +65,9 @@ class Dependencies:
         if hint.jobs:
             self._known = {}
 
-    async def about(self, namespace: int, ref: str) -> RunDependencies:
+    async def of_run(self, namespace: int, ref: str) -> RunDependencies:
         """Return the jobs that a run of a job waits for, and the dependents that the actor may see."""
-        job = (self._directory.known(namespace, ref) or await self._directory.job(namespace, ref)).job
+        job = (self._directory.cached_job(namespace, ref) or await self._directory.job(namespace, ref)).job
         known = self._known
         if job.id not in known:
             found = await self._about(job)
@@ -109,7 +109,7 @@ class Dependencies:
             notes=[GONE.format(upstream.name) for upstream in upstreams if upstream.state == "deleted"],
         )
 
-    async def waits(self, found: Sequence[execution_reads.FoundExecution]) -> dict[UUID, str]:
+    async def describe_waits(self, found: Sequence[execution_reads.FoundExecution]) -> dict[UUID, str]:
         """Describe the dependencies that these executions wait for, by execution."""
         wanted = [(each.execution.job, each.execution.id) for each in found if each.execution.reason == "dependency"]
         if not wanted:

@@ -13,7 +13,7 @@ from uuid import UUID
 from msgspec import structs
 
 from horae.engine.base.refs import find_job
-from horae.engine.triggers.fire_forecasts import count
+from horae.engine.triggers.fire_forecasts import count_coming
 from horae.env import SECOND, Env, Instant
 from horae.errors import BadInput
 from horae.model.base.days import a_day, begin_of_day, day_at, days_between
@@ -106,7 +106,7 @@ class FireCounts:
     async def _coming(self, namespace: int, job: UUID | None, table: "_Table", notes: list[str]) -> None:
         now = self._env.now()
         edges = [now, *(edge for edge in table.edges if edge > now)] if table.edges[0] < now else table.edges
-        ahead = await count(self._store, self._env, namespace, job, edges, SECONDS)
+        ahead = await count_coming(self._store, self._env, namespace, job, edges, SECONDS)
         for at, number, more in ahead.spans:
             table.add(at, "planned", number, more)
         if ahead.cut is not None:

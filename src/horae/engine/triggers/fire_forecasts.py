@@ -101,10 +101,10 @@ class FireForecasts:
     async def _count(self, namespace: int, seconds: float) -> FireForecast:
         begin = begin_of(self._env.now(), STEP)
         edges = [begin + place * STEP * SECOND for place in range(SLOTS + 1)]
-        return await count(self._store, self._env, namespace, None, edges, seconds)
+        return await count_coming(self._store, self._env, namespace, None, edges, seconds)
 
 
-async def count(
+async def count_coming(
     store: Store, env: Env, namespace: int, job: UUID | None, edges: Sequence[Instant], seconds: float
 ) -> FireForecast:
     """Count the coming fires of a namespace or of one job between each two edges."""

@@ -10,7 +10,7 @@ from typing import Any, get_args
 from uuid import UUID
 
 from horae.engine.base.refs import find_job
-from horae.engine.definitions.job_lists import one_of
+from horae.engine.definitions.job_lists import check_choice
 from horae.engine.triggers.trigger_calendars import course_of
 from horae.env import Env, Instant, Micros
 from horae.errors import BadInput
@@ -78,7 +78,7 @@ class Fires:
         if end <= begin:
             raise BadInput("to is not after from.", "Give a later instant.", field="to")
         if disposition is not None:
-            one_of(disposition, "disposition", DISPOSITIONS)
+            check_choice(disposition, "disposition", DISPOSITIONS)
         a_text(trigger or "", "trigger", most=256)
         job_id = None if job is None else (await find_job(self._store, namespace, job)).job.id
         listing = _Listing(self._store, namespace, job_id, trigger, end, check_limit(limit))

@@ -3,7 +3,7 @@
 from horae.engine.base.clockwatch import ClockWatch
 from horae.engine.base.hints import Hint, Hints
 from horae.engine.executions.outcomes import Outcomes
-from horae.engine.executions.promoter import OTHERS, SAFETY, is_held, until
+from horae.engine.executions.promoter import CHECK_EVERY, RETRY_HELD, is_held, wait_until
 from horae.engine.service import Alarm, Wait
 from horae.engine.settings import EngineSettings
 from horae.env import Env, Instant
@@ -41,14 +41,14 @@ class Joiner:
     async def step(self) -> Wait:
         """Check one batch; a full batch asks to be called again at once."""
         if not self._clock.trusted:
-            return SAFETY
+            return CHECK_EVERY
         asked_at = self._env.now()
         met, effects = await self._store.look_at_joins(self._batch)
         if met:
-            self._outcomes.settled(effects)
+            self._outcomes.publish_settled(effects)
         if met == self._batch:
             return 0.0
         self._next = await self._store.next_join()
         if met == 0 and is_held(self._next, asked_at):
-            return OTHERS
-        return until(self._next, self._env.now())
+            return RETRY_HELD
+        return wait_until(self._next, self._env.now())

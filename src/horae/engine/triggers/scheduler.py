@@ -12,8 +12,8 @@ from horae.engine.base.clockwatch import ClockWatch
 from horae.engine.base.counters import Counters
 from horae.engine.base.hints import Hint, Hints
 from horae.engine.definitions.directory import LocalDirectory
-from horae.engine.executions.promoter import OTHERS, SAFETY, is_held, until
-from horae.engine.executions.submitter import created
+from horae.engine.executions.promoter import CHECK_EVERY, RETRY_HELD, is_held, wait_until
+from horae.engine.executions.submitter import creation_event
 from horae.engine.service import Alarm, Wait
 from horae.engine.settings import EngineSettings
 from horae.engine.topics import FiredParcels, Topics
@@ -85,7 +85,7 @@ class Scheduler:
     async def step(self) -> Wait:
         """Decide due timers. If more are due, ask to be called again at once."""
         if not self._clock.trusted:
-            return SAFETY
+            return CHECK_EVERY
         asked_at, low = self._env.now(), self._from()
         decided, left = await self._fire(low)
         self._behind = left is not None
@@ -95,8 +95,8 @@ class Scheduler:
         self._low = asked_at - SECOND, FIRST[1]
         self._next = await self._store.next_fire_at(low)
         if decided == 0 and is_held(self._next, asked_at):
-            return OTHERS
-        return until(self._next, self._env.now())
+            return RETRY_HELD
+        return wait_until(self._next, self._env.now())
 
     async def _fire(self, low: Mark) -> tuple[int, Mark | None]:
         """Decide due timers; return their number, and the mark from which on more may be due.
@@ -137,7 +137,7 @@ class Scheduler:
             log.error(
                 "trigger cannot be decided", trigger=str(trouble.trigger), job=str(trouble.job), error=trouble.reason
             )
-        events = [created(parcel, now) for parcel in done.parcels[:20]]
+        events = [creation_event(parcel, now) for parcel in done.parcels[:20]]
         self._hints.send(Hint(lanes=done.lanes, wake_at=done.wake_at, events=events))
         if done.blocked:
             self._topics.blocked(None)
@@ -156,5 +156,5 @@ class Scheduler:
         now = self._env.clock.monotonic()
         if now < self._scan_at:
             return self._low
-        self._scan_at = now + SAFETY
+        self._scan_at = now + CHECK_EVERY
         return FIRST

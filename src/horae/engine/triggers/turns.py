@@ -5,7 +5,7 @@ from uuid import UUID
 from horae.engine.base.hints import Hint, Hints
 from horae.engine.definitions.directory import LocalDirectory
 from horae.engine.executions.outcomes import Outcomes
-from horae.engine.executions.promoter import SAFETY
+from horae.engine.executions.promoter import CHECK_EVERY
 from horae.engine.service import Alarm, Wait
 from horae.engine.topics import Topics
 from horae.env import Env
@@ -66,7 +66,7 @@ class Turns:
         if began >= self._forget_at:
             self._forget_at = began + FORGET_EVERY
             self._forgotten = await self._store.write(lambda: turns.forget(self._forgotten, BATCH))
-        return max(SAFETY, SHARE * (self._env.clock.monotonic() - began))
+        return max(CHECK_EVERY, SHARE * (self._env.clock.monotonic() - began))
 
     async def _check(self, blocked: BlockedTurn, cancelling: dict[str, UUID]) -> None:
         if blocked.holder is None:
@@ -82,7 +82,7 @@ class Turns:
     async def _cancel(self, holder: UUID, job: UUID) -> None:
         verdict, session = await self._store.cancel(parcel_of(holder), index_of(holder), CANCELLED)
         if session is not None:
-            self._outcomes.asked(session)
+            self._outcomes.publish_request(session)
         if verdict == "cancelled":
-            self._outcomes.cancelled(job)
+            self._outcomes.publish_cancelled(job)
             self.alarm.ring()

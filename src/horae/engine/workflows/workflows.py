@@ -14,7 +14,7 @@ from horae.engine.base.clockwatch import ClockWatch
 from horae.engine.base.hints import Hint, Hints
 from horae.engine.definitions.directory import LocalDirectory
 from horae.engine.executions.outcomes import Outcomes
-from horae.engine.executions.promoter import SAFETY, until
+from horae.engine.executions.promoter import CHECK_EVERY, wait_until
 from horae.engine.service import Alarm, Wait
 from horae.engine.topics import Topics
 from horae.env import Env, Instant
@@ -80,7 +80,7 @@ class WorkflowOpener:
         """
         mine = self.lanes
         waiting: dict[int, list[LaneState]] = {}
-        for view in self._directory.views(BATCH):
+        for view in self._directory.lane_states(BATCH):
             if view.lane in mine:
                 waiting.setdefault(self._directory.lanes[view.lane].namespace, []).append(view)
         heaviest = max(map(self._directory.weight, waiting), default=1.0)
@@ -88,7 +88,7 @@ class WorkflowOpener:
         for namespace, views in waiting.items():
             most = max(1, int(BATCH * self._directory.weight(namespace) / heaviest))
             goes_on |= await self._open(views, most)
-        return 0.0 if goes_on else SAFETY
+        return 0.0 if goes_on else CHECK_EVERY
 
     async def _open(self, views: Sequence[LaneState], most: int) -> bool:
         """Start a batch of workflows from these lanes; return whether there may be more."""
@@ -103,11 +103,11 @@ class WorkflowOpener:
         for running in claimed.running:
             granted.setdefault(running.lane, []).append(running)
         for lane, slices in granted.items():
-            self._directory.granted(lane, slices)
+            self._directory.learn_from_grant(lane, slices)
         self._directory.estimates.learn_sizes(claimed.means, self._directory.lanes)
-        left = self._directory.claimed(claimed.lanes, marks)
+        left = self._directory.learn_from_claim(claimed.lanes, marks)
         if claimed.full:
-            self._directory.shut(claimed.full, marks)
+            self._directory.mark_full(claimed.full, marks)
         if claimed.freed:
             self._topics.freed(claimed.freed)
         self._hints.send(Hint(wake_at=claimed.wake_at))
@@ -170,13 +170,13 @@ class WorkflowAdvancer:
     async def step(self) -> Wait:
         """Advance one batch; a full batch asks to be called again at once."""
         if not self._clock.trusted:
-            return SAFETY
+            return CHECK_EVERY
         asked_at = self._env.now()
         self._next = await self._store.look_up(flow_due.next_due)
         if self._next is None:
             self._idle = not await self._store.look_up(flow_due.is_any_under_way)
         if self._next is None or self._next > asked_at:
-            return until(self._next, asked_at)
+            return wait_until(self._next, asked_at)
         self._idle = False
         advanced = await self._advance()
         self._tell(advanced.started)
@@ -207,7 +207,7 @@ class WorkflowAdvancer:
                 raise
             except Exception:
                 log.exception("a workflow could not be advanced", execution=str(execution))
-        await self._env.clock.sleep(SAFETY)
+        await self._env.clock.sleep(CHECK_EVERY)
         return flow_due.DueResult()
 
     def _tell(self, started: Consequences) -> None:
@@ -237,9 +237,9 @@ class WorkflowAdvancer:
     async def _cancel(self, child: UUID, job: UUID | None, reason: str) -> None:
         verdict, session = await self._store.cancel(parcel_of(child), index_of(child), reason)
         if session is not None:
-            self._outcomes.asked(session)
+            self._outcomes.publish_request(session)
         if verdict == "cancelled" and job is not None:
-            self._outcomes.cancelled(job)
+            self._outcomes.publish_cancelled(job)
 
     async def _cancel_parcels(self, to_stop: ToStop, parcels: list[UUID]) -> bool:
         """Cancel the children of a fan-out step: waiting ones by their parcels, running ones by their sessions."""
@@ -247,12 +247,12 @@ class WorkflowAdvancer:
             done = Consequences()
             move = partial(flow_cancel.cancel_pending, shelf, parcels, to_stop.reason, self._env.new_id)
             for job, count in (await self._store.change(lambda now: move(now, done))).items():  # noqa: B023
-                self._outcomes.cancelled(job, count)
+                self._outcomes.publish_cancelled(job, count)
             self._tell(done)
         for child in await self._store.read(lambda: flow_cancel.flows_in(parcels)):
             await self._cancel(child, None, to_stop.reason)
         for session in await self._store.read(lambda: flow_cancel.sessions_of(parcels)):
             asking = partial(flow_cancel.ask_session, session, parcels, to_stop.reason)
             if await self._store.change(asking):
-                self._outcomes.asked(session)
+                self._outcomes.publish_request(session)
         return not await self._store.read(lambda: flow_cancel.left_of(parcels))

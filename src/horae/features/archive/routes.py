@@ -33,4 +33,4 @@ async def archived(call: ApiCall, query: ArchiveList) -> Response:
         call.namespace, status=query.status, job=query.job, tag=query.tag, since=query.since, until=query.until,
         limit=query.limit, cursor=query.cursor,
     )  # fmt: skip
-    return ok(structs.replace(page, items=[call.node.base.seals.shown(call.who, one) for one in page.items]))
+    return ok(structs.replace(page, items=[call.node.base.execution_sealer.show(call.who, one) for one in page.items]))

@@ -2,7 +2,7 @@
 
 from collections.abc import AsyncIterable, Collection, Sequence
 
-from horae.engine.parts.optional import KeepsArtifacts, Upload
+from horae.engine.parts.optional import ArtifactStoragePart, ArtifactUpload
 from horae.engine.server_node import ServerNode
 from horae.engine.service import Service
 from horae.engine.storage.file_storage import open_storage
@@ -11,7 +11,7 @@ from horae.features.artifacts.engine.sweep import ArtifactSweeper
 from horae.model.executions.output.artifact import Artifact
 
 
-class ArtifactsPart(KeepsArtifacts):
+class ArtifactsPart(ArtifactStoragePart):
     """Keeps files of executions, and deletes those that are over their time."""
 
     def __init__(self, node: ServerNode) -> None:
@@ -19,7 +19,7 @@ class ArtifactsPart(KeepsArtifacts):
         self.artifacts = Artifacts(node.env, node.store, node.fleet.sessions, node.work.executions, place, most)
         self.sweeper = ArtifactSweeper(node.env, node.store, node.id, place)
 
-    async def put(self, namespace: int, upload: Upload, pieces: AsyncIterable[bytes]) -> Artifact:
+    async def put(self, namespace: int, upload: ArtifactUpload, pieces: AsyncIterable[bytes]) -> Artifact:
         return await self.artifacts.put(namespace, upload, pieces)
 
     def services(self, roles: Collection[str]) -> Sequence[Service]:

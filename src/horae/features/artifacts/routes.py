@@ -6,7 +6,7 @@ from uuid import UUID
 
 from msgspec import Meta
 
-from horae.engine.parts.optional import Upload
+from horae.engine.parts.optional import ArtifactUpload
 from horae.errors import Busy, Conflict, Gone, NotFound, TooLarge
 from horae.features.artifacts.model import ArtifactView, show_artifact
 from horae.features.artifacts.part import ArtifactsPart
@@ -46,7 +46,7 @@ _SCRIPTS = ("javascript", "ecmascript", "jscript", "livescript")  # as browsers 
 )  # fmt: skip
 async def upload(call: ApiCall, query: HeldItem) -> Response:
     """Keep a file of a running item under its name, instead of an earlier one; the body is its content."""
-    told = Upload(
+    told = ArtifactUpload(
         session=call.id(), parcel=query.parcel, item=query.item, attempt=query.attempt, name=call.path("file"),
         type=call.header(b"content-type") or DEFAULT_TYPE,
     )  # fmt: skip

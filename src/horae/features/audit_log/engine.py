@@ -7,7 +7,7 @@ import msgspec
 
 from horae.engine.base.sealing import Sealer
 from horae.engine.batcher import Batcher
-from horae.engine.tenancy.throttle import neighbourhood
+from horae.engine.tenancy.throttle import network_of
 from horae.env import Env
 from horae.errors import StoreUnavailable
 from horae.features.audit_log.model.values import ChainChecker, ChainHead, Link, RowFilter
@@ -63,7 +63,7 @@ class AuditLog:
 
     async def fail(self, action: str, name: str, address: str, said: str) -> None:
         """Log a failed sign-in, limited for each name and address and in total."""
-        where = f"from {neighbourhood(address)}"
+        where = f"from {network_of(address)}"
         if not self._is_new(where, (action, name), MOST_DENIED_OF_ONE):
             return
         if not self._is_new(NOBODY, (action, f"{name} {where}"), MOST_FAILED):

@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING, Annotated, Literal, cast
 
 from msgspec import Meta, structs
 
-from horae.engine.base.execution_sealing import hidden
+from horae.engine.base.execution_sealing import without_sealed
 from horae.engine.definitions.permits import scope_in_words
 from horae.errors import BadInput, Conflict, Forbidden, Gone, NotFound, OverQuota
 from horae.features.dead_letters.bodies import (
@@ -74,7 +74,7 @@ async def list_dead_letters(call: ApiCall, query: DeadLetterList) -> Response:
     page = await call.node.part(DeadLettersPart).dead_letters.list(
         call.namespace, state=query.state, limit=query.limit, cursor=query.cursor, **filter_fields(query)
     )
-    items = [structs.replace(letter, execution=hidden(letter.execution)) for letter in page.items]
+    items = [structs.replace(letter, execution=without_sealed(letter.execution)) for letter in page.items]
     return ok(structs.replace(page, items=items))
 
 
@@ -92,7 +92,7 @@ async def list_groups(call: ApiCall, query: DeadLetterQuery) -> Response:
 async def get_dead_letter(call: ApiCall) -> Response:
     """Read a dead letter."""
     letter = await call.node.part(DeadLettersPart).dead_letters.get(call.namespace, call.id())
-    return ok(structs.replace(letter, execution=call.node.base.seals.shown(call.who, letter.execution)))
+    return ok(structs.replace(letter, execution=call.node.base.execution_sealer.show(call.who, letter.execution)))
 
 
 @post(

@@ -16,7 +16,7 @@ class ErasurePart(ServerPart):
         env, store, tenancy = node.env, node.store, node.tenancy
         archive = ArchiveReader(env, store, open_storage(node.settings.artifacts))
         ends = NamespaceCanceller(store, node.base.outcomes)
-        self.erasures = Erasures(store, node.work.executions, node.base.seals, archive)
+        self.erasures = Erasures(store, node.work.executions, node.base.execution_sealer, archive)
         self.namespace_erasures = NamespaceErasures(
             env, store, tenancy.namespaces, node.definitions.jobs, tenancy.keys, ends, archive
         )

@@ -2,7 +2,7 @@
 
 from collections.abc import Collection, Sequence
 
-from horae.engine.parts.optional import ListsJobs
+from horae.engine.parts.optional import JobStatisticsPart
 from horae.engine.server_node import ServerNode
 from horae.engine.service import Service
 from horae.features.statistics.engine.job_statistics import JobStatistics
@@ -13,7 +13,7 @@ from horae.model.definitions.job_view import JobView
 from horae.model.definitions.listed_job_view import ListedJobView
 
 
-class StatisticsPart(ListsJobs):
+class StatisticsPart(JobStatisticsPart):
     """Counts outcomes by minute, hour and day, and shows them."""
 
     def __init__(self, node: ServerNode) -> None:
@@ -22,7 +22,7 @@ class StatisticsPart(ListsJobs):
         self.recounter = Recounter(env, store, node.id, topics)
         self.job_statistics = JobStatistics(env, store)
         self.overview = Overview(
-            env, store, node.base.directory, node.work.gauges, node.firing.coming, node.fleet.workers
+            env, store, node.base.directory, node.work.gauges, node.firing.forecasts, node.fleet.workers
         )  # fmt: skip
 
     async def listed(self, jobs: Sequence[JobView]) -> list[ListedJobView]:

@@ -7,7 +7,7 @@ from urllib.parse import quote
 from msgspec import Meta
 
 from horae.engine.base.tokens import digest_of
-from horae.engine.tenancy.keys import SignedIn
+from horae.engine.tenancy.keys import BrowserSignIn
 from horae.env import SECOND
 from horae.errors import Forbidden, HoraeError, NotFound, TooOften, Unauthorized
 from horae.features.users.engine.oidc import Oidc
@@ -130,7 +130,7 @@ async def finish(call: ApiCall, query: OidcCallbackQuery) -> Response:
     return _go("/", _flow("", 0, call), _cookie(call, signed))
 
 
-def _cookie(call: ApiCall, signed: SignedIn) -> tuple[bytes, bytes]:
+def _cookie(call: ApiCall, signed: BrowserSignIn) -> tuple[bytes, bytes]:
     seconds = (signed.until - call.node.env.now()) // SECOND
     return set_cookie(signed.cookie, seconds, secure=call.secure)
 

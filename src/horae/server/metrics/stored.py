@@ -50,7 +50,7 @@ class StoreSampler:
 
 async def sample_store(node: ServerNode, features: Sequence[FeatureMetrics]) -> StoreSample:
     """Read all figures from the store."""
-    looked = StoreSample(await node.work.surveyor.look())
+    looked = StoreSample(await node.work.surveyor.survey())
     for feature in features:
         looked.figures.update(await feature.look(looked.survey.namespaces))
     return looked

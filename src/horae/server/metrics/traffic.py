@@ -52,7 +52,7 @@ class ExchangeMetrics(Collector):
         told = "Executions that the answer to an exchange gave to its worker, of those that gave any."
         yield histogram("exchange_granted_executions", told, counted.granted)
         yield counter("exchange_answer_bytes", "Bytes of answers to exchanges.", counted.answer_bytes)
-        yield gauge("parked_exchanges", "Exchanges that wait here for work.", len(self._node.fleet.lot))
+        yield gauge("parked_exchanges", "Exchanges that wait here for work.", len(self._node.fleet.parking_lot))
 
 
 # The names of failure classes in metrics.
@@ -82,7 +82,7 @@ class ExecutionMetrics(Collector):
         counted = self._node.base.counters
         yield counter("submitted_executions", "Executions that were submitted to this server.", counted.accepted)
         told = "Executions of submissions that a key stood for already: answered with what there is, nothing was made."
-        yield counter("deduplicated_executions", told, counted.known)
+        yield counter("deduplicated_executions", told, counted.deduplicated)
         yield counter(
             "fired_executions",
             "Executions that this server made for fires of triggers.",

@@ -3,7 +3,7 @@
 from horae.engine.base.clockwatch import ClockWatch
 from horae.engine.base.hints import Hint, Hints
 from horae.engine.definitions.directory import LocalDirectory
-from horae.engine.fleet.worker_offers import WorkerOffers, able
+from horae.engine.fleet.worker_offers import WorkerOffers, able_offers
 from horae.engine.service import Alarm, Wait
 from horae.env import SECOND, Env, Instant
 from horae.model.admission.placement.placement import Requirements, settle_for
@@ -70,7 +70,7 @@ class Placer:
         offers, queue = await self._offers.offers(lane.namespace), self._directory.queues[lane.queue].name
 
         def is_offered(terms: Requirements) -> bool:
-            return any(able(offers, queue, terms))
+            return any(able_offers(offers, queue, terms))
 
         waited = 0 if settle_for(lane.needs, 0, is_offered) != lane.needs else patience
         moved = await self._move(lane, settle_for(lane.needs, waited, is_offered), now - waited)

@@ -44,9 +44,9 @@ class Preemptor:
         if early > 0:
             return early
         self._checked_at = now
-        if not self._directory.expected():
+        if not self._directory.expected_amount():
             return INTERVAL
-        lanes, paused = self._directory.preempting, self._directory.paused
+        lanes, paused = self._directory.preempting_lanes, self._directory.paused
         waiting = await self._store.read(lambda: preempt.waiters(lanes, paused))
         for namespace, waiters in waiting.items():
             if len(self._lanes) < MOST_LANES:
@@ -66,7 +66,7 @@ class Preemptor:
 
     def _may_take(self, session: Session) -> frozenset[int]:
         """Return the lanes that a session may take from, without lanes at their limit: those preempt nothing."""
-        return self._directory.may_take(session) - self._directory.full.lanes
+        return self._directory.lanes_for(session) - self._directory.full.lanes
 
     def _cost(self, lane: int) -> Cost:
         """Return the slots and resources that an execution of a lane takes; one slot when the lane is unknown here."""

@@ -4,8 +4,8 @@ from collections.abc import Iterable
 from uuid import UUID
 
 from horae.engine.definitions.directory import LocalDirectory
-from horae.engine.fleet.worker_offers import WorkerOffers, able
-from horae.engine.fleet.workers import used
+from horae.engine.fleet.worker_offers import WorkerOffers, able_offers
+from horae.engine.fleet.workers import used_resources
 from horae.engine.service import Alarm, Wait
 from horae.env import Env
 from horae.model.admission.placement.placement import capacity_of
@@ -72,13 +72,16 @@ class Reserver:
     async def _loads(self, lane: Lane) -> list[SessionLoad]:
         """Return the load of each worker that fits a lane."""
         queue, terms = self._directory.queues[lane.queue].name, self._directory.lane_needs.terms[lane.id]
-        fitting = {offer.session: offer for offer in able(await self._offers.offers(lane.namespace), queue, terms)}
+        fitting = {
+            offer.session: offer for offer in able_offers(await self._offers.offers(lane.namespace), queue, terms)
+        }
         ids = [session for session in fitting if session is not None]
         held = await self._store.read(lambda: sessions.held_by_lane(ids))
         slots = {session: capacity_of(fitting[session].capabilities)[SLOTS] for session in ids}
         return [
             SessionLoad(
-                session, used(slots[session], held[session], self._directory.lane_needs.costs)[SLOTS] / slots[session]
+                session,
+                used_resources(slots[session], held[session], self._directory.lane_needs.costs)[SLOTS] / slots[session],
             )
             for session in ids
         ]

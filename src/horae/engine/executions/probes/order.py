@@ -10,7 +10,7 @@ MOST_NAMED = 10  # shares or workers that a blocker names
 
 async def share(sources: Sources, case: ExecutionCase) -> list[Blocker]:
     """Return other shares of a fair queue that have work and come first."""
-    views = sources.directory.views() if case.is_queued else []
+    views = sources.directory.lane_states() if case.is_queued else []
     mine = next((view for view in views if view.lane == case.place.lane), None)
     if mine is None or mine.share is None:
         return []
@@ -25,9 +25,9 @@ async def share(sources: Sources, case: ExecutionCase) -> list[Blocker]:
     return [closed("share", message, share=mine.share, before=names[:MOST_NAMED], queue=case.queue_name)]
 
 
-def crowd(sources: Sources, case: ExecutionCase) -> float:
+def share_factor(sources: Sources, case: ExecutionCase) -> float:
     """Return the factor by which other active shares of a fair queue slow this share down; 1 for other queues."""
-    views = sources.directory.views() if case.is_queued else []
+    views = sources.directory.lane_states() if case.is_queued else []
     mine = next((view for view in views if view.lane == case.place.lane), None)
     if mine is None or mine.share is None:
         return 1.0
@@ -45,10 +45,10 @@ def _turn(view: LaneState) -> tuple[bool, float, int]:
 
 async def other_queues(sources: Sources, case: ExecutionCase) -> list[Blocker]:
     """Return queues from which each fitting worker takes first, by its order or by its weights."""
-    views = sources.directory.views() if case.is_queued else []
+    views = sources.directory.lane_states() if case.is_queued else []
     first: set[int] = set()
     for session in case.fitting():
-        preferences, may = sources.directory.tastes.for_session(session), sources.directory.may_take(session)
+        preferences, may = sources.directory.preferences.for_session(session), sources.directory.lanes_for(session)
         others = {view.queue for view in views if view.lane in may and view.queue != case.queue}
         before = {
             queue for queue in others if preferences is not None and _comes_before(preferences, queue, case.queue)

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from horae.engine.executions.probes.case import ExecutionCase, Sources
-from horae.engine.fleet.workers import used
+from horae.engine.fleet.workers import used_resources
 from horae.model.admission.placement.placement import Requirements, amounts, capacity_of, fits
 from horae.model.admission.placement.spread import PATIENCE
 from horae.model.admission.reading.placement import SLOTS
@@ -42,7 +42,7 @@ async def room(sources: Sources, case: ExecutionCase) -> list[Blocker]:
         return []
     held = await sources.store.read(lambda: held_by_lane(session.id for session in fitting))
     taken = {
-        session.id: used(session.concurrency, held[session.id], sources.directory.lane_needs.costs)
+        session.id: used_resources(session.concurrency, held[session.id], sources.directory.lane_needs.costs)
         for session in fitting
     }
     if any(_has_room(terms, session, taken[session.id]) for session in fitting):

@@ -147,7 +147,7 @@ class AlertChannels:
     async def _values(self, namespace: int, channel: AnyChannel) -> Mapping[str, str]:
         if not channel.references:
             return {}
-        given = await self._secrets.give(namespace, channel.references)
+        given = await self._secrets.grant(namespace, channel.references)
         for problem in given.problems.values():
             raise BadInput(problem, field="secret")
         return given.values

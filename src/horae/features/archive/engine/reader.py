@@ -8,7 +8,7 @@ import structlog
 from msgspec import Raw, structs
 
 from horae.engine.base.refs import tag_ref
-from horae.engine.executions.executions import Bound, Count, low_parcel, start
+from horae.engine.executions.executions import Count, TimeBound, lowest_parcel, start_place
 from horae.engine.storage.file_storage import FileStorage
 from horae.env import SECOND, Env, Instant
 from horae.errors import Busy
@@ -57,14 +57,14 @@ class ArchiveReader:
 
     async def list(
         self, namespace: int, *, status: str | None = None, job: str | None = None, tag: str | None = None,
-        since: Bound = None, until: Bound = None, limit: int = 50, cursor: str | None = None,
+        since: TimeBound = None, until: TimeBound = None, limit: int = 50, cursor: str | None = None,
     ) -> ArchivePage:  # fmt: skip
         """List executions of the archive. A page may be short or even empty while `nextCursor` says that there is more.
 
         A file that cannot be read completely is named in the notes, and the search continues with the next file.
         """
         check_limit(limit)
-        low, high = low_parcel(since), start(until, None)[0]
+        low, high = lowest_parcel(since), start_place(until, None)[0]
         named = tag_ref(tag)
         at, skip = read_cursor(cursor, tuple[UUID, Count]) if cursor else (LAST, 0)
 

@@ -10,7 +10,7 @@ import structlog
 from horae.engine.executions.durable_steps import not_held
 from horae.engine.executions.executions import Executions
 from horae.engine.fleet.session_cache import SessionCache
-from horae.engine.parts.optional import Upload
+from horae.engine.parts.optional import ArtifactUpload
 from horae.engine.storage.file_storage import FileStorage
 from horae.env import Env
 from horae.errors import BadInput, Busy, Gone, NotFound, TooLarge
@@ -35,7 +35,7 @@ class Artifacts:
         self._env, self._store, self._sessions, self._executions = env, store, sessions, executions
         self.place, self._limit = place, limit
 
-    async def put(self, namespace: int, upload: Upload, pieces: AsyncIterable[bytes]) -> Artifact:
+    async def put(self, namespace: int, upload: ArtifactUpload, pieces: AsyncIterable[bytes]) -> Artifact:
         """Keep a content under its name, instead of an earlier one. It is safe, and told, when this returns."""
         check_name(upload.name)
         check_type(upload.type)
@@ -61,7 +61,7 @@ class Artifacts:
         await self._keep(upload, artifact, content.copy)
         return artifact
 
-    async def _keep(self, upload: Upload, artifact: Artifact, copy: bytes | None) -> None:
+    async def _keep(self, upload: ArtifactUpload, artifact: Artifact, copy: bytes | None) -> None:
         kept = await self._store.write(
             lambda: artifacts.keep(upload.session, upload.parcel, upload.item, artifact, artifact.at, copy)
         )
@@ -105,7 +105,7 @@ class Artifacts:
 
         return whole()
 
-    def _location(self, namespace: int, upload: Upload) -> str:
+    def _location(self, namespace: int, upload: ArtifactUpload) -> str:
         """A path that no other upload has; of the name it keeps what every place can hold."""
         execution = execution_id(upload.parcel, upload.item)
         plain = _ODD.sub("_", upload.name.rpartition("/")[2])[-MOST_PLAIN:]

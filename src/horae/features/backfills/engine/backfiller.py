@@ -4,7 +4,7 @@ from uuid import UUID
 
 from horae.engine.base.hints import Hint, Hints
 from horae.engine.definitions.directory import LocalDirectory
-from horae.engine.executions.submitter import created
+from horae.engine.executions.submitter import creation_event
 from horae.engine.service import Alarm, Wait
 from horae.env import Env
 from horae.features.backfills.store.backfills import unfinished
@@ -55,6 +55,6 @@ class Backfiller:
             self._store.created(worked.parcels)
             now = env.now()
             self.started += sum(map(len, worked.parcels))
-            events = [created(parcel, now) for parcel in worked.parcels[:20]]
+            events = [creation_event(parcel, now) for parcel in worked.parcels[:20]]
             self._hints.send(Hint(lanes=worked.lanes, wake_at=worked.wake_at, events=events))
         return worked

@@ -7,7 +7,7 @@ from uuid import UUID
 from msgspec import structs
 
 from horae.engine.base.refs import execution_ref, find_job
-from horae.engine.executions.executions import Executions, start
+from horae.engine.executions.executions import Executions, start_place
 from horae.env import Env
 from horae.errors import Conflict, NotFound
 from horae.features.dead_letters.engine.filters import LetterFilterFields, filter_of, place_of, read_filter
@@ -249,7 +249,7 @@ class DeadLetters:
 
 
 def _start(letters: LetterFilter, cursor: str | None) -> Place:
-    return place_of(letters.until) if cursor is None else start(None, cursor)
+    return place_of(letters.until) if cursor is None else start_place(None, cursor)
 
 
 def _is_retried(mark: DeadLetterMark | None) -> bool:

@@ -3,7 +3,7 @@
 from typing import TypedDict
 
 from horae.engine.base.refs import find_job, time_bound
-from horae.engine.executions.executions import Bound
+from horae.engine.executions.executions import TimeBound
 from horae.env import Env, Instant
 from horae.errors import BadInput
 from horae.features.dead_letters.model.replay import LetterFilter
@@ -26,8 +26,8 @@ class LetterFilterFields(TypedDict, total=False):
     error_type: str | None
     reason: str | None
     text: str | None
-    since: Bound
-    until: Bound
+    since: TimeBound
+    until: TimeBound
     older_than: str | None
 
 

@@ -7,7 +7,7 @@ from uuid import UUID
 import msgspec
 
 from horae.engine.base.refs import as_id
-from horae.engine.executions.promoter import until
+from horae.engine.executions.promoter import wait_until
 from horae.engine.service import Alarm, Wait
 from horae.env import SECOND, Env
 from horae.errors import Busy, Conflict, NotFound, OverQuota, StoreUnavailable
@@ -131,7 +131,7 @@ class Replayer:
         if replay is not None:
             await self._work(replay)
             return 0.0
-        return until(await self._store.read(moves.next_due), self._env.now())
+        return wait_until(await self._store.read(moves.next_due), self._env.now())
 
     async def _work(self, replay: Replay) -> None:
         began = self._env.now()

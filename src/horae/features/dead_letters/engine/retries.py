@@ -4,7 +4,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any, Protocol
 from uuid import UUID
 
-from horae.engine.executions.reruns import edited
+from horae.engine.executions.reruns import patched_params
 from horae.errors import BadInput, Conflict, NotFound, TooLarge
 from horae.model.base.duration import DAY
 from horae.model.executions.execution import CANCELLED, Execution, Extra, Rerun
@@ -120,7 +120,7 @@ def _retry_request(letter: Execution, params: Params, key: str) -> Submit:
     """Return the request for a retry, with edited params if given. Its key makes a second retry find the first."""
     return Submit(
         job=str(letter.job),
-        params=letter.params if params is None else edited(letter.params, params),
+        params=letter.params if params is None else patched_params(letter.params, params),
         key=key,
         key_for=KEEP_KEY,
         priority=letter.priority,

@@ -12,7 +12,7 @@ from msgspec import Raw
 
 from horae.engine.base.execution_sealing import ExecutionSealer
 from horae.engine.base.refs import find_job, tag_ref
-from horae.engine.executions.executions import Executions, start
+from horae.engine.executions.executions import Executions, start_place
 from horae.errors import HoraeError
 from horae.features.archive.engine.reader import ArchiveReader
 from horae.features.erasure.model import ErasureSelection, ErasureView
@@ -42,7 +42,7 @@ class Erasures:
         selection.check()
         job = None if selection.job is None else (await find_job(self._store, namespace, selection.job)).job.id
         wanted = ExecutionFilter(job=job, tag=tag_ref(selection.tag))
-        place = start(None, cursor)
+        place = start_place(None, cursor)
         check_limit(limit)
         found, following = await self._store.read(
             lambda: lists.read(lists.page(namespace, wanted, place, limit), namespace, whole=True)

@@ -48,7 +48,7 @@ class NamespaceCanceller:
             await self._store.change(
                 lambda now: namespace_end.ask_session(session, namespace, low, REASON, now)  # noqa: B023
             )
-            self._outcomes.asked(session)
+            self._outcomes.publish_request(session)
 
     async def _some(self, shelf: str, namespace: int, after: tuple[UUID, int], low: UUID) -> CancelBatch:
         done, new_id = Consequences(), self._store.env.new_id

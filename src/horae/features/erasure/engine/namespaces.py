@@ -150,7 +150,7 @@ class NamespaceErasures:
         alive = await self._store.change(lambda now: namespace_rows.end(found.id, now))
         if alive is not None:  # new work arrived meanwhile: the next part handles it
             return False
-        await self._namespaces.changed()
+        await self._namespaces.reload()
         return True
 
 

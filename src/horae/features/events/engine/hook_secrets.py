@@ -35,7 +35,7 @@ class HookSecrets:
         if not is_stored(name):
             remedy = 'Refer to a secret of the store: "secret://NAME".'
             raise BadInput("Only workers have the secret that this refers to.", remedy, field="secret")
-        given = await self._secrets.give(namespace, [name])
+        given = await self._secrets.grant(namespace, [name])
         if name in given.problems:
             raise BadInput(given.problems[name], field="secret")
         check_secret(given.values[name], f'secret "{name}"')
@@ -63,7 +63,7 @@ class HookSecrets:
     async def _opened(self, hook: Hook, text: str) -> str:
         if text.startswith(SCHEME):
             name = text.removeprefix(SCHEME)
-            given = await self._secrets.give(hook.namespace, [name])
+            given = await self._secrets.grant(hook.namespace, [name])
             if name in given.problems:
                 raise MasterKeyMissing(given.problems[name])
             return given.values[name]

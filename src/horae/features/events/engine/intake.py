@@ -12,7 +12,7 @@ from horae.engine.base.refs import as_id, in_quotes, nearest
 from horae.engine.batcher import Batcher
 from horae.engine.definitions.directory import LocalDirectory
 from horae.engine.definitions.params import ParamsChecker
-from horae.engine.executions.submitter import created
+from horae.engine.executions.submitter import creation_event
 from horae.engine.topics import Topics
 from horae.env import Env
 from horae.errors import BadInput, Conflict, HoraeError, OverQuota
@@ -146,7 +146,7 @@ class EventIntake:
             done = await take(patient=False)
         self._store.created(done.parcels)
         now = env.now()
-        told = [created(parcel, now) for parcel in done.parcels[:20]]
+        told = [creation_event(parcel, now) for parcel in done.parcels[:20]]
         self._hints.send(Hint(lanes=done.lanes, wake_at=done.wake_at, events=told))
         if done.blocked:
             self._topics.blocked(None)

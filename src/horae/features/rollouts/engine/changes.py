@@ -2,7 +2,7 @@
 
 from functools import partial
 
-from horae.engine.definitions.job_changes import Adoption, JobDraft, rolling
+from horae.engine.definitions.job_changes import Adoption, JobDraft, rollout_conflict
 from horae.env import Instant
 from horae.features.rollouts.model.read import RolloutRequest, plan_of
 from horae.features.rollouts.store import rollouts
@@ -27,7 +27,7 @@ def start(
     candidate = None
     if draft is not None:
         if (yield from jobs.active_rollout(job.id)) is not None:
-            raise rolling(job)
+            raise rollout_conflict(job)
         queue, lane = yield from lanes.ensure_lane(job.namespace, draft.spec.queue, draft.spec.lane_needs, "", now)
         candidate = (yield from jobs.newest(job.id)) + 1
         yield from jobs.put_version(job.id, candidate, draft.spec, queue.id, lane.id, now)

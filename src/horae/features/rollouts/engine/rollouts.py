@@ -11,7 +11,7 @@ import structlog
 
 from horae.engine.base.hints import Hint, Hints
 from horae.engine.base.refs import find_job
-from horae.engine.definitions.job_changes import JobDraft, rolling
+from horae.engine.definitions.job_changes import JobDraft, rollout_conflict
 from horae.engine.definitions.job_lists import no_such_version
 from horae.engine.definitions.jobs import TRIES, Jobs
 from horae.engine.definitions.permits import check_changes
@@ -71,7 +71,7 @@ class Rollouts:
             if request.change is not None:
                 before, draft = await self._candidate(namespace, ref, request.change, if_match)
             else:
-                before = await self._jobs.present(namespace, ref, if_match)
+                before = await self._jobs.find_changeable(namespace, ref, if_match)
                 await self._check_versions(before.job, plan_of(request, before.job.version, None).shares)
             _refuse_workflow(before.job)
             made = await self._store.change(lambda now: start(before, request, draft, by, now))  # noqa: B023
@@ -148,7 +148,7 @@ class Rollouts:
         return ended is not None
 
     async def _on(self, namespace: int, ref: str, if_match: int | None) -> tuple[StoredJob, Rollout]:
-        before = await self._jobs.present(namespace, ref, if_match)
+        before = await self._jobs.find_changeable(namespace, ref, if_match)
         rollout = await self._store.read(lambda: newest(before.job.id))
         if rollout is None or rollout.state != "on":
             raise no_rollout(before.job)
@@ -158,9 +158,9 @@ class Rollouts:
         self, namespace: int, ref: str, change: Any, if_match: int | None
     ) -> tuple[StoredJob, JobDraft]:
         """Draft the new version that a rollout tries."""
-        before, draft = await self._jobs.candidate(namespace, ref, change, if_match)
+        before, draft = await self._jobs.draft_change(namespace, ref, change, if_match)
         if before.rolling is not None:
-            raise rolling(before.job)
+            raise rollout_conflict(before.job)
         if draft.spec.name != before.job.name:
             raise BadInput("A rollout cannot rename a job.", "Rename it by an edit, before or after.", field="change")
         if draft.spec == before.job.spec:
@@ -178,7 +178,7 @@ class Rollouts:
         return show_rollout(rollout, job.name, job.version, tallies)
 
     def _tell(self, job: Job, rollout: Rollout) -> None:
-        self._jobs.changed(job)
+        self._jobs.announce_change(job)
         self._hear(job, rollout.state)
         tell = log.warning if rollout.state == "aborted" else log.info
         tell(f"rollout is {rollout.state}", job=job.name, cause=rollout.cause, by=rollout.by)

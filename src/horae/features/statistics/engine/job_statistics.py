@@ -7,7 +7,7 @@ from uuid import UUID
 from msgspec import structs
 
 from horae.engine.base.refs import find_job
-from horae.engine.triggers.fire_forecasts import count
+from horae.engine.triggers.fire_forecasts import count_coming
 from horae.env import SECOND, Env, Instant
 from horae.errors import BadInput
 from horae.features.statistics.engine.overview import window
@@ -125,7 +125,7 @@ class JobStatistics:
     async def _ahead(self, namespace: int, job: UUID, zone: str, first: date, last: date) -> dict[date, int]:
         days = days_between(zone, first, last + timedelta(days=1))
         edges = [begin_of_day(zone, day) for day in days]
-        ahead = await count(self._store, self._env, namespace, job, edges, SECONDS)
+        ahead = await count_coming(self._store, self._env, namespace, job, edges, SECONDS)
         return dict(zip(days, ahead.counts, strict=False))
 
 

@@ -6,7 +6,7 @@ from uuid import UUID
 
 from horae.engine.definitions.job_changes import JobDraft
 from horae.engine.definitions.jobs import Jobs
-from horae.engine.definitions.owned_jobs import ALONE, SiblingChanges
+from horae.engine.definitions.owned_jobs import NO_SIBLINGS, SiblingChanges
 from horae.errors import Forbidden, HoraeError
 from horae.features.templates.engine.drafts import by
 from horae.features.templates.model.values import JobTemplate
@@ -20,7 +20,7 @@ Drafts = dict[UUID, JobDraft | HoraeError]  # by job: the draft, or the error if
 
 async def draft_all(jobs: Jobs, after: JobTemplate, users: Sequence[StoredJob]) -> Drafts:
     """Draft all jobs of a template. A workflow is drafted with the new definitions of jobs that its steps run."""
-    drafts = {user.job.id: await _drafted(jobs, user, after, ALONE) for user in users}
+    drafts = {user.job.id: await _drafted(jobs, user, after, NO_SIBLINGS) for user in users}
     known = {user.job.id: user for user in users}
     changed = {
         job_id: draft.spec

@@ -130,7 +130,7 @@ class Templates:
             return False
         self._store.started(done)
         for job, _ in effect.edits:
-            self._jobs.changed(job.job)
+            self._jobs.announce_change(job.job)
         return True
 
     async def _effect_of(self, after: JobTemplate) -> _Effect:
@@ -154,7 +154,7 @@ class Templates:
     async def _check_whole(self, namespace: int, name: str, body: Body) -> None:
         """Refuse a template that cannot make a job, judged by its defaults if all its parameters have one."""
         if len(body.defaults) == len(body.parameters):
-            await self._jobs.check(namespace, name, by(self._unsaved(namespace, name, body)))
+            await self._jobs.check_template(namespace, name, by(self._unsaved(namespace, name, body)))
 
     def _unsaved(self, namespace: int, name: str, body: Body) -> JobTemplate:
         now = self._env.now()

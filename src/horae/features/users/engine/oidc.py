@@ -17,7 +17,7 @@ from msgspec import Struct
 
 from horae.engine.base.tokens import digest_of, new_cookie
 from horae.engine.settings import OidcSettings
-from horae.engine.tenancy.keys import SignedIn
+from horae.engine.tenancy.keys import BrowserSignIn
 from horae.env import SECOND, Env, Micros
 from horae.errors import Busy, Forbidden, Unauthorized
 from horae.features.users.engine.oidc_flow import SignInFlow
@@ -101,7 +101,7 @@ class Oidc:
         joint = "&" if "?" in document.authorization_endpoint else "?"
         return SignInRedirect(f"{document.authorization_endpoint}{joint}{urlencode(asked)}", flow.state)
 
-    async def finish(self, code: str, state: str, here: str) -> SignedIn:
+    async def finish(self, code: str, state: str, here: str) -> BrowserSignIn:
         """Finish a sign-in: exchange the code for the user's claims, and open a session."""
         flow, now = SignInFlow.read(self._secret(), state), self._env.now()
         if flow is None or now >= flow.until:
@@ -115,7 +115,7 @@ class Oidc:
     async def close(self) -> None:
         await self._outbound.close()
 
-    async def _admit(self, claims: dict[str, Any]) -> SignedIn:
+    async def _admit(self, claims: dict[str, Any]) -> BrowserSignIn:
         """Open a session for the user with these claims, with the roles of their groups."""
         name = str(claims.get(self._settings.name_claim) or claims.get("email") or claims["sub"])
         if not NAME.fullmatch(name):

@@ -10,8 +10,8 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from horae.engine.base.tokens import digest_of, new_cookie
-from horae.engine.tenancy.keys import CACHED, MOST_CACHED, NOTED_EVERY, PERSONAL, SignedIn
-from horae.engine.tenancy.throttle import Throttle, Trickle, neighbourhood
+from horae.engine.tenancy.keys import CACHED, MOST_CACHED, NOTED_EVERY, PERSONAL, BrowserSignIn
+from horae.engine.tenancy.throttle import Throttle, Trickle, network_of
 from horae.env import Env, Instant, Micros
 from horae.errors import Forbidden, NotFound, StoreUnavailable, TooOften, Unauthorized
 from horae.features.users.engine.passwords import Passwords
@@ -47,7 +47,7 @@ class SignIns:
         self._known: dict[bytes, BrowserSession] = {}
         self._members: dict[str, tuple[Member, ...]] = {}  # the members of cached sessions, by CSRF token
 
-    async def with_password(self, name: str, password: str, address: str) -> SignedIn:
+    async def with_password(self, name: str, password: str, address: str) -> BrowserSignIn:
         """Open a session if the password is right. Guesses are slowed down. Raises Unauthorized, TooOften."""
         found = await self.authenticate(name, password, address)
         if found is None:
@@ -55,7 +55,7 @@ class SignIns:
         if found[1] is not None and self.passwords.is_old(found[1]):
             kept = await self.passwords.hash(password)
             await self._store.write(lambda: user_rows.replace_hash(name, kept))
-        return await self.open(name, found[0].members, None, neighbourhood(address, NETWORK))
+        return await self.open(name, found[0].members, None, network_of(address, NETWORK))
 
     async def authenticate(self, name: str, password: str, address: str) -> tuple[User, str | None] | None:
         """Return the active user of this name with the hash if the password is right, otherwise None. Raises TooOften.
@@ -64,7 +64,7 @@ class SignIns:
         Guesses from all networks together are limited to a slow pace; it does not apply to networks from which the
         user has signed in before.
         """
-        where, network = neighbourhood(address), neighbourhood(address, NETWORK)
+        where, network = network_of(address), network_of(address, NETWORK)
         place = f"{network} {name}"
         is_known = self._names.wait(name) > 0 and await self._has_signed_in_from(name, network)
         # Nothing is awaited between this check and the count, so that concurrent guesses cannot all pass the check.
@@ -78,7 +78,7 @@ class SignIns:
         is_right = len(password) <= LONGEST and await self.passwords.matches(found[1] if found else None, password)
         if found is None or not is_right or not found[0].is_active:
             return None
-        self._places.right(place)
+        self._places.reset(place)
         self._names.take_back(name)
         self._addresses.take_back(where)
         self._networks.pop((name, network), None)
@@ -96,7 +96,7 @@ class SignIns:
 
     async def open(
         self, name: str, members: tuple[Member, ...], said: tuple[Member, ...] | None, network: str | None = None
-    ) -> SignedIn:
+    ) -> BrowserSignIn:
         """Open a session for an authenticated user; `said` are the memberships from an identity provider, if any."""
         home = home_of(members)
         if home is None:
@@ -108,7 +108,7 @@ class SignIns:
         text, now = PERSONAL + cookie, self._env.now()
         until = now + self._life
         await self._store.write(lambda: user_rows.sign_in(digest_of(text), name, csrf, until, now, said, network))
-        return SignedIn(text, until, principal_of(name, home, csrf))
+        return BrowserSignIn(text, until, principal_of(name, home, csrf))
 
     async def check(self, text: str) -> Principal | None:
         """Return the principal of a cookie, or None if there is no open session for it."""

@@ -5,7 +5,7 @@ from typing import Annotated, Any
 from msgspec import Meta
 
 from horae.engine.definitions.document_applier import MOST, Documents
-from horae.engine.definitions.permits import check_job, outside
+from horae.engine.definitions.permits import check_job, outside_scope
 from horae.errors import Conflict
 from horae.model.definitions.applied_view import AppliedListView
 from horae.server.access import EDIT
@@ -31,7 +31,7 @@ async def by_documents(call: ApiCall, arguments: Arguments) -> None:
     """Check the jobs that it changes, and refuse calendars and templates. The engine checks the result."""
     body: ApplyBody = arguments["body"]
     if body.calendars or body.templates:
-        raise outside(call.who, "calendars and templates")
+        raise outside_scope(call.who, "calendars and templates")
     for name in (one.get("name") for one in body.jobs or ()):
         if (
             isinstance(name, str)
@@ -47,4 +47,4 @@ async def apply(call: ApiCall, body: ApplyBody, query: DryRun) -> Response:
     Definitions are matched by name. With `dryRun`, return the changes without making them.
     """
     documents = Documents(calendars=body.calendars or (), templates=body.templates or (), jobs=body.jobs or ())
-    return ok(await call.node.definitions.applying.apply(call.namespace, documents, dry_run=query.dry_run))
+    return ok(await call.node.definitions.document_applier.apply(call.namespace, documents, dry_run=query.dry_run))

@@ -5,8 +5,8 @@ from typing import Annotated, Any, Literal
 import msgspec
 from msgspec import Meta
 
-from horae.engine.base.execution_sealing import hidden_page
-from horae.engine.parts.optional import ListsJobs
+from horae.engine.base.execution_sealing import page_without_sealed
+from horae.engine.parts.optional import JobStatisticsPart
 from horae.errors import BadInput, Conflict, KeyReused, NotFound, OverQuota, Stale
 from horae.model.base.view import Page, View
 from horae.model.definitions.job_view import JobPlanView, JobView
@@ -82,7 +82,7 @@ async def list_jobs(call: ApiCall, query: JobList) -> Response:
 
     A page of large jobs, or of a credential for some jobs only, may have fewer than `limit` jobs although more follow.
     """
-    lister = call.node.require(ListsJobs) if query.statistics else None
+    lister = call.node.require(JobStatisticsPart) if query.statistics else None
     page = await call.node.definitions.jobs.list(
         call.namespace, search=query.search, prefix=query.prefix, state=query.state, tag=query.tag, queue=query.queue,
         owner=query.owner, owned=query.owned, limit=query.limit, cursor=query.cursor,
@@ -185,7 +185,7 @@ async def trigger(call: ApiCall, body: Trigger) -> Response:
         call.namespace, [request], origin="trigger", caller=call.caller, idempotency=submission_key(call)
     )
     receipt = await with_warning(call, call.path("ref"), await with_result(call, single_receipt(receipts)))
-    about = await call.node.definitions.dependencies.about(call.namespace, call.path("ref"))
+    about = await call.node.definitions.dependencies.of_run(call.namespace, call.path("ref"))
     answer = Triggered(
         **msgspec.structs.asdict(receipt),
         fires=tuple(about.dependents) if body.propagate else (),
@@ -213,7 +213,7 @@ async def executions(call: ApiCall, query: JobExecutions) -> Response:
         call.namespace, job=call.path("ref"), status=query.status, tag=query.tag, worker=query.worker,
         since=query.since, until=query.until, limit=query.limit, cursor=query.cursor,
     )  # fmt: skip
-    return ok(hidden_page(page))
+    return ok(page_without_sealed(page))
 
 
 @delete(

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from msgspec import Raw
 
-from horae.engine.base.execution_sealing import hidden_page
+from horae.engine.base.execution_sealing import page_without_sealed
 from horae.errors import Conflict, Gone, KeyReused, NotFound, OverQuota
 from horae.model.base.trace import UNTRACED
 from horae.model.base.view import Page, Whole
@@ -77,7 +77,7 @@ async def submit(call: ApiCall, body: SubmissionBody) -> Response:
 
 async def _submit_lot(call: ApiCall, body: SubmissionBody, job: str, items: Sequence[Raw]) -> Response:
     """Submit many executions of one job."""
-    receipts, refused = await call.node.submitter.submit_lot(
+    receipts, refused = await call.node.submitter.submit_bulk(
         call.namespace, shared_options(job, items, body, call.trace), items, origin="submit",
         caller=call.caller, idempotency=submission_key(call), partial=not body.atomic,
     )  # fmt: skip
@@ -91,7 +91,7 @@ async def list_executions(call: ApiCall, query: ExecutionList) -> Response:
         call.namespace, status=query.status, job=query.job, queue=query.queue, parent=query.parent, tag=query.tag,
         worker=query.worker, since=query.since, until=query.until, limit=query.limit, cursor=query.cursor,
     )  # fmt: skip
-    return ok(hidden_page(page))
+    return ok(page_without_sealed(page))
 
 
 @get(
@@ -100,7 +100,9 @@ async def list_executions(call: ApiCall, query: ExecutionList) -> Response:
 )  # fmt: skip
 async def get_execution(call: ApiCall) -> Response:
     """Read an execution."""
-    return ok(call.node.base.seals.shown(call.who, await call.node.work.executions.get(call.namespace, call.id())))
+    return ok(
+        call.node.base.execution_sealer.show(call.who, await call.node.work.executions.get(call.namespace, call.id()))
+    )
 
 
 @post(

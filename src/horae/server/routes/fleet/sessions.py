@@ -100,7 +100,7 @@ async def submit(call: ApiCall, body: ChildSubmit) -> Response:
 )  # fmt: skip
 async def remember(call: ApiCall, body: Remember) -> Response:
     """Store results of steps before the code continues; a known step returns its first result."""
-    return ok(await call.node.gateway.memory.remember(call.namespace, call.id(), body))
+    return ok(await call.node.gateway.durable_steps.remember(call.namespace, call.id(), body))
 
 
 @post(
@@ -109,7 +109,7 @@ async def remember(call: ApiCall, body: Remember) -> Response:
 )  # fmt: skip
 async def wait(call: ApiCall, body: Await) -> Response:
     """Let a step of a running item wait for a signal; a received signal, or a timeout, is its result."""
-    return ok(await call.node.gateway.memory.wait(call.namespace, call.id(), body))
+    return ok(await call.node.gateway.durable_steps.wait(call.namespace, call.id(), body))
 
 
 @get(
@@ -124,7 +124,7 @@ async def steps(call: ApiCall, query: RunningItemQuery) -> Response:
         raise BadInput(
             f'parcel "{query.parcel[:60]}" is not an id.', "Send the grant's parcel.", field="parcel"
         ) from None
-    return ok(await call.node.gateway.memory.known(call.namespace, call.id(), parcel, query.item, query.after))
+    return ok(await call.node.gateway.durable_steps.known(call.namespace, call.id(), parcel, query.item, query.after))
 
 
 @delete(

@@ -4,7 +4,7 @@ from typing import Annotated, Any
 
 from msgspec import Meta, Raw, field
 
-from horae.engine.base.execution_sealing import hidden
+from horae.engine.base.execution_sealing import without_sealed
 from horae.engine.executions.reruns import RerunRequest
 from horae.errors import Conflict, Forbidden, Gone, NotFound, OverQuota, TooLarge
 from horae.model.base.view import Page
@@ -82,7 +82,7 @@ async def approvals(call: ApiCall, query: Paged) -> Response:
 async def approve(call: ApiCall, body: StepAnswer) -> Response:
     """Approve a waiting step of a workflow."""
     told = call.node.workflows.steps_by_hand.answer(call.who, call.id(), body.step, body.comment, agreed=True)
-    return ok(hidden(await told))
+    return ok(without_sealed(await told))
 
 
 @post(
@@ -92,7 +92,7 @@ async def approve(call: ApiCall, body: StepAnswer) -> Response:
 async def reject(call: ApiCall, body: StepAnswer) -> Response:
     """Reject a waiting step of a workflow: it fails."""
     told = call.node.workflows.steps_by_hand.answer(call.who, call.id(), body.step, body.comment, agreed=False)
-    return ok(hidden(await told))
+    return ok(without_sealed(await told))
 
 
 @post(
@@ -101,7 +101,11 @@ async def reject(call: ApiCall, body: StepAnswer) -> Response:
 )  # fmt: skip
 async def skip(call: ApiCall, body: StepSkip) -> Response:
     """Skip a step of a workflow; its executions are cancelled."""
-    return ok(hidden(await call.node.workflows.steps_by_hand.skip(call.who, call.id(), call.path("step"), body.reason)))
+    return ok(
+        without_sealed(
+            await call.node.workflows.steps_by_hand.skip(call.who, call.id(), call.path("step"), body.reason)
+        )
+    )
 
 
 @post(
@@ -111,4 +115,4 @@ async def skip(call: ApiCall, body: StepSkip) -> Response:
 async def complete(call: ApiCall, body: StepDone) -> Response:
     """Complete a step of a workflow with a given result; its executions are cancelled."""
     done = call.node.workflows.steps_by_hand.complete(call.who, call.id(), call.path("step"), body.result, body.reason)
-    return ok(hidden(await done))
+    return ok(without_sealed(await done))

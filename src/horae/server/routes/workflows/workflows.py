@@ -4,7 +4,7 @@ from typing import Annotated
 
 from msgspec import Meta
 
-from horae.engine.base.execution_sealing import hidden
+from horae.engine.base.execution_sealing import without_sealed
 from horae.engine.workflows.workflow_grid import GridOrder
 from horae.errors import BadInput, Conflict, Gone, NotFound
 from horae.model.executions.execution_view import ExecutionView
@@ -33,7 +33,7 @@ async def graph(call: ApiCall) -> Response:
 )  # fmt: skip
 async def pause(call: ApiCall) -> Response:
     """Start no step of a workflow, nor of workflows below it, until it is resumed; running steps continue."""
-    return ok(hidden(await call.node.workflows.graphs.pause(call.namespace, call.id())))
+    return ok(without_sealed(await call.node.workflows.graphs.pause(call.namespace, call.id())))
 
 
 @post(
@@ -42,7 +42,7 @@ async def pause(call: ApiCall) -> Response:
 )  # fmt: skip
 async def resume(call: ApiCall) -> Response:
     """Resume a paused workflow, also one that stopped before a step."""
-    return ok(hidden(await call.node.workflows.graphs.resume(call.namespace, call.id())))
+    return ok(without_sealed(await call.node.workflows.graphs.resume(call.namespace, call.id())))
 
 
 class GridQuery(Paged, frozen=True, kw_only=True):

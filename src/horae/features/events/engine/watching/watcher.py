@@ -8,8 +8,8 @@ import structlog
 from horae.engine.base.clockwatch import ClockWatch
 from horae.engine.base.hints import Hint, Hints
 from horae.engine.definitions.directory import LocalDirectory
-from horae.engine.executions.promoter import OTHERS
-from horae.engine.executions.submitter import created
+from horae.engine.executions.promoter import RETRY_HELD
+from horae.engine.executions.submitter import creation_event
 from horae.engine.service import Alarm, Wait
 from horae.engine.storage.buckets import Open, open_bucket
 from horae.engine.topics import Topics
@@ -102,7 +102,7 @@ class Watcher:
             self._listings.add(task)
             task.add_done_callback(self._done)
         self._next = await self._store.read(watches.next_due)
-        return max(OTHERS, self._wait(self._next))
+        return max(RETRY_HELD, self._wait(self._next))
 
     async def troubled(self) -> int:
         """Count the watches that cannot be listed."""
@@ -165,7 +165,7 @@ class Watcher:
             return
         self._store.created(done.parcels)
         now = self._env.now()
-        events = [created(parcel, now) for parcel in done.parcels[:20]]
+        events = [creation_event(parcel, now) for parcel in done.parcels[:20]]
         self._hints.send(Hint(lanes=done.lanes, wake_at=done.wake_at, events=events))
         if done.blocked:
             self._topics.blocked(None)
