@@ -232,7 +232,7 @@ def test_offline_checks_use_the_master_key_of_the_settings(tmp_path, monkeypatch
         await node.prepare()
         await node.base.secrets.put(1, "token", "not to be told")
         await node.part(AlertsPart).channels.create(1, {"name": "ops", "kind": "webhook", "url": "https://horae.test/"})
-        assert (await node.tenancy.sealed_kinds.look()).opened == 2
+        assert (await node.tenancy.sealed_kinds.check()).opened == 2
         await node.stop()
 
     asyncio.run(seal())

@@ -316,20 +316,20 @@ async def test_a_trigger_that_is_added_makes_the_job_wait_for_its_own_fires(node
 async def test_a_run_by_hand_is_told_what_it_has_to_do_with_others(node, world, job, how, note):
     for name, upstream in (("extract", None), ("report", "extract"), ("alarm", "report"), ("alone", None)):
         await create(node, name, dependencies=[upstream] if upstream else [])
-    about = await node.definitions.dependencies.about(NAMESPACE, job)
+    about = await node.definitions.dependencies.of_run(NAMESPACE, job)
     assert about.note(**{"propagate": True, "wait": False, **how}) == note
 
 
 async def test_what_is_known_of_neighbours_follows_every_change(node, world):
     await create(node, "extract")
-    assert (await node.definitions.dependencies.about(NAMESPACE, "extract")).dependents == []
+    assert (await node.definitions.dependencies.of_run(NAMESPACE, "extract")).dependents == []
     await create(node, "report", dependencies=["extract"])
-    assert (await node.definitions.dependencies.about(NAMESPACE, "extract")).dependents == ["report"]
+    assert (await node.definitions.dependencies.of_run(NAMESPACE, "extract")).dependents == ["report"]
     world.driver.statements.clear()
-    await node.definitions.dependencies.about(NAMESPACE, "extract")
+    await node.definitions.dependencies.of_run(NAMESPACE, "extract")
     assert not world.driver.statements
     await node.definitions.jobs.delete(NAMESPACE, "report")
-    assert (await node.definitions.dependencies.about(NAMESPACE, "extract")).dependents == []
+    assert (await node.definitions.dependencies.of_run(NAMESPACE, "extract")).dependents == []
 
 
 async def test_schedules_that_do_not_go_together_are_noted(node, world):

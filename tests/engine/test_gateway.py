@@ -101,7 +101,7 @@ async def test_the_waits_of_a_crowd_end_together(node, monkeypatch):
     for session in crowd:
         polls.append(send(node, session, channel=0, n=1, wait=HEARTBEAT))
         await pass_time(node, 0.01)
-    assert len(node.fleet.lot) == len(crowd)
+    assert len(node.fleet.parking_lot) == len(crowd)
     await pass_time(node, 5.1)
 
     assert all(poll.done() for poll in polls)
@@ -160,7 +160,7 @@ async def test_no_more_sessions_are_locked_than_there_are_executions_to_give(nod
         return ClaimResult([], {}) if len(locked) in busy else await claim_for_parked(parked, *rest)
 
     monkeypatch.setattr(node.store, "claim_for_parked", counted)
-    monkeypatch.setattr(node.fleet.lot, "takers", lambda amounts: [])  # as if another server accepted them
+    monkeypatch.setattr(node.fleet.parking_lot, "takers", lambda amounts: [])  # as if another server accepted them
     for count, rounds in ((1, [1]), (3, [3])):
         locked.clear()
         await node.submitter.submit(1, [Submit(job=str(job.id))] * count, origin="submit")

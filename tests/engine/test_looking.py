@@ -81,4 +81,4 @@ async def test_a_scan_does_not_hide_what_was_hinted_meanwhile(store, hints, dire
     monkeypatch.setattr(store, "occupied", scan)
     await directory.step()
 
-    assert [(view.lane, view.low) for view in directory.views()] == [(lane, 50)]
+    assert [(view.lane, view.low) for view in directory.lane_states()] == [(lane, 50)]

@@ -2,7 +2,7 @@
 
 import pytest
 
-from horae.engine.admission.placement.preemptor import LOOK, LOOK_AT_MOST_EVERY, Preemptor
+from horae.engine.admission.placement.preemptor import INTERVAL, SHORTEST, Preemptor
 from horae.engine.base.hints import Hint, Hints
 from horae.engine.definitions.directory import LocalDirectory
 from horae.model.admission.placement.preempt import is_in_front
@@ -49,7 +49,7 @@ async def test_who_gives_way_is_told_and_who_waited_is_given_the_place(world: Wo
     await learn(preemptor, world)
     told = Told(hints)
 
-    assert await preemptor.step() == LOOK
+    assert await preemptor.step() == INTERVAL
     assert told.sessions == [w.session]
     assert is_in_front(told.lanes[high.lane])
     assert preemptor.requested == 1
@@ -62,8 +62,8 @@ async def test_who_gives_way_is_told_and_who_waited_is_given_the_place(world: Wo
 async def test_it_takes_a_breath_between_two_looks(world: World, preemptor):
     await learn(preemptor, world)
 
-    assert await preemptor.step() == LOOK
-    assert await preemptor.step() == pytest.approx(LOOK_AT_MOST_EVERY)
+    assert await preemptor.step() == INTERVAL
+    assert await preemptor.step() == pytest.approx(SHORTEST)
 
 
 async def test_nothing_is_asked_of_the_store_while_nothing_is_queued(world: World, preemptor):

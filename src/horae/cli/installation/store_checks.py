@@ -78,7 +78,7 @@ async def _look_at_sealed(driver: "Driver", settings: Settings, env: Env) -> dic
     store = Store(driver, env)
     sealer = Sealer(env, store, str(settings.secret_key), str(settings.secret_key_path))
     await sealer.prepare(recording=False)
-    told: dict[str, Any] = msgspec.to_builtins(await SealedKinds(env, store, sealer).look())
+    told: dict[str, Any] = msgspec.to_builtins(await SealedKinds(env, store, sealer).check())
     return told
 
 

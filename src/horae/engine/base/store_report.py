@@ -18,5 +18,5 @@ class StoreReport:
         facts = await examine(self._store.driver, self._env.now())
         return StoreView(
             kind=facts.dialect, version=facts.product, revision=facts.version, newest=facts.newest,
-            settings=facts.settings, free_bytes=facts.free, sealed=await self._sealed.look(),
+            settings=facts.settings, free_bytes=facts.free, sealed=await self._sealed.check(),
         )  # fmt: skip
