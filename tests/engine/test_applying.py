@@ -62,7 +62,7 @@ async def test_everything_is_created_then_unchanged_then_changed(stage: Stage):
         ({"command": "x"}, r"jobs\[4\]: A job needs a name"),
     ],
 )
-async def test_one_that_is_refused_leaves_nothing_of_the_others(stage: Stage, wrong: dict[str, Any], said: str):
+async def test_one_refused_document_rolls_back_all_others(stage: Stage, wrong: dict[str, Any], said: str):
     documents = Documents(calendars=[CALENDAR], templates=[TEMPLATE], jobs=[*JOBS, wrong])
     with pytest.raises(BadInput, match=said) as refused:
         await stage.node.definitions.document_applier.apply(NAMESPACE, documents)
@@ -73,7 +73,7 @@ async def test_one_that_is_refused_leaves_nothing_of_the_others(stage: Stage, wr
         assert await stage.world.rows(f"SELECT count(*) FROM {table}") == [(0,)], table
 
 
-async def test_changes_are_undone_with_the_one_that_is_refused(stage: Stage):
+async def test_one_refused_document_rolls_back_earlier_changes(stage: Stage):
     await stage.node.definitions.document_applier.apply(NAMESPACE, ALL)
     changed = [{**job, "priority": 7} for job in JOBS[:2]]
     with pytest.raises(BadInput):
@@ -99,13 +99,13 @@ async def test_the_order_of_documents_does_not_matter(stage: Stage):
     assert {one.outcome for one in done.items} == {"created"}
 
 
-async def test_a_dry_run_tells_all_and_writes_nothing(stage: Stage):
+async def test_a_dry_run_reports_all_changes_and_writes_nothing(stage: Stage):
     told = await stage.node.definitions.document_applier.apply(NAMESPACE, ALL, dry_run=True)
     assert (told.dry_run, [one.outcome for one in told.items]) == (True, ["created"] * 6)
     assert await names(stage) == []
 
 
-async def test_applies_at_the_same_time_do_not_mix(stage: Stage):
+async def test_concurrent_applies_do_not_mix(stage: Stage):
     def documents(version: int) -> Documents:
         jobs = [{**job, "description": f"version {version}"} for job in JOBS]
         return Documents(calendars=[CALENDAR], templates=[TEMPLATE], jobs=jobs)
@@ -119,7 +119,7 @@ async def test_applies_at_the_same_time_do_not_mix(stage: Stage):
     assert len(said) == 1
 
 
-async def test_an_edit_beside_an_apply_waits_or_comes_first(stage: Stage):
+async def test_a_concurrent_edit_runs_before_or_after_an_apply(stage: Stage):
     await stage.node.definitions.document_applier.apply(NAMESPACE, ALL)
 
     async def edit(name: str) -> object:
@@ -132,7 +132,7 @@ async def test_an_edit_beside_an_apply_waits_or_comes_first(stage: Stage):
     assert {(await stage.node.definitions.jobs.get(NAMESPACE, job["name"])).description for job in JOBS} == {"new"}
 
 
-async def test_there_is_a_bound(stage: Stage):
+async def test_the_number_of_documents_is_limited(stage: Stage):
     for count in (0, MOST + 1):
         with pytest.raises(BadInput, match="documents to apply"):
             await stage.node.definitions.document_applier.apply(

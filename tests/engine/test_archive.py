@@ -99,7 +99,7 @@ async def live(node: ServerNode) -> list[str]:
     return [str(one.execution_id) for one in (await node.work.executions.list(1)).items]
 
 
-async def test_what_is_over_goes_to_a_file_and_is_read_back(node: ServerNode, clock: VirtualClock, tmp_path):
+async def test_ended_executions_are_archived_and_read_back(node: ServerNode, clock: VirtualClock, tmp_path):
     await node.definitions.jobs.create(1, {"name": "report", "command": "true"})
     old = await ended(node, "ada", "bob", "cleo")
     clock.advance(11 * DAY)
@@ -123,7 +123,7 @@ async def test_what_is_over_goes_to_a_file_and_is_read_back(node: ServerNode, cl
     assert await archived(node) == old[::-1]
 
 
-async def test_only_the_outcomes_that_are_named_are_archived(node: ServerNode, clock: VirtualClock):
+async def test_only_selected_outcomes_are_archived(node: ServerNode, clock: VirtualClock):
     await node.definitions.jobs.create(1, {"name": "report", "command": "true"})
     await archive_all(node, ["failed"])
     await ended(node, "ada")
@@ -135,7 +135,7 @@ async def test_only_the_outcomes_that_are_named_are_archived(node: ServerNode, c
     assert await archived(node) == []
 
 
-async def test_a_place_that_is_out_of_order_loses_nothing(node: ServerNode, clock: VirtualClock, monkeypatch):
+async def test_a_failing_archive_storage_loses_nothing(node: ServerNode, clock: VirtualClock, monkeypatch):
     await node.definitions.jobs.create(1, {"name": "report", "command": "true"})
     await archive_all(node)
     old = await ended(node, "ada")
@@ -155,7 +155,7 @@ async def test_a_place_that_is_out_of_order_loses_nothing(node: ServerNode, cloc
     assert await archived(node) == old
 
 
-async def test_what_cannot_be_read_is_not_forgotten(node: ServerNode, clock: VirtualClock, monkeypatch):
+async def test_unreadable_executions_are_not_deleted(node: ServerNode, clock: VirtualClock, monkeypatch):
     await node.definitions.jobs.create(1, {"name": "report", "command": "true"})
     await archive_all(node)
     old = await ended(node, "ada")
@@ -172,7 +172,7 @@ async def test_what_cannot_be_read_is_not_forgotten(node: ServerNode, clock: Vir
     assert await archived(node) == []
 
 
-async def test_a_server_that_dies_after_the_file_doubles_nothing(node: ServerNode, clock: VirtualClock, monkeypatch):
+async def test_a_crash_after_the_file_write_duplicates_nothing(node: ServerNode, clock: VirtualClock, monkeypatch):
     await node.definitions.jobs.create(1, {"name": "report", "command": "true"})
     await archive_all(node)
     old = await ended(node, "ada", "bob")
@@ -191,7 +191,7 @@ async def test_a_server_that_dies_after_the_file_doubles_nothing(node: ServerNod
     assert await archived(node) == old[::-1]
 
 
-async def test_somebodys_data_is_erased_from_files(node: ServerNode, clock: VirtualClock, tmp_path):
+async def test_the_data_of_a_person_is_erased_from_files(node: ServerNode, clock: VirtualClock, tmp_path):
     await node.definitions.jobs.create(1, {"name": "report", "command": "true"})
     await archive_all(node)
     before = node.env.now()
@@ -214,9 +214,7 @@ async def test_somebodys_data_is_erased_from_files(node: ServerNode, clock: Virt
 
 
 @pytest.mark.parametrize("lies", ["in a file", "in the store"])
-async def test_what_somebodys_execution_submitted_is_erased_from_files_too(
-    node: ServerNode, clock: VirtualClock, lies: str
-):
+async def test_child_executions_of_a_person_are_erased_from_files(node: ServerNode, clock: VirtualClock, lies: str):
     await node.definitions.jobs.create(1, {"name": "report", "command": "true"})
     await archive_all(node)
     wanted = Submit(job="report", params=Raw(b'{"customer":"ada"}'), delay=3600 * SECOND)
@@ -265,7 +263,7 @@ async def two_files(node: ServerNode, clock: VirtualClock) -> tuple[list[str], l
 
 
 @pytest.mark.parametrize("how", ["cut off", "overwritten", "gone"])
-async def test_a_file_that_is_damaged_is_named_and_hides_none_behind_it(
+async def test_a_damaged_file_is_named_and_later_files_are_still_read(
     node: ServerNode, clock: VirtualClock, tmp_path, how: str
 ):
     older, newer = await two_files(node, clock)
@@ -286,7 +284,7 @@ async def test_a_file_that_is_damaged_is_named_and_hides_none_behind_it(
         assert (tmp_path / "artifacts" / location).exists()  # nothing of it was written anew, or lost
 
 
-async def test_a_place_that_does_not_answer_is_told(node: ServerNode, clock: VirtualClock, monkeypatch):
+async def test_an_unreachable_archive_storage_is_reported(node: ServerNode, clock: VirtualClock, monkeypatch):
     await two_files(node, clock)
 
     async def away(location):
@@ -298,7 +296,7 @@ async def test_a_place_that_does_not_answer_is_told(node: ServerNode, clock: Vir
         await node.part(ArchivePart).reader.list(1)
 
 
-async def test_files_that_cannot_hold_what_is_sought_are_not_opened(node: ServerNode, clock: VirtualClock, monkeypatch):
+async def test_files_outside_the_searched_range_are_not_opened(node: ServerNode, clock: VirtualClock, monkeypatch):
     older, newer = await two_files(node, clock)
     await node.definitions.jobs.create(1, {"name": "other", "command": "true"})
     (receipt,) = await node.submitter.submit(1, [Submit(job="other", delay=3600 * SECOND)], origin="submit")
@@ -323,7 +321,7 @@ async def test_files_that_cannot_hold_what_is_sought_are_not_opened(node: Server
     assert len(await archived(node, job="report")) == len(older) + len(newer)
 
 
-async def test_a_place_that_is_full_is_left_alone_for_longer_each_time_and_told(
+async def test_a_full_archive_storage_is_retried_with_backoff_and_reported(
     node: ServerNode, clock: VirtualClock, tmp_path, monkeypatch
 ):
     await node.definitions.jobs.create(1, {"name": "report", "command": "true"})
@@ -362,9 +360,7 @@ async def test_a_place_that_is_full_is_left_alone_for_longer_each_time_and_told(
     assert await node.store.read(lambda: housekeeping.problem_of("archive")) is None
 
 
-async def test_a_file_that_was_cleared_away_meanwhile_takes_nothing_with_it(
-    node: ServerNode, clock: VirtualClock, monkeypatch
-):
+async def test_a_concurrently_deleted_file_loses_nothing(node: ServerNode, clock: VirtualClock, monkeypatch):
     await node.definitions.jobs.create(1, {"name": "report", "command": "true"})
     await archive_all(node)
     old = await ended(node, "ada")
@@ -389,7 +385,7 @@ def files(tmp_path) -> list[bytes]:
     return [zlib.decompress(file.read_bytes(), 31) for file in (tmp_path / "artifacts").rglob("*.gz")]
 
 
-async def test_what_is_erased_while_it_is_archived_does_not_come_back(
+async def test_executions_erased_during_archiving_do_not_return(
     node: ServerNode, clock: VirtualClock, tmp_path, monkeypatch
 ):
     await node.definitions.jobs.create(1, {"name": "report", "command": "true"})
@@ -418,7 +414,9 @@ async def test_what_is_erased_while_it_is_archived_does_not_come_back(
     assert b"bob" in content
 
 
-async def test_what_two_erase_from_one_file_is_gone(node: ServerNode, clock: VirtualClock, tmp_path, monkeypatch):
+async def test_two_concurrent_erasures_in_one_file_both_succeed(
+    node: ServerNode, clock: VirtualClock, tmp_path, monkeypatch
+):
     await node.definitions.jobs.create(1, {"name": "report", "command": "true"})
     await archive_all(node)
     old = await ended(node, "ada", "bob", "cleo")
@@ -443,7 +441,7 @@ async def test_what_two_erase_from_one_file_is_gone(node: ServerNode, clock: Vir
 
 
 @pytest.mark.parametrize("moved", [1, 2])
-async def test_a_file_that_is_put_elsewhere_while_it_is_read_is_read_there(
+async def test_a_file_moved_during_a_read_is_read_at_its_new_place(
     node: ServerNode, clock: VirtualClock, tmp_path, monkeypatch, moved: int
 ):
     """While it is looked through, or while it is written anew."""
@@ -469,7 +467,7 @@ async def test_a_file_that_is_put_elsewhere_while_it_is_read_is_read_there(
     assert (b"ada" in content, b"bob" in content) == (False, False)
 
 
-async def test_a_list_goes_on_in_the_file_that_was_written_anew(node: ServerNode, clock: VirtualClock, monkeypatch):
+async def test_a_list_continues_in_a_rewritten_file(node: ServerNode, clock: VirtualClock, monkeypatch):
     older, newer = await two_files(node, clock)
     read = node.part(ArchivePart).reader._place.read
 
@@ -502,7 +500,7 @@ async def failing(node: ServerNode, clock: VirtualClock, monkeypatch) -> None:
     assert node.part(ArchivePart).archiver.is_failing
 
 
-async def test_who_lost_the_duty_has_no_troubles(node: ServerNode, clock: VirtualClock, monkeypatch):
+async def test_a_server_without_the_duty_reports_no_problems(node: ServerNode, clock: VirtualClock, monkeypatch):
     await failing(node, clock, monkeypatch)
     clock.advance(archiving.TERM + SECOND)
     now, other = node.env.now(), node.env.new_id()
@@ -513,7 +511,7 @@ async def test_who_lost_the_duty_has_no_troubles(node: ServerNode, clock: Virtua
     assert await node.store.read(lambda: housekeeping.problem_of("archive")) is not None  # that is for the other to say
 
 
-async def test_where_nothing_is_archived_any_more_nothing_fails(node: ServerNode, clock: VirtualClock, monkeypatch):
+async def test_disabled_archiving_reports_no_failure(node: ServerNode, clock: VirtualClock, monkeypatch):
     await failing(node, clock, monkeypatch)
     await archive_all(node, False)
 
@@ -522,9 +520,7 @@ async def test_where_nothing_is_archived_any_more_nothing_fails(node: ServerNode
     assert await node.store.read(lambda: housekeeping.problem_of("archive")) is None
 
 
-async def test_what_somebody_forgets_while_it_is_read_is_no_trouble(
-    node: ServerNode, clock: VirtualClock, tmp_path, monkeypatch
-):
+async def test_a_file_deleted_during_a_read_is_no_error(node: ServerNode, clock: VirtualClock, tmp_path, monkeypatch):
     await node.definitions.jobs.create(1, {"name": "report", "command": "true"})
     await archive_all(node)
     (old,) = await ended(node, "ada")

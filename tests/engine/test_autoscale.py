@@ -18,7 +18,7 @@ async def autoscale(world: World) -> Autoscale:
     return Autoscale(world.env, world.store, LocalDirectory(world.env, world.store, hints))
 
 
-async def test_what_waits_and_runs_is_told_with_its_age_and_the_slots(world: World, autoscale: Autoscale):
+async def test_signals_contain_backlog_running_age_and_slots(world: World, autoscale: Autoscale):
     job = await world.job()
     await world.parcel(job, 30)
     w = await world.worker(concurrency=10)
@@ -34,7 +34,7 @@ async def test_what_waits_and_runs_is_told_with_its_age_and_the_slots(world: Wor
     assert advice.desired == 2
 
 
-async def test_rates_follow_what_came_and_what_ended(world: World, autoscale: Autoscale):
+async def test_rates_follow_arrivals_and_ends(world: World, autoscale: Autoscale):
     statistics = Statistics(world.env, world.store, world.env.new_id(), Topics(world.store))
     job = await world.job()
     w = await world.worker(concurrency=10)
@@ -54,7 +54,7 @@ async def test_rates_follow_what_came_and_what_ended(world: World, autoscale: Au
     assert told.duration == pytest.approx(0.05, rel=0.01)  # ten of them together took half a second
 
 
-async def test_workers_that_drain_or_serve_others_do_not_count(world: World, autoscale: Autoscale):
+async def test_draining_workers_and_workers_of_other_queues_do_not_count(world: World, autoscale: Autoscale):
     await world.job()
     w = await world.worker(concurrency=10)
     await world.store.ask_drain(w.session)

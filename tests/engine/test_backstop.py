@@ -18,7 +18,7 @@ def backstop(world: World):
     return Backstop(world.env, world.store, LocalDirectory(world.env, world.store, hints), hints)
 
 
-async def test_what_runs_past_its_timeout_is_asked_to_end_once(world: World, backstop: Backstop):
+async def test_an_execution_past_its_timeout_is_asked_to_end_once(world: World, backstop: Backstop):
     quick = await world.job("quick", timeout=10 * SECOND, grace=5 * SECOND)
     slow = await world.job("slow", timeout=3600 * SECOND)
     endless = await world.job("endless")
@@ -52,7 +52,7 @@ async def test_what_runs_past_its_timeout_is_asked_to_end_once(world: World, bac
         ({"retry": RetryPolicy(within=10 * SECOND)}, False, "totalTimeout"),
     ],
 )
-async def test_each_timeout_is_asked_for_by_its_name(world: World, backstop: Backstop, spec, begins, kind):
+async def test_each_request_names_its_timeout(world: World, backstop: Backstop, spec, begins, kind):
     await world.parcel(await world.job(**spec), 1)
     worker = await world.worker()
     (slice,) = await worker.claim(1)
@@ -67,7 +67,7 @@ async def test_each_timeout_is_asked_for_by_its_name(world: World, backstop: Bac
     assert backstop.requested == len(asked)
 
 
-async def test_what_tells_of_itself_is_not_asked_to_end(world: World, backstop: Backstop):
+async def test_an_execution_with_recent_progress_is_not_asked_to_end(world: World, backstop: Backstop):
     await world.parcel(await world.job(timeouts=Timeouts(heartbeat=10 * SECOND)), 1)
     worker = await world.worker()
     (slice,) = await worker.claim(1)
@@ -86,7 +86,7 @@ async def test_what_tells_of_itself_is_not_asked_to_end(world: World, backstop: 
     ]
 
 
-async def test_what_was_not_to_begin_and_did_is_still_asked_to_end(world: World, backstop: Backstop):
+async def test_an_execution_that_began_against_a_request_is_asked_to_end(world: World, backstop: Backstop):
     await world.parcel(await world.job(timeouts=Timeouts(start=SECOND), timeout=60 * SECOND), 1)
     worker = await world.worker()
     (slice,) = await worker.claim(1)

@@ -31,7 +31,7 @@ async def test_a_lone_caller_is_served_at_once():
     assert recorder.batches == [["a"]]
 
 
-async def test_callers_meet_while_a_batch_is_under_way():
+async def test_concurrent_callers_share_the_next_batch():
     recorder = Recorder()
     batcher = Batcher(recorder.run, most=3)
     recorder.gate.clear()
@@ -45,7 +45,7 @@ async def test_callers_meet_while_a_batch_is_under_way():
     assert [len(batch) for batch in recorder.batches] == [3, 3]
 
 
-async def test_those_of_one_key_wait_for_one_another_and_meet_while_others_go_on():
+async def test_items_of_one_key_are_never_in_two_batches_at_a_time():
     recorder = Recorder()
     batcher = Batcher(recorder.run, most=10, in_flight=2, key=lambda word: word[0])
     recorder.gate.clear()
@@ -64,14 +64,14 @@ async def test_those_of_one_key_wait_for_one_another_and_meet_while_others_go_on
     assert len(batcher) == 0
 
 
-async def test_a_caller_that_comes_as_a_flush_ends_is_not_forgotten():
+async def test_a_caller_at_the_end_of_a_flush_is_served():
     batcher = Batcher(Recorder().run, most=10)
 
     for _ in range(100):
         assert await asyncio.wait_for(batcher.do("a"), 30) == "A"
 
 
-async def test_of_64_with_one_bad_63_succeed():
+async def test_one_failing_item_of_64_fails_alone():
     batcher = Batcher(Recorder().run, most=64)
     words = ["good"] * 63 + ["bad"]
 
@@ -90,7 +90,7 @@ async def test_a_batch_is_bounded_by_size():
     assert recorder.batches == [["aa", "bb"], ["cc"], ["dddddd"], ["e"]]
 
 
-async def test_closing_waits_for_what_was_begun():
+async def test_close_waits_for_pending_items():
     recorder = Recorder()
     batcher = Batcher(recorder.run, most=10)
     recorder.gate.clear()
@@ -106,7 +106,7 @@ async def test_closing_waits_for_what_was_begun():
     assert await asked == "A"
 
 
-async def test_a_cancelled_flush_cancels_who_waits():
+async def test_a_cancelled_flush_cancels_waiting_callers():
     recorder = Recorder()
     recorder.gate.clear()
     batcher = Batcher(recorder.run, most=1)
@@ -122,7 +122,7 @@ async def test_a_cancelled_flush_cancels_who_waits():
             await task
 
 
-async def test_what_may_have_been_done_is_not_done_again():
+async def test_a_batch_with_an_unknown_outcome_is_not_repeated():
     ran = []
 
     async def run(batch):
@@ -136,7 +136,7 @@ async def test_what_may_have_been_done_is_not_done_again():
     assert [type(error) for error in done] == [StoreUnavailable] * 2
 
 
-async def test_a_read_that_does_not_reach_the_store_is_not_tried_one_by_one():
+async def test_a_read_without_a_store_is_not_repeated_item_by_item():
     tries = []
 
     async def read(batch):

@@ -51,7 +51,7 @@ async def test_a_calendar_is_written_read_and_changed(calendars, world, told):
     assert [each.version for each in await calendars.versions(NAMESPACE, "work")] == [2, 1]
 
 
-async def test_a_new_one_must_be_new(calendars):
+async def test_creating_an_existing_calendar_is_refused(calendars):
     await calendars.create(NAMESPACE, {"name": "work", **WORK})
     with pytest.raises(Conflict, match='"work" exists'):
         await calendars.create(NAMESPACE, {"name": "work", **WORK})
@@ -59,7 +59,7 @@ async def test_a_new_one_must_be_new(calendars):
         await calendars.create(NAMESPACE, WORK)
 
 
-async def test_an_edit_of_what_somebody_changed_is_refused(calendars):
+async def test_an_edit_of_a_stale_version_is_refused(calendars):
     await put(calendars)
     await put(calendars, definition={"hours": "SAT 10:00-14:00"}, if_match=1)
     with pytest.raises(Stale, match="at version 2, not 1"):
@@ -70,7 +70,7 @@ async def test_an_edit_of_what_somebody_changed_is_refused(calendars):
         await calendars.delete(NAMESPACE, "work", if_match=1)
 
 
-async def test_of_two_edits_of_one_version_one_is_made(calendars):
+async def test_only_one_of_two_concurrent_edits_succeeds(calendars):
     await put(calendars)
     edits = [put(calendars, definition={"hours": f"SAT {n}:00-14:00"}, if_match=1) for n in (10, 11)]
     done = await asyncio.gather(*edits, return_exceptions=True)
@@ -102,7 +102,7 @@ async def test_mistakes_are_refused(calendars, definition, words, field):
     assert [each.name for each in (await calendars.list(NAMESPACE)).items] == ["work"]
 
 
-async def test_one_whose_days_have_all_passed_says_so(calendars):
+async def test_a_calendar_with_only_past_days_has_a_note(calendars):
     await put(calendars, definition={"dates": ["2020-01-01"]})
     await put(calendars, name="coming", definition={"dates": ["2020-01-01", "2099-01-01"]})
 
@@ -111,7 +111,7 @@ async def test_one_whose_days_have_all_passed_says_so(calendars):
     assert (await calendars.get(NAMESPACE, "coming")).notes == []
 
 
-async def test_circles_through_others_are_refused(calendars):
+async def test_circular_references_between_calendars_are_refused(calendars):
     await put(calendars, "a")
     await put(calendars, "b", {"calendar": "a"})
     await put(calendars, "c", {"calendar": "b"})
@@ -119,7 +119,7 @@ async def test_circles_through_others_are_refused(calendars):
         await put(calendars, "a", {"calendar": "c"})
 
 
-async def test_a_chain_may_not_grow_too_long_from_its_middle(calendars):
+async def test_a_reference_chain_is_limited_from_every_link(calendars):
     await put(calendars, "end")
     await put(calendars, "c8")
     for n in range(7, -1, -1):
@@ -128,7 +128,7 @@ async def test_a_chain_may_not_grow_too_long_from_its_middle(calendars):
         await put(calendars, "c8", {"calendar": "end"})
 
 
-async def test_of_two_that_would_refer_to_each_other_one_is_refused(calendars):
+async def test_concurrent_mutual_references_are_refused(calendars):
     await put(calendars, "a")
     await put(calendars, "b")
     edits = [put(calendars, "a", {"calendar": "b"}), put(calendars, "b", {"calendar": "a"})]
@@ -150,7 +150,7 @@ async def test_a_calendar_that_another_refers_to_is_not_deleted(calendars):
     assert (await calendars.list(NAMESPACE)).items == []
 
 
-async def test_what_is_not_there_is_told_with_the_nearest(calendars, world):
+async def test_an_unknown_calendar_suggests_the_nearest_name(calendars, world):
     await put(calendars)
     start = world.now()
     with pytest.raises(NotFound, match='Did you mean "work"'):
@@ -164,7 +164,7 @@ async def test_what_is_not_there_is_told_with_the_nearest(calendars, world):
     assert (await calendars.get(NAMESPACE, "work", format_instant(start))).version == 1
 
 
-async def test_a_list_goes_on_where_it_ended(calendars):
+async def test_a_list_continues_at_its_cursor(calendars):
     for name in ("c", "a", "b"):
         await put(calendars, name)
     first = await calendars.list(NAMESPACE, limit=2)
@@ -188,7 +188,7 @@ async def test_openings_are_shown_page_by_page(calendars):
         await calendars.openings(NAMESPACE, "work", after=window["before"], before=window["after"])
 
 
-async def test_what_has_no_end_is_open_without_one(calendars):
+async def test_an_endless_opening_has_no_end(calendars):
     await put(calendars, definition={"hours": "00:00-24:00"})
     (opening,) = (await calendars.openings(NAMESPACE, "work")).items
     assert (opening.from_, opening.to) == (None, None)

@@ -21,7 +21,7 @@ async def state(stage: Stage, key: str | None = None) -> str:
     return one.state
 
 
-async def test_failures_open_it_and_a_probe_closes_it(stage: Stage):
+async def test_failures_open_a_circuit_and_a_probe_closes_it(stage: Stage):
     told: list[str] = []
     stage.node.base.hints.listen(lambda hint: told.extend(e.state for e in hint.events if e.kind == "circuit"))
     await stage.job(circuit=CIRCUIT, retries=0)
@@ -51,7 +51,7 @@ async def test_failures_open_it_and_a_probe_closes_it(stage: Stage):
     assert await stage.node.admission.circuit_breakers.list(NAMESPACE) == []
 
 
-async def test_each_value_of_a_key_has_its_own(stage: Stage):
+async def test_each_value_of_a_key_has_its_own_circuit(stage: Stage):
     await stage.job(circuit={**CIRCUIT, "key": "${params.host}"}, retries=0)
     worker = await stage.worker(2)
     for _ in range(2):
@@ -70,7 +70,7 @@ async def test_each_value_of_a_key_has_its_own(stage: Stage):
     assert (len(receipts), list(refused)) == (1, [1])
 
 
-async def test_by_hand_it_opens_at_once_and_stays_until_it_is_reset(stage: Stage):
+async def test_a_manually_opened_circuit_stays_open_until_reset(stage: Stage):
     await stage.job(circuit=CIRCUIT)
     await stage.worker()
     opened = await stage.node.admission.circuit_breakers.open(NAMESPACE, "job", by="key:1", reason="deploy")
@@ -129,7 +129,7 @@ async def test_a_job_without_a_circuit_has_none_to_override(stage: Stage):
         await stage.node.admission.circuit_breakers.open(NAMESPACE, "whole", by="key:1", key="a")
 
 
-async def test_jobs_without_a_circuit_tell_it_nothing(stage: Stage):
+async def test_attempts_of_jobs_without_a_circuit_are_not_counted(stage: Stage):
     await stage.job()
     worker = await stage.worker()
     assert await stage.starts(await stage.submit())

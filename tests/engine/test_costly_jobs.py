@@ -90,7 +90,7 @@ async def test_a_stored_job_that_takes_too_much_work_is_paused_and_says_why(worl
     assert again.firing.scheduler.fired == 1
 
 
-async def test_a_job_that_paused_itself_goes_on_when_it_is_changed_and_resumed(world: World, node: ServerNode):
+async def test_an_auto_paused_job_continues_after_a_change_and_a_resumption(world: World, node: ServerNode):
     await hostile(node, by_sequence(BY_DATA))
     world.clock.advance(HOUR + SECOND)
     await node.firing.scheduler.step()
@@ -103,9 +103,7 @@ async def test_a_job_that_paused_itself_goes_on_when_it_is_changed_and_resumed(w
     assert (await node.definitions.jobs.get(NAMESPACE, "hostile")).status == "queued"
 
 
-async def test_expressions_of_one_namespace_that_take_much_together_keep_no_other_from_firing(
-    world: World, node: ServerNode
-):
+async def test_costly_expressions_of_one_namespace_do_not_delay_other_namespaces(world: World, node: ServerNode):
     costly = "${string(" + nested("params.rows", 1, "params.rows[v0] == v0") + ")}"
     for i in range(60):
         body = {"name": f"costly-{i}", "command": "true", "sequence": costly, "schedule": {"every": "1h"}}
@@ -133,7 +131,7 @@ async def test_keys_that_take_too_much_work_at_every_fire_are_refused_with_the_d
         await node.definitions.jobs.create(NAMESPACE, {**body, "params": {"rows": list(range(1000))}})
 
 
-async def test_an_event_does_not_start_what_stands_under_a_key_that_takes_too_much_work(node: ServerNode):
+async def test_an_event_starts_no_execution_with_a_too_costly_key(node: ServerNode):
     body = {"name": "hostile", "command": "true", "sequence": "${job.name}", "triggers": [{"name": "t", "event": "up"}]}
     await node.definitions.jobs.create(NAMESPACE, body)
     await rewritten(node, by_sequence(BY_DATA))

@@ -20,9 +20,9 @@ NOW, MINUTE, HOUR = 1_000 * SECOND, 60 * SECOND, 3600 * SECOND
         ({"deadline": NOW + SECOND}, HOUR, 0, NOW + SECOND),
     ],
 )
-def test_a_submission_says_its_own_or_has_its_jobs(said, usual, due_at, wanted):
+def test_a_submission_has_its_own_deadline_or_its_jobs(said, usual, due_at, wanted):
     assert deadline_of(Submit(job="job", **said), usual, due_at, NOW) == wanted
 
 
-def test_the_sdk_spells_a_span():
+def test_the_sdk_encodes_a_duration():
     assert SPELLED["within"]("2h") == "2h"

@@ -35,7 +35,7 @@ async def test_a_version_is_read_once(world: World, reads: list[int]):
     assert kept.policies.keys() == found.keys()
 
 
-async def test_what_was_not_asked_for_the_longest_goes_first(
+async def test_the_least_recently_used_definition_is_removed_first(
     world: World, reads: list[int], monkeypatch: pytest.MonkeyPatch
 ):
     a, b, c = [((await world.job(name)).id, 1) for name in "abc"]
@@ -52,7 +52,7 @@ async def test_what_was_not_asked_for_the_longest_goes_first(
     assert reads == [1, 1, 1, 1]
 
 
-async def test_large_ones_are_bounded_by_their_bytes(world: World, monkeypatch: pytest.MonkeyPatch):
+async def test_the_cache_is_limited_by_bytes(world: World, monkeypatch: pytest.MonkeyPatch):
     jobs = [((await world.job(name, params={"text": "x" * 5000})).id, 1) for name in "abcd"]
     monkeypatch.setattr(definition_cache, "MOST_BYTES", 2 * (6000 + OVERHEAD))
     kept = DefinitionCache(world.store)

@@ -62,7 +62,7 @@ async def fire(node: ServerNode, world: World):
     await node.firing.scheduler.step()
 
 
-async def test_a_run_by_hand_starts_what_depends_on_it_unless_it_is_told_not_to(node, world):
+async def test_a_manual_run_starts_its_dependents_unless_disabled(node, world):
     await create(node, "extract")
     await create(node, "report", dependencies=["extract"])
     quiet = await run(node, world, "extract", propagate=False)
@@ -73,7 +73,7 @@ async def test_a_run_by_hand_starts_what_depends_on_it_unless_it_is_told_not_to(
     assert quiet != ran
 
 
-async def test_a_run_by_hand_waits_for_nothing_unless_it_is_asked_to(node, world):
+async def test_a_manual_run_waits_for_dependencies_only_on_request(node, world):
     await create(node, "extract")
     await create(node, "report", dependencies=["extract"], dependencyTimeout="2h")
     assert (await submit(node, "report")).state == "queued"
@@ -86,7 +86,7 @@ async def test_a_run_by_hand_waits_for_nothing_unless_it_is_asked_to(node, world
     assert (await node.work.executions.get(NAMESPACE, waiting.execution_id)).status == "queued"
 
 
-async def test_who_depends_on_nothing_does_not_wait(node, world):
+async def test_a_job_without_dependencies_does_not_wait(node, world):
     await create(node, "extract")
     assert (await submit(node, "extract", wait_for_dependencies=True)).state == "queued"
 
@@ -151,7 +151,7 @@ async def test_a_failed_upstream_skips_and_its_retry_starts_what_was_skipped(nod
     assert (newest.status, newest.interval) == ("queued", skipped.interval)
 
 
-async def test_what_dependencies_start_and_skip_is_among_the_fires(node, world):
+async def test_starts_and_skips_by_dependencies_are_listed_as_fires(node, world):
     await create(node, "extract", schedule={"every": "1h"})
     await create(node, "report", dependencies=["extract"])
     await create(node, "other")
@@ -183,7 +183,7 @@ async def test_what_dependencies_start_and_skip_is_among_the_fires(node, world):
     assert len({one.execution_id for one in (*counted.items, *rest.items)}) == 4
 
 
-async def test_what_dependencies_started_is_forgotten_with_the_ledger(node, world):
+async def test_starts_by_dependencies_expire_with_the_ledger(node, world):
     await create(node, "other")
     await create(node, "counted", dependencies=["other"])
     await run(node, world, "other")
@@ -193,7 +193,7 @@ async def test_what_dependencies_started_is_forgotten_with_the_ledger(node, worl
     assert await world.rows("SELECT 1 FROM dependency_fires") == []
 
 
-async def test_dependencies_are_told_with_what_they_brought(node, world):
+async def test_dependencies_are_shown_with_their_joins(node, world):
     await create(node, "extract")
     await create(node, "load")
     await create(node, "report", dependencies=["extract", {"job": "load", "condition": "finished"}])
@@ -213,7 +213,7 @@ async def test_dependencies_are_told_with_what_they_brought(node, world):
         await node.definitions.dependencies.of(NAMESPACE, "nobody")
 
 
-async def test_a_deleted_upstream_is_told_of(node, world):
+async def test_a_deleted_upstream_job_is_noted(node, world):
     await create(node, "extract")
     await create(node, "report", dependencies=["extract"])
     await submit(node, "extract")
@@ -223,7 +223,7 @@ async def test_a_deleted_upstream_is_told_of(node, world):
     assert '"extract" is deleted' in note
 
 
-async def test_what_a_deletion_cancels_is_an_end(node, world):
+async def test_executions_cancelled_by_a_deletion_count_as_ends(node, world):
     await create(node, "extract")
     await create(node, "after", dependencies=[{"job": "extract", "condition": "finished"}])
     await submit(node, "extract")
@@ -232,7 +232,7 @@ async def test_what_a_deletion_cancels_is_an_end(node, world):
     assert made.status == "queued"
 
 
-async def test_a_deleted_dependent_starts_nothing_and_goes_on_when_it_is_back(node, world):
+async def test_a_deleted_dependent_starts_nothing_until_it_is_restored(node, world):
     await create(node, "extract")
     report = await create(node, "report", dependencies=["extract"])
     await node.definitions.jobs.delete(NAMESPACE, "report")
@@ -258,7 +258,7 @@ async def test_a_paused_dependent_is_started_and_waits_to_be_resumed(node, world
     assert len(await worker.claim(1, lanes=lanes)) == 1
 
 
-async def test_an_edit_starts_what_is_complete_by_it(node, world):
+async def test_an_edit_starts_the_joins_that_it_completes(node, world):
     await create(node, "extract")
     await create(node, "load")
     await create(node, "report", dependencies=["extract", "load"])
@@ -268,7 +268,7 @@ async def test_an_edit_starts_what_is_complete_by_it(node, world):
     assert (made.status, made.job_version) == ("queued", 2)
 
 
-async def test_what_an_edit_a_deletion_or_a_purge_starts_is_told_at_once(node, world):
+async def test_starts_by_an_edit_a_deletion_or_a_purge_are_announced_at_once(node, world):
     for name in ("a", "b", "c", "alone"):
         await create(node, name)
     await create(node, "edited", dependencies=["a", "b"])
@@ -313,14 +313,14 @@ async def test_a_trigger_that_is_added_makes_the_job_wait_for_its_own_fires(node
         ("alone", {"wait": True}, "It depends on nothing, so it runs at once."),
     ],
 )  # fmt: skip
-async def test_a_run_by_hand_is_told_what_it_has_to_do_with_others(node, world, job, how, note):
+async def test_a_manual_run_is_described_with_its_dependencies(node, world, job, how, note):
     for name, upstream in (("extract", None), ("report", "extract"), ("alarm", "report"), ("alone", None)):
         await create(node, name, dependencies=[upstream] if upstream else [])
     about = await node.definitions.dependencies.of_run(NAMESPACE, job)
     assert about.note(**{"propagate": True, "wait": False, **how}) == note
 
 
-async def test_what_is_known_of_neighbours_follows_every_change(node, world):
+async def test_cached_dependencies_follow_every_change(node, world):
     await create(node, "extract")
     assert (await node.definitions.dependencies.of_run(NAMESPACE, "extract")).dependents == []
     await create(node, "report", dependencies=["extract"])
@@ -332,7 +332,7 @@ async def test_what_is_known_of_neighbours_follows_every_change(node, world):
     assert (await node.definitions.dependencies.of_run(NAMESPACE, "extract")).dependents == []
 
 
-async def test_schedules_that_do_not_go_together_are_noted(node, world):
+async def test_schedules_without_common_instants_are_noted(node, world):
     await create(node, "extract", schedule="0 2 * * *")
     await create(node, "load", schedule="0 2 * * *")
     await create(node, "plain")

@@ -91,7 +91,7 @@ async def working(node: ServerNode, transport) -> AsyncIterator[WorkerRuntime]:
 
 
 @pytest.mark.parametrize("store", ["sqlite://", "postgres_url"])
-async def test_an_execution_that_moves_after_anything_it_remembered_does_everything_once(store, request, monkeypatch):
+async def test_an_execution_interrupted_after_any_step_does_every_step_once(store, request, monkeypatch):
     monkeypatch.setattr(durable, "SHORT", SECOND // 100)  # so that a short sleep is suspended, too
     url = request.getfixturevalue(store) if store == "postgres_url" else store
     DONE.clear()

@@ -85,13 +85,13 @@ async def test_lines_are_followed_tailed_and_numbered_through(world, logs, toget
     "bad",
     [{"cursor": "x"}, {"tail": -1}, {"limit": 0}, {"after": 1, "before": 2}],
 )
-async def test_a_bad_place_is_refused(world, logs, bad):
+async def test_an_invalid_position_is_refused(world, logs, bad):
     (receipt,) = await world.submit(await world.job())
     with pytest.raises(BadInput):
         await logs.read(NAMESPACE, receipt.execution_id, **bad)
 
 
-async def test_a_search_looks_at_so_many_lines_and_says_where_to_go_on(world, logs, monkeypatch):
+async def test_a_search_reads_a_limited_number_of_lines_and_returns_a_cursor(world, logs, monkeypatch):
     monkeypatch.setattr(log_windows, "MOST_SEARCHED", 4)
     (receipt,) = await world.submit(await world.job())
     id = receipt.execution_id
@@ -158,7 +158,7 @@ async def test_pages_of_long_lines_are_short_and_leave_nothing_out(world, logs, 
     assert max(map(len, whole)) <= 2100
 
 
-async def test_a_line_without_an_end_is_shown_until_it_has_one(world, logs):
+async def test_an_unfinished_line_is_shown_until_it_ends(world, logs):
     (receipt,) = await world.submit(await world.job(retry=AT_ONCE))
     id = receipt.execution_id
     worker = await world.worker()
@@ -200,7 +200,7 @@ async def test_a_line_without_an_end_is_shown_until_it_has_one(world, logs):
     assert numbers(await logs.read(NAMESPACE, id, after=3)) == [4, 5]
 
 
-async def test_a_log_is_bounded_and_says_what_it_lacks(world, logs, monkeypatch):
+async def test_a_truncated_log_says_what_is_missing(world, logs, monkeypatch):
     (receipt,) = await world.submit(await world.job())
     id = receipt.execution_id
     worker = await world.worker()

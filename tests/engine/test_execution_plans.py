@@ -88,7 +88,7 @@ async def test_history_is_read_in_order_along_an_index(world, since):
 
 
 @pytest.mark.parametrize("since", [False, True])
-async def test_failures_of_a_job_are_not_looked_for_among_all_that_it_ran(world, since):
+async def test_failures_of_a_job_are_found_without_reading_all_its_executions(world, since):
     job, other = await world.job("job"), await world.job("other")
     await fill(world, job, other)
     low: list[UUID] = [UUID(int=FIRST.int + 1)] if since else []
@@ -99,7 +99,7 @@ async def test_failures_of_a_job_are_not_looked_for_among_all_that_it_ran(world,
     assert re.search(rf"{indexes(world)['failed']}\b", told), told
 
 
-async def test_what_a_long_window_tells_of_parcels_is_looked_up_one_by_one(world):
+async def test_parcels_of_a_long_window_are_read_by_key(world):
     job, other = await world.job("job"), await world.job("other")
     await fill(world, job, other)
     told = await plan(world, _window(ALL, False, "", False, 1024), *END, NAMESPACE)
@@ -111,7 +111,7 @@ async def test_what_a_long_window_tells_of_parcels_is_looked_up_one_by_one(world
 
 
 @pytest.mark.parametrize("since", [False, True])
-async def test_a_small_namespace_does_not_read_over_what_a_large_one_did(world, since):
+async def test_a_small_namespace_does_not_read_the_rows_of_a_large_one(world, since):
     job, other = await world.job("job"), await world.job("other")
     await fill(world, job, other)
     low: list[UUID] = [UUID(int=FIRST.int + 1)] if since else []
@@ -131,7 +131,7 @@ async def test_parcels_of_a_parent_are_found_by_an_index(world):
 
 
 @pytest.mark.parametrize("state", ["active", "paused", "deleted", None])
-async def test_jobs_are_listed_in_the_order_of_an_index_whatever_their_state(world, state):
+async def test_jobs_are_listed_along_an_index_in_every_state(world, state):
     await world.job("job")
     which = "deleted" if state is None else f"is {state}"
     used = f"jobs_{'name' if state in (None, 'active') else state}"
@@ -142,7 +142,7 @@ async def test_jobs_are_listed_in_the_order_of_an_index_whatever_their_state(wor
     assert "SCAN jobs" not in named, named
 
 
-async def test_whether_something_of_a_job_is_pending_is_seen_without_reading_over_its_delays(world):
+async def test_pending_executions_are_found_without_reading_delayed_ones(world):
     if world.driver.dialect != "sqlite":
         pytest.skip("a plan of PostgreSQL goes by how many rows there are")
     told = "\n".join(await explain(world.driver, ForEach(PENDING, (("job", "uuid"),), [(UUID(int=1),)])))

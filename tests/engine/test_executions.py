@@ -46,7 +46,7 @@ async def ids(executions: Executions, **filters: Any) -> list[UUID]:
     return [e.execution_id for e in (await executions.list(NAMESPACE, **filters)).items]
 
 
-async def test_a_whole_life(world, executions):
+async def test_an_execution_is_read_in_every_state(world, executions):
     job = await world.job("report", retry=RetryPolicy(retries=2, delay=10 * SECOND, jitter=0))
     (receipt,) = await world.submit(job, due_at=world.now() + MINUTE)
     id = receipt.execution_id
@@ -133,7 +133,7 @@ async def test_items_of_one_parcel_have_their_own_results_and_times(world, execu
     assert [e.started_at for e in listed[1:]] == [f"2027-01-15T08:00:0{i}Z" for i in (2, 1, 0)]
 
 
-async def test_a_large_result_is_read_by_itself_and_left_out_of_lists(world, executions):
+async def test_a_large_result_is_left_out_of_lists(world, executions):
     parcel = await world.parcel(await world.job(), 2)
     worker = await world.worker()
     (slice,) = await worker.claim(2)
@@ -156,7 +156,7 @@ async def test_a_sleeper_reads_as_running(world, executions):
     assert (await JobStatistics(world.env, world.store).counts(NAMESPACE)).running == 1
 
 
-async def test_what_was_suspended_began_when_it_began_first(world, executions):
+async def test_a_suspended_execution_keeps_its_first_start_time(world, executions):
     (receipt,) = await world.submit(await world.job())
     worker = await world.worker()
     (slice,) = await worker.claim(1)
@@ -178,7 +178,7 @@ async def test_what_was_suspended_began_when_it_began_first(world, executions):
     assert await shown() == {first}
 
 
-async def test_what_never_was_and_what_has_expired(world, executions):
+async def test_unknown_and_expired_executions_have_different_errors(world, executions):
     await world.submit(await world.job())
     with pytest.raises(NotFound, match="There is no execution"):
         await executions.get(NAMESPACE, UUID(int=first_id_at(world.now() + DAY).int | 7 << 76 | 2 << 62))
@@ -201,7 +201,7 @@ async def test_an_item_beyond_its_parcel_and_another_namespace_are_not_found(wor
     assert (await executions.list(2)).items == []
 
 
-async def test_lists_page_newest_first_whatever_shelf_items_lie_on(world, executions):
+async def test_lists_are_newest_first_across_all_shelves(world, executions):
     job = await world.job()
     worker = await world.worker()
     parcels = []
@@ -285,7 +285,7 @@ def few_windows(monkeypatch) -> None:
     monkeypatch.setattr(execution_lists, "MOST_WINDOWS", 2)
 
 
-async def test_a_rare_match_is_looked_for_only_so_far(world, executions, monkeypatch):
+async def test_a_page_reads_a_limited_number_of_rows_for_a_rare_match(world, executions, monkeypatch):
     few_windows(monkeypatch)
     job = await world.job()
     elsewhere, worker = await world.worker("elsewhere"), await world.worker()
@@ -306,7 +306,7 @@ async def test_a_rare_match_is_looked_for_only_so_far(world, executions, monkeyp
     assert [id for found in pages for id in found] == [rare]
 
 
-async def test_what_was_cancelled_is_found_at_once_however_much_came_since(world, executions, monkeypatch):
+async def test_old_cancelled_executions_are_found_by_one_page(world, executions, monkeypatch):
     few_windows(monkeypatch)
     job = await world.job()
     worker = await world.worker()
@@ -324,7 +324,7 @@ async def test_what_was_cancelled_is_found_at_once_however_much_came_since(world
         assert [one.execution_id for one in page.items] == [rare]
 
 
-async def test_a_workflow_that_runs_is_found_at_once_however_much_waits(world, executions, monkeypatch):
+async def test_a_running_workflow_is_found_by_one_page_among_many_waiting_executions(world, executions, monkeypatch):
     few_windows(monkeypatch)
     job = await world.job()
     runs = await world.parcel(job, 1, due_at=world.now() + 3600 * SECOND)
@@ -339,7 +339,7 @@ async def test_a_workflow_that_runs_is_found_at_once_however_much_waits(world, e
     await world.do("UPDATE waiting SET reason = $1", was)
 
 
-async def test_what_is_below_an_execution_is_found_however_much_came_since(world, executions, monkeypatch):
+async def test_children_of_an_old_execution_are_found_by_one_page(world, executions, monkeypatch):
     for module in (execution_lists, child_lists):
         monkeypatch.setattr(module, "WINDOWS", (2, 3))
         monkeypatch.setattr(module, "MOST_WINDOWS", 2)
@@ -383,7 +383,7 @@ async def test_what_is_below_an_execution_is_found_however_much_came_since(world
         ({"tag": "=x"}, "tag"),
     ],
 )
-async def test_a_bad_question_is_refused(memory_executions, filters, field):
+async def test_invalid_filters_are_refused(memory_executions, filters, field):
     with pytest.raises(BadInput) as refused:
         await memory_executions.list(NAMESPACE, **filters)
     assert refused.value.fields["field"] == field
@@ -438,7 +438,7 @@ async def test_cancelling(world):
     assert await world.states(parcel) == ["success", "queued", "cancelled"]
 
 
-async def test_what_nobody_can_run_says_so(world, executions):
+async def test_an_execution_without_a_fitting_worker_has_a_hint(world, executions):
     job = await world.job("digest")
     (receipt,) = await world.submit(job)
 

@@ -24,7 +24,7 @@ PLAYED = [
 
 
 @pytest.mark.parametrize(("store_url", "gate"), PLAYED, indirect=["store_url"])
-async def test_what_the_blocker_names_lets_the_execution_start(stage: Stage, gate: str):
+async def test_removing_the_named_blocker_lets_the_execution_start(stage: Stage, gate: str):
     played = await SCENES[gate](stage)
     blockers = await stage.blockers(played.execution)
     assert gate in blockers, f"{gate} is closed, and explain says {list(blockers)}"
@@ -39,7 +39,7 @@ async def test_what_the_blocker_names_lets_the_execution_start(stage: Stage, gat
 
 
 @pytest.mark.parametrize("store_url", ["memory"], indirect=True)
-async def test_what_waits_at_a_limit_is_told_who_has_the_turn_in_its_sequence(stage: Stage):
+async def test_an_execution_waiting_for_a_limit_also_names_the_holder_of_its_sequence(stage: Stage):
     await stage.job(limits=[{"key": "all", "concurrency": 1}], sequence="${params.account}")
     accounts = [Raw(b'{"account":%d}' % account) for account in (1, 2, 2)]
     first, second, third = [await stage.submit(params=params) for params in accounts]
@@ -49,7 +49,7 @@ async def test_what_waits_at_a_limit_is_told_who_has_the_turn_in_its_sequence(st
 
 
 @pytest.mark.parametrize("store_url", ["memory"], indirect=True)
-async def test_the_start_is_estimated_from_what_runs_and_what_stands_before_it(stage: Stage):
+async def test_the_start_is_estimated_from_running_and_earlier_executions(stage: Stage):
     """Executions take ten seconds, one runs since four, two stand before it: it starts when those have ended."""
     await stage.job()
     worker = await stage.worker()
@@ -71,7 +71,7 @@ async def test_the_start_is_estimated_from_what_runs_and_what_stands_before_it(s
 
 
 @pytest.mark.parametrize("store_url", ["memory"], indirect=True)
-async def test_the_start_is_not_told_before_anything_like_it_has_run(stage: Stage):
+async def test_the_start_is_not_estimated_for_a_job_that_never_ran(stage: Stage):
     await stage.job()
     await stage.worker()
     assert await stage.starts(await stage.submit())
@@ -92,7 +92,7 @@ async def test_the_start_of_a_workflow_needs_no_worker(stage: Stage):
 
 
 @pytest.mark.parametrize("store_url", ["memory"], indirect=True)
-async def test_a_workflow_that_has_begun_is_not_said_to_start(stage: Stage):
+async def test_a_started_workflow_has_no_estimated_start(stage: Stage):
     await stage.node.definitions.jobs.create(
         NAMESPACE, {"name": "flow", "workflow": {"steps": [{"name": "a", "sleep": "1h"}]}}
     )

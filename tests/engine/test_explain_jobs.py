@@ -38,7 +38,7 @@ async def test_a_job_without_triggers_runs_only_when_asked_for(stage: Stage):
     assert list(await explained(stage)) == ["not-due"]
 
 
-async def test_a_schedule_tells_when_it_fires_next(stage: Stage):
+async def test_a_schedule_reports_its_next_fire(stage: Stage):
     await stage.job(schedule={"every": "1h", "anchor": format_instant(stage.world.now())})
     await stage.worker()
     found = await stage.node.work.explainer.job(NAMESPACE, "job")
@@ -84,7 +84,7 @@ async def test_a_trigger_that_has_ended(stage: Stage):
     assert blockers["trigger-ended"].details == {"trigger": "schedule", "fired": 1}
 
 
-async def test_a_closed_calendar_and_what_it_kept_from_running(stage: Stage):
+async def test_a_closed_calendar_and_its_skipped_fire_are_reported(stage: Stage):
     opens = format_instant(stage.world.now() + 30 * 24 * HOUR)[:10]
     await stage.node.definitions.calendars.create(NAMESPACE, {"name": "fair", "dates": [opens]})
     await stage.job(schedule={"every": "1h", "calendar": "fair"})
@@ -127,7 +127,7 @@ async def test_executions_of_a_job_are_explained_with_it(stage: Stage):
     assert one.estimate.starts_at is None
 
 
-def test_every_gate_of_jobs_is_named_here():
+def test_every_gate_of_jobs_has_a_test():
     text = Path(__file__).read_text()
     beside = SCENES.keys()  # tests/engine/test_explain.py closes these
     assert [g.name for g in GATES if "job" in g.about and f'"{g.name}"' not in text and g.name not in beside] == []

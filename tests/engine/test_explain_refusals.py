@@ -67,7 +67,7 @@ async def play_open(stage: Stage) -> Noted:
 
 @on_memory
 @pytest.mark.parametrize("gate", SCENES)
-async def test_what_is_said_to_refuse_for_a_gate_does_so(stage: Stage, gate: str):
+async def test_every_condition_marked_with_a_gate_refuses_in_its_scene(stage: Stage, gate: str):
     usual = await play_open(stage) if BY_GATE[gate] else {}
     provoked, stays = set[Mark](), False
     for scene in (*MORE.get(gate, ()), SCENES[gate]):
@@ -79,13 +79,13 @@ async def test_what_is_said_to_refuse_for_a_gate_does_so(stage: Stage, gate: str
 
 
 @pytest.mark.parametrize(("module", "function"), sorted(MARKED))
-def test_every_condition_of_a_function_that_refuses_says_which_gate_it_is(module: str, function: str):
+def test_every_refusing_condition_has_a_gate_mark(module: str, function: str):
     marked = {mark.line for mark in marks("gate") if mark.module == module}
     bare = [test for test in of_function(module, function) if last_line(test) not in marked]
     assert [f"line {last_line(test)}: {ast.unparse(test)}" for test in bare] == [], "mark them with `# gate: ...`"
 
 
-def test_marks_name_gates_and_stand_where_something_is_decided():
+def test_gate_marks_name_gates_and_are_on_conditions():
     for mark in marks("gate"):
         assert {*gates_of(mark)} <= {*OF_EXECUTIONS, NONE}, mark.place
         assert mark.function, mark.place
@@ -94,7 +94,7 @@ def test_marks_name_gates_and_stand_where_something_is_decided():
 
 
 @pytest.mark.parametrize("name", ["pick_queued", "pick_queued_each"])
-def test_what_is_picked_is_asked_for_by_known_gates_alone(name: str):
+def test_the_claim_statement_refuses_only_for_known_gates(name: str):
     asked = set[str]()
     for condition in outer_conditions(the_statement(name).text):
         tables = {*re.findall(r"\b(?:FROM|JOIN) (\w+)", condition)} - {"lanes"}
@@ -126,7 +126,7 @@ async def play_any(stage: Stage, rng: Random) -> list[str]:
 
 @on_memory
 @pytest.mark.parametrize("seed", range(12))
-async def test_whatever_a_claim_leaves_is_explained(stage: Stage, seed: int):
+async def test_every_execution_that_a_claim_leaves_is_explained(stage: Stage, seed: int):
     rng = Random(seed)
     jobs = await play_any(stage, rng)
     ids = []

@@ -54,7 +54,7 @@ async def reachable(node: ServerNode) -> bool:
     return True
 
 
-async def test_an_execution_whose_start_was_lost_gets_a_greater_token(node: ServerNode, pair: Pair):
+async def test_an_execution_with_a_lost_start_gets_a_greater_token(node: ServerNode, pair: Pair):
     world = World(node.store.driver, node.env)
     await world.submit(await world.job(), 1)
     before = await register(node)
@@ -73,7 +73,7 @@ async def test_an_execution_whose_start_was_lost_gets_a_greater_token(node: Serv
     assert repeated.token == again.token
 
 
-async def test_a_session_made_after_a_failover_lives_on_and_one_made_before_ends(node: ServerNode, pair: Pair):
+async def test_a_failover_ends_earlier_sessions_only(node: ServerNode, pair: Pair):
     before = await register(node)
     await pair.catch_up()
     pair.fail_over()
@@ -97,7 +97,7 @@ async def test_a_failover_wakes_the_watch_of_epochs(node: ServerNode, pair: Pair
         await node.base.epochs.alarm.wait(node.env.clock, 3600)
 
 
-async def test_two_standbys_that_begin_the_same_timeline_give_no_token_twice(own_postgres: Postgres):
+async def test_two_standbys_of_the_same_timeline_issue_different_tokens(own_postgres: Postgres):
     own_postgres.create_database("horae")
     with replicated(own_postgres) as first, replicated(own_postgres) as second:
         hosts = ",".join(f"127.0.0.1:{server.port}" for server in (own_postgres, first.standby, second.standby))
@@ -125,7 +125,7 @@ async def test_two_standbys_that_begin_the_same_timeline_give_no_token_twice(own
             await node.stop()
 
 
-async def test_behind_a_pooler_whose_connections_outlive_a_failover_no_token_repeats(
+async def test_pooled_connections_across_a_failover_repeat_no_token(
     pair: Pair,
     pgbouncer: str,  # noqa: F811
     tmp_path: Path,

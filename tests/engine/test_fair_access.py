@@ -59,14 +59,14 @@ async def settle() -> None:
         await asyncio.sleep(0)
 
 
-async def test_a_namespace_alone_has_all_its_requests_in_work(access):
+async def test_a_namespace_alone_has_no_limit_of_running_requests(access):
     alpha = Requests(access, ALPHA)
     await alpha.send(50)
 
     assert len(alpha.begun) == 50
 
 
-async def test_beside_another_a_namespace_has_few_in_work_and_the_rest_in_order(access):
+async def test_a_competing_namespace_has_few_running_requests_and_an_ordered_queue(access):
     access.note_use(BETA)
     alpha, beta = Requests(access, ALPHA), Requests(access, BETA)
     await alpha.send(20)
@@ -79,7 +79,7 @@ async def test_beside_another_a_namespace_has_few_in_work_and_the_rest_in_order(
     assert alpha.begun == list(range(AT_ONCE + 1))
 
 
-async def test_beside_a_flood_a_namespace_with_nothing_in_work_begins_without_a_deal(access):
+async def test_an_idle_namespace_begins_at_once_beside_a_flood(access):
     access.note_use(BETA)
     alpha = Requests(access, ALPHA)
     await alpha.send(20)
@@ -123,7 +123,7 @@ async def test_waiting_requests_begin_once_the_other_namespace_is_calm(access, c
     assert alpha.begun == list(range(20))
 
 
-async def test_a_heavy_namespace_has_more_in_work(clock):
+async def test_a_namespace_with_more_weight_has_more_running_requests(clock):
     access = FairAccess(virtual_env(clock=clock), lambda namespace: 2.0 if namespace == ALPHA else 0.1, SETTINGS)
     alpha, beta = Requests(access, ALPHA), Requests(access, BETA)
     access.note_use(BETA)
@@ -135,7 +135,7 @@ async def test_a_heavy_namespace_has_more_in_work(clock):
 
 
 @pytest.mark.parametrize("number", [AT_ONCE, AT_ONCE + 1])
-async def test_a_request_that_is_cancelled_while_it_waits_leaves_its_turn_to_the_next(access, number):
+async def test_a_request_cancelled_while_waiting_gives_up_its_turn(access, number):
     access.note_use(BETA)
     alpha = Requests(access, ALPHA)
     await alpha.send(AT_ONCE + 2)
@@ -155,7 +155,7 @@ async def test_a_request_that_is_cancelled_while_it_waits_leaves_its_turn_to_the
     assert len(later.begun) == AT_ONCE
 
 
-async def test_a_request_that_is_cancelled_as_its_turn_comes_gives_it_to_the_next(access):
+async def test_a_request_cancelled_at_its_turn_passes_it_on(access):
     access.note_use(BETA)
     alpha = Requests(access, ALPHA)
     await alpha.send(AT_ONCE + 2)
@@ -175,7 +175,7 @@ async def test_a_request_that_is_cancelled_as_its_turn_comes_gives_it_to_the_nex
     assert ALPHA not in access._working
 
 
-async def test_a_request_that_only_waits_gives_its_turn_back(access):
+async def test_a_request_that_waits_gives_its_turn_back(access):
     access.note_use(BETA)
     alpha = Requests(access, ALPHA)
     release = asyncio.Event()
@@ -196,7 +196,7 @@ async def test_a_request_that_only_waits_gives_its_turn_back(access):
     await asyncio.gather(*waits)
 
 
-async def test_only_a_namespace_beside_others_is_bounded_by_rates(access, clock):
+async def test_rates_apply_only_while_namespaces_compete(access, clock):
     for _ in range(100):
         access.note_use(ALPHA)
         access.count_request(ALPHA)
@@ -213,7 +213,7 @@ async def test_only_a_namespace_beside_others_is_bounded_by_rates(access, clock)
     access.count_request(ALPHA)
 
 
-async def test_a_large_submission_is_let_in_and_paid_for_afterwards(access, clock):
+async def test_a_large_submission_is_admitted_and_delays_the_next(access, clock):
     access.note_use(BETA)
     access.count_submissions(ALPHA, 250)
 

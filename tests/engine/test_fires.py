@@ -63,7 +63,7 @@ async def test_the_past_and_the_future_make_one_list(jobs, world):
     assert skipped.count == 3
 
 
-async def test_a_rare_fate_is_looked_for_only_so_far(jobs, world, monkeypatch):
+async def test_a_page_reads_a_limited_number_of_rows_for_a_rare_disposition(jobs, world, monkeypatch):
     monkeypatch.setattr(listing, "MOST_SCANNED", 4)
     monkeypatch.setattr(listing, "BATCH", 2)
     await create(jobs, "often", schedule={"every": "1m", "overlap": "allow"})
@@ -77,7 +77,7 @@ async def test_a_rare_fate_is_looked_for_only_so_far(jobs, world, monkeypatch):
     assert len((await fires.list(NAMESPACE, disposition="fired", limit=50)).items) == 4
 
 
-async def test_spread_tells_when_it_will_start(jobs, world):
+async def test_a_spread_fire_shows_its_due_time(jobs, world):
     await create(jobs, "spread", schedule={"every": "1h", "spread": "30m"})
     (first, *_) = (await Fires(world.env, world.store).list(NAMESPACE)).items
 
@@ -85,7 +85,7 @@ async def test_spread_tells_when_it_will_start(jobs, world):
     assert first.due_at == (await jobs.get(NAMESPACE, "spread")).next_fire_at
 
 
-async def test_what_a_clock_change_took_is_listed_and_is_nobodys_next_fire(jobs, world):
+async def test_a_fire_skipped_by_a_clock_change_is_listed_but_never_the_next_fire(jobs, world):
     spring = parse_instant("2027-03-14T07:00:00Z")
     world.clock.advance(spring - 12 * HOUR - world.now())
     made = await create(

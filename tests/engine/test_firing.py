@@ -41,7 +41,7 @@ def scheduler(store, hints):
 
 
 @pytest.mark.parametrize("count", [9, 10, 11, 195])
-async def test_a_backlog_of_any_size_is_fired_each_once(store, scheduler, count):
+async def test_every_fire_of_a_backlog_is_decided_once(store, scheduler, count):
     world = World(store.driver, store.env)
     job = await world.job()
     for i in range(count):
@@ -56,7 +56,7 @@ async def test_a_backlog_of_any_size_is_fired_each_once(store, scheduler, count)
     assert len(fired) == len(set(fired)) == scheduler.fired == count
 
 
-def test_a_batch_has_what_a_store_decides_in_the_time_that_others_can_wait():
+def test_the_batch_size_adapts_to_the_speed_of_the_store():
     pace = BatchSize(1000, 0.03)
     sizes = []
     for took in (0.06, 0.05, 0.01, 10.0, 0.0):
@@ -79,9 +79,7 @@ def marks(store, monkeypatch):
     return found
 
 
-async def test_a_look_begins_a_second_before_the_last_and_everything_is_looked_at_once_a_second(
-    store, scheduler, marks
-):
+async def test_a_step_reads_from_one_second_back_and_everything_once_a_second(store, scheduler, marks):
     begun = store.env.now()
     for _ in range(3):
         await scheduler.step()
@@ -90,7 +88,7 @@ async def test_a_look_begins_a_second_before_the_last_and_everything_is_looked_a
     assert marks == [FIRST, (begun - SECOND, FIRST[1]), FIRST]
 
 
-async def test_a_hint_has_everything_looked_at(store, scheduler, hints, marks):
+async def test_a_hint_makes_the_next_step_read_everything(store, scheduler, hints, marks):
     await scheduler.step()
     hints.send_locally(Hint(fire_at=store.env.now()))
     await scheduler.step()

@@ -66,7 +66,7 @@ async def test_a_busy_worker_beside_a_full_queue_has_its_heartbeat_answered(node
     assert poll.done()
 
 
-async def test_what_a_session_has_parked_is_served_by_its_own_exchange(node, monkeypatch):
+async def test_an_exchange_serves_the_parked_exchanges_of_its_session(node, monkeypatch):
     """One whose session is always locked by its own reports would wait for ever for a claim of its own."""
 
     async def in_vain(*claim):
@@ -109,7 +109,7 @@ async def test_the_waits_of_a_crowd_end_together(node, monkeypatch):
     assert len(ended) < CROWD + 40 / 5
 
 
-async def test_sessions_that_fell_silent_are_forgotten_and_known_again(node):
+async def test_silent_sessions_are_dropped_from_memory_and_read_again(node):
     silent = await register(node)
     node.base.hints.send_locally(Hint(sessions=[silent]))
     node.env.clock.advance(3600 * SECOND)
@@ -122,7 +122,7 @@ async def test_sessions_that_fell_silent_are_forgotten_and_known_again(node):
     assert set(node.fleet.sessions._known) == {other, silent}
 
 
-async def test_a_claim_that_passed_over_a_busy_session_looks_again_when_it_is_free(node, monkeypatch):
+async def test_a_claim_that_skipped_a_locked_session_is_repeated(node, monkeypatch):
     world = World(node.store.driver, node.env)
     job = await world.job()
     session = await register(node)
@@ -176,7 +176,7 @@ async def test_no_more_sessions_are_locked_than_there_are_executions_to_give(nod
     assert sum(poll.done() for poll in polls) == 5
 
 
-async def test_what_is_submitted_goes_to_who_waits_without_a_claim(node, monkeypatch):
+async def test_a_submission_is_handed_over_to_a_waiting_exchange(node, monkeypatch):
     world = World(node.store.driver, node.env)
     job = await world.job()
     await node.base.directory.load()
@@ -195,7 +195,7 @@ async def test_what_is_submitted_goes_to_who_waits_without_a_claim(node, monkeyp
     assert [len(answer.slices) for answer in answers] == [1, 1]
 
 
-async def test_counts_that_could_not_be_written_go_with_the_next(node, monkeypatch):
+async def test_unwritten_counts_are_written_with_the_next_ones(node, monkeypatch):
     ended = FinishedItems(node.env.new_id(), 0, 2, node.env.new_id(), 1, "success", 5)
     node.base.topics.settled(Effects(ended=[ended]))
 
@@ -213,7 +213,7 @@ async def test_counts_that_could_not_be_written_go_with_the_next(node, monkeypat
     assert await world.rows("SELECT success, busy_micros FROM job_minutes") == [(4, 10)]
 
 
-async def test_what_is_cancelled_before_it_runs_is_counted(node):
+async def test_executions_cancelled_before_their_start_are_counted(node):
     world = World(node.store.driver, node.env)
     one, two = await world.job("one"), await world.job("two")
     (first, *_) = await world.submit(one, 3)
@@ -308,7 +308,7 @@ async def test_an_exchange_that_waits_gets_the_next_suspect_when_its_session_has
     assert (first.lo, second.lo) == (0, 1)
 
 
-async def test_what_would_only_be_fetched_ahead_is_looked_for_where_it_was_found_before(node, monkeypatch):
+async def test_a_prefetch_claims_only_lanes_with_known_jobs(node, monkeypatch):
     world = World(node.store.driver, node.env)
     short, other = await world.job("short", queue="default"), await world.job("other", queue="elsewhere")
     await world.submit(short, 3)
@@ -337,7 +337,7 @@ async def test_what_would_only_be_fetched_ahead_is_looked_for_where_it_was_found
     again.cancel()
 
 
-async def test_nothing_is_claimed_for_who_wants_none_of_what_there_is(node, monkeypatch):
+async def test_nothing_is_claimed_for_an_exchange_without_matching_wants(node, monkeypatch):
     world = World(node.store.driver, node.env)
     job = await world.job()
     await world.submit(job, 2)
@@ -360,7 +360,7 @@ async def test_nothing_is_claimed_for_who_wants_none_of_what_there_is(node, monk
     poll.cancel()
 
 
-async def test_an_exchange_that_only_goes_on_waiting_locks_and_writes_nothing(node):
+async def test_an_exchange_that_only_waits_locks_and_writes_nothing(node):
     session = await register(node)
     counted = node.store.driver.statements
     counted.clear()
@@ -372,7 +372,7 @@ async def test_an_exchange_that_only_goes_on_waiting_locks_and_writes_nothing(no
     poll.cancel()
 
 
-async def test_sessions_that_come_from_another_server_are_read_together_and_answered_soon_but_apart(node):
+async def test_sessions_from_another_server_are_read_together_and_answered_early_at_spread_times(node):
     sessions = [await register(node) for _ in range(50)]
     for session in sessions:
         node.fleet.sessions.forget(session)
@@ -393,7 +393,7 @@ async def test_sessions_that_come_from_another_server_are_read_together_and_answ
     poll.cancel()
 
 
-async def test_what_is_asked_of_a_crowd_is_read_together(node):
+async def test_requests_to_many_sessions_are_read_together(node):
     sessions = [await register(node) for _ in range(CROWD + 40)]
     statements = node.store.driver.statements
     before = statements["requests_of"]
@@ -404,7 +404,7 @@ async def test_what_is_asked_of_a_crowd_is_read_together(node):
     assert 1 <= statements["requests_of"] - before <= 8
 
 
-async def test_room_that_comes_bit_by_bit_is_told_by_one_exchange(node):
+async def test_room_that_grows_stepwise_is_reported_by_one_exchange(node):
     """What needs more than either exchange tells of gets it when the worker asks anew for all of it."""
     await node.definitions.jobs.create(1, {"name": "wide", "command": "true", "slots": 4})
     session = (
@@ -424,7 +424,7 @@ async def test_room_that_comes_bit_by_bit_is_told_by_one_exchange(node):
 
 
 @pytest.mark.parametrize(("seq", "step", "pieces"), [(100_000_000, 1, 1), (0, 2, MOST_PIECES + 1)])
-async def test_a_log_that_is_told_without_sense_is_refused(node, seq, step, pieces):
+async def test_an_inconsistent_log_is_refused(node, seq, step, pieces):
     session, parcel = await register(node), node.env.new_id()
     logs = [
         LogLines(parcel=parcel, item=0, attempt=1, seq=seq + step * i, lines=[(0, "stdout", "x")])

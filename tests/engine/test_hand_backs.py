@@ -107,7 +107,7 @@ async def submit(node, world, job):
     return parcel
 
 
-async def test_urgent_work_starts_within_the_length_of_one_running_execution(node):
+async def test_an_urgent_execution_starts_when_one_running_execution_ends(node):
     world = World(node.store.driver, node.env)
     _, hands = await busy(node, world)
     assert all(hand.ready * LENGTH <= AHEAD_SECONDS * 2 for hand in hands)
@@ -119,7 +119,7 @@ async def test_urgent_work_starts_within_the_length_of_one_running_execution(nod
         assert took <= LENGTH + 6 * STEP
 
 
-async def test_as_much_urgent_work_as_there_are_slots_starts_within_that_time(node):
+async def test_one_urgent_execution_per_slot_starts_within_that_time(node):
     world = World(node.store.driver, node.env)
     _, hands = await busy(node, world)
     urgent = await world.job("urgent", priority=9)
@@ -130,7 +130,7 @@ async def test_as_much_urgent_work_as_there_are_slots_starts_within_that_time(no
     assert took <= 2 * LENGTH + 8 * STEP
 
 
-async def test_the_first_of_a_workers_queues_waits_behind_nothing_of_the_next(node):
+async def test_a_workers_first_queue_does_not_wait_for_prefetched_work_of_the_next(node):
     world = World(node.store.driver, node.env)
     await world.job("first", queue="critical", priority=4)
     _, hands = await busy(node, world, queues=("critical", "default"), strict=True)
@@ -141,7 +141,7 @@ async def test_the_first_of_a_workers_queues_waits_behind_nothing_of_the_next(no
     assert took <= LENGTH + 6 * STEP
 
 
-async def test_what_went_back_is_queued_as_it_was_and_runs(node):
+async def test_handed_back_executions_keep_their_rank_and_run(node):
     world = World(node.store.driver, node.env)
     low, hands = await busy(node, world, workers=1)
     before = {(s.parcel, s.lo, s.rank) for s in await world.on("running")}
@@ -158,7 +158,7 @@ async def test_what_went_back_is_queued_as_it_was_and_runs(node):
     assert low.spec.priority == 0
 
 
-async def test_equal_work_takes_nothing_back(node):
+async def test_equally_urgent_executions_cause_no_hand_back(node):
     world = World(node.store.driver, node.env)
     low, hands = await busy(node, world, workers=1)
 
@@ -172,7 +172,7 @@ async def exchange(node, session, **up):
     return json.decode(await node.gateway.exchange(1, session, Exchange(**up)), type=Answer)
 
 
-async def test_nothing_is_fetched_ahead_past_what_goes_before_it(node):
+async def test_nothing_is_prefetched_past_a_more_urgent_execution(node):
     """A worker without an idle slot is given no more of a short job while something more urgent waits for a slot."""
     world = World(node.store.driver, node.env)
     low, urgent = await world.job("low", priority=0), await world.job("urgent", priority=9, queue="default")
@@ -192,7 +192,7 @@ async def test_nothing_is_fetched_ahead_past_what_goes_before_it(node):
     assert sum(grant.hi - grant.lo for grant in both.slices) == 6
 
 
-async def test_a_steady_stream_does_not_keep_short_jobs_on_the_way(node):
+async def test_a_steady_stream_does_not_stop_prefetching(node):
     world = World(node.store.driver, node.env)
     _, hands = await busy(node, world, workers=1)
     urgent = await world.job("urgent", priority=9)
@@ -203,7 +203,7 @@ async def test_a_steady_stream_does_not_keep_short_jobs_on_the_way(node):
     assert node.store.driver.statements["held_ready"] <= BURST + 1 + node.env.clock.monotonic() / PAUSE
 
 
-async def test_what_workers_hold_ready_of_a_queue_that_is_held_does_not_begin(node):
+async def test_prefetched_executions_of_a_held_queue_do_not_begin(node):
     world = World(node.store.driver, node.env)
     _, hands = await busy(node, world)
     ready, before = sum(hand.ready for hand in hands), sum(hand.count for hand in hands)
@@ -221,7 +221,7 @@ async def test_what_workers_hold_ready_of_a_queue_that_is_held_does_not_begin(no
     await pass_time(node, hands, lambda: all(hand.ready for hand in hands))
 
 
-async def test_what_other_queues_have_ready_stays_when_one_is_held(node):
+async def test_a_hold_leaves_prefetched_executions_of_other_queues(node):
     world = World(node.store.driver, node.env)
     await world.job("held", queue="nightly")
     _, hands = await busy(node, world)

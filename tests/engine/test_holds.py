@@ -126,9 +126,7 @@ async def test_a_waiting_exchange_gets_nothing_until_the_hold_ends_by_itself(wor
     assert await node.admission.holds.list(1) == []
 
 
-async def test_a_hold_that_one_server_acknowledged_is_kept_by_one_that_has_not_heard_of_it(
-    world: World, nodes: list[ServerNode]
-):
+async def test_a_hold_stops_servers_that_do_not_know_it_yet(world: World, nodes: list[ServerNode]):
     first, second = nodes
     await job(first)
     await second.base.directory.load()
@@ -149,7 +147,7 @@ async def test_a_hold_that_one_server_acknowledged_is_kept_by_one_that_has_not_h
     assert second.base.directory.held
 
 
-async def test_a_release_starts_what_waited_at_once_on_all_servers(world: World, nodes: list[ServerNode]):
+async def test_a_release_starts_waiting_executions_on_all_servers(world: World, nodes: list[ServerNode]):
     first, second = nodes
     await job(first)
     await second.base.directory.load()
@@ -167,7 +165,7 @@ async def test_a_release_starts_what_waited_at_once_on_all_servers(world: World,
     assert released.note == "1 hold released."
 
 
-async def test_a_release_says_what_holds_still_and_repeats_itself(world: World, node: ServerNode):
+async def test_a_release_names_remaining_holds_and_is_idempotent(world: World, node: ServerNode):
     await job(node)
     await node.admission.holds.open(1, "default", DEPLOY, "key:1")
     await node.admission.holds.open(1, None, HoldRequest(length=60, reason="network"), "key:1")
@@ -270,7 +268,7 @@ async def test_a_window_follows_its_calendar(world: World, node: ServerNode):
     assert not node.base.directory.held
 
 
-async def test_a_restarted_server_knows_what_is_held_and_ends_what_is_over(world: World, nodes: list[ServerNode]):
+async def test_a_restarted_server_reads_holds_and_ends_expired_ones(world: World, nodes: list[ServerNode]):
     for each in nodes:
         await each._runner.stop()
     node = nodes[0]
@@ -288,7 +286,7 @@ async def test_a_restarted_server_knows_what_is_held_and_ends_what_is_over(world
     assert await restarted.admission.holds.list(1) == []
 
 
-async def test_what_another_server_ended_first_is_not_held_here_either(
+async def test_a_hold_that_another_server_ended_does_not_hold_here(
     world: World, nodes: list[ServerNode], monkeypatch: pytest.MonkeyPatch
 ):
     for each in nodes:
@@ -309,7 +307,7 @@ async def test_what_another_server_ended_first_is_not_held_here_either(
     assert not node.base.directory.held
 
 
-async def test_a_clock_that_jumped_ends_nothing(world: World, nodes: list[ServerNode]):
+async def test_an_untrusted_clock_ends_no_hold(world: World, nodes: list[ServerNode]):
     for each in nodes:
         await each._runner.stop()
     node = nodes[0]
@@ -325,7 +323,7 @@ async def test_a_clock_that_jumped_ends_nothing(world: World, nodes: list[Server
     assert not node.base.directory.held
 
 
-async def test_people_are_told_when_a_hold_begins_and_ends(world: World, node: ServerNode):
+async def test_events_report_the_begin_and_the_end_of_a_hold(world: World, node: ServerNode):
     await job(node)
     heard: list[Event | None] = []
     with node.base.events.listening(1, heard.append):
@@ -336,7 +334,7 @@ async def test_people_are_told_when_a_hold_begins_and_ends(world: World, node: S
     assert told == [("hold", view.hold_id, "open"), ("hold", view.hold_id, "ended")]
 
 
-async def test_what_cannot_be_held_is_refused_with_a_remedy(world: World, node: ServerNode):
+async def test_invalid_holds_are_refused_with_a_remedy(world: World, node: ServerNode):
     await job(node)
     with pytest.raises(NotFound, match='Did you mean "default"'):
         await node.admission.holds.open(1, "defualt", DEPLOY, "key:1")

@@ -82,7 +82,7 @@ async def test_one_of_several_triggers_is_named(jobs, calendars):
     assert caught.value.fields["field"] == "triggers.daily.calendar"
 
 
-async def test_a_calendar_in_use_is_not_deleted_until_nobody_goes_by_it(jobs, calendars):
+async def test_a_calendar_in_use_is_not_deleted(jobs, calendars):
     await put(calendars)
     await create(jobs, triggers=[{"name": "noon", "cron": "0 12 * * *", "calendar": "office"}])
     with pytest.raises(Conflict) as caught:
@@ -114,7 +114,7 @@ async def test_an_edit_of_something_else_is_not_refused_for_an_old_calendar(jobs
         await jobs.edit(NAMESPACE, "report", {"schedule": {"cron": "0 13 * * *", "calendar": "office"}})
 
 
-async def test_a_change_of_what_is_referred_to_acts_at_once(jobs, calendars, world):
+async def test_a_change_of_a_referenced_calendar_acts_at_once(jobs, calendars, world):
     """A holiday that is added today brings tomorrow's fire forward to the end of this day."""
     start = world.now()  # Friday 08:00
     await put(calendars, "closed", {"dates": ["2027-12-25"]})
@@ -134,7 +134,7 @@ async def test_a_change_of_what_is_referred_to_acts_at_once(jobs, calendars, wor
     ]  # fmt: skip
 
 
-async def test_pausing_goes_over_the_calendar(jobs, calendars, world):
+async def test_a_paused_trigger_stays_paused_when_its_calendar_opens(jobs, calendars, world):
     await put(calendars)
     await create(jobs, schedule={"cron": "30 * * * *", "calendar": "office", "outside": "advance"})
     await jobs.pause(NAMESPACE, "report")

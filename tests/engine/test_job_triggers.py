@@ -48,7 +48,7 @@ async def test_each_trigger_of_a_job_has_its_timer(jobs, world):
     assert set(await timers(world)) == {"schedule", "often", "nightly"}
 
 
-async def test_what_an_edit_does_not_change_is_left_alone(jobs, world):
+async def test_an_edit_keeps_unchanged_triggers(jobs, world):
     await create(jobs, triggers=[OFTEN, NIGHTLY])
     before = await timers(world)
     await jobs.edit(NAMESPACE, "report", {"triggers": [{"name": "nightly", "cron": "0 3 * * *"}, OFTEN, "@weekly"]})
@@ -77,7 +77,7 @@ async def test_a_changed_trigger_keeps_its_count_and_its_last_execution(jobs, wo
     assert (await timers(world))["often"][2:] == (2, (await timers(world))["often"][3], None)
 
 
-async def test_other_rules_go_on_where_the_old_ones_left_off(jobs, world):
+async def test_a_trigger_with_new_rules_continues_where_the_old_ones_ended(jobs, world):
     """Nothing of a schedule that stays the same falls between two versions."""
     await create(jobs, triggers=[OFTEN])
     world.clock.advance(MINUTE)
@@ -173,7 +173,7 @@ async def test_triggers_of_one_job_do_not_hold_each_other_back(jobs, world):
         ({"name": "x", "every": "5m"}, "triggers.x.params", '"day" is a required property'),
     ],
 )
-async def test_what_could_never_run_is_refused(jobs, world, trigger, field, detail):
+async def test_triggers_that_never_fire_are_refused(jobs, world, trigger, field, detail):
     schema = {"type": "object", "properties": {"day": {"type": "string"}}, "required": ["day"]}
     with pytest.raises(BadInput) as refused:
         await create(jobs, schema=schema, triggers=[trigger])
@@ -184,7 +184,7 @@ async def test_what_could_never_run_is_refused(jobs, world, trigger, field, deta
         await jobs.edit(NAMESPACE, "report", {"triggers": [trigger]})
 
 
-async def test_what_a_job_has_may_pass(jobs, world):
+async def test_an_existing_instant_may_have_passed(jobs, world):
     """Only what is new must lie ahead."""
     bounded = {"name": "x", "every": "5m", "endAt": "2027-03-01T08:00:00Z"}
     await create(jobs, triggers=[bounded])

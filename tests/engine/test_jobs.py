@@ -167,7 +167,7 @@ async def test_a_rename_frees_the_old_name_and_respects_others(jobs):
     assert (await create(jobs, "a")).version == 1
 
 
-async def test_put_creates_changes_or_leaves_be(jobs, world):
+async def test_put_creates_changes_or_keeps_a_job(jobs, world):
     body = {"name": "report", "command": "true", "schedule": {"at": "2027-03-01T08:00:00Z"}}
     first, how = await jobs.put(NAMESPACE, body)
     assert how == "created"
@@ -245,7 +245,7 @@ async def test_a_schedule_changed_during_a_pause_waits_for_the_resumption(jobs, 
     assert (await jobs.resume(NAMESPACE, "report")).status == "scheduled"
 
 
-async def test_what_waited_at_the_gate_is_queued_by_the_resumption(jobs, world):
+async def test_a_resumption_queues_waiting_executions(jobs, world):
     made = await create(jobs)
     parcel = await world.parcel(await submittable(world, made.job_id), 2)
     await jobs.pause(NAMESPACE, "report")
@@ -385,7 +385,7 @@ async def test_a_deletion_asked_for_again_goes_on_and_may_end_more(jobs, world, 
     assert len((await world.store.requests_of([worker.session]))[worker.session]) == 1
 
 
-async def test_what_a_restored_job_has_to_do_is_not_ended_by_its_deletion(jobs, world, monkeypatch):
+async def test_an_earlier_deletion_does_not_cancel_executions_of_a_restored_job(jobs, world, monkeypatch):
     job = await crashed_deletion(jobs, world, monkeypatch)
 
     await jobs.restore(NAMESPACE, str(job.id))
@@ -534,7 +534,7 @@ async def test_a_rare_tag_or_word_is_found_by_one_query(jobs, monkeypatch):
     assert (await jobs.list(NAMESPACE, limit=1, search="%")).items == []
 
 
-async def test_what_differs_in_case_only_is_passed_over_only_so_far(memory_jobs, monkeypatch):
+async def test_a_page_skips_a_limited_number_of_names_that_differ_in_case(memory_jobs, monkeypatch):
     monkeypatch.setattr(job_lists, "MOST_SCANNED", 1)
     for name in ("a", "b", "c"):
         await create(memory_jobs, name, tags={"x" if name == "c" else "X": "1"})
@@ -544,7 +544,7 @@ async def test_what_differs_in_case_only_is_passed_over_only_so_far(memory_jobs,
     assert [job.name for job in page.items] == ["c"]
 
 
-async def test_a_schema_that_is_none_is_refused(memory_jobs):
+async def test_an_invalid_schema_is_refused(memory_jobs):
     for schema in ({"type": 5}, {"$ref": "#/nope"}, {"properties": {"a": {"pattern": "("}}}):
         with pytest.raises(BadInput) as refused:
             await create(memory_jobs, schema=schema)
@@ -556,13 +556,13 @@ async def settled(*changes: Any) -> list[Any]:
     return await asyncio.gather(*changes, return_exceptions=True)
 
 
-async def test_of_many_who_want_one_name_one_gets_it(jobs, world):
+async def test_only_one_of_many_concurrent_creations_gets_a_name(jobs, world):
     answers = await settled(*(create(jobs) for _ in range(6)))
     assert sum(isinstance(answer, Conflict) for answer in answers) == 5
     assert len(await world.rows("SELECT id FROM jobs")) == 1
 
 
-async def test_two_edits_at_once_cannot_close_a_circle(jobs):
+async def test_concurrent_edits_cannot_close_a_circle(jobs):
     await create(jobs, "a")
     await create(jobs, "b")
     answers = await settled(
@@ -571,7 +571,7 @@ async def test_two_edits_at_once_cannot_close_a_circle(jobs):
     assert [type(answer) for answer in answers].count(BadInput) == 1
 
 
-async def test_no_edit_at_once_is_lost(jobs):
+async def test_no_concurrent_edit_is_lost(jobs):
     await create(jobs)
     answers = await settled(*(jobs.edit(NAMESPACE, "report", {"params": {f"p{i}": i}}) for i in range(4)))
     assert not any(isinstance(answer, BaseException) for answer in answers), answers
@@ -579,7 +579,7 @@ async def test_no_edit_at_once_is_lost(jobs):
     assert (done.version, done.params) == (5, {f"p{i}": i for i in range(4)})
 
 
-async def test_of_two_edits_of_one_version_one_is_stale(jobs):
+async def test_one_of_two_edits_of_one_version_is_stale(jobs):
     await create(jobs)
     answers = await settled(*(jobs.edit(NAMESPACE, "report", {"timeout": i + 1}, if_match=1) for i in range(3)))
     assert sum(isinstance(answer, Stale) for answer in answers) == 2

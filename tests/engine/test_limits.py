@@ -25,7 +25,7 @@ async def started(stage: Stage, id: UUID) -> bool:
     return await stage.runs(id)
 
 
-async def test_a_job_that_is_limited_while_it_has_a_backlog_runs_no_more_than_it_says_now(stage: Stage):
+async def test_a_new_limit_applies_to_an_existing_backlog(stage: Stage):
     await stage.job()
     worker = await stage.worker(slots=3)
     first, second, third = [await later(stage, stage.submit()) for _ in range(3)]
@@ -43,7 +43,7 @@ async def test_a_job_that_is_limited_while_it_has_a_backlog_runs_no_more_than_it
     assert not await started(stage, third)
 
 
-async def test_what_was_accepted_just_then_comes_under_the_limit_a_moment_later(stage: Stage):
+async def test_concurrent_submissions_come_under_a_new_limit_a_moment_later(stage: Stage):
     job = await stage.job()
     stored = await stage.node.store.job(job, NAMESPACE)
     assert stored is not None
@@ -59,7 +59,7 @@ async def test_what_was_accepted_just_then_comes_under_the_limit_a_moment_later(
     assert not await started(stage, late[1])
 
 
-async def test_who_holds_the_keys_of_a_job_is_listed_page_by_page(stage: Stage):
+async def test_held_keys_of_a_job_are_listed_in_pages(stage: Stage):
     limits = [{"key": "${params.customer}", "concurrency": 2}]
     await stage.job(limits=limits, sequence="${params.account}", concurrency=10)
     worker = await stage.worker(slots=1)

@@ -41,7 +41,7 @@ def answering(value):
     return answer
 
 
-async def test_what_another_server_promotes_is_not_asked_for_in_a_hot_loop(store, hints, directory, monkeypatch):
+async def test_rows_that_another_server_promotes_cause_no_busy_loop(store, hints, directory, monkeypatch):
     promoter = Promoter(store.env, store, directory, hints, EngineSettings(), ClockWatch(store.env, store, hints))
     monkeypatch.setattr(store, "promote_due", answering(PromotionResult({}, 0, [])))
     monkeypatch.setattr(store, "next_wake", answering(store.env.now() - 1))
@@ -49,7 +49,7 @@ async def test_what_another_server_promotes_is_not_asked_for_in_a_hot_loop(store
     assert await promoter.step() == RETRY_HELD
 
 
-async def test_a_timer_that_came_due_during_the_look_is_asked_for_at_once(store, hints, directory, monkeypatch):
+async def test_a_timer_that_became_due_during_a_step_is_read_at_once(store, hints, directory, monkeypatch):
     promoter = Promoter(store.env, store, directory, hints, EngineSettings(), ClockWatch(store.env, store, hints))
     due = store.env.now() + 1
 
@@ -62,7 +62,7 @@ async def test_a_timer_that_came_due_during_the_look_is_asked_for_at_once(store,
     assert await promoter.step() == 0.0
 
 
-async def test_what_another_server_fires_is_not_asked_for_in_a_hot_loop(store, hints, directory, monkeypatch):
+async def test_timers_that_another_server_fires_cause_no_busy_loop(store, hints, directory, monkeypatch):
     scheduler = scheduler_of(store, hints, ClockWatch(store.env, store, hints))
     monkeypatch.setattr(store, "fire", answering(FireResult(0, [], {}, None)))
     monkeypatch.setattr(store, "next_fire_at", answering(store.env.now() - 1))
@@ -70,7 +70,7 @@ async def test_what_another_server_fires_is_not_asked_for_in_a_hot_loop(store, h
     assert await scheduler.step() == RETRY_HELD
 
 
-async def test_a_scan_does_not_hide_what_was_hinted_meanwhile(store, hints, directory, monkeypatch):
+async def test_a_scan_does_not_overwrite_a_concurrent_hint(store, hints, directory, monkeypatch):
     lane = (await store.ensure_lane(1, "default", ()))[1].id
     await directory.load()
 

@@ -33,7 +33,7 @@ async def turns(count: int = 5) -> None:
         await asyncio.sleep(0)
 
 
-async def test_what_is_asked_together_is_read_together_and_once():
+async def test_concurrent_requests_are_read_once_by_one_statement():
     source = Source()
     source.values = {1: "a", 2: "b"}
     lookup = Lookup(source.read)
@@ -44,7 +44,7 @@ async def test_what_is_asked_together_is_read_together_and_once():
     assert source.reads == [[1, 2, 3]]
 
 
-async def test_a_read_that_is_under_way_answers_nobody_who_asks_later():
+async def test_a_running_read_does_not_answer_later_requests():
     source = Source()
     source.values, lookup = {1: "old"}, Lookup(source.read)
     source.let.clear()
@@ -59,7 +59,7 @@ async def test_a_read_that_is_under_way_answers_nobody_who_asks_later():
     assert (await first, await second) == ("old", "new")
 
 
-async def test_so_many_are_read_at_once_and_the_rest_next():
+async def test_a_statement_reads_a_limited_number_of_keys():
     source = Source()
     source.values = {key: str(key) for key in range(3 * MOST)}
     lookup = Lookup(source.read)
@@ -70,7 +70,7 @@ async def test_so_many_are_read_at_once_and_the_rest_next():
     assert [len(keys) for keys in source.reads] == [MOST] * 3
 
 
-async def test_so_many_reads_are_under_way_and_no_more():
+async def test_the_number_of_concurrent_reads_is_limited():
     source, asked = Source(), []
     lookup = Lookup(source.read)
     source.let.clear()
@@ -84,7 +84,7 @@ async def test_so_many_reads_are_under_way_and_no_more():
     assert source.reads[IN_FLIGHT:] == [[IN_FLIGHT, IN_FLIGHT + 1]]
 
 
-async def test_all_of_a_read_that_fails_are_told_and_the_next_goes_on():
+async def test_a_failed_read_fails_all_its_requests_and_the_next_succeeds():
     source = Source()
     source.values, source.error = {1: "a"}, StoreUnavailable("gone")
     lookup = Lookup(source.read)
@@ -97,7 +97,7 @@ async def test_all_of_a_read_that_fails_are_told_and_the_next_goes_on():
     assert await lookup.get(1) == "a"
 
 
-async def test_whoever_leaves_takes_the_answer_from_nobody():
+async def test_a_cancelled_request_does_not_affect_others():
     source = Source()
     source.values, lookup = {1: "a"}, Lookup(source.read)
     source.let.clear()

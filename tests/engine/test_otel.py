@@ -46,7 +46,7 @@ def sink_to(url: str) -> OtelSink:
 
 
 @pytest.mark.parametrize("away", ["refusing", "silent"])
-async def test_what_a_collector_that_is_away_has_no_room_for_is_dropped_and_told_once(away: str, silent: str):
+async def test_spans_beyond_the_buffer_are_dropped_and_logged_once(away: str, silent: str):
     sink = sink_to("http://127.0.0.1:9" if away == "refusing" else silent)
     with capture_logs() as lines:
         for number in range(ROOM + 100):
@@ -60,7 +60,7 @@ async def test_what_a_collector_that_is_away_has_no_room_for_is_dropped_and_told
     ]
 
 
-async def test_what_is_sent_is_counted_and_has_its_state_and_exception():
+async def test_sent_spans_are_counted_and_have_state_and_exception():
     with collector() as told:
         sink = sink_to(told.url)
         long = "x" * 20_000

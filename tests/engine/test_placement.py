@@ -75,7 +75,7 @@ def parcels(grants: list[Grant]) -> list[UUID]:
     return [grant.parcel for grant in grants]
 
 
-async def test_what_takes_more_than_there_is_room_for_lets_others_pass(place: Place):
+async def test_an_execution_without_room_lets_others_pass(place: Place):
     await place.job("wide", slots=3, resources={"memory": "2GiB"})
     await place.job("slim")
     wide, slim = await place.submit("wide"), await place.submit("slim")
@@ -123,7 +123,7 @@ async def test_a_preferred_worker_is_waited_for_until_patience_ends(place: Place
     assert parcels(await far.ask()) == [second]
 
 
-async def test_what_nobody_has_is_not_waited_for(place: Place):
+async def test_a_preference_that_no_worker_meets_is_not_waited_for(place: Place):
     await place.job(prefers=[{"label": "zone=eu", "patience": "1h"}])
     far = await place.worker("far")
     parcel = await place.submit()
@@ -133,7 +133,7 @@ async def test_what_nobody_has_is_not_waited_for(place: Place):
     assert parcels(await far.ask()) == [parcel]
 
 
-async def test_a_preferred_worker_that_leaves_is_not_waited_for_any_longer(place: Place):
+async def test_a_preferred_worker_that_left_is_not_waited_for(place: Place):
     await place.job(prefers=[{"label": "zone=eu", "patience": "1h"}])
     far, near = await place.worker("far"), await place.worker("near", labels={"zone": "eu"})
     parcel = await place.submit()
@@ -145,7 +145,7 @@ async def test_a_preferred_worker_that_leaves_is_not_waited_for_any_longer(place
     assert parcels(await far.ask()) == [parcel]
 
 
-async def test_of_two_that_cannot_be_had_together_the_heavier_is_waited_for(place: Place):
+async def test_the_heavier_of_two_conflicting_preferences_is_waited_for(place: Place):
     await place.job(prefers=[
         {"label": "gpu", "weight": 5, "patience": "1m"}, {"label": "zone=eu", "weight": 1, "patience": "1m"},
     ])  # fmt: skip
@@ -157,7 +157,7 @@ async def test_of_two_that_cannot_be_had_together_the_heavier_is_waited_for(plac
     assert parcels(await fast.ask()) == [parcel]
 
 
-async def test_what_was_handed_back_waits_no_longer_than_it_would_have(place: Place):
+async def test_a_hand_back_does_not_extend_patience(place: Place):
     await place.job(prefers=[{"label": "zone=eu", "patience": "5s"}])
     far, near = await place.worker("far"), await place.worker("near", labels={"zone": "eu"})
     parcel = await place.submit()
@@ -176,7 +176,7 @@ def count(grants: list[Grant]) -> int:
     return sum(grant.hi - grant.lo for grant in grants)
 
 
-async def test_what_is_spread_goes_to_workers_in_even_shares_whoever_asks_first(place: Place):
+async def test_spread_executions_are_shared_evenly_between_workers(place: Place):
     await place.job(spread=True)
     first, second, third = [await place.worker(f"w{n}", 50) for n in range(3)]
     for _ in range(9):
@@ -189,7 +189,7 @@ async def test_what_is_spread_goes_to_workers_in_even_shares_whoever_asks_first(
     assert [count(await worker.ask(50)) for worker in (second, third, first)] == [1, 1, 1]
 
 
-async def test_what_is_spread_does_not_wait_long_for_workers_that_do_not_come(place: Place):
+async def test_spread_executions_do_not_wait_long_for_absent_workers(place: Place):
     await place.job(spread=True)
     first, _ = await place.worker("w1", 50), await place.worker("w2", 50)
     for _ in range(4):
@@ -203,7 +203,7 @@ async def test_what_is_spread_does_not_wait_long_for_workers_that_do_not_come(pl
     assert count(await first.ask(50)) == 2
 
 
-async def test_full_workers_get_no_share_of_what_is_spread(place: Place):
+async def test_full_workers_get_no_spread_executions(place: Place):
     await place.job("other")
     await place.job(spread=True)
     first, full = await place.worker("w1", 8), await place.worker("w2", 1)
@@ -216,7 +216,7 @@ async def test_full_workers_get_no_share_of_what_is_spread(place: Place):
     assert count(await first.ask(8)) == 4
 
 
-async def test_what_was_passed_over_too_long_has_a_worker_kept_for_it(place: Place):
+async def test_a_worker_is_reserved_for_an_execution_that_was_passed_over_too_long(place: Place):
     await place.job("wide", slots=4)
     await place.job("slim")
     busy, idle = await place.worker("w1"), await place.worker("w2")
@@ -243,7 +243,7 @@ async def test_what_was_passed_over_too_long_has_a_worker_kept_for_it(place: Pla
     assert held
 
 
-async def test_a_worker_is_not_kept_for_ever_for_what_does_not_come_to_it(place: Place):
+async def test_a_reservation_in_vain_ends(place: Place):
     await place.job("wide", slots=4)
     await place.job("slim")
     worker = await place.worker("w1")
@@ -284,7 +284,7 @@ async def test_needs_that_no_worker_ever_had_are_accepted_and_warned_about(place
     assert await place.node.warning(1, "plain") is None
 
 
-async def test_what_has_a_key_goes_to_the_worker_that_had_it_last_while_that_has_a_slot_in_time(place: Place):
+async def test_an_affinity_key_returns_to_its_last_worker_if_it_has_a_slot_in_time(place: Place):
     await place.job(affinity={"key": "${params.model}", "patience": "5s"})
     first, second = await place.worker("w1"), await place.worker("w2")
     await place.submit(model="a")

@@ -54,7 +54,7 @@ class Lot:
         return sorted(found, key=lambda place: (place.parked.want.load, place.number))
 
 
-async def test_a_look_for_who_is_able_does_not_ask_everybody():
+async def test_a_search_for_able_spots_does_not_check_every_spot():
     lot = Lot()
     for n in range(1000):
         lot.add(parked(n))
@@ -65,7 +65,7 @@ async def test_a_look_for_who_is_able_does_not_ask_everybody():
     assert lot.looks < 5
 
 
-async def test_lanes_that_change_are_followed():
+async def test_changed_lanes_are_respected():
     lot = Lot()
     place = lot.add(parked(0))
     lot.occupied = {3}
@@ -78,7 +78,7 @@ async def test_lanes_that_change_are_followed():
     assert lot.able() == []
 
 
-async def test_waits_end_in_time_and_a_hastened_one_at_once():
+async def test_waits_end_in_time_and_released_ones_at_once():
     lot = Lot()
     late, soon, asked = (lot.add(parked(n, until=until)) for n, until in enumerate((9.0, 5.0, 9.0)))
     assert lot.places.soonest() == 5.0
@@ -95,7 +95,7 @@ async def test_waits_end_in_time_and_a_hastened_one_at_once():
     assert lot.places.soonest() is None
 
 
-async def test_those_that_left_before_their_time_are_not_kept():
+async def test_removed_spots_are_deleted_from_the_heap():
     lot = Lot()
     for n in range(10_000):
         lot.places.remove(lot.add(parked(n)))
@@ -105,7 +105,7 @@ async def test_those_that_left_before_their_time_are_not_kept():
 
 
 @pytest.mark.parametrize("seed", range(30))
-async def test_places_are_found_as_by_looking_at_all(seed):
+async def test_searches_match_a_full_scan(seed):
     rng = Random(seed)
     lot = Lot({session(n): rng.choice((EAST, WEST, frozenset())) for n in range(12)})
     for _ in range(300):

@@ -39,7 +39,7 @@ def running(job: UUID, lane: int) -> Running:
     )  # fmt: skip
 
 
-async def test_a_fair_queue_gives_tenants_their_part_of_the_workers_time():
+async def test_a_fair_queue_divides_worker_time_by_weight():
     """Weights 1 and 3, parcels of a thousand, one of them with executions that last a hundred times as long."""
     async with trial(4, ["work"]) as t:
         await fair(t, weights={"long": 3})
@@ -72,7 +72,7 @@ async def test_a_light_tenant_hardly_waits_behind_one_that_submitted_thousands()
     assert max(waits) <= 100 * MS  # until a slot is free
 
 
-async def test_a_reserve_is_there_while_its_share_has_work_and_is_lent_otherwise():
+async def test_an_unused_reserve_is_lent_to_other_shares():
     async with trial(4, ["work"]) as t:
         await fair(t, weights={"batch": 100}, reserve={"acme": 2})
         start = t.now
@@ -103,7 +103,7 @@ async def test_a_lane_that_gets_more_while_a_claim_empties_it_is_taken_from_agai
         assert [turn.view.lane for turn in plan(directory.lane_states(), 1)] == [lane]
 
 
-async def test_a_share_of_which_nothing_ran_gets_as_many_at_a_time_as_others_of_its_queue():
+async def test_a_new_share_gets_grants_of_the_usual_size_of_its_queue():
     async with trial(4, ["work"]) as t:
         await fair(t)
         t.submit_many(t.now, "job", [of("known", 10 * MS)] * 40)
@@ -118,7 +118,7 @@ async def test_a_share_of_which_nothing_ran_gets_as_many_at_a_time_as_others_of_
     assert at_a_time["new"] == at_a_time["known"] > 1
 
 
-async def test_lanes_are_believed_to_hold_what_was_seen_there_or_in_another_of_their_queue():
+async def test_estimates_of_a_lane_use_its_own_slices_or_those_of_its_queue():
     """What is expected of a lane with one job is what is known of the job, however that has changed."""
     async with trial(4, ["work"]) as t:
         await fair(t)
@@ -153,7 +153,7 @@ async def test_shares_are_charged_by_execution_on_request():
     assert abs(began["short"] - began["long"]) <= 20
 
 
-async def test_nothing_urgent_that_comes_later_than_its_head_start_goes_before():
+async def test_a_priority_precedes_only_executions_within_its_lead():
     async with trial(1, ["work"]) as t:
         await t.queue("work", policy={"kind": "priority", "ageing": "1s"})
         await t.job("job", "work")
@@ -267,7 +267,7 @@ async def test_a_policy_that_changes_orders_what_is_queued_and_shares_move_to_th
     assert [one.params["tenant"] for one in t.ran].count("light") == 2
 
 
-async def test_a_share_that_cannot_be_told_refuses_the_submission():
+async def test_a_submission_with_an_invalid_share_is_refused():
     async with trial(1, ["work"]) as t:
         await fair(t)
 
@@ -281,7 +281,7 @@ async def test_a_share_that_cannot_be_told_refuses_the_submission():
     assert (sum(receipt.count for receipt in receipts), list(wrong)) == (2, [1])
 
 
-async def test_a_deadline_that_has_passed_or_says_two_things_is_refused():
+async def test_a_past_or_ambiguous_deadline_is_refused():
     async with trial(1) as t:
         await t.job("job", "default")
         for how in ({"deadline": t.now - 1}, {"deadline": t.now + 5, "within": 9}, {"within": 0}):
@@ -334,7 +334,7 @@ async def test_a_purge_asks_for_the_name_and_cancels_what_has_not_begun():
     assert len(t.ran) == 1
 
 
-async def test_what_another_server_gave_out_counts_here(world):
+async def test_grants_of_another_server_are_charged_here(world):
     """Two servers on one store: what one gives to a share, the other takes into account."""
     if world.driver.dialect != "postgresql":
         pytest.skip("several servers need PostgreSQL")

@@ -39,7 +39,7 @@ async def learn(preemptor: Preemptor, world: World) -> None:
     world.clock.advance(1_000_000)
 
 
-async def test_who_gives_way_is_told_and_who_waited_is_given_the_place(world: World, hints, preemptor):
+async def test_preemption_wakes_the_session_and_the_lane(world: World, hints, preemptor):
     low = await world.job("low", preemptible=True, priority=1)
     await world.parcel(low)
     w = await world.worker(concurrency=1)
@@ -59,21 +59,21 @@ async def test_who_gives_way_is_told_and_who_waited_is_given_the_place(world: Wo
     assert [granted.parcel for granted in reply.granted] == [waits]
 
 
-async def test_it_takes_a_breath_between_two_looks(world: World, preemptor):
+async def test_steps_have_a_minimum_interval(world: World, preemptor):
     await learn(preemptor, world)
 
     assert await preemptor.step() == INTERVAL
     assert await preemptor.step() == pytest.approx(SHORTEST)
 
 
-async def test_nothing_is_asked_of_the_store_while_nothing_is_queued(world: World, preemptor):
+async def test_the_store_is_not_read_while_nothing_is_queued(world: World, preemptor):
     await learn(preemptor, world)
     await preemptor.step()
 
     assert "preempting_jobs" not in world.driver.statements
 
 
-async def test_resources_decide_who_must_give_way(world: World, preemptor):
+async def test_resources_decide_which_execution_is_preempted(world: World, preemptor):
     small = await world.job("small", preemptible=True, priority=0)
     await world.parcel(small, 3)
     session = await world.store.register(NAMESPACE, Register(protocol=PROTOCOL, worker="w", concurrency=3))
@@ -87,7 +87,7 @@ async def test_resources_decide_who_must_give_way(world: World, preemptor):
     assert len((await world.store.requests_of([w.session]))[w.session]) == 2
 
 
-async def test_what_waits_in_a_queue_that_preempts_does_so(world: World, preemptor):
+async def test_executions_of_a_preempting_queue_preempt(world: World, preemptor):
     low = await world.job("low", preemptible=True, priority=0)
     await world.parcel(low)
     w = await world.worker(concurrency=1)

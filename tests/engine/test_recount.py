@@ -52,7 +52,7 @@ async def ended(world: World, of: int | UUID) -> int:
     return found["success"] + found["failed"]
 
 
-async def test_what_a_killed_server_had_not_written_is_recounted(world: World):
+async def test_unwritten_counts_of_a_killed_server_are_recounted(world: World):
     killed, other = Server(world), Server(world)
     job = await world.job()
     await killed.beat()
@@ -74,7 +74,7 @@ async def test_what_a_killed_server_had_not_written_is_recounted(world: World):
     assert await world.rows("SELECT count(*) FROM servers") == [(1,)]
 
 
-async def test_minutes_that_others_still_count_are_waited_for(world: World):
+async def test_a_recount_waits_for_minutes_that_other_servers_still_count(world: World):
     killed, other = Server(world), Server(world)
     job = await world.job()
     await killed.beat()
@@ -94,7 +94,7 @@ async def test_minutes_that_others_still_count_are_waited_for(world: World):
     assert await ended(world, NAMESPACE) == 5
 
 
-async def test_jobs_of_which_something_failed_unheard_are_looked_at(world: World):
+async def test_jobs_with_unreported_failures_are_checked(world: World):
     killed, other = Server(world), Server(world)
     job = await world.job()
     await killed.beat()
@@ -119,7 +119,7 @@ async def test_a_store_of_one_process_is_recounted_before_that_one_counts(world:
     assert await ended(world, NAMESPACE) == (5 if alone else 2)
 
 
-async def test_a_server_that_wrote_all_is_recounted_to_nothing(world: World):
+async def test_a_recount_of_a_clean_server_adds_nothing(world: World):
     stopped, other = Server(world), Server(world)
     job = await world.job()
     await stopped.beat()

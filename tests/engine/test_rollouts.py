@@ -96,7 +96,7 @@ async def test_an_old_version_is_tried_and_written_anew_when_it_is_promoted(stag
     assert await stage.world.rows("SELECT count(*) FROM triggers WHERE state <> 'ended'") == [(1,)]
 
 
-async def test_everything_that_starts_executions_goes_by_it(stage: Stage):
+async def test_every_source_of_executions_uses_the_rollout(stage: Stage):
     await stage.job("first")
     await stage.job(
         dependencies=["first"], triggers=[{"name": "hourly", "cron": "0 * * * *"}, {"name": "told", "event": "go"}]
@@ -210,7 +210,7 @@ async def test_while_it_is_on_the_definition_stays_as_it_is(stage: Stage):
         await stage.node.part(RolloutsPart).rollouts.abort(NAMESPACE, "job", if_match=7, **WHO)
 
 
-async def test_steps_of_workflows_go_by_it(stage: Stage):
+async def test_steps_of_workflows_use_the_rollout(stage: Stage):
     await stage.job()
     await try_out(stage)
     await stage.node.definitions.jobs.create(
@@ -233,7 +233,7 @@ async def test_steps_of_workflows_go_by_it(stage: Stage):
     assert arm(await stage.node.part(RolloutsPart).rollouts.get(NAMESPACE, "job"), 2).succeeded == 1
 
 
-async def test_what_cannot_be_tried_is_refused(stage: Stage):
+async def test_invalid_rollouts_are_refused(stage: Stage):
     await stage.job()
     await stage.node.definitions.jobs.edit(NAMESPACE, "job", {"timeout": "7m"})
     with pytest.raises(NotFound, match="no version 9"):

@@ -51,7 +51,7 @@ async def submit(node: ServerNode, params: bytes) -> None:
     await node.submitter.submit(NAMESPACE, [Submit(job="slow", params=params)], origin="submit")
 
 
-async def test_others_have_their_turn_while_a_bulk_is_checked(node: ServerNode):
+async def test_other_requests_run_while_a_bulk_is_checked(node: ServerNode):
     await node.definitions.jobs.create(NAMESPACE, {"name": "slow", "command": "true", "schema": ALTERNATIVES})
     stored = await node.store.job_named(NAMESPACE, "slow")
     assert stored is not None
@@ -72,7 +72,7 @@ async def test_others_have_their_turn_while_a_bulk_is_checked(node: ServerNode):
     assert turns > 10
 
 
-async def test_others_have_their_turn_between_costly_submissions_that_come_together(node: ServerNode, monkeypatch):
+async def test_other_requests_run_between_concurrent_costly_submissions(node: ServerNode, monkeypatch):
     await node.definitions.jobs.create(NAMESPACE, {"name": "slow", "command": "true", "schema": ALTERNATIVES})
     params = b'{"c": [' + b",".join([b"999"] * 200) + b"]}"
     await submit(node, params)

@@ -66,7 +66,7 @@ async def test_the_first_key_seals_and_all_open(store):
 
 
 @pytest.mark.parametrize("given", ["", NEW])
-async def test_a_missing_or_wrong_key_is_told_and_seals_nothing(store, given):
+async def test_a_missing_or_wrong_key_is_reported_and_seals_nothing(store, given):
     sealed = (await sealer(store, OLD)).seal(b"x", b"c")
     known = await store.read(sealing.known_keys)
 
@@ -106,7 +106,7 @@ async def test_a_file_that_is_not_a_key_stops_nothing_but_sealing(store, tmp_pat
         broken.seal(b"x", b"c")
 
 
-def test_settings_name_the_key_and_refuse_what_is_none_without_showing_it(tmp_path, monkeypatch):
+def test_settings_name_the_key_and_refuse_an_invalid_one_without_showing_it(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     made = engine_settings(load(environ={"HORAE_DATA": "state"}).settings)
     shared = engine_settings(load(environ={"HORAE_STORE": "postgresql://db/horae"}).settings)

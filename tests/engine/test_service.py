@@ -35,7 +35,7 @@ def quick() -> Env:
     return Env(clock=env.clock, ids=env.ids, rng=Soon())
 
 
-async def test_a_service_that_does_not_ask_the_store_does_not_say_it_is_back():
+async def test_a_service_without_store_access_does_not_end_an_outage():
     said: list[bool] = []
     runner = Runner(quick(), said.append)
     asks, idle = Steps("asks"), Steps("idle")
@@ -53,7 +53,7 @@ async def test_a_service_that_does_not_ask_the_store_does_not_say_it_is_back():
     await runner.stop()
 
 
-async def test_an_outage_is_told_once_and_so_is_its_end():
+async def test_an_outage_and_its_end_are_logged_once():
     said: list[bool] = []
     runner = Runner(quick(), said.append)
     services = [Steps(name) for name in ("a", "b", "c")]

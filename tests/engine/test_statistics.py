@@ -29,7 +29,7 @@ def store_url(request: pytest.FixtureRequest) -> str:
     return url
 
 
-async def test_a_writer_with_too_much_to_remember_goes_on_as_another(world: World):
+async def test_a_full_writer_is_replaced_by_a_new_one(world: World):
     tallies = Tallies(JOB_SPANS, JobTally, statistics.put_jobs, world.env.new_id, room=4)
     jobs = [world.env.new_id() for _ in range(3)]
     for _ in range(2):
@@ -42,9 +42,7 @@ async def test_a_writer_with_too_much_to_remember_goes_on_as_another(world: Worl
     assert [tally.success for tally in listed.values()] == [2, 2, 2]
 
 
-async def test_what_waits_to_be_written_when_there_is_too_much_to_remember_counts_once(
-    world: World, monkeypatch: pytest.MonkeyPatch
-):
+async def test_pending_counts_of_a_replaced_writer_count_once(world: World, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(tallying, "IN_ONE", 2)
     monkeypatch.setattr(tallying, "AT_ONCE", 2)
     tallies = Tallies((DAY,), JobTally, statistics.put_jobs, world.env.new_id, room=4)
@@ -116,7 +114,7 @@ async def test_a_workflow_that_failed_counts_once_in_its_namespace(world: World)
     assert of_job.failed == 2, "a job counts all of its own"
 
 
-async def test_gauges_count_once_for_all_who_ask_within_a_moment(world: World):
+async def test_concurrent_requests_share_one_count_of_gauges(world: World):
     topics = Topics(world.store)
     kept = Statistics(world.env, world.store, world.env.new_id(), topics)
     gauges = Gauges(world.env, world.store, world.env.new_id(), topics)
@@ -135,7 +133,7 @@ async def test_gauges_count_once_for_all_who_ask_within_a_moment(world: World):
     assert await world.rows("SELECT DISTINCT queued FROM namespace_spans") == [(3,)]
 
 
-async def test_fires_to_come_are_counted_by_half_hours(world: World):
+async def test_coming_fires_are_counted_by_half_hours(world: World):
     job = await world.job()
     for name, trigger, rules in (
         ("often", Interval(every=60 * SECOND, anchor=0), Rules()),
@@ -156,7 +154,7 @@ async def test_fires_to_come_are_counted_by_half_hours(world: World):
     assert {fires for _, fires, _ in (await coming.of(NAMESPACE)).spans} == {0}
 
 
-async def test_what_is_not_counted_in_time_is_told(world: World):
+async def test_an_incomplete_count_is_marked(world: World):
     job = await world.job()
     await add_trigger(world, job, Interval(every=60 * SECOND, anchor=0))
     edges = [world.now(), world.now() + 1, world.now() + 3600 * SECOND]

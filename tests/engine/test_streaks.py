@@ -69,7 +69,7 @@ async def test_resuming_goes_on_and_counts_anew(world: World, node: ServerNode, 
     assert (await states(node))["often"] == "paused"
 
 
-async def test_failures_that_nobody_told_of_are_found(world: World, node: ServerNode):
+async def test_failures_without_a_report_to_this_server_are_found(world: World, node: ServerNode):
     other = ServerNode(world.env, world.store)
     await run(world, node, "failed")
     await node.part(StatisticsPart).statistics.step()

@@ -70,7 +70,7 @@ async def test_an_edit_changes_what_the_job_says_itself(stage: Stage):
     assert (await put(stage, {**JOB, "retries": 9})).affected == []
 
 
-async def test_a_job_that_cannot_be_made_any_more_refuses_the_change(stage: Stage):
+async def test_a_change_that_makes_an_invalid_job_is_refused(stage: Stage):
     await put(stage)
     await make(stage, "backup-eu")
     await make(stage, "backup-odd", "o d d")
@@ -97,7 +97,7 @@ async def test_a_rollout_of_one_of_its_jobs_refuses_the_change(stage: Stage):
     assert (await stage.node.definitions.jobs.get(NAMESPACE, "backup-eu")).version == 1
 
 
-async def test_what_is_in_use_is_not_deleted(stage: Stage):
+async def test_a_template_in_use_is_not_deleted(stage: Stage):
     await put(stage)
     await make(stage, "backup-eu")
     with pytest.raises(Conflict, match="backup-eu") as refused:
@@ -144,7 +144,7 @@ async def test_a_workflow_and_a_job_that_it_runs_change_together(stage: Stage):
     assert (await stage.node.definitions.jobs.get(NAMESPACE, "flow")).description == "what it is for"
 
 
-async def test_a_job_and_what_workflows_make_of_it_change_together(stage: Stage):
+async def test_a_job_and_its_copies_in_workflows_change_together(stage: Stage):
     def template(retries: int, team: str, *more: str) -> dict[str, Any]:
         steps = [{"name": name, "job": "work", "retries": retries} for name in ("a", *more)]
         return {"job": {"workflow": {"steps": steps}, "tags": {"team": team}}}
@@ -171,7 +171,7 @@ async def test_a_job_and_what_workflows_make_of_it_change_together(stage: Stage)
     }
 
 
-async def test_what_makes_no_job_is_refused(stage: Stage):
+async def test_a_template_that_makes_no_valid_job_is_refused(stage: Stage):
     with pytest.raises(BadInput) as refused:
         await stage.node.part(TemplatesPart).templates.create(
             NAMESPACE, {"name": "wrong", "job": {"command": "true", "retries": -1}}

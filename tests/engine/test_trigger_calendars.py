@@ -46,9 +46,7 @@ async def create(jobs: Jobs, name: str = "report", **fields: Any) -> Any:
         ("advance", "2027-01-18T09:00:00Z", 'every hour at :00, UTC time, or when "office" was open last'),
     ],
 )
-async def test_what_runs_next_is_shown_and_not_what_is_only_decided(
-    jobs, triggers, calendars, world, outside, following, text
-):
+async def test_the_next_run_is_shown_and_not_a_skipped_fire(jobs, triggers, calendars, world, outside, following, text):
     """On a Friday evening, after the fires of the last opening."""
     await create(jobs, schedule={"cron": "0 * * * *", "calendar": "office", "outside": outside})
     for _ in range(12):
@@ -77,7 +75,7 @@ async def test_a_job_whose_calendar_opens_no_more_is_idle(jobs, triggers, calend
     assert (await jobs.get(NAMESPACE, "report")).next_fire_at is None
 
 
-async def test_fires_to_come_are_those_that_run_when_they_run(jobs, calendars, world):
+async def test_coming_fires_are_the_ones_that_run(jobs, calendars, world):
     await create(jobs, "skips", schedule={"cron": "0 */4 * * *", "calendar": "office"})
     await create(jobs, "waits", schedule={"cron": "0 3 * * *", "calendar": "office", "outside": "postpone"})
     await create(jobs, "hurries", schedule={"cron": "0 20 * * *", "calendar": "office", "outside": "advance"})
@@ -96,7 +94,7 @@ async def test_fires_to_come_are_those_that_run_when_they_run(jobs, calendars, w
     ]
 
 
-async def test_pages_of_fires_to_come_go_on_where_they_ended(jobs, calendars, world):
+async def test_pages_of_coming_fires_continue_at_their_cursor(jobs, calendars, world):
     await create(jobs, schedule={"cron": "0 * * * *", "calendar": "office", "outside": "postpone"})
     fires, seen, cursor = Fires(world.env, world.store), [], None
     while True:

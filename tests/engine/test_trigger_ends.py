@@ -34,7 +34,7 @@ async def fire(world: World, after: int = MINUTE) -> None:
     await world.store.fire(100, lead)
 
 
-async def test_what_is_to_come_ends_with_the_last_fire_that_is_allowed(jobs, world):
+async def test_coming_fires_end_with_the_last_allowed_one(jobs, world):
     start = world.now()
     await create(jobs, every="1m", maxFires=3)
     await fire(world)
@@ -88,7 +88,7 @@ async def test_a_trigger_of_a_paused_job_has_not_ended(jobs, triggers, world):
     assert (await triggers.get(NAMESPACE, "report", "schedule")).state == "active"
 
 
-async def test_what_a_trigger_that_ended_is_allowed_anew_begins_with_the_edit(jobs, triggers, world):
+async def test_new_fires_of_an_ended_trigger_begin_at_the_edit(jobs, triggers, world):
     """The time in which it had ended is no outage, so none of it was missed."""
     start = world.now()
     await create(jobs, every="1m", maxFires=1, misfire="all")

@@ -13,7 +13,7 @@ NOWHERE = '{"kind":"cron","expression":"* * * * *","timezone":"Mars/Olympus"}'
 MINUTE = 60 * SECOND
 
 
-async def test_a_schedule_that_cannot_be_followed_is_told_and_repaired(world: World):
+async def test_an_undecidable_schedule_is_reported_and_repaired(world: World):
     hints = Hints(world.env, world.store, world.env.new_id())
     LocalDirectory(world.env, world.store, hints)
     watch = ClockWatch(world.env, world.store, hints)

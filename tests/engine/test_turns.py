@@ -68,7 +68,7 @@ async def test_the_next_begins_when_the_last_has_ended(world: World, service: Tu
     assert await state(world, second) == "queued"
 
 
-async def test_a_newer_fire_cancels_what_is_queued_and_begins(world: World, service: Turns, told: list[Any]):
+async def test_a_newer_fire_replaces_a_queued_execution(world: World, service: Turns, told: list[Any]):
     job, first, second = await fires(world, "cancelOther", 2)
     await service.step()
     assert await state(world, first) == "cancelled"
@@ -78,7 +78,7 @@ async def test_a_newer_fire_cancels_what_is_queued_and_begins(world: World, serv
     assert await state(world, second) == "queued"
 
 
-async def test_a_newer_fire_asks_what_runs_to_stop_once(world: World, service: Turns, told: list[Any]):
+async def test_a_newer_fire_asks_a_running_execution_to_stop_once(world: World, service: Turns, told: list[Any]):
     _, first = await fires(world, "cancelOther", 1)
     worker = await world.worker()
     (slice,) = await worker.claim(1)

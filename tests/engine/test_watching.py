@@ -92,7 +92,7 @@ async def test_a_heartbeat_keeps_a_session(store, rescuer):
     assert await state(store, session) == "live"
 
 
-async def test_an_outage_of_the_store_expires_nobody(store, rescuer):
+async def test_an_outage_of_the_store_expires_no_session(store, rescuer):
     session = await store.register(1, Register(protocol=1, worker="w"))
     await look(rescuer, 10)
 
@@ -139,7 +139,7 @@ async def test_a_jump_is_trusted_within_bounds(store, watch, jump, trusted):
     ("jump", "told"),
     [(0, []), (1, []), (-120, ["clock was set"]), (3600, ["clock was set"]), (90_000, ["clock jumped"])],
 )
-async def test_the_log_tells_of_a_clock_that_was_set_once(store, watch, jump, told):
+async def test_a_clock_that_was_set_is_logged_once(store, watch, jump, told):
     await watch.step()
     store.env.clock.jump = jump * SECOND
 
@@ -150,7 +150,7 @@ async def test_the_log_tells_of_a_clock_that_was_set_once(store, watch, jump, to
     assert [log["event"] for log in logs] == told
 
 
-async def test_a_step_of_the_wall_clock_moves_server_time_only_when_it_was_looked_at(store, watch):
+async def test_a_step_of_the_wall_clock_changes_server_time_only_after_a_check(store, watch):
     await watch.step()
 
     store.env.clock.jump = HOUR
@@ -184,7 +184,7 @@ async def test_an_accepted_clock_is_followed(store, watch):
     assert store.env.now() == T0 + 10 * 24 * HOUR
 
 
-async def test_an_answer_that_was_long_on_its_way_moves_nothing_it_may_explain(store, watch, monkeypatch):
+async def test_a_slow_answer_does_not_change_server_time(store, watch, monkeypatch):
     await watch.step()
 
     async def slow():
@@ -222,7 +222,7 @@ async def test_an_untrusted_clock_is_trusted_again_when_it_is_accepted(store, wa
     assert watch.trusted
 
 
-async def test_nobody_expires_by_a_clock_that_is_not_trusted(store, rescuer, watch):
+async def test_an_untrusted_clock_expires_no_session(store, rescuer, watch):
     session = await store.register(1, Register(protocol=1, worker="w"))
     watch.trusted = False
 
@@ -231,7 +231,7 @@ async def test_nobody_expires_by_a_clock_that_is_not_trusted(store, rescuer, wat
     assert await state(store, session) == "live"
 
 
-async def test_a_clock_that_jumps_by_years_makes_nothing_old_and_nothing_due(store, watch):
+async def test_a_jump_by_years_expires_nothing_and_makes_nothing_due(store, watch):
     world = World(store.driver, store.env)
     job = await world.job()
     await world.submit(job, key="k", key_for=3600 * SECOND)

@@ -34,7 +34,7 @@ async def tenant(node: ServerNode, name: str, weight: float, **job: object) -> i
     return id
 
 
-async def test_one_that_floods_leaves_the_others_their_part(node: ServerNode, monkeypatch: pytest.MonkeyPatch):
+async def test_a_flooding_namespace_leaves_the_others_their_part(node: ServerNode, monkeypatch: pytest.MonkeyPatch):
     heavy, light = await tenant(node, "heavy", 3), await tenant(node, "light", 1)
     go, submit = asyncio.Event(), node.store.submit
 

@@ -56,7 +56,7 @@ async def granted(stage: Stage) -> int:
     return sum(slice.hi - slice.lo for slice in await worker.ask())
 
 
-async def test_only_a_server_with_the_key_hands_out_what_needs_it(servers: dict[str, Stage]):
+async def test_only_a_server_with_the_key_grants_executions_that_need_it(servers: dict[str, Stage]):
     whole = servers["whole"]
     plain = await whole.job("plain")
     await whole.job("discreet", env={"TOKEN": "secret://TOKEN"})
@@ -84,14 +84,14 @@ async def test_params_that_are_sealed_wait_for_a_server_that_opens_them(servers:
     assert await granted(servers["whole"]) == 1
 
 
-async def test_others_are_told_which_servers_have_no_key(servers: dict[str, Stage], world: World):
+async def test_servers_without_the_key_are_reported(servers: dict[str, Stage], world: World):
     await look(servers)
     known = await servers["whole"].node.store.read(lambda: sessions.servers(0))
     assert {server.url for server in known if KEYLESS in server.parts} == {"http://none", "http://other"}
     assert not servers["whole"].node.base.directory.keyless
 
 
-async def test_a_key_that_nothing_is_sealed_with_any_more_keeps_nothing_back(servers: dict[str, Stage], world: World):
+async def test_an_unused_missing_key_withholds_nothing(servers: dict[str, Stage], world: World):
     both = ServerNode(world.env, Store(world.driver, world.env), EngineSettings(master_keys=f"{NEW},{OLD}"))
     await both.prepare()
     await both.tenancy.sealed_kinds.rotate()

@@ -44,7 +44,7 @@ async def test_a_workflow_names_jobs_and_is_shown_by_their_names(jobs):
 
 
 @in_memory
-async def test_what_a_step_says_of_a_job_is_kept_as_a_job_of_its_own(jobs):
+async def test_a_step_with_own_options_has_an_owned_job(jobs):
     await command(jobs, "load", retries=1, schedule="@daily")
 
     await workflow(
@@ -66,7 +66,7 @@ async def test_what_a_step_says_of_a_job_is_kept_as_a_job_of_its_own(jobs):
     assert (await jobs.get(NAMESPACE, "etl/part/inner")).owner == "etl"
 
 
-async def test_what_is_kept_gets_a_version_with_its_step_and_goes_with_it(jobs):
+async def test_an_owned_job_is_versioned_and_deleted_with_its_step(jobs):
     first = await workflow(jobs, {"name": "a", "command": "echo 1"}, {"name": "b", "command": "echo 2"})
     before = {job.name: job for job in (await jobs.list(NAMESPACE, owner="etl")).items}
 
@@ -91,7 +91,7 @@ async def test_what_is_kept_gets_a_version_with_its_step_and_goes_with_it(jobs):
 
 
 @in_memory
-async def test_what_was_made_from_a_job_follows_it(jobs):
+async def test_owned_jobs_follow_the_job_they_were_made_from(jobs):
     await command(jobs, "load", retries=1)
     await workflow(jobs, {"name": "a", "job": "load", "timeout": "5m"}, {"name": "b", "job": "load"})
 
@@ -104,7 +104,7 @@ async def test_what_was_made_from_a_job_follows_it(jobs):
         await jobs.edit(NAMESPACE, "load", {"timeouts": {"total": "1s"}, "timeout": None})
 
 
-async def test_a_copy_of_a_workflow_follows_what_it_keeps(jobs):
+async def test_a_copy_of_a_workflow_follows_its_owned_jobs(jobs):
     await workflow(jobs, {"name": "x", "command": "echo 1"}, name="inner")
     await workflow(jobs, {"name": "a", "job": "inner", "timeout": "5m"}, name="outer")
     assert await names(jobs, owner="outer") == ["outer/a", "outer/a/x"]
@@ -116,7 +116,7 @@ async def test_a_copy_of_a_workflow_follows_what_it_keeps(jobs):
 
 
 @in_memory
-async def test_a_part_of_a_workflow_changes_with_it_alone(jobs):
+async def test_a_part_of_a_workflow_cannot_be_changed_alone(jobs):
     await workflow(jobs, {"name": "a", "command": "echo 1"})
     for change in (
         lambda: jobs.edit(NAMESPACE, "etl/a", {"retries": 1}),
@@ -128,7 +128,7 @@ async def test_a_part_of_a_workflow_changes_with_it_alone(jobs):
     assert (await jobs.pause(NAMESPACE, "etl/a")).state == "paused"
 
 
-async def test_what_workflows_run_is_deleted_by_force_only(jobs):
+async def test_a_job_that_workflows_run_is_deleted_by_force_only(jobs):
     await command(jobs, "load")
     await workflow(jobs, {"name": "a", "job": "load"})
     await workflow(jobs, {"name": "p", "steps": [{"name": "a", "job": "load", "timeout": "1s"}]}, name="other")
@@ -178,7 +178,7 @@ SCHEMA = {
     ],
 )  # fmt: skip
 @in_memory
-async def test_what_a_step_gives_a_job_is_checked(jobs, step, told, field):
+async def test_params_of_a_step_are_checked(jobs, step, told, field):
     await command(jobs, "load", schema=SCHEMA)
     with pytest.raises(BadInput) as refused:
         await workflow(jobs, {"name": "a", **step})
@@ -187,7 +187,7 @@ async def test_what_a_step_gives_a_job_is_checked(jobs, step, told, field):
 
 
 @in_memory
-async def test_what_steps_run_is_known_by_its_id(jobs, world):
+async def test_steps_refer_to_jobs_by_id(jobs, world):
     load = await command(jobs, "load")
     made = await workflow(jobs, {"name": "a", "job": "load"}, {"name": "b", "command": "true"})
     stored = await world.store.job(made.job_id, NAMESPACE)
@@ -197,7 +197,7 @@ async def test_what_steps_run_is_known_by_its_id(jobs, world):
 
 
 @in_memory
-async def test_what_was_asked_for_runs_as_it_was_then_defined(jobs, world):
+async def test_a_workflow_runs_the_definition_of_its_submission(jobs, world):
     load = await command(jobs, "load")
     steps = [{"name": "a", "command": "echo 1"}, {"name": "b", "job": "load"}]
     made = await workflow(jobs, *steps)

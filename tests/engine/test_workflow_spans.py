@@ -35,7 +35,7 @@ class Fakes:
         return {}
 
 
-async def test_a_workflow_is_told_with_its_own_parcel(monkeypatch):
+async def test_a_workflow_span_is_reported_with_its_own_parcel(monkeypatch):
     monkeypatch.setattr(workflow_spans, "MOST", 2)
     it = Fakes()
     it.spans.add([A])
@@ -46,7 +46,7 @@ async def test_a_workflow_is_told_with_its_own_parcel(monkeypatch):
     assert it.told == [(one.parcel, one.parcel) for one in (A, B, C)]
 
 
-async def test_what_could_not_be_told_is_told_later_in_order(monkeypatch):
+async def test_unreported_spans_are_reported_later_in_order(monkeypatch):
     monkeypatch.setattr(workflow_spans, "MOST", 2)
     it = Fakes()
     it.spans.add([A, B])

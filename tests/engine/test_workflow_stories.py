@@ -223,7 +223,7 @@ class Story:
 
 
 @pytest.mark.parametrize("seed", SEEDS)
-async def test_a_story_has_one_letter_and_goes_on_from_what_failed(
+async def test_a_failed_workflow_has_one_letter_and_continues_from_the_failed_step(
     world: World, submits: Submits, letters: DeadLetters, store_url: str, seed: int
 ):
     if store_url != "sqlite://" and seed not in (*ON_DISK, *([int(ONLY)] if ONLY else [])):

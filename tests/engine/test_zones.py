@@ -63,7 +63,7 @@ async def test_a_server_with_older_rules_leaves_them(world: World):
     assert await next_fire(world, zoned) != moved
 
 
-async def test_it_is_known_until_when_other_rules_were_in_force(world: World):
+async def test_the_validity_of_earlier_rules_is_recorded(world: World):
     job = await world.job()
     await add_trigger(world, job, PARIS)
     await run(service(world, "2026a"))
@@ -82,7 +82,7 @@ async def test_it_is_known_until_when_other_rules_were_in_force(world: World):
     assert (report.zones, later.zones) == ([("2026a", changed)], [])
 
 
-async def test_what_a_server_with_older_rules_computed_is_looked_for_again(world: World):
+async def test_timers_computed_by_older_rules_are_found_again(world: World):
     zoned = await add_trigger(world, await world.job(), PARIS)
     right = await next_fire(world, zoned)
     zones = service(world, "2026b")
@@ -92,7 +92,7 @@ async def test_what_a_server_with_older_rules_computed_is_looked_for_again(world
         assert await next_fire(world, zoned) == right
 
 
-async def test_what_is_due_is_left_to_the_scheduler(world: World):
+async def test_due_timers_are_left_to_the_scheduler(world: World):
     zoned = await add_trigger(world, await world.job(), PARIS)
     world.clock.advance(48 * HOUR)
     before = await next_fire(world, zoned)
