@@ -1,4 +1,4 @@
-"""A world over each kind of store, as the contract tests have it; after every test the invariants must hold."""
+"""Fixtures: a world over each kind of store, as in the contract tests. After every test the invariants are checked."""
 
 import asyncio
 import os
@@ -35,7 +35,7 @@ async def migrated(url: str, env: Env) -> None:
 
 @pytest.fixture(scope="session")
 def engine_database(postgres: Postgres) -> Iterator[str]:
-    """One migrated database for all tests of this process; it is emptied before each."""
+    """Return a migrated database for all tests of this process; it is emptied before each test."""
     name = f"engine_{os.getpid()}"
     url = postgres.create_database(name)
     asyncio.run(migrated(url, system_env()))
@@ -52,14 +52,14 @@ def wiper(engine_database: str) -> Iterator[Wiper]:
 
 @pytest.fixture
 def emptied_database(wiper: Wiper, engine_database: str) -> str:
-    """The database, with nothing in it."""
+    """Return the emptied database."""
     wiper.wipe()
     return engine_database
 
 
 @pytest.fixture(scope="session")
 def engine_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A migrated file to be copied."""
+    """Return a migrated file to be copied."""
     path = tmp_path_factory.mktemp("migrated") / "horae.db"
     asyncio.run(migrated(f"sqlite:///{path}", virtual_env()))
     return path
@@ -78,7 +78,7 @@ def store_url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
 
 @pytest.fixture
 async def driver(store_url: str, env: Env) -> AsyncIterator[Driver]:
-    """A store of each kind; PostgreSQL's has all its tables."""
+    """Return a store of each kind."""
     driver = await open_store_driver(store_url, env)
     if driver.dialect == "sqlite":
         await driver.migrate()
@@ -95,6 +95,6 @@ async def world(driver: Driver, env: Env) -> AsyncIterator[World]:
 
 @pytest.fixture
 async def stage(world: World, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Stage]:
-    """A node over the world, whose services step when they are told to."""
+    """Return a node over the world. Tests call the steps of its services."""
     async with staged(world, monkeypatch) as made:
         yield made

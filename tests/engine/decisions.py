@@ -1,4 +1,4 @@
-"""What code decides by: every condition in a function, and which way each went while something was played."""
+"""Branch coverage of single conditions: all conditions in a function, and the values each had during a scene."""
 
 import ast
 from collections.abc import Iterator
@@ -14,7 +14,7 @@ _NOTE = "__note__"
 
 
 def decisions(function: ast.AST) -> Iterator[ast.expr]:
-    """The conditions of a function, each part of an `and`, an `or` and a `not` by itself."""
+    """Return the conditions of a function. The parts of an `and`, an `or` and a `not` are separate conditions."""
     for node in ast.walk(function):
         if isinstance(node, ast.If | ast.IfExp | ast.While):
             yield from _parts(node.test)
@@ -34,7 +34,7 @@ def _parts(test: ast.expr) -> Iterator[ast.expr]:
 
 
 def of_function(module: str, function: str) -> list[ast.expr]:
-    """The conditions of a function that is named by its dotted name within a module."""
+    """Return the conditions of a function, given its dotted name within a module."""
     node: Any = tree(module)
     for part in function.split("."):
         node = next(inner for inner in node.body if getattr(inner, "name", None) == part)
@@ -43,7 +43,7 @@ def of_function(module: str, function: str) -> list[ast.expr]:
 
 @contextmanager
 def noted(functions: set[tuple[str, str]]) -> Iterator[Noted]:
-    """Which way the conditions of these functions went, until the end of the block."""
+    """Record the values of conditions in these functions until the end of the block."""
     seen: Noted = {}
 
     def note(module: str, line: int, column: int, value: Any) -> Any:
@@ -57,7 +57,7 @@ def noted(functions: set[tuple[str, str]]) -> Iterator[Noted]:
 
 
 def _note(module: str, function: ast.FunctionDef) -> None:
-    """Let a function tell what each of its conditions comes to."""
+    """Instrument a function so that it records the value of each of its conditions."""
     told = {id(test): test for test in decisions(function)}
 
     class Telling(ast.NodeTransformer):

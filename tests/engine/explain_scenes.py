@@ -21,7 +21,7 @@ Scene = Callable[[Stage], Awaitable[Played]]
 
 
 async def nothing(blocker: BlockerView) -> None:
-    """The gate opens by itself."""
+    """Do nothing: the gate opens by itself."""
 
 
 async def delay(stage: Stage) -> Played:
@@ -90,7 +90,7 @@ async def overlap(stage: Stage) -> Played:
 
 
 async def _one_holds(stage: Stage, **said: object) -> Played:
-    """A second execution waits for the first; it is named, and ends."""
+    """A second execution waits for the first one. The blocker names the first one, which then ends."""
     await stage.job(**said)
     worker = await stage.worker(slots=2)
     first, second = await stage.submit(), await stage.submit()
@@ -213,7 +213,7 @@ async def no_worker(stage: Stage) -> Played:
 
 
 async def queue_of_nobody(stage: Stage) -> Played:
-    """Another way to have no worker: none takes from the queue."""
+    """No worker serves the queue."""
     await stage.job("far", queue="far")
     await stage.worker()
     id = await stage.submit("far")
@@ -225,7 +225,7 @@ async def queue_of_nobody(stage: Stage) -> Played:
 
 
 async def no_key(stage: Stage) -> Played:
-    """A key that this server does not have has sealed something here."""
+    """A master key that this server lacks has sealed a value in the store."""
     await stage.node.store.write(lambda: sealing.record_key("another", stage.world.now()))
     await stage.job(env={"TOKEN": "secret://env/TOKEN"})
     await stage.worker(secrets=True)
@@ -245,7 +245,7 @@ def forget() -> Script[None]:
 
 
 async def suspect(stage: Stage) -> Played:
-    """Two that were lost with their workers: one has gone to the next, the other waits for it to end."""
+    """Two executions were lost with their workers. One of them runs elsewhere, and the other waits for its end."""
     await stage.job()
     first, second = await stage.submit(), await stage.submit()
     await stage.world.do("UPDATE queued SET losses = 9")
@@ -274,7 +274,7 @@ async def busy(stage: Stage) -> Played:
 
 
 async def busy_with_others(stage: Stage) -> Played:
-    """The only slot is given to what comes from another lane, in the same claim."""
+    """The only slot is granted to an execution of another lane in the same claim."""
     await stage.job("other", needs=["zone=eu"])
     await stage.job("late")
     first = await stage.submit("other")
@@ -345,7 +345,7 @@ async def ahead(stage: Stage) -> Played:
 
 
 async def share(stage: Stage) -> Played:
-    """One slot and two customers: whoever was served is after the other."""
+    """There is one slot and two customers. The customer that was just served comes second."""
     await stage.node.admission.queues.put(NAMESPACE, "fair", {"policy": {"kind": "fair", "by": "${params.c}"}})
     await stage.job(queue="fair")
     worker = await stage.worker(queues=("fair",))
@@ -382,7 +382,7 @@ async def other_queues(stage: Stage) -> Played:
 
 
 async def reserved(stage: Stage) -> Played:
-    """What needs both slots was passed over for long: the worker keeps the free one for it."""
+    """An execution that needs both slots was passed over for long, so the worker keeps its free slot for it."""
     await stage.job("big", slots=2)
     await stage.job()
     worker = await stage.worker(2)

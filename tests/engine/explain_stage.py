@@ -1,4 +1,4 @@
-"""A server whose services are stepped by hand, and workers made of little: where scenes of `explain` are played."""
+"""The stage for scenes of `explain`: a server with manually stepped services, and minimal workers."""
 
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
@@ -20,14 +20,14 @@ ROUNDS = 150  # of one second each, that an execution is given to start
 
 
 class Worker:
-    """A session that takes what it is given."""
+    """A worker's session that accepts every grant."""
 
     def __init__(self, node: ServerNode, session: UUID, free: int) -> None:
         self.node, self.session, self.free, self.n = node, session, free, 0
         self.holds: list[Grant] = []
 
     async def ask(self, *outcomes: Outcome, free: int | None = None) -> list[Grant]:
-        """One exchange that does not wait; what it brought."""
+        """Send an exchange that does not wait; return its grants."""
         self.n += 1
         wanted = self.free if free is None else free
         up = Exchange(channel=0, n=self.n, free=wanted, wait=0, outcomes=list(outcomes))
@@ -37,7 +37,7 @@ class Worker:
         return answer.slices
 
     async def end(self, state: str = "success") -> None:
-        """Report all that it holds."""
+        """Report the outcome of all its executions."""
         error = Failure(type="ValueError", message="no") if state == "failed" else None
         outcomes = [
             Outcome(parcel=s.parcel, lo=s.lo, hi=s.hi, attempt=s.attempt, outcome=state, error=error)  # type: ignore[arg-type]
@@ -74,7 +74,7 @@ class Stage:
         return self.workers[-1]
 
     async def look(self) -> None:
-        """Every service looks once."""
+        """Run one step of every service."""
         await self.node.base.directory.load()
         for service in self.node.services({"scheduler"}):
             await service.step()
@@ -84,7 +84,7 @@ class Stage:
         await self.look()
 
     async def fire(self) -> list[UUID]:
-        """Let what is due fire; the newest executions of all."""
+        """Fire due triggers; return the newest executions."""
         await self.look()
         rows = await self.world.rows("SELECT id FROM parcels ORDER BY id DESC LIMIT 20")
         return [execution_id(row[0], 0) for row in rows]
@@ -96,12 +96,12 @@ class Stage:
         return {blocker.gate: blocker for blocker in (await self.explain(id)).blockers}
 
     async def runs(self, id: UUID) -> bool:
-        """Whether a worker has it."""
+        """Return whether a worker runs an execution."""
         rows = await self.world.rows("SELECT lo FROM running WHERE parcel = $1", parcel_of(id))
         return bool(rows)
 
     async def starts(self, id: UUID) -> bool:
-        """Let time pass, and workers ask, until an execution runs."""
+        """Advance time and let workers ask until an execution runs."""
         for _ in range(ROUNDS):
             for worker in self.workers:
                 await worker.ask()
@@ -113,7 +113,7 @@ class Stage:
 
 @asynccontextmanager
 async def staged(world: World, monkeypatch: Any) -> AsyncIterator[Stage]:
-    """A server that does nothing by itself; the store's clock is the test's."""
+    """Make a stage. Its server does nothing by itself, and the test controls the store's clock."""
 
     async def server_time() -> Instant:
         return world.now()
@@ -128,7 +128,7 @@ async def staged(world: World, monkeypatch: Any) -> AsyncIterator[Stage]:
 
 
 class Played(Struct, frozen=True):
-    """A closed gate: whose, what opens it, and which gates are closed beside it by the scene itself."""
+    """A closed gate: its execution, the action that opens it, and other gates that the scene closes."""
 
     execution: UUID
     open: Callable[[BlockerView], Awaitable[object]]

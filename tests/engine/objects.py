@@ -43,7 +43,10 @@ def executions_of(store: Store, base: BasePart | None = None) -> Executions:
 
 
 def deletions_of(store: Store, asked: list[UUID] | None = None) -> JobDeletions:
-    """Return what ends the executions of deleted jobs; sessions that are asked to stop something go to `asked`."""
+    """Return an object that ends the executions of deleted jobs.
+
+    Sessions with requests to stop are added to `asked`.
+    """
     base = base_of(store)
     if asked is not None:
         base.hints.listen(lambda hint: asked.extend(hint.sessions))
@@ -51,13 +54,13 @@ def deletions_of(store: Store, asked: list[UUID] | None = None) -> JobDeletions:
 
 
 def scheduler_of(store: Store, hints: Hints, clock: ClockWatch, settings: EngineSettings | None = None) -> Scheduler:
-    """Return what fires triggers, with a directory of its own."""
+    """Return a scheduler with its own directory."""
     directory, topics = LocalDirectory(store.env, store, hints), Topics(store)
     return Scheduler(store.env, store, directory, hints, settings or EngineSettings(), clock, Counters(), topics)
 
 
 def announcer_of(store: Store, listen: Callable[[Hint], object] | None = None) -> Announcer:
-    """Return an object that announces changed definitions; `listen` hears its hints."""
+    """Return an object that announces changed definitions; `listen` receives its hints."""
     base = base_of(store)
     if listen is not None:
         base.hints.listen(listen)
@@ -79,7 +82,7 @@ def jobs_of(store: Store, listen: Callable[[Hint], object] | None = None, *, ran
 
 
 async def nothing_odd(namespace: int, spec: Spec) -> None:
-    """Warn of nothing."""
+    """Return no warning."""
 
 
 def triggers_of(store: Store, jobs: Jobs) -> Triggers:

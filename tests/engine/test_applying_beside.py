@@ -1,4 +1,4 @@
-"""An apply of many documents lets its server do other work meanwhile."""
+"""An apply of many documents does not block the server's other work."""
 
 import asyncio
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""The archive: what is not kept any more lies in files, is read back, and is never lost or doubled."""
+"""The archive: expired executions are stored in files, can be read back, and are never lost or duplicated."""
 
 import zlib
 from itertools import pairwise
@@ -39,7 +39,7 @@ async def node(driver: Driver, env: Env, tmp_path):
 
 
 async def ended(node: ServerNode, *customers: str, parent: UUID | None = None) -> list[str]:
-    """Executions that were cancelled before they began."""
+    """Return executions that were cancelled before they began."""
     given = [Raw(msgspec.json.encode({"customer": name})) for name in customers]
     wanted = [Submit(job="report", params=params, delay=3600 * SECOND) for params in given]
     receipts = await node.submitter.submit(1, wanted, origin="submit", parent=parent)
@@ -85,7 +85,7 @@ async def test_a_file_is_written_and_read_in_bounded_pieces(node: ServerNode, mo
 
 
 async def archived(node: ServerNode, **filters) -> list[str]:
-    """All that the archive has, page by page."""
+    """Return all executions in the archive, page by page."""
     found, cursor = [], None
     while True:
         page = await node.part(ArchivePart).reader.list(1, limit=2, cursor=cursor, **filters)
@@ -241,7 +241,7 @@ async def test_child_executions_of_a_person_are_erased_from_files(node: ServerNo
 
 
 async def damage(tmp_path, how: str) -> str:
-    """Hurt the newest file of the archive; where it lies."""
+    """Damage the newest file of the archive and return its location."""
     newest = max((tmp_path / "artifacts" / "archive" / "1").iterdir())
     content = newest.read_bytes()
     hurt = {"cut off": content[:-12], "overwritten": content[:30] + b"\xff" * 30 + content[60:]}
@@ -250,7 +250,7 @@ async def damage(tmp_path, how: str) -> str:
 
 
 async def two_files(node: ServerNode, clock: VirtualClock) -> tuple[list[str], list[str]]:
-    """What lies in an older file, and in a newer one."""
+    """Return the executions in an older file and in a newer file."""
     await node.definitions.jobs.create(1, {"name": "report", "command": "true"})
     await archive_all(node)
     older = await ended(node, "ada", "bob")
@@ -381,7 +381,7 @@ async def test_a_concurrently_deleted_file_loses_nothing(node: ServerNode, clock
 
 
 def files(tmp_path) -> list[bytes]:
-    """What lies in the files of the archive."""
+    """Return the contents of the archive's files."""
     return [zlib.decompress(file.read_bytes(), 31) for file in (tmp_path / "artifacts").rglob("*.gz")]
 
 
@@ -444,7 +444,7 @@ async def test_two_concurrent_erasures_in_one_file_both_succeed(
 async def test_a_file_moved_during_a_read_is_read_at_its_new_place(
     node: ServerNode, clock: VirtualClock, tmp_path, monkeypatch, moved: int
 ):
-    """While it is looked through, or while it is written anew."""
+    """The file is moved during a search, or while it is rewritten."""
     await node.definitions.jobs.create(1, {"name": "report", "command": "true"})
     await archive_all(node)
     await ended(node, "ada", "bob")
@@ -485,7 +485,7 @@ async def test_a_list_continues_in_a_rewritten_file(node: ServerNode, clock: Vir
 
 
 async def failing(node: ServerNode, clock: VirtualClock, monkeypatch) -> None:
-    """A round that cannot read what it should archive."""
+    """Run a round that cannot read the executions to be archived."""
     await node.definitions.jobs.create(1, {"name": "report", "command": "true"})
     await archive_all(node)
     await ended(node, "ada")

@@ -1,4 +1,4 @@
-"""Signals of a queue: what it holds, how fast it fills and empties, and how many workers it wants."""
+"""Autoscaling signals of a queue: its backlog, rates and duration, and the number of workers that it needs."""
 
 import pytest
 

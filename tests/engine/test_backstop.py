@@ -1,4 +1,4 @@
-"""The backstop: what runs past its timeout is asked to end, and its definition is read once."""
+"""The backstop: executions past their timeout are asked to end, and their definition is read once."""
 
 import msgspec
 import pytest

@@ -1,4 +1,4 @@
-"""Group commit: who arrives while a batch is under way meets in the next one."""
+"""Group commit: callers that arrive while a batch runs share the next one."""
 
 import asyncio
 
@@ -9,7 +9,7 @@ from horae.errors import StoreUnavailable
 
 
 class Recorder:
-    """Answers with what it was asked, and remembers the batches; `bad` fails the batch it is in."""
+    """A function that returns its items and records its batches. An item `bad` fails its whole batch."""
 
     def __init__(self):
         self.batches = []

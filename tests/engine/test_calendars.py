@@ -1,4 +1,4 @@
-"""What can be done with calendars, on every store."""
+"""Operations on calendars, on every store."""
 
 import asyncio
 from typing import Any

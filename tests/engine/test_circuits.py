@@ -1,4 +1,4 @@
-"""Circuit breakers at work: what reports tell opens them, probes close them, and people override them."""
+"""Circuit breakers: failures open them, probes close them, and users override them."""
 
 import pytest
 from msgspec import Raw

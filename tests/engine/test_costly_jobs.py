@@ -1,4 +1,4 @@
-"""A stored job whose expression takes too much work is paused, says why, and keeps no other job from firing."""
+"""A stored job with a too costly expression is paused with the reason, and delays no other job."""
 
 import time
 
@@ -31,7 +31,7 @@ async def node(world: World) -> ServerNode:
 
 
 async def hostile(node: ServerNode, change, trigger_params: dict | None = None) -> None:
-    """A job as a version of the program stored it that knew no budget."""
+    """Store a job as an earlier version of the program did, without a limit on its work."""
     for name in ("hostile", "harmless"):
         body = {"name": name, "command": "true", "sequence": "${job.name}", "schedule": {"every": "1h"}}
         await node.definitions.jobs.create(NAMESPACE, body)

@@ -1,4 +1,4 @@
-"""The deadline of a submission: its own, or what its job says."""
+"""The deadline of a submission: its own, or its job's."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Definitions are read once and kept within bounds."""
+"""The cache of definitions: each version is read once, and the size is limited."""
 
 from typing import Any
 
@@ -12,7 +12,7 @@ from tests.store_contract.world import World
 
 @pytest.fixture
 def reads(world: World, monkeypatch: pytest.MonkeyPatch) -> list[int]:
-    """How many definitions each question to the store was for."""
+    """Record the number of definitions in each read of the store."""
     asked: list[int] = []
     read = world.store.definitions
 

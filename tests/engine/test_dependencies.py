@@ -1,4 +1,4 @@
-"""Dependencies from a definition to what people are told about them."""
+"""Dependencies, from the definition of jobs to the views for users."""
 
 import pytest
 from msgspec import Raw
@@ -17,7 +17,7 @@ DAY = 24 * HOUR
 
 @pytest.fixture
 async def node(world: World) -> ServerNode:
-    """A node whose services do not run: the tests let each do a step."""
+    """Return a node with stopped services. Tests call their steps."""
     made = ServerNode(world.env, world.store)
     await made.prepare()
     return made
@@ -35,7 +35,7 @@ async def submit(node: ServerNode, job: str, **more):
 
 
 async def claim(node: ServerNode, world: World, job: str):
-    """A worker that holds all that is queued of a job."""
+    """Return a worker that holds all queued executions of a job."""
     stored = await world.store.job_named(NAMESPACE, job)
     worker = await world.worker()
     return worker, await worker.claim(100, lanes=frozenset({stored.lane}))

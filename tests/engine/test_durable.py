@@ -1,4 +1,4 @@
-"""Durable executions that move from worker to worker after everything they remember, on each store."""
+"""Durable executions that move to another worker after every stored step, on each store."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -40,7 +40,7 @@ async def journey(ctx, id: str) -> list[object]:
 
 
 class Cut:
-    """A way to the server that is cut after so many things were remembered: they are kept, and nobody hears of it."""
+    """A connection that fails after a number of stored steps: the steps are stored, but the answer is lost."""
 
     def __init__(self, node: ServerNode, after: int) -> None:
         self._inner, self._left = GatewayTransport(node), after

@@ -1,4 +1,4 @@
-"""What executions wrote: followed, in windows by number, searched, bounded."""
+"""Logs of executions: followed, read in windows by line number, searched and limited."""
 
 from functools import partial
 from typing import Any

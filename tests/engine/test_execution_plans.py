@@ -1,4 +1,4 @@
-"""Lists cost what a page costs: each database reads history along an index, whether it has statistics or not."""
+"""The cost of a list is the cost of a page: every database reads history along an index, with or without statistics."""
 
 import re
 from uuid import UUID
@@ -34,7 +34,7 @@ async def plan(world: World, statement: Statement, *params: object) -> str:
 
 
 async def fill(world: World, job: TestJob, other: TestJob) -> None:
-    """A history in which one job has nearly all."""
+    """Store a history with nearly all executions in one job."""
     ids = [parcel_id(world.env.ids(world.now() + i * 1000)) for i in range(ROWS)]
     owners = [other if i % 400 == 0 else job for i in range(ROWS)]
     now = world.now()

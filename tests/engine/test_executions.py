@@ -1,4 +1,4 @@
-"""What is read about executions, and their cancellation, on every store."""
+"""Reads and cancellation of executions, on every store."""
 
 from typing import Any
 from uuid import UUID

@@ -1,4 +1,4 @@
-"""Explain: every gate is named when it is closed, and what it names lets the execution start."""
+"""Explain: every closed gate is named, and following its remedy lets the execution start."""
 
 import re
 from typing import get_args
@@ -50,7 +50,7 @@ async def test_an_execution_waiting_for_a_limit_also_names_the_holder_of_its_seq
 
 @pytest.mark.parametrize("store_url", ["memory"], indirect=True)
 async def test_the_start_is_estimated_from_running_and_earlier_executions(stage: Stage):
-    """Executions take ten seconds, one runs since four, two stand before it: it starts when those have ended."""
+    """Executions take ten seconds. One has run for four, two are ahead: the execution starts when these have ended."""
     await stage.job()
     worker = await stage.worker()
     unknown = await stage.submit()

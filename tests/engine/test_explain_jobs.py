@@ -1,4 +1,4 @@
-"""Why a job does not run by itself: every gate of jobs, opened by what its blocker names."""
+"""Explain for jobs: every gate of jobs is named, and the remedy of its blocker opens it."""
 
 from pathlib import Path
 

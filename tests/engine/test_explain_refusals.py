@@ -46,7 +46,7 @@ BY_GATE = {gate: [mark for mark in marks("gate") if gate in gates_of(mark)] for 
 
 
 async def play(stage: Stage, scene: Scene) -> tuple[Noted, bool]:
-    """How conditions went in a scene while workers asked; and whether its execution stayed in the queue."""
+    """Return the values of conditions in a scene, and whether its execution stayed in the queue."""
     with noted(MARKED) as went:
         played = await scene(stage)
         for worker in stage.workers:
@@ -56,7 +56,7 @@ async def play(stage: Stage, scene: Scene) -> tuple[Noted, bool]:
 
 
 async def play_open(stage: Stage) -> Noted:
-    """How conditions go where nothing is in the way."""
+    """Return the values of conditions when no gate is closed."""
     with noted(MARKED) as went:
         await stage.job("open")
         await stage.worker()
@@ -109,7 +109,7 @@ KINDS: list[dict[str, Any]] = [
 
 
 async def play_any(stage: Stage, rng: Random) -> list[str]:
-    """Some jobs, some workers, and something that may be in the way; the names of the jobs."""
+    """Make random jobs, workers and obstacles; return the names of the jobs."""
     jobs = {f"job{n}": kind for n, kind in enumerate(rng.sample(KINDS, 4))}
     for name, kind in jobs.items():
         await stage.job(name, **kind)

@@ -1,4 +1,4 @@
-"""Failover: the store moves to a standby that took over, perhaps without the last commits."""
+"""Failover: a standby takes over, perhaps without the last commits."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -30,7 +30,7 @@ async def pair(own_postgres: Postgres) -> AsyncIterator[Pair]:
 
 @pytest.fixture
 async def node(pair: Pair) -> AsyncIterator[ServerNode]:
-    """A server whose services stand still: nothing is looked up but what a test asks for."""
+    """Return a server with stopped services."""
     node = await ServerNode.open(system_env(), pair.url("horae", "?target_session_attrs=read-write"))
     await node.prepare()
     yield node

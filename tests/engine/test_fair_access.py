@@ -1,4 +1,4 @@
-"""Fair access: namespaces that use a server at the same time do not crowd one another out."""
+"""Fair access: namespaces that use a server at the same time do not starve each other."""
 
 import asyncio
 import itertools
@@ -26,7 +26,7 @@ def access(clock: VirtualClock) -> FairAccess:
 
 
 class Requests:
-    """Requests of one namespace, each in work from its turn until it is ended."""
+    """Requests of one namespace. Each runs from its turn until the test ends it."""
 
     def __init__(self, access: FairAccess, namespace: int) -> None:
         self.access, self.namespace = access, namespace

@@ -1,4 +1,4 @@
-"""What fired and what will: the ledger and the timers read as one list."""
+"""Past and coming fires: the ledger and the timers in one list."""
 
 from datetime import timedelta
 from typing import Any

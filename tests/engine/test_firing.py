@@ -1,4 +1,4 @@
-"""How the scheduler fires a backlog: in batches of which two are on their way, each fire once; and where it looks."""
+"""The scheduler: it decides a backlog in concurrent batches, each fire once, and rereads the right range of timers."""
 
 import pytest
 
@@ -68,7 +68,7 @@ def test_the_batch_size_adapts_to_the_speed_of_the_store():
 
 @pytest.fixture
 def marks(store, monkeypatch):
-    """From where each look begins."""
+    """Record the begin of each read of timers."""
     found = []
 
     async def fire(limit, lead, low, *_):

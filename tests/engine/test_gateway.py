@@ -1,4 +1,4 @@
-"""The gateway: every exchange that waits is answered in time, and nothing that a worker repeats is done twice."""
+"""The gateway: every waiting exchange is answered in time, and repeated requests have no second effect."""
 
 import asyncio
 
@@ -35,7 +35,7 @@ async def node():
 
 
 async def pass_time(node, seconds):
-    """Let everybody do what is due, a hundredth of a second at a time."""
+    """Advance time by steps of ten milliseconds and run due work."""
     for _ in range(round(seconds * 100)):
         node.env.clock.advance(SECOND // 100)
         for _ in range(10):
@@ -67,7 +67,7 @@ async def test_a_busy_worker_beside_a_full_queue_has_its_heartbeat_answered(node
 
 
 async def test_an_exchange_serves_the_parked_exchanges_of_its_session(node, monkeypatch):
-    """One whose session is always locked by its own reports would wait for ever for a claim of its own."""
+    """A session that its own reports lock all the time would otherwise never be claimed for."""
 
     async def in_vain(*claim):
         return ClaimResult([], {})
@@ -265,7 +265,7 @@ def succeeded(grant):
 
 @pytest.mark.parametrize(("size", "count", "most"), [(1_048_000, 64, 1), (100_000, 64, 5), (20, 2000, 64)])
 async def test_answers_are_cut_by_bytes_and_everything_gets_through(node, size, count, most):
-    """A worker with 64 slots asks for all that it can run, and reports what it got."""
+    """Run a worker with 64 slots that asks for work and reports its executions."""
     world = World(node.store.driver, node.env)
     await world.job()
     params = Raw(json.encode({"a": "x" * size}))
@@ -405,7 +405,7 @@ async def test_requests_to_many_sessions_are_read_together(node):
 
 
 async def test_room_that_grows_stepwise_is_reported_by_one_exchange(node):
-    """What needs more than either exchange tells of gets it when the worker asks anew for all of it."""
+    """An execution that needs the room of two exchanges is granted when one exchange reports all of it."""
     await node.definitions.jobs.create(1, {"name": "wide", "command": "true", "slots": 4})
     session = (
         await node.gateway.register(1, Register(protocol=2, worker="w", concurrency=4, kinds=("command",)))

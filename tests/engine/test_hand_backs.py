@@ -1,4 +1,4 @@
-"""What workers hold ready goes back when something that goes before it waits: no priority is turned upside down."""
+"""Hand-backs: prefetched executions are returned for more urgent ones, so that there is no priority inversion."""
 
 import asyncio
 
@@ -32,7 +32,7 @@ async def node():
 
 
 class Hand:
-    """A worker whose every execution takes the same time, with the bundled worker's own side of the protocol."""
+    """A simulated worker with the bundled worker's protocol code. Every execution takes the same time."""
 
     def __init__(self, node, registered, slots):
         self.node, self.session = node, WorkerSession(node.env.clock, registered, slots, DurationEstimates())
@@ -40,7 +40,7 @@ class Hand:
 
     @property
     def ready(self):
-        """How many executions it holds that have not begun."""
+        """The number of prefetched executions that have not begun."""
         return sum(len(backlog) for backlog in self.session.stock.backlogs.values())
 
     def turn(self):
@@ -76,7 +76,7 @@ async def hire(node, count, slots, **how):
 
 
 async def pass_time(node, hands, until, within=5.0):
-    """Let everybody work until something holds; how long that took."""
+    """Advance time until a condition holds; return the time that it took."""
     start = node.env.clock.monotonic()
     while not until():
         took = node.env.clock.monotonic() - start
@@ -91,7 +91,7 @@ async def pass_time(node, hands, until, within=5.0):
 
 
 async def busy(node, world, workers=3, slots=2, **how):
-    """A fleet that is full of short executions of the lowest priority, and holds more of them ready."""
+    """Make a fleet that runs and has prefetched short executions of the lowest priority."""
     low = await world.job("low", priority=0)
     for _ in range(30):
         await world.submit(low, 20)
@@ -173,7 +173,7 @@ async def exchange(node, session, **up):
 
 
 async def test_nothing_is_prefetched_past_a_more_urgent_execution(node):
-    """A worker without an idle slot is given no more of a short job while something more urgent waits for a slot."""
+    """A worker without an idle slot prefetches nothing while a more urgent execution waits for a slot."""
     world = World(node.store.driver, node.env)
     low, urgent = await world.job("low", priority=0), await world.job("urgent", priority=9, queue="default")
     await world.submit(low, 9)

@@ -1,4 +1,4 @@
-"""Holds: nothing is started from the acknowledgement on, on any server, and everything again when one has ended."""
+"""Holds: after the acknowledgement nothing starts on any server, and everything starts again after the end."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -23,7 +23,7 @@ DEPLOY = HoldRequest(length="30m", reason="deploy-123")
 
 @pytest.fixture
 async def nodes(world: World, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[list[ServerNode]]:
-    """Two servers on one store, which hear nothing of each other unless they look; the store's clock is the test's."""
+    """Make two servers on one store without hints between them. The test controls the store's clock."""
 
     async def server_time() -> Instant:
         return world.now()
@@ -45,21 +45,21 @@ async def node(nodes: list[ServerNode]) -> ServerNode:
 
 
 async def pass_time(world: World, seconds: float) -> None:
-    """Let everybody do what is due, half a second at a time."""
+    """Advance time by steps of half a second and run due work."""
     for _ in range(max(1, round(seconds * 2))):
         world.clock.advance(SECOND // 2)
         await settle(world)
 
 
 async def settle(world: World) -> None:
-    """Let everybody come to rest; a store on disk or on the network answers from another thread."""
+    """Wait until all tasks are idle. A store on disk or on the network answers from another thread."""
     for _ in range(10):
         await asyncio.sleep(0)
         await world.rows("SELECT 1")
 
 
 async def until(world: World, done) -> None:
-    """Let time pass until something has happened."""
+    """Advance time until a condition holds."""
     for _ in range(400):
         if done():
             return
@@ -87,7 +87,7 @@ def slices(answer: "asyncio.Future[bytes]") -> int:
 
 
 async def gets(world: World, node: ServerNode, session: object, n: int, most: int = 5) -> int:
-    """Ask, exchange after exchange from this number on, until something is granted; the number after."""
+    """Send exchanges from this number on until something is granted; return the next number."""
     for number in range(n, n + most):
         poll = send(node, session, number)
         await until(world, poll.done)

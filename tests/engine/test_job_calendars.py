@@ -1,4 +1,4 @@
-"""Jobs whose triggers go by calendars: what is refused, what holds a calendar, and changes that act at once."""
+"""Triggers with calendars: refusals, deletions of calendars in use, and changes that act at once."""
 
 from typing import Any
 
@@ -115,7 +115,7 @@ async def test_an_edit_of_something_else_is_not_refused_for_an_old_calendar(jobs
 
 
 async def test_a_change_of_a_referenced_calendar_acts_at_once(jobs, calendars, world):
-    """A holiday that is added today brings tomorrow's fire forward to the end of this day."""
+    """A holiday added today moves tomorrow's fire to the end of today."""
     start = world.now()  # Friday 08:00
     await put(calendars, "closed", {"dates": ["2027-12-25"]})
     await put(calendars, "days", {"hours": "00:00-24:00", "except": ["closed"]})

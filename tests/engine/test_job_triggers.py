@@ -1,4 +1,4 @@
-"""Several triggers of one job: an edit changes those that it names, and leaves the others alone."""
+"""Several triggers of one job: an edit changes only the triggers that it names."""
 
 from typing import Any
 from uuid import UUID
@@ -27,7 +27,7 @@ async def create(jobs: Jobs, **fields: Any) -> Any:
 
 
 async def timers(world: World) -> dict[str, tuple[Any, ...]]:
-    """By name: id, state, fired, last execution, next fire."""
+    """Return timers by name: id, state, number of fires, last execution, next fire."""
     rows = await world.rows(
         "SELECT g.name, g.id, g.state, t.fired, t.last_execution, t.next_fire_at FROM triggers g"
         " JOIN timers t ON t.trigger_id = g.id"
@@ -78,7 +78,7 @@ async def test_a_changed_trigger_keeps_its_count_and_its_last_execution(jobs, wo
 
 
 async def test_a_trigger_with_new_rules_continues_where_the_old_ones_ended(jobs, world):
-    """Nothing of a schedule that stays the same falls between two versions."""
+    """An unchanged schedule loses no fire between two versions."""
     await create(jobs, triggers=[OFTEN])
     world.clock.advance(MINUTE)
     quiet = jobs_of(world.store, rank=rank)  # no server fires meanwhile
@@ -185,7 +185,7 @@ async def test_triggers_that_never_fire_are_refused(jobs, world, trigger, field,
 
 
 async def test_an_existing_instant_may_have_passed(jobs, world):
-    """Only what is new must lie ahead."""
+    """Only new instants must be in the future."""
     bounded = {"name": "x", "every": "5m", "endAt": "2027-03-01T08:00:00Z"}
     await create(jobs, triggers=[bounded])
     world.clock.advance(200 * 86_400 * SECOND)

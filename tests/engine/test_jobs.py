@@ -1,4 +1,4 @@
-"""What can be done with jobs, on every store."""
+"""Operations on jobs, on every store."""
 
 import asyncio
 from typing import Any
@@ -47,7 +47,7 @@ async def create(jobs: Jobs, name: str = "report", **fields: Any) -> Any:
 
 
 async def submittable(world: World, job: UUID) -> TestJob:
-    """The job as the test world submits it."""
+    """Return the job as the test world submits it."""
     stored = await world.store.job(job, NAMESPACE)
     assert stored is not None
     return TestJob(
@@ -335,7 +335,7 @@ async def test_many_pending_slices_are_cancelled_in_batches(jobs, world, monkeyp
 
 
 async def crashed_deletion(jobs: Jobs, world: World, monkeypatch: pytest.MonkeyPatch, **how: str) -> TestJob:
-    """A job with much to do, whose deletion ended with its first transaction."""
+    """Make a job with a large backlog. Its deletion was interrupted after the first transaction."""
     monkeypatch.setattr(job_changes, "FIRST_BATCH", 1)
     job = await submittable(world, (await create(jobs)).job_id)
     for _ in range(3):

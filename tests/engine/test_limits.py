@@ -1,4 +1,4 @@
-"""Limits as they are changed while work is there."""
+"""Changes of limits while executions are queued and running."""
 
 from collections.abc import Awaitable
 from uuid import UUID
@@ -14,13 +14,13 @@ pytestmark = pytest.mark.parametrize("store_url", ["memory", "postgres"], indire
 
 
 async def later(stage: Stage, made: Awaitable[UUID]) -> UUID:
-    """Made a moment after what was made before: what comes first goes first."""
+    """Submit a moment after the previous submission, so that their order is defined."""
     stage.world.clock.advance(1)
     return await made
 
 
 async def started(stage: Stage, id: UUID) -> bool:
-    """Whether it runs when a worker has asked once more."""
+    """Return whether an execution runs after a worker asked once more."""
     await stage.workers[0].ask()
     return await stage.runs(id)
 

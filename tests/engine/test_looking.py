@@ -1,4 +1,4 @@
-"""How services look for work: not in a hot loop for what others hold, and not past what they were just told of."""
+"""Services do not poll in a busy loop for rows that others hold, and do not miss concurrent changes."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Reads that come together are one statement, and none is older than its question."""
+"""Lookup: concurrent reads share a statement, and no answer is older than its request."""
 
 import asyncio
 from collections.abc import Mapping, Sequence
@@ -10,7 +10,7 @@ from horae.errors import StoreUnavailable
 
 
 class Source:
-    """Something to read from, one read at a time let through."""
+    """A source of reads that lets them through one at a time."""
 
     def __init__(self) -> None:
         self.values: dict[int, str] = {}

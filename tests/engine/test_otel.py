@@ -1,4 +1,4 @@
-"""Spans on their way to a collector, which may be there, away, or say nothing."""
+"""Spans are sent to a collector, which may be available, unavailable, or silent."""
 
 import socket
 from collections.abc import Iterator
@@ -27,7 +27,7 @@ def span(number: int, error: Failure | None = None) -> TraceSpan:
 
 @pytest.fixture
 def silent() -> Iterator[str]:
-    """A collector that takes every connection and answers none."""
+    """Run a collector that accepts every connection and never answers."""
     with socket.create_server(("127.0.0.1", 0), backlog=64) as listening:
         yield f"http://127.0.0.1:{listening.getsockname()[1]}"
 

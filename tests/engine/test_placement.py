@@ -1,4 +1,4 @@
-"""Placement: a worker gets what it has room for; what prefers another worker waits for it, and not for ever."""
+"""Placement: a worker gets executions that it has room for. Executions wait for a preferred worker, but not forever."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -19,7 +19,7 @@ from horae.store.driver import Driver
 
 
 class Hand(Struct):
-    """A worker that asks when it is told to, and does nothing by itself."""
+    """A worker that asks for work only when the test says so."""
 
     node: ServerNode
     session: UUID
@@ -37,7 +37,7 @@ class Hand(Struct):
 
 
 class Place:
-    """A server whose services a test steps."""
+    """A server with services that the test steps."""
 
     def __init__(self, node: ServerNode) -> None:
         self.node = node

@@ -1,4 +1,4 @@
-"""Places of parked exchanges are found in the same order as by looking at all of them."""
+"""Parking spots: searches return the same spots in the same order as a full scan."""
 
 import asyncio
 from random import Random
@@ -23,7 +23,7 @@ def parked(n, *, channel=0, free=1, prefetch=None, load=0.0, until=5.0):
 
 
 class Lot:
-    """Places, and what a scan of all of them finds."""
+    """Parking spots, with a full scan for comparison."""
 
     def __init__(self, lanes=None):
         self.lanes = {} if lanes is None else lanes

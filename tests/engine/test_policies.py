@@ -1,4 +1,4 @@
-"""Policies as they come out: a whole server on a virtual clock, and a worker whose executions only take time."""
+"""Effects of queue policies: a complete server on a virtual clock, with workers that only let time pass."""
 
 from collections import Counter
 from uuid import UUID
@@ -40,7 +40,7 @@ def running(job: UUID, lane: int) -> Running:
 
 
 async def test_a_fair_queue_divides_worker_time_by_weight():
-    """Weights 1 and 3, parcels of a thousand, one of them with executions that last a hundred times as long."""
+    """The weights are 1 and 3. Parcels have a thousand executions; those of one tenant take a hundred times as long."""
     async with trial(4, ["work"]) as t:
         await fair(t, weights={"long": 3})
         await t.job("other", "work")
@@ -88,7 +88,7 @@ async def test_an_unused_reserve_is_lent_to_other_shares():
 
 
 async def test_a_lane_that_gets_more_while_a_claim_empties_it_is_taken_from_again():
-    """What came meanwhile was granted, too: the lane is believed to have something, and nobody knows how much."""
+    """Executions that arrived meanwhile were granted, too: the lane counts as occupied by an unknown amount."""
     async with trial(1, ["work"]) as t:
         await fair(t)
         directory, tell = t.node.base.directory, t.node.base.hints.send_locally
@@ -119,7 +119,7 @@ async def test_a_new_share_gets_grants_of_the_usual_size_of_its_queue():
 
 
 async def test_estimates_of_a_lane_use_its_own_slices_or_those_of_its_queue():
-    """What is expected of a lane with one job is what is known of the job, however that has changed."""
+    """The estimate of a lane with one job is the present expectation of that job."""
     async with trial(4, ["work"]) as t:
         await fair(t)
         for tenant in ("known", "new"):
@@ -335,7 +335,7 @@ async def test_a_purge_asks_for_the_name_and_cancels_what_has_not_begun():
 
 
 async def test_grants_of_another_server_are_charged_here(world):
-    """Two servers on one store: what one gives to a share, the other takes into account."""
+    """Two servers share a store: each one accounts for the grants of the other."""
     if world.driver.dialect != "postgresql":
         pytest.skip("several servers need PostgreSQL")
     nodes = [ServerNode(world.env, Store(world.driver, world.env)) for _ in range(2)]

@@ -1,4 +1,4 @@
-"""The preemptor: it finds who waits, asks whoever gives way, and tells both sides at once."""
+"""The preemptor finds waiting executions, asks less urgent ones to stop, and wakes both sides at once."""
 
 import pytest
 
@@ -11,7 +11,7 @@ from tests.store_contract.world import NAMESPACE, Worker, World, released
 
 
 class Told:
-    """The hints that went out."""
+    """Return the hints that were sent."""
 
     def __init__(self, hints: Hints) -> None:
         self.sessions, self.lanes = [], {}
@@ -33,7 +33,7 @@ def preemptor(world: World, hints: Hints) -> Preemptor:
 
 
 async def learn(preemptor: Preemptor, world: World) -> None:
-    """What a server learns about lanes and queues, and that time has passed."""
+    """Reload lanes and queues, and advance time."""
     await preemptor._directory.load()
     await preemptor._directory.step()
     world.clock.advance(1_000_000)

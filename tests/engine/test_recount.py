@@ -1,4 +1,4 @@
-"""Recounts: a server that is killed takes nothing along of what is counted."""
+"""Recounts: no counts are lost when a server is killed."""
 
 from uuid import UUID
 
@@ -24,7 +24,7 @@ def store_url(request: pytest.FixtureRequest) -> str:
 
 
 class Server:
-    """A server as far as it counts."""
+    """The counting parts of a server."""
 
     def __init__(self, world: World) -> None:
         self.world, self.id = world, world.env.new_id()
@@ -39,7 +39,7 @@ class Server:
         await self.world.store.write(lambda: sessions.record_server(mine, self.world.now()))
 
     async def end(self, job, n: int, how=success) -> None:
-        """Have workers end executions, and hear of it."""
+        """End executions and count them."""
         await self.world.submit(job, n)
         w = await self.world.worker()
         for slice in await w.claim(n):

@@ -1,4 +1,4 @@
-"""Rollouts at work: shares of whatever starts executions, counted, compared, promoted and aborted."""
+"""Rollouts: shares of executions from every source are counted, compared, promoted and aborted."""
 
 import re
 from typing import Any

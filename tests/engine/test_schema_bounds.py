@@ -1,4 +1,4 @@
-"""Checks against schemas leave others their turn, whatever a tenant submits."""
+"""Schema checks do not block other requests, whatever a tenant submits."""
 
 import asyncio
 import time

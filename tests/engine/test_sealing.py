@@ -1,4 +1,4 @@
-"""What is sealed opens with its key, for its place, and with nothing else."""
+"""Sealing: a value opens only with its key and in its context."""
 
 import stat
 from base64 import b64encode

@@ -1,4 +1,4 @@
-"""The runner: what it says of the store while services come and go."""
+"""The runner: its reports about the store while services fail and recover."""
 
 from random import Random
 
@@ -11,7 +11,7 @@ from tests.waiting import eventually
 
 
 class Steps:
-    """A service that reaches the store, or does not."""
+    """A service with or without a connection to the store."""
 
     def __init__(self, name: str, wait: float = 0.001) -> None:
         self.name, self.alarm, self.wait = name, Alarm(), wait
@@ -25,7 +25,7 @@ class Steps:
 
 
 def quick() -> Env:
-    """Services that miss the store try again without waiting long."""
+    """Services without the store retry after a short wait."""
     env = system_env()
 
     class Soon(Random):

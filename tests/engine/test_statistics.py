@@ -1,4 +1,4 @@
-"""Statistics in memory: written whole and boundedly, by another writer when there is too much to remember."""
+"""Statistics in memory: they are written completely, in limited batches, and a full writer is replaced."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""pauseAfter: triggers pause after so many failed executions in a row, visibly, and go on when resumed."""
+"""pauseAfter: triggers pause after failures in a row, with a visible reason, and continue when resumed."""
 
 import pytest
 
@@ -22,7 +22,7 @@ async def node(world: World) -> ServerNode:
 
 
 async def run(world: World, node: ServerNode, *ends: str) -> None:
-    """Executions that end one after the other."""
+    """End executions one after the other."""
     for end in ends:
         await node.submitter.submit(NAMESPACE, [Submit(job="flaky")], origin="submit")
         worker = await world.worker()

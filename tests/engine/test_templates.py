@@ -1,4 +1,4 @@
-"""Templates at work: jobs are made from them, and change with them, all or none."""
+"""Templates: jobs are made from them and change with them, all or none."""
 
 import asyncio
 from typing import Any

@@ -1,4 +1,4 @@
-"""Triggers that go by calendars as people see them: when they run next, what is to come, and previews."""
+"""Views of triggers with calendars: next runs, coming fires and previews."""
 
 from typing import Any
 
@@ -47,7 +47,7 @@ async def create(jobs: Jobs, name: str = "report", **fields: Any) -> Any:
     ],
 )
 async def test_the_next_run_is_shown_and_not_a_skipped_fire(jobs, triggers, calendars, world, outside, following, text):
-    """On a Friday evening, after the fires of the last opening."""
+    """Set the time to a Friday evening, after the fires of the last opening."""
     await create(jobs, schedule={"cron": "0 * * * *", "calendar": "office", "outside": outside})
     for _ in range(12):
         world.clock.advance(HOUR)

@@ -1,4 +1,4 @@
-"""Triggers that fire only so often: what is told of them counts what they fired."""
+"""Triggers with a limited number of fires: their views count the fires so far."""
 
 from typing import Any
 
@@ -53,7 +53,7 @@ async def test_coming_fires_end_with_the_last_allowed_one(jobs, world):
 
 
 async def test_a_preview_of_a_trigger_that_exists_shows_its_own_instants(jobs, triggers, world):
-    """An interval counts from when it was made, not from when somebody looks."""
+    """An interval counts from its creation, not from the time of the request."""
     start = world.now()
     await create(jobs, every="1m", maxFires=3)
     await fire(world)
@@ -89,7 +89,7 @@ async def test_a_trigger_of_a_paused_job_has_not_ended(jobs, triggers, world):
 
 
 async def test_new_fires_of_an_ended_trigger_begin_at_the_edit(jobs, triggers, world):
-    """The time in which it had ended is no outage, so none of it was missed."""
+    """The time after the trigger's end is no outage, so no fire was missed."""
     start = world.now()
     await create(jobs, every="1m", maxFires=1, misfire="all")
     await fire(world)

@@ -1,4 +1,4 @@
-"""A trigger that cannot be decided is told in the log and on its job, and another schedule repairs it."""
+"""An undecidable trigger is reported in the log and on its job, and another schedule repairs it."""
 
 from structlog.testing import capture_logs
 

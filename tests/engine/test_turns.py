@@ -1,4 +1,4 @@
-"""The service that passes turns on: at once when an execution it waits for has ended, by itself every second."""
+"""The service that passes turns on: at once after the end of an execution, otherwise every second."""
 
 import asyncio
 from typing import Any

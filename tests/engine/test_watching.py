@@ -1,4 +1,4 @@
-"""The clock's watch and the rescuer: what a server may conclude from silence, and when."""
+"""The clock watch and the rescuer: what a server may conclude from silence, and when."""
 
 from random import Random
 
@@ -31,7 +31,7 @@ T0 = 1_800_000_000 * SECOND
 
 
 class JumpingClock(SystemClock):
-    """The real clock over a machine's two: one that can be set by a `jump`, one that cannot."""
+    """The real clock over two simulated ones: a wall clock, which `jump` sets, and a monotonic clock."""
 
     def __init__(self):
         self.passed, self.jump = 0, 0
@@ -254,7 +254,7 @@ async def test_a_jump_by_years_expires_nothing_and_makes_nothing_due(store, watc
 
 
 async def firing(store, watch):
-    """A trigger of every minute from T0 on, and what fires it."""
+    """Make a trigger of every minute from T0 on, and its scheduler."""
     world = World(store.driver, store.env)
     rules = Rules(overlap="allow", misfire=Misfire(policy="latest"))
     await add_trigger(world, await world.job(), Interval(every=MINUTE, anchor=T0), rules)
@@ -263,7 +263,7 @@ async def firing(store, watch):
     await watch.step()
 
     async def minutes():
-        """Look, fire what is due, and tell the ledger in minutes after T0."""
+        """Check the clock and fire due triggers; return the ledger in minutes after T0."""
         await watch.step()
         while not await scheduler.step():
             pass

@@ -1,4 +1,4 @@
-"""Weights of namespaces: what servers do for all of them is divided, and one that floods keeps nobody out."""
+"""Weights of namespaces divide the work of servers, so that a flooding namespace starves no other."""
 
 import asyncio
 from collections.abc import AsyncIterator

@@ -1,4 +1,4 @@
-"""A server without the master key beside one that has it: only the latter hands out work that needs the key."""
+"""Two servers, one without the master key: only the other one grants executions that need it."""
 
 from base64 import b64encode
 from collections.abc import AsyncIterator
@@ -22,7 +22,7 @@ pytestmark = pytest.mark.parametrize("store_url", ["memory", "postgres"], indire
 
 @pytest.fixture
 async def servers(world: World, monkeypatch: Any) -> AsyncIterator[dict[str, Stage]]:
-    """One that seals with a key, one without any, and one with another key; on one store."""
+    """Make three servers on one store: with the key, without a key, and with another key."""
 
     async def server_time() -> int:
         return world.now()

@@ -1,4 +1,4 @@
-"""Workflows as jobs, on every store: what their steps name, and the jobs that they keep."""
+"""Workflows as jobs, on every store: jobs that their steps name, and jobs that they own."""
 
 from typing import Any
 from uuid import UUID

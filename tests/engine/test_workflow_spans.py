@@ -1,4 +1,4 @@
-"""Workflows that ended are told with their own parcels, whatever ends meanwhile and however much."""
+"""Spans of ended workflows are reported with their own parcels, even if many executions end meanwhile."""
 
 from collections.abc import Sequence
 from types import SimpleNamespace
@@ -16,7 +16,7 @@ A, B, C = (cast("FinishedItems", SimpleNamespace(parcel=UUID(int=n), flow="flow"
 
 
 class Fakes:
-    """A store of parcels and the definitions beside them; something ends while it is asked."""
+    """A store of parcels and definitions. Executions end while it is read."""
 
     def __init__(self) -> None:
         self.meanwhile: list[FinishedItems] = []

@@ -53,7 +53,7 @@ Path = tuple[tuple[str, int | None], ...]  # steps and items, from the outermost
 
 
 class Story:
-    """A workflow, what ran for it, and what is meant by that."""
+    """A workflow, its runs, and the invariants that they must satisfy."""
 
     def __init__(self, world: World, rng: Random, job: TestJob) -> None:
         self.world, self.rng, self.job = world, rng, job
@@ -65,7 +65,7 @@ class Story:
         self.log: dict[UUID, dict[Path, list[object]]] = defaultdict(dict)  # by run: the ends of each child
 
     async def make(self, prefix: str = "s", depth: int = 0):
-        """A workflow of a few steps; their names are found once in all of it."""
+        """Make a workflow of a few steps with unique names."""
         names: list[str] = []
         made = [await self._step(f"{prefix}{i}", names, depth) for i in range(self.rng.randint(2, 4 - depth))]
         more = {"last": (step(f"{prefix}last", self.job),)} if self.rng.random() < 0.2 else {}
@@ -106,7 +106,7 @@ class Story:
         return made.get(kind, {})
 
     async def told(self, worker, root: UUID, *, calm: bool) -> str:
-        """Let things happen until the workflow has ended, and nothing of it is left; with what."""
+        """Run until the workflow has ended completely; return its state."""
         for turn in range(MOST_TURNS):
             shelves = [slice for shelf in ("waiting", "queued", "running") for slice in await self.world.on(shelf)]
             if not shelves:
@@ -159,7 +159,7 @@ class Story:
         return await self.world.rows(sql, parcel_of(flow), index_of(flow))
 
     async def _path(self, execution: UUID) -> tuple[UUID, Path]:
-        """The outermost workflow of an execution, and where it stands in that."""
+        """Return the outermost workflow of an execution, and its path in it."""
         path: list[tuple[str, int | None]] = []
         while True:
             parcel, item = parcel_of(execution), index_of(execution)
@@ -172,13 +172,13 @@ class Story:
             execution = parent
 
     async def flows(self, root: UUID) -> dict[Path, UUID]:
-        """The workflows that are part of a run."""
+        """Return the workflows that are part of a run."""
         rows = await self.world.rows("SELECT execution FROM flows")
         found = [(await self._path(id), id) for (id,) in rows]
         return {path: id for (of, path), id in found if of == root}
 
     async def check_steps(self, root: UUID) -> None:
-        """What is called a success is one."""
+        """Check that every successful step really succeeded."""
         for at, flow in (await self.flows(root)).items():
             for name, stands, reason, total, ok, bad, taken in await self.rows_of(flow):
                 assert stands in ("success", "failed", "skipped", "cancelled")
@@ -199,7 +199,7 @@ class Story:
                     assert bad <= self.tolerated[name], name
 
     async def check_again(self, before: UUID, after: UUID) -> None:
-        """A step that had succeeded, after nothing but successes, did not run again, unless anything was undone."""
+        """Check that a step that succeeded after successful ones did not run again, unless a step was compensated."""
         if any(name.endswith(":undo") for path in self.log[before] for name, _ in path):
             return
         flows = await self.flows(before)

@@ -1,4 +1,4 @@
-"""With newer rules of the world's clocks, what is still to come is computed anew."""
+"""With newer time zone rules, coming fires are computed anew."""
 
 import pytest
 

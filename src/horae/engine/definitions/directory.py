@@ -272,7 +272,7 @@ class LocalDirectory:
         return lane in self.lanes and self.lanes[lane].queue in self.held
 
     def lane_states(self, room: int = MANY) -> list[LaneState]:
-        """Return the occupied lanes, lowest rank first; of fair queues only those whose shares are next for `room`."""
+        """Return the occupied lanes, lowest rank first. In fair queues, return only lanes that are next for `room`."""
         if self.preferences:
             self.preferences.note_waiting({self.lanes[lane].queue for lane in self._occupied if lane in self.lanes})
         if not self.fair:
@@ -297,10 +297,7 @@ class LocalDirectory:
         )  # fmt: skip
 
     def states_of_new(self, lanes: Mapping[int, int]) -> list[LaneState]:
-        """Return the states of lanes that executions are just entering, before any hint.
-
-        Lanes of fair queues are left out.
-        """
+        """Return lanes that executions are just entering, before any hint. Lanes of fair queues are left out."""
         known = {lane: low for lane, low in lanes.items() if lane in self.lanes}
         plain = {
             lane: low for lane, low in known.items() if not isinstance(self.policy(self.lanes[lane].queue), FairPolicy)
