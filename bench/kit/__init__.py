@@ -1,1 +1,1 @@
-"""The parts that benches share: options, processes, stores, load, the bounds of figures and the form of results."""
+"""The shared parts of benches: options, processes, stores, load, the bounds of figures and the form of results."""

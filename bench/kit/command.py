@@ -1,4 +1,4 @@
-"""What the benches' commands have in common: options, an event loop that ends cleanly, and a progress bar."""
+"""The shared parts of the benches' commands: options, an event loop that ends cleanly, and a progress bar."""
 
 import asyncio
 import signal
@@ -20,7 +20,7 @@ FORMATS = ("table", "json", "jsonl")
 
 
 class Steps:
-    """Tells a person how far the bench is; says nothing when nobody watches, unless it is a long one."""
+    """A progress display; without a terminal it is silent, except for long benches."""
 
     def __init__(self, total: int, long: bool = False) -> None:
         self._bar: Any = None
@@ -40,7 +40,7 @@ class Steps:
         self.tell(what)
 
     def tell(self, what: str) -> None:
-        """Say how far the present step is."""
+        """Show the progress of the present step."""
         if self._lines:
             minutes, seconds = divmod(round(time.perf_counter() - self._begun), 60)
             click.echo(f"{minutes:3}:{seconds:02}  {self._number}/{self._total}  {what}", err=True)
@@ -68,17 +68,17 @@ def count_option(name: str, default: int, about: str, least: int = 1) -> Callabl
 store_option = click.option(
     "--store",
     metavar="URL",
-    help="Measure a fresh store there, or of that kind (sqlite://, postgresql://).  [default: one of each kind]",
+    help="Measure a fresh store there, or of this kind (sqlite://, postgresql://).  [default: one of each kind]",
 )
 concurrency_option = count_option("--concurrency", 10, "Executions the worker runs at a time.")
 
 
 def repeats_option(default: int = 3) -> Callable[..., Any]:
-    return count_option("--repeats", default, "How often; the median counts.")
+    return count_option("--repeats", default, "The number of runs; the median counts.")
 
 
 def bench(*examples: str) -> Callable[[Callable[..., Coroutine[Any, Any, "Sequence[Result]"]]], HoraeCommand]:
-    """Make a command of a coroutine function that measures; its name is the function's."""
+    """Turn a measuring coroutine function into a command of the same name."""
 
     def decorate(measure: Callable[..., Coroutine[Any, Any, "Sequence[Result]"]]) -> HoraeCommand:
         @wraps(measure)
@@ -92,7 +92,7 @@ def bench(*examples: str) -> Callable[[Callable[..., Coroutine[Any, Any, "Sequen
 
         format_option = click.option(
             "-o", "--output", type=click.Choice(FORMATS), default="table",
-            help="A table, one JSON document, or one JSON line a result.",
+            help="A table, one JSON document, or one JSON line per result.",
         )  # fmt: skip
         return click.command(cls=HoraeCommand, examples=examples)(format_option(callback))
 
@@ -100,7 +100,7 @@ def bench(*examples: str) -> Callable[[Callable[..., Coroutine[Any, Any, "Sequen
 
 
 def _hush() -> None:
-    """What engine and workers log inside the bench's own process does not stand between its results."""
+    """Suppress logs of the engine and of workers in the bench's own process, which would mix with its results."""
     import logging
 
     import structlog
@@ -109,7 +109,7 @@ def _hush() -> None:
 
 
 async def _ending_on_term(work: Coroutine[Any, Any, Any]) -> Any:
-    """SIGTERM and SIGHUP end a bench as Ctrl-C does: what it started is ended first."""
+    """Handle SIGTERM and SIGHUP like Ctrl-C: the processes of the bench are ended first."""
     with _cancelled_by(signal.SIGTERM, signal.SIGHUP):
         return await work
 

@@ -1,6 +1,6 @@
-"""Fills a store with what lies there before anything is timed: through the engine's and the store's own functions.
+"""Filling of a store before a measurement, with functions of the engine and the store.
 
-It runs in the bench's process, before a server opens the store, and leaves what servers and workers would have left.
+It runs in the bench's process, before a server opens the store, and leaves the same rows as servers and workers.
 """
 
 from collections.abc import AsyncIterator, Callable, Iterator
@@ -24,13 +24,13 @@ from horae.model.tenancy.principal import DEFAULT_NAMESPACE
 
 AT_ONCE = 20_000  # executions in one round
 MOST_LOTS = 1_000  # parcels in one transaction
-SAMPLE = 50  # ids remembered of each round
+SAMPLE = 50  # ids remembered from each round
 JOB = "bench-noop"
-Told = Callable[[int], object]
+OnProgress = Callable[[int], object]
 
 
 class Filler:
-    """Submits and finishes executions on a node of its own."""
+    """A filler that submits and finishes executions on its own node."""
 
     def __init__(self, node: ServerNode) -> None:
         self._node = node
@@ -38,23 +38,23 @@ class Filler:
         self._n = 0
         self._number = 0
 
-    async def queue(self, count: int, per_parcel: int, told: Told = lambda done: None) -> None:
-        """Put so many on the queue, in parcels of that size."""
+    async def queue(self, count: int, per_parcel: int, on_progress: OnProgress = lambda done: None) -> None:
+        """Queue executions in parcels of a given size."""
         for size in _rounds(count, per_parcel):
             await self._submit(size, per_parcel)
-            told(size)
+            on_progress(size)
 
-    async def finish(self, count: int, per_parcel: int, told: Told = lambda done: None) -> list[UUID]:
-        """Let so many live and end; the ids of some of them."""
+    async def finish(self, count: int, per_parcel: int, on_progress: OnProgress = lambda done: None) -> list[UUID]:
+        """Submit executions and report them as ended; return some of their ids."""
         some: list[UUID] = []
         for size in _rounds(count, per_parcel):
             await self._submit(size, per_parcel)
             some += (await self._work(size))[:SAMPLE]
-            told(size)
+            on_progress(size)
         return some
 
     async def _submit(self, count: int, per_parcel: int) -> None:
-        """Lots whose due instants differ never share a parcel."""
+        """Submit executions; lots with different due instants never share a parcel."""
         stored = await self._node.base.directory.job(DEFAULT_NAMESPACE, JOB)
         spec, now = stored.job.spec, self._node.env.now()
         envelope = Envelope(
@@ -75,7 +75,7 @@ class Filler:
         self._node.base.hints.send(Hint(lanes=done.lanes))
 
     async def _work(self, count: int) -> list[UUID]:
-        """Claim and report until so many have ended; an execution of each slice."""
+        """Claim and report executions until enough have ended; return the id of one execution of each slice."""
         session = self._session or await self._register()
         some: list[UUID] = []
         outcomes: list[Outcome] = []
@@ -102,7 +102,7 @@ class Filler:
 
 
 def _rounds(count: int, per_parcel: int) -> Iterator[int]:
-    """How many are done at a time."""
+    """Yield the numbers of executions per round."""
     most = max(per_parcel, min(AT_ONCE, MOST_LOTS * per_parcel) // per_parcel * per_parcel)
     for lo in range(0, count, most):
         yield min(most, count - lo)
@@ -122,7 +122,7 @@ def _times(first: int, count: int) -> list[int]:
 
 @asynccontextmanager
 async def filling(env: Env, url: str) -> AsyncIterator[Filler]:
-    """A filler for the store at a URL, with the bench's jobs defined."""
+    """Open a filler for the store at a URL, with the bench's jobs defined."""
     node = await ServerNode.open(env, url, owner="(horae bench)")
     try:
         await node.start({"api", "gateway"})

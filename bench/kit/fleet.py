@@ -19,12 +19,12 @@ AT_ONCE = 50  # workers that register at the same time
 
 
 class Line(HttpTransport):
-    """A transport that remembers where and when it was answered last."""
+    """A transport that remembers the server and time of its last answer."""
 
     def __init__(self, servers: Sequence[str], key: str, rng: Random) -> None:
         super().__init__(servers, key, rng=rng)
         self.at = ""  # the server that answered the last exchange
-        self.since = 0.0  # when it first did, after another
+        self.since = 0.0  # the first answer of this server after another one
         self.sessions = 0
 
     async def register(self, body: Register) -> Registered:
@@ -42,7 +42,7 @@ class Line(HttpTransport):
 
 
 class Fleet:
-    """Workers, spread evenly over servers, for as long as the block lasts."""
+    """Workers, spread evenly over servers, that run while the block lasts."""
 
     def __init__(self, env: Env, urls: Sequence[str], key: str, count: int) -> None:
         self._env, self._urls, self._key, self._count = env, list(urls), key, count
@@ -81,17 +81,17 @@ class Fleet:
 
     @property
     def lost(self) -> int:
-        """How many sessions had to be replaced by new ones."""
+        """The number of sessions that were replaced by new ones."""
         return sum(line.sessions - 1 for line in self._lines)
 
     def at(self, server: str) -> list[Line]:
-        """Whose last answer came from this server."""
+        """Return the workers with a last answer from this server."""
         return [line for line in self._lines if line.at == server]
 
     async def all_left(self, lines: Sequence[Line], server: str) -> bool:
-        """Whether all of these were answered by another one since."""
+        """Tell whether all of these workers have an answer from another server."""
         return all(line.at != server for line in lines)
 
     def moved_after(self, lines: Sequence[Line], begun: float) -> list[float]:
-        """Seconds from an instant until each was first answered elsewhere."""
+        """Return the seconds from an instant to each worker's first answer from another server."""
         return [line.since - begun for line in lines]

@@ -1,4 +1,4 @@
-"""Load: submissions in bulk, and waiting until everything submitted has ended."""
+"""Load: bulk submissions, and waiting until all submitted executions have ended."""
 
 import asyncio
 import time
@@ -15,29 +15,32 @@ from bench.kit.wire import connected
 from horae.client.transport.calls import path_of
 from horae.errors import HoraeError
 
-PATIENCE = 900.0  # seconds for one load to be drained
-LOOK, FIRST_LOOK, LAST_LOOK = 0.005, 0.05, 0.5  # seconds between looks
+PATIENCE = 900.0  # seconds for one load to end
+LOOK, FIRST_LOOK, LAST_LOOK = 0.005, 0.05, 0.5  # seconds between checks
 LIVE = ("waiting", "queued", "running")
 Submit = Callable[[Stage, int], Awaitable[float]]
 
 
-class Whole(Struct, frozen=True):
-    """How fast one load was, in executions a second."""
+class LoadRates(Struct, frozen=True):
+    """The rates of one load, in executions per second."""
 
     submitted: float  # from the first request to the last acknowledgement
     ended: float  # from the first request, or claim, to the end of the last execution
-    server: float = 0.0  # microseconds of processor time an execution
+    server: float = 0.0  # microseconds of processor time per execution
     worker: float = 0.0
 
 
 async def counts(stage: Stage) -> dict[str, int]:
-    """Executions by status; the live ones are counted on the shelves, so they are exact."""
+    """Return the number of executions by status.
+
+    Those that have not ended are counted on the shelves, so their numbers are exact.
+    """
     found: dict[str, int] = await stage.client._caller.get(path_of("executions", "counts"))
     return found
 
 
 async def submit(stage: Stage, count: int, job: str = "bench-noop") -> float:
-    """Submit so many in bulk; the seconds it took."""
+    """Submit executions in bulk; return the seconds it took."""
     begun = time.perf_counter()
     accepted = await stage.client.submit_many(job, _items(count))
     took = time.perf_counter() - begun
@@ -52,7 +55,7 @@ def _items(count: int) -> Iterable[dict[str, int]]:
 
 
 async def submit_singly(stage: Stage, count: int, clients: int = 64) -> float:
-    """Submit so many one a request over so many connections; the seconds it took."""
+    """Submit executions, one per request, over several connections; return the seconds it took."""
     requests = [one_request(stage, i) for i in range(count)]
     async with connected(stage.url, clients) as wires:
         begun = time.perf_counter()
@@ -61,7 +64,7 @@ async def submit_singly(stage: Stage, count: int, clients: int = 64) -> float:
 
 
 async def submit_lots(stage: Stage, count: int, per_request: int, clients: int = 4) -> float:
-    """Submit about so many in bulk, without the SDK; the seconds it took."""
+    """Submit executions in bulk, without the SDK; return the seconds it took."""
     request = lot_request(stage, per_request)
     async with connected(stage.url, clients) as wires:
         begun = time.perf_counter()
@@ -70,19 +73,19 @@ async def submit_lots(stage: Stage, count: int, per_request: int, clients: int =
 
 
 def one_request(stage: Stage, i: int, job: str = "bench-noop", server: int = 0) -> bytes:
-    """A request that submits one execution."""
+    """Return a request that submits one execution."""
     return stage.request("POST", "/executions", b'{"job":"%b","params":{"i":%d}}' % (job.encode(), i), server)
 
 
 def lot_request(stage: Stage, count: int) -> bytes:
-    """A request that submits many executions."""
+    """Return a request that submits many executions."""
     items = msgspec.json.encode(list(_items(count)))
     return stage.request("POST", "/executions", b'{"job":"bench-noop","items":%b}' % items)
 
 
 @asynccontextmanager
 async def background(stage: Stage, rate: float, per_request: int = 500) -> AsyncIterator[Callable[[], int]]:
-    """Submissions in bulk at so many executions a second while the block lasts; tells how many were sent."""
+    """Submit in bulk at a rate while the block lasts; yield a function that returns the number of sent executions."""
     sent = 0
 
     def requests() -> Iterable[bytes]:
@@ -103,7 +106,10 @@ async def background(stage: Stage, rate: float, per_request: int = 500) -> Async
 
 
 async def drained(stage: Stage, to: int = 0) -> None:
-    """Wait until no more than so many wait, are queued or run; looking costs the server little: the end is foreseen."""
+    """Wait until at most `to` executions have not ended.
+
+    The checks are timed by the measured rate, so they cost the server little.
+    """
     clock = stage.env.clock
     before, looked = 0, 0.0
     ends_at = clock.monotonic() + PATIENCE
@@ -117,29 +123,29 @@ async def drained(stage: Stage, to: int = 0) -> None:
 
 
 async def live(stage: Stage) -> int:
-    """How many executions have not ended."""
+    """Return the number of executions that have not ended."""
     stage.check()
     found = await counts(stage)
     return sum(found[state] for state in LIVE)
 
 
-async def whole_life(stage: Stage, count: int) -> Whole:
-    """Submit so many to a system with a worker, and wait until all have ended."""
+async def whole_life(stage: Stage, count: int) -> LoadRates:
+    """Submit executions to a system with a worker, and wait until all have ended."""
     used, begun = _used(stage), time.perf_counter()
     submitted = await submit(stage, count)
     await drained(stage)
     took = time.perf_counter() - begun
     server, worker = (round((now - before) / count * 1e6, 2) for now, before in zip(_used(stage), used, strict=True))
-    return Whole(count / submitted, count / took, server, worker)
+    return LoadRates(count / submitted, count / took, server, worker)
 
 
 def _used(stage: Stage) -> tuple[float, float]:
-    """Seconds of processor time that the server and the worker have used."""
+    """Return the seconds of processor time that the server and the worker have used."""
     return cpu_seconds(stage.server.pid), cpu_seconds(stage.worker.pid) if stage.worker is not None else 0.0
 
 
-async def drain(stage: Stage, count: int, concurrency: int, submit: Submit = submit) -> Whole:
-    """Submit so many to a system without a worker; time a worker from about its first claim to the last end."""
+async def drain(stage: Stage, count: int, concurrency: int, submit: Submit = submit) -> LoadRates:
+    """Submit executions to a system without a worker; time a worker from about its first claim to the last end."""
     stage.stop_worker()
     submitted = await submit(stage, count)
     stage.begin_worker(concurrency)
@@ -150,11 +156,11 @@ async def drain(stage: Stage, count: int, concurrency: int, submit: Submit = sub
     await stage.until(has_claimed, "the worker's first claim", PATIENCE)
     begun, left = time.perf_counter(), await live(stage)
     await drained(stage)
-    return Whole(count / submitted, left / (time.perf_counter() - begun))
+    return LoadRates(count / submitted, left / (time.perf_counter() - begun))
 
 
 async def turn_over(stage: Stage, count: int) -> float:
-    """Submit so many and wait until as many have ended, however many were there before; the seconds it took."""
+    """Submit executions and wait until as many have ended, independent of those before; return the seconds it took."""
     before = await live(stage)
     begun = time.perf_counter()
     await submit(stage, count)
@@ -163,7 +169,7 @@ async def turn_over(stage: Stage, count: int) -> float:
 
 
 async def check_ended(stage: Stage, count: int) -> None:
-    """Make sure that so many succeeded and none otherwise; statistics are a few seconds behind."""
+    """Check that all executions succeeded; statistics are a few seconds behind."""
 
     async def is_told() -> bool:
         found = await counts(stage)

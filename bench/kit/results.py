@@ -1,4 +1,4 @@
-"""What a bench found, and how it is printed: a table for people, JSON or one JSON line a result for programs."""
+"""The results of a bench and their output: a table for people, JSON or one JSON line per result for programs."""
 
 import os
 import platform
@@ -14,11 +14,11 @@ from bench.kit.targets import Target, target_of
 from horae.version import __version__
 
 Format = Literal["table", "json", "jsonl"]
-LOAD_BEFORE = round(os.getloadavg()[0], 2)  # what else the machine does: this is imported before anything is started
+LOAD_BEFORE = round(os.getloadavg()[0], 2)  # the load of other processes: this is imported before any process starts
 
 
 class Result(Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """One figure. `case` says of what, `settings` under which circumstances."""
+    """One figure of a case, with the settings of the measurement."""
 
     bench: str
     case: str
@@ -26,19 +26,19 @@ class Result(Struct, frozen=True, kw_only=True, omit_defaults=True):
     value: float
     unit: str
     settings: dict[str, Any]
-    points: list[tuple[float, float]] = []  # what a plot of it shows: a distribution, or how it grows
+    points: list[tuple[float, float]] = []  # the points of a plot: a distribution, or growth
     target: str = ""
-    reached: bool | None = None  # None: nothing is asked, or the run was too small to tell
+    reached: bool | None = None  # None: there is no target, or the run was too small
 
 
 def measured(bench: str, case: str, metric: str, unit: str, runs: Sequence[float], settings: dict[str, Any]) -> Result:
-    """The median of several runs."""
+    """Return the median of several runs as a result."""
     own = {**settings, "runs": [round(run, 2) for run in runs]} if len(runs) > 1 else settings
     return Result(bench=bench, case=case, metric=metric, unit=unit, value=round(median(runs), 3), settings=own)
 
 
 def judged(result: Result) -> Result:
-    """A figure beside what is asked of it."""
+    """Return a result with its target."""
     target = target_of(result.bench, result.case, result.metric)
     if target is None:
         return result
@@ -52,7 +52,7 @@ def _asked(target: Target) -> str:
 
 
 def verdict(result: Result) -> str:
-    """What is asked for, and whether it was reached."""
+    """Return the target and whether it was reached, as text."""
     if not result.target:
         return ""
     said = {True: "reached", False: "missed", None: "not tried"}
@@ -60,20 +60,20 @@ def verdict(result: Result) -> str:
 
 
 def median(values: Sequence[float]) -> float:
-    """The middle value, or the mean of the two middle ones."""
+    """Return the middle value, or the mean of the two middle ones."""
     ordered = sorted(values)
     middle = len(ordered) // 2
     return ordered[middle] if len(ordered) % 2 else (ordered[middle - 1] + ordered[middle]) / 2
 
 
 def percentile(values: Sequence[float], share: float) -> float:
-    """The least value that this share of all values does not exceed."""
+    """Return the least value that this share of all values does not exceed."""
     ordered = sorted(values)
     return ordered[max(0, ceil(len(ordered) * share) - 1)]
 
 
 def machine() -> dict[str, Any]:
-    """What it was measured on."""
+    """Describe the machine of the measurement."""
     return {
         "cpu": _processor(),
         "cores": len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count(),
@@ -87,7 +87,7 @@ def machine() -> dict[str, Any]:
 
 
 def _precedence() -> dict[str, str]:
-    """Whether the bench, and so all that it starts, was put before other processes of the machine."""
+    """Return the real-time scheduling of the bench, which its processes inherit, if it is set."""
     names = {getattr(os, name, -1): name for name in ("SCHED_FIFO", "SCHED_RR")}
     scheduler = os.sched_getscheduler(0) if hasattr(os, "sched_getscheduler") else None
     return {"scheduling": names[scheduler]} if scheduler in names else {}
@@ -101,13 +101,13 @@ def _processor() -> str:
         return platform.processor() or platform.machine()
 
 
-def show(results: Sequence[Result], format: Format) -> None:
-    """Print what was found."""
+def show(results: Sequence[Result], output: Format) -> None:
+    """Print results."""
     results = list(map(judged, results))
-    if format == "jsonl":
+    if output == "jsonl":
         for result in results:
             click.echo(msgspec.json.encode(result).decode())
-    elif format == "json":
+    elif output == "json":
         click.echo(msgspec.json.format(msgspec.json.encode(results), indent=2).decode())
     elif results:
         _table(results)
@@ -135,7 +135,7 @@ def _table(results: Sequence[Result]) -> None:
 
 
 def circumstances(results: Sequence[Result]) -> tuple[dict[str, Any], dict[str, list[str]]]:
-    """The settings that all results share; and what only some cases have, in a line, with those cases."""
+    """Return the settings that all results share, and lines with other settings, each with its cases."""
     first = results[0].settings
     shared = {name: value for name, value in first.items() if all(r.settings.get(name) == value for r in results)}
     own: dict[str, list[str]] = {}
@@ -146,10 +146,10 @@ def circumstances(results: Sequence[Result]) -> tuple[dict[str, Any], dict[str, 
 
 
 def about(settings: dict[str, Any]) -> str:
-    """Settings in a line; single runs stand in the table."""
+    """Return settings in one line; single runs are in the table."""
     return ", ".join(f"{name} {value}" for name, value in settings.items() if name != "runs")
 
 
 def figure(value: float) -> str:
-    """A number as people read it: three digits that count, or all of a large one."""
+    """Return a number as text: three significant digits, or all digits of a large one."""
     return f"{value:,.0f}" if abs(value) >= 100 else f"{value:.3g}"

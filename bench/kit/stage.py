@@ -1,4 +1,4 @@
-"""A stage: a real server and real workers as processes of their own, and a client that talks to them over HTTP."""
+"""A stage: a real server and real workers as separate processes, and a client that talks to them over HTTP."""
 
 import os
 import re
@@ -20,8 +20,8 @@ from horae.errors import HoraeError
 
 APP = "bench.kit.app:app"
 ROOT = Path(__file__).parents[2]  # processes import the jobs from here
-START = 60.0  # seconds a process may take to be there
-DRAIN, STOP = 3.0, 10.0  # seconds until it is told again to end, and until it is killed
+START = 60.0  # seconds for the start of a process
+DRAIN, STOP = 3.0, 10.0  # seconds until the stop signal is repeated, and until the process is killed
 LOOK = 0.005
 _SERVING = re.compile(r"https?://127\.0\.0\.1:\d+")
 
@@ -41,7 +41,7 @@ class Process:
             stdin=subprocess.DEVNULL,
             stdout=self._file,
             stderr=subprocess.STDOUT,
-            start_new_session=True,  # Ctrl-C is for the bench, which ends its processes itself
+            start_new_session=True,  # Ctrl-C must reach only the bench, which ends its processes itself
         )
 
     @property
@@ -49,7 +49,7 @@ class Process:
         return self._process.pid
 
     async def said(self, pattern: re.Pattern[str]) -> str:
-        """Wait until it prints something."""
+        """Wait until the process prints a text that matches a pattern; return the match."""
         found: list[str] = []
 
         async def look() -> bool:
@@ -62,28 +62,28 @@ class Process:
         return found[0]
 
     def check(self) -> None:
-        """Raise what it said last when it is gone."""
+        """Raise an error with the last output if the process has ended."""
         if self._process.poll() is not None:
             tail = self._log.read_text(errors="replace")[-2000:]
             raise HoraeError(f"horae {self._name} ended with {self._process.returncode}:\n{tail}")
 
     def kill(self) -> None:
-        """End it without a word."""
+        """Kill the process."""
         self._process.kill()
         self._process.wait()
 
     def stop(self) -> None:
-        """End it; blocks until it is gone."""
+        """Stop the process; block until it has ended."""
         stop([self])
 
     def signal(self, number: signal.Signals) -> None:
-        """Send a signal to it and what it has started, if it is still there."""
+        """Send a signal to the process and its children, if it is running."""
         if self._process.poll() is None:
             with suppress(ProcessLookupError):
                 os.killpg(self._process.pid, number)
 
     def is_gone_within(self, patience: float | None) -> bool:
-        """Wait for its end."""
+        """Wait for the end of the process; tell whether it ended in time."""
         try:
             self._process.wait(patience)
         except subprocess.TimeoutExpired:
@@ -93,7 +93,7 @@ class Process:
 
 
 def stop(processes: Sequence[Process]) -> None:
-    """End processes, all at once: in good order, then without, then by force; blocks until they are gone."""
+    """Stop processes together: drain, then abort, then kill; block until they have ended."""
     left = list(processes)
     for number, patience in ((signal.SIGTERM, DRAIN), (signal.SIGTERM, STOP), (signal.SIGKILL, None)):
         for process in left:
@@ -103,7 +103,7 @@ def stop(processes: Sequence[Process]) -> None:
 
 
 def _clean_environment() -> dict[str, str]:
-    """Nothing of the caller's settings reaches the processes; they find the benches' jobs."""
+    """Return the environment for processes: without the caller's settings, and with the benches' jobs on the path."""
     inherited = {name: value for name, value in os.environ.items() if not name.startswith("HORAE_")}
     places = filter(None, [str(ROOT), inherited.get("PYTHONPATH")])
     return {**inherited, "PYTHONPATH": os.pathsep.join(places)}
@@ -130,7 +130,7 @@ class Stage:
         return self.workers[0] if self.workers else None
 
     def request(self, method: str, path: str, body: bytes = b"", server: int = 0, once: str = "") -> bytes:
-        """Make a whole request to a server's API, ready to be sent; `once` is its Idempotency-Key."""
+        """Return a complete request to a server's API; `once` is its Idempotency-Key."""
         return build(self.urls[server], self.key, method, f"/api/v1{path}", body, once)
 
     async def start_worker(self, concurrency: int, count: int = 1) -> None:
@@ -145,7 +145,7 @@ class Stage:
         await self.until(are_there, f"{count} workers to register", START)
 
     def begin_worker(self, concurrency: int) -> None:
-        """Start a worker and wait for nothing."""
+        """Start a worker without waiting for its registration."""
         process = Process(
             self.env, self.folder, "worker", "--server", ",".join(self.urls), "--app", APP,
             "--concurrency", str(concurrency), "--name", f"bench-{len(self.workers)}",
@@ -154,17 +154,17 @@ class Stage:
         self.workers.append(process)
 
     def stop_worker(self) -> None:
-        """End all workers."""
+        """Stop all workers."""
         stop(self.workers)
         self.workers.clear()
 
     def kill_server(self, number: int) -> None:
-        """Kill a server; whoever looks does not miss it."""
+        """Kill a server, and stop checking whether it runs."""
         self.servers.pop(number).kill()
         del self.urls[number]
 
     async def until(self, check: Callable[[], Awaitable[bool]], what: str, within: float, every: float = LOOK) -> None:
-        """Wait for a condition; what ends unexpectedly is told at once."""
+        """Wait for a condition; raise an error at once if a process ends."""
 
         async def watched() -> bool:
             self.check()
@@ -173,26 +173,28 @@ class Stage:
         await until(self.env, watched, what, within, every)
 
     def check(self) -> None:
-        """Raise what ended unexpectedly."""
+        """Raise an error if a process has ended."""
         for process in (*self.servers, *self.workers):
             process.check()
 
 
 async def until(env: Env, check: Callable[[], Awaitable[bool]], what: str, within: float, every: float = LOOK) -> None:
-    """Wait for a condition, looking again and again."""
+    """Wait for a condition, checking it repeatedly."""
     ends_at = env.clock.monotonic() + within
     while not await check():
         if env.clock.monotonic() > ends_at:
-            raise HoraeError(f"Waited {within:g} s for {what}, in vain.", "Is this machine busy with other things?")
+            raise HoraeError(
+                f"Timed out after {within:g} s, waiting for {what}.", "Is this machine busy with other work?"
+            )
         await env.clock.sleep(every)
 
 
 @asynccontextmanager
 async def staged(env: Env, store: str, servers: int = 1) -> AsyncIterator[Stage]:
-    """Servers on this store; they, their workers and their files are gone when the block ends, however it ends."""
+    """Start servers on a store; they, their workers and their files are removed when the block ends."""
     with tempfile.TemporaryDirectory(prefix="horae-bench-") as name:
         folder, urls = Path(name), list[str]()
-        key = env.new_id().hex + env.new_id().hex  # a store that was served before gets another
+        key = env.new_id().hex + env.new_id().hex  # each server start creates another key
         begun: list[Process] = []
         stage = None
         try:

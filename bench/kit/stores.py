@@ -1,6 +1,6 @@
-"""Stores to measure on: one of each kind that this installation can bring, or fresh ones where --store points.
+"""Stores to measure: one of each kind that this installation supports, or fresh ones at the place of --store.
 
-What a bench writes is gone afterwards: a SQLite file lies in a folder of its own, on PostgreSQL it is a database.
+The data of a bench is removed afterwards: a SQLite file is in its own folder, on PostgreSQL it is a database.
 """
 
 import tempfile
@@ -14,35 +14,35 @@ from horae.env import Env
 from horae.errors import BadInput
 from horae.testing import postgres
 
-# PostgreSQL's own defaults, where the server for tests has smaller ones.
+# PostgreSQL's own defaults; the server for tests has smaller values.
 DEFAULTS: Mapping[str, str] = {"shared_buffers": "128MB", "max_wal_size": "1GB", "checkpoint_timeout": "5min"}
 
 OWN_POSTGRES = "postgresql://"
 
 
 class Source(Protocol):
-    """Where fresh stores of one kind come from."""
+    """A source of fresh stores of one kind."""
 
     name: str
 
     def fresh(self) -> AbstractAsyncContextManager[str]:
-        """The URL of an empty store, gone when the block ends."""
+        """Create an empty store for the block; yield its URL."""
         ...
 
     async def version(self) -> str:
-        """What runs there."""
+        """Return the name and version of the database."""
         ...
 
     async def size(self, url: str) -> int:
-        """Bytes on disk of a store that no server has open, tidied up as it is in long use."""
+        """Return the bytes on disk of a store that no server has open, after the maintenance that long use brings."""
         ...
 
     async def settle(self, url: str) -> None:
-        """Let it know what lies there, as it does by itself in long use."""
+        """Update the database's statistics, as it does by itself in long use."""
         ...
 
     def pid(self) -> int | None:
-        """The database's own process, where it is one of this machine that the bench started."""
+        """Return the id of the database's own process, if the bench started it on this machine."""
         ...
 
 
@@ -69,7 +69,7 @@ class SqliteSource:
         return sum(part.stat().st_size for part in file.parent.glob(f"{file.name}*"))
 
     async def settle(self, url: str) -> None:
-        """It plans by its indexes alone."""
+        """Do nothing: SQLite plans by its indexes only."""
 
     def pid(self) -> int | None:
         return None
@@ -130,10 +130,12 @@ class PostgresSource:
 
 @contextmanager
 def sources(store: str | None, env: Env, settings: Mapping[str, str] | None = None) -> Iterator[list[Source]]:
-    """What to measure on: where a URL points, or SQLite and, when its wheel is installed, a PostgreSQL of our own.
+    """Yield the sources to measure:
 
-    A URL that names no place, `sqlite://` or `postgresql://`, asks for that kind alone. `settings` are for a PostgreSQL
-    of our own.
+    the place of a URL, or SQLite and, if its wheel is installed, a PostgreSQL of our own.
+
+    A URL without a place, `sqlite://` or `postgresql://`, selects that kind only. `settings` apply to a PostgreSQL of
+    our own.
     """
     if store is not None and store != OWN_POSTGRES:
         yield [_source(store, env)]

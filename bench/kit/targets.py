@@ -1,6 +1,6 @@
-"""What Horae asks of itself on two cores. A figure without an entry here is told for what it is.
+"""Targets of Horae on two cores. A figure without an entry has no target.
 
-Keys are (bench, case, metric); a case on a store is written once with `*` for the store's name.
+Keys are (bench, case, metric); a case on a store is written once, with `*` for the store's name.
 """
 
 from collections.abc import Mapping
@@ -10,11 +10,11 @@ from msgspec import Struct
 
 
 class Target(Struct, frozen=True):
-    """A bound, and how large a run must be for it to mean something."""
+    """A bound, and the size of run for which it is valid."""
 
     bound: float
     is_least: bool
-    size: Mapping[str, int] = {}  # settings that must be at least so large
+    size: Mapping[str, int] = {}  # settings that must be at least as large
 
     def reached(self, value: float) -> bool:
         return value >= self.bound if self.is_least else value < self.bound
@@ -121,6 +121,6 @@ TARGETS: Mapping[tuple[str, str, str], Target] = {
 
 
 def target_of(bench: str, case: str, metric: str) -> Target | None:
-    """What is asked of a figure, if anything."""
+    """Return the target of a figure, if there is one."""
     anywhere = f"* {case.partition(' ')[2]}"
     return TARGETS.get((bench, case, metric)) or TARGETS.get((bench, anywhere, metric))

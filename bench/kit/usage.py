@@ -1,4 +1,4 @@
-"""What a process uses, its child processes included."""
+"""Resource usage of a process, including its child processes."""
 
 from collections.abc import Iterator
 from contextlib import suppress
@@ -13,7 +13,7 @@ def _family(pid: int) -> Iterator[psutil.Process]:
 
 
 def cpu_seconds(pid: int) -> float:
-    """Processor time used so far, by children that are gone too."""
+    """Return the processor time used so far, including that of ended children."""
     total = 0.0
     for process in _family(pid):
         with suppress(psutil.NoSuchProcess):
@@ -23,7 +23,7 @@ def cpu_seconds(pid: int) -> float:
 
 
 def rss_bytes(pid: int) -> int:
-    """Memory that is resident now."""
+    """Return the resident memory."""
     total = 0
     for process in _family(pid):
         with suppress(psutil.NoSuchProcess):
@@ -32,5 +32,5 @@ def rss_bytes(pid: int) -> int:
 
 
 def own_rss_bytes(pid: int) -> int:
-    """Memory of one process that is resident now, what it has started not included."""
+    """Return the resident memory of one process without its children."""
     return int(psutil.Process(pid).memory_info().rss)

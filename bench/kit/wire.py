@@ -1,7 +1,7 @@
-"""A load generator that costs little: kept connections, requests built beforehand, no task and no parser a request.
+"""A cheap load generator: kept connections and prepared requests, without a task or a parser per request.
 
-An answer is cut by its content-length and its status is looked at. That takes a tenth of what the SDK takes, so one
-process loads a server and not itself.
+Answers are split by their content-length, and only their status is checked. This takes a tenth of the SDK's processor
+time, so one process loads the server and not itself.
 """
 
 import asyncio
@@ -18,12 +18,12 @@ from horae.env import Clock
 from horae.errors import HoraeError
 
 HEAD_END, LENGTH = b"\r\n\r\n", b"content-length: "
-TICK = 0.002  # seconds between looks at what is due
+TICK = 0.002  # seconds between checks for due requests
 Then = Callable[[int, bytes], None]
 
 
 def build(url: str, key: str, method: str, path: str, body: bytes = b"", once: str = "") -> bytes:
-    """Make a whole request; `once` is its Idempotency-Key."""
+    """Return a complete request; `once` is its Idempotency-Key."""
     head = (
         f"{method} {path} HTTP/1.1\r\nHost: {urlsplit(url).netloc}\r\nAuthorization: Bearer {key}\r\n"
         f"Content-Type: application/json\r\nContent-Length: {len(body)}\r\n"
@@ -42,7 +42,7 @@ class Wire(asyncio.Protocol):
         self._buffer = b""
 
     def send(self, request: bytes, then: Then) -> None:
-        """Send a request; `then` is called with its answer's status and body."""
+        """Send a request; call `then` with the status and body of its answer."""
         assert self._transport is not None
         self._then = then
         self._transport.write(request)
@@ -81,7 +81,7 @@ class Clients:
         self._wires, self._failed = wires, failed
 
     async def ask(self, request: bytes) -> bytes:
-        """Send one request on the first connection; its answer's body."""
+        """Send one request on the first connection; return the body of its answer."""
         answered: asyncio.Future[bytes] = asyncio.get_running_loop().create_future()
 
         def then(status: int, body: bytes) -> None:
@@ -93,7 +93,10 @@ class Clients:
         return answered.result()
 
     async def send_all(self, requests: Iterable[bytes]) -> list[float]:
-        """Send all; each connection waits for its answer before it sends the next. The seconds each took."""
+        """Send all requests; each connection waits for an answer before its next request.
+
+        Return the seconds of each.
+        """
         left, took = iter(requests), list[float]()
         busy = len(self._wires)
         done: asyncio.Future[None] = asyncio.get_running_loop().create_future()
@@ -120,12 +123,15 @@ class Clients:
         await self._either(done)
         return took
 
-    async def send_paced(self, clock: Clock, requests: Iterable[bytes], rate: float, seconds: float = inf) -> "Paced":
-        """Send so many a second, whatever the server does; what took how long, waiting for a connection included.
+    async def send_paced(
+        self, clock: Clock, requests: Iterable[bytes], rate: float, seconds: float = inf
+    ) -> "PacedRequests":
+        """Send requests at a rate, independent of the server's speed; return their durations.
 
-        What is still in line when the time is up is not sent, and counts with what it has waited.
+        A duration includes waiting for a free connection. Requests that are still in line when the time is up are not
+        sent, and count with their waiting time.
         """
-        paced = Paced(self._wires, self._guarded)
+        paced = PacedRequests(self._wires, self._guarded)
         begun = time.perf_counter()
         for sent, request in enumerate(requests):
             while sent >= (time.perf_counter() - begun) * rate:
@@ -139,7 +145,7 @@ class Clients:
         return paced
 
     def _guarded(self, then: Then) -> Then:
-        """What goes wrong in a callback ends the load instead of the connection."""
+        """Return a callback that turns an exception into the failure of the load instead of that of the connection."""
 
         def guarded(status: int, body: bytes) -> None:
             try:
@@ -160,13 +166,14 @@ class Clients:
             self._failed.result()
 
 
-class Paced:
-    """Requests that are due go out on free connections, the rest waits in line."""
+class PacedRequests:
+    """Requests at a rate: due ones go out on free connections, the rest waits in line."""
 
     def __init__(self, wires: list[Wire], guarded: Callable[[Then], Then]) -> None:
         self.took: list[float] = []  # seconds
         self.answered = 0
-        self._free, self._all = deque(wires), len(wires)  # each in its turn: a server closes what is silent for long
+        # Connections are used in turn: a server closes those that are silent for long.
+        self._free, self._all = deque(wires), len(wires)
         self._line: deque[tuple[float, bytes]] = deque()
         self._guarded = guarded
 
@@ -180,7 +187,7 @@ class Paced:
             self._send(self._free.popleft())
 
     def stop(self) -> None:
-        """Send nothing more."""
+        """Send no more requests."""
         now = time.perf_counter()
         self.took += [now - due for due, _ in self._line]
         self._line.clear()
@@ -208,7 +215,7 @@ def _checked(status: int, body: bytes) -> bytes:
 
 @asynccontextmanager
 async def connected(url: str, count: int) -> AsyncIterator[Clients]:
-    """So many connections, closed when the block ends."""
+    """Open connections, which are closed when the block ends."""
     loop = asyncio.get_running_loop()
     failed: asyncio.Future[None] = loop.create_future()
 
@@ -226,7 +233,7 @@ async def connected(url: str, count: int) -> AsyncIterator[Clients]:
         for wire in wires:
             wire.close()
         if failed.done():
-            failed.exception()  # told by whoever waited, or not wanted any more
+            failed.exception()  # already reported to the waiting caller, or no longer needed
 
 
 def _itself(wire: Wire) -> Wire:

@@ -1,1 +1,1 @@
-"""One module per bench, each with the command of its name."""
+"""One module per bench, with a command of the same name."""

@@ -1,4 +1,4 @@
-"""`python -m bench api`: how long the pages of the UI wait for their answers."""
+"""`python -m bench api`: the response times of the UI's pages."""
 
 from collections.abc import Sequence
 from itertools import cycle, islice
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 class Size(Struct, frozen=True, kw_only=True):
-    """What lies there, and how often each page is asked for."""
+    """The size of the store, and the number of requests per page."""
 
     jobs: int
     history: int
@@ -25,15 +25,15 @@ class Size(Struct, frozen=True, kw_only=True):
 
 
 @bench("python -m bench api", "python -m bench api --jobs 100000 --history 10000000 --store postgresql:// -o jsonl")
-@count_option("--jobs", 20_000, "Jobs that are there, each with a trigger.")
-@count_option("--history", 500_000, "Executions of these that have ended, each a row of its own.")
-@count_option("--samples", 100, "How often each page is asked for.")
+@count_option("--jobs", 20_000, "Jobs in the store, each with a trigger.")
+@count_option("--history", 500_000, "Their ended executions, each in its own row.")
+@count_option("--samples", 100, "Requests per page.")
 @store_option
 async def api(store: str | None, **size: int) -> "Sequence[Result]":
-    """How long the overview, lists and statistics take with many jobs and a long history.
+    """Durations of the overview, lists and statistics with many jobs and a long history.
 
-    Jobs of one namespace ran for a week; servers kept their statistics. Each page is asked for by itself, one request
-    after the other, over HTTP.
+    The jobs of one namespace ran for a week, and servers stored their statistics. Each page is requested separately,
+    one request after the other, over HTTP.
     """
     from bench.kit.stores import sources
     from horae.env import system_env
@@ -78,7 +78,7 @@ async def _measure(env: "Env", source: "Source", url: str, size: Size, steps: St
 
 
 async def _pages(stage: "Stage", size: Size) -> dict[str, list[str]]:
-    """What the UI's pages ask for."""
+    """Return the requests of the UI's pages."""
     from bench.runs.api_fill import DAYS, FLOW, names
     from horae.env import SECOND
     from horae.model.base.instant import format_instant
@@ -113,7 +113,7 @@ async def _pages(stage: "Stage", size: Size) -> dict[str, list[str]]:
 
 
 async def _further(stage: "Stage", path: str) -> list[str]:
-    """The pages after the first."""
+    """Return the paths of the pages after the first."""
     from bench.kit.wire import connected
 
     found: list[str] = []

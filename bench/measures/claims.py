@@ -1,4 +1,4 @@
-"""`python -m bench claims`: whether claims stay as fast with many lanes in use, and with millions queued."""
+"""`python -m bench claims`: the speed of claims with many lanes in use, and with millions of queued executions."""
 
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
@@ -14,21 +14,21 @@ QUEUED = (1_000, 100_000, 1_000_000)
 
 
 @bench("python -m bench claims", "python -m bench claims --queued 1000000 --store postgresql://")
-@count_option("--lanes", 1_000, "Lanes in use at most: one is measured first, and powers of ten between.")
-@count_option("--queued", 5_000_000, "Executions queued at most: a thousand are measured first, and sizes between.")
-@count_option("--parcel", 8, "How many share a parcel, where lanes are measured.")
-@count_option("--deep-parcel", 20, "How many share a parcel, where the length of the queue is.")
-@count_option("--executions", 20_000, "How many are claimed and reported in one measurement.")
-@count_option("--free", 100, "How many each claim asks for.")
+@count_option("--lanes", 1_000, "The most lanes in use; one lane and powers of ten are measured before.")
+@count_option("--queued", 5_000_000, "The most queued executions; a thousand and sizes between are measured before.")
+@count_option("--parcel", 8, "Executions per parcel, when lanes are measured.")
+@count_option("--deep-parcel", 20, "Executions per parcel, when the length of the queue is measured.")
+@count_option("--executions", 20_000, "Executions to claim and report in one measurement.")
+@count_option("--free", 100, "Executions requested per claim.")
 @repeats_option()
 @store_option
 async def claims(store: str | None, lanes: int, queued: int, repeats: int, **size: int) -> "Sequence[Result]":
-    """Whether claims stay as fast with many lanes in use, and with millions queued.
+    """The speed of claims with many lanes in use, and with millions of queued executions.
 
-    A server's engine in this process claims and reports, exchange by exchange, with no HTTP between. Lanes are those of
-    a fair queue's shares, each with as much in it as the others. Before a figure is taken, a tenth of it is claimed
-    without being timed. Sizes take turns, a thousand executions at a time, so that all meet the same noise, and what
-    servers do once a second for their lanes; a ratio is that of the medians to the first size.
+    A server's engine in this process claims and reports, exchange by exchange, without HTTP. Lanes are those of a fair
+    queue's shares, all equally full. Before each measurement, a tenth of its executions is claimed untimed. Sizes take
+    turns, a thousand executions at a time, so that all see the same noise and the servers' regular work for lanes; a
+    ratio compares medians with the first size.
     """
     from bench.kit.results import machine, measured, median
     from bench.kit.stores import sources

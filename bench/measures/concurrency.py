@@ -1,4 +1,4 @@
-"""`python -m bench concurrency`: workers that hold many executions at once."""
+"""`python -m bench concurrency`: workers with many concurrent executions."""
 
 import time
 from collections.abc import Sequence
@@ -17,14 +17,14 @@ if TYPE_CHECKING:
     from bench.kit.stores import Source
     from horae.client.views import WorkerInfo
 
-SECONDS = 3600  # an execution's own length: it is there until the bench ends
+SECONDS = 3600  # the length of an execution: it runs until the bench ends
 START = 240.0
-LOOK = 0.25  # seconds between looks at the workers' heartbeats
+LOOK = 0.25  # seconds between checks of the workers' heartbeats
 DEFAULTS = {"async": (10_000, 1), "command": (1_000, 10)}  # executions, workers
 
 
 class Size(Struct, frozen=True, kw_only=True):
-    """What is held, and by how many."""
+    """The kind and number of executions, and the number of workers."""
 
     kind: str
     executions: int
@@ -34,19 +34,19 @@ class Size(Struct, frozen=True, kw_only=True):
 
 @bench("python -m bench concurrency", "python -m bench concurrency --kind command --executions 1000 --workers 10")
 @click.option(
-    "--kind", type=click.Choice(tuple(DEFAULTS)), default="async", show_default=True, help="What is held: sleeping "
+    "--kind", type=click.Choice(tuple(DEFAULTS)), default="async", show_default=True, help="The executions: sleeping "
     "async functions or sleeping commands.",
 )  # fmt: skip
-@count_option("--executions", 0, "How many run at once.  [0: 10000 async ones, 1000 commands]", least=0)
+@count_option("--executions", 0, "Executions that run at once.  [0: 10000 async ones, 1000 commands]", least=0)
 @count_option("--workers", 0, "Worker processes that share them.  [0: 1 for async ones, 10 for commands]", least=0)
-@count_option("--seconds", 20, "How long they are held; heartbeats come every five.")
+@count_option("--seconds", 20, "How long they run; heartbeats are sent every five seconds.")
 @store_option
 async def concurrency(kind: str, executions: int, workers: int, seconds: int, store: str | None) -> "Sequence[Result]":
-    """A worker that holds many async executions, or workers that hold many commands.
+    """Many async executions in one worker, or many commands in several workers.
 
-    Workers with as many slots as there are executions run all of them at once. When all run, they are held for a while:
-    nothing may be taken from a worker, and the times between its heartbeats are read from the server. Memory is the
-    largest of a single worker process, commands not included; processor time is that of all of them.
+    Workers with as many slots as there are executions run all of them at once. Then they continue for a while: no
+    execution may be taken from a worker, and the times between its heartbeats are read from the server. Memory is the
+    largest of a single worker process, without commands; processor time is that of all workers.
     """
     from bench.kit.results import machine, measured
     from bench.kit.stage import staged
@@ -103,7 +103,7 @@ async def _hold(stage: "Stage", source: "Source", size: Size, steps: Steps) -> l
 
 
 async def _watch(stage: "Stage", size: Size, steps: Steps) -> float:
-    """Hold what runs for a while; the most seconds between two heartbeats of a worker, as the server has them."""
+    """Let all executions run for a while; return the most seconds between two heartbeats of a worker at the server."""
     heard: dict[str, datetime] = {}
     largest, begun, told = 0.0, time.perf_counter(), 0
     while (passed := time.perf_counter() - begun) < size.seconds:
@@ -119,7 +119,7 @@ async def _watch(stage: "Stage", size: Size, steps: Steps) -> float:
 
 
 async def _silence(stage: "Stage", heard: "dict[str, datetime]") -> float:
-    """Seconds since the quietest worker was heard of: a gap that has not ended."""
+    """Return the seconds since the oldest last heartbeat: a gap that has not ended."""
     from horae.env import SECOND
 
     now = stage.env.now() / SECOND
@@ -127,7 +127,7 @@ async def _silence(stage: "Stage", heard: "dict[str, datetime]") -> float:
 
 
 async def _live_workers(stage: "Stage", size: Size) -> "Sequence[WorkerInfo]":
-    """The workers; all are heard of on time, and nothing was taken from any."""
+    """Return the workers; check that all are live and that no execution was taken from them."""
     from bench.kit.load import counts
     from horae.errors import HoraeError
 

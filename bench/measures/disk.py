@@ -1,4 +1,4 @@
-"""`python -m bench disk`: what a finished execution leaves on disk."""
+"""`python -m bench disk`: the disk space of a finished execution."""
 
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
@@ -22,9 +22,9 @@ async def disk(executions: int, singles: int, store: str | None, concurrency: in
     """Bytes on disk per finished execution, indexes included.
 
     Executions go through a server and a worker: single ones are submitted by one connection one after another, so each
-    has a parcel of its own, the others five hundred a request. Then the server is stopped and the size of the store is
-    compared with its size before: of the SQLite file after a checkpoint, of the PostgreSQL database after a vacuum as
-    autovacuum does it. "Payload" is what was given and returned as JSON, "overhead" the rest.
+    has its own parcel; the others are submitted five hundred per request. Then the server is stopped and the size of
+    the store is compared with its size before: of the SQLite file after a checkpoint, of the PostgreSQL database after
+    a vacuum like autovacuum's. "Payload" is the params and result as JSON, "overhead" the rest.
     """
     from bench.kit.results import machine, measured
     from bench.kit.stores import sources
@@ -50,7 +50,7 @@ async def disk(executions: int, singles: int, store: str | None, concurrency: in
 
 
 async def _measure(env: "Env", source: "Source", count: int, per_parcel: int, concurrency: int) -> float:
-    """Bytes that an execution adds to a store with all its tables and jobs."""
+    """Return the bytes that an execution adds to a store with all its tables and jobs."""
     from bench.kit.fill import filling
     from bench.kit.load import drained, submit_lots, submit_singly
     from bench.kit.stage import staged

@@ -1,4 +1,4 @@
-"""`python -m bench events`: what listeners of the stream cost a server."""
+"""`python -m bench events`: the cost of listeners of the stream for a server."""
 
 import asyncio
 import time
@@ -21,27 +21,27 @@ SETTLE = 1.0  # seconds between a change of the load and a measurement
 CASES = (("coalesced", "&every=250ms"), ("each event", ""))
 
 
-class Used(Struct, frozen=True):
-    """What a server used for a while."""
+class ServerUsage(Struct, frozen=True):
+    """The resources that a server used for a while."""
 
     share: float  # of a core, in percent
     memory: float  # MiB
-    told: float = 0.0  # kB a second and listener
-    changes: float = 0.0  # executions a second of which each is told
+    told: float = 0.0  # kB per second and listener
+    changes: float = 0.0  # executions per second that each listener is notified of
 
 
 @bench("python -m bench events", "python -m bench events --listeners 1000 --store sqlite://")
 @count_option("--listeners", 200, "Connections that follow the stream.")
 @count_option("--rate", 1_000, "Executions that end a second, each submitted alone.")
-@count_option("--seconds", 10, "How long each case is watched.")
+@count_option("--seconds", 10, "How long each case is measured.")
 @store_option
 @concurrency_option
 async def events(listeners: int, rate: int, seconds: int, store: str | None, concurrency: int) -> "Sequence[Result]":
-    """What listeners of the stream cost a server while much happens.
+    """The cost of listeners of the stream for a server under load.
 
     Executions are submitted one by one at a rate and run: every end is an event. The server's processor time and memory
-    are read without listeners, then with so many real connections that have things counted four times a second, then
-    with as many that hear each event; what they cost is the difference.
+    are read without listeners, then with many real connections that receive counts four times a second, then with as
+    many that receive each event; their cost is the difference.
     """
     from bench.kit.results import Result, machine
     from bench.kit.stage import staged
@@ -70,7 +70,7 @@ async def events(listeners: int, rate: int, seconds: int, store: str | None, con
     return results
 
 
-def _figures(alone: Used, used: Used) -> list[tuple[str, str, float]]:
+def _figures(alone: ServerUsage, used: ServerUsage) -> list[tuple[str, str, float]]:
     return [
         ("listeners' processor", "% of a core", max(0.0, used.share - alone.share)),
         ("listeners' memory", "MiB", max(0.0, used.memory - alone.memory)),
@@ -82,8 +82,8 @@ def _figures(alone: Used, used: Used) -> list[tuple[str, str, float]]:
 
 async def _measure(
     stage: "Stage", listeners: int, rate: int, seconds: int, steps: Steps, name: str
-) -> tuple[Used, dict[str, Used]]:
-    """The server without listeners, and with them."""
+) -> tuple[ServerUsage, dict[str, ServerUsage]]:
+    """Return the usage of the server without listeners, and with them."""
     from itertools import count
 
     from bench.kit.load import one_request
@@ -109,12 +109,15 @@ async def _measure(
             await asyncio.gather(load, return_exceptions=True)
 
 
-async def _listened(stage: "Stage", listeners: int, seconds: int, query: str) -> Used:
+async def _listened(stage: "Stage", listeners: int, seconds: int, query: str) -> ServerUsage:
     address = urlsplit(stage.url)
     host, port = address.hostname or "", address.port or 0
     request = stage.request("GET", f"/stream?topics=executions{query}")
     loop = asyncio.get_running_loop()
-    ears = [(await loop.create_connection(partial(Ear, request, keeps=not i), host, port))[1] for i in range(listeners)]
+    ears = [
+        (await loop.create_connection(partial(StreamListener, request, keeps=not i), host, port))[1]
+        for i in range(listeners)
+    ]
     try:
         return await _watch(stage, seconds, ears)
     finally:
@@ -122,8 +125,8 @@ async def _listened(stage: "Stage", listeners: int, seconds: int, query: str) ->
             ear.close()
 
 
-async def _watch(stage: "Stage", seconds: int, ears: "Sequence[Ear]") -> Used:
-    """What the server uses for a while."""
+async def _watch(stage: "Stage", seconds: int, ears: "Sequence[StreamListener]") -> ServerUsage:
+    """Return the server's usage for a while."""
     from bench.kit.usage import cpu_seconds, rss_bytes
 
     clock, pid = stage.env.clock, stage.server.pid
@@ -137,11 +140,14 @@ async def _watch(stage: "Stage", seconds: int, ears: "Sequence[Ear]") -> Used:
     if ears and not all(ear.heard for ear in ears):
         raise HoraeError("Some listeners heard nothing.", "Is this machine busy with other things?")
     changes = (ears[0].changes() - counted) / took if ears else 0.0
-    return Used((cpu_seconds(pid) - before) / took * 100, rss_bytes(pid) / 2**20, told, changes)
+    return ServerUsage((cpu_seconds(pid) - before) / took * 100, rss_bytes(pid) / 2**20, told, changes)
 
 
-class Ear(asyncio.Protocol):
-    """A connection that follows the stream and counts what it hears; one of them keeps it, to see what that was."""
+class StreamListener(asyncio.Protocol):
+    """A connection that follows the stream and counts the received bytes.
+
+    With `keeps`, it stores them, so that changes can be counted.
+    """
 
     def __init__(self, request: bytes, *, keeps: bool = False) -> None:
         self._request = request
@@ -159,7 +165,7 @@ class Ear(asyncio.Protocol):
             self._kept.append(data)
 
     def changes(self) -> int:
-        """Executions that it was told of."""
+        """Return the number of executions that it was notified of."""
         blocks = [b for b in b"".join(self._kept or ()).replace(b"\r\n", b"").split(b"\n\n") if b'data: {"' in b]
         told = [msgspec.json.decode(block.partition(b"data: ")[2]) for block in blocks if block.endswith(b"}")]
         return sum(one.get("count", 1) for each in told for one in each.get("changes", [each]))

@@ -1,4 +1,4 @@
-"""`python -m bench growth`: what a long history, or a long queue, costs."""
+"""`python -m bench growth`: the cost of a long history, or a long queue."""
 
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
@@ -14,11 +14,11 @@ if TYPE_CHECKING:
     from horae.env import Env
 
 WARM_UP = 5_000
-TENTH = 10_000  # from here on a tenth of what is to lie there is measured too, for the shape of the curve
+TENTH = 10_000  # from this size on, a tenth of it is measured, too, for the shape of the curve
 
 
 class Size(Struct, frozen=True, kw_only=True):
-    """How much lies there, and how much is run."""
+    """The size of parcels and runs."""
 
     parcel: int
     executions: int
@@ -26,8 +26,8 @@ class Size(Struct, frozen=True, kw_only=True):
     concurrency: int
 
 
-class Grown(Struct):
-    """Executions a second, by how many lay there; without any they are measured beside each."""
+class GrowthRates(Struct):
+    """Executions per second, by the number of executions in the store; an empty store is measured beside each."""
 
     without: list[float] = []
     by_size: dict[int, list[float]] = {}
@@ -35,19 +35,18 @@ class Grown(Struct):
 
 @bench("python -m bench growth", "python -m bench growth --history 10000000 --queued 5000000 -o jsonl")
 @count_option("--history", 1_000_000, "Executions that have ended before; 0 leaves it out.", least=0)
-@count_option("--queued", 500_000, "Executions that stand in the queue before; 0 leaves it out.", least=0)
-@count_option("--parcel", 500, "How many of those share a parcel.")
-@count_option("--executions", 50_000, "How many executions a run has.")
+@count_option("--queued", 500_000, "Executions that are queued before; 0 leaves it out.", least=0)
+@count_option("--parcel", 500, "Executions per parcel.")
+@count_option("--executions", 50_000, "Executions per run.")
 @repeats_option()
 @store_option
 @concurrency_option
 async def growth(history: int, queued: int, store: str | None, **size: int) -> "Sequence[Result]":
-    """Throughput with a long history or a long queue, against throughput on an empty store.
+    """Throughput with a long history or a long queue, compared with an empty store.
 
-    What lies there is put in by the store's own functions, before a server opens the store. A run submits executions in
-    bulk and ends when as many have ended, the worker being there from the start: so a long queue stays as long as it
-    is. Runs alternate between the grown store and a fresh one each time, so that both meet the same noise; the ratio is
-    that of the medians.
+    The store is filled with its own functions, before a server opens it. A run submits executions in bulk and ends when
+    as many have ended, with a worker from the start, so a long queue keeps its length. Runs alternate between the grown
+    store and a fresh one each time, so that both see the same noise; the ratio compares the medians.
     """
     from bench.kit.stores import sources
     from horae.env import system_env
@@ -67,11 +66,11 @@ async def growth(history: int, queued: int, store: str | None, **size: int) -> "
     return results
 
 
-async def _measure(env: "Env", source: "Source", what: tuple[str, int], size: Size, steps: Steps) -> Grown:
-    """Executions a second, on empty stores and on one that grows, in turn."""
+async def _measure(env: "Env", source: "Source", what: tuple[str, int], size: Size, steps: Steps) -> GrowthRates:
+    """Return executions per second, on empty stores and on a growing one, in turn."""
     from bench.kit.stage import staged
 
-    (kind, count), grown, there = what, Grown(), 0
+    (kind, count), grown, there = what, GrowthRates(), 0
     async with source.fresh() as url:
         for wanted in _sizes(count):
             await _fill(env, url, kind, (wanted - there, size.parcel), source, steps)
@@ -93,7 +92,7 @@ def _sizes(count: int) -> list[int]:
 
 
 def _turns(kinds: Mapping[str, int]) -> int:
-    """Runs of one repetition: each size beside an empty store."""
+    """Return the number of runs per repetition: each size beside an empty store."""
     return sum(2 * len(_sizes(count)) for count in kinds.values())
 
 
@@ -129,7 +128,7 @@ async def _run(stage: "Stage", size: Size) -> float:
     return rate
 
 
-def _results(case: str, count: int, grown: Grown, settings: dict[str, object]) -> "list[Result]":
+def _results(case: str, count: int, grown: GrowthRates, settings: dict[str, object]) -> "list[Result]":
     from msgspec import structs
 
     from bench.kit.results import machine, measured, median

@@ -1,4 +1,4 @@
-"""`python -m bench idle`: what an idle `horae up` costs."""
+"""`python -m bench idle`: the cost of an idle `horae up`."""
 
 import re
 import time
@@ -11,16 +11,16 @@ from bench.kit.command import Steps, bench, count_option
 if TYPE_CHECKING:
     from bench.kit.results import Result
 
-SETTLE = 3.0  # seconds after the start before anything is measured
+SETTLE = 3.0  # seconds between the start and the first measurement
 
 
 @bench("python -m bench idle", "python -m bench idle --seconds 60 -o json")
-@count_option("--seconds", 20, "How long it is watched.")
+@count_option("--seconds", 20, "How long it is measured.")
 async def idle(seconds: int) -> "Sequence[Result]":
     """Processor time and memory of an idle `horae up`.
 
-    `horae up` runs in an empty folder, with the demo's jobs neither defined nor run. Its processor time, that of its
-    child processes included, is read before and after the given time; its memory at the end.
+    `horae up` runs in an empty folder, without the demo's jobs. Its processor time, including child processes, is read
+    before and after the given time; its memory at the end.
     """
     import tempfile
 

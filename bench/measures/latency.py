@@ -1,4 +1,4 @@
-"""`python -m bench latency`: how soon what is submitted begins to run, at rest and under load."""
+"""`python -m bench latency`: the time from a submission to its start, at rest and under load."""
 
 import os
 import time
@@ -17,14 +17,14 @@ if TYPE_CHECKING:
     from bench.kit.wire import Clients
 
 WARM_UP = 10
-LEAST_PAUSE, MOST_PAUSE = 0.02, 0.12  # seconds of quiet before each submission
+LEAST_PAUSE, MOST_PAUSE = 0.02, 0.12  # seconds without requests before each submission
 PATIENCE = 60.0
 POINTS = 100  # of a distribution
 PERCENTILES = (0.5, 0.9, 0.99, 1.0)
 
 
 class Sample(Struct, frozen=True):
-    """One submission's times in milliseconds, and the disk's own beside them."""
+    """The times of one submission in milliseconds, beside those of the disk."""
 
     acknowledged: float
     started: float
@@ -40,19 +40,19 @@ class _Ended(Struct):
 
 
 @bench("python -m bench latency", "python -m bench latency --samples 1000 --store postgresql://postgres@db/postgres")
-@count_option("--samples", 300, "How many submissions are timed, at rest and under load.")
-@count_option("--calibrate", 50_000, "Executions run to find out what half load is; 0 leaves it out.", least=0)
+@count_option("--samples", 300, "Submissions to time, at rest and under load.")
+@count_option("--calibrate", 50_000, "Executions that determine the half load; 0 leaves it out.", least=0)
 @store_option
 @concurrency_option
 async def latency(samples: int, calibrate: int, store: str | None, concurrency: int) -> "Sequence[Result]":
-    """How soon what is submitted begins to run, at rest and under half load.
+    """The time from a submission to its start, at rest and under half load.
 
-    From sending the request to the first line of the python function, by the one clock that all processes of a machine
-    share. Executions are submitted one at a time after a moment of quiet, over a kept connection and each with an
-    Idempotency-Key, as the SDK sends it; nothing else is asked until all have run. "Acknowledged" is the answer to the
-    submission: it is on disk. "Disk" is what this machine takes to sync 4 KiB, tried before each submission: an
-    acknowledgement needs one sync, a start two. "Half load" is the same while no-ops are submitted in bulk at half of
-    the rate of whole lives that was measured just before.
+    Measured from sending the request to the first line of the Python function, by the clock that all processes of a
+    machine share. Executions are submitted one at a time after a pause, over a kept connection and with an
+    Idempotency-Key each, as the SDK sends it; no other request is sent until all have run. "Acknowledged" is the answer
+    to the submission: it is on disk. "Disk" is the time of this machine to sync 4 KiB, measured before each submission:
+    an acknowledgement needs one sync, a start two. "Half load" is the same while no-ops are submitted in bulk at half
+    of the rate of whole lives that was measured just before.
     """
     from bench.kit.stage import staged
     from bench.kit.stores import sources
@@ -76,7 +76,7 @@ async def latency(samples: int, calibrate: int, store: str | None, concurrency: 
 
 
 async def _under_load(stage: "Stage", samples: int, calibrate: int, steps: Steps) -> tuple[float, list[Sample]]:
-    """Find out what the system can do, ask half of it, and take the samples meanwhile."""
+    """Measure the rate of the system, load it with half of that, and take the samples meanwhile."""
     from bench.kit.load import background, whole_life
 
     await whole_life(stage, min(calibrate, 5_000))
@@ -86,7 +86,7 @@ async def _under_load(stage: "Stage", samples: int, calibrate: int, steps: Steps
 
 
 async def _samples(stage: "Stage", count: int, steps: Steps) -> list[Sample]:
-    """Submit one at a time; when each began is read when all have."""
+    """Submit one execution at a time; read their starts when all have run."""
     from bench.kit.wire import connected
 
     sent: list[tuple[str, int, float, float]] = []
@@ -97,13 +97,13 @@ async def _samples(stage: "Stage", count: int, steps: Steps) -> list[Sample]:
                 sent.append(one)
                 steps.done()
         return [
-            Sample(acknowledged, (await started(stage, client, id) - begun) / 1e6, synced)
-            for id, begun, acknowledged, synced in sent
+            Sample(acknowledged, (await started(stage, client, execution_id) - begun) / 1e6, synced)
+            for execution_id, begun, acknowledged, synced in sent
         ]
 
 
 async def _one(stage: "Stage", client: "Clients") -> tuple[str, int, float, float]:
-    """Submit once: its id, when it was sent, how long the answer took, and a sync."""
+    """Submit once; return the id, the time of sending, the duration of the answer, and that of a sync."""
     env = stage.env
     request = stage.request("POST", "/executions", b'{"job":"bench-stamp"}', once=str(env.new_id()))
     await env.clock.sleep(env.rng.uniform(LEAST_PAUSE, MOST_PAUSE))
@@ -115,12 +115,12 @@ async def _one(stage: "Stage", client: "Clients") -> tuple[str, int, float, floa
     return msgspec.json.decode(body, type=_Accepted).execution_id, begun, acknowledged, synced
 
 
-async def started(stage: "Stage", client: "Clients", id: str) -> int:
-    """When an execution's function was entered: its result."""
+async def started(stage: "Stage", client: "Clients", execution_id: str) -> int:
+    """Return the time when an execution's function started, which is its result."""
     found: list[int] = []
 
     async def has_ended() -> bool:
-        body = await client.ask(stage.request("GET", f"/executions/{id}"))
+        body = await client.ask(stage.request("GET", f"/executions/{execution_id}"))
         result = msgspec.json.decode(body, type=_Ended).result
         found.extend([] if result is None else [result])
         return bool(found)
@@ -130,7 +130,7 @@ async def started(stage: "Stage", client: "Clients", id: str) -> int:
 
 
 def _sync(file: Path) -> float:
-    """Milliseconds to bring 4 KiB to disk."""
+    """Return the milliseconds to write 4 KiB to disk."""
     with file.open("ab") as end:
         end.write(bytes(4096))
         end.flush()
@@ -159,7 +159,7 @@ def _results(name: str, taken: Sequence[Sample], settings: dict[str, object]) ->
 
 
 def _distribution(values: Sequence[float]) -> list[tuple[float, float]]:
-    """(milliseconds, share of all that took no longer)."""
+    """Return points (milliseconds, share of all that took no longer)."""
     from bench.kit.results import percentile
 
     shares = [(i + 1) / POINTS for i in range(POINTS)]

@@ -1,4 +1,4 @@
-"""`python -m bench logs`: log lines beside half load, and whether any of them is lost."""
+"""`python -m bench logs`: log lines beside half load, and lost lines."""
 
 import asyncio
 import time
@@ -18,30 +18,30 @@ PATIENCE = 600.0
 LOOK = 0.1
 
 
-class Written(Struct, frozen=True):
-    """What became of some lines."""
+class LogFigures(Struct, frozen=True):
+    """The results of writing lines."""
 
-    rate: float  # lines a second, from the first that was written until the last could be read
+    rate: float  # lines per second, from the first written line to the last readable one
     lost: int
-    worker: float  # MiB, at most
-    server: float  # microseconds of processor time a line, other jobs' included
+    worker: float  # MiB, the highest value
+    server: float  # microseconds of processor time per line, including those of other jobs
     writer: float
-    beside: float = 0.0  # executions of other jobs that ended a second meanwhile
+    beside: float = 0.0  # executions of other jobs that ended per second meanwhile
 
 
 @bench("python -m bench logs", "python -m bench logs --rate 40000 --store postgresql://")
-@count_option("--rate", 22_000, "Lines a second that jobs write.")
-@count_option("--seconds", 10, "For how long.")
-@count_option("--calibrate", 50_000, "Executions run to find out what half load is; 0 leaves other jobs out.", least=0)
+@count_option("--rate", 22_000, "Lines per second that jobs write.")
+@count_option("--seconds", 10, "How long they write.")
+@count_option("--calibrate", 50_000, "Executions that determine the half load; 0 leaves other jobs out.", least=0)
 @store_option
 @concurrency_option
 async def logs(rate: int, seconds: int, calibrate: int, store: str | None, concurrency: int) -> "Sequence[Result]":
-    """Log lines a second that are stored beside half load, and whether any is lost.
+    """Log lines per second that are stored beside half load, and lost lines.
 
-    Four executions write numbered lines of a hundred characters, at a rate together, then as many as fast as they can:
-    what is too fast has to wait. Meanwhile no-ops are submitted in bulk at half of the rate of whole lives that was
-    measured just before. A line counts when it can be read; all of them are, and "lost" are those that are missing or
-    out of order. "Worker memory" is the most that the worker held meanwhile.
+    Four executions write numbered lines of a hundred characters, first at a common rate, then as fast as they can: too
+    fast writers have to wait. Meanwhile no-ops are submitted in bulk at half of the rate of whole lives that was
+    measured just before. A line counts when it can be read; all lines are read, and "lost" are those that are missing
+    or out of order. "Worker memory" is the most that the worker used meanwhile.
     """
     from bench.kit.results import Result, machine
     from bench.kit.stage import staged
@@ -73,7 +73,7 @@ async def logs(rate: int, seconds: int, calibrate: int, store: str | None, concu
     return results
 
 
-def _figures(written: Written) -> list[tuple[str, str, float]]:
+def _figures(written: LogFigures) -> list[tuple[str, str, float]]:
     return [
         ("lines", "1/s", written.rate),
         ("lost", "lines", written.lost),
@@ -85,7 +85,7 @@ def _figures(written: Written) -> list[tuple[str, str, float]]:
 
 
 async def _half_load(stage: "Stage", calibrate: int) -> float:
-    """Half of what the system can do."""
+    """Return half of the system's rate."""
     from bench.kit.load import whole_life
 
     if not calibrate:
@@ -94,8 +94,8 @@ async def _half_load(stage: "Stage", calibrate: int) -> float:
     return (await whole_life(stage, calibrate)).ended / 2
 
 
-async def _beside(stage: "Stage", half: float, lines: int, rate: int) -> Written:
-    """Have lines written while other jobs run."""
+async def _beside(stage: "Stage", half: float, lines: int, rate: int) -> LogFigures:
+    """Write lines while other jobs run."""
     from bench.kit.load import background, drained, live
 
     if not half:
@@ -109,7 +109,7 @@ async def _beside(stage: "Stage", half: float, lines: int, rate: int) -> Written
     return structs.replace(written, beside=max(0.0, ended / took))
 
 
-async def _write(stage: "Stage", lines: int, rate: int) -> Written:
+async def _write(stage: "Stage", lines: int, rate: int) -> LogFigures:
     from bench.kit.usage import cpu_seconds, rss_bytes
 
     assert stage.worker is not None
@@ -123,17 +123,17 @@ async def _write(stage: "Stage", lines: int, rate: int) -> Written:
         most = max(most, rss_bytes(stage.worker.pid))
         await stage.env.clock.sleep(LOOK)
     await ends
-    took = time.perf_counter() - begun  # an outcome follows the last of its lines
+    took = time.perf_counter() - begun  # an outcome follows the last line of its execution
     total = WRITERS * lines
     each = [(cpu_seconds(pid) - before) / total * 1e6 for pid, before in zip(pids, used, strict=True)]
     lost = sum([await _lost(stage, one.id, lines) for one in made])
-    return Written(total / took, lost, most / 2**20, *each)
+    return LogFigures(total / took, lost, most / 2**20, *each)
 
 
-async def _lost(stage: "Stage", id: str, lines: int) -> int:
-    """How many lines are not where they belong."""
+async def _lost(stage: "Stage", execution_id: str, lines: int) -> int:
+    """Return the number of lines that are missing or out of order."""
     expected, missing, rest = 0, 0, b""
-    async for piece in stage.client.executions.read_log(id):
+    async for piece in stage.client.executions.read_log(execution_id):
         *whole, rest = (rest + piece).split(b"\n")
         for line in whole:
             number = int(line.split(b" ", 2)[1])

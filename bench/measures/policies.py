@@ -1,4 +1,4 @@
-"""`python -m bench policies`: what policies do to those who wait, and what they cost."""
+"""`python -m bench policies`: effects of policies on waiting executions, and their cost."""
 
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
@@ -10,22 +10,22 @@ if TYPE_CHECKING:
 
 
 @bench("python -m bench policies", "python -m bench policies --executions 200000 --repeats 5 -o jsonl")
-@count_option("--seconds", 60, "How long a trial lasts, on its own clock.")
-@count_option("--executions", 100_000, "How many executions a run has; a tenth of them where each is a parcel.")
+@count_option("--seconds", 60, "The length of a trial, on its virtual clock.")
+@count_option("--executions", 100_000, "Executions per run; a tenth of them if each is a parcel.")
 @repeats_option()
 @store_option
 @concurrency_option
 async def policies(
     seconds: int, executions: int, repeats: int, concurrency: int, store: str | None
 ) -> "Sequence[Result]":
-    """What policies, labels and limits by key do to those who wait, and what they cost against plain fifo.
+    """Effects of policies, labels and limits by key on waiting executions, and their cost compared with plain fifo.
 
     The first part is trials on a virtual clock: the server's own submissions, claims and reports over a store in
-    memory, and a worker whose executions only take time. They come out the same every time. The second part is
-    throughput on real processes: executions of ten tenants are submitted in bulk, a thousand of one tenant a request,
-    run by a worker, and timed to the end of the last. A limit by key is compared at two sizes of parcels, 500 and one,
-    while it has room and while it is full. Each case is run right beside plain fifo, and its ratio is the median of
-    such pairs.
+    memory, and a worker with executions that only take time. Their results are reproducible. The second part is
+    throughput with real processes: executions of ten tenants are submitted in bulk, a thousand of one tenant per
+    request, run by a worker, and timed to the end of the last. A limit by key is compared at two sizes of parcels, 500
+    and one, while it has room and while it is full. Each case runs right beside plain fifo, and its ratio is the median
+    of such pairs.
     """
     from bench.kit.results import machine, measured
     from bench.kit.stores import sources

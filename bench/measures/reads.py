@@ -1,4 +1,4 @@
-"""`python -m bench reads`: looking things up while much is run."""
+"""`python -m bench reads`: reads while many executions run."""
 
 import time
 from collections.abc import Iterator, Sequence
@@ -18,12 +18,12 @@ if TYPE_CHECKING:
     from bench.kit.stores import Source
     from horae.env import Env
 
-DISTINCT = 5_000  # different executions that are asked for
+DISTINCT = 5_000  # different executions to read
 WARM_UP = 5_000
 
 
 class Size(Struct, frozen=True, kw_only=True):
-    """What lies there, what is run and what is read."""
+    """The size of the store, of the load and of the reads."""
 
     history: int
     parcel: int
@@ -37,7 +37,7 @@ class Size(Struct, frozen=True, kw_only=True):
 
 
 class Runs(Struct):
-    """What each run brought: reads and ends a second, and how long reads took in milliseconds."""
+    """The results of each run: reads and ended executions per second, and durations of reads in milliseconds."""
 
     reads: list[float] = []
     ended: list[float] = []
@@ -46,22 +46,22 @@ class Runs(Struct):
 
 @bench("python -m bench reads", "python -m bench reads --history 10000000 --seconds 30 -o jsonl")
 @count_option("--history", 1_000_000, "Executions that have ended before.")
-@count_option("--parcel", 500, "How many of those share a parcel.")
-@count_option("--drain", 20_000, "Executions a second that are submitted and run meanwhile; 0 for none.", least=0)
-@count_option("--rate", 3_300, "Reads a second that are asked for; 0 for as many as there is time for.", least=0)
+@count_option("--parcel", 500, "Executions per parcel.")
+@count_option("--drain", 20_000, "Executions per second that are submitted and run meanwhile; 0 for none.", least=0)
+@count_option("--rate", 3_300, "Reads per second; 0 for as many as possible.", least=0)
 @count_option("--clients", 64, "Connections that read.")
-@count_option("--seconds", 10, "How long a run lasts.")
-@count_option("--checks", 200, "How often a change at one server is looked for at another; 0 for never.", least=0)
+@count_option("--seconds", 10, "The length of a run.")
+@count_option("--checks", 200, "Changes at one server that are read at another; 0 for none.", least=0)
 @repeats_option()
 @store_option
 @concurrency_option
 async def reads(store: str | None, **size: int) -> "Sequence[Result]":
-    """Reads a second and how long they take, while much is run and a long history lies there.
+    """Reads per second and their durations, while many executions run on a store with a long history.
 
-    Half of the reads are GET /executions/{id} of executions from all over the history, half GET /jobs/{id} of the job
-    that is being run. They are sent at a steady pace whatever the server does; a read's time counts from when it was
-    due, so it includes waiting for a free connection. On PostgreSQL a second server is then started: executions are
-    submitted and a job is edited at one of them, and looked for at the other as soon as that is acknowledged.
+    Half of the reads are GET /executions/{id} of executions from the whole history, half GET /jobs/{id} of the running
+    job. They are sent at a steady rate, independent of the server's speed; a read's time counts from its due time, so
+    it includes waiting for a free connection. On PostgreSQL a second server is then started: executions are submitted
+    and a job is edited at one server, and read at the other as soon as that is acknowledged.
     """
     from bench.kit.stores import sources
     from horae.env import system_env
@@ -101,11 +101,13 @@ async def _measure(env: "Env", source: "Source", url: str, size: Size, steps: St
 
 
 async def _requests(stage: "Stage", ids: "Sequence[UUID]") -> list[bytes]:
-    """An execution and a job in turn."""
+    """Return requests for executions and a job in turn."""
     job = await stage.client.jobs.get("bench-noop")
     look = stage.request("GET", f"/jobs/{job.id}")
     chosen = stage.env.rng.sample(list(ids), min(DISTINCT, len(ids)))
-    return [request for id in chosen for request in (stage.request("GET", f"/executions/{id}"), look)]
+    return [
+        request for execution_id in chosen for request in (stage.request("GET", f"/executions/{execution_id}"), look)
+    ]
 
 
 async def _run(stage: "Stage", requests: list[bytes], size: Size, runs: Runs) -> None:
@@ -136,7 +138,7 @@ def _until(end: float, requests: list[bytes]) -> Iterator[bytes]:
 
 
 async def _across(env: "Env", source: "Source", url: str, size: Size) -> "Result":
-    """How often a server did not see what another had acknowledged."""
+    """Return the number of reads at a server that missed an acknowledged change of another."""
     from bench.kit.results import machine, measured
     from bench.kit.stage import staged
 
@@ -155,9 +157,9 @@ async def _stale(stage: "Stage", checks: int) -> int:
     look = stage.request("GET", f"/jobs/{job}", server=1)
     async with connected(stage.urls[0], 1) as here, connected(stage.urls[1], 1) as there:
         for number in range(checks):
-            id = msgspec.json.decode(await here.ask(one_request(stage, number)))["executionId"]
-            found = msgspec.json.decode(await there.ask(stage.request("GET", f"/executions/{id}", server=1)))
-            stale += found["executionId"] != id
+            execution_id = msgspec.json.decode(await here.ask(one_request(stage, number)))["executionId"]
+            found = msgspec.json.decode(await there.ask(stage.request("GET", f"/executions/{execution_id}", server=1)))
+            stale += found["executionId"] != execution_id
             said = b'{"description":"%d"}' % number
             await here.ask(stage.request("PATCH", f"/jobs/{job}", said))
             stale += msgspec.json.decode(await there.ask(look))["description"] != str(number)

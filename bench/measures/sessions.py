@@ -1,4 +1,4 @@
-"""`python -m bench sessions`: many worker sessions on one server, and on several of which one is killed."""
+"""`python -m bench sessions`: many worker sessions on one server, or on several with one killed."""
 
 import asyncio
 import time
@@ -19,13 +19,13 @@ if TYPE_CHECKING:
     from bench.kit.stores import Source
     from horae.env import Env
 
-SETTLE = 3.0  # seconds after everybody has come before anything is measured; a few are there at once
+SETTLE = 3.0  # seconds between the last registration and the first measurement; less with few sessions
 PATIENCE = 60.0
 IN_FLIGHT = 8  # connections that submit the trickle
 
 
 class Size(Struct, frozen=True, kw_only=True):
-    """How many sessions on how many servers, and what they do."""
+    """The numbers of sessions and servers, and the load."""
 
     sessions: int
     servers: int
@@ -34,22 +34,24 @@ class Size(Struct, frozen=True, kw_only=True):
 
 
 @bench("python -m bench sessions", "python -m bench sessions --sessions 3000 --servers 3 --kill")
-@count_option("--sessions", 1_000, "Worker sessions in all.")
-@count_option("--servers", 1, "Servers that they are spread over; more than one needs PostgreSQL.")
-@count_option("--rate", 100, "Executions a second of the trickle.")
+@count_option("--sessions", 1_000, "The total of worker sessions.")
+@count_option("--servers", 1, "Servers; more than one needs PostgreSQL.")
+@count_option("--rate", 100, "Executions per second of the trickle.")
 @count_option("--seconds", 15, "How long each of idle and trickle is measured.")
-@click.option("--kill", is_flag=True, help="Kill one of the servers instead, and see where its sessions go.")
+@click.option(
+    "--kill", is_flag=True, help="Kill one of the servers instead, and measure the reconnection of its sessions."
+)
 @store_option
 async def sessions(
     sessions: int, servers: int, rate: int, seconds: int, kill: bool, store: str | None
 ) -> "Sequence[Result]":
-    """What many worker sessions cost a server, and where they go when it is killed.
+    """The cost of many worker sessions for a server, and their reconnection when it is killed.
 
-    The sessions are the bundled worker's, as many as asked for in one process, each with connections of its own; they
-    run an async function. Processor times are those of the busiest server process, and of PostgreSQL where the bench
-    has started it, once with nothing to do and once with a trickle of single submissions. With --kill, one of several
-    servers gets SIGKILL while the trickle goes on at another: how long until the last of its sessions has an answer
-    elsewhere, of which up to five seconds are its poll's own wait; and whether all that was acknowledged has run, once.
+    The sessions are those of bundled workers in one process, each with its own connections; they run an async function.
+    Processor times are those of the busiest server process, and of PostgreSQL if the bench has started it, once without
+    load and once with a trickle of single submissions. With --kill, one of several servers gets SIGKILL while the
+    trickle continues at another: measured are the time until the last of its sessions has an answer from another
+    server, which includes up to five seconds of polling, and whether all acknowledged executions have run, once.
     """
     from bench.kit.stores import sources
     from horae.env import system_env
@@ -99,7 +101,7 @@ Figures = list[tuple[str, float, str]]
 
 
 async def _costs(stage: "Stage", source: "Source", size: Size, steps: Steps) -> list[tuple[str, Figures]]:
-    """Processor time with nothing to do, and with a trickle."""
+    """Return the processor time without load, and with a trickle."""
     steps.begin(f"{source.name}: idle")
     idle = await _usage(stage, source, size.seconds, steps)
     steps.begin(f"{source.name}: trickle")
@@ -133,7 +135,7 @@ async def _usage(stage: "Stage", source: "Source", seconds: int, steps: Steps) -
 
 @asynccontextmanager
 async def _trickle(stage: "Stage", rate: int) -> AsyncIterator[Callable[[], int]]:
-    """Single submissions at the last server while the block lasts; tells how many were sent, all acknowledged."""
+    """Submit single executions at the last server while the block lasts; yield a function that returns their number."""
     from bench.kit.app import runs
     from bench.kit.load import one_request
     from bench.kit.wire import connected
@@ -168,7 +170,7 @@ async def _all_ended(stage: "Stage", sent: int) -> None:
 
 
 async def _kill(stage: "Stage", fleet: Fleet, size: Size, source: "Source", steps: Steps) -> Figures:
-    """Kill the first server; when its sessions were answered elsewhere, and what became of the trickle."""
+    """Kill the first server; return the reconnection times of its sessions, and the results of the trickle."""
     from bench.kit.app import runs
     from bench.kit.load import live
     from bench.kit.results import percentile

@@ -1,4 +1,4 @@
-"""`python -m bench stages`: where a microsecond goes, layer by layer."""
+"""`python -m bench stages`: the processor time of an execution, layer by layer."""
 
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
@@ -13,18 +13,18 @@ if TYPE_CHECKING:
 
 
 @bench("python -m bench stages", "python -m bench stages --rounds 500 --store sqlite://")
-@count_option("--rounds", 100, "How often each stage is timed; the median counts.")
-@count_option("--together", 500, "How many executions travel together.")
+@count_option("--rounds", 100, "The number of measurements per stage; the median counts.")
+@count_option("--together", 500, "Executions that are processed together.")
 @store_option
 async def stages(rounds: int, together: int, store: str | None) -> "Sequence[Result]":
-    """Where a microsecond goes: the stages of an execution's life, timed one by one.
+    """The stages of an execution's life, timed one by one.
 
     Everything runs in this one process, one stage after another, by the functions that server and worker call; figures
-    are the wall time of a stage divided by the executions that it handled. Three shapes are tried: a full parcel, as
-    many parcels of one in one transaction and exchange, and an execution that travels alone. Stages marked + are whole
-    transactions, of which "commit alone" is the part that every transaction pays. HTTP is the round trip of an empty
-    request to a server process of its own. In use these stages overlap on several cores, so their sum is not the
-    inverse of the throughput.
+    are the wall time of a stage divided by its number of executions. Three shapes are measured: a full parcel, as many
+    parcels of one in one transaction and exchange, and a single execution. Stages marked + are whole transactions, of
+    which "commit alone" is the part that every transaction pays. HTTP is the round trip of an empty request to a
+    separate server process. In use these stages overlap on several cores, so their sum is not the inverse of the
+    throughput.
     """
     from bench.kit.stores import sources
     from bench.runs.life import Shape
@@ -66,7 +66,7 @@ async def _measure(env: "Env", source: "Source", shape: "Shape", round_trip: flo
 
 
 async def _round_trip(env: "Env", source: "Source", rounds: int) -> float:
-    """Microseconds of a request that asks next to nothing of a server process."""
+    """Return the microseconds of a minimal request to a server process."""
     from bench.kit.results import median
     from bench.kit.stage import staged
     from bench.kit.wire import build, connected

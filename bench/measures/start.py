@@ -1,4 +1,4 @@
-"""`python -m bench start`: from nothing to the first execution finished."""
+"""`python -m bench start`: from an empty folder to the first finished execution."""
 
 import re
 import tempfile
@@ -23,9 +23,9 @@ _UP = re.compile(r"is up at (?P<url>http://\S+)")
 async def start(repeats: int) -> "Sequence[Result]":
     """Cold start of `horae up` to the first execution finished.
 
-    `horae up --app` is started in an empty folder: it makes its store and its key, registers the app's jobs and begins
-    to serve. As soon as it says so, one execution is submitted over HTTP and followed until it has succeeded. Times
-    count from the start of the process.
+    `horae up --app` is started in an empty folder: it creates its store and its key, registers the app's jobs and
+    starts serving. As soon as it prints that, one execution is submitted over HTTP and followed until it has succeeded.
+    Times count from the start of the process.
     """
     from bench.kit.results import machine, measured
     from horae.env import system_env
@@ -47,7 +47,7 @@ async def start(repeats: int) -> "Sequence[Result]":
 
 
 async def _once(env: "Env") -> tuple[float, float]:
-    """Seconds until it serves, and until an execution has finished."""
+    """Return the seconds until it serves, and until an execution has finished."""
     from bench.kit.stage import APP, Process, until
     from bench.kit.wire import build, connected
     from horae.client.local import read_key
@@ -61,8 +61,8 @@ async def _once(env: "Env") -> tuple[float, float]:
             key = read_key(Path(name) / "admin.key")
             async with connected(url, 1) as client:
                 submission = build(url, key, "POST", "/api/v1/executions", b'{"job":"bench-stamp"}')
-                id = msgspec.json.decode(await client.ask(submission))["executionId"]
-                look = build(url, key, "GET", f"/api/v1/executions/{id}")
+                execution_id = msgspec.json.decode(await client.ask(submission))["executionId"]
+                look = build(url, key, "GET", f"/api/v1/executions/{execution_id}")
 
                 async def has_ended() -> bool:
                     return bool(msgspec.json.decode(await client.ask(look))["status"] == "success")

@@ -1,4 +1,4 @@
-"""`python -m bench submit`: how fast a server takes submissions, each acknowledged after it is on disk."""
+"""`python -m bench submit`: the rate of submissions, each acknowledged after it is on disk."""
 
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
@@ -15,17 +15,17 @@ WARM_UP = 2_000
 
 
 @bench("python -m bench submit", "python -m bench submit --clients 256 --singles 50000")
-@count_option("--bulk", 500_000, "Executions submitted in bulk, a thousand a request.")
-@count_option("--singles", 20_000, "Executions submitted one a request.")
+@count_option("--bulk", 500_000, "Executions submitted in bulk, a thousand per request.")
+@count_option("--singles", 20_000, "Executions submitted one per request.")
 @count_option("--clients", 64, "Connections that submit single ones at the same time.")
 @repeats_option()
 @store_option
 async def submit(bulk: int, singles: int, clients: int, repeats: int, store: str | None) -> "Sequence[Result]":
-    """Submissions a second over HTTP, in bulk and one by one.
+    """Submissions per second over HTTP, in bulk and one by one.
 
     No worker runs, so everything stays queued. An acknowledgement means that the executions are on disk. The load comes
-    from this one process, over kept connections and without the SDK: requests are built before anything is timed, and
-    of an answer only the status is looked at. "SDK" is the same bulk through submit_many, encoded and decoded.
+    from this one process, over kept connections and without the SDK: requests are built before the measurement, and
+    only the status of an answer is checked. "SDK" is the same bulk through submit_many, encoded and decoded.
     """
     from bench.kit.stage import staged
     from bench.kit.stores import sources
@@ -44,7 +44,7 @@ async def submit(bulk: int, singles: int, clients: int, repeats: int, store: str
 async def _measure(
     stage: "Stage", source: "Source", size: tuple[int, int, int, int], steps: Steps
 ) -> tuple[dict[str, list[float]], list[float]]:
-    """Submissions a second of each kind, and the share of a core that generating the singles took."""
+    """Return submissions per second of each kind, and the share of a core that generating the singles took."""
     import time
 
     from bench.kit.load import submit as submit_by_sdk

@@ -1,4 +1,4 @@
-"""`python -m bench sustain`: a load that goes on, and whether rate, latency and memory stay what they were."""
+"""`python -m bench sustain`: a long load, with changes of rate, latency and memory."""
 
 import asyncio
 import time
@@ -17,28 +17,29 @@ if TYPE_CHECKING:
     from bench.kit.stage import Stage
 
 PER_REQUEST, PACED_PER_REQUEST = 1_000, 20
-SENDERS, MOST_SENDERS = 4, 64  # connections a server that submit: few with large requests, many with small ones
-ENOUGH, TOO_MUCH = 50_000, 100_000  # executions in the queue: below the first more is sent, above the second none
-LOOK = 0.25  # seconds between looks at the queue
-PARTS = 5  # the run is told in so many parts
+SENDERS, MOST_SENDERS = 4, 64  # connections per server that submit: few with large requests, many with small ones
+# Executions in the queue: below the first number more are sent, above the second none.
+ENOUGH, TOO_MUCH = 50_000, 100_000
+LOOK = 0.25  # seconds between checks of the queue
+PARTS = 5  # the number of parts for which results are given
 WARM_UP = 5_000
-# Of a hundred lots: no-ops, sleepers of a hundredth of a second, sleepers of a second.
+# Shares of a hundred requests: no-ops, sleepers of a hundredth of a second, sleepers of a second.
 MIX = (("bench-noop", b'{"i":1}', 90), ("bench-hold", b'{"seconds":0.01}', 8), ("bench-hold", b'{"seconds":1}', 2))
 
 
-class Look(Struct, frozen=True):
-    """What was seen at one instant of the run."""
+class Snapshot(Struct, frozen=True):
+    """A measurement at one instant of the run."""
 
     at: float
     ended: int
     queued: int
     server: float  # MiB
     worker: float
-    used: dict[str, float] = {}  # seconds of processor time so far, by who used them
+    used: dict[str, float] = {}  # seconds of processor time so far, by process
 
 
 class Plan(Struct, frozen=True, kw_only=True):
-    """What is asked for."""
+    """The options of a run."""
 
     seconds: int
     rate: int
@@ -54,12 +55,12 @@ class Plan(Struct, frozen=True, kw_only=True):
     "python -m bench sustain --seconds 3600 --rate 1160 --mixed",
     "python -m bench sustain --servers 3",
 )
-@count_option("--seconds", 60, "How long the load goes on.")
-@count_option("--rate", 0, "Executions submitted a second; 0 submits as fast as they are run.", least=0)
+@count_option("--seconds", 60, "The length of the load.")
+@count_option("--rate", 0, "Executions to submit per second; 0 submits as fast as they run.", least=0)
 @count_option("--servers", 1, "Server processes on one store; more than one need PostgreSQL.")
 @count_option("--workers", 1, "Worker processes.")
-@click.option("--mixed", is_flag=True, help="Of 100 executions 90 do nothing, 8 sleep 10 ms and 2 a second.")
-@count_option("--per-request", PER_REQUEST, "Executions in a request, without a rate.")
+@click.option("--mixed", is_flag=True, help="Of 100 executions, 90 do nothing, 8 sleep 10 ms and 2 sleep a second.")
+@count_option("--per-request", PER_REQUEST, "Executions per request, if no rate is given.")
 @store_option
 @concurrency_option
 async def sustain(
@@ -72,12 +73,12 @@ async def sustain(
     store: str | None,
     concurrency: int,
 ) -> "Sequence[Result]":
-    """A load that goes on: whether rate, latency and memory stay what they were.
+    """A long load: changes of rate, latency and memory.
 
-    Executions are submitted in bulk for so long, at a rate or as fast as they are run, and results are stored. With a
-    rate, one more is submitted alone ten times a second, and its pick-up is timed as `latency` does. The run is told in
-    fifths: "steadiness" is the last fifth's figure divided by the first one's. "Processor" is the time that all
-    servers, all workers, a database that the bench started and the bench itself used for an execution.
+    Executions are submitted in bulk for the given time, at a rate or as fast as they run, and results are stored. With
+    a rate, one more is submitted alone ten times a second, and its pick-up is timed as in `latency`. The run is divided
+    into fifths: "steadiness" is the last fifth's figure divided by the first one's. "Processor" is the time per
+    execution that all servers, all workers, a database that the bench started and the bench itself used.
     """
     from bench.kit.stage import staged
     from bench.kit.stores import sources
@@ -102,8 +103,8 @@ async def sustain(
 
 async def _run(
     stage: "Stage", plan: Plan, database: int | None, steps: Steps
-) -> tuple[list[Look], list[tuple[float, float]]]:
-    """Load it for the time asked for; what was seen meanwhile, and (when, milliseconds) of timed pick-ups."""
+) -> tuple[list[Snapshot], list[tuple[float, float]]]:
+    """Run the load; return the measurements and (time, milliseconds) of timed pick-ups."""
     from bench.kit.load import check_ended, drained, submit
 
     await stage.start_worker(plan.concurrency, plan.workers)
@@ -129,7 +130,7 @@ async def _run(
 
 
 class _Load:
-    """Submits until the time is over."""
+    """A load that submits until the time is over."""
 
     def __init__(self, stage: "Stage", plan: Plan, database: int | None) -> None:
         self.stage, self.plan, self._database = stage, plan, database
@@ -148,11 +149,14 @@ class _Load:
         return [asyncio.create_task(send(server)) for server in range(self.plan.servers) for _ in range(senders)]
 
     def end(self) -> None:
-        """The time is over: nobody looks any more whether there is enough, so nobody may wait for it."""
+        """End the load: the queue is no longer checked, so no sender may wait for it."""
         self._more.set()
 
-    async def look(self) -> Look:
-        """See how far it is; what has not ended is counted on the shelves, so it is exact."""
+    async def look(self) -> Snapshot:
+        """Measure the present state.
+
+        Executions that have not ended are counted on the shelves, so their number is exact.
+        """
         from bench.kit.load import live
         from bench.kit.usage import rss_bytes
 
@@ -161,7 +165,7 @@ class _Load:
             self._more.set()
         elif queued > TOO_MUCH:
             self._more.clear()
-        return Look(
+        return Snapshot(
             at=time.perf_counter() - self.begun, ended=sent - queued, queued=queued,
             server=max(rss_bytes(server.pid) for server in self.stage.servers) / 2**20,
             worker=max(rss_bytes(worker.pid) for worker in self.stage.workers) / 2**20, used=self._used(),
@@ -222,7 +226,7 @@ def _lot(job: str, params: bytes, size: int) -> bytes:
 
 
 async def _pick_ups(load: _Load, picked: list[tuple[float, float]]) -> None:
-    """Submit one alone ten times a second; when each began is read when the load is over."""
+    """Submit one execution alone ten times a second; read their starts after the load."""
     from bench.kit.wire import connected
     from bench.measures.latency import started
 
@@ -234,13 +238,13 @@ async def _pick_ups(load: _Load, picked: list[tuple[float, float]]) -> None:
             await stage.env.clock.sleep(0.1)
             begun = time.perf_counter_ns()
             sent.append((msgspec.json.decode(await client.ask(request))["executionId"], begun))
-        for id, begun in sent:
-            took = (await started(stage, client, id) - begun) / 1e6
+        for execution_id, begun in sent:
+            took = (await started(stage, client, execution_id) - begun) / 1e6
             picked.append((begun / 1e9 - load.begun, took))
 
 
 def _results(
-    store: str, plan: Plan, looks: Sequence[Look], picked: Sequence[tuple[float, float]], version: str
+    store: str, plan: Plan, looks: Sequence[Snapshot], picked: Sequence[tuple[float, float]], version: str
 ) -> "list[Result]":
     from bench.kit.results import Result, machine, median, percentile
 
@@ -279,7 +283,7 @@ def _results(
 
 
 def _by_part(plan: Plan, picked: Sequence[tuple[float, float]], share: float) -> list[tuple[float, float]]:
-    """A percentile of each fifth of the run, at its end."""
+    """Return a percentile of each fifth of the run, at its end."""
     from bench.kit.results import percentile
 
     length = plan.seconds / PARTS
@@ -287,12 +291,12 @@ def _by_part(plan: Plan, picked: Sequence[tuple[float, float]], share: float) ->
     return [(length * (i + 1), percentile(part, share)) for i, part in enumerate(parts) if part]
 
 
-def _at(looks: Sequence[Look], at: float) -> Look:
+def _at(looks: Sequence[Snapshot], at: float) -> Snapshot:
     return min(looks, key=lambda look: abs(look.at - at))
 
 
 def _steadiness(plan: Plan, points: Sequence[tuple[float, float]], middle: Callable[[Sequence[float]], float]) -> float:
-    """The last fifth's figure divided by the first one's."""
+    """Return the last fifth's figure divided by the first one's."""
     part = plan.seconds / PARTS
     first = [value for at, value in points if at <= part]
     last = [value for at, value in points if plan.seconds - part <= at <= plan.seconds + LOOK]

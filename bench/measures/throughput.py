@@ -1,4 +1,4 @@
-"""`python -m bench throughput`: python no-ops through a real server and worker, results stored, on disk."""
+"""`python -m bench throughput`: Python no-ops through a real server and worker, with results stored on disk."""
 
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
@@ -8,7 +8,7 @@ from msgspec import Struct
 from bench.kit.command import Steps, bench, concurrency_option, count_option, repeats_option, store_option
 
 if TYPE_CHECKING:
-    from bench.kit.load import Whole
+    from bench.kit.load import LoadRates
     from bench.kit.results import Result
     from bench.kit.stage import Stage
     from bench.kit.stores import Source
@@ -17,7 +17,7 @@ WARM_UP = 2_000
 
 
 class Size(Struct, frozen=True, kw_only=True):
-    """How much is run, and how."""
+    """The size of the runs."""
 
     executions: int
     singles: int
@@ -27,28 +27,28 @@ class Size(Struct, frozen=True, kw_only=True):
 
 
 class Runs(Struct):
-    """What each kind of run brought."""
+    """The results of each kind of run."""
 
-    lives: "list[Whole]" = []
-    drains: "list[Whole]" = []
-    singles: "list[Whole]" = []
+    lives: "list[LoadRates]" = []
+    drains: "list[LoadRates]" = []
+    singles: "list[LoadRates]" = []
 
 
 @bench("python -m bench throughput", "python -m bench throughput --executions 500000 --repeats 5 -o jsonl")
-@count_option("--executions", 100_000, "How many executions a run has.")
-@count_option("--singles", 20_000, "How many executions are submitted each alone, then drained.")
-@count_option("--clients", 64, "Connections that submit those at the same time.")
+@count_option("--executions", 100_000, "Executions per run.")
+@count_option("--singles", 20_000, "Executions that are submitted one by one, then drained.")
+@count_option("--clients", 64, "Connections that submit these at the same time.")
 @repeats_option()
 @store_option
 @concurrency_option
 async def throughput(store: str | None, **size: int) -> "Sequence[Result]":
-    """Executions a second: submitted in bulk or each alone, run by a worker, results stored.
+    """Executions per second: submitted in bulk or one by one, run by a worker, results stored.
 
-    A server and a worker run as processes of their own and talk HTTP; each execution is a python function that returns
-    its only param. "Whole life" begins with the first request of the SDK's submit_many and ends with the last
-    execution, the worker being there from the start; "drain" is timed from a worker's first claim, everything being
-    queued. "Parcels of one" is a drain of executions that were submitted one a request by many connections; only the
-    drain is timed. Processor times are those of whole lives.
+    A server and a worker run as separate processes and talk HTTP; each execution is a Python function that returns its
+    only param. "Whole life" begins with the first request of the SDK's submit_many and ends with the last execution,
+    with a worker from the start; "drain" is timed from a worker's first claim, when all executions are queued. "Parcels
+    of one" is a drain of executions that were submitted one per request by many connections; only the drain is timed.
+    Processor times are those of whole lives.
     """
     from bench.kit.stage import staged
     from bench.kit.stores import sources
@@ -65,7 +65,7 @@ async def throughput(store: str | None, **size: int) -> "Sequence[Result]":
 
 
 async def _measure(stage: "Stage", source: "Source", size: Size, steps: Steps) -> Runs:
-    """All kinds of run in turn, so that all see the same noise; a short one first warms everything up."""
+    """Measure all kinds of run in turn, so that all see the same noise; a short run first warms everything up."""
     from bench.kit.load import check_ended, drain, submit_singly, whole_life
 
     async def singly(stage: "Stage", count: int) -> float:

@@ -1,4 +1,4 @@
-"""`python -m bench timers`: triggers by the million: how late they fire, and how very many at once do."""
+"""`python -m bench timers`: the lag of triggers beside millions of others, and when very many fire at once."""
 
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
@@ -15,12 +15,12 @@ if TYPE_CHECKING:
     from horae.env import Env
 
 RATES = {"sqlite": (100, 10_000), "postgresql": (100, 5_000, 20_000)}
-MOVED = 5_000  # fires a second while a server is killed
-LONG = 100_000  # triggers with which it takes so long that progress is told, whoever watches
+MOVED = 5_000  # fires per second while a server is killed
+LONG = 100_000  # triggers that take so long that progress is also printed without a terminal
 
 
 class Size(Struct, frozen=True, kw_only=True):
-    """How much there is, and how much of it fires."""
+    """The numbers of triggers, of fires and of servers."""
 
     triggers: int
     herd: int
@@ -29,22 +29,22 @@ class Size(Struct, frozen=True, kw_only=True):
 
 
 @bench("python -m bench timers", "python -m bench timers --triggers 10000000 --store postgresql://")
-@count_option("--triggers", 1_000_000, "Triggers that are there and not due.")
-@click.option("--rate", "rates", type=click.IntRange(min=1), multiple=True, help="Fires a second; may be repeated.")
-@count_option("--seconds", 60, "How long each rate lasts.")
+@count_option("--triggers", 1_000_000, "Triggers that exist and are not due.")
+@click.option("--rate", "rates", type=click.IntRange(min=1), multiple=True, help="Fires per second; repeatable.")
+@count_option("--seconds", 60, "The length of each rate.")
 @count_option("--herd", 200_000, "Triggers that are due at one instant.")
-@count_option("--servers", 3, "Servers at most; more than one needs PostgreSQL.")
+@count_option("--servers", 3, "The most servers; more than one needs PostgreSQL.")
 @store_option
 async def timers(store: str | None, rates: Sequence[int], **size: int) -> "Sequence[Result]":
-    """How late triggers fire beside millions of others, and what happens when very many fire at once.
+    """The lag of triggers beside millions of others, and when very many fire at once.
 
-    The triggers have 500 expressions in 50 zones, ten to a job, written in bulk as the product writes them; none of
-    them is due meanwhile. "Steady" are more that fire one after another, at an interval or by an expression with their
-    own place after it: the lag is from the nominal instant to the commit that queues the execution, or to where
-    the store says it was queued if it tells no more. A "herd" is due at one instant, with overlap `skip`: as triggers
-    of as many jobs, or of one job; all have fired before, and what they fired has ended. While these are fired, one
-    connection reads a job and submits an execution in turn. "First fire" counts from the start of the server's process.
-    Nothing runs what is queued.
+    The triggers have 500 expressions in 50 zones, ten per job, written in bulk like the product writes them; none of
+    them is due meanwhile. "Steady" triggers are additional ones that fire one after another, at an interval or by an
+    expression with a fixed offset: the lag is measured from the nominal instant to the commit that queues the
+    execution, or to its recorded queueing time if the store has no commit times. A "herd" is due at one instant, with
+    overlap `skip`: as triggers of as many jobs, or of one job; all have fired before, and their executions have ended.
+    While these fire, one connection reads a job and submits an execution in turn. "First fire" counts from the start of
+    the server's process. No worker runs the queued executions.
 
     A million triggers on one store take about 8 minutes, ten million on PostgreSQL about 20.
     """
@@ -62,7 +62,7 @@ async def timers(store: str | None, rates: Sequence[int], **size: int) -> "Seque
 
 
 def _count(source: "Source", size: Size, rates: Sequence[int]) -> int:
-    """How many runs there are on a store: loaded, started, the rates, two herds, and those of several servers."""
+    """Return the number of runs on a store: loaded, started, the rates, two herds, and those of several servers."""
     several = size.servers if source.name == "postgresql" and size.servers > 1 else 0
     return 4 + len(rates or RATES[source.name]) + several
 
@@ -97,7 +97,7 @@ async def _measure(env: "Env", source: "Source", size: Size, rates: Sequence[int
 
 
 def _next(size: Size) -> "list[Result]":
-    """What the next fire of an expression costs, asked for one after another and for many triggers alike."""
+    """Return the cost of computing the next fire of an expression, in sequence and for many similar triggers."""
     from bench.kit.results import machine, measured
     from bench.runs.timer_fill import cost_of_next
 

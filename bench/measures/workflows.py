@@ -1,4 +1,4 @@
-"""`python -m bench workflows`: how soon steps follow one another, and how many a second."""
+"""`python -m bench workflows`: the latency between steps of workflows, and steps per second."""
 
 import time
 from collections.abc import Sequence
@@ -14,19 +14,19 @@ if TYPE_CHECKING:
     from bench.kit.stage import Stage
 
 WITHIN = 300.0  # seconds
-LOOK = 0.02  # seconds between looks whether all has ended: each takes of the two cores that are measured
+LOOK = 0.02  # seconds between checks for the end; each check uses the two cores that are measured
 DIAMONDS = 5  # of four steps each, one after another, in one workflow
-LARGEST = 998  # steps side by side in one workflow, with one before and one after them
+LARGEST = 998  # parallel steps in one workflow, with one before and one after them
 
 Document = dict[str, Any]
 
 
 @bench("python -m bench workflows", "python -m bench workflows --chain 100 --foreach 10000 --store postgresql://")
 @count_option("--chain", 100, "Steps one after another.")
-@count_option("--fan", 1000, "Executions between one step and another.")
+@count_option("--fan", 1000, "Parallel executions between two steps.")
 @count_option("--diamonds", 100, "Workflows of 20 steps that run at the same time.")
 @count_option("--foreach", 10_000, "Items of one foreach.")
-@count_option("--remembered", 4_000, "Steps that durable functions have remembered.")
+@count_option("--remembered", 4_000, "Steps of durable functions.")
 @repeats_option()
 @store_option
 @concurrency_option
@@ -40,14 +40,15 @@ async def workflows(
     store: str | None,
     concurrency: int,
 ) -> "Sequence[Result]":
-    """How soon steps follow one another, and how many a second.
+    """The latency between steps of workflows, and steps per second.
 
-    A hop is from the first line of one step's function to that of the next, by the clock that all processes of a
-    machine share; all steps are no-ops in one worker over HTTP. A fan is timed from its submission to its end, by the
-    server's clock, as a foreach and as so many steps of their own (998 at most). Diamonds are workflows of 20 steps,
-    five times one, two and one; they are counted from before their submission to the last end as the server knows it,
-    and so is a foreach: looking for the ends takes some time, too, and is not measured.
-    Remembered steps are those of durable functions, one after another in 50 of them side by side.
+    A hop is measured from the first line of one step's function to that of the next, by the clock that all processes of
+    a machine share; all steps are no-ops in one worker over HTTP. A fan is timed from its submission to its end, by the
+    server's clock, as a foreach and as separate steps (998 at most). Diamonds are workflows of 20 steps, five times
+    one, two and one; they are timed from before their submission to the last end in the server's records, and so is a
+    foreach; the time of checking for ends is not included.
+
+    Remembered steps are those of durable functions, one after another in 50 functions side by side.
     """
     from bench.kit.stage import staged
     from bench.kit.stores import sources
@@ -107,7 +108,7 @@ async def _apply(stage: "Stage", name: str, steps: list[Document]) -> None:
 
 
 def _diamond(number: int, noop: Document) -> list[Document]:
-    """One step, two after it, one after both; the first follows the diamond before."""
+    """Return one step, two steps after it, and one after both; the first follows the previous diamond."""
     top, left, right, bottom = (f"{place}{number}" for place in ("top", "left", "right", "bottom"))
     before = [f"bottom{number - 1}"] if number else []
     return [
@@ -149,7 +150,7 @@ async def _round(
 
 
 async def _hops(stage: "Stage", chain: int) -> list[float]:
-    """Milliseconds between the starts of steps that follow one another."""
+    """Return the milliseconds between the starts of consecutive steps."""
     made = await stage.client.submit("bench-chain")
     await _ended(stage, [made.id])
     starts: list[int] = []
@@ -164,7 +165,7 @@ async def _hops(stage: "Stage", chain: int) -> list[float]:
 
 
 async def _took(stage: "Stage", job: str) -> float:
-    """Seconds from a submission to the end, as the server knows them."""
+    """Return the seconds from a submission to the end, by the server's times."""
     made = await stage.client.submit(job)
     (done,) = await _ended(stage, [made.id])
     began, ended = (datetime.fromisoformat(done[name]) for name in ("queuedAt", "completedAt"))
@@ -172,7 +173,7 @@ async def _took(stage: "Stage", job: str) -> float:
 
 
 async def _all(stage: "Stage", job: str, params: list[Document]) -> float:
-    """Seconds from before the submission until the last of them has ended."""
+    """Return the seconds from before the submission until the last execution has ended."""
     began = stage.env.now()
     made = await stage.client.submit_many(job, params)
     done = await _ended(stage, [one.id for one in made if one.id is not None])
@@ -181,7 +182,7 @@ async def _all(stage: "Stage", job: str, params: list[Document]) -> float:
 
 
 async def _ended(stage: "Stage", ids: Sequence[str]) -> list[Document]:
-    """Executions as they ended; one that failed ends the bench."""
+    """Wait for the end of executions and return them; a failed one ends the bench."""
     from horae.errors import HoraeError
 
     left, found = list(ids), list[Document]()
@@ -211,9 +212,9 @@ def _results(store: str, taken: dict[tuple[str, str, str], list[float]], setting
 
 
 async def _remember_steps(stage: "Stage", executions: int, steps: int) -> float:
-    """Run durable executions side by side in the stage's worker; steps a second that were remembered.
+    """Run durable executions side by side in the stage's worker; return the stored steps per second.
 
-    Each execution has its steps one after another, so what is measured is the group commit of what meets.
+    The steps of an execution run one after another, so this measures the group commit of concurrent steps.
     """
     began = time.perf_counter()
     made = await stage.client.submit_many("bench-steps", [{"steps": steps}] * executions)

@@ -1,7 +1,7 @@
-"""Writes docs/PERFORMANCE.md: `make bench`, that is `python -m bench.pages.document FILE`, runs all benches.
+"""Generation of docs/PERFORMANCE.md: `make bench`, that is `python -m bench.pages.document FILE`, runs all benches.
 
-What each command printed is kept as JSON lines beside the page, so that `--only NAME` measures one anew and keeps the
-rest. The page and its pictures are made from those lines alone.
+The output of each command is stored as JSON lines beside the page, so that `--only NAME` measures one bench again and
+keeps the rest. The page and its pictures are generated from those lines only.
 """
 
 import argparse
@@ -52,7 +52,7 @@ LARGE: dict[tuple[str, ...], tuple[str, ...]] = {
 
 
 class Run(Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """What one command printed, when, of which commit; or why it did not end."""
+    """The output of one command, with time and commit, or the reason of its failure."""
 
     command: str
     at: str
@@ -68,7 +68,7 @@ class Run(Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 def measure(arguments: Sequence[str]) -> Run:
-    """Run a bench in a process of its own, as a user does."""
+    """Run a bench in a separate process, as a user does."""
     at, commit = format_instant(system_env().now()), commit_of_tree()
     program = [sys.executable, "-m", "bench"]
     done = subprocess.run([*program, *arguments, "-o", "jsonl"], check=False, capture_output=True, text=True)
@@ -79,7 +79,7 @@ def measure(arguments: Sequence[str]) -> Run:
 
 
 def commit_of_tree() -> str:
-    """Which commit was measured; a tree with changes says so."""
+    """Return the measured commit; a tree with changes is marked."""
     try:
         shown = subprocess.run(
             ["git", "describe", "--always", "--dirty", "--abbrev=12"], check=True, capture_output=True, text=True
@@ -89,14 +89,14 @@ def commit_of_tree() -> str:
     return shown.stdout.strip()
 
 
-def kept(file: Path) -> list[Run]:
-    """What was measured before."""
+def stored_runs(file: Path) -> list[Run]:
+    """Return the stored runs."""
     lines = file.read_text().splitlines() if file.exists() else []
     return [msgspec.json.decode(line, type=Run) for line in lines]
 
 
 def write(file: Path, runs: Sequence[Run]) -> None:
-    """The page, its pictures, and what they are made from."""
+    """Write the page, its pictures, and the runs."""
     folder = file.parent / file.stem.lower()
     folder.mkdir(parents=True, exist_ok=True)
     (folder / "results.jsonl").write_bytes(b"".join(msgspec.json.encode(run) + b"\n" for run in runs))
@@ -109,20 +109,20 @@ def write(file: Path, runs: Sequence[Run]) -> None:
 
 
 def chosen(only: Sequence[str], large: bool) -> Iterable[tuple[str, ...]]:
-    """The commands to run."""
+    """Yield the commands to run."""
     for run in RUNS:
         if not only or run[0] in only:
             yield (*run, *LARGE.get(run, ())) if large else run
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Measure and write it down; what failed is told on the page, and by the exit code."""
+    """Measure and write the page; failures are shown on the page, and by the exit code."""
     parser = argparse.ArgumentParser(prog="python -m bench.pages.document", description=__doc__)
     parser.add_argument("file", type=Path)
-    parser.add_argument("--large", action="store_true", help="stores as large as the targets ask for")
-    parser.add_argument("--only", action="append", default=[], help="measure only this bench anew; may be repeated")
+    parser.add_argument("--large", action="store_true", help="use stores as large as the targets require")
+    parser.add_argument("--only", action="append", default=[], help="measure only this bench again; repeatable")
     options = parser.parse_args(arguments)
-    before = kept(options.file.parent / options.file.stem.lower() / "results.jsonl") if options.only else []
+    before = stored_runs(options.file.parent / options.file.stem.lower() / "results.jsonl") if options.only else []
     runs = [run for run in before if run.bench not in options.only]
     for command in chosen(options.only, options.large):
         sys.stderr.write(f"{format_instant(system_env().now())} python -m bench {' '.join(command)}\n")

@@ -1,4 +1,4 @@
-"""The page that `make bench` writes, as a pure function of what was measured."""
+"""The page that `make bench` writes, as a pure function of the results."""
 
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
@@ -27,7 +27,7 @@ executions travel together; what is paid per item does not. In use the stages ov
 
 
 def page(runs: "Sequence[Run]", folder: str, drawn: Mapping[str, str]) -> str:
-    """The whole page."""
+    """Return the whole page."""
     results = [judged(result) for run in runs for result in run.results]
     sections = [_section(run, folder, drawn) for run in runs]
     return "\n".join([INTRODUCTION, *_measured_on(runs), _summary(results), *sections])
@@ -77,7 +77,7 @@ def _section(run: "Run", folder: str, drawn: Mapping[str, str]) -> str:
 
 
 def _belongs(name: str, run: "Run", bench: str) -> bool:
-    """A picture stands at the first command of its bench."""
+    """Tell whether a picture belongs to a command: the first of its bench."""
     return name.partition("-")[0] == bench and "--kill" not in run.command and "--kind" not in run.command
 
 
@@ -95,7 +95,7 @@ def _row(result: Result) -> str:
 
 
 def _pivot(results: Sequence[Result]) -> list[str]:
-    """A row a stage, a column a case."""
+    """Return a table with a row per stage and a column per case."""
     cases = list(dict.fromkeys(result.case for result in results))
     stages = dict.fromkeys(result.metric for result in results)
     values = {(result.metric, result.case): figure(result.value) for result in results}
@@ -104,7 +104,7 @@ def _pivot(results: Sequence[Result]) -> list[str]:
 
 
 def _layers(results: Sequence[Result]) -> list[str]:
-    """How the stages share the whole, by the layer that each begins with."""
+    """Return the share of each layer in the total; a stage's name begins with its layer."""
     cases = list(dict.fromkeys(result.case for result in results))
     totals: dict[str, dict[str, float]] = {case: {} for case in cases}
     for result in results:
@@ -122,7 +122,7 @@ def _share(each: Mapping[str, float], layer: str) -> str:
 
 
 def pictures(results: Sequence[Result]) -> dict[str, str]:
-    """All pictures by name: the bench's, and what it shows."""
+    """Return all pictures by name: the bench, and the kind of picture."""
     drawn: dict[str, str] = {}
     for bench in dict.fromkeys(result.bench for result in results):
         own = [judged(result) for result in results if result.bench == bench]

@@ -1,4 +1,4 @@
-"""Pictures as SVG, drawn by hand: bars against targets, and lines. Readable on light and dark pages alike."""
+"""SVG pictures: bars with targets, and lines, readable on light and dark pages."""
 
 from collections.abc import Mapping, Sequence
 from html import escape
@@ -10,7 +10,7 @@ WIDTH = 760
 LEFT, RIGHT, TOP, BOTTOM = 300, 20, 44, 40
 ROW = 34
 HEIGHT = 320
-MOST = 2.0  # targets that a bar may be long: what is better than that is not drawn longer
+MOST = 2.0  # the longest bar, in targets; better values are not drawn longer
 COLOURS = ("s1", "s2", "s3", "s4")
 STYLE = """<style>
 .p{font:13px system-ui,sans-serif;fill:#1f2328}.t{font-weight:600;font-size:15px}.q{fill:#59636e;font-size:12px}
@@ -26,7 +26,7 @@ STYLE = """<style>
 
 
 class Bar(Struct, frozen=True):
-    """A value beside its bound. `good` is None when the run was too small to tell."""
+    """A value beside its bound. `good` is None when the run was too small."""
 
     label: str
     value: float
@@ -36,7 +36,7 @@ class Bar(Struct, frozen=True):
 
 
 def bars(title: str, rows: Sequence[Bar]) -> str:
-    """Each bar is measured in its own target, which is the line that all of them share."""
+    """Draw bars, each scaled by its own target, so that all share one target line."""
     room = WIDTH - LEFT - RIGHT - 150
     target = LEFT + room / MOST
     height = TOP + ROW * len(rows) + 16
@@ -55,7 +55,7 @@ def bars(title: str, rows: Sequence[Bar]) -> str:
 
 
 def stacks(title: str, unit: str, rows: Mapping[str, float]) -> str:
-    """Plain bars, each with its value."""
+    """Draw plain bars, each with its value."""
     room = WIDTH - LEFT - RIGHT - 90
     most = max(rows.values(), default=0.0) or 1.0
     height = TOP + 26 * len(rows) + 16
@@ -79,7 +79,7 @@ class Axis(Struct, frozen=True):
     is_log: bool = False
 
     def place(self, value: float) -> float:
-        """Where a value lies, from 0 to 1."""
+        """Return the position of a value, from 0 to 1."""
         low, high, at = (log10(max(v, 1e-9)) if self.is_log else v for v in (self.low, self.high, value))
         return min(1.0, max(0.0, (at - low) / ((high - low) or 1.0)))
 
@@ -93,7 +93,7 @@ class Axis(Struct, frozen=True):
 def lines(
     title: str, series: Mapping[str, Sequence[tuple[float, float]]], x: str, y: str, *, log_x: bool = False
 ) -> str:
-    """Several lines over one pair of axes, named in a legend."""
+    """Draw several lines in one plot, named in a legend."""
     points = [point for each in series.values() for point in each]
     xs = [at for at, _ in points if at > 0 or not log_x] or [1.0]
     low = 10.0 ** floor(log10(min(xs))) if log_x else min(xs)
@@ -155,7 +155,7 @@ def _legend(names: Sequence[str]) -> list[str]:
 
 
 def _round_step(rough: float) -> float:
-    """1, 2 or 5 times a power of ten."""
+    """Return 1, 2 or 5 times a power of ten."""
     power = 10.0 ** floor(log10(rough or 1.0))
     return next(step * power for step in (1, 2, 5, 10) if step * power >= rough)
 

@@ -1,7 +1,7 @@
-"""Writes docs/RESULTS-policies.md: `make bench-policies`, that is `python -m bench.pages.policy_page FILE`.
+"""Generation of docs/RESULTS-policies.md: `make bench-policies`, that is `python -m bench.pages.policy_page FILE`.
 
-It runs `python -m bench policies` and `python -m bench claims` and tells what they printed, nothing else. What they
-printed is kept as JSON lines beside the page, so that `--only claims` measures one anew and keeps the other.
+It runs `python -m bench policies` and `python -m bench claims` and shows their output, nothing else. The output is
+stored as JSON lines beside the page, so that `--only claims` measures one bench again and keeps the other.
 """
 
 import argparse
@@ -12,7 +12,7 @@ from pathlib import Path
 import msgspec
 
 from bench.kit.results import Result, about, figure, judged, verdict
-from bench.pages.document import Run, kept, measure
+from bench.pages.document import Run, measure, stored_runs
 
 INTRODUCTION = """# Policies: who waits, and what it costs
 
@@ -31,7 +31,7 @@ CLAIMS = "\n## Claims\n\n| store and size | claimed and reported a second | rati
 
 
 def page(runs: Sequence[Run]) -> str:
-    """The page, from what the commands printed."""
+    """Return the page for the output of the commands."""
     results = [judged(result) for run in runs for result in run.results]
     head = [f"- `{run.command}`: {run.at}, commit {run.commit}" for run in runs]
     head += [f"- `{run.command}` did not end well: {run.failure}" for run in runs if run.failure]
@@ -51,7 +51,7 @@ def _trial(result: Result) -> str:
 
 
 def _side_by_side(results: Sequence[Result], metric: str) -> list[str]:
-    """A rate and its ratio in one row."""
+    """Return rows with a rate and its ratio."""
     ratios = {result.case: result for result in results if result.metric.startswith("ratio")}
     used = {result.case: result for result in results if result.metric == "server processor"}
     rows = []
@@ -69,7 +69,7 @@ def _asked(result: Result) -> str:
 
 
 def _settings(results: Sequence[Result]) -> str:
-    """What holds for all of them."""
+    """Return the settings that all results share."""
     if not results:
         return "\nNothing was measured.\n"
     first = results[0].settings
@@ -93,16 +93,16 @@ def _settings(results: Sequence[Result]) -> str:
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Measure and write it down."""
+    """Measure and write the page."""
     parser = argparse.ArgumentParser(prog="python -m bench.pages.policy_page", description=__doc__)
     parser.add_argument("file", type=Path)
-    parser.add_argument("--repeats", default="3", help="how often each is measured")
-    parser.add_argument("--only", choices=("policies", "claims"), help="measure this one anew, and keep the other")
+    parser.add_argument("--repeats", default="3", help="the number of measurements of each")
+    parser.add_argument("--only", choices=("policies", "claims"), help="measure this one again, and keep the other")
     options = parser.parse_args(arguments)
     often = ("--repeats", options.repeats)
     commands = {"policies": ("policies", *often), "claims": ("claims", *often)}
     lines = options.file.parent / "policies" / "results.jsonl"
-    before = {run.bench: run for run in kept(lines)}
+    before = {run.bench: run for run in stored_runs(lines)}
     again = [options.only] if options.only else list(commands)
     runs = {**before, **{name: measure(commands[name]) for name in again}}
     ordered = [runs[name] for name in commands if name in runs]

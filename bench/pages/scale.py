@@ -1,7 +1,9 @@
-"""Writes docs/SCALE.md: `make scale`, that is `python -m bench.pages.scale FILE`, measures what growth is planned by.
+"""Generation of docs/SCALE.md:
 
-What each command printed is kept as JSON lines beside the page, so that `--only PART` measures one part anew and
-`--only none` writes the page from what was measured before.
+`make scale`, that is `python -m bench.pages.scale FILE`, with figures for planning growth.
+
+The output of each command is stored as JSON lines beside the page, so that `--only PART` measures one part again and
+`--only none` writes the page from stored output.
 """
 
 import argparse
@@ -17,13 +19,13 @@ from bench.pages.scale_page import page, pictures
 from horae.env import system_env
 from horae.model.base.instant import format_instant
 
-PACE = 1_160  # executions a second: 100M a day
+PACE = 1_160  # executions per second: 100 million per day
 FLEETS = ((1, 1), (1, 2), (2, 1), (2, 2), (3, 3))  # servers and workers on one database
 PARTS = ("sustained", "soak", "fleets", "singles", "disk")
 
 
 def commands(seconds: int, soak: int, fleet: int) -> Mapping[str, list[tuple[str, ...]]]:
-    """What is run for each part of the page, for so many seconds."""
+    """Return the commands for each part of the page, with lengths in seconds."""
     grown: list[tuple[str, ...]] = [
         ("sustain", "--servers", str(servers), "--workers", str(workers), "--seconds", str(fleet))
         for servers, workers in FLEETS
@@ -39,7 +41,7 @@ def commands(seconds: int, soak: int, fleet: int) -> Mapping[str, list[tuple[str
 
 
 def part_of(run: Run) -> str:
-    """Which part of the page a run is for."""
+    """Return the part of the page to which a run belongs."""
     flags = {"--rate": "soak", "--servers": "fleets", "--per-request": "singles"}
     if run.bench == "disk":
         return "disk"
@@ -47,7 +49,7 @@ def part_of(run: Run) -> str:
 
 
 def write(file: Path, runs: Sequence[Run]) -> None:
-    """The page, its pictures, and what they are made from."""
+    """Write the page, its pictures, and the runs."""
     folder = file.parent / file.stem.lower()
     folder.mkdir(parents=True, exist_ok=True)
     (folder / "results.jsonl").write_bytes(b"".join(msgspec.json.encode(run) + b"\n" for run in runs))
@@ -61,16 +63,20 @@ def write(file: Path, runs: Sequence[Run]) -> None:
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Measure and write it down; what failed is told on the page, and by the exit code."""
+    """Measure and write the page; failures are shown on the page, and by the exit code."""
     parser = argparse.ArgumentParser(prog="python -m bench.pages.scale", description=__doc__)
     parser.add_argument("file", type=Path)
-    parser.add_argument("--seconds", type=int, default=60, help="of the run at the highest rate")
-    parser.add_argument("--soak-seconds", type=int, default=3600, help="of the run at the pace of 100M a day")
-    parser.add_argument("--fleet-seconds", type=int, default=20, help="of each other run")
-    parser.add_argument("--only", action="append", default=[], choices=(*PARTS, "none"), help="may be repeated")
+    parser.add_argument("--seconds", type=int, default=60, help="the length of the run at the highest rate")
+    parser.add_argument(
+        "--soak-seconds", type=int, default=3600, help="the length of the run at the rate of 100M per day"
+    )
+    parser.add_argument("--fleet-seconds", type=int, default=20, help="the length of each other run")
+    parser.add_argument("--only", action="append", default=[], choices=(*PARTS, "none"), help="repeatable")
     options = parser.parse_args(arguments)
     chosen = options.only or PARTS
-    before = document.kept(options.file.parent / options.file.stem.lower() / "results.jsonl") if options.only else []
+    before = (
+        document.stored_runs(options.file.parent / options.file.stem.lower() / "results.jsonl") if options.only else []
+    )
     runs = [run for run in before if part_of(run) not in chosen]
     asked = commands(options.seconds, options.soak_seconds, options.fleet_seconds)
     for run in _measured([each for part in PARTS if part in chosen for each in asked[part]]):

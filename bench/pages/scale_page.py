@@ -1,4 +1,4 @@
-"""The page that `make scale` writes, as a pure function of what was measured."""
+"""The page that `make scale` writes, as a pure function of the results."""
 
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
@@ -23,7 +23,7 @@ KINDS = {"sustained": "a thousand in a request", "singles": "one in a request, 6
 
 
 class Case(Struct, frozen=True):
-    """What one run found of one store."""
+    """The results of one run on one store."""
 
     store: str
     settings: dict[str, Any]
@@ -32,18 +32,18 @@ class Case(Struct, frozen=True):
 
     @property
     def cost(self) -> Cost:
-        """Of a store in a process of its own; SQLite is part of the server."""
+        """The cost of a store in a separate process; SQLite is part of the server."""
         used = {who: self.values.get(f"{who} processor", 0.0) for who in ("server", "worker", "database")}
         return Cost(**used)
 
     @property
     def busy(self) -> float:
-        """Cores that all parts and the bench used."""
+        """The cores that all parts and the bench used."""
         return sum(cores(self.values["executions"], v) for name, v in self.values.items() if name.endswith("processor"))
 
 
 def cases(runs: "Sequence[Run]") -> list[Case]:
-    """Every run's results, by store."""
+    """Return every run's results, by store."""
     found: list[Case] = []
     for run in runs:
         for case in dict.fromkeys(result.case for result in run.results):
@@ -57,7 +57,7 @@ def _values(results: Sequence[Result]) -> dict[str, float]:
 
 
 def page(parts: Parts, folder: str, drawn: Mapping[str, str]) -> str:
-    """The whole page; a part that was not measured says so."""
+    """Return the whole page; it marks parts that were not measured."""
     sections = (
         _sustained(parts, folder, drawn), _soak(parts, folder, drawn), _storage(parts), _fleets(parts),
         _arithmetic(parts), scale_text.CELLS,
@@ -181,7 +181,7 @@ def _costs(case: Case) -> tuple[float, float, float]:
 
 
 def _costly(parts: Parts) -> dict[str, Case]:
-    """What was measured on PostgreSQL, by how executions were submitted."""
+    """Return the measurements on PostgreSQL, by the kind of submission."""
     found = {part: [case for case in cases(parts[part]) if case.cost.database] for part in KINDS}
     return {part: each[0] for part, each in found.items() if each}
 
@@ -226,7 +226,7 @@ def _needed(rate: float, cost: Cost) -> list[str]:
 
 
 def pictures(parts: Parts) -> dict[str, str]:
-    """All pictures by name."""
+    """Return all pictures by name."""
     drawn: dict[str, str] = {}
     for part in ("sustained", "soak"):
         found = [case for case in cases(parts[part]) if len(case.points["executions"]) > 1]

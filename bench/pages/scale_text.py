@@ -1,4 +1,4 @@
-"""What docs/SCALE.md says besides its figures. Nothing here is a measurement."""
+"""The texts of docs/SCALE.md, without figures. Nothing here is a measurement."""
 
 INTRODUCTION = """Written by `make scale`, never by hand: every figure is what a command printed, or computed from
 that in [sizing.py](../bench/pages/sizing.py). PostgreSQL runs with its shipped settings and fsync on; database,

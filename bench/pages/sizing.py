@@ -1,4 +1,4 @@
-"""Arithmetic from measured figures to machines that were not measured: pure, so that no number is made by hand."""
+"""Arithmetic from measured figures to other machines: pure functions, so that no number is written by hand."""
 
 from math import ceil
 
@@ -6,11 +6,11 @@ from msgspec import Struct
 
 DAY = 86_400  # seconds
 UNITS = ("B", "kB", "MB", "GB", "TB", "PB")
-LOADED = 0.5  # of a core that a part may be planned to use: the rest is for peaks and for what a failed one leaves
+LOADED = 0.5  # the share of a core to plan for a part: the rest is for peaks and for the load of a failed part
 
 
 class Cost(Struct, frozen=True):
-    """Microseconds of processor time that an execution costs each part."""
+    """The microseconds of processor time that an execution costs each part."""
 
     server: float
     worker: float
@@ -18,7 +18,7 @@ class Cost(Struct, frozen=True):
 
 
 class Needs(Struct, frozen=True):
-    """What a rate takes. A server or worker process uses one core at most, so it is counted in processes."""
+    """The needs of a rate. A server or worker process uses one core at most, so these are counted in processes."""
 
     servers: int
     workers: int
@@ -26,12 +26,12 @@ class Needs(Struct, frozen=True):
 
 
 def bytes_kept(a_day: int, days: int, bytes_each: float) -> float:
-    """What so many executions a day, kept so many days, take on disk."""
+    """Return the bytes on disk of a number of executions per day that are stored for some days."""
     return a_day * days * bytes_each
 
 
 def shown_bytes(count: float) -> str:
-    """In units of a thousand, as disks are sold."""
+    """Return a size in units of a thousand, as disks are sold."""
     for unit in UNITS:
         if count < 1000 or unit == UNITS[-1]:
             return f"{count:.3g} {unit}" if count < 1000 else f"{count:,.0f} {unit}"
@@ -40,12 +40,12 @@ def shown_bytes(count: float) -> str:
 
 
 def cores(rate: float, micros: float) -> float:
-    """Cores that are busy all the time with so many executions a second."""
+    """Return the number of cores that a rate keeps busy all the time."""
     return rate * micros / 1e6
 
 
 def needs(rate: float, cost: Cost) -> Needs:
-    """What a rate takes when nothing is planned to be busier than LOADED."""
+    """Return the needs of a rate when no part is planned to be busier than LOADED."""
     return Needs(
         servers=ceil(cores(rate, cost.server) / LOADED),
         workers=ceil(cores(rate, cost.worker) / LOADED),
@@ -54,10 +54,10 @@ def needs(rate: float, cost: Cost) -> Needs:
 
 
 def database_limit(cores: int, cost: Cost) -> float:
-    """Executions a second for which so many cores of a database are all busy; its disk may say no before."""
+    """Return the executions per second that keep all cores of a database busy; its disk may be a lower limit."""
     return cores * 1e6 / cost.database
 
 
 def fires(schedules: int, every: int) -> float:
-    """Fires a second of schedules that each fire every so many seconds."""
+    """Return the fires per second of schedules with an interval."""
     return schedules / every

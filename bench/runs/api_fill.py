@@ -1,6 +1,6 @@
-"""Fills a store with jobs that ran for a week: the rows that servers would have left, in bulk.
+"""Filling of a store with jobs that ran for a week: the rows that servers would have written, in bulk.
 
-Every execution is a row of history with a parcel of its own, as of jobs that fire; one job is a workflow.
+Every execution is a row of history with its own parcel, like those of triggered jobs; one job is a workflow.
 """
 
 from collections.abc import AsyncIterator, Iterator, Sequence
@@ -43,7 +43,7 @@ Rows = list[tuple[object, ...]]
 
 
 class ApiFiller:
-    """Writes on a node of its own."""
+    """A filler that writes on its own node."""
 
     def __init__(self, node: ServerNode) -> None:
         self._node, self._now = node, node.env.now()
@@ -51,7 +51,7 @@ class ApiFiller:
         self._number = 0
 
     async def jobs(self, count: int) -> list[UUID]:
-        """So many jobs, each with a trigger; their ids."""
+        """Create jobs, each with a trigger; return their ids."""
         template = await self._node.base.directory.job(DEFAULT_NAMESPACE, TEMPLATE)
         spec, made = template.job.spec, list[UUID]()
         whens = resting(count, self._now)
@@ -79,7 +79,7 @@ class ApiFiller:
         return made
 
     async def history(self, jobs: Sequence[UUID], count: int) -> None:
-        """So many executions of these jobs in turn, over a week."""
+        """Write executions of these jobs in turn, over a week."""
         template = await self._node.base.directory.job(DEFAULT_NAMESPACE, TEMPLATE)
         begin, length = self._now - DAYS * DAY * SECOND, DAYS * DAY * SECOND
         for lo in range(0, count, AT_ONCE):
@@ -92,7 +92,7 @@ class ApiFiller:
             await self._write(Insert("parcels", PARCELS, parcels), Insert("history", HISTORY, ended))
 
     async def flow(self) -> None:
-        """A workflow that ran often."""
+        """Write a workflow that ran often."""
         steps = [{"name": name, "python": TEMPLATE, "params": {"i": 1}} for name in STEPS]
         made, _ = await self._node.definitions.jobs.put(DEFAULT_NAMESPACE, {"name": FLOW, "workflow": {"steps": steps}})
         template = await self._node.base.directory.job(DEFAULT_NAMESPACE, TEMPLATE)
@@ -112,7 +112,7 @@ class ApiFiller:
             )  # fmt: skip
 
     async def statistics(self, jobs: Sequence[UUID]) -> None:
-        """What servers kept of that week: days of all jobs, hours of some, and all of the namespace."""
+        """Write the statistics of that week: days of all jobs, hours of some, and all of the namespace."""
         writers = [self._node.env.new_id() for _ in range(WRITERS)]
         tally = JobTally(success=49, failed=1, busy=50 * SECOND)
         for _ in range(50):
@@ -141,7 +141,7 @@ class ApiFiller:
             await self._node.store.write(partial(statistics.put_namespaces, writer, rows))
 
     def _parcel(self, at: Instant) -> tuple[UUID, Instant]:
-        """An id of that time, unlike all others."""
+        """Return a unique id of that time."""
         self._number += 1
         return UUID(int=first_id_at(at).int | self._number << 16 | 7 << 76 | 2 << 62), at
 
@@ -158,14 +158,14 @@ class ApiFiller:
         await self._node.store.write(partial(_written, rows))
 
     async def days(self) -> None:
-        """Room for what is older than the store."""
+        """Create partitions for rows that are older than the store."""
         for ago in range(DAYS + 1):
             await self._node.store.driver.ensure_partitions(self._now - ago * DAY * SECOND)
 
 
-def _parcel(id: UUID, job: UUID, queue: int, lane: int, at: Instant) -> tuple[object, ...]:
+def _parcel(parcel_id: UUID, job: UUID, queue: int, lane: int, at: Instant) -> tuple[object, ...]:
     envelope = (DEFAULT_NAMESPACE, job, 1, queue, lane, 4, None, at, None, None, 0, 1)
-    return (id, *envelope, b"", b"{}", None, at)
+    return (parcel_id, *envelope, b"", b"{}", None, at)
 
 
 def _written(rows: Sequence[Insert]) -> Script[None]:
@@ -174,7 +174,7 @@ def _written(rows: Sequence[Insert]) -> Script[None]:
 
 @asynccontextmanager
 async def filling_api(env: Env, url: str) -> AsyncIterator[ApiFiller]:
-    """A filler for the store at a URL, with the bench's jobs defined."""
+    """Open a filler for the store at a URL, with the bench's jobs defined."""
     node = await ServerNode.open(env, url, owner="(horae bench)")
     try:
         await node.prepare()
@@ -186,6 +186,6 @@ async def filling_api(env: Env, url: str) -> AsyncIterator[ApiFiller]:
 
 
 def names(jobs: int) -> Iterator[str]:
-    """Some of the names that jobs were given."""
+    """Yield some names of the created jobs."""
     for n in range(0, jobs, max(1, jobs // 20)):
         yield f"{WORDS[n % len(WORDS)]}-{n:06}"

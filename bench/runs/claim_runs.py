@@ -1,4 +1,4 @@
-"""Claims and reports of a server's engine in one process, on stores that hold much or are divided into many lanes."""
+"""Claims and reports of a server's engine in one process, on stores with long queues or many lanes."""
 
 import time
 from collections.abc import AsyncIterator, Mapping, Sequence
@@ -20,11 +20,11 @@ from horae.model.fleet.submit import Submit
 from horae.model.tenancy.principal import DEFAULT_NAMESPACE
 
 JOB, QUEUE = "bench-tenant", "default"
-PART = 1_000  # executions that are claimed and reported at a time, before the next size has its turn
+PART = 1_000  # executions that are claimed and reported at a time, before the turn of the next size
 
 
 class Size(Struct, frozen=True, kw_only=True):
-    """How much is claimed at a time, and in one measurement."""
+    """The numbers of executions per parcel, per claim and per measurement."""
 
     parcel: int
     deep_parcel: int
@@ -43,7 +43,7 @@ class Claimer:
         self._outcomes: list[Outcome] = []
 
     async def divide(self, count: int, lanes: int) -> None:
-        """Queue so many, divided over so many lanes; a parcel a request."""
+        """Queue executions, divided over lanes, one parcel per request."""
         parcel = self._size.parcel
         for lo in range(0, count, parcel):
             tenant = f"tenant-{lo // parcel % lanes}".encode()
@@ -51,16 +51,18 @@ class Claimer:
             await self._node.submitter.submit_bulk(DEFAULT_NAMESPACE, Submit(job=JOB), items, origin="submit")
 
     async def queue(self, count: int) -> None:
-        """Queue so many in one lane, by the store's own functions."""
+        """Queue executions in one lane, with the store's own functions."""
         await self._filler.queue(count, self._size.deep_parcel)
 
     async def work(self, count: int) -> float:
-        """Claim and report so many; executions a second."""
+        """Claim and report executions; return executions per second."""
         begun, done = time.perf_counter(), 0
         while done < count:
             granted = await self._exchange(min(self._size.free, count - done))
             if not granted:
-                raise HoraeError(f"{count - done} executions were not granted.", "Is this machine busy otherwise?")
+                raise HoraeError(
+                    f"{count - done} executions were not granted.", "Is this machine busy with other work?"
+                )
             done += granted
         await self._exchange(0)
         return count / (time.perf_counter() - begun)
@@ -78,7 +80,7 @@ class Claimer:
 
 @asynccontextmanager
 async def claiming(source: Source, size: Size, *, fair: bool) -> AsyncIterator[Claimer]:
-    """A claimer on a fresh store."""
+    """Open a claimer on a fresh store."""
     async with source.fresh() as url:
         node = await ServerNode.open(system_env(), url, owner="(horae bench)")
         try:
@@ -101,7 +103,7 @@ async def claiming(source: Source, size: Size, *, fair: bool) -> AsyncIterator[C
 
 
 async def by_lanes(source: Source, counts: Sequence[int], size: Size) -> dict[int, list[float]]:
-    """Executions a second with so many lanes in use, each with a share of what is queued."""
+    """Return executions per second by the number of lanes in use, all equally full."""
     rates: dict[int, list[float]] = {count: [] for count in counts}
     for _ in range(size.repeats):
         async with AsyncExitStack() as stores:
@@ -116,7 +118,7 @@ async def by_lanes(source: Source, counts: Sequence[int], size: Size) -> dict[in
 
 
 async def by_queued(source: Source, counts: Sequence[int], size: Size) -> dict[int, list[float]]:
-    """Executions a second while so many are queued, in one lane."""
+    """Return executions per second by the number of queued executions in one lane."""
     rates: dict[int, list[float]] = {count: [] for count in counts}
     async with AsyncExitStack() as stores:
         claimers = {}
@@ -130,9 +132,10 @@ async def by_queued(source: Source, counts: Sequence[int], size: Size) -> dict[i
 
 
 async def _in_turns(claimers: Mapping[int, Claimer], size: Size, *, again: bool = False) -> dict[int, float]:
-    """Executions a second of each, a part of all at a time: a machine's rate drifts within seconds.
+    """Return executions per second of each claimer, measured in turns: a machine's rate drifts within seconds.
 
-    A queue that is to stay as long gets as many `again` after each part; only the claims are timed.
+    With `again`, as many executions are queued after each part, so that the queue keeps its length; only the claims are
+    timed.
     """
     spent, done = dict.fromkeys(claimers, 0.0), 0
     while done < size.executions:

@@ -1,4 +1,4 @@
-"""An execution's life in one process, stage by stage, each timed: what `python -m bench stages` runs."""
+"""An execution's life in one process, each stage timed, for `python -m bench stages`."""
 
 import asyncio
 import time
@@ -34,11 +34,11 @@ from horae.worker.session import WorkerSession
 from horae.worker.settings import WorkerSettings
 
 JOB = "bench-noop"
-LAST_CHANNEL = 7  # not used by the session: heartbeats of the bench's own go there
+LAST_CHANNEL = 7  # not used by the session: the bench's own heartbeats use it
 
 
 class Shape(Struct, frozen=True):
-    """How executions travel: so many to a parcel, so many parcels at once."""
+    """The grouping of executions: executions per parcel, and parcels at once."""
 
     name: str
     per_parcel: int
@@ -51,7 +51,7 @@ class Shape(Struct, frozen=True):
 
 
 class Host:
-    """As much of a worker as its runner needs."""
+    """The part of a worker that its runner needs."""
 
     def __init__(self, env: Env) -> None:
         self.env, self.settings, self.spawner = env, WorkerSettings(), Spawner()
@@ -78,7 +78,7 @@ class Host:
 
 
 class Life:
-    """One session's executions, from request to history, again and again."""
+    """Executions of one session, from request to history, repeatedly."""
 
     def __init__(self, node: ServerNode, stored: StoredJob, session: WorkerSession, shape: Shape) -> None:
         self._node, self._store, self._stored, self._session, self._shape = node, node.store, stored, session, shape
@@ -92,11 +92,11 @@ class Life:
         self._heartbeats = 0
 
     def stages(self) -> dict[str, list[float]]:
-        """Microseconds an execution of every round, by stage, in the order of a life."""
+        """Return microseconds per execution of every round, by stage, in the order of a life."""
         return self._took
 
     async def round(self) -> None:
-        """One load through all stages."""
+        """Run one load through all stages."""
         await self._submit()
         asked = self._next()
         reply, views = await self._claim(asked)
@@ -145,7 +145,7 @@ class Life:
         return done.replies[0], views
 
     async def _call(self) -> None:
-        """Through the runner's thread and back, as the worker does it."""
+        """Call the function through the runner's thread and back, as the worker does it."""
         host = self._runner.host
         assert isinstance(host, Host)
         with self._timed("worker: call"):
@@ -156,7 +156,7 @@ class Life:
                 await host.idle.wait()
 
     async def _heartbeat(self) -> None:
-        """The least that a transaction can do: one small row."""
+        """Time the smallest transaction: one small row."""
         self._heartbeats += 1
         with self._timed("commit alone"):
             await self._store.answer_empty([(self._session.id, LAST_CHANNEL, self._heartbeats)])
@@ -196,13 +196,13 @@ class Life:
 
 
 def _due(envelope: Envelope, at: int) -> Envelope:
-    """Envelopes that differ never share a parcel."""
+    """Return an envelope with another due instant; different envelopes never share a parcel."""
     return structs.replace(envelope, due_at=at)
 
 
 @asynccontextmanager
 async def living(env: Env, url: str, shape: Shape) -> AsyncIterator[Life]:
-    """A node of its own on a store, with a session, for as long as the block lasts."""
+    """Open a node on a store, with a session, for as long as the block lasts."""
     node = await ServerNode.open(env, url, owner="(horae bench)")
     try:
         await node.prepare()

@@ -1,8 +1,9 @@
-"""What policies, labels and limits cost: whole lives through a real server and worker, each beside plain fifo.
+"""The cost of policies, labels and limits: whole lives through a real server and worker, each beside plain fifo.
 
-A machine's rate drifts while it is measured: its files grow, its processor is shared. So every case has a run of plain
-fifo right before or after it, and its ratio is that of the two; the median of such pairs counts. A limit by key has
-room for all in one case; in the other it is full, so that all but the first wait on another shelf until one ends.
+A machine's rate drifts during the measurement: its files grow, its processor is shared. Therefore, every case has a run
+of plain fifo right before or after it, and its ratio is that of the two; the median of such pairs counts. A limit by
+key has room for all executions in one case; in the other it is full, so that all but the first wait on another shelf
+until one ends.
 """
 
 import time
@@ -26,7 +27,7 @@ TENANTS = 10
 PER_REQUEST = 1_000
 IN_FLIGHT = 4
 WARM_UP = 2_000
-ONE_IN = 10  # of as many executions as other runs have, where each is a parcel
+ONE_IN = 10  # the divisor of the number of executions when each is a parcel
 JOB, LABELLED, LIMITED = "bench-tenant", "bench-labelled", "bench-limited"
 FULL_500, FULL_ONE = "bench-full-500", "bench-full-one"
 PLAIN, PLAIN_500, PLAIN_ONE = "fifo", "fifo, parcels of 500", "fifo, parcels of one"
@@ -34,15 +35,15 @@ FAIR = {"kind": "fair", "by": "${params.tenant}"}
 
 
 class Case(Struct, frozen=True, kw_only=True):
-    """What is run, and what it is compared with."""
+    """A case and the case it is compared with."""
 
     policy: Any = "fifo"
     job: str = JOB
-    parcel: int = 0  # executions in one; 0: as the SDK submits them
+    parcel: int = 0  # executions in one parcel; 0: as the SDK submits them
     beside: str = PLAIN
 
     def count(self, executions: int) -> int:
-        """How many executions a run has."""
+        """Return the number of executions of a run."""
         return max(1, executions // ONE_IN) if self.parcel == 1 else executions
 
 
@@ -65,11 +66,11 @@ COMPARED = tuple(name for name, case in CASES.items() if case.beside != name)
 
 
 def _at_once(count: int) -> Mapping[str, Any]:
-    """So many executions of each tenant."""
+    """Return a limit of concurrent executions per tenant."""
     return {"limits": [{"key": "${params.tenant}", "concurrency": count}]}
 
 
-OTHERS: Mapping[str, Mapping[str, Any]] = {  # jobs that are like the first but for that
+OTHERS: Mapping[str, Mapping[str, Any]] = {  # jobs that differ from the first one only in these fields
     LABELLED: {"needs": ["worker=bench-0"]},
     LIMITED: _at_once(1_000_000),
     FULL_500: _at_once(1_000),  # two parcels
@@ -80,12 +81,12 @@ OTHERS: Mapping[str, Mapping[str, Any]] = {  # jobs that are like the first but 
 class Run(Struct, frozen=True):
     """One run of a case."""
 
-    rate: float  # executions a second, from the first request to the end of the last
-    server: float  # microseconds of processor time an execution
+    rate: float  # executions per second, from the first request to the end of the last execution
+    server: float  # microseconds of processor time per execution
 
 
 async def costs(source: Source, executions: int, repeats: int, concurrency: int, steps: Steps) -> list[Result]:
-    """Every case beside what it is compared with."""
+    """Measure every case beside the one it is compared with."""
     runs: dict[str, list[Run]] = {name: [] for name in CASES}
     ratios: dict[str, list[float]] = {name: [] for name in COMPARED}
     async with source.fresh() as url, staged(system_env(), url) as stage:
@@ -93,7 +94,7 @@ async def costs(source: Source, executions: int, repeats: int, concurrency: int,
         (first,) = (definition for definition in app.definitions() if definition["name"] == JOB)
         for name, own in OTHERS.items():
             await stage.client.jobs.apply({**first, "name": name, **own})
-        for case in CASES.values():  # what each job takes is learned
+        for case in CASES.values():  # the server learns the usual length of each job
             await _run(stage, case, WARM_UP)
         for repeat in range(repeats):
             for name in COMPARED:
@@ -137,12 +138,12 @@ async def _run(stage: Stage, case: Case, executions: int) -> Run:
 
 
 def _params(i: int) -> dict[str, object]:
-    """A thousand of one tenant come together."""
+    """Return params; a thousand consecutive executions belong to one tenant."""
     return {"i": i, "tenant": f"tenant-{i // PER_REQUEST % TENANTS}"}
 
 
 def _requests(stage: Stage, case: Case, count: int) -> Iterator[bytes]:
-    """Requests whose executions form parcels of one size: each parcel has a deadline that no other has."""
+    """Yield requests whose executions form parcels of one size: each parcel has a unique deadline."""
     for lo in range(0, count, PER_REQUEST if case.parcel == 1 else case.parcel):
         body = _singles(case, lo, count) if case.parcel == 1 else _lot(case, lo, count)
         yield stage.request("POST", "/executions", msgspec.json.encode(body))

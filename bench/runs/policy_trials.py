@@ -1,4 +1,4 @@
-"""What policies do to those who wait, each in a trial of its own: the same figures every time."""
+"""Effects of policies on waiting executions, each in its own trial, with reproducible figures."""
 
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from random import Random
@@ -6,7 +6,7 @@ from typing import Any
 
 from msgspec import Struct
 
-from bench.runs.trial import Ran, trial
+from bench.runs.trial import TrialExecution, trial
 from horae.env import SECOND, Micros
 from horae.model.admission.policy import QUANTUM
 from horae.model.admission.virtual_times import jain
@@ -19,7 +19,7 @@ FAIR: Mapping[str, Any] = {
 
 
 class Figure(Struct, frozen=True):
-    """One figure of a trial, and what it was tried with."""
+    """One figure of a trial, with its circumstances."""
 
     case: str
     metric: str
@@ -32,7 +32,7 @@ Trying = Callable[[int], Awaitable[list[Figure]]]
 
 
 async def fairness(seconds: int) -> list[Figure]:
-    """Ten tenants with weights 1 to 10 that all have more work than they get; the first submits 100 times as much."""
+    """Compare ten tenants with weights 1 to 10 and more work than they get; the first submits 100 times as much."""
     equal = dict.fromkeys(TENANTS, 200 * MS)
     apart = {tenant: 50 * MS if tenant % 2 else 5 * SECOND for tenant in TENANTS}
     return [
@@ -58,7 +58,7 @@ async def _jain(case: str, takes: Mapping[int, Micros], parcel: int, seconds: in
 
 
 async def lightness(seconds: int) -> list[Figure]:
-    """A tenant with little to do, beside one that submitted thousands."""
+    """Measure a tenant with little work, beside one that submitted thousands."""
     slots, takes = 10, 100 * MS
     async with trial(slots, ["work"]) as t:
         await t.queue("work", policy={"kind": "fair", "by": "${params.tenant}"})
@@ -79,7 +79,7 @@ async def lightness(seconds: int) -> list[Figure]:
 
 
 async def starvation(seconds: int) -> list[Figure]:
-    """A stream of priority 9 that takes all there is, and some executions of priority 0."""
+    """Measure executions of priority 0 beside a stream of priority 9 that takes all capacity."""
     ageing = 2 * SECOND
     async with trial(2, ["work"]) as t:
         await t.queue("work", policy={"kind": "priority", "ageing": ageing / SECOND})
@@ -102,7 +102,7 @@ async def starvation(seconds: int) -> list[Figure]:
 
 
 async def deadlines(seconds: int) -> list[Figure]:
-    """Unit executions released together that can all be met, and a load of 115% whose deadlines differ."""
+    """Measure unit executions released together that can all be met, and a load of 115% with different deadlines."""
     rng, count = Random(11), 2 * seconds
     order = list(range(1, count + 1))
     rng.shuffle(order)
@@ -129,7 +129,7 @@ async def _missed(kind: str, wanted: Sequence[tuple[Micros, Micros]]) -> int:
 
 
 async def shortness(seconds: int) -> list[Figure]:
-    """Jobs whose lengths have a heavy tail, at a load of 90%."""
+    """Measure jobs with heavy-tailed lengths, at a load of 90%."""
     lengths = {"tiny": 100 * MS, "small": SECOND, "large": 10 * SECOND, "huge": 60 * SECOND}
     rng = Random(5)
     names = rng.choices(list(lengths), (70, 22, 7, 1), k=4 * seconds)
@@ -146,13 +146,13 @@ async def shortness(seconds: int) -> list[Figure]:
     return figures
 
 
-async def _waits(kind: str, lengths: Mapping[str, Micros], names: Sequence[str], gap: Micros) -> list[Ran]:
+async def _waits(kind: str, lengths: Mapping[str, Micros], names: Sequence[str], gap: Micros) -> list[TrialExecution]:
     async with trial(1, ["work"]) as t:
         await t.queue("work", policy=kind)
         for name, takes in lengths.items():
             await t.job(name, "work")
             t.submit(t.now, name, takes)
-        await t.run(t.now + 200 * SECOND)  # what they take is learned
+        await t.run(t.now + 200 * SECOND)  # the server learns their usual lengths
         start = t.now
         for i, name in enumerate(names):
             t.submit(start + i * gap, name, lengths[name])
@@ -164,6 +164,6 @@ TRIALS: tuple[Trying, ...] = (fairness, lightness, starvation, deadlines, shortn
 
 
 async def all_trials(seconds: int) -> AsyncIterator[tuple[str, list[Figure]]]:
-    """Every trial, by its name."""
+    """Yield every trial with its name."""
     for one in TRIALS:
         yield one.__name__, await one(seconds)

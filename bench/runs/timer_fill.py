@@ -1,6 +1,6 @@
-"""Fills a store with triggers by the million: the rows that the product writes, in bulk.
+"""Filling of a store with millions of triggers: the rows that the product writes, in bulk.
 
-It runs in the bench's process while no server is there, and leaves what as many calls of the API would have left.
+It runs in the bench's process while no server runs, and leaves the same rows as calls of the API.
 """
 
 import asyncio
@@ -53,23 +53,23 @@ TIMERS: Columns = (
 
 
 class Load(Struct, frozen=True):
-    """Triggers to be there: in their order, so many to a job."""
+    """Triggers to write, in order, with a number of triggers per job."""
 
     name: str
     whens: Iterable[NamedTrigger]
     per_job: int
-    ran: bool = False  # each has fired before, and what it fired has ended: overlap `skip` has to look
+    ran: bool = False  # each has fired before, and its execution has ended: overlap `skip` must check it
 
 
 class TimerFiller:
-    """Writes jobs with triggers on a node of its own."""
+    """A filler that writes jobs with triggers on its own node."""
 
     def __init__(self, node: ServerNode, template: StoredJob) -> None:
         self._node, self._template = node, template
         self._spec = msgspec.json.encode(template.job.spec).decode()
 
     async def load(self, load: Load) -> int:
-        """Write all of a load; how many triggers that were."""
+        """Write all triggers of a load; return their number."""
         whens, number, total = iter(load.whens), 0, 0
         at_once = max(AT_ONCE // load.per_job, 1) * load.per_job
         writing: asyncio.Task[None] | None = None
@@ -79,7 +79,7 @@ class TimerFiller:
             if writing is not None:
                 await writing
             writing = asyncio.create_task(self._node.store.write(partial(_write, rows)))
-            await asyncio.sleep(0)  # the store writes these while the next are made
+            await asyncio.sleep(0)  # the store writes these while the next rows are built
             number, total = number + 1, total + len(some)
         if writing is not None:
             await writing
@@ -99,8 +99,8 @@ class TimerFiller:
                 if index % MAX_ITEMS == 0:
                     parcel = parcel_id(new_id())
                 last = execution_id(parcel, index % MAX_ITEMS) if ran else None
-                id = new_id()
-                owned = (id, job, DEFAULT_NAMESPACE)
+                trigger_id = new_id()
+                owned = (trigger_id, job, DEFAULT_NAMESPACE)
                 told = (when.name, 1, _text(when.trigger), _text(when.rules), "active", now, now)
                 triggers.append((*owned, *told))
                 timers.append((*owned, due_after(when.trigger, when.rules, now), now, last))
@@ -122,7 +122,7 @@ def _text(value: Trigger | Rules) -> str:
 
 @asynccontextmanager
 async def filling_timers(env: Env, url: str) -> AsyncIterator[TimerFiller]:
-    """A filler for the store at a URL, with the bench's jobs defined."""
+    """Open a filler for the store at a URL, with the bench's jobs defined."""
     node = await ServerNode.open(env, url, owner="(horae bench)")
     try:
         await node.prepare()
@@ -134,7 +134,7 @@ async def filling_timers(env: Env, url: str) -> AsyncIterator[TimerFiller]:
 
 
 def resting(count: int, now: Instant) -> Iterator[NamedTrigger]:
-    """Triggers of mixed expressions in many zones, none of which is due today, in any zone."""
+    """Yield triggers of mixed expressions in many zones; none is due today, in any zone."""
     crons = [Cron(expression=text, timezone=zone) for zone in _zones() for text in _expressions(now)]
     for i in range(count):
         yield NamedTrigger(name=f"t{i % 10}", trigger=crons[i % len(crons)], rules=Rules())
@@ -146,7 +146,7 @@ def _zones() -> list[str]:
 
 
 def _expressions(now: Instant) -> list[str]:
-    """Weekly, monthly, yearly ones and some more, on other days than yesterday, today, tomorrow and the day after."""
+    """Return weekly, monthly, yearly and other expressions, on days other than yesterday to the day after tomorrow."""
     today = datetime(1970, 1, 1, tzinfo=UTC) + timedelta(microseconds=now)
     near = [today + timedelta(days=days) for days in (-1, 0, 1, 2)]
     weekdays = [day for day in range(7) if day not in {at.isoweekday() % 7 for at in near}]
@@ -168,9 +168,9 @@ def _expressions(now: Instant) -> list[str]:
 
 
 def steady(rate: int, seconds: int, at: Instant) -> Iterator[NamedTrigger]:
-    """Triggers that fire once each from an instant on, one after another at an even pace.
+    """Yield triggers that fire once each from an instant on, one after another at an even rate.
 
-    Every second one repeats at an interval, the others go by a cron expression with their own place after it.
+    Every second one is an interval, the others are cron expressions with a fixed offset.
     """
     length = seconds * SECOND
     for i in range(rate * seconds):
@@ -184,20 +184,23 @@ def steady(rate: int, seconds: int, at: Instant) -> Iterator[NamedTrigger]:
 
 
 def _daily(at: Instant) -> str:
-    """The expression of an instant's time of day."""
+    """Return the cron expression of an instant's time of day."""
     when = datetime(1970, 1, 1, tzinfo=UTC) + timedelta(microseconds=at)
     return f"{when.second} {when.minute} {when.hour} * * *"
 
 
 def herd(count: int, at: Instant) -> Iterator[NamedTrigger]:
-    """Triggers that are all due at one instant."""
+    """Yield triggers that are all due at one instant."""
     cron = Cron(expression=_daily(at))
     for i in range(count):
         yield NamedTrigger(name=f"t{i}", trigger=cron)
 
 
 def cost_of_next() -> dict[str, float]:
-    """Microseconds: from one fire to the next of expressions, and from anywhere to the same one of many triggers."""
+    """Return the microseconds to compute the next fire:
+
+    in sequence for one expression, and of many similar triggers.
+    """
     begun = 1_794_700_800 * SECOND
     common = [
         Cron(expression=text, timezone="Europe/Paris") for text in ("*/5 * * * *", "0 9 * * MON-FRI", "30 1 * * *")

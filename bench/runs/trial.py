@@ -1,7 +1,7 @@
-"""A trial: a whole server on a virtual clock and a store in memory, and a worker whose executions only take time.
+"""A trial: a whole server on a virtual clock and a store in memory, and a worker with executions that only take time.
 
-Everything that decides is the product's own: submissions, lanes, claims, reports. So what a policy does in an hour of
-work is seen in seconds, and is the same every time.
+All decisions are made by the product: submissions, lanes, claims, reports. Therefore, the effects of a policy in an
+hour of work are computed in seconds, and are reproducible.
 """
 
 from collections.abc import AsyncIterator, Mapping, Sequence
@@ -21,11 +21,11 @@ from horae.model.fleet.protocol import PROTOCOL, Answer, Exchange, Grant, Outcom
 from horae.model.fleet.submit import Submit
 from horae.model.tenancy.principal import DEFAULT_NAMESPACE
 
-STEP = 100_000  # microseconds between the looks of what a server does by itself, at least
+STEP = 100_000  # microseconds, at least, between two steps of a server's services
 
 
-class Ran(Struct, frozen=True):
-    """An execution that ran: of which job and share, when it came, began and ended."""
+class TrialExecution(Struct, frozen=True):
+    """An execution that ran: its job and params, arrival, start and end."""
 
     job: str
     params: Mapping[str, Any]
@@ -40,11 +40,11 @@ class Ran(Struct, frozen=True):
 
 
 class Trial:
-    """One server, one worker with slots, and what is to be submitted when."""
+    """One server, one worker with slots, and the submissions to come."""
 
     def __init__(self, node: ServerNode, clock: VirtualClock, session: UUID, slots: int) -> None:
         self.node, self.clock, self._session, self._slots = node, clock, session, slots
-        self.ran: list[Ran] = []
+        self.ran: list[TrialExecution] = []
         self._names: dict[UUID, str] = {}
         self._arrivals: list[tuple[Instant, int, list[Submit], list[bytes] | None]] = []
         self._busy: list[tuple[Instant, int, Grant, int, Instant]] = []
@@ -61,24 +61,24 @@ class Trial:
         await self.node.admission.queues.put(DEFAULT_NAMESPACE, name, definition)
 
     async def job(self, name: str, queue: str, **definition: Any) -> None:
-        """Define a job; its executions take as many microseconds as their param `takes` says."""
+        """Define a job; its executions take as many microseconds as their param `takes`."""
         body = {"name": name, "command": ["true"], "queue": queue, **definition}
         view, _ = await self.node.definitions.jobs.put(DEFAULT_NAMESPACE, body)
         self._names[view.job_id] = name
         await self.node.base.directory.load()
 
     def submit(self, at: Instant, job: str, takes: Micros, **how: Any) -> None:
-        """Let one execution come at an instant."""
+        """Schedule the submission of one execution."""
         params = Raw(msgspec.json.encode({"takes": takes, **how.pop("params", {})}))
         heappush(self._arrivals, (at, next(self._count), [Submit(job=job, params=params, **how)], None))
 
     def submit_many(self, at: Instant, job: str, items: Sequence[Mapping[str, Any]], **how: Any) -> None:
-        """Let many come together, on the same terms."""
+        """Schedule the submission of many executions with the same options."""
         encoded = [msgspec.json.encode(item) for item in items]
         heappush(self._arrivals, (at, next(self._count), [Submit(job=job, **how)], encoded))
 
     def served(self, param: str) -> dict[str, Micros]:
-        """Worker time so far by the value of a param, that of what runs still included."""
+        """Return the worker time so far by the value of a param, including that of running executions."""
         got: dict[str, Micros] = {}
         for one in self.ran:
             got[one.params[param]] = got.get(one.params[param], 0) + one.ended_at - one.started_at
@@ -88,7 +88,7 @@ class Trial:
         return got
 
     async def run(self, until: Instant) -> None:
-        """Let time pass up to an instant, from event to event."""
+        """Advance the time to an instant, from event to event."""
         while (at := self._next()) is not None and at <= until:
             if at > self.now:
                 self.clock.advance(at - self.now)
@@ -114,7 +114,7 @@ class Trial:
                 await service.step()
 
     async def _exchange(self) -> None:
-        """Report what has ended, and begin what is given."""
+        """Report ended executions, and start the granted ones."""
         outcomes = []
         while self._busy and self._busy[0][0] <= self.now:
             end, _, grant, item, start = heappop(self._busy)
@@ -136,7 +136,7 @@ class Trial:
     def _note(self, grant: Grant, item: int, start: Instant, end: Instant) -> None:
         params = msgspec.json.decode(grant.items[item - grant.lo])
         name = self._names[grant.job]
-        self.ran.append(Ran(name, params, grant.due_at, start, end, grant.deadline))
+        self.ran.append(TrialExecution(name, params, grant.due_at, start, end, grant.deadline))
 
 
 def _success(grant: Grant, item: int, start: Instant, end: Instant) -> Outcome:
@@ -148,7 +148,7 @@ def _success(grant: Grant, item: int, start: Instant, end: Instant) -> Outcome:
 
 @asynccontextmanager
 async def trial(slots: int, queues: Sequence[str] = ("default",), **presence: Any) -> AsyncIterator[Trial]:
-    """A trial with a worker that takes from these queues."""
+    """Open a trial with a worker that takes from these queues."""
     clock = VirtualClock()
     node = await ServerNode.open(virtual_env(clock=clock), "sqlite://", owner="(a trial)")
     try:

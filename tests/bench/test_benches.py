@@ -1,4 +1,4 @@
-"""Each bench, tiny, on real processes: what it prints, and that nothing of it is left."""
+"""Each bench at a tiny size, with real processes: its output, and the removal of its files and processes."""
 
 import os
 import re
@@ -98,7 +98,7 @@ TIMEOUT = 55
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
-    """Where a bench keeps its files; empty again when it has ended."""
+    """Return the folder for a bench's files; check that it is empty afterwards."""
     return tmp_path
 
 
@@ -136,7 +136,7 @@ LONG = ("events", "logs", "timers", "policies", "growth", "disk", "concurrency",
 @pytest.mark.parametrize(
     "name", [pytest.param(name, marks=pytest.mark.prove) if name in LONG else name for name in BENCHES]
 )
-def test_a_line_a_result(folder, name):
+def test_json_lines_have_one_result_each(folder, name):
     where = [] if name in WITHOUT_STORE else ["--store", "sqlite://"]
     found = results(bench(folder, name, *SMALL[name], *where, "-o", "jsonl"))
 
@@ -146,7 +146,7 @@ def test_a_line_a_result(folder, name):
         assert {"cpu", "cores", "python", "horae", "loadBefore"} <= result.settings.keys()
 
 
-def test_commands_are_held_by_several_workers(folder):
+def test_commands_run_in_several_workers(folder):
     flags = ["--kind", "command", "--executions", "6", "--workers", "2", "--seconds", "1", "--store", "sqlite://"]
     found = results(bench(folder, "concurrency", *flags, "-o", "jsonl"))
 
@@ -154,7 +154,7 @@ def test_commands_are_held_by_several_workers(folder):
     assert found[0].settings["workers"] == 2
 
 
-def test_sessions_of_a_killed_server_go_elsewhere_and_nothing_is_lost_or_run_twice(folder, postgres: Postgres):
+def test_sessions_of_a_killed_server_reconnect_and_no_execution_is_lost_or_repeated(folder, postgres: Postgres):
     flags = ["--sessions", "6", "--servers", "2", "--kill", "--rate", "20", "--seconds", "3"]
     found = figures(results(bench(folder, "sessions", *flags, "--store", postgres.url(), "-o", "jsonl")))
 
@@ -170,24 +170,24 @@ def test_the_only_server_is_not_killed(folder):
     assert "Name more with --servers" in done.stderr
 
 
-def test_a_change_is_seen_by_the_next_read_on_another_server(folder, postgres: Postgres):
+def test_a_change_is_visible_to_the_next_read_on_another_server(folder, postgres: Postgres):
     found = results(bench(folder, "reads", *SMALL["reads"], "--checks", "3", "--store", postgres.url(), "-o", "jsonl"))
 
     (stale,) = [result for result in found if result.metric == "stale reads"]
     assert (stale.value, stale.reached, stale.settings["checks"]) == (0, True, 6)
 
 
-def test_on_postgresql_in_a_database_that_is_gone_afterwards(folder, postgres: Postgres):
+def test_a_postgresql_database_is_removed_afterwards(folder, postgres: Postgres):
     text = bench(folder, "submit", *SMALL["submit"], "--store", postgres.url(), "-o", "json")
     found = msgspec.json.decode(text, type=list[Result])
 
     assert {result.case for result in found} == {"postgresql bulk", "postgresql single", "postgresql SDK"}
     assert "fsync on" in found[0].settings["store"]
-    databases = "SELECT datname FROM pg_database"  # those of tests beside this one go too
+    databases = "SELECT datname FROM pg_database"  # databases of parallel tests disappear, too
     assert eventually_sync(lambda: "horae_bench" not in postgres.execute(databases), within=40)
 
 
-def test_people_see_a_table_the_targets_and_the_settings(folder):
+def test_a_table_shows_the_targets_and_the_settings(folder):
     text = bench(folder, "submit", *SMALL["submit"], "--store", "sqlite://")
 
     assert re.search(r"CASE +METRIC +VALUE +UNIT +TARGET", text)
@@ -197,13 +197,13 @@ def test_people_see_a_table_the_targets_and_the_settings(folder):
 
 
 @pytest.mark.parametrize("kind", ["sqlite", "postgresql"])
-def test_one_kind_of_store_can_be_asked_for(kind):
+def test_one_kind_of_store_can_be_selected(kind):
     with sources(f"{kind}://", system_env()) as found:
         assert [source.name for source in found] == [kind]
 
 
 @pytest.mark.parametrize("store", ["mysql://x", "sqlite:////no/such/folder/x.db", "postgresql://127.0.0.1:1/x"])
-def test_a_store_that_cannot_be_measured(folder, store):
+def test_an_invalid_store_is_refused(folder, store):
     done = subprocess.run(
         command("throughput", "--store", store), env=environment(folder), capture_output=True, text=True, timeout=150
     )
@@ -213,8 +213,10 @@ def test_a_store_that_cannot_be_measured(folder, store):
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-def test_what_it_started_ends_with_it(folder, number):
-    usual = signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell's background ignores it, to be inherited
+def test_processes_end_with_the_bench(folder, number):
+    usual = signal.signal(
+        signal.SIGINT, signal.default_int_handler
+    )  # background processes of a shell inherit an ignored SIGINT
     begun = subprocess.Popen(
         command("throughput", "--executions", "3000000", "--store", "sqlite://"),
         env=environment(folder), stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,

@@ -1,4 +1,4 @@
-"""The page of results: what it says, and that its pictures are pictures."""
+"""The page of results: its content and its pictures."""
 
 from pathlib import Path
 from xml.etree import ElementTree
@@ -32,7 +32,7 @@ def test_every_bench_is_run_for_the_page():
     assert {name for name, *_ in RUNS} == BENCHES.keys()
 
 
-def test_it_says_what_is_asked_for_and_what_failed(tmp_path):
+def test_the_page_shows_targets_and_failures(tmp_path):
     slow = result("throughput", "sqlite drain", "executions", 50_000,
                   settings={"store": "SQLite 3", "executions": 50_000, "runs": [50_000.0, 55_000.0]})  # fmt: skip
 
@@ -46,7 +46,7 @@ def test_it_says_what_is_asked_for_and_what_failed(tmp_path):
     assert "](performance/throughput-targets.svg)" in text
 
 
-def test_stages_are_a_column_a_case(tmp_path):
+def test_stages_have_one_column_per_case(tmp_path):
     found = [
         result("stages", f"{store} a parcel of 500", stage, value)
         for store, value in (("sqlite", 1.0), ("postgresql", 2.0))
@@ -60,7 +60,7 @@ def test_stages_are_a_column_a_case(tmp_path):
     assert "| store | 1 us, 100% | 2 us, 100% |" in text
 
 
-def test_pictures_are_drawn_for_what_has_points(tmp_path):
+def test_pictures_are_drawn_for_results_with_points(tmp_path):
     found = (
         result("latency", "sqlite idle pick-up", "p50", 2.0, points=[(1.0, 0.5), (30.0, 1.0)]),
         result("growth", "sqlite history", "executions with", 9.0, points=[(0.0, 10.0), (1e6, 9.0)]),
@@ -79,20 +79,20 @@ def test_pictures_are_drawn_for_what_has_points(tmp_path):
         assert "prefers-color-scheme:dark" in text
 
 
-def test_one_bench_can_be_measured_anew(tmp_path, monkeypatch):
+def test_one_bench_can_be_measured_again(tmp_path, monkeypatch):
     monkeypatch.setattr(document, "measure", lambda command: run(" ".join(command), result(command[0], "a", "b", 2.0)))
     written(tmp_path, run("idle", result("idle", "a", "b", 1.0)), run("start", result("start", "a", "b", 1.0)))
 
     assert document.main([str(tmp_path / "PERFORMANCE.md"), "--only", "idle"]) == 0
 
-    kept = document.kept(tmp_path / "performance" / "results.jsonl")
+    kept = document.stored_runs(tmp_path / "performance" / "results.jsonl")
     assert [(each.command, each.results[0].value) for each in kept] == [
         ("python -m bench start", 1.0),
         ("python -m bench idle", 2.0),
     ]
 
 
-def test_large_stores_are_asked_for_by_a_flag():
+def test_large_stores_are_selected_by_a_flag():
     usual, large = ({name: flags for name, *flags in document.chosen([], large)} for large in (False, True))
 
     assert usual["growth"] == []
@@ -100,7 +100,7 @@ def test_large_stores_are_asked_for_by_a_flag():
     assert large["start"] == []
 
 
-def test_a_bar_is_as_long_as_two_targets_at_most():
+def test_a_bar_is_at_most_two_targets_long():
     drawn = plot.bars("t", [plot.Bar("a", 10, 1, "10", True), plot.Bar("b", 2, 1, "2", True)])
 
     widths = [bar.get("width") for bar in ElementTree.fromstring(drawn).iter("{http://www.w3.org/2000/svg}rect")][1:]

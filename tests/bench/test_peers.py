@@ -1,4 +1,4 @@
-"""`make bench-peers`, without a peer: what each must say of itself, how it is measured, and the page."""
+"""`make bench-peers`, without running peers: their descriptions, the measurement, and the page."""
 
 import ast
 import re
@@ -49,7 +49,7 @@ HORAE = subject("Horae", "PostgreSQL", 70_000, 80_000, 90_000, store="PostgreSQL
 
 
 @pytest.mark.parametrize("name", [*QUEUES, "redis"])
-def test_an_environment_is_pinned_as_a_whole(name):
+def test_an_environment_is_pinned_completely(name):
     wanted = (FOLDER / name / "requirements.txt").read_text().split()
 
     assert wanted
@@ -57,7 +57,7 @@ def test_an_environment_is_pinned_as_a_whole(name):
 
 
 @pytest.mark.parametrize("name", QUEUES)
-def test_a_peer_says_what_it_is_and_can_be_driven(name):
+def test_a_peer_describes_itself_and_can_be_driven(name):
     peer = peer_of(name)
     tree = ast.parse((peer.folder / "app.py").read_text())
     functions = {node.name for node in tree.body if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)}
@@ -82,7 +82,7 @@ def test_peers_are_chosen_by_name():
     assert "rq" not in [peer.name for peer in queues([], ["rq"])]
 
 
-def test_without_an_index_a_peer_says_so_and_how_to_go_on(tmp_path, monkeypatch):
+def test_without_an_index_a_peer_is_skipped_with_a_remedy(tmp_path, monkeypatch):
     monkeypatch.setenv("PIP_INDEX_URL", "http://127.0.0.1:9/")
     monkeypatch.setenv("PIP_NO_CACHE_DIR", "1")
     monkeypatch.setenv("PIP_RETRIES", "0")
@@ -91,12 +91,12 @@ def test_without_an_index_a_peer_says_so_and_how_to_go_on(tmp_path, monkeypatch)
         installed(FOLDER / "huey", root=tmp_path)
 
 
-def test_without_a_python_that_is_new_enough_a_peer_says_which():
+def test_without_a_new_enough_python_a_peer_names_the_version():
     with pytest.raises(PeerError, match=r"oban needs Python 3\.99 or newer, and there is none here: put python3\.99"):
         interpreter("oban", (3, 99))
 
 
-def test_without_any_peer_nothing_is_measured(monkeypatch, capsys):
+def test_without_peers_no_measurement_is_made(monkeypatch, capsys):
     def refuse(*_: object) -> Environment:
         raise PeerError("no index")
 
@@ -108,7 +108,7 @@ def test_without_any_peer_nothing_is_measured(monkeypatch, capsys):
 
 @pytest.fixture
 def small_peer(tmp_path, monkeypatch):
-    """A peer of a few lines in the environment that runs this."""
+    """Create a peer of a few lines in the present environment."""
     (tmp_path / "small").mkdir()
     (tmp_path / "small" / "app.py").write_text(APP)
     monkeypatch.setattr(peers, "FOLDER", tmp_path)
@@ -128,7 +128,7 @@ def test_a_peer_is_submitted_to_and_then_drained(small_peer):
     assert run.single > 0
 
 
-def test_a_worker_that_fails_is_told_in_its_own_words(small_peer):
+def test_a_failed_worker_is_reported_with_its_output(small_peer):
     case = replace(small_peer.cases[0], worker=("python", "-m", "app", "{url}"))
 
     with pytest.raises(PeerError, match="worker: no work at nowhere://"):
@@ -147,7 +147,7 @@ def test_a_system_that_fails_is_left_out_from_then_on():
     assert (len(good.runs), bad.failure) == (2, "broken")
 
 
-def test_horaes_own_figures_are_read_by_store():
+def test_figures_of_horae_are_read_by_store():
     found = {
         ("sqlite drain", "executions"): 9.0, ("sqlite parcels of one", "executions"): 5.0,
         ("sqlite SDK", "submissions"): 7.0, ("sqlite bulk", "submissions"): 8.0, ("sqlite single", "submissions"): 2.0,
@@ -168,7 +168,7 @@ def test_the_page_compares_medians_with_horae_on_postgresql():
     assert text.endswith("|\n")
 
 
-def test_the_page_says_what_was_missed_and_what_could_not_be_measured():
+def test_the_page_shows_missed_targets_and_missing_measurements():
     celery = subject("Celery", "prefork, results", 1_000)
     gone = replace(subject("Gone", "x"), failure="no index")
     text = page([HORAE, celery, gone], AROUND)
@@ -178,11 +178,11 @@ def test_the_page_says_what_was_missed_and_what_could_not_be_measured():
     assert text.endswith("## What could not be measured\n\n- Gone x: no index\n")
 
 
-def test_a_small_run_tells_nothing_about_targets():
+def test_a_small_run_is_not_compared_with_targets():
     assert "Asked of Horae" not in page([HORAE, subject("Celery", "prefork, results", 1)], replace(AROUND, share=0.1))
 
 
-def test_what_runs_is_ended_even_if_its_starter_is_killed():
+def test_processes_end_even_if_their_starter_is_killed():
     code = "from tools.peers.leash import Tied; print(Tied(['sleep', '600']).process.pid, flush=True); input()"
     starter = subprocess.Popen([sys.executable, "-c", code], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
     with starter:

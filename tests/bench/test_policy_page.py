@@ -1,4 +1,4 @@
-"""The page of policies: told from what the commands printed, and nothing else."""
+"""The page of policies, generated from the output of the commands only."""
 
 from bench.kit.results import Result, machine, measured
 from bench.pages.document import Run
@@ -13,7 +13,7 @@ def run(*results: Result) -> Run:
     return Run(command="python -m bench x", at="now", commit="abc", machine=machine(), results=list(results))
 
 
-def test_rates_and_ratios_stand_side_by_side_and_what_is_missed_is_told():
+def test_rates_and_ratios_are_side_by_side_and_missed_targets_are_marked():
     text = page(
         [
             run(
@@ -32,7 +32,7 @@ def test_rates_and_ratios_stand_side_by_side_and_what_is_missed_is_told():
     assert "| sqlite 10 lanes | 9 | 1 |  |" in text
 
 
-def test_a_command_that_failed_is_told():
+def test_a_failed_command_is_reported():
     failed = Run(command="python -m bench claims", at="now", commit="abc", machine=machine(), failure="out of disk")
 
     assert "did not end well: out of disk" in page([failed])

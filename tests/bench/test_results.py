@@ -1,4 +1,4 @@
-"""Figures: medians, percentiles, targets, and how they are written."""
+"""Figures: medians, percentiles, targets, and their text."""
 
 import pytest
 
@@ -20,11 +20,11 @@ def test_a_percentile_is_a_value_that_occurred(share, value):
 
 
 @pytest.mark.parametrize(("value", "text"), [(61347.9, "61,348"), (100, "100"), (0.2987, "0.299"), (24.61, "24.6")])
-def test_a_figure_has_the_digits_that_count(value, text):
+def test_a_figure_has_significant_digits(value, text):
     assert figure(value) == text
 
 
-def test_the_median_of_several_runs_is_told_with_them():
+def test_the_median_of_several_runs_is_shown_with_them():
     result = measured("submit", "sqlite bulk", "submissions", "1/s", [3.0, 1.0, 2.0], {"store": "SQLite"})
 
     assert result.value == 2
@@ -50,7 +50,7 @@ def test_every_target_is_of_a_bench():
     assert {bench for bench, _, _ in TARGETS} <= BENCHES.keys()
 
 
-def test_progress_is_silent_when_nobody_watches(capsys):
+def test_progress_is_silent_without_a_terminal(capsys):
     with Steps(2) as steps:
         steps.begin("one")
         steps.done()

@@ -1,4 +1,4 @@
-"""docs/SCALE.md: its first line, what it computes, and what it says when something was not measured."""
+"""docs/SCALE.md: its first line, its arithmetic, and its notes about missing measurements."""
 
 from pathlib import Path
 
@@ -58,11 +58,11 @@ def written(folder: Path, *runs: Run) -> str:
         (99_999.0, "# Scale: 99,999 executions a second for 60 s on PostgreSQL and 2 cores: short of 100,000/s"),
     ],
 )
-def test_the_first_line_says_what_was_sustained(tmp_path, rate, line):
+def test_the_first_line_has_the_sustained_rate(tmp_path, rate, line):
     assert written(tmp_path, sustained("sustain --seconds 60", executions=rate)).splitlines()[0] == line
 
 
-def test_storage_is_computed_from_what_was_measured(tmp_path):
+def test_storage_is_computed_from_measurements(tmp_path):
     text = written(tmp_path, disk())
 
     assert "| 1,000,000 | 7 | 4.9 GB | 630 MB | 700 MB | 7.17 GB |" in text
@@ -90,7 +90,7 @@ def test_added_servers_are_compared_with_one(tmp_path):
     assert "| 3 and 3 | 90,000 | 90% | 5 | 4 | 2 | 1.08 | 17% |" in text
 
 
-def test_a_run_shorter_than_an_hour_says_so(tmp_path):
+def test_a_run_shorter_than_an_hour_is_marked(tmp_path):
     command = "sustain --seconds {} --rate 1160 --mixed --concurrency 100"
 
     assert "600 s long, not an hour" in written(tmp_path, sustained(command.format(600), 600))
@@ -98,7 +98,7 @@ def test_a_run_shorter_than_an_hour_says_so(tmp_path):
     assert {path.stem for path in (tmp_path / "scale").glob("*.svg")} == {"soak-rate", "soak-memory"}
 
 
-def test_what_was_not_measured_or_failed_is_told(tmp_path):
+def test_missing_and_failed_measurements_are_shown(tmp_path):
     text = written(tmp_path, run("disk", failure="Error:\nThe disk is full."))
 
     assert text.startswith("# Scale: no sustained run yet\n")
@@ -112,13 +112,13 @@ def test_every_part_finds_its_own_runs_again():
         assert {scale.part_of(run(" ".join(command))) for command in commands} == {part}
 
 
-def test_one_part_can_be_measured_anew(tmp_path, monkeypatch):
+def test_one_part_can_be_measured_again(tmp_path, monkeypatch):
     monkeypatch.setattr(document, "measure", lambda command: run(" ".join(command)))
     written(tmp_path, sustained("sustain --seconds 60"), disk())
 
     assert scale.main([str(tmp_path / "SCALE.md"), "--only", "disk"]) == 0
 
-    kept = document.kept(tmp_path / "scale" / "results.jsonl")
+    kept = document.stored_runs(tmp_path / "scale" / "results.jsonl")
     assert [(each.command, len(each.results) > 0) for each in kept] == [
         ("python -m bench sustain --seconds 60", True),
         ("python -m bench disk", False),

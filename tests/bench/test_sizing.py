@@ -18,12 +18,12 @@ def test_bytes_are_shown_as_disks_are_sold(count, shown):
     assert shown_bytes(count) == shown
 
 
-def test_a_rate_takes_cores():
+def test_a_rate_needs_cores():
     assert cores(100_000, 5) == 0.5
     assert database_limit(8, Cost(server=5, worker=5, database=2)) == 4_000_000
 
 
-def test_nothing_is_planned_to_be_busier_than_half():
+def test_no_part_is_planned_to_be_busier_than_half():
     assert needs(100_000, Cost(server=5, worker=6, database=21)) == Needs(servers=1, workers=2, database=5)
 
 

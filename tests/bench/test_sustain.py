@@ -1,4 +1,4 @@
-"""`python -m bench sustain`: who waits for the queue to shrink when the time is over."""
+"""`python -m bench sustain`: senders that wait for the queue to shrink when the time is over."""
 
 import asyncio
 from contextlib import asynccontextmanager
@@ -9,7 +9,7 @@ from bench.measures import sustain
 from horae.env import system_env
 
 
-async def test_nobody_waits_for_a_look_that_does_not_come(monkeypatch):
+async def test_senders_do_not_wait_for_a_check_after_the_end(monkeypatch):
     asked: list[bytes] = []
 
     async def ask(request: bytes) -> None:
@@ -24,7 +24,7 @@ async def test_nobody_waits_for_a_look_that_does_not_come(monkeypatch):
     stage = SimpleNamespace(env=system_env(), urls=["http://localhost"], request=lambda *_: b"lot")
     load = sustain._Load(stage, plan, None)
     monkeypatch.setattr(sustain._Load, "goes_on", property(lambda self: not asked))
-    load._more.clear()  # the last look found more than enough
+    load._more.clear()  # the last check found more than enough
 
     senders = load.start()
     await asyncio.sleep(0)

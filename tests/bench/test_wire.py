@@ -1,4 +1,4 @@
-"""The load generator, against a server that answers as it is told."""
+"""The load generator, against a scripted server."""
 
 import asyncio
 from collections.abc import AsyncIterator, Callable
@@ -16,7 +16,7 @@ Answer = Callable[[bytes], bytes]
 
 
 class Server(asyncio.Protocol):
-    """Reads requests without bodies and answers each in two pieces; an empty answer closes the connection."""
+    """Read requests without bodies and answer each in two pieces; an empty answer closes the connection."""
 
     def __init__(self, answer: Answer, transports: list[asyncio.Transport]) -> None:
         self._answer, self._transports = answer, transports
@@ -71,7 +71,7 @@ async def test_paced_requests_stop_in_time():
     assert len(paced.took) == paced.answered
 
 
-async def test_all_paced_requests_are_sent_however_few_connections_there_are():
+async def test_all_paced_requests_are_sent_over_few_connections():
     async with served(lambda head: OK) as url, connected(url, 1) as clients:
         request = build(url, "key", "GET", "/")
         paced = await clients.send_paced(system_env().clock, repeat(request, 50), rate=1_000_000)
@@ -80,7 +80,7 @@ async def test_all_paced_requests_are_sent_however_few_connections_there_are():
 
 
 @pytest.mark.parametrize("answer", [b"HTTP/1.1 503 Busy\r\ncontent-length: 4\r\n\r\nbusy", b""])
-async def test_a_request_that_is_refused_or_left_unanswered_ends_the_load(answer):
+async def test_a_refused_or_unanswered_request_ends_the_load(answer):
     async with served(lambda head: answer) as url, connected(url, 2) as clients:
         with pytest.raises(HoraeError, match=r"503: busy|unanswered"):
             await clients.send_all(repeat(build(url, "key", "GET", "/"), 5))

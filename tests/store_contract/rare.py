@@ -1,6 +1,6 @@
 """Modules of the store whose statements do not run every day."""
 
-from bench.runs import timer_looks
+from bench.runs import timer_fires
 from horae.features.alerts.store import rules as alert_rules
 from horae.features.archive.store import archives
 from horae.features.audit_log.store import log as audit_log
@@ -83,5 +83,5 @@ RARE_MODULES = (
     triggers,
     zone_rules,
 )
-# Statements beside the moves: when a store is opened, checked or swept.
-OUTSIDE = (checkup, epochs, ended, expiry, fire_expiry, fire_partitions, partitions, seed, timer_looks)
+# What is asked beside the moves: when a store is opened, checked or swept.
+OUTSIDE = (checkup, epochs, ended, expiry, fire_expiry, fire_partitions, partitions, seed, timer_fires)
