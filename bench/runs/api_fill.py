@@ -130,7 +130,7 @@ class ApiFiller:
     async def _of_namespace(self, writers: Sequence[UUID]) -> None:
         busy = NamespaceTally(success=5_000, failed=100, retried=20, busy=SECOND, queued=100)
         for _ in range(500):
-            busy.lagged(self._rng.randrange(1_000, SECOND), 1)
+            busy.add_lag(self._rng.randrange(1_000, SECOND), 1)
             busy.waits.add(self._rng.randrange(1_000, 60 * SECOND))
         rows = [
             ((DEFAULT_NAMESPACE, span, begin_of(self._now - ago * span * SECOND, span)), busy)

@@ -175,7 +175,7 @@ def uuid_of(value: int) -> UUID:
     return made
 
 
-class DrawnAhead(SystemRandom):
+class BufferedRandom(SystemRandom):
     """The operating system's randomness, drawn for many ids at a time. A fork discards the numbers drawn before it."""
 
     def __init__(self) -> None:
@@ -192,7 +192,7 @@ class DrawnAhead(SystemRandom):
         return self._drawn.pop() >> (WIDTH - k)
 
 
-_ALL_DRAWN: WeakSet[DrawnAhead] = WeakSet()
+_ALL_DRAWN: WeakSet[BufferedRandom] = WeakSet()
 
 
 def _forget_drawn() -> None:
@@ -208,7 +208,7 @@ def system_env() -> Env:
 
     Its ids use the operating system's randomness, so neither forks nor seeds repeat them.
     """
-    return Env(SystemClock(), uuid7(DrawnAhead()), Random())
+    return Env(SystemClock(), uuid7(BufferedRandom()), Random())
 
 
 def virtual_env(seed: int = 0, clock: VirtualClock | None = None) -> Env:

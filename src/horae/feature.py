@@ -109,7 +109,7 @@ def installed() -> tuple[Feature, ...]:
     return found
 
 
-def served(settings: Sequence[str] = ()) -> tuple[Feature, ...]:
+def enabled(settings: Sequence[str] = ()) -> tuple[Feature, ...]:
     """Return the features that remain when a setting such as `["-alerts"]` switches some off. Raises BadInput."""
     off = {_switched(text) for text in settings}
     left = tuple(feature for feature in installed() if feature.name not in off)

@@ -73,13 +73,13 @@ PAGES_OF_SUBMISSIONS = {
 
 def fields_of_submissions() -> str:
     """What a submission says; params are bytes of JSON in the table."""
-    usual = {name: value for name, value in SUBMISSION.usual.items() if name != "params"}
+    usual = {name: value for name, value in SUBMISSION.defaults.items() if name != "params"}
     return written(SUBMISSION.rows, usual, PAGES_OF_SUBMISSIONS)
 
 
 def fields_of_workflows() -> str:
     """What a workflow says."""
-    return written(WORKFLOW.rows, WORKFLOW.usual, PAGES_OF_WORKFLOWS)
+    return written(WORKFLOW.rows, WORKFLOW.defaults, PAGES_OF_WORKFLOWS)
 
 
 def kinds_of_steps() -> str:
@@ -90,22 +90,22 @@ def kinds_of_steps() -> str:
 def fields_of_steps() -> str:
     """What else a step says, beside fields of a job."""
     rows = [row for row in STEP.rows if not row.field.does and row.attribute != "own"]
-    return written(rows, STEP.usual, PAGES_OF_WORKFLOWS)
+    return written(rows, STEP.defaults, PAGES_OF_WORKFLOWS)
 
 
 def fields_of_jobs() -> str:
     """Every field of a job: its meaning, an example and its default."""
-    return written(JOB.rows, JOB.usual, PAGES)
+    return written(JOB.rows, JOB.defaults, PAGES)
 
 
 def fields_of_quotas() -> str:
     """Every bound of a quota."""
-    return written(QUOTA.rows, QUOTA.usual)
+    return written(QUOTA.rows, QUOTA.defaults)
 
 
 def fields_of_namespaces() -> str:
     """Every field of a namespace."""
-    return written(NAMESPACE.rows, NAMESPACE.usual, {"archive": "history.md", "queuePolicy": "queues.md#policies"})
+    return written(NAMESPACE.rows, NAMESPACE.defaults, {"archive": "history.md", "queuePolicy": "queues.md#policies"})
 
 
 def defaults_of_jobs() -> str:
@@ -116,33 +116,33 @@ def defaults_of_jobs() -> str:
 def kinds_of_triggers() -> str:
     """The fields that tell a trigger's kind, each followed by those that only this kind has."""
     beside = (*RULES.names, *NAMED_TRIGGER.names)
-    return written((row for row in OF_TRIGGERS.rows if row.name not in beside), OF_TRIGGERS.usual, PAGES_OF_TRIGGERS)
+    return written((row for row in OF_TRIGGERS.rows if row.name not in beside), OF_TRIGGERS.defaults, PAGES_OF_TRIGGERS)
 
 
 def rules_of_triggers() -> str:
     """What stands beside a trigger's kind."""
-    usual = {name: value for name, value in OF_TRIGGERS.usual.items() if name != "name"}  # which is that of its kind
+    usual = {name: value for name, value in OF_TRIGGERS.defaults.items() if name != "name"}  # which is that of its kind
     return written((*RULES.rows, *NAMED_TRIGGER.rows), usual, PAGES_OF_TRIGGERS)
 
 
 def fields_of_backfills() -> str:
     """What a request for a backfill says."""
-    return written(BACKFILL.rows, BACKFILL.usual)
+    return written(BACKFILL.rows, BACKFILL.defaults)
 
 
 def fields_of_rollouts() -> str:
     """What a request for a rollout says."""
-    return written(ROLLOUT.rows, ROLLOUT.usual)
+    return written(ROLLOUT.rows, ROLLOUT.defaults)
 
 
 def fields_of_templates() -> str:
     """What a template says."""
-    return written(TEMPLATE.rows, TEMPLATE.usual)
+    return written(TEMPLATE.rows, TEMPLATE.defaults)
 
 
 def fields_of_alert_rules() -> str:
     """The fields that rules of all kinds have."""
-    return written(RULE.shared, RULE.usual)
+    return written(RULE.shared, RULE.defaults)
 
 
 def kinds_of_alert_rules() -> str:
@@ -159,7 +159,7 @@ def kinds(noun: Variants, about: str) -> str:
     """Write each kind: what it is for, and the fields that it has alone."""
     lines = [f"| kind | {about} | its fields |", "|---|---|---|"]
     for kind, table in noun.tables.items():
-        fields = [_member(row, table.usual.get(row.name)) for row in noun.own(kind)]
+        fields = [_member(row, table.defaults.get(row.name)) for row in noun.own(kind)]
         lines.append(f"| `{kind}` | {noun.about(kind)} | {' '.join(fields)} |")
     return "\n".join(lines)
 
@@ -173,7 +173,7 @@ def _member(row: Row, usual: Any) -> str:
 
 def fields_of_queues() -> str:
     """Every field of a queue."""
-    return written(QUEUE.rows, QUEUE.usual, {"policy": "#policies", "preempts": "fleet.md#preemption"})
+    return written(QUEUE.rows, QUEUE.defaults, {"policy": "#policies", "preempts": "fleet.md#preemption"})
 
 
 def kinds_of_policies() -> str:
@@ -183,7 +183,7 @@ def kinds_of_policies() -> str:
 
 def fields_of_calendars() -> str:
     """Every field of a calendar, and what stands beside it."""
-    return written(OF_CALENDARS.rows, OF_CALENDARS.usual)
+    return written(OF_CALENDARS.rows, OF_CALENDARS.defaults)
 
 
 def written(rows: Iterable[Row], usual: Mapping[str, Any], pages: Mapping[str, str] = {}) -> str:

@@ -110,7 +110,7 @@ def failure_types() -> set[str]:
             match node:
                 case ast.Call(func=ast.Name(id="failed"), args=[name, *_]):
                     found.add(name)
-                case ast.Call(func=ast.Name(id="Failure" | "ToldFailure"), keywords=keywords):
+                case ast.Call(func=ast.Name(id="Failure" | "ReportedFailure"), keywords=keywords):
                     found |= {keyword.value for keyword in keywords if keyword.arg == "type"}
                 case ast.Assign(targets=[ast.Name(id="failure")], value=name):
                     found.add(name)

@@ -114,7 +114,7 @@ def test_the_schemas_of_the_protocol_hold_every_example_and_type_what_is_raw():
     assert defs["ToldOutcome"]["additionalProperties"] is False
     assert "additionalProperties" not in defs["Answer"]
     assert defs["Exchange"]["properties"]["channel"]["maximum"] == protocol.CHANNELS - 1
-    assert defs["ToldFailure"]["properties"]["kind"]["enum"] == ["error", "platform", "timeout"]
+    assert defs["ReportedFailure"]["properties"]["kind"]["enum"] == ["error", "platform", "timeout"]
     assert defs["Register"]["properties"]["concurrency"] == {
         "type": "integer", "minimum": 1, "maximum": 100_000, "default": 1,
     }  # fmt: skip

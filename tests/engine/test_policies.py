@@ -10,7 +10,7 @@ from horae.engine.base.hints import Hint
 from horae.engine.server_node import ServerNode
 from horae.env import SECOND
 from horae.errors import BadInput, Conflict
-from horae.model.admission.claim_plan import plan
+from horae.model.admission.claim_plan import plan_claims
 from horae.model.admission.policy import quantum
 from horae.model.admission.virtual_times import jain
 from horae.model.executions.slice import Running
@@ -100,7 +100,7 @@ async def test_a_lane_that_gets_more_while_a_claim_empties_it_is_taken_from_agai
         directory.learn_from_grant(lane, [running(UUID(int=1), lane)])
         directory.learn_from_claim({lane: None}, before)
 
-        assert [turn.view.lane for turn in plan(directory.lane_states(), 1)] == [lane]
+        assert [turn.lane.lane for turn in plan_claims(directory.lane_states(), 1)] == [lane]
 
 
 async def test_a_new_share_gets_grants_of_the_usual_size_of_its_queue():

@@ -10,11 +10,11 @@ from horae.model.admission.circuit import (
     Circuit,
     CircuitStatus,
     bucket_of,
+    decide_change,
     gate_of,
     is_due,
-    judge,
     read_gate,
-    why_shut,
+    why_blocked,
 )
 from tests.model.making import JOBS
 
@@ -27,31 +27,31 @@ HALF = CircuitStatus(job=JOB, state="half-open", era=2)
 
 @pytest.mark.parametrize(("ok", "failed"), [(0, 0), (0, 9), (6, 5), (100, 99)])
 def test_it_stays_closed_below_the_share_and_below_the_minimum(ok, failed):
-    assert judge(CIRCUIT, CLOSED, AttemptCounts(ok, failed), NOW) is None
+    assert decide_change(CIRCUIT, CLOSED, AttemptCounts(ok, failed), NOW) is None
 
 
 @pytest.mark.parametrize(("ok", "failed"), [(0, 10), (5, 5), (99, 100)])
 def test_it_opens_from_the_share_on(ok, failed):
-    change = judge(CIRCUIT, CLOSED, AttemptCounts(ok, failed), NOW)
+    change = decide_change(CIRCUIT, CLOSED, AttemptCounts(ok, failed), NOW)
     assert (change.state, change.until) == ("open", NOW + 30 * SECOND)
     assert change.cause == f"{failed} of {ok + failed} attempts failed within 1m."
 
 
 def test_probes_decide_when_it_is_half_open():
-    assert judge(CIRCUIT, HALF, AttemptCounts(1, 0), NOW) is None
-    assert judge(CIRCUIT, HALF, AttemptCounts(2, 0), NOW).state == "closed"
-    again = judge(CIRCUIT, HALF, AttemptCounts(1, 1), NOW)
+    assert decide_change(CIRCUIT, HALF, AttemptCounts(1, 0), NOW) is None
+    assert decide_change(CIRCUIT, HALF, AttemptCounts(2, 0), NOW).state == "closed"
+    again = decide_change(CIRCUIT, HALF, AttemptCounts(1, 1), NOW)
     assert (again.state, again.until, again.cause) == ("open", NOW + 30 * SECOND, "A probe failed.")
 
 
 @pytest.mark.parametrize("state", ["closed", "open", "half-open"])
 def test_what_was_done_by_hand_is_not_judged(state):
-    assert judge(CIRCUIT, CircuitStatus(job=JOB, state=state, forced=True), AttemptCounts(0, 100), NOW) is None
+    assert decide_change(CIRCUIT, CircuitStatus(job=JOB, state=state, forced=True), AttemptCounts(0, 100), NOW) is None
 
 
 def test_an_open_one_is_due_when_its_time_is_over_and_only_then():
     standing = CircuitStatus(job=JOB, state="open", until=NOW)
-    assert judge(CIRCUIT, standing, AttemptCounts(0, 100), NOW) is None
+    assert decide_change(CIRCUIT, standing, AttemptCounts(0, 100), NOW) is None
     assert (is_due(standing, NOW - 1), is_due(standing, NOW)) == (False, True)
     assert not is_due(CircuitStatus(job=JOB, state="open", until=None), NOW)
 
@@ -68,7 +68,7 @@ def test_a_gate_names_the_job_and_the_key():
 
 def test_why_is_told_to_people():
     standing = CircuitStatus(job=JOB, key="acme", state="open", until=NOW, cause="5 of 5 attempts failed within 1m.")
-    assert why_shut(standing, "pay") == (
+    assert why_blocked(standing, "pay") == (
         'The circuit of "pay" for "acme" is open until 1970-01-01T00:16:40Z: 5 of 5 attempts failed within 1m.'
     )
 

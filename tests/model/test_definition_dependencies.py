@@ -27,7 +27,7 @@ def test_a_dependency_is_a_name_or_an_object_with_a_condition():
 
 def test_unless_told_otherwise_a_success_within_a_day_counts():
     spec = parse().spec
-    assert (spec.dependency_timeout, spec.on_dependency_timeout, spec.needed) == (DAY, "fail", {})
+    assert (spec.dependency_timeout, spec.on_dependency_timeout, spec.conditions_by_job) == (DAY, "fail", {})
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from horae.model.base.histogram import FINE, Histogram, bounds_of, bucket_of
-from horae.model.executions.tally import SAMPLES, JobTally, some_of
+from horae.model.executions.tally import SAMPLES, JobTally, sample
 
 values = st.integers(0, 2**50)
 many = st.lists(values, min_size=1, max_size=50)
@@ -48,7 +48,7 @@ def test_they_add_up_and_are_stored_exactly(one: list[int], other: list[int]):
     joined.join(counted(other))
     stored = Histogram()
     for part in (one, other):
-        stored.take_in(counted(part).packed())
+        stored.join_packed(counted(part).packed())
     assert joined == whole == stored
     assert whole.total == len(one) + len(other)
     assert whole.sum == pytest.approx(sum(one + other), rel=1 / 32)
@@ -58,15 +58,15 @@ def test_of_nothing_nothing_is_told():
     nothing = Histogram()
     assert nothing.percentiles((0.5, 0.95)) == [None, None]
     assert nothing.packed() is None
-    nothing.take_in(None)
+    nothing.join_packed(None)
     assert nothing.total == 0
 
 
 @given(st.lists(values, min_size=1, max_size=200))
 def test_some_durations_stand_for_all(spans: list[int]):
-    some = some_of(spans)
+    some = sample(spans)
     tally = JobTally()
-    tally.took(some, len(spans))
+    tally.add_durations(some, len(spans))
     assert min(SAMPLES // 2, len(spans)) <= len(some) <= SAMPLES
     assert len(some) == len(spans) or len(spans) > SAMPLES
     assert set(some) <= set(spans)

@@ -13,10 +13,10 @@ from horae.model.admission.hold import (
     NEVER,
     Hold,
     check_window,
-    longest,
+    hold_span,
+    longest_hold,
     next_change,
     next_opening,
-    span_of,
     why_held,
 )
 from horae.model.base.duration import DAY
@@ -40,11 +40,11 @@ def calendar(**definition: object) -> Calendar:
 
 
 def test_a_hold_has_a_length_or_an_end_and_begins_at_once_or_later():
-    assert span_of(NOW, None, None, 30 * MINUTE) == (AT_ONCE, NOW + 30 * MINUTE)
-    assert span_of(NOW, None, NOW + 5, None) == (AT_ONCE, NOW + 5)
-    assert span_of(NOW, NOW + MINUTE, None, MINUTE) == (NOW + MINUTE, NOW + 2 * MINUTE)
-    assert span_of(NOW, NOW - MINUTE, NOW + MINUTE, None) == (AT_ONCE, NOW + MINUTE)
-    assert span_of(NOW, None, None, LONGEST) == (AT_ONCE, NOW + LONGEST)
+    assert hold_span(NOW, None, None, 30 * MINUTE) == (AT_ONCE, NOW + 30 * MINUTE)
+    assert hold_span(NOW, None, NOW + 5, None) == (AT_ONCE, NOW + 5)
+    assert hold_span(NOW, NOW + MINUTE, None, MINUTE) == (NOW + MINUTE, NOW + 2 * MINUTE)
+    assert hold_span(NOW, NOW - MINUTE, NOW + MINUTE, None) == (AT_ONCE, NOW + MINUTE)
+    assert hold_span(NOW, None, None, LONGEST) == (AT_ONCE, NOW + LONGEST)
 
 
 @pytest.mark.parametrize(
@@ -64,7 +64,7 @@ def test_a_hold_has_a_length_or_an_end_and_begins_at_once_or_later():
 )
 def test_spans_that_make_no_sense_are_refused(begin, end, length, told):
     with pytest.raises(BadInput, match=told):
-        span_of(NOW, begin, end, length)
+        hold_span(NOW, begin, end, length)
 
 
 def test_a_hold_is_open_from_its_beginning_until_it_was_ended():
@@ -78,11 +78,11 @@ def test_the_hold_that_ends_last_is_told():
     brief, long, whole = hold(), hold(until_at=NOW + DAY), hold(queue=None, until_at=NOW + 2 * DAY)
     planned = hold(from_at=NOW + MINUTE, until_at=NOW + 9 * DAY)
 
-    assert longest([brief, long, planned], 1, QUEUE, NOW) == long
-    assert longest([brief, long, whole], 1, QUEUE, NOW) == whole
-    assert longest([brief, long, whole], 1, OTHER, NOW) == whole
-    assert longest([brief, long], 1, OTHER, NOW) is None
-    assert longest([brief, whole], 2, QUEUE, NOW) is None
+    assert longest_hold([brief, long, planned], 1, QUEUE, NOW) == long
+    assert longest_hold([brief, long, whole], 1, QUEUE, NOW) == whole
+    assert longest_hold([brief, long, whole], 1, OTHER, NOW) == whole
+    assert longest_hold([brief, long], 1, OTHER, NOW) is None
+    assert longest_hold([brief, whole], 2, QUEUE, NOW) is None
 
 
 def test_the_next_change_is_a_beginning_or_an_end_to_come():

@@ -58,5 +58,5 @@ def test_a_sequence_lets_in_the_first_of_all_and_one_at_a_time():
 
 def test_who_is_new_does_not_go_past_who_was_woken():
     one = entry(1, 1, EnvelopeKeys(limits=("limit:a",)))
-    assert pass_gate([one], {"limit:a": KeyState(room=1, woken=True)}, 0, fresh=True).queued == []
-    assert len(pass_gate([one], {"limit:a": KeyState(room=1, woken=True)}, 0).queued) == 1
+    assert pass_gate([one], {"limit:a": KeyState(room=1, has_woken=True)}, 0, fresh=True).queued == []
+    assert len(pass_gate([one], {"limit:a": KeyState(room=1, has_woken=True)}, 0).queued) == 1

@@ -96,7 +96,7 @@ def test_what_ended_is_kept_as_long_as_its_namespace_says():
     assert Retention(30 * DAY).is_plain
     assert retention.shortest_of(2) == DAY
     assert retention.shortest_of(1) == 30 * DAY
-    assert retention.longer(now) == [(2, "failed", 40 * DAY)]
+    assert retention.longer_rules(now) == [(2, "failed", 40 * DAY)]
     assert retention.is_over([(2, "success", 98 * DAY)], now)
     assert not retention.is_over([(1, "success", 98 * DAY)], now)
     assert not retention.is_over([(2, "success", 98 * DAY), (2, "failed", 69 * DAY)], now)

@@ -10,12 +10,12 @@ from horae.model.admission.placement.placement import (
     Cost,
     Preference,
     capacity_of,
-    directed,
+    encode_needs,
     fits,
     read_needs,
-    settle_for,
-    spell,
-    widest,
+    relax_needs,
+    resolve_affinity,
+    without_preferences,
 )
 from horae.model.definitions.job import Spec
 from horae.model.definitions.tasks import CommandTask
@@ -40,7 +40,7 @@ affinities = st.none() | st.builds(Affinity, key=st.just("${params.k}"), patienc
 
 @given(costs, preferences, affinities, st.booleans(), st.sets(st.sampled_from(["kind:command", "ssd", "os=linux"])))
 def test_needs_say_what_they_were_spelled_from(cost, prefers, affinity, spread, must):
-    terms = read_needs(frozenset({*must, *spell(cost, prefers, affinity, "job" if spread else "")}))
+    terms = read_needs(frozenset({*must, *encode_needs(cost, prefers, affinity, "job" if spread else "")}))
 
     assert terms.cost == cost
     assert sorted(terms.prefers, key=str) == sorted(prefers, key=str)
@@ -48,7 +48,7 @@ def test_needs_say_what_they_were_spelled_from(cost, prefers, affinity, spread, 
     assert terms.spread == spread
     assert must <= terms.must
     assert {p.label for p in prefers} <= terms.must
-    assert terms.is_passing == bool(prefers or affinity)
+    assert terms.is_temporary == bool(prefers or affinity)
 
 
 def test_a_job_that_says_nothing_of_its_place_stands_in_the_lane_that_it_always_had():
@@ -65,15 +65,15 @@ def test_a_worker_takes_what_it_is_large_enough_for(cost, size):
     )
     enough = size.slots >= cost.slots and all(dict(size.resources).get(n, 0) >= k for n, k in cost.resources)
 
-    assert fits(read_needs(frozenset(spell(cost))), offered) == (enough or not cost)
+    assert fits(read_needs(frozenset(encode_needs(cost))), offered) == (enough or not cost)
     assert capacity_of(offered) == {"slots": size.slots, **dict(size.resources)}
 
 
 def test_a_worker_of_the_older_protocol_gets_nothing_that_takes_more_than_a_slot():
     old = capabilities_of(Register(protocol=1, worker="w", concurrency=8, kinds=()))
 
-    assert fits(read_needs(frozenset(spell(PLAIN))), old)
-    assert not fits(read_needs(frozenset(spell(Cost(2)))), old)
+    assert fits(read_needs(frozenset(encode_needs(PLAIN))), old)
+    assert not fits(read_needs(frozenset(encode_needs(Cost(2)))), old)
 
 
 @given(costs, st.integers(0, 100), st.dictionaries(names, st.integers(0, 1 << 42)), st.integers(0, 5))
@@ -88,16 +88,16 @@ def test_as_many_fit_as_leave_nothing_negative(cost, slots, room, more):
 
 @given(preferences, st.integers(0, 1200))
 def test_a_preference_is_given_up_when_its_patience_is_over(prefers, waited):
-    needs = frozenset({"kind:command", *spell(PLAIN, prefers)})
-    left = read_needs(settle_for(needs, waited, lambda terms: True))
+    needs = frozenset({"kind:command", *encode_needs(PLAIN, prefers)})
+    left = read_needs(relax_needs(needs, waited, lambda terms: True))
 
     assert {p.label for p in left.prefers} == {p.label for p in prefers if p.patience > waited}
 
 
 @given(preferences, st.sets(st.sampled_from(["zone=eu", "zone=us", "ssd", "gpu=a100"])))
 def test_when_no_worker_has_them_all_the_lightest_are_given_up_until_one_has(prefers, carried):
-    needs = frozenset(spell(PLAIN, prefers))
-    left = read_needs(settle_for(needs, 0, lambda terms: terms.must <= carried)).prefers
+    needs = frozenset(encode_needs(PLAIN, prefers))
+    left = read_needs(relax_needs(needs, 0, lambda terms: terms.must <= carried)).prefers
 
     assert {p.label for p in left} <= carried
     given_up = [p for p in prefers if p not in left]
@@ -108,12 +108,12 @@ def test_when_no_worker_has_them_all_the_lightest_are_given_up_until_one_has(pre
 
 
 def test_an_affinity_is_a_preference_for_the_worker_that_had_the_key_last():
-    needs = frozenset({"kind:command", *spell(Cost(2), (), Affinity(key="k", patience=7))})
-    terms = read_needs(directed(needs, "w1"))
+    needs = frozenset({"kind:command", *encode_needs(Cost(2), (), Affinity(key="k", patience=7))})
+    terms = read_needs(resolve_affinity(needs, "w1"))
 
     assert not fits(read_needs(needs), frozenset({"kind:command"})), "nobody takes it before it is looked up"
     assert [(p.label, p.patience) for p in terms.prefers] == [("worker=w1", 7)]
-    assert directed(needs, None) == widest(needs) == {"kind:command", "cost:slots=2"}
+    assert resolve_affinity(needs, None) == without_preferences(needs) == {"kind:command", "cost:slots=2"}
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,7 @@ from horae.model.admission.policy import (
     FIFO,
     KINDS,
     PriorityPolicy,
-    inner,
+    order_within,
     quantum,
     read_policy,
     slots_reserved,
@@ -28,7 +28,7 @@ def test_a_kind_alone_or_an_object():
     assert read_policy("fifo") == FIFO
     assert read_policy({"kind": "priority", "ageing": "5s"}) == PriorityPolicy(ageing=5 * SECOND)
     fair = read_policy({"kind": "fair", "by": "${params.customer}", "weights": {"acme": 5}, "within": "deadline"})
-    assert (fair.weight("acme"), fair.weight("other"), inner(fair).kind) == (5, 1, "deadline")
+    assert (fair.weight("acme"), fair.weight("other"), order_within(fair).kind) == (5, 1, "deadline")
 
 
 @given(

@@ -11,9 +11,9 @@ from horae.model.admission.policy import (
     FairPolicy,
     PriorityPolicy,
     ShortestPolicy,
-    inner,
+    order_within,
 )
-from horae.model.admission.rank import NO_DEADLINE, lead_of, ranked
+from horae.model.admission.rank import NO_DEADLINE, lead_of, rank_from_lead
 
 instants = st.integers(0, 7_258_118_400 * SECOND)  # to the year 2200
 priorities = st.integers(0, 9)
@@ -31,7 +31,7 @@ policies = st.sampled_from(
 
 
 def rank_of(policy, due_at, priority, deadline=None, expected=0):
-    return ranked(due_at, lead_of(policy, priority, deadline, expected), deadline)
+    return rank_from_lead(due_at, lead_of(policy, priority, deadline, expected), deadline)
 
 
 @given(instants, instants, priorities, priorities)
@@ -91,7 +91,7 @@ def test_the_shorter_is_first_but_the_longer_waits_no_more_than_its_length_allow
 def test_a_lead_is_the_rank_before_the_arrival_is_known(policy, at, priority, deadline, expected):
     lead = lead_of(policy, priority, deadline, expected)
 
-    assert ranked(at, lead, deadline) == rank_of(policy, at, priority, deadline, expected)
+    assert rank_from_lead(at, lead, deadline) == rank_of(policy, at, priority, deadline, expected)
 
 
 @given(policies, instants, priorities, st.none() | instants, spans)
@@ -100,5 +100,5 @@ def test_ranks_fit_the_column(policy, at, priority, deadline, expected):
 
 
 def test_a_fair_queue_orders_within_a_share_as_it_says():
-    assert inner(FairPolicy()) == FIFO
-    assert inner(FairPolicy(within=PRIORITY)) == PRIORITY
+    assert order_within(FairPolicy()) == FIFO
+    assert order_within(FairPolicy(within=PRIORITY)) == PRIORITY

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from horae.model.base.redaction import MASK, Redactor, forms_of, merged, spans_of
+from horae.model.base.redaction import MASK, Redactor, forms_of, merge_spans, spans_of
 
 CANARY = 'Zq7!"/päss w0rd\\n{x}'
 _TEXT = st.text('abAB01/+ \n"\\é', max_size=12)
@@ -159,5 +159,5 @@ def test_nothing_is_held_back_that_cannot_be_a_beginning():
 
 
 def test_stretches_are_joined():
-    assert merged([(4, 6), (0, 2), (1, 4), (9, 9)]) == [(0, 6), (9, 9)]
+    assert merge_spans([(4, 6), (0, 2), (1, 4), (9, 9)]) == [(0, 6), (9, 9)]
     assert spans_of("aaaaaa", ["aaaa"]) == [(0, 6)]

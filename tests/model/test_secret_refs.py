@@ -8,7 +8,7 @@ from horae.model.definitions.reading.diff import differences
 from horae.model.definitions.reading.read import parse_definition
 from horae.model.definitions.reading.write import render_definition
 from horae.model.expressions.template import compile_template, render, render_tree
-from horae.model.tenancy.secret_refs import TAKES_SECRETS, filled, filled_tree, filled_url, references_in
+from horae.model.tenancy.secret_refs import TAKES_SECRETS, fill, fill_tree, fill_url, references_in
 
 VALUES = {"db": "p$ss${params.x}", "env/TOKEN": "a&b /c"}
 
@@ -75,22 +75,22 @@ def test_values_are_filled_into_what_the_definition_says_and_nothing_else():
     compiled = compile_template("u:secret://db@${params.x}")
     scope = {"params": {"x": "secret://db"}}
 
-    assert render(filled(compiled, VALUES), scope) == "u:p$ss${params.x}@secret://db"
-    assert filled(compile_template("secret://db"), VALUES) == "p$ss${params.x}"
+    assert render(fill(compiled, VALUES), scope) == "u:p$ss${params.x}@secret://db"
+    assert fill(compile_template("secret://db"), VALUES) == "p$ss${params.x}"
     body = {"a": ["secret://db", "$${x}"], "b": "${params.x}", "c": 1}
-    assert render_tree(filled_tree(body, "http.body", VALUES), scope) == {
+    assert render_tree(fill_tree(body, "http.body", VALUES), scope) == {
         "a": ["p$ss${params.x}", "${x}"],
         "b": "secret://db",
         "c": 1,
     }
-    assert render_tree(filled_tree({"a": "secret://db"}, "http.body", VALUES), scope) == {"a": "p$ss${params.x}"}
+    assert render_tree(fill_tree({"a": "secret://db"}, "http.body", VALUES), scope) == {"a": "p$ss${params.x}"}
 
 
 def test_a_value_within_a_url_cannot_change_its_parts():
     values = {"whole": "https://hooks/x?y=1", "t": "a&b/c"}
-    assert filled_url("secret://whole", values) == "https://hooks/x?y=1"
-    assert filled_url("https://x/?t=secret://t", values) == "https://x/?t=a%26b%2Fc"
-    rendered = render(filled_url(compile_template("https://${params.h}/secret://t"), values), {"params": {"h": "x"}})
+    assert fill_url("secret://whole", values) == "https://hooks/x?y=1"
+    assert fill_url("https://x/?t=secret://t", values) == "https://x/?t=a%26b%2Fc"
+    rendered = render(fill_url(compile_template("https://${params.h}/secret://t"), values), {"params": {"h": "x"}})
     assert rendered == "https://x/a%26b%2Fc"
 
 

@@ -108,7 +108,7 @@ def test_an_unsuccessful_try_is_recorded_once_per_item_and_nothing_else_is(repor
     for slice, kind in reported:
         settle(by, slice, kind, ONCE_MORE)
 
-    tried = [(t.parcel, item, t.attempt) for t in by.fates.tried for item in range(t.lo, t.hi)]
+    tried = [(t.parcel, item, t.attempt) for t in by.fates.attempts for item in range(t.lo, t.hi)]
     unsuccessful = ("failed", "cancelled", "lost")
     assert len(tried) == len(set(tried))
     assert sorted(tried) == sorted(
@@ -201,7 +201,7 @@ def test_what_is_handed_back_stands_where_it_stood_and_pays_nothing():
     (back,) = by.fates.queued
     assert (back.attempt, back.failures, back.losses) == (4, 1, 2)
     assert (back.lane, back.rank, back.queued_at) == (slice.lane, slice.rank, slice.queued_at)
-    assert by.fates.tried == []
+    assert by.fates.attempts == []
 
 
 SIZES = st.sampled_from([0, 3, MAX_INLINE_RESULT - 1, MAX_INLINE_RESULT, MAX_INLINE_RESULT + 1, MAX_RESULT])

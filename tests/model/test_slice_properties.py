@@ -6,7 +6,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from horae.model.executions.slice import ItemRange, gaps, match, merge, part
+from horae.model.executions.slice import ItemRange, gaps, match_ranges, merge, part
 from tests.model.making import JOBS, PARCELS, cuts, items, queued, running, waiting
 
 
@@ -38,7 +38,7 @@ def held_items(slices):
 @example([running(lo=0, hi=10)], [ItemRange(PARCELS[0], 0, 10, 1), ItemRange(PARCELS[0], 0, 10, 1)])
 @example([running(lo=0, hi=10)], [ItemRange(PARCELS[0], 3, 5, 1), ItemRange(PARCELS[0], 0, 10, 1)])
 def test_each_named_item_is_hit_once_by_the_first_span_that_names_it(held, spans):
-    matched = match(held, spans)
+    matched = match_ranges(held, spans)
 
     expected = {}
     for index, span in enumerate(spans):
@@ -51,7 +51,7 @@ def test_each_named_item_is_hit_once_by_the_first_span_that_names_it(held, spans
 
 @given(holdings(), st.lists(spans, max_size=6))
 def test_what_is_not_hit_stays_or_is_missed(held, spans):
-    matched = match(held, spans)
+    matched = match_ranges(held, spans)
 
     hit = {(s.parcel, item, s.attempt) for s, _, lo, hi in matched.hits for item in range(lo, hi)}
     left = [item for s in matched.left for item in held_items([s])]
@@ -65,7 +65,7 @@ def test_what_is_not_hit_stays_or_is_missed(held, spans):
 
 @given(holdings(), st.lists(spans, max_size=6))
 def test_a_hit_lies_in_its_slice_and_its_span(held, spans):
-    matched = match(held, spans)
+    matched = match_ranges(held, spans)
 
     for slice, index, lo, hi in matched.hits:
         assert slice in held
@@ -79,11 +79,11 @@ def test_a_hit_lies_in_its_slice_and_its_span(held, spans):
 @given(holdings(), st.lists(spans, max_size=6), st.data())
 def test_reporting_in_two_reports_is_reporting_in_one(held, spans, data):
     cut = data.draw(st.integers(0, len(spans)))
-    together = match(held, spans)
+    together = match_ranges(held, spans)
 
-    first = match(held, spans[:cut])
+    first = match_ranges(held, spans[:cut])
     untouched = [s for s in held if s not in first.touched]
-    second = match([*untouched, *first.left], spans[cut:])
+    second = match_ranges([*untouched, *first.left], spans[cut:])
 
     assert held_items(part(s, lo, hi) for s, _, lo, hi in together.hits) == held_items(
         part(s, lo, hi) for m in (first, second) for s, _, lo, hi in m.hits
@@ -91,14 +91,14 @@ def test_reporting_in_two_reports_is_reporting_in_one(held, spans, data):
 
 
 def test_an_older_attempt_matches_nothing():
-    matched = match([running(lo=0, hi=4, attempt=2)], [ItemRange(PARCELS[0], 0, 4, 1)])
+    matched = match_ranges([running(lo=0, hi=4, attempt=2)], [ItemRange(PARCELS[0], 0, 4, 1)])
 
     assert (matched.hits, matched.touched, matched.left) == ([], [], [])
     assert matched.missed == [ItemRange(PARCELS[0], 0, 4, 1)]
 
 
 def test_what_is_named_backwards_hits_nothing():
-    matched = match([running(lo=0, hi=10)], [ItemRange(PARCELS[0], 5, 3, 1)])
+    matched = match_ranges([running(lo=0, hi=10)], [ItemRange(PARCELS[0], 5, 3, 1)])
 
     assert (matched.hits, matched.missed) == ([], [])
 
@@ -108,7 +108,7 @@ def test_a_report_of_very_many_scattered_items_holds_nobody_up():
     count = 20_000
     spans = [ItemRange(PARCELS[0], item, item + 1, 1) for item in range(0, 2 * count, 2)]
 
-    matched = match([running(lo=0, hi=2 * count)], spans[::-1])
+    matched = match_ranges([running(lo=0, hi=2 * count)], spans[::-1])
 
     assert (len(matched.hits), len(matched.left)) == (count, count)
 

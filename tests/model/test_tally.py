@@ -11,15 +11,15 @@ from horae.model.executions.tally import (
     DAY,
     HOUR,
     JOB_SPANS,
-    KEPT,
     MINUTE,
     MOST_POINTS,
     NAMESPACE_SPANS,
+    RETENTION,
     TEN_MINUTES,
     JobTally,
     NamespaceTally,
     OutcomeCounts,
-    missing,
+    missing_counts,
     points,
     span_for,
     step_of,
@@ -36,7 +36,7 @@ def test_a_window_has_few_points_that_cover_it(length: int, ago: int):
     at = list(points(begin, end, step))
     assert 1 <= len(at) <= MOST_POINTS
     assert at[0] <= begin < end <= at[-1] + step * SECOND
-    assert step % span_for(step, begin, NOW, NAMESPACE_SPANS) == 0 or begin < NOW - KEPT[MINUTE] * SECOND
+    assert step % span_for(step, begin, NOW, NAMESPACE_SPANS) == 0 or begin < NOW - RETENTION[MINUTE] * SECOND
 
 
 @pytest.mark.parametrize(
@@ -61,13 +61,13 @@ def test_rates_are_of_those_that_succeeded_or_failed():
 
 def test_tallies_join_with_all_that_they_hold():
     one, other = NamespaceTally(), NamespaceTally(success=1, queued=4)
-    one.lagged(3, 2)
-    other.lagged(7, 1)
+    one.add_lag(3, 2)
+    other.add_lag(7, 1)
     other.waits.add(5)
     one.join(other)
     assert (one.success, one.lags.total, one.lag_max, one.waits.total, one.queued) == (1, 3, 7, 1, 4)
     job = JobTally()
-    job.took((1, 2, 3), 7)
+    job.add_durations((1, 2, 3), 7)
     assert (job.durations.total, max(job.durations.counts.values())) == (7, 3)
 
 
@@ -85,9 +85,9 @@ def test_what_is_missing_is_the_difference_of_all_minutes():
         (b, 2): OutcomeCounts(failed=2),
     }
 
-    lacking = missing(found, known)
+    lacking = missing_counts(found, known)
 
     assert {key: (tally.success, tally.failed) for key, tally in lacking.items()} == {(a, 2): (3, 1)}
-    assert missing(found, found) == {}
-    assert missing(found, {})[a, 1] == JobTally(success=4, namespace=7)
-    assert missing({}, known) == {}
+    assert missing_counts(found, found) == {}
+    assert missing_counts(found, {})[a, 1] == JobTally(success=4, namespace=7)
+    assert missing_counts({}, known) == {}

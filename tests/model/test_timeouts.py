@@ -10,7 +10,14 @@ from horae.errors import BadInput
 from horae.model.definitions.reading.patch import merge_definition
 from horae.model.definitions.reading.read import parse_definition
 from horae.model.definitions.reading.write import render_definition
-from horae.model.definitions.timeouts import AGAIN, AttemptTimeouts, AttemptTimes, ParcelTimeouts, Timeouts, overdue
+from horae.model.definitions.timeouts import (
+    RECHECK_INTERVAL,
+    AttemptTimeouts,
+    AttemptTimes,
+    ParcelTimeouts,
+    Timeouts,
+    overdue,
+)
 from tests.model.making import NOW, queued, waiting
 
 spans = st.none() | st.integers(1, 1000)
@@ -62,7 +69,7 @@ def test_what_is_left_is_looked_at_before_or_soon_after_its_time(patience, age, 
         entry = slice.queued_at if hasattr(slice, "queued_at") else slice.wake_at
         assert again <= max(entry + patience.queue, now + SECOND)
     if patience.total is not None:
-        assert again <= max(NOW + patience.total, now + AGAIN)
+        assert again <= max(NOW + patience.total, now + RECHECK_INTERVAL)
 
 
 def test_the_whole_counts_before_the_queue():
@@ -77,9 +84,9 @@ def test_the_whole_counts_before_the_queue():
 
 
 def test_a_parcel_without_bounds_has_none():
-    assert spec().bounds is None
-    assert spec(timeout="5s").bounds is None
-    assert spec(timeouts={"queue": "5s"}).bounds == ParcelTimeouts(queue=5 * SECOND)
+    assert spec().parcel_timeouts is None
+    assert spec(timeout="5s").parcel_timeouts is None
+    assert spec(timeouts={"queue": "5s"}).parcel_timeouts == ParcelTimeouts(queue=5 * SECOND)
 
 
 def spec(**fields):
@@ -96,10 +103,10 @@ def test_timeouts_are_read_and_written():
     assert spec(timeout="5m", timeouts={"run": "5m"}) == spec(timeout="5m")
     shown = render_definition(made)
     assert (shown["timeout"], shown["timeouts"]) == ("5m", said)
-    assert made.allowance == AttemptTimeouts(
+    assert made.attempt_timeouts == AttemptTimeouts(
         start=30 * SECOND, run=310 * SECOND, heartbeat=60 * SECOND, total=3600 * SECOND
     )
-    assert structs.replace(made, timeouts=Timeouts()).bounds == ParcelTimeouts(total=3600 * SECOND)
+    assert structs.replace(made, timeouts=Timeouts()).parcel_timeouts == ParcelTimeouts(total=3600 * SECOND)
 
 
 def test_a_patch_names_one_of_them():

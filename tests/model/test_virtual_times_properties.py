@@ -5,7 +5,7 @@ from heapq import heappop, heappush
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from horae.model.admission.claim_plan import UNKNOWN, LaneState, QueuePreferences, is_plain, plan
+from horae.model.admission.claim_plan import UNKNOWN, LaneState, QueuePreferences, is_plain, plan_claims
 from horae.model.admission.placement.preempt import to_front
 from horae.model.admission.policy import QUANTUM
 from horae.model.admission.virtual_times import VirtualTimes, jain
@@ -27,7 +27,7 @@ def run(tenants, *, slots, until, ahead=1, expects=True):
     count = 0
     while now < until:
         if free:
-            shares.present({t.name for t in tenants})
+            shares.set_busy({t.name for t in tenants})
             views = [
                 LaneState(
                     lane=i, share=t.name, virtual=shares.virtual(t.name), served=shares.served(t.name),
@@ -35,8 +35,8 @@ def run(tenants, *, slots, until, ahead=1, expects=True):
                 )
                 for i, t in enumerate(tenants)
             ]  # fmt: skip
-            for turn in plan(views, free):
-                tenant = tenants[turn.view.lane]
+            for turn in plan_claims(views, free):
+                tenant = tenants[turn.lane.lane]
                 charged = expected.get(tenant.name, 1.0)
                 shares.charge(tenant.name, turn.most * charged / tenant.weight)
                 for _ in range(turn.most):
@@ -74,7 +74,7 @@ def test_what_is_not_expected_is_corrected_when_it_ends():
 def test_a_plan_fills_the_room_and_no_share_is_a_quantum_ahead(weights, room):
     views = [LaneState(lane=i, share=str(i), price=1 / w) for i, w in enumerate(weights)]
 
-    turns = {turn.view.lane: turn.most for turn in plan(views, room)}
+    turns = {turn.lane.lane: turn.most for turn in plan_claims(views, room)}
 
     assert sum(turns.values()) == room
     had = [turns.get(i, 0) / w for i, w in enumerate(weights)]
@@ -85,7 +85,7 @@ def test_a_plan_fills_the_room_and_no_share_is_a_quantum_ahead(weights, room):
 def test_a_plan_takes_no_more_of_a_lane_than_it_holds(amounts, room):
     views = [LaneState(lane=i, share=str(i), amount=n, price=1.0) for i, n in enumerate(amounts)]
 
-    turns = {turn.view.lane: turn.most for turn in plan(views, room)}
+    turns = {turn.lane.lane: turn.most for turn in plan_claims(views, room)}
 
     assert sum(turns.values()) == min(room, sum(amounts))
     assert all(turns.get(i, 0) <= n for i, n in enumerate(amounts))
@@ -98,15 +98,15 @@ def test_what_others_gave_way_to_goes_first_whatever_its_share_has_had():
         LaneState(lane=3, share="heavy", low=1, amount=40, price=1.0, virtual=1e9),
     ]
 
-    assert [(turn.view.lane, turn.most) for turn in plan(views, 1)] == [(2, 1)]
-    assert [(turn.view.lane, turn.most) for turn in plan(views, 3)] == [(2, 1), (1, 2)]
+    assert [(turn.lane.lane, turn.most) for turn in plan_claims(views, 1)] == [(2, 1)]
+    assert [(turn.lane.lane, turn.most) for turn in plan_claims(views, 3)] == [(2, 1), (1, 2)]
 
 
 @given(st.lists(st.tuples(st.sampled_from("abc"), st.integers(0, 99)), min_size=1, max_size=12), st.integers(1, 60))
 def test_the_lanes_of_one_share_are_taken_in_the_order_of_their_ranks(lanes, room):
     views = [LaneState(lane=i, share=s, low=low, amount=4, price=1.0) for i, (s, low) in enumerate(lanes)]
 
-    turns = [turn.view for turn in plan(views, room)]
+    turns = [turn.lane for turn in plan_claims(views, room)]
 
     for share in "abc":
         taken = [view.low for view in turns if view.share == share]
@@ -117,12 +117,12 @@ def test_the_lanes_of_one_share_are_taken_in_the_order_of_their_ranks(lanes, roo
 
 def test_who_comes_after_a_pause_starts_where_the_others_are():
     shares = VirtualTimes()
-    shares.present({"busy", "light"})
+    shares.set_busy({"busy", "light"})
     for _ in range(100):
-        shares.present({"busy"})
+        shares.set_busy({"busy"})
         shares.charge("busy", 16.0)
 
-    shares.present({"busy", "light"})
+    shares.set_busy({"busy", "light"})
 
     assert shares.virtual("busy") - 32 <= shares.virtual("light") < shares.virtual("busy")
 
@@ -130,13 +130,13 @@ def test_who_comes_after_a_pause_starts_where_the_others_are():
 def test_who_was_served_alone_is_not_held_to_it_when_another_comes():
     """A night alone is nobody's debt in the morning."""
     shares = VirtualTimes()
-    shares.present({"night"})
+    shares.set_busy({"night"})
     shares.charge("night", 1e9)
-    shares.present(set())
+    shares.set_busy(set())
 
-    shares.present({"new"})
+    shares.set_busy({"new"})
     shares.charge("new", 1.0)
-    shares.present({"new", "night"})
+    shares.set_busy({"new", "night"})
 
     assert abs(shares.virtual("new") - shares.virtual("night")) <= 1.0
 
@@ -147,18 +147,18 @@ def test_a_newcomer_is_served_within_the_next_quantum(others, room):
     shares = VirtualTimes()
     names = {str(i) for i in range(others)}
     for _ in range(5):
-        shares.present(names)
+        shares.set_busy(names)
         for name in names:
             shares.charge(name, 3.0)
-    shares.present(names)
-    shares.present({*names, "new"})
+    shares.set_busy(names)
+    shares.set_busy({*names, "new"})
 
     views = [
         LaneState(lane=i, share=n, virtual=shares.virtual(n), served=shares.served(n), price=1.0)
         for i, n in enumerate([*sorted(names), "new"])
     ]
 
-    assert plan(views, room)[0].view.share == "new"
+    assert plan_claims(views, room)[0].lane.share == "new"
 
 
 def test_what_is_reserved_comes_first_and_no_more_than_that():
@@ -167,16 +167,16 @@ def test_what_is_reserved_comes_first_and_no_more_than_that():
         LaneState(lane=2, share="acme", virtual=50.0, price=1.0, owed=3),
     ]
 
-    first, second = plan(views, 10)
+    first, second = plan_claims(views, 10)
 
-    assert (first.view.share, first.most) == ("acme", 3)
-    assert (second.view.share, second.most) == ("batch", 7)
+    assert (first.lane.share, first.most) == ("acme", 3)
+    assert (second.lane.share, second.most) == ("batch", 7)
 
 
 def test_the_virtual_times_of_many_that_are_gone_are_forgotten():
     shares = VirtualTimes()
     for i in range(30_000):
-        shares.present({i})
+        shares.set_busy({i})
         shares.charge(i, 1.0)
 
     assert len(shares._had) <= 10_010
@@ -190,10 +190,10 @@ def test_a_worker_with_weights_lets_no_queue_starve():
     taste = QueuePreferences({0: 5.0, 1: 1.0})
     got = [0, 0]
     for _ in range(60):
-        taste.shares.present({0, 1})
-        for turn in plan(queue_views(UNKNOWN, UNKNOWN), 4, taste):
-            got[turn.view.queue] += turn.most
-            taste.shares.charge(turn.view.queue, turn.most * taste.price(turn.view.queue, 1.0))
+        taste.shares.set_busy({0, 1})
+        for turn in plan_claims(queue_views(UNKNOWN, UNKNOWN), 4, taste):
+            got[turn.lane.queue] += turn.most
+            taste.shares.charge(turn.lane.queue, turn.most * taste.price(turn.lane.queue, 1.0))
 
     assert sum(got) == 240
     assert abs(got[0] - 200) <= QUANTUM
@@ -202,7 +202,7 @@ def test_a_worker_with_weights_lets_no_queue_starve():
 def test_a_worker_with_an_order_takes_of_the_next_queue_only_when_the_first_is_empty():
     taste = QueuePreferences({1: 1.0, 0: 1.0}, strict=True)
 
-    turns = [(turn.view.queue, turn.most) for turn in plan(queue_views(UNKNOWN, 3), 10, taste)]
+    turns = [(turn.lane.queue, turn.most) for turn in plan_claims(queue_views(UNKNOWN, 3), 10, taste)]
 
     assert turns == [(1, 3), (0, 7)]
 

@@ -22,7 +22,7 @@ WINDOW = Debounce(wait=MINUTE)
 
 def asked(c: Cast, rule: Any, key: str = "k", item: bytes = b"{}") -> NewExecution:
     (one,) = c.world.wanted(c.job)
-    return msgspec.structs.replace(one, meets=(DeduplicationKey(rule, key),), item=item)
+    return msgspec.structs.replace(one, deduplication=(DeduplicationKey(rule, key),), item=item)
 
 
 async def begin(c: Cast, *executions: NewExecution) -> Receipt:

@@ -5,7 +5,7 @@ from typing import Any
 from msgspec import structs
 
 from horae.model.admission.keys import EnvelopeKeys, encode_keys
-from horae.model.admission.placement.placement import Affinity, Preference, read_needs, widest
+from horae.model.admission.placement.placement import Affinity, Preference, read_needs, without_preferences
 from horae.model.base.duration import DAY
 from horae.model.executions import submission
 from horae.store.admission.placement import affinity, relax
@@ -21,7 +21,7 @@ async def preferring(world: World) -> tuple[Cast, Move]:
     """A job that prefers a label, and the move by which what is queued of it gives that up."""
     c = await cast(world, prefers=PREFERS)
     needs = next(lane.needs for lane in (await world.store.directory()).lanes if lane.id == c.job.lane)
-    return c, Move("relax", lambda: relax.relax(c.job.lane, c.now, widest(needs), 100, c.now))
+    return c, Move("relax", lambda: relax.relax(c.job.lane, c.now, without_preferences(needs), 100, c.now))
 
 
 async def went_one_way(world: World, left: list[Any], right: list[Any]) -> None:

@@ -10,7 +10,7 @@ from horae.features.rollouts.engine import changes as rollout_changes
 from horae.features.rollouts.model.read import RolloutRequest
 from horae.features.rollouts.store import rollouts
 from horae.model.definitions.rollout import Rollout, RolloutPlan
-from horae.model.executions.parcel import by_rollout
+from horae.model.executions.parcel import mark_rollout
 from horae.model.executions.submission import Submission
 from horae.store.definitions import jobs
 from horae.store.executions.entering import submit
@@ -59,8 +59,8 @@ async def _(world: World) -> Scene:
     chosen = [
         structs.replace(
             one,
-            envelope=by_rollout(structs.replace(one.envelope, version=2), rollout.since),
-            rolling=rollout.number,
+            envelope=mark_rollout(structs.replace(one.envelope, version=2), rollout.since),
+            rollout=rollout.number,
         )
         for one in world.wanted(c.job)
     ]

@@ -20,7 +20,7 @@ from horae.engine.server_node import ServerNode
 from horae.engine.settings import EngineSettings
 from horae.env import system_env
 from horae.errors import BadInput, NotFound
-from horae.feature import Feature, installed, optional, served
+from horae.feature import Feature, enabled, installed, optional
 from horae.server.routes.table import ROUTES, routes_for
 from horae.server.run import serve
 from horae.store.copying import backup
@@ -84,7 +84,7 @@ async def run_a_job(client: Client) -> str:
 
 def refused(features: Sequence[str]) -> list[tuple[str, str]]:
     """Return the requests that a server with these settings must refuse."""
-    _, refusing = routes_for(served(features))
+    _, refusing = routes_for(enabled(features))
     return [(route.method, re.sub(r"\{\w+\}", "x", route.path)) for route in refusing]
 
 
@@ -129,7 +129,7 @@ async def test_the_document_of_a_server_lists_its_routes(tmp_path: Path):
     async with running("sqlite://", tmp_path, "-alerts") as here:
         paths = (await here.http.get("/openapi.json")).json()["paths"]
     listed = {(method.upper(), path) for path, methods in paths.items() for method in methods}
-    kept, gone = (({(route.method, route.path) for route in routes}) for routes in routes_for(served(["-alerts"])))
+    kept, gone = (({(route.method, route.path) for route in routes}) for routes in routes_for(enabled(["-alerts"])))
     assert listed == kept
     assert ("GET", "/api/v1/alert-rules") in gone
 
@@ -276,7 +276,7 @@ async def test_all_composed_routes_are_served():
     declared = {str(path) for path in Path("src/horae/features").glob("*/*routes.py")}
     assert {f"src/{module.replace('.', '/')}.py" for module in hung} == declared
     assert len(hung) == len(declared)
-    kept, gone = routes_for(served(without(*optional())))
+    kept, gone = routes_for(enabled(without(*optional())))
     assert len(kept) + len(gone) == len(ROUTES) == len({route.name for route in ROUTES}) == 208
 
 
@@ -291,7 +291,7 @@ async def test_all_composed_routes_are_served():
 )
 def test_an_invalid_setting_is_refused(features: tuple[str, ...], detail: str, remedy: str):
     with pytest.raises(BadInput) as refused:
-        served(features)
+        enabled(features)
     assert refused.value.detail == detail
     assert remedy in refused.value.remedy
     assert refused.value.fields["field"] == "features"
@@ -301,12 +301,12 @@ def test_a_feature_that_another_needs_is_switched_off_with_it_only_by_name(monke
     used, user = Feature(name="files", about=""), Feature(name="reports", about="", needs=("files",))
     monkeypatch.setattr("horae.feature.installed", lambda: (used, user))
     with pytest.raises(BadInput) as refused:
-        served(["-files"])
+        enabled(["-files"])
     assert str(refused.value) == (
         'The feature reports needs files. Switch it off as well with "-reports", or leave "-files" out.'
     )
-    assert served(["-files", "-reports"]) == ()
-    assert served(["-reports"]) == (used,)
+    assert enabled(["-files", "-reports"]) == ()
+    assert enabled(["-reports"]) == (used,)
 
 
 def test_a_refused_setting_names_its_origin(tmp_path: Path):

@@ -11,7 +11,7 @@ import pytest
 from horae.engine.base.hints import MOST_BYTES, MOST_EVENTS, Hint, _fit
 from horae.engine.server_node import ServerNode
 from horae.env import SECOND, VirtualClock
-from horae.model.base.event import Event, cut
+from horae.model.base.event import Event, limit_events
 from horae.model.base.ids import execution_id, parcel_of
 from horae.model.fleet.submit import Submit
 from horae.server.app import Application
@@ -171,7 +171,7 @@ async def test_a_slow_listener_is_notified_of_missed_events(app: Application, no
 
 
 async def test_events_left_out_by_other_servers_are_reported_as_missed(app: Application, node: ServerNode):
-    left = cut([Event("execution", PARCEL, "success", 1, node.env.now()) for _ in range(60)], MOST_EVENTS)
+    left = limit_events([Event("execution", PARCEL, "success", 1, node.env.now()) for _ in range(60)], MOST_EVENTS)
     assert (len(left), left[0].kind) == (MOST_EVENTS + 1, "missed")
     async with following(app, node, "topics=jobs") as reader:
         node.base.hints.send_locally(Hint(events=left))

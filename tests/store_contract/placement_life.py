@@ -4,7 +4,7 @@ from msgspec import structs
 
 from horae.model.admission.claim_plan import LaneState, WorkerGroup
 from horae.model.admission.keys import EnvelopeKeys, encode_keys
-from horae.model.admission.placement.placement import Affinity, Preference, read_needs, widest
+from horae.model.admission.placement.placement import Affinity, Preference, read_needs, without_preferences
 from horae.model.admission.placement.reservation import Reservation
 from horae.model.base.duration import DAY
 from horae.model.executions.submission import Submission
@@ -31,7 +31,7 @@ async def needs_of(world: World, job: TestJob) -> frozenset[str]:
 async def prefer(world: World) -> None:
     job = await world.job("preferring", prefers=(Preference(label="zone=eu", patience=1),))
     await world.submit(job)
-    needs, now = widest(await needs_of(world, job)), world.now()
+    needs, now = without_preferences(await needs_of(world, job)), world.now()
     await world.store.read(lambda: relax.longest_wait(job.lane))
     await world.store.write(lambda: relax.relax(job.lane, now, needs, 100, now))
     await world.store.read(lambda: execution_reads.ever_offered(NAMESPACE))
@@ -57,7 +57,7 @@ async def share_out(world: World) -> None:
     await world.submit(job, 2)
     worker = await world.worker("even")
     among = WorkerGroup("default", read_needs(await needs_of(world, job)))
-    held = await worker.claim(10, views=[LaneState(lane=job.lane, among=among)])
+    held = await worker.claim(10, views=[LaneState(lane=job.lane, spread=among)])
     await world.store.read(lambda: sessions.held_by_lane([worker.session]))
     await worker.report(*[success(slice) for slice in held])
 

@@ -33,7 +33,7 @@ async def share(world: World) -> None:
     made = []
     for place, rule in enumerate((*rules, *rules)):
         (one,) = world.wanted(job)
-        asked = msgspec.structs.replace(one, meets=(DeduplicationKey(rule, f"k{place % len(rules)}"),))
+        asked = msgspec.structs.replace(one, deduplication=(DeduplicationKey(rule, f"k{place % len(rules)}"),))
         done = await world.store.submit([Submission(executions=[asked])], bounds=bounds)
         made += [receipt.execution_id for receipt in done.answers[0]]
     for id in sorted(set(made)):

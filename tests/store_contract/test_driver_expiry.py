@@ -183,7 +183,7 @@ async def test_a_namespace_keeps_outcomes_for_its_own_retention(driver: Driver, 
     child = await finished(driver, env, now, parent=execution_id(live, 0), namespace=2)
 
     async def sweep(at: Instant) -> set[UUID]:
-        while await driver.expire(at - retention.everywhere, 2, retention.longer(at)):
+        while await driver.expire(at - retention.everywhere, 2, retention.longer_rules(at)):
             pass
         await walk_all(driver, retention, at)
         kept = await left(driver, "parcels")
@@ -209,10 +209,10 @@ async def test_a_day_with_many_rows_to_keep_stays_without_the_others(
     await finished(driver, env, now)
     later = now + 4 * DAY
 
-    assert await driver.expire(later - 2 * DAY, 2, retention.longer(later)) == 0
+    assert await driver.expire(later - 2 * DAY, 2, retention.longer_rules(later)) == 0
     assert await walk_all(driver, retention, later) == 1
     assert await left(driver, "parcels") == kept
     where = Statement("where", "SELECT DISTINCT tableoid::regclass::text FROM history")
     assert await driver.read(one(where)) == [(day_at(now).table("history"),)]
     later = now + 12 * DAY
-    assert await driver.expire(later - 2 * DAY, 2, retention.longer(later)) == 2
+    assert await driver.expire(later - 2 * DAY, 2, retention.longer_rules(later)) == 2

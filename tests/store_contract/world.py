@@ -144,7 +144,8 @@ class World:
         envelope = Envelope(
             namespace=NAMESPACE, job=job.id, version=job.version, queue=job.queue, lane=job.lane, priority=level,
             due_at=due_at, parent=parent, keys=job.spec.keys if keys is None else encode_keys(keys),
-            delivery=AT_MOST_ONCE if job.spec.delivery == "at-most-once" else AT_LEAST_ONCE, bounds=job.spec.bounds,
+            delivery=AT_MOST_ONCE if job.spec.delivery == "at-most-once" else AT_LEAST_ONCE,
+            bounds=job.spec.parcel_timeouts,
         )  # fmt: skip
         unique = None if key is None else (NAMESPACE, f"job:{job.id}", key)
         return [

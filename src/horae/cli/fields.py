@@ -17,7 +17,7 @@ from horae.model.fields.kinds import (
     Integer,
     Key,
     Kind,
-    Listed,
+    ListOf,
     Moment,
     Name,
     Number,
@@ -74,7 +74,7 @@ def option_of(row: Row, table: Rows, *, required: bool = False) -> Any:
 def may_be_none(row: Row, table: Rows) -> bool:
     """Tell whether the value `none` clears the field. A text field has no such value: `none` would be a valid text."""
     kind = row.kind
-    is_without = row.default is not NODEFAULT and table.usual.get(row.name, "") is None
+    is_without = row.default is not NODEFAULT and table.defaults.get(row.name, "") is None
     return is_without and not (is_many(kind) or isinstance(kind, Flag | Text | Name | Key | Moment))
 
 
@@ -123,12 +123,12 @@ def with_options(options: Iterable[Any]) -> Callable[[Callable[..., Any]], Calla
 
 def is_many(kind: Kind) -> bool:
     """Tell whether the option may be repeated to give several values."""
-    return isinstance(kind, Listed | Tags) or (isinstance(kind, Custom) and kind.option != "once")
+    return isinstance(kind, ListOf | Tags) or (isinstance(kind, Custom) and kind.option != "once")
 
 
 def help_of(row: Row, table: Rows) -> str:
     """Return a field's help text with an example and its default."""
-    usual, text = table.usual.get(row.name), row.field.help.rstrip(".")
+    usual, text = table.defaults.get(row.name), row.field.help.rstrip(".")
     example = f", as {shown}" if (shown := _example(row.kind, row.field.example)) else ""
     is_told = any(word in text for word in ("otherwise", "unless")) or isinstance(usual, bool)
     otherwise = f"; {usual} otherwise" if isinstance(usual, str | int) and usual and not is_told else ""
@@ -138,7 +138,7 @@ def help_of(row: Row, table: Rows) -> str:
 def _example(kind: Kind, example: Any) -> str:
     """Return an example as text for a help line; empty if it is too long."""
     if isinstance(example, list):
-        return _example(kind.item if isinstance(kind, Listed) else kind, example[0])
+        return _example(kind.item if isinstance(kind, ListOf) else kind, example[0])
     if isinstance(example, dict) and isinstance(kind, Object):
         return quote(str(example[kind.main]))
     if isinstance(example, dict) and is_many(kind):
@@ -151,7 +151,7 @@ def _metavar(row: Row) -> str | None:
     kind = row.kind
     if isinstance(kind, Object):
         return line_of(kind)
-    if isinstance(kind, Listed):
+    if isinstance(kind, ListOf):
         return line_of(kind.item) if isinstance(kind.item, Object) else "VALUE"
     if isinstance(kind, Custom):
         return {"pairs": "NAME=VALUE", "repeated": "VALUE", "once": row.name.upper()}[kind.option]
@@ -188,11 +188,11 @@ def changes_of(rows: Iterable[Row], options: Mapping[str, Any]) -> dict[str, Any
 def value_of(row: Row, given: Any) -> Any:
     """Return the value of an option in the form that documents use."""
     kind = row.kind
-    if given in (NONE, (NONE,)) and not isinstance(kind, Text | Name | Key | Listed):
+    if given in (NONE, (NONE,)) and not isinstance(kind, Text | Name | Key | ListOf):
         return None
     if isinstance(kind, Object):
         return _object(kind, given, row)
-    if isinstance(kind, Listed) and isinstance(kind.item, Object):
+    if isinstance(kind, ListOf) and isinstance(kind.item, Object):
         return [_object(kind.item, one, row) for one in given]
     if isinstance(kind, Tags):
         return pairs(given, f"--{row.flag}")

@@ -12,7 +12,7 @@ from msgspec import Struct
 
 from horae.config.settings import RENAMED, TABLE, DurationSetting, Secret, Setting, Settings
 from horae.errors import BadInput
-from horae.feature import served
+from horae.feature import enabled
 from horae.model.base.duration import parse_duration
 from horae.model.tenancy.master_key import read_master_keys
 
@@ -247,6 +247,6 @@ def _check_features(settings: Settings, found: Mapping[str, RawValue]) -> None:
     if "features" not in found:
         return
     try:
-        served(settings.features)
+        enabled(settings.features)
     except BadInput as error:
         raise found["features"].refuse(TABLE["features"], error.detail, error.remedy) from None

@@ -22,7 +22,7 @@ from horae.engine.service import Runner, Service
 from horae.engine.settings import EngineSettings
 from horae.env import Env
 from horae.errors import HoraeError
-from horae.feature import load, served, switched_off
+from horae.feature import enabled, load, switched_off
 from horae.model.base.store_view import StoreView
 from horae.model.executions.tracer import Tracer
 from horae.store.contract import Store
@@ -49,7 +49,7 @@ class ServerNode:
         tracer: Tracer | None = None,
     ) -> None:
         settings = settings or EngineSettings()
-        self.features = served(settings.features)
+        self.features = enabled(settings.features)
         self.env, self.store, self.settings, self.tracer = env, store, settings, tracer
         self.ready = False
         self.base = base = BasePart(env, store, settings, self.features)

@@ -2,7 +2,7 @@
 
 from msgspec import Struct
 
-from horae.model.tenancy.principal import ROLES, Permission, Principal, at_least
+from horae.model.tenancy.principal import ROLES, Permission, Principal, roles_including
 
 
 class Access(Struct, frozen=True):
@@ -23,10 +23,10 @@ class Access(Struct, frozen=True):
 ROLES_BY_RANK = ("viewer", "operator", "editor", "worker", "admin")
 PUBLIC = Access(frozenset({"*"}))  # without a credential
 ANY_CREDENTIAL = Access(frozenset(ROLES))  # any credential
-VIEW = Access(at_least("viewer"))  # reads
-OPERATE = Access(at_least("operator"))  # runs, holds and ends things
-EDIT = Access(at_least("editor"))  # writes definitions
-ADMIN = Access(at_least("admin"))  # grants and revokes
-WORKER = Access(at_least("worker"))  # executes jobs
-OVERSEE = Access(at_least("viewer"), "installation")  # reads installation-wide data
-INSTALLATION = Access(at_least("admin"), "installation")  # changes installation-wide data
+VIEW = Access(roles_including("viewer"))  # reads
+OPERATE = Access(roles_including("operator"))  # runs, holds and ends things
+EDIT = Access(roles_including("editor"))  # writes definitions
+ADMIN = Access(roles_including("admin"))  # grants and revokes
+WORKER = Access(roles_including("worker"))  # executes jobs
+OVERSEE = Access(roles_including("viewer"), "installation")  # reads installation-wide data
+INSTALLATION = Access(roles_including("admin"), "installation")  # changes installation-wide data

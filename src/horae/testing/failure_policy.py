@@ -29,7 +29,7 @@ class _Middle(Random):
         return (a + b) / 2
 
 
-class Judge:
+class ExecutionRules:
     """The rules of one execution, and its failures by class."""
 
     def __init__(self, job: Any, began: Instant) -> None:
@@ -44,7 +44,7 @@ class Judge:
     @property
     def rules(self) -> FailurePolicy:
         tried = tuple((0, 1, kind, times) for kind, times in self._failed.items())
-        return FailurePolicy(retry=self._retry, delivery=self._delivery, due_at=self._began, tried=tried)
+        return FailurePolicy(retry=self._retry, delivery=self._delivery, due_at=self._began, failure_counts=tried)
 
     def limit(self, now: Instant) -> tuple[Instant, str] | None:
         """Return when an attempt that begins now must end, and the name of that timeout."""
@@ -60,7 +60,7 @@ class Judge:
 
     def after_failure(self, error: BaseException, failures: int, now: Instant) -> RetryAt | NoRetry:
         """Decide what follows a failed attempt, which `failures` includes."""
-        failure = self._told(error, failures)
+        failure = self._failure(error, failures)
         [(_, _, spent)] = self.rules.spent(0, 1)
         decision = self.rules.decide(failures, failure, now, _Middle(), spent=spent)
         self._failed[failure.kind] += 1
@@ -72,6 +72,6 @@ class Judge:
         loss = Loss(tries=self._retry.budgets.lost)
         return after_loss(self._losses, self._losses, self._delivery == AT_MOST_ONCE, loss)
 
-    def _told(self, error: BaseException, failures: int) -> Failure:
+    def _failure(self, error: BaseException, failures: int) -> Failure:
         told = error.failure if isinstance(error, TimedOut) else outcome_of(error, self._retry_function, failures).error
         return told or Failure(type=type(error).__name__)

@@ -29,7 +29,7 @@ from horae.model.executions.job_exceptions import BadResult, Cancelled, ResultTo
 from horae.model.executions.signal_waits import TIMED_OUT, Signal, first_signal_for, signal_result
 from horae.model.fleet.protocol import Awaited
 from horae.model.fleet.submit import Submit
-from horae.testing.failure_policy import Judge, TimedOut
+from horae.testing.failure_policy import ExecutionRules, TimedOut
 from horae.testing.workflows import InlineWorkflow
 from horae.worker.code.context import CURRENT, AttemptFacts, Context
 from horae.worker.code.durable import CHECKPOINT
@@ -93,7 +93,7 @@ class Inline:
         self._crash_after = crash_after
         self._began = self._env.now()
         self._now = self._began
-        self._judge = Judge(job, self._began)
+        self._judge = ExecutionRules(job, self._began)
         self._signals: list[Signal] = []
         self._deadlines: dict[str, Instant | None] = {}
         self._calls: dict[str, list[ChildReceipt]] = {}

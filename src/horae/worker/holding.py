@@ -17,7 +17,7 @@ from horae.model.admission.placement.placement import PLAIN
 from horae.model.base.ids import execution_id
 from horae.model.definitions.job import Spec
 from horae.model.executions.execution import Extra
-from horae.model.fleet.protocol import Grant, OutcomeKind, ToldFailure
+from horae.model.fleet.protocol import Grant, OutcomeKind, ReportedFailure
 from horae.worker.pace import may_fetch_ahead
 from horae.worker.secrets import HeldSecrets, ParamsUnavailable, ReceivedSecrets, SecretProviders, reuse_secrets
 
@@ -26,7 +26,7 @@ class ItemOutcome(Struct, frozen=True, kw_only=True):
     """The outcome of an item, if it is more than a result."""
 
     outcome: OutcomeKind
-    error: ToldFailure | None = None
+    error: ReportedFailure | None = None
     exit_code: int | None = None
     result: bytes = b"null"
     wake_at: Instant | None = None

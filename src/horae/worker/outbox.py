@@ -10,7 +10,7 @@ from itertools import islice
 from msgspec import Raw, Struct
 
 from horae.env import SECOND, Instant, Micros
-from horae.model.fleet.protocol import MAX_EXCHANGE, LogLines, Outcome, Progress, Started, ToldFailure
+from horae.model.fleet.protocol import MAX_EXCHANGE, LogLines, Outcome, Progress, ReportedFailure, Started
 from horae.worker.holding import EndedItem, Item, ItemOutcome
 from horae.worker.logs.log_queue import Key, LogQueue
 
@@ -217,7 +217,7 @@ def _size(result: bytes | ItemOutcome) -> int:
     return ITEM_BYTES + len(result.result) + _text(result.error)
 
 
-def _text(error: ToldFailure | None) -> int:
+def _text(error: ReportedFailure | None) -> int:
     return len(error.message) + len(error.traceback) if error else 0
 
 

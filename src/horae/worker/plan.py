@@ -13,10 +13,10 @@ from horae.env import SECOND
 from horae.errors import HoraeError
 from horae.model.definitions.function_signature import BadParams, Bind
 from horae.model.definitions.job import Spec
-from horae.model.definitions.resource_limits import FREE
+from horae.model.definitions.resource_limits import NO_LIMITS
 from horae.model.definitions.tasks import CommandTask, HttpTask, PythonTask
 from horae.model.expressions.template import compile_template, compile_tree
-from horae.model.tenancy.secret_refs import Values, filled, filled_tree, filled_url
+from horae.model.tenancy.secret_refs import Values, fill, fill_tree, fill_url
 from horae.worker.code.context import AttemptFacts
 from horae.worker.code.failure import failed
 from horae.worker.holding import HeldSlice, ItemOutcome, JobBacklog
@@ -46,7 +46,7 @@ class PreparedJob:
         self.entry: JobFunction | None = None
         self.argv: list[Any] = []
         self.cwd: Any = None
-        self.limits = FREE
+        self.limits = NO_LIMITS
         self.env: dict[str, Any] = {}
         self.url: Any = ""
         self.headers: dict[str, Any] = {}
@@ -55,11 +55,11 @@ class PreparedJob:
     def filled(self, values: Values) -> "PreparedJob":
         """Return a copy with secrets instead of references, for the executions that were granted them."""
         plan = copy(self)
-        plan.env = {name: filled(text, values) for name, text in self.env.items()}
-        plan.url = filled_url(self.url, values)
-        plan.headers = {name: filled(text, values) for name, text in self.headers.items()}
+        plan.env = {name: fill(text, values) for name, text in self.env.items()}
+        plan.url = fill_url(self.url, values)
+        plan.headers = {name: fill(text, values) for name, text in self.headers.items()}
         if isinstance(self.spec.task, HttpTask):
-            plan.body = filled_tree(self.spec.task.body, "http.body", values)
+            plan.body = fill_tree(self.spec.task.body, "http.body", values)
         return plan
 
     def facts(self, held_slice: HeldSlice, index: int, deadline: int | None) -> AttemptFacts:
@@ -151,7 +151,7 @@ def _kind(entry: JobFunction, task: PythonTask, spec: Spec) -> Kind:
 
     Sync functions that may have to stop run in a process, because a thread cannot be stopped.
     """
-    if task.isolation == "process" or task.limits != FREE:
+    if task.isolation == "process" or task.limits != NO_LIMITS:
         return "process"
     if inspect.iscoroutinefunction(inspect.unwrap(entry.function)):
         return "async"

@@ -15,7 +15,7 @@ from msgspec import Struct, structs
 
 from horae.errors import BadInput
 from horae.model.base.redaction import LEAST, MASK, Redactor
-from horae.model.fleet.protocol import Answer, ToldFailure
+from horae.model.fleet.protocol import Answer, ReportedFailure
 from horae.model.tenancy.secret_refs import MOST_VALUE
 from horae.worker.code.execution_requests import (
     ExecutionRequest,
@@ -95,7 +95,7 @@ class HeldSecrets:
             return outcome
         return structs.replace(outcome, result=result, error=error)
 
-    def _failure(self, error: ToldFailure) -> ToldFailure:
+    def _failure(self, error: ReportedFailure) -> ReportedFailure:
         covered = structs.replace(
             error,
             type=self.redactor.text(error.type),

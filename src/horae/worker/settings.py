@@ -10,7 +10,7 @@ from msgspec import Raw, Struct
 
 from horae.env import SECOND, Micros
 from horae.model.definitions.function_signature import Signature
-from horae.model.definitions.resource_limits import FREE, ResourceLimits
+from horae.model.definitions.resource_limits import NO_LIMITS, ResourceLimits
 from horae.model.fleet.protocol import PROTOCOL, Function, Register
 from horae.outbound.allow import AllowedAddresses
 from horae.version import __version__
@@ -29,7 +29,7 @@ class WorkerSettings(Struct, frozen=True, kw_only=True):
     kinds: tuple[str, ...] = ("command", "http")  # of work it accepts besides its functions
     grace: Micros = 30 * SECOND  # the time that a drain leaves to running work
     pass_env: tuple[str, ...] = ()  # more environment variables that commands may read
-    limits: ResourceLimits = FREE  # default limits of executions in their own processes
+    limits: ResourceLimits = NO_LIMITS  # default limits of executions in their own processes
     command_user: str = ""  # default user of commands; the worker's own if empty
     command_users: tuple[str, ...] = ()  # users that commands may choose; any but root if empty
     secret_env: tuple[str, ...] = ()  # environment variables that jobs may use as secret://env/NAME

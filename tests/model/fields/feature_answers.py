@@ -75,7 +75,7 @@ ANSWERS: dict[str, Callable[[Any], list[Any]]] = {
     "changed channel": _changed,
     "template": _template,
     "rollout": _rollout,
-    "backfill": lambda body: [BACKFILL.written(read_request(body))],
+    "backfill": lambda body: [BACKFILL.write_changed(read_request(body))],
     "replay": _decoded(ReplayBody),
     "dead letters": _decoded(DeadLetterFilter),
     "webhook": _decoded(HookBody),

@@ -19,7 +19,7 @@ async def ask(world: World, job: TestJob, *rules, key: str = "k", items=(b"{}",)
     """Submit one request of an item each, all with this key under each rule."""
     meets = tuple(DeduplicationKey(rule, key) for rule in rules)
     wanted = [
-        msgspec.structs.replace(e, meets=meets, item=item)
+        msgspec.structs.replace(e, deduplication=meets, item=item)
         for e, item in zip(world.wanted(job, len(items), **more), items, strict=True)
     ]
     done = await world.store.submit([Submission(executions=wanted)])
@@ -110,7 +110,7 @@ async def test_of_several_in_one_request_the_first_or_the_latest_is_kept(world: 
 async def test_a_key_of_the_submission_and_one_of_the_job_name_the_same_execution(world: World):
     job = await world.job()
     (first,) = await ask(world, job, Unique())
-    own = msgspec.structs.replace(world.wanted(job, key="mine")[0], meets=(DeduplicationKey(Unique(), "k"),))
+    own = msgspec.structs.replace(world.wanted(job, key="mine")[0], deduplication=(DeduplicationKey(Unique(), "k"),))
     done = await world.store.submit([Submission(executions=[own])])
     again = await world.submit(job, key="mine")
 
@@ -267,7 +267,7 @@ async def test_a_result_of_other_params_does_not_answer_for_what_a_unique_key_jo
     job = await world.job()
     (first,) = await ask(world, job, Cache(ttl=HOUR), Unique())
     other = (DeduplicationKey(Cache(ttl=HOUR), "other"), DeduplicationKey(Unique(), "k"))
-    wanted = msgspec.structs.replace(world.wanted(job)[0], meets=other)
+    wanted = msgspec.structs.replace(world.wanted(job)[0], deduplication=other)
     (answer,) = (await world.store.submit([Submission(executions=[wanted])])).answers
     assert answer[0].execution_id == first.execution_id
     await run(world)

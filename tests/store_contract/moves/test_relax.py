@@ -2,7 +2,7 @@
 
 import asyncio
 
-from horae.model.admission.placement.placement import Preference, widest
+from horae.model.admission.placement.placement import Preference, without_preferences
 from horae.store.admission.placement import relax
 from tests.store_contract.world import World, success
 
@@ -16,7 +16,7 @@ async def needs_of(world: World, lane: int) -> frozenset[str]:
 
 
 async def relaxed(world: World, lane: int, since: int, limit: int = 100) -> relax.LaneMoves:
-    needs = widest(await needs_of(world, lane))
+    needs = without_preferences(await needs_of(world, lane))
     return await world.store.write(lambda: relax.relax(lane, since, needs, limit, world.now()))
 
 

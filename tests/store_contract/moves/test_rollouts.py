@@ -8,7 +8,7 @@ from horae.features.rollouts.store import rollouts
 from horae.model.admission.keys import CHOSEN
 from horae.model.definitions.rollout import Rollout, RolloutAttempts, RolloutPlan
 from horae.model.executions.execution import Extra
-from horae.model.executions.parcel import by_rollout
+from horae.model.executions.parcel import mark_rollout
 from horae.model.executions.submission import NewExecution, Submission
 from horae.model.fleet.protocol import Exchange
 from horae.store.definitions import jobs
@@ -37,7 +37,7 @@ async def end(world: World, job: TestJob, number: int | None = None) -> Rollout 
 def chosen(world: World, job: TestJob, rollout: Rollout, n: int = 1) -> list[NewExecution]:
     return [
         structs.replace(
-            one, envelope=by_rollout(structs.replace(one.envelope, version=2), rollout.since), rolling=rollout.number
+            one, envelope=mark_rollout(structs.replace(one.envelope, version=2), rollout.since), rollout=rollout.number
         )
         for one in world.wanted(job, n)
     ]

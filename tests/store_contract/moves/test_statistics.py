@@ -40,7 +40,7 @@ async def test_rows_of_jobs_are_replaced_by_their_writer_and_added_up(world: Wor
 async def test_rows_of_namespaces_are_added_up_by_points(world: World):
     at, writer = begin_of(world.now(), HOUR), world.env.new_id()
     first, second = NamespaceTally(success=1, queued=7), NamespaceTally(success=2, lost=1)
-    first.lagged(5 * SECOND, 2)
+    first.add_lag(5 * SECOND, 2)
     second.waits.add(3)
     rows = [((1, MINUTE, at), first), ((1, MINUTE, at + 60 * SECOND), second), ((2, MINUTE, at), second)]
     await world.store.write(lambda: statistics.put_namespaces(writer, rows))

@@ -6,7 +6,7 @@ from horae.model.admission.keys import EnvelopeKeys
 from horae.model.admission.limits import KeyLimit, key_name
 from horae.model.base.ids import parcel_of
 from horae.model.definitions.retry import RetryPolicy
-from horae.model.definitions.timeouts import AGAIN, Timeouts
+from horae.model.definitions.timeouts import RECHECK_INTERVAL, Timeouts
 from horae.model.executions.deduplication import Debounce
 from tests.store_contract.flow_world import begin, state, step, workflow
 from tests.store_contract.moves.test_deduplication import ask
@@ -80,7 +80,7 @@ async def test_executions_that_return_to_the_queue_are_checked_soon(world: World
     world.clock.advance(SECOND)
     assert await look(world) == 0
     await w.report(released(slice))
-    world.clock.advance(AGAIN)
+    world.clock.advance(RECHECK_INTERVAL)
 
     assert await look(world) == 2
     assert await world.history(parcel) == [(0, 2, "failed", "queueTimeout")]
@@ -97,7 +97,7 @@ async def test_all_attempts_together_have_a_timeout(world: World):
     assert await look(world) == 2
     assert await world.history(parcel) == [(0, 1, "failed", "totalTimeout"), (2, 3, "failed", "totalTimeout")]
     await w.report(released(slice, 1, 2))
-    world.clock.advance(AGAIN)
+    world.clock.advance(RECHECK_INTERVAL)
     assert await look(world) == 1
     assert await world.rows("SELECT parcel FROM timeouts") == []
 

@@ -189,4 +189,4 @@ def editable(document: dict[str, Any]) -> dict[str, Any]:
     if document.get("template"):
         said = {"name": document["name"], "template": document["template"], "with": document["with"]}
         return {**said, **document["own"]}
-    return {field: document[field] for field in JOB.names if document.get(field) not in (*_EMPTY, JOB.usual[field])}
+    return {field: document[field] for field in JOB.names if document.get(field) not in (*_EMPTY, JOB.defaults[field])}

@@ -118,9 +118,9 @@ async def _work(settings: "Settings") -> str:
 
 def open_sink(settings: "Settings") -> "SpanSink | None":
     """Return the sink for a worker's spans, if a feature provides it and the settings configure it. Raises BadInput."""
-    from horae.feature import load, served
+    from horae.feature import enabled, load
 
-    for feature in served(settings.features):
+    for feature in enabled(settings.features):
         if feature.open_sink:
             sink: SpanSink | None = load(feature.open_sink)(settings.otlp_endpoint, "horae-worker", os.environ)
             return sink

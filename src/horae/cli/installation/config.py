@@ -10,7 +10,7 @@ from horae.cli.remote import config_option, output_option
 from horae.config.load import load
 from horae.config.show import rows
 from horae.env import system_env
-from horae.feature import installed, served
+from horae.feature import enabled, installed
 
 
 @click.group(cls=HoraeGroup, examples=("horae config show --origin", "horae config features"))
@@ -43,7 +43,7 @@ def show(origin: bool, config: Path | None, output: str) -> None:
 @output_option
 def features(config: Path | None, output: str) -> None:
     """List the features of a server with these settings: on, switched off, or always on."""
-    on = served(load(file=config).settings.features)
+    on = enabled(load(file=config).settings.features)
     rows = [
         {
             "name": feature.name,

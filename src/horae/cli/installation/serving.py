@@ -16,8 +16,8 @@ from horae.config.settings import Settings
 from horae.engine.server_node import ServerNode
 from horae.env import Env
 from horae.errors import BadInput
+from horae.feature import enabled
 from horae.feature import load as load_target
-from horae.feature import served
 from horae.model.executions.tracer import Tracer
 from horae.server.cors import Cors
 from horae.server.http.connection_limits import ConnectionLimits
@@ -45,7 +45,7 @@ async def open_node(env: Env, settings: Settings, command: str) -> ServerNode:
 
 
 def _tracer(env: Env, settings: Settings) -> Tracer | None:
-    for feature in served(settings.features):
+    for feature in enabled(settings.features):
         if feature.open_tracer:
             tracer: Tracer | None = load_target(feature.open_tracer)(settings.otlp_endpoint, os.environ, env)
             return tracer

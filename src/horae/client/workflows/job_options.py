@@ -8,7 +8,7 @@ from horae.client import spelling
 from horae.client.spelling import camel, items_of, mapping_of, named, option, policy, refuse_unknown, spelled
 from horae.errors import BadInput
 from horae.model.definitions.job import JOB
-from horae.model.fields.kinds import Custom, Duration, Listed
+from horae.model.fields.kinds import Custom, Duration, ListOf
 from horae.model.fields.table import Object, Row
 
 Spell = Callable[[Any], Any]
@@ -82,7 +82,7 @@ def _spell(row: Row) -> Spell:
     kind = row.kind
     if row.name in _OWN:
         return _OWN[row.name]
-    if isinstance(kind, Listed):
+    if isinstance(kind, ListOf):
         return _each(_rule, f"a list of {row.name}")
     if isinstance(kind, Custom) and kind.option == "repeated":
         return _each(_as_is, f"a list of {row.name}")

@@ -7,7 +7,7 @@ from horae.engine.admission.circuit_monitor import CircuitMonitor
 from horae.engine.base.refs import find_job
 from horae.env import Env
 from horae.errors import BadInput, Conflict
-from horae.model.admission.circuit import CIRCUIT, NOBODY, AttemptCounts, Circuit, CircuitChange, CircuitStatus
+from horae.model.admission.circuit import CIRCUIT, NO_USER, AttemptCounts, Circuit, CircuitChange, CircuitStatus
 from horae.model.admission.circuit_view import CircuitChangeView, CircuitView, JobCircuitView, show_circuit
 from horae.model.base.duration import parse_duration
 from horae.model.base.instant import format_instant
@@ -55,7 +55,7 @@ class CircuitBreakers:
             changes=[
                 CircuitChangeView(
                     key=change.key or None, at=format_instant(change.at), state=change.state, forced=change.forced,
-                    cause=change.cause, by=None if change.by == NOBODY else change.by,
+                    cause=change.cause, by=None if change.by == NO_USER else change.by,
                 )
                 for change in history
                 if key is None or change.key == key

@@ -15,7 +15,7 @@ from horae.engine.definitions.directory import LocalDirectory
 from horae.engine.service import Alarm, Wait
 from horae.engine.topics import Topics
 from horae.env import Env
-from horae.model.admission.circuit import CircuitState, CircuitStatus, ParcelAttempts, delayed, is_due
+from horae.model.admission.circuit import CircuitState, CircuitStatus, ParcelAttempts, delay_note, is_due
 from horae.model.base.duration import DAY, HOUR
 from horae.model.base.event import Event
 from horae.store.admission import circuit_gates, circuit_reads, circuits
@@ -91,7 +91,7 @@ class CircuitMonitor:
             found = await self._store.read(circuit_reads.shut)
         self.not_closed = {(status.job, status.key): status for status in found}
         self._directory.open_circuits = {
-            (status.job, status.key) if status.key else status.job: delayed(status) for status in found
+            (status.job, status.key) if status.key else status.job: delay_note(status) for status in found
         }
         for circuit_ref in await self._store.read(circuit_gates.gates):
             status = self.not_closed.get(circuit_ref)

@@ -86,7 +86,7 @@ class FairShares:
         for lane in occupied:
             self.lane_occupied(lane)
         for queue, shares in self._shares.items():
-            shares.present([share for own, share in self._occupied_by_share if own == queue])
+            shares.set_busy([share for own, share in self._occupied_by_share if own == queue])
 
     def lane_occupied(self, lane: int) -> None:
         """Record that a lane is occupied now."""
@@ -97,7 +97,7 @@ class FairShares:
             return
         self._occupied_by_share.setdefault((known.queue, known.share), set()).add(lane)
         self._occupied_by_needs.setdefault((known.queue, known.needs), set()).add(lane)
-        self._shares[known.queue].came(known.share)
+        self._shares[known.queue].mark_busy(known.share)
 
     def lane_emptied(self, lane: int) -> None:
         """Record that a lane is empty now."""
@@ -111,7 +111,7 @@ class FairShares:
         self._occupied_by_needs.get((known.queue, known.needs), set()).discard(lane)
         if not of_share:
             self._occupied_by_share.pop((known.queue, known.share), None)
-            self._shares[known.queue].went(known.share)
+            self._shares[known.queue].mark_idle(known.share)
 
     def __bool__(self) -> bool:
         """Return whether any queue is fair."""

@@ -16,7 +16,7 @@ from horae.engine.executions.promoter import wait_until
 from horae.engine.service import Alarm, Wait
 from horae.engine.topics import Topics
 from horae.env import Env, Instant
-from horae.model.admission.hold import Hold, longest, next_change, until_text, why_held
+from horae.model.admission.hold import Hold, longest_hold, next_change, until_text, why_held
 from horae.model.base.event import Event
 from horae.store.admission import holds
 from horae.store.contract import Store
@@ -72,7 +72,7 @@ class HoldWatch:
     def _publish(self, now: Instant) -> None:
         """Update the directory, and send events of changes to this server's listeners; other servers do the same."""
         queues = self._directory.queues.values()
-        found = {queue.id: longest(self.not_ended, queue.namespace, queue.id, now) for queue in queues}
+        found = {queue.id: longest_hold(self.not_ended, queue.namespace, queue.id, now) for queue in queues}
         self._directory.set_held(
             {queue: f"held {until_text(hold)}" for queue, hold in found.items() if hold is not None}
         )
@@ -92,7 +92,7 @@ class HoldWatch:
 
     def hold_of_queue(self, namespace: int, queue: int) -> Hold | None:
         """Return the hold that stops a queue; of several, the last one to end."""
-        return longest(self.not_ended, namespace, queue, self._env.now())
+        return longest_hold(self.not_ended, namespace, queue, self._env.now())
 
     def explain(self, namespace: int, queue: int, name: str) -> str | None:
         """Return the reason why a queue starts nothing, in words; None when it is not held."""

@@ -11,7 +11,7 @@ from horae.engine.base.refs import in_quotes, nearest
 from horae.engine.definitions.directory import LocalDirectory
 from horae.env import Env, Instant
 from horae.errors import NotFound
-from horae.model.admission.hold import Hold, check_window, span_of
+from horae.model.admission.hold import Hold, check_window, hold_span
 from horae.model.admission.hold_view import HoldView, ReleasedView, show_hold
 from horae.model.base.duration import parse_duration
 from horae.model.base.instant import parse_instant
@@ -49,7 +49,7 @@ class QueueHolds:
         Raises BadInput, NotFound with the nearest names, Conflict when there are too many.
         """
         now = self._env.now()
-        begin, end = span_of(
+        begin, end = hold_span(
             now,
             None if request.since is None else parse_instant(request.since, field="from"),
             None if request.until is None else parse_instant(request.until, field="until"),

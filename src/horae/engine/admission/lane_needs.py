@@ -34,7 +34,7 @@ class LaneNeeds:
             self.costs[lane.id] = terms.cost
         if terms.spread:
             self.among[lane.id] = WorkerGroup(queue, terms)
-        if terms.is_passing:
+        if terms.is_temporary:
             self._temporary.add(lane.id)
 
     def affords(self, want: WorkRequest, lanes: frozenset[int]) -> bool:

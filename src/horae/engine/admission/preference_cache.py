@@ -27,7 +27,7 @@ class PreferenceCache:
         """Replace the queues. Existing preferences keep the virtual times of their queues."""
         self._queues = {(queue.namespace, queue.name): queue for queue in queues}
         for (namespace, weights, _), preferences in self._by_choice.items():
-            preferences.choose(self._weights(namespace, weights))
+            preferences.set_queues(self._weights(namespace, weights))
 
     def for_session(self, session: Session) -> QueuePreferences | None:
         """Return a session's preferences; None when it has one queue, or when rank alone decides.
@@ -60,7 +60,7 @@ class PreferenceCache:
     def note_waiting(self, queues: Collection[int]) -> None:
         """Record which queues have waiting executions."""
         for preferences in self._by_choice.values():
-            preferences.shares.present([queue for queue in preferences.weights if queue in queues])
+            preferences.shares.set_busy([queue for queue in preferences.weights if queue in queues])
 
     def __bool__(self) -> bool:
         return bool(self._by_choice)

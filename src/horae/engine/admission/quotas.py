@@ -11,7 +11,7 @@ from horae.engine.tenancy.fair_access import FairAccess
 from horae.engine.topics import Topics
 from horae.env import Env, Instant
 from horae.errors import BadInput, OverQuota, StoreUnavailable
-from horae.model.admission.quota import QUOTA, UNBOUNDED, Quota, QuotaBounds, QuotaUsage, day_of, read_quota, spent
+from horae.model.admission.quota import QUOTA, UNBOUNDED, Quota, QuotaBounds, QuotaUsage, day_of, read_quota, used_up
 from horae.model.admission.quota_view import QuotaDayView, QuotaView, UsageView, show_quota
 from horae.model.base.duration import DAY
 from horae.model.base.instant import format_instant
@@ -168,7 +168,7 @@ class Quotas:
         over = {
             namespace: reason
             for namespace, quota in self.by_namespace.items()
-            if (reason := spent(quota, self._today(namespace)))
+            if (reason := used_up(quota, self._today(namespace)))
         }
         self._store.bounds = QuotaBounds(self.by_namespace, queues, over) if queues or self.by_namespace else UNBOUNDED
 
@@ -207,7 +207,7 @@ class Quotas:
         quota = (await self._store.read(quotas.all_quotas)).get(namespace, Quota())
         today = used.get(day_of(self._env.now()), QuotaUsage())
         return UsageView(
-            namespace=name, queued=queued, waiting=waiting, running=running, over=spent(quota, today),
+            namespace=name, queued=queued, waiting=waiting, running=running, over=used_up(quota, today),
             quota=QUOTA.write(quota), days=[_day(day, use) for day, use in used.items()],
         )  # fmt: skip
 

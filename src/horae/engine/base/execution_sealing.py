@@ -17,7 +17,7 @@ from horae.model.base.view import Page
 from horae.model.executions.execution_view import ExecutionView
 from horae.model.fleet.protocol import Exchange, Outcome
 from horae.model.tenancy.principal import Principal
-from horae.model.tenancy.sealed import is_sealed, read, spell
+from horae.model.tenancy.sealed import decode_sealed, encode_sealed, is_sealed
 
 HIDDEN = "(sealed)"
 NOT_STORED = Raw(b'{"$notKept":"The server had no secret key to seal it with."}')
@@ -32,7 +32,7 @@ class ExecutionSealer:
         self._sealer = sealer
 
     def seal_params(self, job: UUID, item: bytes) -> bytes:
-        return spell(self._sealer.seal(item, b"params" + job.bytes))
+        return encode_sealed(self._sealer.seal(item, b"params" + job.bytes))
 
     def open_params(self, job: UUID, item: bytes | Raw) -> bytes:
         """Return the params of an item, opened if they are sealed. Raises BadInput for a forged sealed value."""
@@ -59,7 +59,7 @@ class ExecutionSealer:
         context = b"result" + outcome.parcel.bytes
         try:
             results = [
-                result if bytes(result) == b"null" else Raw(spell(self._sealer.seal(bytes(result), context)))
+                result if bytes(result) == b"null" else Raw(encode_sealed(self._sealer.seal(bytes(result), context)))
                 for result in outcome.results
             ]
         except MasterKeyMissing as error:
@@ -93,7 +93,7 @@ class ExecutionSealer:
 
     def _open(self, value: bytes | Raw, context: bytes) -> bytes:
         try:
-            sealed = read(value)
+            sealed = decode_sealed(value)
         except ValueError:
             remedy = "Send the params themselves: `$sealed` is the form in which the store keeps sealed values."
             raise BadInput("This value was not sealed by this installation.", remedy, field="params") from None

@@ -12,7 +12,7 @@ from msgspec import Struct
 
 from horae.engine.service import Alarm, Wait
 from horae.env import Env, Instant
-from horae.model.base.event import Event, cut
+from horae.model.base.event import Event, limit_events
 from horae.store.contract import Store
 
 QUIET = 0.1  # seconds
@@ -94,7 +94,7 @@ class Hints:
         pending.quotas |= hint.quotas
         pending.sessions += hint.sessions
         pending.jobs += hint.jobs
-        pending.events = cut(pending.events + hint.events, MOST_EVENTS)
+        pending.events = limit_events(pending.events + hint.events, MOST_EVENTS)
 
     async def connect(self) -> None:
         """Begin to receive hints of other servers."""
@@ -123,7 +123,7 @@ class Hints:
 def _fit(hint: Hint) -> str:
     """Leave out events, then sessions, jobs and lanes until the message fits; finally the note of dropped events."""
     text = msgspec.json.encode(hint).decode()
-    smaller: list[tuple[str, object]] = [("events", cut(hint.events, 0)), ("sessions", []), ("jobs", [])]
+    smaller: list[tuple[str, object]] = [("events", limit_events(hint.events, 0)), ("sessions", []), ("jobs", [])]
     for field, less in [*smaller, ("lanes", {}), ("events", [])]:
         if len(text) <= MOST_BYTES:
             break

@@ -82,4 +82,4 @@ class DefinitionCache:
 def _read(spec: bytes) -> CachedDefinition:
     read = msgspec.json.decode(spec, type=Spec)
     secrets = tuple(filter(is_stored, read.references))
-    return CachedDefinition(spec, read.retry, read.allowance, secrets, read.sensitive, read.name)
+    return CachedDefinition(spec, read.retry, read.attempt_timeouts, secrets, read.sensitive, read.name)

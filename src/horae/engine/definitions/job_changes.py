@@ -159,7 +159,7 @@ def _depend(job: Job, spec: Spec, new_id: NewId, now: Instant, done: Consequence
 
     This follows the change of timers, in the order in which a fire takes these locks.
     """
-    if spec.needed != job.spec.needed:
+    if spec.conditions_by_job != job.spec.conditions_by_job:
         cycle = yield from jobs.set_dependencies(job.id, spec)
         if cycle is not None:
             raise (yield from _cycle(cycle.path))

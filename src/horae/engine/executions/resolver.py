@@ -13,7 +13,13 @@ from horae.engine.definitions.owned_changes import refuse_part
 from horae.engine.definitions.params import ParamsChecker
 from horae.env import Env, Instant, Micros
 from horae.errors import BadInput, HoraeError, NotFound
-from horae.model.admission.execution_keys import by_affinity, by_circuit, common_keys, envelope_keys, is_keyed
+from horae.model.admission.execution_keys import (
+    common_keys,
+    envelope_keys,
+    is_keyed,
+    with_affinity_key,
+    with_circuit_key,
+)
 from horae.model.base.instant import format_instant
 from horae.model.base.trace import checked_state, checked_trace
 from horae.model.definitions.job import Spec
@@ -22,7 +28,7 @@ from horae.model.executions.bulk_items import refuse_submission
 from horae.model.executions.deduplication import start_batch
 from horae.model.executions.deduplication_keys import deduplication_keys, refuse_timed, unique_key
 from horae.model.executions.execution import Extra
-from horae.model.executions.parcel import AT_LEAST_ONCE, AT_MOST_ONCE, Envelope, by_retry, by_rollout
+from horae.model.executions.parcel import AT_LEAST_ONCE, AT_MOST_ONCE, Envelope, mark_replay, mark_rollout
 from horae.model.executions.submission import Idempotency, NewBulk, NewExecution, Submission, deadline_after
 from horae.model.expressions.meter import ITEM_STEPS, MOST_STEPS, Meter, shared_budget
 from horae.model.fleet.submit import Submit
@@ -105,7 +111,7 @@ class Resolver:
         with shared_budget(meter):
             keys = keys_of_bulk(stored, items, terms) if is_keyed(spec) else None
         by_item = spec.affinity is not None or (spec.circuit is not None and spec.circuit.key is not None)
-        if spec.meets or keys is MIXED or by_item or stored.choice is not None:
+        if spec.deduplicates or keys is MIXED or by_item or stored.choice is not None:
             each = await self._resolve_each(wanted, items, stored, refused, unfit, now, meter)
             return await self._shares.assign_lanes(each)
         wrong = await self._params.check_all(items, stored.job) | unfit
@@ -120,7 +126,7 @@ class Resolver:
         envelope = self._envelope(wanted, terms, stored, now)
         envelope = envelope if keys is None else structs.replace(envelope, keys=keys)
         with shared_budget(meter):
-            envelope = by_circuit(envelope, spec, b"{}", terms.tags)
+            envelope = with_circuit_key(envelope, spec, b"{}", terms.tags)
         if spec.sensitive:
             accepted = [self._stored(stored, item) for item in accepted]
         bulk = NewBulk(
@@ -175,12 +181,12 @@ class Resolver:
             stored = self._arm(stored, item, request.tags)
         spec, extra = stored.job.spec, _extra(wanted, index, request)
         self._params.check(whole_params(item, spec, retries=extra.retry_of is not None), stored.job)
-        envelope = by_circuit(self._envelope(wanted, request, stored, now), spec, item, request.tags)
-        envelope = by_affinity(envelope, spec, item, request.tags)
+        envelope = with_circuit_key(self._envelope(wanted, request, stored, now), spec, item, request.tags)
+        envelope = with_affinity_key(envelope, spec, item, request.tags)
         if stored.chosen:
-            envelope = by_rollout(envelope, stored.chosen)
+            envelope = mark_rollout(envelope, stored.chosen)
         if extra.retry_of is not None:
-            envelope = by_retry(envelope)
+            envelope = mark_replay(envelope)
         execution = NewExecution(
             envelope=envelope,
             rank_lead=self._lead(envelope),
@@ -190,10 +196,10 @@ class Resolver:
             unique_for=request.key_for if request.key_for is not None else spec.key_for,
             patience=_patience(request, stored),
             share=self._shares.share(stored, item, extra),
-            rolling=stored.rolling,
+            rollout=stored.rolling,
         )
         execution = with_keys(execution, spec) if is_keyed(spec) else execution
-        execution = with_deduplication(execution, spec) if spec.meets else execution
+        execution = with_deduplication(execution, spec) if spec.deduplicates else execution
         return structs.replace(execution, item=self._stored(stored, item)) if spec.sensitive else execution
 
     def _opened(self, stored: StoredJob, item: bytes) -> bytes:
@@ -217,7 +223,7 @@ class Resolver:
             namespace=wanted.namespace, job=stored.job.id, version=stored.job.version, queue=stored.queue,
             lane=stored.lane, priority=_priority(request.priority, spec.priority), due_at=due_at,
             deadline=deadline_of(request, spec.within, due_at, now), keys=spec.keys, parent=wanted.parent,
-            delivery=AT_MOST_ONCE if spec.delivery == "at-most-once" else AT_LEAST_ONCE, bounds=spec.bounds,
+            delivery=AT_MOST_ONCE if spec.delivery == "at-most-once" else AT_LEAST_ONCE, bounds=spec.parcel_timeouts,
         )  # fmt: skip
 
     def _lead(self, envelope: Envelope) -> int:
@@ -336,11 +342,13 @@ def with_deduplication(execution: NewExecution, spec: Spec) -> NewExecution:
     """
     if execution.extra.retry_of is not None:
         live = None if spec.unique is None else structs.replace(spec.unique, span=None, keep="first")
-        return structs.replace(execution, meets=unique_key(spec, execution.item, live))
+        return structs.replace(execution, deduplication=unique_key(spec, execution.item, live))
     refuse_timed(spec, delayed=execution.envelope.due_at > 0, waits=execution.patience is not None)
     return structs.replace(
         execution,
-        meets=deduplication_keys(spec, execution.envelope, execution.item, execution.extra.tags, execution.share),
+        deduplication=deduplication_keys(
+            spec, execution.envelope, execution.item, execution.extra.tags, execution.share
+        ),
     )
 
 

@@ -100,10 +100,10 @@ class Sweeper:
         Executions that are to be archived are deleted by the archiver only.
         """
         rules = await self._store.read(namespaces.retentions)
-        retention = Retention(self._settings.retention, rules).leaving_out(
+        retention = Retention(self._settings.retention, rules).excluding(
             await self._store.read(namespaces.archived_outcomes)
         )
-        while await self._store.driver.expire(now - retention.everywhere, longer=retention.longer(now)):
+        while await self._store.driver.expire(now - retention.everywhere, longer=retention.longer_rules(now)):
             await self._env.clock.sleep(0)
         if retention.is_plain or self._env.clock.monotonic() < self._walk_at:
             return

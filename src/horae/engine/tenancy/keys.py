@@ -26,7 +26,7 @@ from horae.model.tenancy.principal import (
     RequestLimit,
     Role,
     check_grant,
-    in_effect,
+    effective_permissions,
     refuse_more,
 )
 from horae.store.admission import quotas
@@ -348,7 +348,8 @@ def _principal(stored: StoredKey, csrf: str | None) -> Principal:
     grant = stored.grant
     return Principal(
         namespace=grant.namespace, namespace_name=grant.namespace_name, role=grant.role, key=stored.id,
-        name=stored.name, permissions=in_effect(grant.role, grant.permissions), queues=grant.queues, jobs=grant.jobs,
+        name=stored.name, permissions=effective_permissions(grant.role, grant.permissions), queues=grant.queues,
+        jobs=grant.jobs,
         allowance=_allowance(stored, is_browser=csrf is not None), csrf=csrf,
     )  # fmt: skip
 

@@ -105,7 +105,7 @@ class Dependencies:
                 for upstream in upstreams
             ],
             dependents=dependents,
-            joins=[_shown(join, parts, job.spec.needed, names) for join, parts in joins],
+            joins=[_shown(join, parts, job.spec.conditions_by_job, names) for join, parts in joins],
             notes=[GONE.format(upstream.name) for upstream in upstreams if upstream.state == "deleted"],
         )
 

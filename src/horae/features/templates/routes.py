@@ -8,7 +8,7 @@ from horae.errors import Conflict, NotFound, Stale
 from horae.features.templates.model.values import FIELDS
 from horae.features.templates.model.view import TemplateView
 from horae.features.templates.part import TemplatesPart
-from horae.model.base.view import Page, Whole
+from horae.model.base.view import CompleteList, Page
 from horae.model.fields.derived import body
 from horae.server.access import EDIT, VIEW
 from horae.server.call import ApiCall
@@ -80,9 +80,11 @@ async def delete_template(call: ApiCall) -> Response:
 
 
 @get(
-    f"{API}/templates/{{name}}/versions", "templates.versions", Whole[TemplateView],
+    f"{API}/templates/{{name}}/versions", "templates.versions", CompleteList[TemplateView],
     access=VIEW, scope=closed, refuses=(NotFound,),
 )  # fmt: skip
 async def versions(call: ApiCall) -> Response:
     """List a template's versions, newest first."""
-    return ok(Whole(items=await call.node.part(TemplatesPart).templates.versions(call.namespace, call.path("name"))))
+    return ok(
+        CompleteList(items=await call.node.part(TemplatesPart).templates.versions(call.namespace, call.path("name")))
+    )

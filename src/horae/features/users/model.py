@@ -4,7 +4,7 @@ from msgspec import Struct
 
 from horae.env import Instant
 from horae.errors import BadInput
-from horae.model.tenancy.principal import DEFAULT_NAME, Principal, in_effect
+from horae.model.tenancy.principal import DEFAULT_NAME, Principal, effective_permissions
 from horae.model.tenancy.users import NAME
 
 SHORTEST, LONGEST = 12, 256  # characters of a password
@@ -40,7 +40,7 @@ def principal_of(name: str, member: Member, csrf: str) -> Principal:
     """Return the principal of a signed-in user in a namespace."""
     return Principal(
         namespace=member.namespace, namespace_name=member.namespace_name, role=member.role, key=f"user:{name}",
-        name=name, kind="user", permissions=in_effect(member.role, member.permissions), csrf=csrf,
+        name=name, kind="user", permissions=effective_permissions(member.role, member.permissions), csrf=csrf,
     )  # fmt: skip
 
 

@@ -20,7 +20,7 @@ from horae.model.fields.table import Field, Object
 
 CircuitState = Literal["closed", "open", "half-open"]
 BUCKETS = 30  # parts of a window that are counted separately
-NOBODY = ""  # `by` of a change that no user made
+NO_USER = ""  # `by` of a change that no user made
 _PERCENT = re.compile(r"\s*(\d{1,3})\s*%\s*")
 _EXAMPLE = 'Write {"failures": "50%", "window": "1m", "minimum": 10, "openFor": "30s", "probes": 1}.'
 
@@ -65,11 +65,11 @@ class CircuitStatus(Struct, frozen=True, kw_only=True):
     until: Instant | None = None  # when an open circuit is tried again; None: only by hand
     forced: bool = False  # set by hand: counted attempts do not change it
     cause: str = ""
-    by: str = NOBODY
+    by: str = NO_USER
     probes: tuple[UUID, ...] = ()  # executions that may run while it is half-open
 
     @property
-    def is_shut(self) -> bool:
+    def blocks_starts(self) -> bool:
         """Return whether the circuit keeps executions from starting."""
         return self.state != "closed"
 
@@ -106,19 +106,19 @@ class CircuitChange(Struct, frozen=True):
     until: Instant | None = None
 
 
-def judge(circuit: Circuit, standing: CircuitStatus, counted: AttemptCounts, now: Instant) -> CircuitChange | None:
+def decide_change(circuit: Circuit, status: CircuitStatus, counts: AttemptCounts, now: Instant) -> CircuitChange | None:
     """Decide whether a circuit changes, by the attempts counted in its window since its last change."""
-    if standing.forced or standing.state == "open":
+    if status.forced or status.state == "open":
         return None
-    if standing.state == "half-open":
-        if counted.failed:
+    if status.state == "half-open":
+        if counts.failed:
             return CircuitChange("open", "A probe failed.", now + circuit.open_for)
-        if counted.ok >= circuit.probes:
+        if counts.ok >= circuit.probes:
             return CircuitChange("closed", f"{_probes(circuit.probes)} succeeded.")
         return None
-    if counted.total < circuit.minimum or counted.percent < circuit.failures:
+    if counts.total < circuit.minimum or counts.percent < circuit.failures:
         return None
-    cause = f"{counted.failed} of {counted.total} attempts failed within {format_duration(circuit.window)}."
+    cause = f"{counts.failed} of {counts.total} attempts failed within {format_duration(circuit.window)}."
     return CircuitChange("open", cause, now + circuit.open_for)
 
 
@@ -126,9 +126,9 @@ def _probes(count: int) -> str:
     return "A probe" if count == 1 else f"{count} probes"
 
 
-def is_due(standing: CircuitStatus, now: Instant) -> bool:
+def is_due(status: CircuitStatus, now: Instant) -> bool:
     """Return whether it is time to probe an open circuit."""
-    return standing.state == "open" and standing.until is not None and standing.until <= now
+    return status.state == "open" and status.until is not None and status.until <= now
 
 
 def bucket_of(circuit: Circuit, now: Instant) -> Instant:
@@ -148,16 +148,16 @@ def read_gate(gate: str) -> tuple[UUID, str]:
     return UUID(job), key
 
 
-def why_shut(standing: CircuitStatus, job: str) -> str:
+def why_blocked(status: CircuitStatus, job: str) -> str:
     """Explain to users why executions wait for a circuit."""
-    of = f' for "{standing.key}"' if standing.key else ""
-    by = " by hand" if standing.forced else ""
-    state = "open" if standing.state == "open" else "half-open: a few executions try whether it works again"
-    until = f" until {format_instant(standing.until)}" if standing.until is not None else ""
-    return f'The circuit of "{job}"{of} is {state}{by}{until}: {standing.cause or "no reason was given."}'
+    of = f' for "{status.key}"' if status.key else ""
+    by = " by hand" if status.forced else ""
+    state = "open" if status.state == "open" else "half-open: a few executions try whether it works again"
+    until = f" until {format_instant(status.until)}" if status.until is not None else ""
+    return f'The circuit of "{job}"{of} is {state}{by}{until}: {status.cause or "no reason was given."}'
 
 
-def delayed(standing: CircuitStatus) -> str:
+def delay_note(status: CircuitStatus) -> str:
     """Return the ledger's note on a fire whose execution waits for a circuit."""
-    until = f" until {format_instant(standing.until)}" if standing.until is not None else ""
-    return f"delayed: its circuit is {standing.state}{until}"
+    until = f" until {format_instant(status.until)}" if status.until is not None else ""
+    return f"delayed: its circuit is {status.state}{until}"

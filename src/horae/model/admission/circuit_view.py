@@ -5,7 +5,7 @@ from uuid import UUID
 
 from msgspec import Meta
 
-from horae.model.admission.circuit import NOBODY, AttemptCounts, CircuitState, CircuitStatus
+from horae.model.admission.circuit import NO_USER, AttemptCounts, CircuitState, CircuitStatus
 from horae.model.base.instant import format_instant
 from horae.model.base.view import Time, View, shown_time
 
@@ -52,19 +52,19 @@ class JobCircuitView(View, frozen=True, kw_only=True):
     changes: Annotated[list[CircuitChangeView], Meta(description="The changes of the last 30 days, newest first.")]
 
 
-def show_circuit(standing: CircuitStatus, job: str, counted: AttemptCounts, waiting: int) -> CircuitView:
+def show_circuit(status: CircuitStatus, job: str, counts: AttemptCounts, waiting: int) -> CircuitView:
     return CircuitView(
-        job_id=standing.job,
+        job_id=status.job,
         job=job,
-        key=standing.key or None,
-        state=standing.state,
-        forced=standing.forced,
-        cause=standing.cause,
-        by=None if standing.by == NOBODY else standing.by,
-        since=format_instant(standing.since) if standing.since else None,
-        until=shown_time(standing.until),
-        attempts=counted.total,
-        failed=counted.failed,
+        key=status.key or None,
+        state=status.state,
+        forced=status.forced,
+        cause=status.cause,
+        by=None if status.by == NO_USER else status.by,
+        since=format_instant(status.since) if status.since else None,
+        until=shown_time(status.until),
+        attempts=counts.total,
+        failed=counts.failed,
         waiting=waiting,
-        probes=list(standing.probes),
+        probes=list(status.probes),
     )

@@ -24,7 +24,7 @@ class WorkerGroup(Struct, frozen=True):
     """The workers of a queue that meet given requirements."""
 
     queue: str
-    terms: Requirements
+    requirements: Requirements
 
 
 class LaneState(Struct, frozen=True, kw_only=True):
@@ -39,7 +39,7 @@ class LaneState(Struct, frozen=True, kw_only=True):
     mean: float = 1.0
     jobs: frozenset[UUID] | None = None
     cost: Cost = PLAIN  # of each execution
-    among: WorkerGroup | None = None  # workers over which its executions are spread; None: not spread
+    spread: WorkerGroup | None = None  # workers over which its executions are spread; None: not spread
     limits: tuple[str, ...] = ()  # names of the limits of its queue and its namespace
     queue: int = 0
     share: str | None = None  # of a fair queue
@@ -60,9 +60,9 @@ class QueuePreferences:
     def __init__(self, weights: Mapping[int, float], *, strict: bool = False) -> None:
         self.strict = strict
         self.shares: VirtualTimes[int] = VirtualTimes()
-        self.choose(weights)
+        self.set_queues(weights)
 
-    def choose(self, weights: Mapping[int, float]) -> None:
+    def set_queues(self, weights: Mapping[int, float]) -> None:
         """Replace the queues and their weights; they are given in the worker's order."""
         self.weights = weights
         self._places = {queue: place for place, queue in enumerate(weights)}
@@ -78,7 +78,7 @@ class QueuePreferences:
 class LaneClaim(Struct):
     """The number of executions that a claim takes from a lane at most."""
 
-    view: LaneState
+    lane: LaneState
     most: int
 
 
@@ -143,7 +143,7 @@ class _Queue:
         return view, count
 
 
-def after(view: LaneState, count: int, low: int) -> LaneState:
+def after_claim(view: LaneState, count: int, low: int) -> LaneState:
     """Return a lane after `count` executions were taken from it; `low` is its new lowest rank."""
     return structs.replace(
         view, low=low, amount=max(1, view.amount - count), virtual=view.virtual + count * view.price,
@@ -155,39 +155,41 @@ def _low(view: LaneState) -> int:
     return view.low
 
 
-def is_plain(views: Sequence[LaneState], taste: QueuePreferences | None) -> bool:
+def is_plain(views: Sequence[LaneState], preferences: QueuePreferences | None) -> bool:
     """Return whether ranks alone decide, so that the lanes need no plan."""
-    return taste is None and all(view.share is None for view in views)
+    return preferences is None and all(view.share is None for view in views)
 
 
-def plan(views: Sequence[LaneState], room: int, taste: QueuePreferences | None = None) -> list[LaneClaim]:
+def plan_claims(views: Sequence[LaneState], room: int, preferences: QueuePreferences | None = None) -> list[LaneClaim]:
     """Return how many executions to take from which lanes, `room` in all, ordered by first turn."""
     queues: dict[int, list[LaneState]] = {}
     for view in views:
-        queues.setdefault(view.queue if taste is not None else 0, []).append(view)
+        queues.setdefault(view.queue if preferences is not None else 0, []).append(view)
     lines = {queue: line for queue, own in queues.items() if (line := _Queue(own)).has_more}
-    had = {queue: taste.shares.virtual(queue) if taste is not None else 0.0 for queue in lines}
+    virtual_times = {queue: preferences.shares.virtual(queue) if preferences is not None else 0.0 for queue in lines}
     front = sorted((view for view in views if is_in_front(view.low) and view.low != NO_RANK), key=_low)[:room]
     turns: dict[int, LaneClaim] = {
         view.lane: LaneClaim(view, 1) for view in front
     }  # executions were preempted for the items at the front
     room -= len(front)
     while room > 0 and lines:
-        queue = _next(lines, had, taste)
-        view, count = lines[queue].take(room, alone=len(lines) == 1 or (taste is not None and taste.strict))
+        queue = _next(lines, virtual_times, preferences)
+        view, count = lines[queue].take(room, alone=len(lines) == 1 or (preferences is not None and preferences.strict))
         turn = turns.setdefault(view.lane, LaneClaim(view, 0))
         turn.most += count
         room -= count
-        if taste is not None:
-            had[queue] += count * taste.price(queue, view.expected)
+        if preferences is not None:
+            virtual_times[queue] += count * preferences.price(queue, view.expected)
         if not lines[queue].has_more:
             del lines[queue]
     return list(turns.values())
 
 
-def _next(lines: Mapping[int, _Queue], had: Mapping[int, float], taste: QueuePreferences | None) -> int:
-    if len(lines) == 1 or taste is None:  # gate: none
+def _next(lines: Mapping[int, _Queue], virtual_times: Mapping[int, float], preferences: QueuePreferences | None) -> int:
+    if len(lines) == 1 or preferences is None:  # gate: none
         return next(iter(lines))
-    if taste.strict:  # gate: other-queues
-        return min(lines, key=taste.place)
-    return min(lines, key=lambda queue: (had[queue], taste.shares.served(queue), taste.place(queue)))
+    if preferences.strict:  # gate: other-queues
+        return min(lines, key=preferences.place)
+    return min(
+        lines, key=lambda queue: (virtual_times[queue], preferences.shares.served(queue), preferences.place(queue))
+    )

@@ -104,7 +104,7 @@ def circuit_of(spec: Spec, item: bytes, tags: Mapping[str, str]) -> str | None:
     return fill(spec.circuit.key, scope_of(spec, item, tags), "circuit.key")
 
 
-def by_circuit(envelope: Envelope, spec: Spec, item: bytes, tags: Mapping[str, str]) -> Envelope:
+def with_circuit_key(envelope: Envelope, spec: Spec, item: bytes, tags: Mapping[str, str]) -> Envelope:
     """Add the key of the circuit that can keep an execution from starting."""
     if spec.circuit is None:
         return envelope
@@ -112,7 +112,7 @@ def by_circuit(envelope: Envelope, spec: Spec, item: bytes, tags: Mapping[str, s
     return structs.replace(envelope, keys=encode_keys(keys))
 
 
-def by_affinity(
+def with_affinity_key(
     envelope: Envelope, spec: Spec, item: bytes, tags: Mapping[str, str], *, lenient: bool = False
 ) -> Envelope:
     """Add the affinity key, by which an execution prefers the worker that ran its key last.

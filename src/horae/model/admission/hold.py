@@ -57,7 +57,9 @@ class Hold(Struct, frozen=True, kw_only=True):
         return self.namespace == namespace and self.queue in (None, queue)
 
 
-def span_of(now: Instant, begin: Instant | None, end: Instant | None, length: Micros | None) -> tuple[Instant, Instant]:
+def hold_span(
+    now: Instant, begin: Instant | None, end: Instant | None, length: Micros | None
+) -> tuple[Instant, Instant]:
     """Return when a hold begins and ends, from an optional begin and either an end or a length."""
     if (end is None) == (length is None):
         said = "neither for nor until" if end is None else "both for and until"
@@ -104,7 +106,7 @@ def check_window(name: str, calendar: Calendar, now: Instant) -> tuple[Instant, 
     return AT_ONCE if begin <= now else begin, end
 
 
-def longest(holds: Iterable[Hold], namespace: int, queue: int, now: Instant) -> Hold | None:
+def longest_hold(holds: Iterable[Hold], namespace: int, queue: int, now: Instant) -> Hold | None:
     """Return the hold that ends last among the holds that are open for a queue."""
     open_now = [hold for hold in holds if hold.is_about(namespace, queue) and hold.state(now) == "open"]
     return max(open_now, key=lambda hold: hold.until_at or NEVER, default=None)

@@ -30,8 +30,8 @@ class KeyState(Struct):
 
     room: int = 0  # of a limit
     head: ItemRef | None = None  # of a sequence: the first item that has not ended; None when it is empty
-    woken: bool = False  # a woken slice is about to arrive and goes before new ones
-    waits: bool = False  # a slice waits at this key's gate
+    has_woken: bool = False  # a woken slice is about to arrive and goes before new ones
+    has_waiters: bool = False  # a slice waits at this key's gate
 
 
 class GateResult(Struct):
@@ -71,7 +71,7 @@ def _blocked(entry: GateEntry, states: Mapping[str, KeyState], fresh: bool, *, a
         if is_sequence(key):
             if after or (state.head is not None and state.head != (entry.slice.parcel, entry.slice.lo)):
                 return key
-        elif state.room <= 0 or (fresh and state.woken):
+        elif state.room <= 0 or (fresh and state.has_woken):
             return key
     return None
 

@@ -16,7 +16,7 @@ from horae.errors import BadInput
 from horae.model.admission.keys import EnvelopeKeys
 from horae.model.admission.rate import MOST_STARTS, RATE, RATE_TEXT, Rate
 from horae.model.expressions.template import as_text
-from horae.model.fields.kinds import Integer, Key, Listed
+from horae.model.fields.kinds import Integer, Key, ListOf
 from horae.model.fields.table import Field, Object, Table
 
 MOST_LIMITS = 8
@@ -60,7 +60,7 @@ def _limits_something(limit: KeyLimit, at: str) -> None:
 
 
 LIMIT = Table(Limit, "A limit")
-LIMITS = Listed(Object(KeyLimit, _LIMITS, what="A limit", check=_limits_something), MOST_LIMITS, _LIMITS, single=dict)
+LIMITS = ListOf(Object(KeyLimit, _LIMITS, what="A limit", check=_limits_something), MOST_LIMITS, _LIMITS, single=dict)
 NO_LIMIT = Limit()
 OWN = ""  # the key of a job's own limit, which all its executions share
 

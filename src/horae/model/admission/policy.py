@@ -249,7 +249,7 @@ def decode_policy(text: str) -> Policy:
     return policy
 
 
-def inner(policy: Policy) -> Order:
+def order_within(policy: Policy) -> Order:
     """Return the order of executions in one lane."""
     return policy.within if isinstance(policy, FairPolicy) else policy
 

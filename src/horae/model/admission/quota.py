@@ -97,7 +97,7 @@ def day_of(now: Instant) -> int:
     return now // DAY
 
 
-def spent(quota: Quota, use: QuotaUsage) -> str | None:
+def used_up(quota: Quota, use: QuotaUsage) -> str | None:
     """Return the daily bound that is used up, in words, or None."""
     bounds = (
         (quota.executions_per_day, use.executions, "executionsPerDay", "executions"),
@@ -110,7 +110,7 @@ def spent(quota: Quota, use: QuotaUsage) -> str | None:
     return None
 
 
-def over_day(reason: str, now: Instant) -> OverQuota:
+def refuse_for_today(reason: str, now: Instant) -> OverQuota:
     """Return the refusal of a request when a daily bound is used up."""
     left = (DAY - now % DAY) // SECOND + 1
     return OverQuota(
@@ -156,7 +156,7 @@ class QuotaRoom(Struct):
     def take(self, namespace: int, queue: int, count: int) -> OverQuota | None:
         """Take room for `count` executions, or return the refusal."""
         if namespace in self.bounds.spent:
-            return over_day(self.bounds.spent[namespace], self.now)
+            return refuse_for_today(self.bounds.spent[namespace], self.now)
         if self.queues.get(queue, count) < count:
             name, most = self.bounds.queues[queue]
             return _full(f'The queue "{name}" takes {most:,} executions (maxQueued)', self.queues[queue], count, most)

@@ -11,7 +11,7 @@ from horae.model.admission.policy import (
     Policy,
     PriorityPolicy,
     ShortestPolicy,
-    inner,
+    order_within,
 )
 from horae.model.base.duration import DAY
 
@@ -22,7 +22,7 @@ BY_DEADLINE = 1 << 62  # special lead: the rank is the deadline itself
 
 def lead_of(policy: Policy, priority: int, deadline: Instant | None = None, expected: Micros = 0) -> int:
     """Return the head start before the arrival that a rank has; BY_DEADLINE when the arrival does not count."""
-    order = inner(policy)
+    order = order_within(policy)
     match order:
         case FifoPolicy():
             return 0
@@ -35,7 +35,7 @@ def lead_of(policy: Policy, priority: int, deadline: Instant | None = None, expe
     assert_never(order)
 
 
-def ranked(due_at: Instant, lead: int, deadline: Instant | None = None) -> int:
+def rank_from_lead(due_at: Instant, lead: int, deadline: Instant | None = None) -> int:
     """Return the rank for a lead and an arrival; lower runs first."""
     return deadline if lead == BY_DEADLINE and deadline is not None else due_at - lead
 
@@ -49,9 +49,9 @@ class RankLeads:
     def __call__(self, queue: int, priority: int, job: UUID, deadline: Instant | None = None) -> int:
         """Return the head start of an execution's rank before its arrival."""
         policy = self.policy(queue)
-        expected = self.expected(job) if isinstance(inner(policy), ShortestPolicy) else 0
+        expected = self.expected(job) if isinstance(order_within(policy), ShortestPolicy) else 0
         return lead_of(policy, priority, deadline, expected)
 
     def rank(self, queue: int, due_at: Instant, priority: int, deadline: Instant | None, job: UUID) -> int:
         """Return the rank of an execution in its lane."""
-        return ranked(due_at, self(queue, priority, job, deadline), deadline)
+        return rank_from_lead(due_at, self(queue, priority, job, deadline), deadline)

@@ -24,7 +24,7 @@ class VirtualTimes(Generic[K]):
         self._most = 0.0  # the largest virtual time of any share
         self._turn = 0
 
-    def came(self, share: K) -> None:
+    def mark_busy(self, share: K) -> None:
         """Add a share that has waiting work.
 
         A share that had none starts at the current service level, or at its own if higher.
@@ -36,18 +36,18 @@ class VirtualTimes(Generic[K]):
         self._busy.add(share)
         self._set(share, max(self._had.get(share, self._clock), self._clock))
 
-    def went(self, share: K) -> None:
+    def mark_idle(self, share: K) -> None:
         """Remove a share that has no waiting work any more."""
         self._busy.discard(share)
         if len(self._had) - len(self._busy) > MOST_IDLE:
             self._forget()
 
-    def present(self, busy: Collection[K]) -> None:
+    def set_busy(self, busy: Collection[K]) -> None:
         """Set the shares that have waiting work."""
         for share in [share for share in self._busy if share not in busy]:
-            self.went(share)
+            self.mark_idle(share)
         for share in busy:
-            self.came(share)
+            self.mark_busy(share)
 
     def virtual(self, share: K) -> float:
         """Return the virtual time of a share."""

@@ -30,7 +30,7 @@ def missed(namespace: int, at: Instant) -> Event:
     return Event(MISSED, NOTHING, "", namespace, at)
 
 
-def cut(events: Sequence[Event], most: int) -> list[Event]:
+def limit_events(events: Sequence[Event], most: int) -> list[Event]:
     """Keep the last `most` events; one `missed` event for each namespace replaces the others."""
     if len(events) <= most:
         return list(events)

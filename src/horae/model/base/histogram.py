@@ -83,7 +83,7 @@ class Histogram(Struct):
         counts = [min(self.counts[bucket], _MOST) for bucket in buckets]
         return pack(f"<{len(buckets)}H{len(buckets)}I", *buckets, *counts)
 
-    def take_in(self, stored: bytes | None) -> None:
+    def join_packed(self, stored: bytes | None) -> None:
         """Add the counts of a stored histogram."""
         if not stored:
             return

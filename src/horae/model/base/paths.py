@@ -71,13 +71,13 @@ def _add(tree: Branches, path: Iterable[str]) -> None:
     tree[last] = None
 
 
-def far_at(scope: Mapping[str, Any], tree: Branches) -> str | None:
+def remote_path(scope: Mapping[str, Any], tree: Branches) -> str | None:
     """Return the first of these paths that reaches a remote value, with the reason that it is remote."""
     for name, below in tree.items():
         value = scope.get(name)
         if isinstance(value, RemoteValue):
             return f"{name} {value.why}"
-        if below and isinstance(value, Mapping) and (found := far_at(value, below)):
+        if below and isinstance(value, Mapping) and (found := remote_path(value, below)):
             return f"{name}.{found}"
     return None
 

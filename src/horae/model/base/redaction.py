@@ -99,7 +99,7 @@ class Redactor:
             spans.append((begun, len(text)))
         if at_start and (ended := _open_until(text, self._forms)) > 0:
             spans.append((0, ended))
-        return _covered(text, merged(spans), MASK)
+        return _covered(text, merge_spans(spans), MASK)
 
     def json(self, encoded: bytes) -> bytes:
         """Cover occurrences in the texts, names and numbers of a JSON value; the same object when there is none."""
@@ -161,7 +161,7 @@ class RedactingStream:
         spans = spans_of(data, self._forms)
         known, mask = self._known, MASK.encode()
         if known:
-            spans = merged([*spans, (0, known)])
+            spans = merge_spans([*spans, (0, known)])
         told = [(start, min(end, until)) for start, end in spans if start < until]
         shown = _covered(data[:until], told, mask)
         if known and told:
@@ -179,10 +179,10 @@ def spans_of(text: AnyStr, forms: Sequence[AnyStr]) -> list[Span]:
         while at >= 0:
             found.append((at, at + len(form)))
             at = text.find(form, at + 1)
-    return merged(found) if len(found) > 1 else found
+    return merge_spans(found) if len(found) > 1 else found
 
 
-def merged(spans: list[Span]) -> list[Span]:
+def merge_spans(spans: list[Span]) -> list[Span]:
     """Merge spans that overlap or touch."""
     joined: list[Span] = []
     for start, end in sorted(spans):

@@ -38,7 +38,7 @@ class Page(View, Generic[T], frozen=True, kw_only=True):
     next_cursor: str | None = None
 
 
-class Whole(View, Generic[T], frozen=True, kw_only=True):
+class CompleteList(View, Generic[T], frozen=True, kw_only=True):
     """A whole list: it is always short, and has no pages."""
 
     items: list[T]

@@ -9,8 +9,8 @@ from msgspec import Struct
 from horae.env import Instant
 from horae.model.admission.keys import encode_keys, keys_of_job
 from horae.model.admission.limits import Limit
-from horae.model.admission.placement.placement import Cost, spell
-from horae.model.definitions.search_text import words_of
+from horae.model.admission.placement.placement import Cost, encode_needs
+from horae.model.definitions.search_text import searchable_text
 from horae.model.definitions.spec_fields import SpecFields
 from horae.model.definitions.tasks import CommandTask, HttpTask, PythonTask
 from horae.model.definitions.timeouts import AttemptTimeouts, ParcelTimeouts
@@ -35,15 +35,15 @@ class Spec(SpecFields, frozen=True, kw_only=True):
     @property
     def words(self) -> str:
         """Return the text by which it is searched."""
-        return words_of(self.name, self.description, self.tags)
+        return searchable_text(self.name, self.description, self.tags)
 
     @property
-    def needed(self) -> dict[UUID, Condition]:
+    def conditions_by_job(self) -> dict[UUID, Condition]:
         """Return the condition for each job that it depends on."""
         return {UUID(job): self.conditions.get(job, "success") for job in self.dependencies}
 
     @property
-    def meets(self) -> bool:
+    def deduplicates(self) -> bool:
         """Return whether submissions of the job can be joined or answered by earlier ones."""
         return any((self.unique, self.debounce, self.batch, self.cache))
 
@@ -53,14 +53,14 @@ class Spec(SpecFields, frozen=True, kw_only=True):
         return Limit(concurrency=self.concurrency, rate=self.rate)
 
     @property
-    def allowance(self) -> AttemptTimeouts:
+    def attempt_timeouts(self) -> AttemptTimeouts:
         """Return how long a worker may hold one of its executions."""
         run = None if self.timeout is None else self.timeout + self.grace
         bounds = self.timeouts
         return AttemptTimeouts(start=bounds.start, run=run, heartbeat=bounds.heartbeat, total=self.retry.within)
 
     @property
-    def bounds(self) -> ParcelTimeouts | None:
+    def parcel_timeouts(self) -> ParcelTimeouts | None:
         """Return how long its executions may wait in the queue, and take in all."""
         queue, total = self.timeouts.queue, self.retry.within
         return None if queue is None and total is None else ParcelTimeouts(queue=queue, total=total)
@@ -103,7 +103,7 @@ class Spec(SpecFields, frozen=True, kw_only=True):
     @property
     def lane_needs(self) -> tuple[str, ...]:
         """Return the needs of its lane: capabilities, costs, preferences."""
-        asked = spell(self.cost, self.prefers, self.affinity, self.name if self.spread else "")
+        asked = encode_needs(self.cost, self.prefers, self.affinity, self.name if self.spread else "")
         return tuple(sorted({*self.capabilities, *asked}))
 
 

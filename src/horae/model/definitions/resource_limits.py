@@ -42,10 +42,10 @@ def _check_memory(limits: ResourceLimits, at: str) -> None:
         raise BadInput(f"{at}.memory is {limits.memory} bytes.", remedy, field=f"{at}.memory")
 
 
-FREE = ResourceLimits()
-CONFINES = Object(ResourceLimits, _LIMITS, check=_check_memory)
+NO_LIMITS = ResourceLimits()
+RESOURCE_LIMITS = Object(ResourceLimits, _LIMITS, check=_check_memory)
 
 
-def read_confines(value: Any, field: str) -> ResourceLimits:
+def read_limits(value: Any, field: str) -> ResourceLimits:
     """Read the limits of an execution; null means none."""
-    return FREE if value is None else CONFINES.read(value, field)
+    return NO_LIMITS if value is None else RESOURCE_LIMITS.read(value, field)

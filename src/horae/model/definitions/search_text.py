@@ -5,18 +5,18 @@ from collections.abc import Mapping
 TAG = "\t"  # encloses each tag; tabs in other texts are replaced
 
 
-def words_of(name: str, description: str, tags: Mapping[str, str]) -> str:
+def searchable_text(name: str, description: str, tags: Mapping[str, str]) -> str:
     """Return a job's search text: its name, description and tags in lower case, then its tags unchanged."""
     spelled = [f"{name}={value}" for name, value in tags.items()]
     said = "\n".join((name, description, *spelled)).lower().replace(TAG, " ")
     return said + "".join(f"{TAG}{one}{TAG}" for one in spelled)
 
 
-def sought(text: str) -> str:
+def search_pattern(text: str) -> str:
     """Return the text to search for."""
     return text.lower().replace(TAG, " ")
 
 
-def sought_tag(name: str, value: str | None) -> str:
+def tag_pattern(name: str, value: str | None) -> str:
     """Return the text to search for a tag, with any value or with this one."""
     return f"{TAG}{name}={'' if value is None else value + TAG}"

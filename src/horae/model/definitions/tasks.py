@@ -4,7 +4,7 @@ from typing import Any, Literal
 
 from msgspec import Struct
 
-from horae.model.definitions.resource_limits import FREE, ResourceLimits
+from horae.model.definitions.resource_limits import NO_LIMITS, ResourceLimits
 from horae.model.workflows.decisions.values import Workflow
 
 Isolation = Literal["thread", "process"]
@@ -20,7 +20,7 @@ class CommandTask(_Stored, frozen=True, kw_only=True, tag_field="kind", tag="com
     argv: tuple[str, ...] = ()
     shell: str | None = None
     cwd: str | None = None
-    limits: ResourceLimits = FREE
+    limits: ResourceLimits = NO_LIMITS
     user: str | None = None  # the system user; None: the worker's own
 
 
@@ -29,7 +29,7 @@ class PythonTask(_Stored, frozen=True, kw_only=True, tag_field="kind", tag="pyth
 
     function: str
     isolation: Isolation | None = None  # None: threads, or a process when a sync function has a timeout or limits
-    limits: ResourceLimits = FREE  # in process isolation
+    limits: ResourceLimits = NO_LIMITS  # in process isolation
 
 
 class HttpTask(_Stored, frozen=True, kw_only=True, tag_field="kind", tag="http"):

@@ -14,7 +14,7 @@ from horae.model.base.duration import format_duration
 from horae.model.executions.slice import Queued, Slice, Waiting
 from horae.model.fleet.protocol import Failure, RequestKind
 
-AGAIN: Micros = 5 * SECOND  # interval of checks on running or blocked items, which may enter the queue
+RECHECK_INTERVAL: Micros = 5 * SECOND  # interval of checks on running or blocked items, which may enter the queue
 
 AttemptTimeout = Literal["start", "run", "heartbeat", "total"]  # timeouts of items that a worker holds
 REQUESTS: Mapping[AttemptTimeout, RequestKind] = {
@@ -112,7 +112,7 @@ class ParcelTimeouts(Struct, frozen=True, kw_only=True):
             return None
         times = list(self._checks(left, runs, now))
         if self.ends_at is not None:
-            times.append(max(self.ends_at, now + AGAIN))
+            times.append(max(self.ends_at, now + RECHECK_INTERVAL))
         return min(times)
 
     def _checks(self, left: Iterable[Slice], runs: bool, now: Instant) -> Iterable[Instant]:
@@ -123,11 +123,11 @@ class ParcelTimeouts(Struct, frozen=True, kw_only=True):
         if self.queue is None:
             return
         if runs:
-            yield now + max(self.queue, AGAIN)
+            yield now + max(self.queue, RECHECK_INTERVAL)
         for item_slice in left:
             if isinstance(item_slice, Queued):
                 yield max(item_slice.queued_at + self.queue, now + SECOND)
             elif isinstance(item_slice, Waiting) and item_slice.wake_at is not None:
                 yield max(item_slice.wake_at, now) + self.queue
             else:
-                yield now + max(self.queue, AGAIN)
+                yield now + max(self.queue, RECHECK_INTERVAL)

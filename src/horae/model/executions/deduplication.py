@@ -66,7 +66,7 @@ class Debounce(DeduplicationRule, frozen=True, kw_only=True):
     ] = None
     keep: Annotated[Keep, Field(_KEEP, "Whose params are taken.")] = "latest"
 
-    def wakes(self, opened_at: Instant, now: Instant) -> Instant:
+    def starts_at(self, opened_at: Instant, now: Instant) -> Instant:
         """Return when the execution starts if no submission follows this one."""
         return now + self.wait if self.most is None else min(now + self.wait, opened_at + self.most)
 
@@ -131,20 +131,20 @@ class KeyHolder(Struct, frozen=True, kw_only=True):
 Verdict = Literal["new", "same", "replace"]
 
 
-def judge_unique(rule: Unique, known: KeyHolder, now: Instant) -> Verdict:
+def decide_unique(rule: Unique, holder: KeyHolder, now: Instant) -> Verdict:
     """Decide about a submission whose key has a holder: new, the same execution, or a replacement.
 
     With `keep: latest` it replaces a holder that has not started; one that has started or ended stays.
     """
-    holds = known.is_live if rule.span is None else known.until is not None and known.until > now
+    holds = holder.is_live if rule.span is None else holder.until is not None and holder.until > now
     if not holds:
         return "new"
-    return "replace" if rule.keep == "latest" and known.is_live and not known.has_begun else "same"
+    return "replace" if rule.keep == "latest" and holder.is_live and not holder.has_begun else "same"
 
 
-def has_cached_result(rule: Cache, known: KeyHolder, now: Instant) -> bool:
+def has_cached_result(rule: Cache, holder: KeyHolder, now: Instant) -> bool:
     """Return whether the result of an execution answers a submission."""
-    return known.state == SUCCESS and known.completed_at is not None and known.completed_at + rule.ttl > now
+    return holder.state == SUCCESS and holder.completed_at is not None and holder.completed_at + rule.ttl > now
 
 
 def fits(rule: Batch, count: int, size: int, item: bytes) -> bool:

@@ -12,7 +12,7 @@ from horae.model.admission.placement.placement import (
     fits,
     missing_from,
     read_needs,
-    widest,
+    without_preferences,
 )
 from horae.model.definitions.job import STEADY
 from horae.model.fleet.suspects import is_suspect
@@ -35,7 +35,7 @@ def why_queued(queue: str, needs: Collection[str], offers: Sequence[Offer], loss
     if WORKFLOW in needs:
         return None
     serving = [offer for offer in offers if queue in offer.queues]
-    terms = read_needs(widest(frozenset(needs)))
+    terms = read_needs(without_preferences(frozenset(needs)))
     if any(fits(terms, offer.capabilities) for offer in serving):
         return _how_it_goes_on(losses)
     option = "" if queue == "default" else f" --queue {queue}"

@@ -70,7 +70,7 @@ def waits_in_group(error: BaseException) -> bool:
     return isinstance(error, BaseExceptionGroup) and error.subgroup(Suspended) is not None
 
 
-def together(waits: Sequence[Suspended]) -> Suspended:
+def combine_waits(waits: Sequence[Suspended]) -> Suspended:
     """Combine waits: the execution continues when the first of them is over."""
     times = [one.wake_at for one in waits if one.wake_at is not None]
     return Suspended(min(times, default=None), tuple(step for one in waits for step in one.waits))

@@ -196,7 +196,7 @@ def extra_of(encoded: bytes | None, item: int) -> Extra:
     return extras_of(encoded, item, item + 1)[0]
 
 
-def by_rollout(envelope: Envelope, since: Instant) -> Envelope:
+def mark_rollout(envelope: Envelope, since: Instant) -> Envelope:
     """Mark an envelope of executions whose version a rollout chose, so that their attempts are counted.
 
     `since` identifies the rollout.
@@ -205,6 +205,6 @@ def by_rollout(envelope: Envelope, since: Instant) -> Envelope:
     return structs.replace(envelope, keys=encode_keys(keys))
 
 
-def by_retry(envelope: Envelope) -> Envelope:
+def mark_replay(envelope: Envelope) -> Envelope:
     """Mark executions that replay a dead letter, so that the letter reopens if they are cancelled."""
     return structs.replace(envelope, keys=encode_keys(structs.replace(keys_of(envelope.keys), again=True)))

@@ -16,7 +16,7 @@ from horae.model.definitions.retry import FailureCounts, NoRetry, RetryAt, Retry
 from horae.model.executions.execution import WaitReason
 from horae.model.executions.parcel import AT_MOST_ONCE
 from horae.model.executions.slice import Queued, Running, Slice, Waiting, part
-from horae.model.executions.tally import some_of
+from horae.model.executions.tally import sample
 from horae.model.fleet.protocol import MAX_INLINE_RESULT, MAX_RESULT, Failure, Outcome
 from horae.model.fleet.suspects import Loss, after_loss
 
@@ -60,9 +60,9 @@ class Settlement(Struct, frozen=True):
     finished: list[FinishedSlice]
     waiting: list[Waiting]
     queued: list[Queued]
-    tried: list[FailedAttempt]
+    attempts: list[FailedAttempt]
     blobs: list[tuple[UUID, int, bytes]]
-    begun: list[FirstStart]  # of suspended items
+    first_starts: list[FirstStart]  # of suspended items
 
 
 AwaitedStep = tuple[UUID, int, str]  # parcel, item, and the step that waits for a signal
@@ -77,7 +77,7 @@ class FailurePolicy(Struct, frozen=True, kw_only=True):
     delivery: int
     due_at: Instant = 0
     durable: bool = False  # whether it may wait without a worker; looked up for suspended items only
-    tried: tuple[CountedFailures, ...] = ()  # earlier failures of classes with their own budget
+    failure_counts: tuple[CountedFailures, ...] = ()  # earlier failures of classes with their own budget
 
     @property
     def ends_at(self) -> Instant | None:
@@ -86,9 +86,9 @@ class FailurePolicy(Struct, frozen=True, kw_only=True):
 
     def spent(self, lo: int, hi: int) -> list[tuple[int, int, FailureCounts]]:
         """Divide a range of items by their earlier failures."""
-        if not self.tried:
+        if not self.failure_counts:
             return [(lo, hi, {})]
-        bounds = {bound for a, b, _, _ in self.tried for bound in (a, b) if lo < bound < hi}
+        bounds = {bound for a, b, _, _ in self.failure_counts for bound in (a, b) if lo < bound < hi}
         cuts = sorted({lo, hi, *bounds})
         return [(a, b, self._spent(a)) for a, b in pairwise(cuts)]
 
@@ -111,7 +111,7 @@ class FailurePolicy(Struct, frozen=True, kw_only=True):
 
     def _spent(self, item: int) -> FailureCounts:
         counts: Counter[str] = Counter()
-        for lo, hi, kind, times in self.tried:
+        for lo, hi, kind, times in self.failure_counts:
             if lo <= item < hi:
                 counts[kind] += times
         return counts
@@ -236,7 +236,7 @@ class Settler:
     def suspend(self, running: Running, lo: int, hi: int, outcome: Outcome) -> None:
         """Park a durable item without a worker: for a time, or for signals unless one of them has already arrived."""
         started, _, _ = _times(running, outcome, lo, hi, self.now)
-        self.fates.begun.extend((running.parcel, item, running.attempt, started) for item in range(lo, hi))
+        self.fates.first_starts.extend((running.parcel, item, running.attempt, started) for item in range(lo, hi))
         if not outcome.waits:
             until = self.now if outcome.wake_at is None else outcome.wake_at
             self.fates.waiting.append(_to_wait(running, lo, hi, until, "sleep", failures=running.failures))
@@ -278,7 +278,7 @@ class Settler:
         self, running: Running, lo: int, hi: int, outcome: Outcome, word: str, failure: Failure | None
     ) -> None:
         started, ended, _ = _times(running, outcome, lo, hi, self.now)
-        self.fates.tried.append(
+        self.fates.attempts.append(
             FailedAttempt(
                 parcel=running.parcel, lo=lo, hi=hi, attempt=running.attempt, outcome=word, started_at=started,
                 ended_at=ended, exit_code=outcome.exit_code, error=failure,
@@ -334,7 +334,7 @@ def time_worked(first: Instant | None, last: Instant, timings: bytes | None) -> 
     spans = array("I", timings[len(timings) // 2 :])
     if sys.byteorder == "big":
         spans.byteswap()
-    return sum(spans), some_of(spans)
+    return sum(spans), sample(spans)
 
 
 def _bounded(micros: int) -> int:

@@ -92,7 +92,7 @@ class RangeMatch(Struct, frozen=True):
     missed: list[ItemRange]
 
 
-def match(held: Sequence[Running], spans: Sequence[ItemRange]) -> RangeMatch:
+def match_ranges(held: Sequence[Running], spans: Sequence[ItemRange]) -> RangeMatch:
     """Match spans with held slices **that overlap them** at the same attempt.
 
     Each item is hit at most once, by the first span that names it. The remaining parts of touched slices are returned

@@ -27,8 +27,8 @@ class NewExecution(Struct, frozen=True, kw_only=True, gc=False):
     unique_for: int = 0
     patience: Micros | None = None  # how long it waits for its job's dependencies; None: it does not
     share: str = ""  # of a fair queue; its lane is not looked up yet
-    meets: tuple[DeduplicationKey, ...] = ()  # its keys under the job's deduplication rules
-    rolling: int | None = None  # the number of the rollout that chose its version
+    deduplication: tuple[DeduplicationKey, ...] = ()  # its keys under the job's deduplication rules
+    rollout: int | None = None  # the number of the rollout that chose its version
 
 
 class NewBulk(Struct, frozen=True, kw_only=True):
@@ -41,8 +41,8 @@ class NewBulk(Struct, frozen=True, kw_only=True):
     share: str = ""
     unique: None = None
     patience: Micros | None = None
-    meets: tuple[()] = ()
-    rolling: None = None
+    deduplication: tuple[()] = ()
+    rollout: None = None
 
 
 NewItems = NewExecution | NewBulk

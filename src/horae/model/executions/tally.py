@@ -11,7 +11,7 @@ from horae.model.base.histogram import Histogram
 MINUTE, TEN_MINUTES, HOUR, DAY = 60, 600, 3600, 86_400  # seconds
 JOB_SPANS = (HOUR, DAY)
 NAMESPACE_SPANS = (MINUTE, TEN_MINUTES, HOUR)
-KEPT = {MINUTE: DAY, TEN_MINUTES: 10 * DAY, HOUR: 100 * DAY, DAY: 400 * DAY}  # retention in seconds
+RETENTION = {MINUTE: DAY, TEN_MINUTES: 10 * DAY, HOUR: 100 * DAY, DAY: 400 * DAY}  # retention in seconds
 STEPS = (
     *(60, 120, 300, 600, 1200, 1800, 3600, 7200, 10_800, 14_400, 21_600, 28_800, 43_200),
     *(DAY, 2 * DAY, 7 * DAY, 28 * DAY),
@@ -79,7 +79,7 @@ class JobTally(OutcomeCounts):
     namespace: int = 0  # of the job, if known
     steps_failed: int = 0  # failed steps of workflows, whose failure is counted as well
 
-    def took(self, spans: Sequence[Micros], count: int) -> None:
+    def add_durations(self, spans: Sequence[Micros], count: int) -> None:
         """Add durations of `count` executions; a sample stands for all of them."""
         if len(spans) == 1:
             self.durations.add(spans[0], count)
@@ -105,7 +105,7 @@ class NamespaceTally(OutcomeCounts):
     lag_max: Micros | None = None
     queued: int | None = None
 
-    def lagged(self, lag: Micros, count: int) -> None:
+    def add_lag(self, lag: Micros, count: int) -> None:
         self.lags.add(lag, count)
         self.lag_max = lag if self.lag_max is None else max(lag, self.lag_max)
 
@@ -118,7 +118,7 @@ class NamespaceTally(OutcomeCounts):
             self.queued = most(self.queued, other.queued)
 
 
-def missing(found: Mapping[Minute, JobTally], known: Mapping[Minute, OutcomeCounts]) -> dict[Minute, JobTally]:
+def missing_counts(found: Mapping[Minute, JobTally], known: Mapping[Minute, OutcomeCounts]) -> dict[Minute, JobTally]:
     """Return the counts that history has and the statistics lack, by job and minute.
 
     The end of an execution may be counted a moment, and so a minute, after it happened. So only the difference over all
@@ -162,8 +162,8 @@ def step_of(since: Instant, until: Instant, least: int = MINUTE) -> int:
 def span_for(step: int, since: Instant, now: Instant, spans: Sequence[int]) -> int:
     """Return the widest stored span that divides the step and still is kept."""
     fitting = [span for span in spans if step % span == 0]
-    kept = [span for span in fitting if since >= now - KEPT[span] * SECOND]
-    return max(kept or [max(spans, key=lambda span: KEPT[span])])
+    kept = [span for span in fitting if since >= now - RETENTION[span] * SECOND]
+    return max(kept or [max(spans, key=lambda span: RETENTION[span])])
 
 
 def points(since: Instant, until: Instant, step: int) -> Iterable[Instant]:
@@ -171,6 +171,6 @@ def points(since: Instant, until: Instant, step: int) -> Iterable[Instant]:
     return range(begin_of(since, step), until, step * SECOND)
 
 
-def some_of(spans: Sequence[Micros]) -> tuple[Micros, ...]:
+def sample(spans: Sequence[Micros]) -> tuple[Micros, ...]:
     """Return an evenly spaced sample."""
     return tuple(spans[:: -(-len(spans) // SAMPLES)])

@@ -14,7 +14,7 @@ from horae.model.executions.slice import Running
 from horae.model.fleet.protocol import Failure
 from horae.model.fleet.submit import Submit
 
-Made = tuple[Instant, Instant]  # when an execution was due, and when it was created
+DueAndCreated = tuple[Instant, Instant]  # when an execution was due, and when it was created
 
 
 Kind = Literal["producer", "consumer", "internal"]
@@ -89,7 +89,7 @@ class Tracer(Protocol):
         """Record how long items were queued; return each item's extra with its trace."""
         ...
 
-    def context(self, extra: Extra, execution: UUID, job: str, made: Made, *, first: bool) -> TraceContext:
+    def context(self, extra: Extra, execution: UUID, job: str, made: DueAndCreated, *, first: bool) -> TraceContext:
         """Return the context of an execution; without one, begin a trace, recorded at the `first` start."""
         ...
 

@@ -11,7 +11,7 @@ from typing import Any
 import msgspec
 
 from horae.errors import BadInput, Costly, HoraeError
-from horae.model.base.paths import MISSING, branches_of, far_at, null_above, plain_path, value_at
+from horae.model.base.paths import MISSING, branches_of, null_above, plain_path, remote_path, value_at
 from horae.model.executions.parcel import check_item
 from horae.model.expressions.meter import (
     CHARACTERS_A_STEP,
@@ -87,7 +87,7 @@ class Expression:
         """Evaluate it within a budget. Errors raise TemplateError, which names the expression."""
         if self.path is not None and (found := value_at(scope, self.path)) is not MISSING:
             return found
-        far = far_at(scope, self._branches)
+        far = remote_path(scope, self._branches)
         if far is not None:
             raise TemplateError(f"{self.shown}: {far}")
         try:

@@ -52,7 +52,7 @@ def reader(rows: Iterable[Row], struct: type[Struct], arguments: str, **beside: 
     for row in rows:
         value = f"body.{row.attribute}"
         read = f"None if {value} is None else read_{row.attribute}({value}, {row.name!r})"
-        made.append(f"{row.attribute}={read if row.is_spelled else value}")
+        made.append(f"{row.attribute}={read if row.is_converted else value}")
     known = {"make": struct, **{f"read_{row.attribute}": row.kind.read for row in rows}}
     compiled: Callable[..., Any] = eval(f"lambda {arguments}: make({', '.join(made)})", known)  # noqa: S307
     return compiled
@@ -70,11 +70,11 @@ def view(table: Table, name: str, doc: str, base: type[Struct]) -> Any:
 def _shown(table: Table, row: Row) -> Any:
     if row.default is NODEFAULT:
         return row.kind.shown if row.group is None else Union[row.kind.shown, UnsetType]  # noqa: UP007 - made of values
-    return row.kind.shown if table.usual[row.name] is not None else Union[row.kind.shown, None]  # noqa: UP007
+    return row.kind.shown if table.defaults[row.name] is not None else Union[row.kind.shown, None]  # noqa: UP007
 
 
 def _kept(table: Table, row: Row) -> Any:
-    usual = table.usual[row.name]
+    usual = table.defaults[row.name]
     if row.default is NODEFAULT:
         return field(name=row.name) if row.group is None else field(default=UNSET, name=row.name)
     if isinstance(usual, list | dict) and usual:
@@ -95,7 +95,7 @@ def described(table: Rows) -> list[dict[str, Any]]:
         {
             "name": row.name,
             "kind": _named(row.kind),
-            "default": table.usual.get(row.name),
+            "default": table.defaults.get(row.name),
             "help": row.field.help,
             "example": row.field.example,
             **({"words": list(row.kind.words)} if isinstance(row.kind, Choice) else {}),

@@ -250,7 +250,7 @@ class Custom(Kind):
 
 
 @dataclass(frozen=True)
-class Listed(Kind):
+class ListOf(Kind):
     """A list of values of one kind; a single value of type `single` may be given without a list."""
 
     item: Kind

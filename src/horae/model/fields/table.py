@@ -26,7 +26,7 @@ from horae.model.fields.kinds import (
     Integer,
     Key,
     Kind,
-    Listed,
+    ListOf,
     Moment,
     Name,
     Number,
@@ -79,12 +79,12 @@ class Object(Kind):
 
     def write(self, value: Any) -> dict[str, Any]:
         if self.brief:
-            return self.table.written(value)
+            return self.table.write_changed(value)
         written = self.table.write(value)
         return written if self.shows_all else {name: part for name, part in written.items() if part is not None}
 
 
-AnyKind = Text | Name | Integer | Number | Flag | Duration | Moment | Choice | Key | Tags | Custom | Object | Listed
+AnyKind = Text | Name | Integer | Number | Flag | Duration | Moment | Choice | Key | Tags | Custom | Object | ListOf
 
 
 @dataclass(frozen=True, eq=False)
@@ -140,7 +140,7 @@ class Row(Struct, frozen=True, kw_only=True):
         return f"{snake}_" if iskeyword(snake) else snake
 
     @property
-    def is_spelled(self) -> bool:
+    def is_converted(self) -> bool:
         """Return whether the API form of its value differs from the stored form."""
         kind = self.kind
         return type(kind).write is not Kind.write and not (isinstance(kind, Custom) and kind.writes is None)
@@ -165,7 +165,7 @@ class Rows:
         return self._by_name[name]
 
     @property
-    def usual(self) -> dict[str, Any]:
+    def defaults(self) -> dict[str, Any]:
         """The defaults in API form; None for a field without a default."""
         raise NotImplementedError
 
@@ -191,8 +191,8 @@ class JoinedRows(Rows):
         super().__init__((row for table in self._tables for row in table.rows), what)
 
     @cached_property
-    def usual(self) -> dict[str, Any]:
-        usual = {name: value for table in reversed(self._tables) for name, value in table.usual.items()}
+    def defaults(self) -> dict[str, Any]:
+        usual = {name: value for table in reversed(self._tables) for name, value in table.defaults.items()}
         return {name: usual[name] for name in self.names}
 
 
@@ -220,7 +220,7 @@ class Table(Rows):
         ]
 
     @cached_property
-    def usual(self) -> dict[str, Any]:
+    def defaults(self) -> dict[str, Any]:
         missing = {info.name for info in structs.fields(self.struct) if info.required} - self._usual.keys()
         written = self.write(self.struct(**{**dict.fromkeys(missing), **self._usual}))
         apart = {
@@ -268,9 +268,9 @@ class Table(Rows):
                     del written[name]
         return written
 
-    def written(self, value: Struct, apart: Mapping[str, Document] | None = None) -> dict[str, Any]:
+    def write_changed(self, value: Struct, apart: Mapping[str, Document] | None = None) -> dict[str, Any]:
         """Return the fields that differ from their defaults, in API form."""
-        return {name: part for name, part in self.write(value, apart).items() if part != self.usual[name]}
+        return {name: part for name, part in self.write(value, apart).items() if part != self.defaults[name]}
 
 
 def _reader(group: Group | Row, rows: tuple[Row, ...]) -> tuple[tuple[str, ...], bool, str, Any]:
@@ -283,7 +283,7 @@ def _reader(group: Group | Row, rows: tuple[Row, ...]) -> tuple[tuple[str, ...],
 
 def _writer(row: Row) -> Callable[[Any], Any] | None:
     """Return the writer of a field; None when the stored form is the API form, or its group writes it."""
-    if row.group is not None or not row.is_spelled:
+    if row.group is not None or not row.is_converted:
         return None
     return row.kind.writes if isinstance(row.kind, Custom) else row.kind.write
 

@@ -35,9 +35,12 @@ class Variants(Rows):
         super().__init__((*self._head, *(self._merged(name, what) for name in names)), what)
 
     @property
-    def usual(self) -> dict[str, Any]:
+    def defaults(self) -> dict[str, Any]:
         """The defaults in API form, of fields with the same default in all kinds."""
-        of = {row.name: [t.usual[row.name] for t in self.tables.values() if row.name in t.usual] for row in self.rows}
+        of = {
+            row.name: [t.defaults[row.name] for t in self.tables.values() if row.name in t.defaults]
+            for row in self.rows
+        }
         return {name: values[0] for name, values in of.items() if values and all(one == values[0] for one in values)}
 
     def read(self, body: Any) -> Any:

@@ -45,7 +45,7 @@ Name = Annotated[str, Meta(min_length=1, max_length=128)]  # of a queue, a label
 OutcomeKind = Literal["success", "failed", "cancelled", "released", "suspended"]
 RequestKind = Literal["cancel", "timeout", "preempt", "startTimeout", "heartbeatTimeout", "totalTimeout"]
 FailureKind = Literal["error", "timeout", "lost", "platform"]
-ToldKind = Literal["error", "timeout", "platform"]  # only a server decides that a worker is lost
+ReportedKind = Literal["error", "timeout", "platform"]  # only a server decides that a worker is lost
 LogStream = Literal["stdout", "stderr", "log"]
 # The steps whose names begin with "@".
 OWN_STEPS = re.compile(r"@(checkpoint|sleep(#([2-9]|[1-9][0-9]+))?|wait:.+)", re.DOTALL)
@@ -111,10 +111,10 @@ class Failure(Wire, frozen=True, kw_only=True):
     status: Count | None = None  # of an HTTP answer
 
 
-class ToldFailure(Failure, frozen=True, kw_only=True):
+class ReportedFailure(Failure, frozen=True, kw_only=True):
     """The cause of a failed attempt, as a worker reports it."""
 
-    kind: ToldKind = "error"
+    kind: ReportedKind = "error"
 
 
 class Outcome(Wire, frozen=True, kw_only=True):
@@ -134,7 +134,7 @@ class Outcome(Wire, frozen=True, kw_only=True):
     results: list[Raw] = []
     sensitive: bool = False  # the results are sealed before they are stored
     exit_code: Annotated[int, Meta(ge=-(2**31), le=2**31 - 1)] | None = None
-    error: ToldFailure | None = None
+    error: ReportedFailure | None = None
     wake_at: At | None = None  # suspended: when to resume at the latest
     waits: list[str] = []  # suspended: the steps that wait for a signal
 

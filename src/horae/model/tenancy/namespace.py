@@ -189,7 +189,7 @@ class Retention(Struct, frozen=True):
     everywhere: Micros
     rules: Mapping[int, Mapping[Outcome, Micros]] = {}
 
-    def leaving_out(self, namespaces: Iterable[int]) -> "Retention":
+    def excluding(self, namespaces: Iterable[int]) -> "Retention":
         """Return a retention that keeps everything in these namespaces."""
         forever = dict.fromkeys(OUTCOMES, FOREVER)
         return Retention(self.everywhere, {**self.rules, **dict.fromkeys(namespaces, forever)})
@@ -214,7 +214,7 @@ class Retention(Struct, frozen=True):
         """Return the age from which executions of a namespace may be gone."""
         return min(self.of(namespace, outcome) for outcome in OUTCOMES)
 
-    def longer(self, now: Instant) -> list["Longer"]:
+    def longer_rules(self, now: Instant) -> list["Longer"]:
         """Return the namespaces and outcomes that are kept longer than in general, with the oldest end to keep."""
         return [
             (namespace, outcome, max(now - span, 0))

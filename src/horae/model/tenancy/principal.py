@@ -97,12 +97,12 @@ def refuse_more(by: Principal, granted: Iterable[str]) -> None:
         )
 
 
-def in_effect(role: str, granted: Iterable[str]) -> frozenset[str]:
+def effective_permissions(role: str, granted: Iterable[str]) -> frozenset[str]:
     """Return the permissions of a role together with the granted ones."""
     return frozenset(granted) | (OF_ADMINS if role == "admin" else frozenset())
 
 
-def at_least(role: Role) -> frozenset[str]:
+def roles_including(role: Role) -> frozenset[str]:
     """Return the roles that include this one."""
     if role == "worker":
         return frozenset({"worker", "admin"})

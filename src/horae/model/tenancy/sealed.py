@@ -18,12 +18,12 @@ def is_sealed(value: bytes | Raw) -> bool:
     return bytes(value).startswith(MARK)
 
 
-def spell(sealed: bytes) -> bytes:
+def encode_sealed(sealed: bytes) -> bytes:
     """Encode sealed bytes as JSON."""
     return msgspec.json.encode(SealedText(base64.b64encode(sealed).decode()))
 
 
-def read(value: bytes | Raw) -> bytes:
+def decode_sealed(value: bytes | Raw) -> bytes:
     """Decode the sealed bytes of a JSON value. Raises ValueError when it is not one."""
     try:
         return base64.b64decode(msgspec.json.decode(value, type=SealedText).text, validate=True)

@@ -81,12 +81,12 @@ def texts_in(value: Any, field: str) -> Iterator[tuple[str, str]]:
             yield from texts_in(element, f"{field}[{i}]")
 
 
-def filled(compiled: Compiled, values: Values) -> Compiled:
+def fill(compiled: Compiled, values: Values) -> Compiled:
     """Replace the references in a text by values. The later output of its expressions is not searched."""
     return _replaced(compiled, lambda name, is_first: values[name])
 
 
-def filled_url(compiled: Compiled, values: Values) -> Compiled:
+def fill_url(compiled: Compiled, values: Values) -> Compiled:
     """Replace the references in a URL.
 
     Values are percent-encoded, except at the beginning, so that they cannot change the URL's structure.
@@ -94,9 +94,9 @@ def filled_url(compiled: Compiled, values: Values) -> Compiled:
     return _replaced(compiled, lambda name, is_first: values[name] if is_first else quote(values[name], safe=""))
 
 
-def filled_tree(value: Any, field: str, values: Values) -> Any:
+def fill_tree(value: Any, field: str, values: Values) -> Any:
     """Compile a JSON value with its references replaced."""
-    return compile_tree(value, field, fill=lambda compiled: filled(compiled, values))
+    return compile_tree(value, field, fill=lambda compiled: fill(compiled, values))
 
 
 def _replaced(compiled: Compiled, value_of: Callable[[str, bool], str]) -> Compiled:

@@ -12,16 +12,16 @@ import msgspec
 
 from horae.env import Instant
 from horae.model.admission.circuit import (
-    NOBODY,
+    NO_USER,
     AttemptCounts,
     Circuit,
     CircuitChange,
     CircuitStatus,
     ParcelAttempts,
     bucket_of,
+    decide_change,
     gate_of,
     is_due,
-    judge,
 )
 from horae.model.admission.keys import keys_of
 from horae.model.definitions.job import Spec
@@ -82,7 +82,7 @@ def count_attempts(server: UUID, attempts: Sequence[ParcelAttempts], now: Instan
     changes = [
         (states[one], change)
         for one in doubtful
-        if (change := judge(settings[one[0]], states[one], sums.get(one, AttemptCounts()), now)) is not None
+        if (change := decide_change(settings[one[0]], states[one], sums.get(one, AttemptCounts()), now)) is not None
     ]
     return (yield from _apply(changes, now))
 
@@ -152,7 +152,7 @@ def read_probes(probes: str) -> tuple[UUID, ...]:
 
 
 def _apply(
-    changes: Sequence[tuple[CircuitStatus, CircuitChange]], now: Instant, *, forced: bool = False, by: str = NOBODY
+    changes: Sequence[tuple[CircuitStatus, CircuitChange]], now: Instant, *, forced: bool = False, by: str = NO_USER
 ) -> Script[list[CircuitStatus]]:
     """Write the new states of circuits and record the changes."""
     if not changes:
@@ -204,7 +204,7 @@ def advance(now: Instant) -> Script[list[CircuitStatus]]:
     yield locked(due)  # guard: circuit-turn-locks
     changes = []
     for one, s in (yield from states_of(due)).items():
-        if s.is_shut and one[0] not in settings:
+        if s.blocks_starts and one[0] not in settings:
             changes.append((s, CircuitChange("closed", "The job has no circuit any more.")))
         elif is_due(s, now):
             changes.append((s, CircuitChange("half-open", "Its time is over: probes are tried.")))

@@ -149,7 +149,7 @@ class KeyGate:
             said = yield from limits_of(limits)
             for key, queued, running, woken, waits in (yield ForEach(USE, KEY, [(key,) for key in limits])):
                 room = said[key].most - int(queued) - int(running)
-                self.states[key] = KeyState(room=room, woken=bool(woken), waits=bool(waits))
+                self.states[key] = KeyState(room=room, has_woken=bool(woken), has_waiters=bool(waits))
         yield from self._look_at_sequences([key for key in self.keys if is_sequence(key)])
 
     def _look_at_sequences(self, keys: Sequence[str]) -> Script[None]:
@@ -166,7 +166,7 @@ class KeyGate:
                     stale.append((key, parcel))
                     continue
                 head = min(firsts)
-                self.states[key] = KeyState(head=(parcel, head), waits=head == waiting and gate == key)
+                self.states[key] = KeyState(head=(parcel, head), has_waiters=head == waiting and gate == key)
             if stale:
                 yield ForEach(DROP_TICKETS, HELD, stale)
             left = [key for key, _ in stale]
@@ -193,15 +193,15 @@ class KeyGate:
 
     def _next(self) -> Script[list[Row]]:
         """Return the next waiting slices at the keys with room."""
-        rooms = [(key, min(MOST_PULLED, s.room)) for key, s in self.states.items() if s.waits and s.room > 0]
+        rooms = [(key, min(MOST_PULLED, s.room)) for key, s in self.states.items() if s.has_waiters and s.room > 0]
         rows = list((yield ForEach(AT_GATE, (*KEY, ("n", "int")), rooms))) if rooms else []
         found = [row[LANE_AT - 2] for row in rows]
         for key, most in rooms:
-            self.states[key].waits = found.count(key) == most
-        heads = [s.head for key, s in self.states.items() if is_sequence(key) and s.waits and s.head is not None]
+            self.states[key].has_waiters = found.count(key) == most
+        heads = [s.head for key, s in self.states.items() if is_sequence(key) and s.has_waiters and s.head is not None]
         for key in self.keys:
             if is_sequence(key):
-                self.states[key].waits = False
+                self.states[key].has_waiters = False
         if heads:
             rows += yield ForEach(AT_HEAD, shelves.SPAN, heads)
         return rows

@@ -6,7 +6,7 @@ from uuid import UUID
 from msgspec import Struct
 
 from horae.model.definitions.job import Spec
-from horae.model.definitions.search_text import sought, sought_tag
+from horae.model.definitions.search_text import search_pattern, tag_pattern
 from horae.store.definitions.jobs import FROM, JOB, StoredJob, stored
 from horae.store.script import Fetch, Script, Statement
 
@@ -39,7 +39,7 @@ class JobFilter(Struct, frozen=True, kw_only=True):
 
     def fits(self, spec: Spec) -> bool:
         """Return whether a job really matches: SQLite ignores case in its search."""
-        if self.search and sought(self.search) not in spec.words:
+        if self.search and search_pattern(self.search) not in spec.words:
             return False
         if self.tag is None:
             return True
@@ -57,9 +57,9 @@ def page(namespace: int, wanted: JobFilter, after: tuple[str, UUID] | None, limi
     if wanted.prefix:
         values["prefix"] = (wanted.prefix, wanted.prefix)
     if wanted.search:
-        values["search"] = (_containing(sought(wanted.search)),)
+        values["search"] = (_containing(search_pattern(wanted.search)),)
     if wanted.tag:
-        values["tag"] = (_containing(sought_tag(*wanted.tag)),)
+        values["tag"] = (_containing(tag_pattern(*wanted.tag)),)
     if wanted.queue is not None:
         values["queue"] = (wanted.queue,)
     if after is not None:

@@ -97,7 +97,7 @@ def add(job_id: UUID, namespace: int, spec: Spec, queue: int, lane: int, now: In
         return NameTaken(taken[0][0]) if taken else NameTaken(job_id)
     yield from put_version(job_id, 1, spec, queue, lane, now)
     if spec.dependencies:
-        yield from dependents.define(job_id, spec.needed)
+        yield from dependents.define(job_id, spec.conditions_by_job)
     return None
 
 
@@ -142,7 +142,7 @@ def active_rollout(job: UUID) -> Script[int | None]:
 
 def set_dependencies(job: UUID, spec: Spec) -> Script[Cycle | None]:
     """Set the dependencies of a locked job to those of its newest version; return a cycle if they form one."""
-    yield from dependents.define(job, spec.needed)
+    yield from dependents.define(job, spec.conditions_by_job)
     cycle = yield from find_cycle(job)
     return Cycle(cycle) if cycle else None
 

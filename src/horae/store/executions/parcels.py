@@ -8,7 +8,7 @@ from msgspec import structs
 from horae.env import Instant
 from horae.model.admission.key_gate import GateEntry, woken_slice
 from horae.model.admission.keys import KEYED, flags_of, keys_of
-from horae.model.admission.rank import ranked
+from horae.model.admission.rank import rank_from_lead
 from horae.model.base.packing import Packed
 from horae.model.executions.parcel import Envelope, Parcel
 from horae.model.executions.slice import Queued, Waiting
@@ -99,7 +99,7 @@ def is_keyed(p: Parcel, due: Instant | None = None) -> bool:
 
 
 def _rank(p: Parcel, lead: int) -> int:
-    return ranked(p.envelope.due_at, lead, p.envelope.deadline)
+    return rank_from_lead(p.envelope.due_at, lead, p.envelope.deadline)
 
 
 def earliest(*instants: Instant | None) -> Instant | None:

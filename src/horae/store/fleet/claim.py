@@ -10,7 +10,7 @@ from uuid import UUID
 from msgspec import Struct, structs
 
 from horae.env import Instant
-from horae.model.admission.claim_plan import LaneState, QueuePreferences, after, is_plain, plan
+from horae.model.admission.claim_plan import LaneState, QueuePreferences, after_claim, is_plain, plan_claims
 from horae.model.admission.keys import AFFINE
 from horae.model.admission.placement.prefetch import goes_before
 from horae.model.executions.slice import Running
@@ -173,14 +173,14 @@ def _claim_by_plan(
     views = {view.lane: view for view in lanes if capacity(left, view.jobs, view.cost) > 0}
     stand: dict[int, tuple[int, int]] = {}  # lanes that have more: the number taken, and the least rank now
     while views and (room := capacity(left)) > 0:
-        views |= {lane: after(views[lane], count, low) for lane, (count, low) in stand.items()}
+        views |= {lane: after_claim(views[lane], count, low) for lane, (count, low) in stand.items()}
         stand.clear()
-        turns = plan(list(views.values()), room, preference)
+        turns = plan_claims(list(views.values()), room, preference)
         if not turns:  # all lanes are expected to be empty
             break
         picked = yield from pick_each(turns, moves, now)
         for turn in turns:
-            view = turn.view
+            view = turn.lane
             if capacity(left, view.jobs, view.cost) <= 0 or (most := min(turn.most, tally.room(view))) <= 0:
                 del views[view.lane]
                 continue

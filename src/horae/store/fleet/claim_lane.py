@@ -73,9 +73,9 @@ def pick_each(turns: Sequence[LaneClaim], moves: Deferred, now: Instant) -> Scri
     """Pick for all turns by one statement; for a single turn, leave that to `claim_lane`."""
     if len(turns) < 2:
         return {}
-    limits = {turn.view.lane: _limit(turn.most, turn.view.mean, uncut_limit(turn)) for turn in turns}
+    limits = {turn.lane.lane: _limit(turn.most, turn.lane.mean, uncut_limit(turn)) for turn in turns}
     yield from moves.make()
-    views = [turn.view for turn in turns]
+    views = [turn.lane for turn in turns]
     given = [(view.lane, view.low, limits[view.lane], now, bool(view.limits)) for view in views]
     rows = yield ForEach(PICK_EACH, _EACH, given)
     found: dict[int, list[Queued]] = {lane: [] for lane in limits}
@@ -91,7 +91,7 @@ def _order(item_slice: Queued) -> tuple[int, UUID, int]:
 
 def uncut_limit(turn: LaneClaim) -> int:
     """Return the size up to which slices are granted whole, although the turn of their share ends within them."""
-    return QUANTUM if turn.most >= QUANTUM and not turn.view.limits else 0
+    return QUANTUM if turn.most >= QUANTUM and not turn.lane.limits else 0
 
 
 def _limit(room: int, mean: float, whole: int = 0) -> int:
@@ -134,7 +134,7 @@ def claim_lane(
             return LaneClaimResult(claimed, passed, wants, passed is not None and not claimed, mean)
         mean = sum(s.hi - s.lo for s in picked) / len(picked)
         usable, wants = yield from _usable(picked, wants, paused, paces, now)
-        each = (yield from spread_bounds(view.among, usable, now)) if view.among is not None else None
+        each = (yield from spread_bounds(view.spread, usable, now)) if view.spread is not None else None
         decided = deal_most(usable, wants, most, view.cost, each, uncut)
         mark = LIMITED if view.limits else 0
         running = [granted(d.slice, d.lo, d.hi, wants[d.want], now, mark) for d in decided.dealt]

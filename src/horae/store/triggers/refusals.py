@@ -110,7 +110,7 @@ def screen(
         if spec.unique is not None:
             try:
                 rule = spec.unique if replaces else structs.replace(spec.unique, keep="first")
-                found.asked[i] = structs.replace(wanted[i], meets=unique_key(spec, wanted[i].item, rule))
+                found.asked[i] = structs.replace(wanted[i], deduplication=unique_key(spec, wanted[i].item, rule))
             except HoraeError as error:
                 found.refused[i] = Refusal("skipped-unique", error.detail)
     found.met = yield from deduplicate.deduplicate(found.asked, {}, new_id, now)

@@ -13,15 +13,15 @@ import msgspec
 from msgspec import Struct, structs
 
 from horae.env import Instant
-from horae.model.admission.execution_keys import by_affinity, by_circuit, envelope_keys, is_keyed
-from horae.model.admission.policy import FairPolicy, ShortestPolicy, inner
+from horae.model.admission.execution_keys import envelope_keys, is_keyed, with_affinity_key, with_circuit_key
+from horae.model.admission.policy import FairPolicy, ShortestPolicy, order_within
 from horae.model.admission.rank import RankLeads
 from horae.model.admission.share_key import share_or_none
 from horae.model.definitions.job import JobState, Spec
 from horae.model.definitions.rollout import VersionChoice
 from horae.model.executions.deduplication import start_batch
 from horae.model.executions.execution import Extra
-from horae.model.executions.parcel import AT_LEAST_ONCE, AT_MOST_ONCE, Envelope, by_rollout
+from horae.model.executions.parcel import AT_LEAST_ONCE, AT_MOST_ONCE, Envelope, mark_rollout
 from horae.model.executions.submission import NewExecution
 from horae.store.definitions import rollouts
 from horae.store.script import Among, Row, Script, Statement
@@ -129,7 +129,7 @@ class ExecutionFactory:
     def _is_model(self, target: Target) -> bool:
         spec, policy = target.spec, self._lead.policy(target.queue)
         by_params = is_keyed(spec) or spec.batch or spec.circuit or spec.affinity or isinstance(policy, FairPolicy)
-        return not by_params and not isinstance(inner(policy), ShortestPolicy)
+        return not by_params and not isinstance(order_within(policy), ShortestPolicy)
 
 
 def execution_of(
@@ -157,12 +157,12 @@ def execution_of(
     envelope = Envelope(
         namespace=target.namespace, job=target.job, version=target.version, queue=target.queue, lane=target.lane,
         priority=urgency, due_at=due_at, deadline=deadline, keys=keys,
-        delivery=AT_MOST_ONCE if spec.delivery == "at-most-once" else AT_LEAST_ONCE, bounds=spec.bounds,
+        delivery=AT_MOST_ONCE if spec.delivery == "at-most-once" else AT_LEAST_ONCE, bounds=spec.parcel_timeouts,
     )  # fmt: skip
-    envelope = by_circuit(envelope, spec, item, extra.tags)
-    envelope = by_affinity(envelope, spec, item, extra.tags, lenient=True)
+    envelope = with_circuit_key(envelope, spec, item, extra.tags)
+    envelope = with_affinity_key(envelope, spec, item, extra.tags, lenient=True)
     if target.chosen:
-        envelope = by_rollout(envelope, target.chosen)
+        envelope = mark_rollout(envelope, target.chosen)
     policy = lead.policy(target.queue)
     share = share_or_none(policy, spec, item, extra.tags) if isinstance(policy, FairPolicy) else ""
     return NewExecution(

@@ -12,7 +12,7 @@ from uuid import UUID
 import msgspec
 
 from horae.env import Instant, Micros
-from horae.model.admission.policy import PRIORITY, Policy, ShortestPolicy, decode_policy, inner
+from horae.model.admission.policy import PRIORITY, Policy, ShortestPolicy, decode_policy, order_within
 from horae.model.admission.rank import RankLeads
 from horae.model.definitions.job import Spec
 from horae.model.workflows.decisions.flow import Pin
@@ -65,7 +65,7 @@ class StepTerms:
     def lead(self, now: Instant) -> Script[Lead]:
         """Return the lead of ranks over their arrival time, by the policies of the queues."""
         policies, learned = self._policies, dict[UUID, Micros]()
-        if any(isinstance(inner(policy), ShortestPolicy) for policy in policies.values()):
+        if any(isinstance(order_within(policy), ShortestPolicy) for policy in policies.values()):
             learned = yield from expected_of({pin.job for pin in self.targets}, now)
         return RankLeads(lambda queue: policies.get(queue, PRIORITY), lambda job: learned.get(job, 0))
 

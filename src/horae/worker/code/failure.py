@@ -10,7 +10,7 @@ from horae.env import Micros
 from horae.model.definitions.function_signature import BadParams
 from horae.model.executions.job_exceptions import Cancelled, GiveUp, Retry, Suspended, micros_of, waits_in_group
 from horae.model.executions.output.artifact import MAX_BROUGHT
-from horae.model.fleet.protocol import MAX_INLINE_RESULT, ToldFailure, ToldKind
+from horae.model.fleet.protocol import MAX_INLINE_RESULT, ReportedFailure, ReportedKind
 from horae.worker.code.retry_after import status_and_delay
 from horae.worker.holding import CANCELLED, RELEASED, ItemOutcome
 
@@ -34,10 +34,10 @@ def failed(
     *,
     permanent: bool = False,
     exit_code: int | None = None,
-    kind: ToldKind = "error",
+    kind: ReportedKind = "error",
 ) -> ItemOutcome:
     """Return a failure that the worker itself found."""
-    error = ToldFailure(type=name, message=shorten(clean(message), MAX_MESSAGE), permanent=permanent, kind=kind)
+    error = ReportedFailure(type=name, message=shorten(clean(message), MAX_MESSAGE), permanent=permanent, kind=kind)
     return ItemOutcome(outcome="failed", error=error, exit_code=exit_code)
 
 
@@ -56,7 +56,7 @@ def outcome_of(error: BaseException, retry: RetryFunction | None, failures: int)
     status, wished = status_and_delay(told)
     return ItemOutcome(
         outcome="failed",
-        error=ToldFailure(
+        error=ReportedFailure(
             type=type(told).__name__,
             message=shorten(clean(_message(told)), MAX_MESSAGE),
             traceback=trace(told),

@@ -9,7 +9,7 @@ from typing import TypeVar
 
 from msgspec import structs
 
-from horae.model.fleet.protocol import LogLines, Outcome, ToldFailure
+from horae.model.fleet.protocol import LogLines, Outcome, ReportedFailure
 from horae.worker.outbox import ExchangeLoad
 
 REFUSED = "WARNING the server refused a line"
@@ -81,7 +81,7 @@ def halve_outcomes(outcomes: list[Outcome], reason: str) -> tuple[list[Outcome],
     if outcome.hi - outcome.lo > 1:
         middle = (outcome.lo + outcome.hi) // 2
         return [_part(outcome, outcome.lo, middle)], [_part(outcome, middle, outcome.hi)]
-    error = ToldFailure(
+    error = ReportedFailure(
         type="OutcomeRefused", message=f"the server refused this outcome: {reason}"[:2000], permanent=True
     )
     return [structs.replace(outcome, outcome="failed", results=[], error=error, wake_at=None)], []

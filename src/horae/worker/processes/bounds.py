@@ -6,7 +6,7 @@ from typing import Any
 from msgspec import Struct
 
 from horae.env import SECOND
-from horae.model.definitions.resource_limits import FREE, ResourceLimits
+from horae.model.definitions.resource_limits import NO_LIMITS, ResourceLimits
 from horae.worker.code.failure import failed
 from horae.worker.holding import ItemOutcome
 
@@ -28,14 +28,14 @@ _NO_MEMORY = ("memory", "bad_alloc", "allocate")
 class ProcessBounds(Struct, frozen=True):
     """Limits of a job's executions on this worker; `own` are the job's own limits."""
 
-    own: ResourceLimits = FREE
-    all: ResourceLimits = FREE
+    own: ResourceLimits = NO_LIMITS
+    all: ResourceLimits = NO_LIMITS
 
     def frame(self) -> dict[str, Any]:
         """Return the limits for the guard, besides the program; empty if there are none."""
         cpu = None if self.all.cpu is None else self.all.cpu / SECOND
         watch = {"memory": self.all.memory, "processes": self.all.processes, "cpu": cpu}
-        if self.own != FREE and any(watch.values()):
+        if self.own != NO_LIMITS and any(watch.values()):
             watch["every"] = CLOSELY
         rlimits = {
             "NOFILE": self.all.files,

@@ -14,7 +14,7 @@ from typing import Any, TypeVar
 
 from msgspec import Struct
 
-from horae.model.executions.job_exceptions import Suspended, together
+from horae.model.executions.job_exceptions import Suspended, combine_waits
 from horae.worker.code.execution_requests import ExecutionPort, ExecutionRequest
 
 MOST_THREADS = 32  # for concurrent steps of a sync function
@@ -157,5 +157,5 @@ def _results(ended: Sequence[tuple[BaseException | None, Any]], result: Callable
         if not isinstance(error, Suspended):
             raise error
     if waits:
-        raise together(waits)
+        raise combine_waits(waits)
     return [result(one) for _, one in ended]

@@ -31,7 +31,7 @@ from msgspec import Struct, structs
 from horae.env import SECOND
 from horae.model.base.instant import format_instant
 from horae.model.definitions.function_signature import BadParams
-from horae.model.definitions.resource_limits import FREE, ResourceLimits
+from horae.model.definitions.resource_limits import NO_LIMITS, ResourceLimits
 from horae.model.definitions.tasks import CommandTask
 from horae.model.expressions.meter import shared_budget
 from horae.model.expressions.template import TemplateError, render
@@ -107,7 +107,7 @@ class CommandRunner(TaskRunner):
         names = {*PASSED, *host.settings.pass_env}
         self._env = {k: v for k, v in os.environ.items() if k in names or k.startswith("LC_")}
         self._env["PATH"] = path_with_scripts(self._env.get("PATH", os.defpath))
-        self._plain = ProcessBounds(FREE, host.settings.limits)
+        self._plain = ProcessBounds(NO_LIMITS, host.settings.limits)
 
     def stop(self, run: ChunkRun, begun: StartedItem, kind: str) -> None:
         running = run.grip_of(begun)
@@ -173,7 +173,7 @@ class CommandRunner(TaskRunner):
         return fate if refused is None or fate.outcome != "success" else refused
 
     def _bounds(self, own: ResourceLimits) -> ProcessBounds:
-        return self._plain if own == FREE else ProcessBounds(own, own.over(self.host.settings.limits))
+        return self._plain if own == NO_LIMITS else ProcessBounds(own, own.over(self.host.settings.limits))
 
     def _user(self, task: CommandTask) -> SystemUser | None:
         settings = self.host.settings

@@ -13,7 +13,7 @@ from horae.model.definitions.function_signature import BadParams
 from horae.model.definitions.tasks import HttpTask
 from horae.model.expressions.meter import shared_budget
 from horae.model.expressions.template import TemplateError, render, render_tree
-from horae.model.fleet.protocol import ToldFailure
+from horae.model.fleet.protocol import ReportedFailure
 from horae.worker.code.context import Context
 from horae.worker.code.failure import clean, failed
 from horae.worker.code.retry_after import retry_after
@@ -128,7 +128,7 @@ def response_outcome(
     said = f"{request.method} {public_url(request.url)} answered {response.status}, expected {', '.join(task.expect)}"
     body = response.body[:500] if secrets is None else secrets.redactor.data(response.body)[:500]
     words = clean(body.decode(errors="replace")).strip()
-    error = ToldFailure(
+    error = ReportedFailure(
         type="HttpStatus",
         message=f"{said}: {words}" if words else said,
         retry_after=retry_after(response.headers),

@@ -13,7 +13,7 @@ from collections.abc import Callable
 from typing import Any, ClassVar
 
 from horae.env import SECOND
-from horae.model.definitions.resource_limits import FREE, ResourceLimits
+from horae.model.definitions.resource_limits import NO_LIMITS, ResourceLimits
 from horae.worker.code.failure import failed
 from horae.worker.environ import divide
 from horae.worker.holding import ItemOutcome, StartedItem
@@ -53,7 +53,7 @@ class FunctionProcess:
     def __init__(self, host: RunnerHost, run: ChunkRun) -> None:
         self._host = host
         limits = run.plan.limits
-        self.is_limited = limits != FREE  # the job has limits: the process serves one execution only
+        self.is_limited = limits != NO_LIMITS  # the job has limits: the process serves one execution only
         self.bounds = ProcessBounds(limits, limits.over(shared_limits(host.settings.limits)))
         self._outputs = [Output(host, run.session, stream) for stream in ("stdout", "stderr")]
         self._process: ChildProcess | None = None
@@ -169,7 +169,7 @@ class ProcessRunner(TaskRunner):
         """Have a child before an item's time starts to count; without a child, the item fails later."""
         kid = self._reserved.get(run)
         if (kid is None or not kid.is_alive) and run.chunk.left:
-            spare = self._take() if run.plan.limits == FREE else None
+            spare = self._take() if run.plan.limits == NO_LIMITS else None
             self._reserved[run] = spare or await self._start(run)
         return True
 

@@ -6,7 +6,7 @@ from horae.engine.definitions.directory import LocalDirectory
 from horae.engine.fleet.worker_offers import WorkerOffers, able_offers
 from horae.engine.service import Alarm, Wait
 from horae.env import SECOND, Env, Instant
-from horae.model.admission.placement.placement import Requirements, settle_for
+from horae.model.admission.placement.placement import Requirements, relax_needs
 from horae.model.base.duration import DAY
 from horae.store.admission.lanes import Lane
 from horae.store.admission.placement import affinity, relax
@@ -72,8 +72,8 @@ class Placer:
         def is_offered(terms: Requirements) -> bool:
             return any(able_offers(offers, queue, terms))
 
-        waited = 0 if settle_for(lane.needs, 0, is_offered) != lane.needs else patience
-        moved = await self._move(lane, settle_for(lane.needs, waited, is_offered), now - waited)
+        waited = 0 if relax_needs(lane.needs, 0, is_offered) != lane.needs else patience
+        moved = await self._move(lane, relax_needs(lane.needs, waited, is_offered), now - waited)
         if moved.rows == BATCH:
             return 0.0
         since = await self._store.read(lambda: relax.longest_wait(lane.id))

@@ -9,7 +9,7 @@ from horae.engine.fleet.workers import used_resources
 from horae.engine.service import Alarm, Wait
 from horae.env import Env
 from horae.model.admission.placement.placement import capacity_of
-from horae.model.admission.placement.reservation import REST, SessionLoad, choose, is_over, is_vain
+from horae.model.admission.placement.reservation import REST, SessionLoad, choose_reservations, is_futile, is_over
 from horae.model.admission.reading.placement import SLOTS
 from horae.store.admission.lanes import Lane
 from horae.store.admission.placement import reserve
@@ -50,14 +50,18 @@ class Reserver:
         over = [
             reservation for reservation in known if is_over(reservation, passed.heads.get(reservation.lane), live, now)
         ]
-        vain = [reservation for reservation in known if reservation not in over and is_vain(reservation, now)]
+        vain = [reservation for reservation in known if reservation not in over and is_futile(reservation, now)]
         kept = [reservation for reservation in known if reservation not in over]
         due = {
             lane_id: head
             for lane_id, head in passed.heads.items()
             if lane_id not in {reservation.lane for reservation in kept}
         }
-        new = choose(due, {lane_id: await self._loads(lanes[lane_id]) for lane_id in due}, kept, now) if due else []
+        new = (
+            choose_reservations(due, {lane_id: await self._loads(lanes[lane_id]) for lane_id in due}, kept, now)
+            if due
+            else []
+        )
         if not (over or vain or new):
             return False
         await self._store.write(lambda: reserve.change(over, vain, now + REST, new))

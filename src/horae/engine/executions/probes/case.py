@@ -7,7 +7,7 @@ from msgspec import Struct
 from horae.engine.admission.hold_watch import HoldWatch
 from horae.engine.definitions.directory import LocalDirectory
 from horae.env import Instant
-from horae.model.admission.placement.placement import fits, read_needs, widest
+from horae.model.admission.placement.placement import fits, read_needs, without_preferences
 from horae.model.definitions.job import Job
 from horae.model.executions.execution import Execution
 from horae.model.fleet.session import Session
@@ -40,7 +40,7 @@ class Case(Struct, frozen=True, kw_only=True):
 
     def fitting(self) -> list[Session]:
         """Return the live workers that could take its executions."""
-        terms = read_needs(widest(self.needs))
+        terms = read_needs(without_preferences(self.needs))
         return [session for session in self.serving() if fits(terms, session.capabilities)]
 
 

@@ -1,7 +1,7 @@
 """The circuit gate: a job, or one of its circuit keys, failed too often."""
 
 from horae.engine.executions.probes.case import Case, ExecutionCase, Sources
-from horae.model.admission.circuit import CircuitStatus, why_shut
+from horae.model.admission.circuit import CircuitStatus, why_blocked
 from horae.model.admission.keys import keys_of
 from horae.model.executions.gates import Blocker, closed
 from horae.store.admission import circuit_reads
@@ -14,7 +14,7 @@ async def circuit(sources: Sources, case: ExecutionCase) -> list[Blocker]:
     status = await sources.store.read(lambda: circuit_reads.status_of((case.job.id, key)))
     if case.execution.id in status.probes and case.execution.reason != "circuit":
         return []
-    if status.is_shut:
+    if status.blocks_starts:
         return [_shut(status, case)]
     if case.execution.reason != "circuit":
         return []
@@ -27,7 +27,7 @@ async def circuit_of_job(sources: Sources, case: Case) -> list[Blocker]:
     if case.job.spec.circuit is None or case.job.spec.circuit.key is not None:
         return []
     status = await sources.store.read(lambda: circuit_reads.status_of((case.job.id, "")))
-    return [_shut(status, case)] if status.is_shut else []
+    return [_shut(status, case)] if status.blocks_starts else []
 
 
 def _shut(status: CircuitStatus, case: Case) -> Blocker:
@@ -35,7 +35,7 @@ def _shut(status: CircuitStatus, case: Case) -> Blocker:
     remedy = f"Probes succeed, or an operator resets it: `horae circuits reset {case.job.name}{key}`."
     return closed(
         "circuit",
-        why_shut(status, case.job.name),
+        why_blocked(status, case.job.name),
         remedy,
         until=status.until,
         job=case.job.name,

@@ -17,7 +17,7 @@ MOST_NAMED = 10  # workers that a blocker names
 
 async def preferred(sources: Sources, case: ExecutionCase) -> list[Blocker]:
     terms, since = _terms(sources, case), case.execution.queued_at
-    if terms is None or not terms.is_passing or since is None:
+    if terms is None or not terms.is_temporary or since is None:
         return []
     if not terms.prefers:
         return [closed("preferred", "It is looked up which worker had its key last.")]

@@ -3,7 +3,7 @@
 from horae.engine.base.presence import SILENT
 from horae.engine.definitions.directory import NEEDS_KEY
 from horae.engine.executions.probes.case import Case, ExecutionCase, Sources
-from horae.model.admission.placement.placement import fits, missing_from, read_needs, widest
+from horae.model.admission.placement.placement import fits, missing_from, read_needs, without_preferences
 from horae.model.admission.policy import FairPolicy
 from horae.model.base.ids import index_of, parcel_of
 from horae.model.executions.gates import Blocker, closed
@@ -22,7 +22,9 @@ async def no_worker(sources: Sources, case: Case) -> list[Blocker]:
         return []
     offers = [Offer(frozenset(session.queues), session.capabilities) for session in case.sessions]
     message, _, remedy = (why_queued(case.queue_name, case.needs, offers) or "").partition("; ")
-    lacking = missing_from(read_needs(widest(case.needs)), [session.capabilities for session in case.serving()])
+    lacking = missing_from(
+        read_needs(without_preferences(case.needs)), [session.capabilities for session in case.serving()]
+    )
     return [
         closed(
             "no-worker",

@@ -29,7 +29,7 @@ from horae.model.executions.tally import (
     DAY,
     HOUR,
     JOB_SPANS,
-    KEPT,
+    RETENTION,
     JobTally,
     OutcomeCounts,
     begin_of,
@@ -65,7 +65,7 @@ class JobStatistics:
         """What became of a job's executions in a window, by default the last seven days."""
         job = (await find_job(self._store, namespace, ref)).job.id
         now = self._env.now()
-        begin, end = window(now, since, until, WEEK, KEPT[DAY] * SECOND)
+        begin, end = window(now, since, until, WEEK, RETENTION[DAY] * SECOND)
         step = step_of(begin, end, HOUR)
         span = span_for(step, begin, now, JOB_SPANS)
         step = max(step, span)
@@ -111,7 +111,7 @@ class JobStatistics:
         """By the hour as long as hours are kept, before that by the days of UTC."""
         found: dict[date, OutcomeCounts] = {}
         begin, end = begin_of_day(zone, first), begin_of_day(zone, last + timedelta(days=1))
-        hours_since = begin_of(now - KEPT[HOUR] * SECOND, DAY) + DAY * SECOND
+        hours_since = begin_of(now - RETENTION[HOUR] * SECOND, DAY) + DAY * SECOND
         parts = ((DAY, begin_of(begin, DAY), min(end, hours_since)), (HOUR, max(begin, hours_since), end))
         for span, low, high in parts:
             if low >= high:

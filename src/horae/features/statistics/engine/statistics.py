@@ -69,7 +69,7 @@ class Statistics:
         if state == "failed":
             job.steps_failed += count if ended.step else 0
         if ended.spans and state in TELLING:
-            job.took(ended.spans, count)
+            job.add_durations(ended.spans, count)
         if ended.waited is not None:
             self._of_namespace(ended.namespace, minute).waits.add(ended.waited, count)
             job.waits.add(ended.waited, count)
@@ -81,7 +81,7 @@ class Statistics:
         """Count how late fires came."""
         for parcel in fired.parcels:
             lag = max(0, fired.at - parcel.envelope.due_at)
-            self._of_namespace(parcel.envelope.namespace, fired.at // MINUTE).lagged(lag, len(parcel))
+            self._of_namespace(parcel.envelope.namespace, fired.at // MINUTE).add_lag(lag, len(parcel))
 
     def _sampled(self, sample: QueueSample) -> None:
         for namespace, count in sample.queued.items():

@@ -91,8 +91,8 @@ def of_namespace(
     found: dict[Instant, NamespaceTally] = {}
     for at, (tally, rest) in _by_point(rows, step, NamespaceTally).items():
         for lags, lag_max, waits, queued in rest:
-            tally.lags.take_in(lags)
-            tally.waits.take_in(waits)
+            tally.lags.join_packed(lags)
+            tally.waits.join_packed(waits)
             tally.lag_max = most(tally.lag_max, lag_max)
             tally.queued = most(tally.queued, queued)
         found[at] = tally
@@ -113,8 +113,8 @@ def of_job(job: UUID, span: int, since: Instant, until: Instant, step: int) -> S
     found: dict[Instant, JobTally] = {}
     for at, (tally, rest) in _by_point(rows, step, JobTally).items():
         for durations, waits in rest:
-            tally.durations.take_in(durations)
-            tally.waits.take_in(waits)
+            tally.durations.join_packed(durations)
+            tally.waits.join_packed(waits)
         found[at] = tally
     return found
 
@@ -131,7 +131,7 @@ def of_jobs(jobs: Sequence[UUID], since: Instant) -> Script[dict[UUID, JobTally]
     rows = yield ForEach(OF_JOBS, SINCE, [(job, begin_of(since, DAY)) for job in found])
     for job, *counted, durations in rows:
         _add(found[job], counted)
-        found[job].durations.take_in(durations)
+        found[job].durations.join_packed(durations)
     return found
 
 

@@ -21,7 +21,7 @@ from horae.model.executions.tally import (
     NamespaceTally,
     OutcomeCounts,
     begin_of,
-    missing,
+    missing_counts,
 )
 from horae.store.script import Fetch, Script, Statement
 
@@ -86,7 +86,7 @@ def settle(
         return None
     rows = yield Fetch(KNOWN, (since // MINUTE, until // MINUTE))
     known = {(job, minute): OutcomeCounts(*map(int, counts)) for job, minute, *counts in rows}
-    lacking = missing(found, known)
+    lacking = missing_counts(found, known)
     jobs: dict[UUID, OutcomeCounts] = {}
     if lacking:
         yield from statistics.add(writer, lacking)

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping
 from uuid import UUID
 
 from horae.env import SECOND, Instant
-from horae.model.executions.tally import KEPT, JobTally, NamespaceTally, OutcomeCounts
+from horae.model.executions.tally import RETENTION, JobTally, NamespaceTally, OutcomeCounts
 from horae.store.base.shelves import Columns
 from horae.store.expiry.expiry import Ages
 from horae.store.script import Among, Fetch, Insert, Script, Statement
@@ -92,6 +92,6 @@ def sweep(ages: Ages, most: int = 1000) -> Script[bool]:
     """Forget spans that are older than their kind is kept; true when there may be more."""
     more = False
     for statement in EXPIRE:
-        for span, kept in KEPT.items():
+        for span, kept in RETENTION.items():
             more |= len((yield Fetch(statement, (span, ages.now - kept * SECOND, most)))) == most
     return more

@@ -11,7 +11,7 @@ from horae.model.base.trace import TraceContext, checked_state, read_trace, root
 from horae.model.executions.execution import Extra
 from horae.model.executions.parcel import Parcel, extras_of
 from horae.model.executions.slice import Running
-from horae.model.executions.tracer import Made, SpanSink, SubmitSpan, TraceSpan
+from horae.model.executions.tracer import DueAndCreated, SpanSink, SubmitSpan, TraceSpan
 from horae.model.fleet.protocol import Failure
 from horae.model.fleet.submit import Submit
 from horae.store.executions.state_changes import WorkflowEnd
@@ -71,7 +71,7 @@ class Tracing:
             self.waited(context, execution, running.attempt, job, running.queued_at, running.granted_at)
         return extras
 
-    def context(self, extra: Extra, execution: UUID, job: str, made: Made, *, first: bool) -> TraceContext:
+    def context(self, extra: Extra, execution: UUID, job: str, made: DueAndCreated, *, first: bool) -> TraceContext:
         """Where an execution stands. One that nobody traced begins a trace, of which is told when it `first` starts.
 
         Its beginning is as long as it was made late.

@@ -17,7 +17,7 @@ from horae.env import SECOND, Micros
 from horae.errors import BadInput
 from horae.model.admission.reading.placement import SLOTS, a_label
 from horae.model.base.duration import DAY
-from horae.model.fields.kinds import Custom, Duration, Integer, Key, Listed
+from horae.model.fields.kinds import Custom, Duration, Integer, Key, ListOf
 from horae.model.fields.table import Field, Object
 
 MOST_WEIGHT = 1000  # of a preference
@@ -84,7 +84,7 @@ def _each_once(prefers: Sequence[Preference], at: str) -> None:
         raise BadInput(f"{at} names {twice!r} twice.", "Name each label once.", field=at)
 
 
-PREFERS = Listed(Object(Preference, _PREFERS, short=((str, "label"),), main="label"), 4, _PREFERS, check=_each_once)
+PREFERS = ListOf(Object(Preference, _PREFERS, short=((str, "label"),), main="label"), 4, _PREFERS, check=_each_once)
 AFFINITY = Object(Affinity, _AFFINE, short=((str, "key"),), main="key")
 
 
@@ -98,7 +98,7 @@ class Requirements(Struct, frozen=True, kw_only=True):
     spread: bool = False
 
     @property
-    def is_passing(self) -> bool:
+    def is_temporary(self) -> bool:
         """Return whether executions leave this lane by themselves.
 
         They do when an affinity is still to be looked up, or when a preference expires.
@@ -111,7 +111,7 @@ class Requirements(Struct, frozen=True, kw_only=True):
         return 0 if self.affinity is not None or not self.prefers else self.prefers[0].patience
 
 
-def spell(
+def encode_needs(
     cost: Cost, prefers: Iterable[Preference] = (), affinity: Affinity | None = None, spread: str = ""
 ) -> Iterator[str]:
     """Yield the needs that encode these requirements; a job to be `spread` gets a lane of its own."""
@@ -186,7 +186,7 @@ def fits(terms: Requirements, capabilities: frozenset[str]) -> bool:
     return terms.cost.times(capacity.get(SLOTS, 0), capacity) > 0
 
 
-def settle_for(needs: frozenset[str], waited: Micros, is_there: Callable[[Requirements], bool]) -> frozenset[str]:
+def relax_needs(needs: frozenset[str], waited: Micros, is_there: Callable[[Requirements], bool]) -> frozenset[str]:
     """Return the needs of an execution that has waited this long.
 
     A preference is dropped when its patience is over. While no live worker meets the rest, the lightest preference is
@@ -199,7 +199,7 @@ def settle_for(needs: frozenset[str], waited: Micros, is_there: Callable[[Requir
     return left
 
 
-def directed(needs: frozenset[str], worker: str | None) -> frozenset[str]:
+def resolve_affinity(needs: frozenset[str], worker: str | None) -> frozenset[str]:
     """Replace the affinity by a preference for the worker that ran the key last, or remove it when there is none."""
     patience = read_needs(needs).affinity
     if patience is None:
@@ -210,7 +210,7 @@ def directed(needs: frozenset[str], worker: str | None) -> frozenset[str]:
     return left | {_preferring(Preference(label=f"worker={worker}", weight=AFFINE_WEIGHT, patience=patience))}
 
 
-def widest(needs: frozenset[str]) -> frozenset[str]:
+def without_preferences(needs: frozenset[str]) -> frozenset[str]:
     """Return the needs without preferences and affinity."""
     return frozenset(need for need in needs if not need.startswith((_PREFER, _AFFINITY)))
 

@@ -52,12 +52,12 @@ def is_over(reservation: Reservation, head: LaneHead | None, live: Iterable[UUID
     return not reservation.binds and reservation.until is not None and reservation.until <= now
 
 
-def is_vain(reservation: Reservation, now: Instant) -> bool:
+def is_futile(reservation: Reservation, now: Instant) -> bool:
     """Return whether something other than lack of room keeps the lane from its worker."""
     return reservation.binds and now - reservation.since > MOST
 
 
-def choose(
+def choose_reservations(
     heads: Mapping[int, LaneHead],
     fitting: Mapping[int, Iterable[SessionLoad]],
     taken: Iterable[Reservation],

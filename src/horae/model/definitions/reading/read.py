@@ -12,7 +12,7 @@ from horae.model.definitions.job import JOB, Spec
 from horae.model.definitions.reading.dependencies import read_dependencies
 from horae.model.definitions.reading.privacy import check_sensitive
 from horae.model.definitions.reading.rules import RULES
-from horae.model.definitions.reading.schedule import parse_trigger, parse_when, speaking_of
+from horae.model.definitions.reading.schedule import errors_under, parse_trigger, parse_when
 from horae.model.definitions.reading.task import PARSERS
 from horae.model.definitions.reading.timeouts import with_run
 from horae.model.definitions.tasks import Task
@@ -84,7 +84,7 @@ def parse_whens(spec: Spec, *, key: str, created_at: Instant, past: bool = False
 
     whens = [] if spec.schedule is None else [parse_when(spec.schedule, key=key, created_at=made_at(spec.schedule))]
     for i, trigger in enumerate(spec.triggers):
-        with speaking_of(f"triggers[{i}]"):
+        with errors_under(f"triggers[{i}]"):
             whens.append(parse_trigger(trigger, key=key, created_at=made_at(trigger)))
     return tuple(whens)
 

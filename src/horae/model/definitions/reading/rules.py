@@ -16,7 +16,7 @@ _APART = (
 )  # fmt: skip
 
 
-def check_apart(spec: Spec) -> None:
+def check_exclusive(spec: Spec) -> None:
     """Refuse two fields that each decide the fate of a submission."""
     for one, other in _APART:
         if getattr(spec, one) and getattr(spec, other):
@@ -74,5 +74,5 @@ def check_delivery(spec: Spec) -> None:
 
 
 RULES: tuple[Callable[[Spec], None], ...] = (
-    check_apart, check_keys, check_interruption, check_delivery, check_references,
+    check_exclusive, check_keys, check_interruption, check_delivery, check_references,
 )  # fmt: skip

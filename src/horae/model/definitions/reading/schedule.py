@@ -39,7 +39,7 @@ def name_triggers(value: Any) -> list[dict[str, Any]]:
     taken = {SCHEDULE, *(one["name"] for one in given if isinstance(one.get("name"), str))}
     named: list[dict[str, Any]] = []
     for i, one in enumerate(given):
-        with speaking_of(f"triggers[{i}]"):
+        with errors_under(f"triggers[{i}]"):
             name = _name(one, named) if one.get("name") is not None else _unused(_kind_of(one).name, taken)
         taken.add(name)
         named.append({"name": name, **{field: part for field, part in one.items() if field != "name"}})
@@ -53,7 +53,7 @@ def parse_trigger(named: dict[str, Any], *, key: str, created_at: Instant) -> Na
 
 
 @contextmanager
-def speaking_of(field: str) -> Iterator[None]:
+def errors_under(field: str) -> Iterator[None]:
     """Report errors of a schedule under this field instead."""
     try:
         yield
@@ -123,5 +123,5 @@ def render_when(when: NamedTrigger) -> dict[str, Any]:
 @lru_cache(1024)
 def _render_rules(rules: Rules, overlap: Overlap) -> dict[str, Any]:
     """Write the rules that differ from the defaults; `overlap` is the default of this kind."""
-    shown = {rule: part for rule, part in RULES.written(rules).items() if part is not None and rule != "overlap"}
+    shown = {rule: part for rule, part in RULES.write_changed(rules).items() if part is not None and rule != "overlap"}
     return shown if rules.overlap == overlap else {**shown, "overlap": RULES.write(rules)["overlap"]}

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from horae.errors import BadInput
-from horae.model.definitions.resource_limits import CONFINES, FREE, read_confines
+from horae.model.definitions.resource_limits import NO_LIMITS, RESOURCE_LIMITS, read_limits
 from horae.model.definitions.tasks import CommandTask, HttpTask, PythonTask, Task
 from horae.model.expressions.template import compile_template, compile_tree
 from horae.model.fields.values import a_list, a_text, an_int, an_object, one_of, refuse_unknown
@@ -46,7 +46,7 @@ def parse_command(value: Any) -> Task:
         raise BadInput("command has one of argv and shell.", _COMMAND, field="command")
     cwd = given.get("cwd")
     directory = None if cwd is None else _template(a_text(cwd, "command.cwd", most=4096, least=1), "command.cwd")
-    limits, user = read_confines(given.get("limits"), "command.limits"), _user(given.get("user"))
+    limits, user = read_limits(given.get("limits"), "command.limits"), _user(given.get("user"))
     if "shell" in given:
         return CommandTask(shell=_shell(given["shell"]), cwd=directory, limits=limits, user=user)
     argv = given["argv"]
@@ -114,8 +114,8 @@ def parse_python(value: Any) -> Task:
         raise BadInput(f"{function[:60]!r} is not the name of a function.", _PYTHON, field="python.function")
     isolation = given.get("isolation")
     chosen: Any = None if isolation is None else one_of(isolation, "python.isolation", ("thread", "process"))
-    limits = read_confines(given.get("limits"), "python.limits")
-    if limits != FREE and chosen == "thread":
+    limits = read_limits(given.get("limits"), "python.limits")
+    if limits != NO_LIMITS and chosen == "thread":
         raise BadInput(
             "Threads share what they use.", 'Leave isolation out, or choose "process".', field="python.limits"
         )
@@ -179,7 +179,7 @@ def render_task(task: Task, names: Mapping[str, str]) -> tuple[str, Any]:
     if isinstance(task, CommandTask):
         return "command", _render_command(task)
     if isinstance(task, PythonTask):
-        more = {"isolation": task.isolation, "limits": CONFINES.write(task.limits)}
+        more = {"isolation": task.isolation, "limits": RESOURCE_LIMITS.write(task.limits)}
         said = {name: value for name, value in more.items() if value}
         return "python", {"function": task.function} | said if said else task.function
     body = {} if task.body is None else {"body": task.body}
@@ -190,7 +190,7 @@ def render_task(task: Task, names: Mapping[str, str]) -> tuple[str, Any]:
 
 
 def _render_command(task: CommandTask) -> Any:
-    more = {"cwd": task.cwd, "limits": CONFINES.write(task.limits), "user": task.user}
+    more = {"cwd": task.cwd, "limits": RESOURCE_LIMITS.write(task.limits), "user": task.user}
     said = {name: value for name, value in more.items() if value}
     if task.shell is not None:
         return {"shell": task.shell} | said

@@ -11,7 +11,7 @@ from msgspec import Struct
 from horae.env import Instant
 from horae.errors import BadInput
 from horae.model.base.instant import format_instant, parse_instant
-from horae.model.fields.kinds import Custom, Kind, Listed, Name, Text, as_given
+from horae.model.fields.kinds import Custom, Kind, ListOf, Name, Text, as_given
 from horae.model.fields.table import Document, Field, Group
 from horae.model.fields.values import a_text
 from horae.model.triggers.calendars.dates import Period, Yearly, merge_periods, parse_day, render_day
@@ -79,8 +79,8 @@ def _write_dates(dates: "Dates") -> dict[str, Any]:
     return {"dates": DATES.write([*dates.periods, *dates.yearly])}
 
 
-def _entries(item: Kind, most: int = MOST_ENTRIES) -> Listed:
-    return Listed(item, most, ACCEPTED, str, _not_empty)
+def _entries(item: Kind, most: int = MOST_ENTRIES) -> ListOf:
+    return ListOf(item, most, ACCEPTED, str, _not_empty)
 
 
 CODE = Text(MOST_TEXT, 1, _read_code)

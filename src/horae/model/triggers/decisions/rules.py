@@ -9,7 +9,7 @@ from msgspec import Struct
 from horae.env import SECOND, Instant, Micros
 from horae.errors import BadInput
 from horae.model.base.duration import DAY, MINUTE, format_duration, parse_duration
-from horae.model.fields.kinds import Choice, Custom, Duration, Integer, Listed, Moment, Name, as_given
+from horae.model.fields.kinds import Choice, Custom, Duration, Integer, ListOf, Moment, Name, as_given
 from horae.model.fields.table import Document, Group, Table
 from horae.model.fields.values import MOST_WITHIN, NAME, a_list, a_name, an_int, one_of
 from horae.model.triggers.cron.fields import spread
@@ -190,7 +190,7 @@ class Rules(Struct, frozen=True, kw_only=True, omit_defaults=True, rename="camel
             between=True,
         ),
         TriggerField(
-            Listed(Name(), MOST_CALENDARS, _CALENDARS),
+            ListOf(Name(), MOST_CALENDARS, _CALENDARS),
             "Only when all of these calendars are open.",
             name="calendars",
             example=["work-days", "office-hours"],

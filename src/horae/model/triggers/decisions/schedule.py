@@ -125,6 +125,6 @@ def either(words: Sequence[str]) -> str:
 def render_schedule(trigger: Trigger) -> str | dict[str, Any]:
     """Format a trigger as a user would write it; a cron expression alone becomes a text."""
     table = TABLES[type(trigger)]
-    shown = table.write(trigger) if isinstance(trigger, WatchTrigger) else table.written(trigger)
+    shown = table.write(trigger) if isinstance(trigger, WatchTrigger) else table.write_changed(trigger)
     shown = {name: part for name, part in shown.items() if part is not None}
     return trigger.expression if isinstance(trigger, Cron) and len(shown) == 1 else shown

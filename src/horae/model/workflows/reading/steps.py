@@ -138,7 +138,7 @@ def _read_undo(value: Any) -> Call:
 def render_step(step: WorkflowStep, names: Mapping[str, str]) -> dict[str, Any]:
     """Format a step in the API's spelling, without default values."""
     undo = {} if step.undo is None else {"undo": {"undo": _render_call(step.undo, names)}}
-    return STEP.written(step, {"job": _render_call(step, names), **undo})
+    return STEP.write_changed(step, {"job": _render_call(step, names), **undo})
 
 
 def _render_call(call: Call, names: Mapping[str, str]) -> dict[str, Any]:

@@ -8,7 +8,7 @@ from horae.engine.admission.circuit_breakers import MOST_REASON
 from horae.errors import Conflict, NotFound
 from horae.model.admission.circuit_view import CircuitView, JobCircuitView
 from horae.model.base.key_templates import MOST_KEY
-from horae.model.base.view import Whole
+from horae.model.base.view import CompleteList
 from horae.server.access import OPERATE, VIEW
 from horae.server.call import ApiCall
 from horae.server.reading.bodies import Duration, RequestBody
@@ -42,10 +42,10 @@ class CircuitOpenBody(Override, frozen=True, kw_only=True):
     )
 
 
-@get(f"{API}/circuits", "circuits.list", Whole[CircuitView], access=VIEW, scope=closed)
+@get(f"{API}/circuits", "circuits.list", CompleteList[CircuitView], access=VIEW, scope=closed)
 async def list_circuits(call: ApiCall) -> Response:
     """List circuits that are open or half-open."""
-    return ok(Whole(items=await call.node.admission.circuit_breakers.list(call.namespace)))
+    return ok(CompleteList(items=await call.node.admission.circuit_breakers.list(call.namespace)))
 
 
 @get(

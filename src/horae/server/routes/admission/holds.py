@@ -7,7 +7,7 @@ from msgspec import Meta, field
 from horae.engine.admission.holds import MOST_REASON, HoldRequest
 from horae.errors import Conflict, NotFound
 from horae.model.admission.hold_view import HoldView, ReleasedView
-from horae.model.base.view import Whole
+from horae.model.base.view import CompleteList
 from horae.server.access import OPERATE, VIEW
 from horae.server.call import ApiCall
 from horae.server.reading.bodies import Duration, RequestBody, When
@@ -58,10 +58,12 @@ class HoldListQuery(Query, frozen=True, kw_only=True):
     ended: Annotated[bool, Meta(description="Include holds that ended in the last 30 days.")] = False
 
 
-@get(f"{API}/holds", "holds.list", Whole[HoldView], access=VIEW, scope=closed, refuses=(NotFound,))
+@get(f"{API}/holds", "holds.list", CompleteList[HoldView], access=VIEW, scope=closed, refuses=(NotFound,))
 async def list_holds(call: ApiCall, query: HoldListQuery) -> Response:
     """List holds and maintenance windows, newest first, with their ends, reasons and authors."""
-    return ok(Whole(items=await call.node.admission.holds.list(call.namespace, queue=query.queue, ended=query.ended)))
+    return ok(
+        CompleteList(items=await call.node.admission.holds.list(call.namespace, queue=query.queue, ended=query.ended))
+    )
 
 
 @post(

@@ -8,7 +8,7 @@ from horae.engine.admission.holds import MOST_REASON
 from horae.errors import Conflict, NotFound
 from horae.model.admission.queue import QUEUE, Queue
 from horae.model.admission.queue_view import QueueView
-from horae.model.base.view import View, Whole
+from horae.model.base.view import CompleteList, View
 from horae.model.fields import derived
 from horae.server.access import EDIT, OPERATE, VIEW
 from horae.server.call import ApiCall
@@ -42,10 +42,10 @@ class PurgeQuery(Query, frozen=True, kw_only=True):
     confirm: Annotated[Text, Meta(description="The queue's name once more.")] | None = None
 
 
-@get(f"{API}/queues", "queues.list", Whole[QueueView], access=VIEW, scope=closed)
+@get(f"{API}/queues", "queues.list", CompleteList[QueueView], access=VIEW, scope=closed)
 async def list_queues(call: ApiCall) -> Response:
     """List queues with their lanes, the numbers of queued and running executions, and their present holds."""
-    return ok(Whole(items=await call.node.admission.queue_views.list(call.namespace)))
+    return ok(CompleteList(items=await call.node.admission.queue_views.list(call.namespace)))
 
 
 @get(f"{API}/queues/{{name}}", "queues.get", QueueView, access=VIEW, scope=by_queue, refuses=(NotFound,))

@@ -5,7 +5,7 @@ from typing import Annotated
 from msgspec import Meta
 
 from horae.errors import Conflict, NotFound, Stale
-from horae.model.base.view import Whole
+from horae.model.base.view import CompleteList
 from horae.model.definitions.job_view import JobDiffView, JobVersionView, JobView
 from horae.server.access import EDIT, VIEW
 from horae.server.call import ApiCall
@@ -23,12 +23,12 @@ class Rollback(RequestBody, frozen=True, kw_only=True):
 
 
 @get(
-    f"{API}/jobs/{{ref}}/versions", "jobs.versions", Whole[JobVersionView],
+    f"{API}/jobs/{{ref}}/versions", "jobs.versions", CompleteList[JobVersionView],
     access=VIEW, scope=by_job, refuses=(NotFound,),
 )  # fmt: skip
 async def versions(call: ApiCall) -> Response:
     """List a job's versions, newest first."""
-    return ok(Whole(items=await call.node.definitions.jobs.versions(call.namespace, call.path("ref"))))
+    return ok(CompleteList(items=await call.node.definitions.jobs.versions(call.namespace, call.path("ref"))))
 
 
 @get(

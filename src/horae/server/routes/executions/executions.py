@@ -7,7 +7,7 @@ from msgspec import Raw
 from horae.engine.base.execution_sealing import page_without_sealed
 from horae.errors import Conflict, Gone, KeyReused, NotFound, OverQuota
 from horae.model.base.trace import UNTRACED
-from horae.model.base.view import Page, Whole
+from horae.model.base.view import CompleteList, Page
 from horae.model.executions.execution_view import AttemptView, CancelView, ExecutionView
 from horae.model.fleet.submit import Submit
 from horae.server.access import OPERATE, VIEW
@@ -115,9 +115,9 @@ async def cancel(call: ApiCall, body: Reason) -> Response:
 
 
 @get(
-    f"{API}/executions/{{id}}/attempts", "executions.attempts", Whole[AttemptView],
+    f"{API}/executions/{{id}}/attempts", "executions.attempts", CompleteList[AttemptView],
     access=VIEW, scope=by_execution, refuses=(NotFound, Gone),
 )  # fmt: skip
 async def attempts(call: ApiCall) -> Response:
     """List the attempts of an execution in order, each with its error."""
-    return ok(Whole(items=await call.node.work.executions.attempts(call.namespace, call.id())))
+    return ok(CompleteList(items=await call.node.work.executions.attempts(call.namespace, call.id())))

@@ -16,7 +16,7 @@ from horae.errors import (
     SessionEnded,
     TooLarge,
 )
-from horae.model.base.view import Whole
+from horae.model.base.view import CompleteList
 from horae.model.fleet.protocol import (
     MAX_STEP_NAME,
     Answer,
@@ -83,14 +83,14 @@ async def exchange(call: ApiCall, body: Exchange) -> Response:
 
 
 @post(
-    f"{API}/sessions/{{id}}/executions", "sessions.submit", Whole[Accepted],
+    f"{API}/sessions/{{id}}/executions", "sessions.submit", CompleteList[Accepted],
     access=WORKER, scope=by_session, audit=UNRECORDED, status=201, limit=LARGE_LIMIT, repeats="by itself",
     refuses=(NotFound, Conflict, KeyReused, OverQuota),
 )  # fmt: skip
 async def submit(call: ApiCall, body: ChildSubmit) -> Response:
     """Submit executions for a running one; a repeated `call` returns the same executions."""
     receipts = await call.node.gateway.submit_children(call.namespace, call.id(), body)
-    return ok(Whole(items=[accepted(receipt) for receipt in receipts]), 201)
+    return ok(CompleteList(items=[accepted(receipt) for receipt in receipts]), 201)
 
 
 @post(

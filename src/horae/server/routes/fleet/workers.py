@@ -5,7 +5,7 @@ from uuid import UUID
 from horae.engine.fleet.workers import Status, WorkerProcess
 from horae.errors import Conflict, NotFound
 from horae.model.base.instant import format_instant
-from horae.model.base.view import Time, View, Whole
+from horae.model.base.view import CompleteList, Time, View
 from horae.server.access import OPERATE, VIEW
 from horae.server.call import ApiCall
 from horae.server.reply import Response, ok
@@ -47,11 +47,11 @@ class WorkerView(View, frozen=True, kw_only=True):
         )  # fmt: skip
 
 
-@get(f"{API}/workers", "workers.list", Whole[WorkerView], access=VIEW, scope=closed)
+@get(f"{API}/workers", "workers.list", CompleteList[WorkerView], access=VIEW, scope=closed)
 async def list_workers(call: ApiCall) -> Response:
     """List workers that are present or were lost recently, newest first."""
     workers = await call.node.fleet.workers.list(call.namespace)
-    return ok(Whole(items=[WorkerView.of(worker) for worker in workers]))
+    return ok(CompleteList(items=[WorkerView.of(worker) for worker in workers]))
 
 
 @get(f"{API}/workers/{{id}}", "workers.get", WorkerView, access=VIEW, scope=closed, refuses=(NotFound,))

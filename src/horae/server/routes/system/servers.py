@@ -6,7 +6,7 @@ from uuid import UUID
 from msgspec import Meta
 
 from horae.model.base.instant import format_instant
-from horae.model.base.view import Time, View, Whole
+from horae.model.base.view import CompleteList, Time, View
 from horae.model.fleet.server import KEYLESS, ServerProcess
 from horae.server.access import OVERSEE
 from horae.server.call import ApiCall
@@ -40,7 +40,7 @@ class ServerView(View, frozen=True, kw_only=True):
         )  # fmt: skip
 
 
-@get(f"{API}/servers", "servers.list", Whole[ServerView], access=OVERSEE, scope=closed)
+@get(f"{API}/servers", "servers.list", CompleteList[ServerView], access=OVERSEE, scope=closed)
 async def list_servers(call: ApiCall) -> Response:
     """List the servers with a recent heartbeat."""
-    return ok(Whole(items=[ServerView.of(server) for server in await call.node.fleet.presence.servers()]))
+    return ok(CompleteList(items=[ServerView.of(server) for server in await call.node.fleet.presence.servers()]))

@@ -8,7 +8,7 @@ from horae.errors import Conflict, Forbidden, NotFound
 from horae.model.admission.quota import QUOTA
 from horae.model.admission.quota_view import QuotaView, UsageView
 from horae.model.base.instant import parse_instant
-from horae.model.base.view import Whole
+from horae.model.base.view import CompleteList
 from horae.model.fields import derived
 from horae.model.tenancy.namespace import NAMESPACE
 from horae.model.tenancy.namespace_view import NamespaceView
@@ -40,10 +40,10 @@ NamespaceBody = derived.body(
 NewNamespace = derived.body(NAMESPACE, "NewNamespace", "A namespace, by name.", _Named)
 
 
-@get(f"{API}/namespaces", "namespaces.list", Whole[NamespaceView], access=VIEW, scope=closed)
+@get(f"{API}/namespaces", "namespaces.list", CompleteList[NamespaceView], access=VIEW, scope=closed)
 async def list_namespaces(call: ApiCall) -> Response:
     """List the namespaces that this credential is for."""
-    return ok(Whole(items=await call.node.tenancy.namespaces.list(call.who)))
+    return ok(CompleteList(items=await call.node.tenancy.namespaces.list(call.who)))
 
 
 @post(

@@ -5,7 +5,7 @@ from typing import Annotated, Any
 from msgspec import Meta, field
 
 from horae.errors import Conflict, NotFound, Stale
-from horae.model.base.view import Page, Whole
+from horae.model.base.view import CompleteList, Page
 from horae.model.fields.derived import body as body_of
 from horae.model.triggers.calendars.read import FIELDS
 from horae.model.triggers.calendars.view import CalendarView, OpeningView
@@ -98,12 +98,12 @@ async def delete_calendar(call: ApiCall) -> Response:
 
 
 @get(
-    f"{API}/calendars/{{name}}/versions", "calendars.versions", Whole[CalendarView],
+    f"{API}/calendars/{{name}}/versions", "calendars.versions", CompleteList[CalendarView],
     access=VIEW, scope=closed, refuses=(NotFound,),
 )  # fmt: skip
 async def versions(call: ApiCall) -> Response:
     """List a calendar's versions, newest first, even after its deletion."""
-    return ok(Whole(items=await call.node.definitions.calendars.versions(call.namespace, call.path("name"))))
+    return ok(CompleteList(items=await call.node.definitions.calendars.versions(call.namespace, call.path("name"))))
 
 
 @get(

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 from msgspec import Meta
 
 from horae.errors import BadInput, Conflict, NotFound, Stale
-from horae.model.base.view import Page, Whole
+from horae.model.base.view import CompleteList, Page
 from horae.model.triggers.decisions.schedule import KIND_NAMES
 from horae.model.triggers.fire_view import PreviewView, TriggerView
 from horae.server.access import EDIT, OPERATE, VIEW
@@ -59,10 +59,10 @@ async def preview(call: ApiCall, body: dict[str, Any]) -> Response:
     return ok(await call.node.definitions.triggers.preview(call.namespace, body))
 
 
-@get(OF_JOB, "triggers.of-job", Whole[TriggerView], access=VIEW, scope=by_job, refuses=(NotFound,))
+@get(OF_JOB, "triggers.of-job", CompleteList[TriggerView], access=VIEW, scope=by_job, refuses=(NotFound,))
 async def of_job(call: ApiCall) -> Response:
     """List a job's triggers by name."""
-    return ok(Whole(items=await call.node.definitions.triggers.of_job(call.namespace, call.path("ref"))))
+    return ok(CompleteList(items=await call.node.definitions.triggers.of_job(call.namespace, call.path("ref"))))
 
 
 @post(

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from horae.env import Instant
 from horae.model.admission.keys import keys_of
-from horae.model.admission.placement.placement import directed
+from horae.model.admission.placement.placement import resolve_affinity
 from horae.model.base.duration import DAY
 from horae.model.executions.slice import Running
 from horae.store.admission.placement.relax import LaneMoves, move, sibling_lane
@@ -46,7 +46,7 @@ def direct(lane: int, needs: frozenset[str], limit: int, now: Instant) -> Script
     for worker in sorted(
         set(workers), key=lambda worker: worker or ""
     ):  # sorted, so that concurrent creators do not deadlock
-        lanes[worker] = yield from sibling_lane(lane, directed(needs, worker), now)
+        lanes[worker] = yield from sibling_lane(lane, resolve_affinity(needs, worker), now)
     found = [(*row[:4], lanes[worker]) for row, worker in zip(rows, workers, strict=True)]
     return (yield from move(found))
 

@@ -36,7 +36,7 @@ def spread_bounds(among: WorkerGroup, usable: Sequence[Queued], now: Instant) ->
 
 
 def _is_among(among: WorkerGroup, row: Row) -> bool:
-    return among.queue in _read(row[2]) and fits(among.terms, _read(row[3]))
+    return among.queue in _read(row[2]) and fits(among.requirements, _read(row[3]))
 
 
 @lru_cache(maxsize=4096)

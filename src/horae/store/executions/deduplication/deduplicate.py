@@ -17,8 +17,8 @@ from horae.model.executions.deduplication import (
     DeduplicationKey,
     KeyHolder,
     Unique,
+    decide_unique,
     has_cached_result,
-    judge_unique,
 )
 from horae.model.executions.parcel import Envelope, Parcel
 from horae.model.executions.submission import NewExecution, NewItems, Receipt, UniqueKey
@@ -127,7 +127,7 @@ class DeduplicationResult(Struct):
     def _placed(self, key: RowKey, index: int, asked: Sequence[NewItems], made: Callable[[int], UUID]) -> UUID | None:
         """Return the execution of a key, unless a submission with another key replaced it."""
         last = self.final(index)
-        if last in self.answers or all(_row_key(asked[last], one) != key for one in asked[last].meets):
+        if last in self.answers or all(_row_key(asked[last], one) != key for one in asked[last].deduplication):
             return None
         return made(last)
 
@@ -137,8 +137,8 @@ def deduplicate(
 ) -> Script[DeduplicationResult]:
     """Decide about submissions whose jobs are unique, debounced, batched or cached, in their order."""
     met = DeduplicationResult()
-    meeting = [(i, e) for i, e in _winners(asked, known) if e.meets]
-    keys = sorted({_row_key(e, one) for _, e in meeting for one in e.meets})
+    meeting = [(i, e) for i, e in _winners(asked, known) if e.deduplication]
+    keys = sorted({_row_key(e, one) for _, e in meeting for one in e.deduplication})
     if not keys:
         return met
     blank = [(*key, NOBODY, now, None, None, 0) for key in keys]
@@ -209,7 +209,7 @@ class _Decider:
 
     def decide(self, i: int, e: NewExecution) -> None:
         """Decide about one submission."""
-        for one in e.meets:
+        for one in e.deduplication:
             key = _row_key(e, one)
             if isinstance(one.rule, Cache):
                 decided = self._remembered(i, key, one.rule)
@@ -243,7 +243,7 @@ class _Decider:
                 return True
             self._met.same[mine.by] = i
         elif (known := self._known(key)) is not None:
-            verdict = judge_unique(rule, known[1], self._now)
+            verdict = decide_unique(rule, known[1], self._now)
             if verdict == "same":
                 self._met.answers[i] = Receipt(known[0], deduplicated=True)
                 return True
@@ -284,7 +284,7 @@ def settle(
         yield Together(opened.changes)
         done.wake_by(opened.wake_at)
     if met.replaced:  # in one order with the jobs of submissions that wait for dependencies
-        yield from lock_around({e.envelope.job for e in asked if e.meets or e.patience is not None})
+        yield from lock_around({e.envelope.job for e in asked if e.deduplication or e.patience is not None})
     for execution in sorted(met.replaced.values()):
         verdict, _ = yield from cancel.cancel(parcel_of(execution), index_of(execution), REPLACED, now, new_id)
         if verdict != "cancelled":  # guard: replaced-was-cancelled

@@ -87,7 +87,7 @@ class OpenWindow(Struct, kw_only=True):
         else:
             if rule.keep == "latest" or (self.source is None and self.is_new):
                 self.source = one
-            self.wake_at = rule.wakes(self.opened_at, now)
+            self.wake_at = rule.starts_at(self.opened_at, now)
         return place
 
     def has_room(self, one: NewExecution, rule: Debounce | Batch) -> bool:

@@ -148,7 +148,7 @@ def draft_placement(
 
     The answers are then stored together with the idempotency keys.
     """
-    if any(e.unique or e.meets for _, s in submissions for e in s.executions):
+    if any(e.unique or e.deduplication for _, s in submissions for e in s.executions):
         return None
     return _placed(submissions, {}, new_id, now)
 
@@ -169,7 +169,7 @@ def _placed(
 
 def _check_jobs(executions: Iterable[NewItems]) -> Script[None]:
     """Raise JobMoved unless every job still has the version or rollout against which the request was resolved."""
-    resolved = {(e.envelope.job, e.envelope.version, e.rolling) for e in executions}
+    resolved = {(e.envelope.job, e.envelope.version, e.rollout) for e in executions}
     if not resolved:
         return
     rows = yield ForEach(CURRENT, (("id", "uuid"),), [(job,) for job in sorted({job for job, _, _ in resolved})])

@@ -137,13 +137,13 @@ def put_settled(fates: Settlement, worker: str, session: UUID, effects: Effects)
             effects.may_claim(q)
         effects.returned += fates.queued
         effects.moved += [_moved(q, "queued") for q in fates.queued]
-    if fates.tried:
-        yield shelves.put_tried(fates.tried, worker, session)
-        _count_failures(fates.tried, effects)
+    if fates.attempts:
+        yield shelves.put_tried(fates.attempts, worker, session)
+        _count_failures(fates.attempts, effects)
     if fates.blobs:
         yield shelves.put_blobs(fates.blobs)
-    if fates.begun:
-        yield first_starts.insert_starts(fates.begun)
+    if fates.first_starts:
+        yield first_starts.insert_starts(fates.first_starts)
 
 
 def _count_failures(tried: Iterable[FailedAttempt], effects: Effects) -> None:
@@ -194,7 +194,7 @@ def _repeats(fates: Settlement) -> Iterator[RetriedAttempts]:
     for w in fates.waiting:
         if w.reason == "retry":
             yield RetriedAttempts(w.job, w.namespace, w.hi - w.lo)
-    lost = [tried for tried in fates.tried if tried.outcome == "lost"]
+    lost = [tried for tried in fates.attempts if tried.outcome == "lost"]
     if lost:
         slices: dict[UUID, Slice] = {item_slice.parcel: item_slice for item_slice in [*fates.waiting, *fates.queued]}
         slices |= {f.slice.parcel: f.slice for f in fates.finished}

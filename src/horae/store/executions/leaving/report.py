@@ -18,7 +18,7 @@ from horae.model.definitions.job import Spec
 from horae.model.definitions.retry import RetryPolicy
 from horae.model.executions.parcel import AT_MOST_ONCE
 from horae.model.executions.settle import AwaitedStep, CountedFailures, FailurePolicy, Settler, has_begun
-from horae.model.executions.slice import ItemRange, Running, match, part
+from horae.model.executions.slice import ItemRange, Running, match_ranges, part
 from horae.model.fleet.protocol import MAX_PROGRESS, Failure, Outcome, Range
 from horae.model.fleet.suspects import is_suspect
 from horae.store.base import shelves
@@ -169,7 +169,7 @@ def _start(entry: "IncomingExchange", held: Held, effects: Effects, moves: Defer
     """Split items that began to run into slices of their own, with their start."""
     started = entry.exchange.started
     fresh = [s for s in held.values() if s.started_at is None]
-    matched = match(fresh, [ItemRange(s.parcel, s.lo, s.hi, s.attempt) for s in started])
+    matched = match_ranges(fresh, [ItemRange(s.parcel, s.lo, s.hi, s.attempt) for s in started])
     if not matched.touched:
         return
     begun = [
@@ -240,7 +240,7 @@ def _settle_one(
 ) -> Script[None]:
     """Settle the outcomes of one exchange against the slices of its session."""
     outcomes = entry.exchange.outcomes
-    matched = match(list(held.values()), [ItemRange(o.parcel, o.lo, o.hi, o.attempt) for o in outcomes])
+    matched = match_ranges(list(held.values()), [ItemRange(o.parcel, o.lo, o.hi, o.attempt) for o in outcomes])
     ignored = [Range(parcel=m.parcel, lo=m.lo, hi=m.hi, attempt=m.attempt) for m in matched.missed]
     effects.ignored[entry.session, entry.exchange.channel] = ignored
     if not matched.hits:
@@ -294,7 +294,8 @@ def _rules(
     ):
         tried.setdefault(parcel, []).append(tuple(failed))
     return rules | {
-        parcel_id: structs.replace(rules[parcel_id], tried=tuple(failed)) for parcel_id, failed in tried.items()
+        parcel_id: structs.replace(rules[parcel_id], failure_counts=tuple(failed))
+        for parcel_id, failed in tried.items()
     }
 
 

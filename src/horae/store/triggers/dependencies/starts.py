@@ -9,7 +9,7 @@ from msgspec import Struct, structs
 from horae.env import SECOND, Instant, Micros
 from horae.model.admission.key_gate import woken_slice
 from horae.model.admission.keys import KEYED
-from horae.model.admission.policy import PRIORITY, Policy, ShortestPolicy, inner
+from horae.model.admission.policy import PRIORITY, Policy, ShortestPolicy, order_within
 from horae.model.admission.rank import RankLeads
 from horae.model.base.ids import execution_id, index_of, parcel_of
 from horae.model.executions.execution import Extra
@@ -151,7 +151,7 @@ def leads_of(queues: Collection[int], jobs: Collection[UUID], now: Instant) -> S
     """Return the rank leads of these jobs in these queues."""
     policies = yield from policies_of(queues)
     learned: dict[UUID, Micros] = {}
-    if any(isinstance(inner(policy), ShortestPolicy) for policy in policies.values()):
+    if any(isinstance(order_within(policy), ShortestPolicy) for policy in policies.values()):
         learned = yield from expected_of(jobs, now)
     return RankLeads(lambda queue: policies.get(queue, PRIORITY), lambda job: learned.get(job, 0))
 
