@@ -19,8 +19,8 @@ from horae.env import SECOND
 from horae.errors import BadInput
 from horae.features.events.engine.intake import EventIntake
 from horae.features.events.engine.watching import bucket, folder
-from horae.features.events.engine.watching.listed import ObjectVersion
-from horae.features.events.engine.watching.watcher import COUNTED_EVERY, Places, Watcher
+from horae.features.events.engine.watching.object_versions import ObjectVersion
+from horae.features.events.engine.watching.watcher import FORGET_EVERY, Places, Watcher
 from horae.features.events.store import event_reads, watches
 from horae.model.triggers.decisions.external import WatchTrigger
 from horae.model.triggers.decisions.rules import Rules
@@ -81,7 +81,7 @@ def objects(monkeypatch) -> Bucket:
 
 @pytest.fixture
 def places() -> Places:
-    return Places(["s3://bucket"], open=lambda url: None)
+    return Places(["s3://bucket"], open_store=lambda url: None)
 
 
 async def watch(world: World, place: WatchTrigger) -> None:
@@ -209,7 +209,7 @@ async def test_what_is_gone_is_forgotten_once_a_day(world: World, objects: Bucke
         objects.put(f"in/{name}", world.now())
     await look(server)
     del objects.objects["in/b"]
-    world.clock.advance(COUNTED_EVERY)
+    world.clock.advance(FORGET_EVERY)
 
     await look(server)
 
@@ -363,7 +363,7 @@ async def test_stores_are_listed_page_by_page_below_a_prefix(tmp_path: Path, kin
     await obstore.put_async(store, "inner/z", b"x")
     place = WatchTrigger(url="s3://bucket/in")
 
-    pages = [page async for page in bucket.pages(place, open=lambda url: store)]
+    pages = [page async for page in bucket.pages(place, open_store=lambda url: store)]
 
     everything = [one for page in pages for one in page]
     assert sorted(one.key for one in everything) == [f"{n:04}" for n in range(1500)]
@@ -371,5 +371,5 @@ async def test_stores_are_listed_page_by_page_below_a_prefix(tmp_path: Path, kin
     assert len({one.digest for one in everything}) == 1500
     before = next(one for one in everything if one.key == "0007")
     await obstore.put_async(store, "in/0007", b"other")
-    after = [one async for page in bucket.pages(place, open=lambda url: store) for one in page if one.key == "0007"]
+    after = [one async for page in bucket.pages(place, open_store=lambda url: store) for one in page if one.key == "0007"]
     assert before.digest != after[0].digest

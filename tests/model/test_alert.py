@@ -6,8 +6,8 @@ import pytest
 
 from horae.env import SECOND
 from horae.errors import BadInput
+from horae.features.alerts.model.changes import MOST_OPEN, EndedAlert, OpenAlert, decide_changes
 from horae.features.alerts.model.channel import fill_secrets, private_part, read_channel, redacted
-from horae.features.alerts.model.course import MOST_OPEN, EndedAlert, OpenAlert, decide_changes
 from horae.features.alerts.model.findings import (
     ExpectedRun,
     JobOutcomes,

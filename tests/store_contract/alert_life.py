@@ -3,7 +3,7 @@
 from horae.env import SECOND
 from horae.features.alerts.model.findings import RuleFinding
 from horae.features.alerts.model.rule import MissingSuccess
-from horae.features.alerts.store import alerts, facts, notices, rules
+from horae.features.alerts.store import alerts, notices, reads, rules
 from horae.model.base.duration import DAY
 from tests.store_contract.world import NAMESPACE, World
 
@@ -21,29 +21,29 @@ async def watch(world: World) -> None:
     parcel = await world.parcel(job)
     named = MissingSuccess(after=DAY, subjects=("watched",), channels=("ops",))
     for rule in (named, MissingSuccess(after=DAY)):
-        await store.read(lambda rule=rule: facts.jobs_of_rule(NAMESPACE, rule))
+        await store.read(lambda rule=rule: reads.jobs_of_rule(NAMESPACE, rule))
     for ask in (
-        lambda: facts.recently_troubled(now // 60_000_000),
-        lambda: facts.outcomes({job.id: SECOND}, now),
-        lambda: facts.jobs_by_id([job.id]),
-        lambda: facts.succeeded_within([job.id], 100 * DAY, now),
-        lambda: facts.failures_in_a_row([job.id], 3),
-        lambda: facts.recently_failed([job.id], 3),
-        lambda: facts.recently_succeeded([job.id], now),
-        lambda: facts.running_since(now),
-        lambda: facts.silent_workers(NAMESPACE, now),
-        lambda: facts.lost_workers(NAMESPACE, now),
-        lambda: facts.late_fires(now),
-        facts.troubled_triggers,
-        lambda: facts.oldest_queued([job.lane]),
-        lambda: facts.still_due([parcel], now),
+        lambda: reads.recently_troubled(now // 60_000_000),
+        lambda: reads.outcomes({job.id: SECOND}, now),
+        lambda: reads.jobs_by_id([job.id]),
+        lambda: reads.succeeded_within([job.id], 100 * DAY, now),
+        lambda: reads.failures_in_a_row([job.id], 3),
+        lambda: reads.recently_failed([job.id], 3),
+        lambda: reads.recently_succeeded([job.id], now),
+        lambda: reads.running_since(now),
+        lambda: reads.silent_workers(NAMESPACE, now),
+        lambda: reads.lost_workers(NAMESPACE, now),
+        lambda: reads.late_fires(now),
+        reads.troubled_triggers,
+        lambda: reads.oldest_queued([job.lane]),
+        lambda: reads.still_due([parcel], now),
         lambda: rules.active((0, "")),
         notices.next_due,
         lambda: notices.channels(10),
     ):
         await store.read(ask)  # type: ignore[arg-type]
     await world.do("UPDATE parcels SET deadline = $2 WHERE id = $1", parcel, now + SECOND)
-    await store.read(lambda: facts.nearing_deadlines(now, now + SECOND, now))
+    await store.read(lambda: reads.nearing_deadlines(now, now + SECOND, now))
     stored = await store.change(lambda now: rules.put_rule(NAMESPACE, "watched", named, now))
     await store.read(lambda: alerts.rules_with_open([stored]))
     for found in ([RuleFinding(subject="watched", message="")], [RuleFinding(subject="watched", message="")], []):

@@ -4,12 +4,12 @@ import pytest
 
 from horae.engine.server_node import ServerNode
 from horae.env import SECOND
-from horae.features.alerts.engine import suspects, turns
+from horae.features.alerts.engine import failed_jobs, rotation
 from horae.features.alerts.engine.deadlines import NearDeadlines
 from horae.features.alerts.engine.watch import AlertWatch
 from horae.features.alerts.model.findings import RuleFinding
 from horae.features.alerts.part import AlertsPart
-from horae.features.alerts.store import alerts, facts
+from horae.features.alerts.store import alerts, reads
 from horae.features.statistics.part import StatisticsPart
 from horae.model.base.ids import parcel_of
 from tests.engine.alerts.stage import SETTINGS, rule, run
@@ -54,7 +54,7 @@ async def test_another_server_that_dies_makes_whoever_looks_look_at_all(
     stage: Stage,
     monkeypatch: pytest.MonkeyPatch,
 ):
-    monkeypatch.setattr(suspects, "PAGE", 1)
+    monkeypatch.setattr(failed_jobs, "PAGE", 1)
     await rule(stage, "failures-in-a-row", count=1)
     looks = Stage(stage.world, ServerNode(stage.world.env, stage.world.store, SETTINGS))
     await looks.node.prepare()
@@ -72,7 +72,7 @@ async def test_another_server_that_dies_makes_whoever_looks_look_at_all(
 
 
 async def test_a_round_goes_on_beside_statistics(stage: Stage, monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(suspects, "PAGE", 1)
+    monkeypatch.setattr(failed_jobs, "PAGE", 1)
     await rule(stage, "failures-in-a-row", count=1)
     for name in "abc":
         await stage.job(name, retries=0)
@@ -136,7 +136,7 @@ async def test_a_job_that_is_deleted_did_not_get_well(stage: Stage):
 async def test_very_many_open_alerts_are_asked_in_turns_and_none_ends_unasked(
     stage: Stage, monkeypatch: pytest.MonkeyPatch
 ):
-    monkeypatch.setattr(turns, "MOST", 2)
+    monkeypatch.setattr(rotation, "MOST", 2)
     await rule(stage, "failures-in-a-row", count=1)
     worker = await stage.worker()
     names = ["a", "b", "c", "d", "e"]
@@ -195,7 +195,7 @@ async def test_a_first_look_that_failed_is_made_again(stage: Stage, monkeypatch:
     stage.world.clock.advance(20 * 60 * SECOND)
     await rule(stage, "success-rate", minimum=2)
     with monkeypatch.context() as broken:
-        broken.delattr(facts, "outcomes")
+        broken.delattr(reads, "outcomes")
         await stage.node.part(AlertsPart).watch.step()
     assert stage.node.part(AlertsPart).watch.failed == 1
     stage.node.part(AlertsPart).watch.failed = 0

@@ -11,7 +11,7 @@ from horae.features.alerts.model.channel import Webhook
 from horae.features.alerts.model.findings import JobOutcomes, RuleFinding
 from horae.features.alerts.model.notification import read_content
 from horae.features.alerts.model.rule import AnyRule, Lag, MissingSuccess
-from horae.features.alerts.store import alerts, facts, notices, rules
+from horae.features.alerts.store import alerts, notices, reads, rules
 from horae.features.alerts.store.alerts import LAST, SettleResult
 from horae.features.alerts.store.rules import StoredRule
 from horae.features.statistics.store import statistics
@@ -241,14 +241,14 @@ async def test_rates_and_successes_are_read_from_minutes(world: World):
     await world.store.write(lambda: statistics.add(world.env.new_id(), counts))
     now = world.now()
 
-    assert await world.store.read(lambda: facts.recently_troubled(minute - 3)) == {job.id}
-    assert await world.store.read(lambda: facts.recently_troubled(minute - 1)) == set()
-    assert await world.store.read(lambda: facts.outcomes({job.id: HOUR}, now)) == {job.id: JobOutcomes(2, 4, 6)}
-    assert await world.store.read(lambda: facts.succeeded_within([job.id], HOUR, now)) == {job.id}
-    assert await world.store.read(lambda: facts.succeeded_within([job.id], MINUTE, now)) == set()
+    assert await world.store.read(lambda: reads.recently_troubled(minute - 3)) == {job.id}
+    assert await world.store.read(lambda: reads.recently_troubled(minute - 1)) == set()
+    assert await world.store.read(lambda: reads.outcomes({job.id: HOUR}, now)) == {job.id: JobOutcomes(2, 4, 6)}
+    assert await world.store.read(lambda: reads.succeeded_within([job.id], HOUR, now)) == {job.id}
+    assert await world.store.read(lambda: reads.succeeded_within([job.id], MINUTE, now)) == set()
     for subjects in (("etl",), ("e*",), ("*", "etl")):
         of = MissingSuccess(after=DAY, subjects=subjects)
-        found = await world.store.read(lambda of=of: facts.jobs_of_rule(NAMESPACE, of))
+        found = await world.store.read(lambda of=of: reads.jobs_of_rule(NAMESPACE, of))
         assert [(one.name, at) for one, at in found] == [("etl", world.now())]
 
 
@@ -263,23 +263,23 @@ async def test_what_runs_and_what_failed_is_read_of_the_newest(world: World):
         world.clock.advance(10 * SECOND)
         await worker.report(outcome(held), policies=job.policy)
     assert (await failures(world, job.id))[job.id].failures == 2
-    assert await world.store.read(lambda: facts.recently_failed([job.id], 3)) == {job.id}
+    assert await world.store.read(lambda: reads.recently_failed([job.id], 3)) == {job.id}
     since = world.now() - 25 * SECOND
-    assert await world.store.read(lambda: facts.recently_succeeded([job.id], since)) == {job.id}
-    assert await world.store.read(lambda: facts.recently_succeeded([job.id], since + 10 * SECOND)) == set()
+    assert await world.store.read(lambda: reads.recently_succeeded([job.id], since)) == {job.id}
+    assert await world.store.read(lambda: reads.recently_succeeded([job.id], since + 10 * SECOND)) == set()
 
     parcel = await world.parcel(job)
     (held,) = await worker.claim(1)
     begun = Started(parcel=held.parcel, lo=held.lo, hi=held.hi, attempt=held.attempt, at=world.now())
     await worker.exchange(started=[begun])
     world.clock.advance(MINUTE)
-    (long,) = await world.store.read(lambda: facts.running_since(world.now() - 30 * SECOND))
+    (long,) = await world.store.read(lambda: reads.running_since(world.now() - 30 * SECOND))
     assert (long.parcel, long.job, long.started_at) == (parcel, job.id, world.now() - MINUTE)
-    assert await world.store.read(lambda: facts.running_since(world.now() - 2 * MINUTE)) == []
+    assert await world.store.read(lambda: reads.running_since(world.now() - 2 * MINUTE)) == []
 
 
 async def failures(world: World, *jobs: UUID) -> dict[UUID, Streak]:
-    return await world.store.read(lambda: facts.failures_in_a_row(jobs, 3))
+    return await world.store.read(lambda: reads.failures_in_a_row(jobs, 3))
 
 
 async def test_failures_in_a_row_are_those_after_the_last_success_whoever_began_first(world: World):
@@ -299,7 +299,7 @@ async def test_failures_in_a_row_are_those_after_the_last_success_whoever_began_
     assert await failures(world, job.id, other.id, none.id) == {job.id: Streak(3, execution_id(parcels[0], 2))}
     await end(2, success)
     assert await failures(world, job.id, other.id) == {}
-    assert await world.store.read(lambda: facts.recently_failed([job.id, other.id, none.id], 3)) == {job.id}
+    assert await world.store.read(lambda: reads.recently_failed([job.id, other.id, none.id], 3)) == {job.id}
 
 
 async def test_of_what_ended_at_one_instant_the_newest_tells(world: World):
@@ -322,7 +322,7 @@ async def test_the_oldest_of_a_queue_is_found_at_every_level_of_priority(world: 
     world.clock.advance(HOUR)
     await world.parcel(job, priority=9)
     await world.do("UPDATE queued SET rank = rank - 81064793292668928 WHERE queued_at = $1", world.now())
-    oldest = await world.store.read(lambda: facts.oldest_queued([job.lane]))
+    oldest = await world.store.read(lambda: reads.oldest_queued([job.lane]))
     assert oldest == {(NAMESPACE, "slow"): world.now() - HOUR}
 
 
@@ -333,11 +333,11 @@ async def test_deadlines_are_found_while_something_has_not_ended(world: World):
     await world.do("UPDATE parcels SET deadline = $1", deadline)
     await world.store.cancel(ended, 0, "")
     now = world.now()
-    assert await world.store.read(lambda: facts.nearing_deadlines(now, now + HOUR, now)) == [
-        facts.DueParcel(parcel, job.id, deadline, now, 0)
+    assert await world.store.read(lambda: reads.nearing_deadlines(now, now + HOUR, now)) == [
+        reads.DueParcel(parcel, job.id, deadline, now, 0)
     ]
-    assert await world.store.read(lambda: facts.nearing_deadlines(now, now + MINUTE, now)) == []
-    assert [one.parcel for one in await world.store.read(lambda: facts.still_due([parcel, ended], now))] == [parcel]
+    assert await world.store.read(lambda: reads.nearing_deadlines(now, now + MINUTE, now)) == []
+    assert [one.parcel for one in await world.store.read(lambda: reads.still_due([parcel, ended], now))] == [parcel]
 
 
 async def test_workers_are_silent_then_lost_until_they_come_back(world: World):
@@ -349,7 +349,7 @@ async def test_workers_are_silent_then_lost_until_they_come_back(world: World):
     await worker.lose()
     assert await silent(world, world.now()) == {}
     assert await lost(world, seen) == {"w": world.now()}
-    assert await world.store.read(lambda: facts.lost_workers(NAMESPACE + 1, seen)) == {}
+    assert await world.store.read(lambda: reads.lost_workers(NAMESPACE + 1, seen)) == {}
     world.clock.advance(MINUTE)
     back = await world.worker("w")
     assert await lost(world, seen) == {}
@@ -363,7 +363,7 @@ async def test_workers_are_silent_then_lost_until_they_come_back(world: World):
 async def test_of_very_many_silent_or_lost_workers_each_is_found_however_often_it_was_lost(
     world: World, monkeypatch: pytest.MonkeyPatch
 ):
-    monkeypatch.setattr(facts, "MOST", 2)
+    monkeypatch.setattr(reads, "MOST", 2)
     seen = world.now()
     names = ["a", "b", "c", "d", "e"]
     workers = [await world.worker(name) for name in [*names, "a", "a", "a"]]
@@ -390,21 +390,21 @@ async def test_rules_that_have_open_alerts_are_known(world: World):
 
 
 async def silent(world: World, before: int) -> dict[str, int]:
-    return await world.store.read(lambda: facts.silent_workers(NAMESPACE, before))
+    return await world.store.read(lambda: reads.silent_workers(NAMESPACE, before))
 
 
 async def lost(world: World, since: int) -> dict[str, int]:
-    return await world.store.read(lambda: facts.lost_workers(NAMESPACE, since))
+    return await world.store.read(lambda: reads.lost_workers(NAMESPACE, since))
 
 
 async def test_triggers_that_cannot_be_decided_are_found(world: World):
     job = await world.job("etl")
     timer = await add_trigger(world, job, Once(at=world.now() + HOUR))
-    assert await world.store.read(facts.troubled_triggers) == {}
+    assert await world.store.read(reads.troubled_triggers) == {}
     await world.do("UPDATE timers SET trouble = 'no such calendar' WHERE trigger_id = $1", timer)
-    assert (await world.store.read(facts.troubled_triggers)).keys() == {job.id}
+    assert (await world.store.read(reads.troubled_triggers)).keys() == {job.id}
     await world.do("UPDATE jobs SET state = 'paused' WHERE id = $1", job.id)
-    assert await world.store.read(facts.troubled_triggers) == {}
+    assert await world.store.read(reads.troubled_triggers) == {}
 
 
 async def test_a_success_of_long_ago_is_known_by_hours_and_days(world: World):
@@ -413,5 +413,5 @@ async def test_a_success_of_long_ago_is_known_by_hours_and_days(world: World):
     tallies = [((job.id, 3600, hour), JobTally(success=1)), ((job.id, 86_400, day), JobTally(success=1))]
     await world.store.write(lambda: statistics.put_jobs(world.env.new_id(), tallies))
     for within, is_known in ((29 * DAY, False), (31 * DAY, True), (199 * DAY, False), (201 * DAY, True)):
-        found = await world.store.read(lambda within=within: facts.succeeded_within([job.id], within, now))
+        found = await world.store.read(lambda within=within: reads.succeeded_within([job.id], within, now))
         assert found == ({job.id} if is_known else set()), within

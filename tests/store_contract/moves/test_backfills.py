@@ -393,7 +393,7 @@ async def test_a_long_run_is_worked_in_batches(world: World):
     start, job, _ = await missed(world, minutes=1000)
     backfill = await make(world, job, start + 1, world.now(), max_concurrent=1000)
 
-    worked = await work(world, backfill, look=64)
+    worked = await work(world, backfill, limit=64)
     assert worked.more
     assert worked.backfill.counts.started == 64
     assert await rows(world, start) == [

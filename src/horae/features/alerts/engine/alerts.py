@@ -18,7 +18,7 @@ from horae.features.alerts.model.view import AcknowledgedView, AlertView, Delive
 from horae.features.alerts.store import alerts as moves
 from horae.features.alerts.store import notices
 from horae.features.alerts.store.alerts import LAST
-from horae.features.alerts.store.letters import Alert
+from horae.features.alerts.store.notice_writer import Alert
 from horae.features.alerts.store.notices import Delivery, Notice
 from horae.model.base.cursor import check_limit, make_cursor, read_cursor
 from horae.model.base.event import Event

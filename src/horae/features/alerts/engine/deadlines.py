@@ -6,11 +6,11 @@ from uuid import UUID
 
 from horae.env import SECOND, Env, Instant, Micros
 from horae.errors import HoraeError, StoreUnavailable
-from horae.features.alerts.engine.learned import UsualDurations
+from horae.features.alerts.engine.usual_durations import UsualDurations
 from horae.features.alerts.model.findings import ExpectedRun
 from horae.features.alerts.model.rule import DeadlineRisk
-from horae.features.alerts.store import facts
-from horae.features.alerts.store.facts import DueParcel
+from horae.features.alerts.store import reads
+from horae.features.alerts.store.reads import DueParcel
 from horae.model.base.duration import MINUTE, format_duration
 from horae.model.base.ids import execution_id, parcel_of
 from horae.model.base.instant import format_instant
@@ -74,7 +74,7 @@ class NearDeadlines:
         """Return these parcels; if there are very many, as they were up to a minute ago."""
         began, now = self._env.clock.monotonic(), self._env.now()
         if began >= self._search_at:
-            self._found = await self._store.read(lambda: facts.nearing_deadlines(now - MISSED, now + FARTHEST, now))
+            self._found = await self._store.read(lambda: reads.nearing_deadlines(now - MISSED, now + FARTHEST, now))
             took = self._env.clock.monotonic() - began
             self._search_at = began + min(KEPT, took * REST)
         return self._found
@@ -123,7 +123,7 @@ class DeadlineCheck:
     async def _ask_again(self, due: Mapping[UUID, dict[UUID, DueParcel]], parcels: set[UUID]) -> None:
         if not parcels:
             return
-        present = await self._store.read(lambda: facts.still_due(parcels, self._now))
+        present = await self._store.read(lambda: reads.still_due(parcels, self._now))
         by_parcel = {one.parcel: one for one in present}
         for of_job in due.values():
             for parcel in of_job.keys() & parcels:

@@ -15,15 +15,15 @@ from horae.engine.service import Alarm, Wait
 from horae.env import SECOND, Env
 from horae.errors import StoreUnavailable
 from horae.features.alerts.engine.deadlines import EstimateStart, NearDeadlines, StartEstimates
-from horae.features.alerts.engine.learned import UsualDurations
-from horae.features.alerts.engine.looks import Evaluation
-from horae.features.alerts.engine.suspects import FailedJobs, RulesByNamespace
-from horae.features.alerts.engine.turns import AlertRotation
+from horae.features.alerts.engine.evaluation import Evaluation
+from horae.features.alerts.engine.failed_jobs import FailedJobs, RulesByNamespace
+from horae.features.alerts.engine.rotation import AlertRotation
+from horae.features.alerts.engine.usual_durations import UsualDurations
 from horae.features.alerts.model.rule import FailuresInARow, MissingSuccess
 from horae.features.alerts.store import alerts
 from horae.features.alerts.store import notices as alert_notices
 from horae.features.alerts.store import rules as alert_rules
-from horae.features.alerts.store.letters import Alert
+from horae.features.alerts.store.notice_writer import Alert
 from horae.features.alerts.store.rules import StoredRule
 from horae.model.base.duration import DAY
 from horae.model.base.event import Event

@@ -1,7 +1,7 @@
 """Alert rules: the conditions that raise alerts. Each kind of rule is a struct, with a table of its fields.
 
 At most one alert is open per rule and subject. `features.alerts.engine` reads data and turns it into findings;
-`course` decides whether a finding opens an alert, sends a reminder or changes nothing.
+`decide_changes` decides whether a finding opens an alert, sends a reminder or changes nothing.
 """
 
 from fnmatch import fnmatchcase

@@ -6,10 +6,10 @@ from uuid import UUID
 from msgspec import Struct, structs
 
 from horae.env import Instant
-from horae.features.alerts.model.course import AlertChanges, OpenAlert, decide_changes
+from horae.features.alerts.model.changes import AlertChanges, OpenAlert, decide_changes
 from horae.features.alerts.model.findings import RuleFinding
 from horae.features.alerts.store import notices as alert_notices
-from horae.features.alerts.store.letters import Alert, NewId, NoticeWriter
+from horae.features.alerts.store.notice_writer import Alert, NewId, NoticeWriter
 from horae.features.alerts.store.rules import LOCK_RULE, SET_PACE, StoredRule, read_rule
 from horae.store.base.shelves import Columns
 from horae.store.script import Fetch, ForEach, Insert, Row, Script, Statement

@@ -5,7 +5,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from horae.engine.storage.buckets import Open, open_bucket
-from horae.features.events.engine.watching.listed import ObjectVersion
+from horae.features.events.engine.watching.object_versions import ObjectVersion
 from horae.features.events.engine.watching.refusals import in_words
 from horae.model.triggers.decisions.external import WatchTrigger
 

@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator, Iterator, Sequence
 from itertools import islice
 
 from horae.errors import BadInput
-from horae.features.events.engine.watching.listed import ObjectVersion
+from horae.features.events.engine.watching.object_versions import ObjectVersion
 
 PAGE = 1000
 

@@ -16,7 +16,7 @@ from horae.engine.topics import Topics
 from horae.env import SECOND, Env, Instant, Micros
 from horae.errors import BadInput, HoraeError, OverQuota, StoreUnavailable
 from horae.features.events.engine.watching import bucket, folder
-from horae.features.events.engine.watching.listed import ObjectVersion, found_object
+from horae.features.events.engine.watching.object_versions import ObjectVersion, found_object
 from horae.features.events.store import watches
 from horae.features.events.store.events import IntakeResult
 from horae.features.events.store.listeners import Check

@@ -6,7 +6,7 @@ from uuid import UUID
 from msgspec import Struct, structs
 
 from horae.env import Instant
-from horae.features.alerts.model.course import MOST_SINGLE, AlertChanges, EndedAlert, group, notice_count
+from horae.features.alerts.model.changes import MOST_SINGLE, AlertChanges, EndedAlert, group, notice_count
 from horae.features.alerts.model.notification import encode_content, summarize
 from horae.features.alerts.model.rule import AlertState, Kind, NoticeKind, Severity
 from horae.features.alerts.store.notices import Notice

@@ -9,8 +9,8 @@ from uuid import UUID
 
 from horae.env import Env, Instant, Micros
 from horae.features.alerts.engine.deadlines import DeadlineCheck, NearDeadlines, StartEstimates, duration_text
-from horae.features.alerts.engine.learned import UsualDurations
-from horae.features.alerts.engine.turns import AlertRotation
+from horae.features.alerts.engine.rotation import AlertRotation
+from horae.features.alerts.engine.usual_durations import UsualDurations
 from horae.features.alerts.model.findings import JobOutcomes, RuleFinding, is_too_long, low_success, many_retries
 from horae.features.alerts.model.rule import (
     CircuitOpen,
@@ -25,9 +25,9 @@ from horae.features.alerts.model.rule import (
     SuccessRate,
     WorkerLost,
 )
-from horae.features.alerts.store import facts
-from horae.features.alerts.store.facts import DueParcel, JobName
-from horae.features.alerts.store.letters import Alert
+from horae.features.alerts.store import reads
+from horae.features.alerts.store.notice_writer import Alert
+from horae.features.alerts.store.reads import DueParcel, JobName
 from horae.features.alerts.store.rules import StoredRule
 from horae.model.base.duration import HOUR, MINUTE, format_duration
 from horae.model.base.ids import execution_id, parcel_of
@@ -100,7 +100,7 @@ class Evaluation:
         ending = {alert.subject: alert.job for alert in opened if alert.job is not None and alert.subject not in found}
         if not ending:
             return []
-        there = await self._store.read(lambda: facts.jobs_by_id(ending.values()))
+        there = await self._store.read(lambda: reads.jobs_by_id(ending.values()))
         return [
             RuleFinding(subject=subject, message="the job was deleted", job=job, forgotten=True)
             for subject, job in ending.items()
@@ -120,20 +120,20 @@ class Evaluation:
         The first evaluation of a rule searches its whole window, later ones only the last minutes.
         """
         since = self._now // MINUTE - (max(BACK, window // MINUTE) if self._is_first(stored) else BACK)
-        ids = await self._once(("troubled", since), lambda: facts.recently_troubled(since))
-        troubled = await self._once(("troubled names", since), lambda: facts.jobs_by_id(ids))
+        ids = await self._once(("troubled", since), lambda: reads.recently_troubled(since))
+        troubled = await self._once(("troubled names", since), lambda: reads.jobs_by_id(ids))
         known = {alert.job for alert in opened if alert.job is not None} - troubled.keys()
-        others = await self._store.read(lambda: facts.jobs_by_id(known)) if known else {}
+        others = await self._store.read(lambda: reads.jobs_by_id(known)) if known else {}
         return [job for job in (*troubled.values(), *others.values()) if _covers(stored, job)]
 
     async def _by_name(self, stored: StoredRule, ids: Sequence[UUID]) -> dict[UUID, JobName]:
-        found = await self._store.read(lambda: facts.jobs_by_id(ids)) if ids else {}
+        found = await self._store.read(lambda: reads.jobs_by_id(ids)) if ids else {}
         return {job_id: job for job_id, job in found.items() if _covers(stored, job)}
 
     async def rates(self, stored: StoredRule, rule: SuccessRate | RetryRate, opened: Sequence[Alert]) -> Findings:
         jobs = {job.id: job for job in await self._jobs(stored, opened, rule.window)}
         windows = dict.fromkeys(jobs, rule.window)
-        counts = await self._store.read(lambda: facts.outcomes(windows, self._now))
+        counts = await self._store.read(lambda: reads.outcomes(windows, self._now))
         messages = {job_id: _rate(rule, counts.get(job_id, JobOutcomes())) for job_id in jobs}
         window = format_duration(rule.window)
         return [
@@ -148,14 +148,14 @@ class Evaluation:
         jobs |= {job.id: job for job in self._failed_jobs.get(stored.namespace, ()) if _covers(stored, job)}
         known = {one.job for one in found}
         count, ids = rule.count, sorted(jobs.keys() - known)
-        for lo in range(0, len(ids), facts.MOST):
-            some = ids[lo : lo + facts.MOST]
-            streaks = await self._store.read(lambda some=some: facts.failures_in_a_row(some, count))  # type: ignore[misc]
+        for lo in range(0, len(ids), reads.MOST):
+            some = ids[lo : lo + reads.MOST]
+            streaks = await self._store.read(lambda some=some: reads.failures_in_a_row(some, count))  # type: ignore[misc]
             found += [_failing(jobs[job_id], streak) for job_id, streak in streaks.items() if streak.failures >= count]
         return found
 
     async def overlong(self, stored: StoredRule, rule: Overlong) -> Findings:
-        running = await self._once(("running", rule.after), lambda: facts.running_since(self._now - rule.after))
+        running = await self._once(("running", rule.after), lambda: reads.running_since(self._now - rule.after))
         jobs = await self._by_name(stored, [one.job for one in running])
         found: dict[UUID, RuleFinding] = {}
         for one in sorted(running, key=lambda one: one.started_at):
@@ -174,7 +174,7 @@ class Evaluation:
         """Return silent workers, and the workers of open alerts that were lost since: they did not recover."""
         namespace, after = stored.namespace, rule.after
         silent = await self._once(
-            ("silent", namespace, after), lambda: facts.silent_workers(namespace, self._now - after)
+            ("silent", namespace, after), lambda: reads.silent_workers(namespace, self._now - after)
         )
         late = [
             RuleFinding(subject=worker, message=f"the worker has been silent since {format_instant(seen)}")
@@ -187,7 +187,7 @@ class Evaluation:
     async def _lost(self, stored: StoredRule, within: Micros) -> list[RuleFinding]:
         """Return the lost workers. The finding of a worker that was lost longer ago than `within` is `forgotten`."""
         namespace = stored.namespace
-        lost = await self._once(("lost", namespace), lambda: facts.lost_workers(namespace, self._now - KNOWN))
+        lost = await self._once(("lost", namespace), lambda: reads.lost_workers(namespace, self._now - KNOWN))
         found = []
         for worker, at in lost.items():
             if not stored.rule.covers(worker):
@@ -200,8 +200,8 @@ class Evaluation:
 
     async def lag(self, stored: StoredRule, rule: Lag) -> Findings:
         """Return jobs with late fires, and jobs with a trigger whose next fire cannot be decided."""
-        late = await self._once(("late", rule.after), lambda: facts.late_fires(self._now - rule.after))
-        troubled = await self._once("troubled triggers", facts.troubled_triggers)
+        late = await self._once(("late", rule.after), lambda: reads.late_fires(self._now - rule.after))
+        troubled = await self._once("troubled triggers", reads.troubled_triggers)
         jobs = await self._by_name(stored, [*late, *troubled])
         return [
             RuleFinding(subject=job.name, job=job_id, message=self._lag_message(job_id, late, troubled))
@@ -216,7 +216,7 @@ class Evaluation:
 
     async def queue_age(self, stored: StoredRule, rule: QueueAge) -> Findings:
         lanes = await self._once("lanes", occupied_lanes)
-        oldest = await self._once("oldest", lambda: facts.oldest_queued(sorted(lanes)))
+        oldest = await self._once("oldest", lambda: reads.oldest_queued(sorted(lanes)))
         return [
             RuleFinding(subject=name, message=f"the next execution has been queued for {duration_text(self._now - at)}")
             for (namespace, name), at in oldest.items()
@@ -225,12 +225,12 @@ class Evaluation:
 
     async def missing_success(self, stored: StoredRule, rule: MissingSuccess) -> Findings:
         now = self._now
-        jobs = await self._store.read(lambda: facts.jobs_of_rule(stored.namespace, rule))
+        jobs = await self._store.read(lambda: reads.jobs_of_rule(stored.namespace, rule))
         old = [(job, made) for job, made in jobs if now - made > rule.after]
         ids = [job.id for job, _ in old]
-        succeeded = await self._store.read(lambda: facts.succeeded_within(ids, rule.after, now))
+        succeeded = await self._store.read(lambda: reads.succeeded_within(ids, rule.after, now))
         doubtful = [job_id for job_id in ids if job_id not in succeeded]
-        succeeded |= await self._store.read(lambda: facts.recently_succeeded(doubtful, now - rule.after))
+        succeeded |= await self._store.read(lambda: reads.recently_succeeded(doubtful, now - rule.after))
         span = format_duration(rule.after)
         return [
             RuleFinding(subject=job.name, job=job.id, message=f"no execution has succeeded in the last {span}")
@@ -241,7 +241,7 @@ class Evaluation:
     async def deadline_risk(self, stored: StoredRule, rule: DeadlineRisk, opened: Sequence[Alert]) -> Findings:
         known = {parcel_of(alert.execution) for alert in opened if alert.execution is not None}
         nearing = await self._nearing.find()
-        going_on = await self._store.read(lambda: facts.still_due(known, self._now)) if known else []
+        going_on = await self._store.read(lambda: reads.still_due(known, self._now)) if known else []
         due: dict[UUID, dict[UUID, DueParcel]] = {}
         for one in (*(one for one in nearing if one.parcel not in known), *going_on):
             due.setdefault(one.job, {})[one.parcel] = one

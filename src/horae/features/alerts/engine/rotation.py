@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from horae.features.alerts.model.findings import RuleFinding
-from horae.features.alerts.store.letters import Alert
+from horae.features.alerts.store.notice_writer import Alert
 from horae.features.alerts.store.rules import StoredRule
 
 MOST = 1000  # alerts of a rule that are checked in one round

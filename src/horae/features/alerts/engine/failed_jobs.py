@@ -12,8 +12,8 @@ from msgspec import Struct
 
 from horae.engine.base.presence import SILENT
 from horae.env import Env
-from horae.features.alerts.store import facts
-from horae.features.alerts.store.facts import JobName
+from horae.features.alerts.store import reads
+from horae.features.alerts.store.reads import JobName
 from horae.store.contract import Store
 from horae.store.fleet import sessions
 
@@ -86,9 +86,9 @@ class FailedJobs:
         found: list[JobName] = []
         for _ in range(PAGES if one.hurry else 1):
             after = one.after
-            page = await self._store.read(lambda after=after: facts.page_of_jobs(namespace, after, PAGE))  # type: ignore[misc]
+            page = await self._store.read(lambda after=after: reads.page_of_jobs(namespace, after, PAGE))  # type: ignore[misc]
             ids = [job.id for job, _ in page]
-            failed = await self._store.read(lambda ids=ids: facts.recently_failed(ids, most))  # type: ignore[misc]
+            failed = await self._store.read(lambda ids=ids: reads.recently_failed(ids, most))  # type: ignore[misc]
             found += [job for job, _ in page if job.id in failed]
             one.after = page[-1][0].name if len(page) == PAGE else ""
             if not one.after:
