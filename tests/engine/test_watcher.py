@@ -371,5 +371,6 @@ async def test_stores_are_listed_page_by_page_below_a_prefix(tmp_path: Path, kin
     assert len({one.digest for one in everything}) == 1500
     before = next(one for one in everything if one.key == "0007")
     await obstore.put_async(store, "in/0007", b"other")
-    after = [one async for page in bucket.pages(place, open_store=lambda url: store) for one in page if one.key == "0007"]
+    found = [one async for page in bucket.pages(place, open_store=lambda url: store) for one in page]
+    after = [one for one in found if one.key == "0007"]
     assert before.digest != after[0].digest
