@@ -139,7 +139,7 @@ def test_dates_are_sorted_and_merged():
 
 
 REFUSED = [
-    ({}, "Nothing says when", "definition"),
+    ({}, "has no times", "definition"),
     ({"countri": "FR"}, "no field 'countri'", "countri"),
     ({"hours": "09:00-17:00", "dates": ["2026-01-01"]}, "one of dates and hours, not both", "hours"),
     ({"country": "FR"}, "begin and end in a time zone", "timezone"),
@@ -163,7 +163,7 @@ REFUSED = [
     ({"windows": ["2026-12-02T00:00:00Z/2026-12-01T00:00:00Z"]}, "ends before it begins", "windows[0]"),
     ({"windows": ["2026-12-02T00:00:00Z"]}, "not a window", "windows[0]"),
     ({"any": []}, "any is empty", "any"),
-    ({"all": [{"hours": "09:00-17:00"}, {}]}, "Nothing says when", "all[1]"),
+    ({"all": [{"hours": "09:00-17:00"}, {}]}, "has no times", "all[1]"),
     ({"hours": "09:00-17:00", "except": [{"dates": ["2026-13-01"]}]}, "does not exist", "except[0].dates[0]"),
     ({"calendar": "no spaces"}, "not a valid calendar", "calendar"),
     (17, "a number, not an object", "definition"),

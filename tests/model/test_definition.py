@@ -279,8 +279,8 @@ def test_what_is_wrong_with_the_whole(body, field, words):
         ({"schedule": {"every": "5m", "spread": "2d"}}, "schedule.spread", "cannot be 2d"),
         ({"schedule": {"every": "5m", "params": ["x"]}}, "schedule.params", "not an object"),
         ({"schedule": {"every": "5m", "params": {"x": "${fire.at"}}}, "schedule.params.x", "without its"),
-        ({"schedule": {"every": "5m", "params": {"x": "${event.id}"}}}, "schedule.params.x", "speaks of 'event'"),
-        ({"triggers": [{"every": "5m", "params": {"x": "${env.HOME}"}}]}, "triggers[0].params.x", "speaks of 'env'"),
+        ({"schedule": {"every": "5m", "params": {"x": "${event.id}"}}}, "schedule.params.x", "refers to 'event'"),
+        ({"triggers": [{"every": "5m", "params": {"x": "${env.HOME}"}}]}, "triggers[0].params.x", "refers to 'env'"),
         ({"schedule": {"every": "5m", "paused": "yes"}}, "schedule.paused", "true or false"),
         ({"triggers": "@daily"}, "triggers", "not a list"),
         (

@@ -59,7 +59,7 @@ def doubled(times: int) -> str:
         ("a: !!python/object/apply:os.system [ls]", 1, "python/object"),
         ("a: !!set {x, y}", 1, "Leave the tag out"),
         ("a: *nobody", 1, "alias"),
-        ("a: &a [*a]", 1, "stands within itself"),
+        ("a: &a [*a]", 1, "contains itself"),
         ("a: 1\nb: \x07", 2, "does not allow"),
         (doubled(40), 15, "more than 100000 values"),
         ("a: &a " + "x" * 10_000 + "\n" + "".join(f"b{n}: *a\n" for n in range(400)), 319, "more than 100000 values"),

@@ -90,7 +90,11 @@ def test_a_foreach_stopped_with_its_workflow_is_cancelled():
 
 @pytest.mark.parametrize(
     ("items", "told"),
-    [("${params.text}", "which is no list"), ("${params.list}", "at most 2 are allowed"), ("${params.no}", "no 'no'")],
+    [
+        ("${params.text}", "which is not a list"),
+        ("${params.list}", "at most 2 are allowed"),
+        ("${params.no}", "no 'no'"),
+    ],
 )
 def test_a_foreach_over_a_value_that_is_no_list_fails_its_step(items, told):
     memory = Memory(parse_workflow([job("a", foreach=items)]), {"text": "x", "list": [1, 2, 3]})

@@ -21,8 +21,8 @@ def check(**fields):
         ("steps.a.state", "gives a text, never true or false"),
         ("steps.a.error", "gives null or an object, never true or false"),
         ("params.x ? 1 : 2", "gives a whole number"),
-        ("steps.a.resultt == 1", "steps.a.resultt, which is not there"),
-        ("execution.foo == 1", "execution.foo, which is not there"),
+        ("steps.a.resultt == 1", "steps.a.resultt, which does not exist"),
+        ("execution.foo == 1", "execution.foo, which does not exist"),
     ],
 )
 def test_conditions_that_are_never_boolean_are_refused(when, told):

@@ -90,15 +90,15 @@ REFUSED = [
         "in a circle: a -> b -> c -> a", "steps",
     ),
     ([job("a", after=["a"])], "It comes after itself", "steps[0].after"),
-    ([job("a", after=["bb"]), job("b")], 'the step "bb", which is not there. Did you mean "b"?', "steps[0].after[0]"),
-    ([job("a", when="${steps.bb.result}"), job("b")], 'speaks of the step "bb"', "steps[0].when"),
+    ([job("a", after=["bb"]), job("b")], 'the step "bb", which does not exist. Did you mean "b"?', "steps[0].after[0]"),
+    ([job("a", when="${steps.bb.result}"), job("b")], 'refers to the step "bb"', "steps[0].when"),
     ([job("a", when="${steps.my-step.result}"), job("my-step")], 'steps["my-step"]', "steps[0].when"),
-    ([job("a", params={"x": {"y": "${foo}"}})], "speaks of 'foo'", "steps[0].params.x.y"),
+    ([job("a", params={"x": {"y": "${foo}"}})], "refers to 'foo'", "steps[0].params.x.y"),
     ([job("a", params={"x": "${item}"})], "The params of a foreach and of its undo know `item`", "steps[0].params.x"),
     ([job("a", params={"x": "${steps[params.y].result}"})], "does not say which step", "steps[0].params"),
-    ([job("a", params={"x": "${steps.a.result}"})], "speaks of the step itself", "steps[0].params"),
+    ([job("a", params={"x": "${steps.a.result}"})], "refers to the step itself", "steps[0].params"),
     ([job("a", when="${1 > }")], "is not an expression", "steps[0].when"),
-    ([job("a", when="yes")], "which is no expression", "steps[0].when"),
+    ([job("a", when="yes")], "which is not an expression", "steps[0].when"),
     ([job("a", when="it ${true}")], "has text around its expression", "steps[0].when"),
     ([job("a", when="${1 + 2}")], "when is always 3", "steps[0].when"),
     ([job("a", when="${1 + 'a'}")], "cannot be computed", "steps[0].when"),
@@ -109,10 +109,10 @@ REFUSED = [
     ([job("a", **{"while": "${true}", "until": "${true}"})], "both while and until", "steps[0].until"),
     ([job("a", until="${true}", foreach=[1])], "both foreach and until", "steps[0].until"),
     ([job("a", until="${true}", most=0)], "most cannot be 0", "steps[0].most"),
-    ([job("a", every="3s")], "every says nothing without", "steps[0].every"),
-    ([{"name": "a"}], "Nothing says what it does", "steps[0].job"),
+    ([job("a", every="3s")], "every has no effect without", "steps[0].every"),
+    ([{"name": "a"}], "It has no action", "steps[0].job"),
     ([job("a", command="x")], "It does job and command", "steps[0].command"),
-    ([{"name": "a", "sleep": "1s", "retries": 1}], "retries says nothing", "steps[0].retries"),
+    ([{"name": "a", "sleep": "1s", "retries": 1}], "retries does not apply", "steps[0].retries"),
     ([{"name": "a", "command": "x ${steps.b.result}"}, job("b")], "knows its params", "steps[0].command[1]"),
     ([{"name": "a", "steps": [job("q", retrys=2)]}], 'Step "a/q": ', "steps[0].steps[0].retrys"),
     ([{"name": "a", "workflow": {"steps": []}}], "A workflow needs a step", "steps[0].steps"),
@@ -123,7 +123,7 @@ REFUSED = [
     ([], "A workflow needs a step", "steps"),
     ([job("a", when="${false}")], "It can never run: its condition never holds", "steps[0]"),
     ([job("a", join="oneFailed")], "It can never run: oneFailed needs steps before it", "steps[0]"),
-    ([job("a"), job("b", after=["a"], join="allSkipped")], "what allSkipped asks for", "steps[1]"),
+    ([job("a"), job("b", after=["a"], join="allSkipped")], "satisfies allSkipped", "steps[1]"),
     (
         [switch({"when": "${true}", "then": ["a"]}, {"else": ["b"]}), job("a"), job("b")],
         "It can never run", "steps[2]",
@@ -138,7 +138,7 @@ REFUSED = [
     ([job("a", undo={"job": "u", "command": "x"})], "undo runs one thing", "steps[0].undo"),
     (
         [job("a", undo={"job": "u", "params": {"x": "${steps.z.result}"}})],
-        'Its undo speaks of the step "z"', "steps[0].undo.params",
+        'Its undo refers to the step "z"', "steps[0].undo.params",
     ),
 ]  # fmt: skip
 
@@ -159,9 +159,9 @@ def test_invalid_steps_are_refused(steps, words, field):
     [
         ({"onErr": 1}, 'Did you mean "onError"?', "workflow.onErr"),
         ({"onError": "stop"}, "workflow.onError cannot be 'stop'", "workflow.onError"),
-        ({"output": "${steps.z.result}"}, 'The output speaks of the step "z"', "workflow.output"),
+        ({"output": "${steps.z.result}"}, 'The output refers to the step "z"', "workflow.output"),
         ({"finally": [job("f", after=["a"])]}, "belongs to the steps before", "workflow.finally[0].after[0]"),
-        ({"finally": [job("f", undo="u")]}, "Only what comes before the end is undone", "workflow.finally[0].undo"),
+        ({"finally": [job("f", undo="u")]}, "Only steps of the main phase can be undone", "workflow.finally[0].undo"),
         ({"onFailure": [job("a")]}, 'Two steps are named "a"', "workflow.onFailure[0].name"),
     ],
 )
@@ -174,7 +174,7 @@ def test_invalid_workflows_are_refused(more, words, field):
 
 @pytest.mark.parametrize("fields", [{"retries": 2}, {"needs": ["gpu"]}, {"env": {"A": "b"}}, {"preempts": True}])
 def test_fields_of_steps_are_refused_for_a_workflow(fields):
-    with pytest.raises(BadInput, match="says nothing of a workflow"):
+    with pytest.raises(BadInput, match="does not apply to a workflow"):
         parse_definition({"name": "w", "workflow": [job("a")], **fields}, namespace_name="d", created_at=0)
 
 

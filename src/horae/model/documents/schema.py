@@ -70,7 +70,7 @@ class Validator:
         expensive.
         """
         if most > MOST_UNITS and self._exactly(value) > MOST_UNITS:
-            remedy = "Give less, or a reference to it; or say less in the schema about what is large."
+            remedy = "Send a smaller value or a reference, or simplify the schema for large values."
             raise Costly("It takes too much work to check this value against its schema.", remedy, field="params")
         try:
             return bool(self._compiled.is_valid(value))
@@ -113,7 +113,7 @@ class CheckBudget:
         """Add the cost of one check. Raises Costly when the total is too large."""
         self.units += units
         if self.units > self._most:
-            remedy = "Give fewer or smaller items at once, or say less in the schema."
+            remedy = "Give fewer or smaller items at once, or simplify the schema."
             raise Costly("It takes too much work to check all these params against their schema.", remedy)
 
 

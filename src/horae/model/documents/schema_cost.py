@@ -26,7 +26,7 @@ FORMAT_UNITS = 20  # for a format with our own parser
 PATTERN_UNITS = 4  # for each character of a text or name that a pattern is searched in
 SQUARES_A_UNIT = 8  # a pattern with lookaround or back references may read the text again for each of its characters
 UNIQUE_UNITS = 2  # for each value within a list whose elements are compared
-REMEDY = "Write less of it under allOf, anyOf and oneOf, and let fewer $refs lead to what has $refs itself."
+REMEDY = "Use fewer parts under allOf, anyOf and oneOf, and fewer $refs to parts with $refs of their own."
 _HERE = ("allOf", "anyOf", "oneOf")
 _HERE_ONE = ("not", "if", "then", "else")
 _HERE_NAMED = ("dependentSchemas", "dependencies")
@@ -220,7 +220,7 @@ class _Reader:
     def _count(self, parts: int) -> None:
         self._size += parts
         if self._size > MOST_PARTS:
-            raise _too_much(f"stands for over {MOST_PARTS} parts with its references written out")
+            raise _too_much(f"has over {MOST_PARTS} parts with its references resolved")
 
     def _place(self, parts: Parts) -> SchemaPlace:
         below, units, each, patterns, squares, names, name_squares, unique = _Below(), 0, 0, 0, 0, 0, 0, 0
@@ -228,7 +228,7 @@ class _Reader:
             known = self._known_part(part)
             units += known.units * times
             if units > MOST_AT_A_PLACE:
-                raise _too_much(f"has over {MOST_AT_A_PLACE} keywords for one value with its references written out")
+                raise _too_much(f"has over {MOST_AT_A_PLACE} keywords for one value with its references resolved")
             below.add(part, times)
             each += known.units * times if is_asked_for_each else 0
             patterns, squares = patterns + known.patterns * times, squares + known.squares * times
@@ -294,14 +294,14 @@ class _Reader:
             elif isinstance(found, dict) and step in found:
                 found = found[step]
             else:
-                raise Costly(f"schema refers to {reference[:100]}, which is not there.", "Put it under $defs.")
+                raise Costly(f"schema refers to {reference[:100]}, which does not exist.", "Put it under $defs.")
         return found
 
     def _any_anchor(self, name: str) -> Part:
         for (_, anchor), part in self._anchors.items():
             if anchor == name:
                 return part
-        raise Costly(f"schema refers to #{name[:100]}, which is not there.", "Name it with $anchor.")
+        raise Costly(f"schema refers to #{name[:100]}, which does not exist.", "Name it with $anchor.")
 
 
 def _patterns(part: Part) -> list[str]:

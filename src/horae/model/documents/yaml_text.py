@@ -95,7 +95,7 @@ def _measure(text: str, bounds: Bounds) -> None:
             known.clear()
         elif isinstance(event, yaml.AliasEvent):
             if any(name == anchor for name, _ in within):
-                raise _wrong(f"*{anchor} stands within itself", event.start_mark, "JSON has no circles.")
+                raise _wrong(f"*{anchor} contains itself", event.start_mark, "JSON has no cycles.")
             values, deep = known.get(anchor, (1, 0))  # an unknown alias is refused by the reader
         elif isinstance(event, yaml.ScalarEvent):
             values = 1 + len(event.value) // _LONG
@@ -109,7 +109,7 @@ def _measure(text: str, bounds: Bounds) -> None:
             known.update({name: (total - before, deep)} if name else {})
         total, deepest[-1] = total + values, max(deepest[-1], deep)
         if total > bounds.values:
-            raise _wrong(f"this stands for more than {bounds.values} values", event.start_mark, "Write less of it.")
+            raise _wrong(f"this expands to more than {bounds.values} values", event.start_mark, "Write less of it.")
         if len(within) + deep > MAX_DEPTH:
             raise _wrong(f"this is nested deeper than {MAX_DEPTH}", event.start_mark, "Flatten it.")
 

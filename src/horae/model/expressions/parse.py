@@ -251,4 +251,4 @@ class _Parser:
         token = self._tokens[self._at]
         if token.kind == "end":
             return EvaluationError(f"it ends too early{wanted.replace(', not', ', before')}")
-        return EvaluationError(f"{token.text[:20]!r} stands at {token.at + 1}{wanted}")
+        return EvaluationError(f"there is {token.text[:20]!r} at {token.at + 1}{wanted}")

@@ -77,7 +77,7 @@ class Expression:
         unknown = sorted(self.variables - known)
         if unknown:
             raise BadInput(
-                f"{self.shown} speaks of {unknown[0]!r}; an expression knows {', '.join(sorted(known))}.",
+                f"{self.shown} refers to {unknown[0]!r}; an expression knows {', '.join(sorted(known))}.",
                 "A shell line knows the environment's variables: `shell` of a command, --shell on the command line;"
                 ' "$${" stands for a literal "${".',
                 field=field,
@@ -142,7 +142,7 @@ def _spend(meter: Meter, characters: int) -> None:
         meter.take_text(characters)
     except OverBudget:
         most = meter.most * CHARACTERS_A_STEP
-        raise TooCostly(f"what its expressions give has over {most} characters together", meter.most) from None
+        raise TooCostly(f"the values of its expressions have over {most} characters together", meter.most) from None
 
 
 _REMEDY = 'Write CEL between "${" and "}", as in "${params.day}"; "$${" stands for a literal "${".'

@@ -86,7 +86,7 @@ def _read_loop(given: Document, prefix: str) -> dict[str, Any]:
         raise BadInput("It has both while and until.", "Keep one of them: each ends the loop.", field=f"{prefix}until")
     if not said:
         extra = next(field for field in ("every", "most") if field in given)
-        detail = f"{extra} says nothing without while or until."
+        detail = f"{extra} has no effect without while or until."
         raise BadInput(detail, "Add one, or leave it out.", field=f"{prefix}{extra}")
     word = said[0]
     if "foreach" in given:

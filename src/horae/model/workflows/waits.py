@@ -34,7 +34,7 @@ def _late(words: tuple[OnLate, ...]) -> Group:
         span, word = given.get("timeout"), given.get("onTimeout")
         if word is not None and span is None:
             remedy = "Add one."
-            raise BadInput("onTimeout says nothing without a timeout.", remedy, field=f"{prefix}onTimeout")
+            raise BadInput("onTimeout has no effect without a timeout.", remedy, field=f"{prefix}onTimeout")
         timeout = _PATIENCE.read(span, f"{prefix}timeout")
         return {"timeout": timeout} | (
             {} if word is None else {"on_timeout": one_of(word, f"{prefix}onTimeout", words)}

@@ -177,7 +177,7 @@ class Archiver:
         self._reported = True
         if writing.broken is not None:
             self._unread.add(namespace)
-            problem = f"what namespace {namespace} does not keep any more cannot be read: {writing.broken}"
+            problem = f"expired executions of namespace {namespace} cannot be read: {writing.broken}"
         else:
             self._failures_in_row += 1
             self._again_at = self._env.clock.monotonic() + min(LOOK * 2 ** (self._failures_in_row - 1), WALK)

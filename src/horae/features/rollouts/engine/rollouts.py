@@ -164,7 +164,7 @@ class Rollouts:
         if draft.spec.name != before.job.name:
             raise BadInput("A rollout cannot rename a job.", "Rename it by an edit, before or after.", field="change")
         if draft.spec == before.job.spec:
-            raise BadInput("This change changes nothing.", "Say what the new version is to be.", field="change")
+            raise BadInput("This change changes nothing.", "Give a change for the new version.", field="change")
         return before, draft
 
     async def _check_versions(self, job: Job, wanted: dict[int, float]) -> None:
@@ -191,7 +191,7 @@ def _refuse_workflow(job: Job) -> None:
     """Refuse workflows: jobs owned by a workflow change with it, so only one version of it can be current."""
     if isinstance(job.spec.task, Workflow):
         remedy = (
-            "Try another version of the jobs that its steps run: each workflow keeps to what was chosen at its begin."
+            "Try another version of the jobs that its steps run: each workflow keeps the versions chosen at its begin."
         )
         raise Conflict(f'"{job.name}" is a workflow: two versions of it cannot run side by side.', remedy)
 

@@ -167,7 +167,7 @@ def _value(source: str, values: dict[str, Any], field: str) -> Any:
     try:
         return charged(Expression(source, field, SCOPE).value({"with": values}), current_meter())
     except TemplateError as error:
-        remedy = "Give the parameter that it speaks of, or a default for it."
+        remedy = "Give a value for the parameter, or a default."
         raise BadInput(f"{error}.", remedy, field=field) from None
 
 
@@ -183,7 +183,7 @@ def check_expressions(value: Any, known: dict[str, Any], field: str = "job") -> 
         for start, end in _expressions(value):
             if _SHELL.search(field) and not _DATA.search(field):
                 raise BadInput(
-                    f"Nothing is filled into a shell line, and {value[start : end + 1]} stands in this one.",
+                    f"A shell line cannot have placeholders, and this one has {value[start : end + 1]}.",
                     'Hand it over in the environment, "env": {"REGION": "${with.region}"}, and write "$REGION" with its'
                     " quotes; or run a program without a shell, by a list of arguments.",
                     field=field,
@@ -194,7 +194,7 @@ def check_expressions(value: Any, known: dict[str, Any], field: str = "job") -> 
                 if name not in known:
                     told = ", ".join(known) or "none"
                     raise BadInput(
-                        f"${{{source.strip()}}} speaks of a parameter that is not there: {name!r}.",
+                        f"${{{source.strip()}}} refers to an unknown parameter: {name!r}.",
                         f"The template's parameters: {told}.",
                         field=field,
                     )

@@ -72,7 +72,7 @@ def read_calendar(name: str, body: Any) -> tuple[Times, str]:
         return parse_times(given), description
     if len(given) > 1:
         extra = next(field for field in given if field != "definition")
-        raise BadInput(f"{extra!r} stands beside definition.", "Put it inside.", field=extra)
+        raise BadInput(f"{extra!r} is given beside definition.", "Put it inside.", field=extra)
     return parse_times(an_object(given["definition"], "definition", "Say when it is open.")), description
 
 
@@ -120,7 +120,7 @@ def _kind_of(given: dict[str, Any], field: str) -> CalendarKind:
     own = KINDS[kinds[0]].names if kinds else tuple(KINDS)
     refuse_unknown(given, (*own, *BESIDE.names), "This calendar", prefix)
     if not kinds:
-        raise BadInput("Nothing says when this calendar is open.", ACCEPTED, field=field or "definition")
+        raise BadInput("This calendar has no times.", ACCEPTED, field=field or "definition")
     return KINDS[kinds[0]]
 
 

@@ -148,5 +148,5 @@ def _inside(times: Times) -> Iterator[tuple[Times, str]]:
 def check_opens(name: str, calendar: Calendar, now: Instant) -> None:
     """Refuse a calendar that is never open, in the past or the future."""
     if calendar.next_open(now) is None and calendar.last_open(now) is None:
-        remedy = "Check that its parts have any time in common, and what it leaves out."
+        remedy = "Check that its parts overlap, and that `except` leaves something."
         raise BadInput(f'Calendar "{name}" would never be open.', remedy, field="definition")

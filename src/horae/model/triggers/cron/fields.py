@@ -109,7 +109,7 @@ def _read_spread(where: CronField, item: str, found: re.Match[str], step: int, k
     if where.spread is None:
         refuse(where, item, f"H does not choose a {where.title}", _expected(where))
     if not key:
-        refuse(where, item, "H spreads by the job's name and there is none here", "Give a number instead.")
+        refuse(where, item, "H needs a job's name, and there is none here", "Give a number instead.")
     lo, hi = where.spread
     if found.group(1):
         lo, hi = (read_number(where, item, part) for part in found.groups())

@@ -35,7 +35,7 @@ def parse_cron(text: str, dialect: str = "unix", key: str = "") -> CronExpressio
         raise BadInput(reason, 'For example "*/5 * * * *".', field="schedule")
     if clean.upper().startswith(("TZ=", "CRON_TZ=")):
         remedy = 'Write {"cron": "0 9 * * *", "timezone": "Europe/Paris"}.'
-        raise BadInput("A time zone does not stand inside the expression.", remedy, field="schedule")
+        raise BadInput("A time zone does not belong inside the expression.", remedy, field="schedule")
     return _DIALECTS[dialect](clean, key)
 
 

@@ -106,7 +106,7 @@ def _translated(parts: list[str]) -> str:
 def _refuse_questions(*parts: str) -> None:
     for where, part in zip((SECOND, MINUTE, HOUR, MONTH, YEAR), parts, strict=True):
         if "?" in part:
-            refuse(where, part, "? stands for a day field only", 'Write "*" for every value.')
+            refuse(where, part, "? is allowed in a day field only", 'Write "*" for every value.')
 
 
 def _require_question(text: str, parts: list[str], year: str) -> None:

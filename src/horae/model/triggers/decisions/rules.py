@@ -67,7 +67,7 @@ def _read_overlap(given: Document, prefix: str) -> dict[str, Any]:
     if isinstance(value, dict) and set(value) == {"queueAll"}:
         return {"overlap": "queueAll", "most_queued": an_int(value["queueAll"], f"{at}.queueAll", 1, MOST_REPEATED)}
     if isinstance(value, dict):
-        raise BadInput(f"{at} has an object that is none.", _OVERLAPS, field=at)
+        raise BadInput(f"{at} is not a valid object.", _OVERLAPS, field=at)
     return {"overlap": one_of(value, at, get_args(Overlap))}
 
 
@@ -79,7 +79,7 @@ def _read_calendars(given: Document, prefix: str) -> dict[str, Any]:
     """Parse the calendars of a trigger and the policy for fires outside their openings."""
     names = _names(given, prefix)
     if not names:
-        raise BadInput("outside says nothing without a calendar.", _CALENDARS, field=f"{prefix}outside")
+        raise BadInput("outside has no effect without a calendar.", _CALENDARS, field=f"{prefix}outside")
     outside = one_of(given.get("outside", "skip"), f"{prefix}outside", get_args(Outside))
     return {"calendars": names, "outside": outside}
 

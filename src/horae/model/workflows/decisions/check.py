@@ -98,7 +98,7 @@ def _check_step(step: WorkflowStep, phase: Phase, own: Collection[str], main: Co
             _check_references(expression, field, {*own, *main}, "It", step)
     if step.undo is not None:
         if phase != "main":
-            raise BadInput("Only what comes before the end is undone.", "Take its undo away.", field="undo")
+            raise BadInput("Only steps of the main phase can be undone.", "Remove its undo.", field="undo")
         for expression in expressions_in(step.undo.params, "undo.params", names_of_undo(step)):
             _check_references(expression, "undo.params", main, "Its undo")
     if isinstance(step.wait, Sleep) and step.wait.until and "${" not in step.wait.until:
@@ -130,7 +130,7 @@ def _check_items(expression: Expression, field: str) -> Expression:
     if not expression.variables:
         value = constant_of(expression, field)
         if not isinstance(value, list):
-            raise BadInput(f"foreach.items is always {value!r:.60}, which is no list.", _ITEMS, field=field)
+            raise BadInput(f"foreach.items is always {value!r:.60}, which is not a list.", _ITEMS, field=field)
     refuse_kind(expression, field, ("array",), _ITEMS)
     return expression
 
@@ -141,10 +141,10 @@ def _check_references(
     refuse_parts(expression, field)
     for name in sorted(steps_of(expression, field)):
         if name not in known:
-            raise _unknown(name, known, (), field, f"{who} speaks of", expression)
+            raise _unknown(name, known, (), field, f"{who} refers to", expression)
         if step is not None and name == step.name and step.loop is None:
-            remedy = "Only a loop knows what its last run came to: add `until` or `while`."
-            raise BadInput(f"${{{expression.source}}} speaks of the step itself.", remedy, field=field)
+            remedy = "Only a loop can refer to its own last run: add `until` or `while`."
+            raise BadInput(f"${{{expression.source}}} refers to the step itself.", remedy, field=field)
 
 
 def _unknown(
@@ -161,7 +161,7 @@ def _unknown(
     else:
         remedy = f'Did you mean "{near[0]}"?' if near else f"The steps are: {', '.join(sorted(own)[:20]) or 'none'}."
     shown = "" if expression is None else f" in ${{{expression.source}}}"
-    return BadInput(f'{what} the step "{name}"{shown}, which is not there.', remedy, field=field)
+    return BadInput(f'{what} the step "{name}"{shown}, which does not exist.', remedy, field=field)
 
 
 def _refuse_circles(upstreams: Mapping[str, Sequence[str]], field: str) -> None:
@@ -183,7 +183,7 @@ def _refuse_circles(upstreams: Mapping[str, Sequence[str]], field: str) -> None:
                 told = " -> ".join(circle)
                 raise BadInput(
                     f"These steps wait for each other in a circle: {told}.",
-                    "Take one of them off the other's `after`, or let it speak of something else.",
+                    "Take one of them off the other's `after`, or let it refer to another step.",
                     field=field,
                     path=circle,
                 )

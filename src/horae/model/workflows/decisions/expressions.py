@@ -30,8 +30,9 @@ CONDITION = 'Write a condition, as "${steps.extract.result.rows > 0}".'
 def condition_of(text: Any, field: str, known: Names) -> Expression:
     """Compile a text that is a single boolean expression. Raises BadInput."""
     expression = whole_expression(text, field, known, CONDITION)
-    if not expression.variables and not isinstance(constant_of(expression, field), bool):
-        raise BadInput(f"{field} is always {constant_of(expression, field)!r}, no yes or no.", CONDITION, field=field)
+    value = True if expression.variables else constant_of(expression, field)
+    if not isinstance(value, bool):
+        raise BadInput(f"{field} is always {value!r}, not true or false.", CONDITION, field=field)
     return expression
 
 
@@ -40,7 +41,7 @@ def whole_expression(text: Any, field: str, known: Names, remedy: str) -> Expres
     if isinstance(text, bool):
         text = "${true}" if text else "${false}"
     if not isinstance(text, str) or "${" not in text:
-        raise BadInput(f"{field} is {text!r:.60}, which is no expression.", remedy, field=field)
+        raise BadInput(f"{field} is {text!r:.60}, which is not an expression.", remedy, field=field)
     parts = parts_of(text.strip(), field, known)
     if len(parts) != 1 or not isinstance(parts[0], Expression):
         raise BadInput(f"{field} has text around its expression.", remedy, field=field)
@@ -53,7 +54,7 @@ def constant_of(expression: Expression, field: str) -> Any:
         with limited_budget(MOST_STEPS) as meter:
             return expression.value({}, meter)
     except TemplateError as error:
-        raise BadInput(f"{field}: {error}.", "It speaks of nothing, and cannot be computed.", field=field) from None
+        raise BadInput(f"{field}: {error}.", "It has no variables, and it cannot be computed.", field=field) from None
 
 
 def expressions_in(value: Any, field: str, known: Names) -> Iterator[Expression]:

@@ -54,7 +54,7 @@ def _refuse_others(
 ) -> None:
     for part in below or ():
         if part not in known:
-            detail = f"${{{expression.source}}} speaks of {owner}.{part}, which is not there."
+            detail = f"${{{expression.source}}} refers to {owner}.{part}, which does not exist."
             raise BadInput(detail, f"{owner} has {', '.join(known)}.", field=field)
 
 

@@ -48,7 +48,7 @@ def _why_not(step: WorkflowStep, before: Sequence[Outcomes]) -> str:
         return "its condition never holds"
     if not before:
         return "" if step.join != "oneFailed" and step.join != "allFailed" else f"{step.join} needs steps before it"
-    return "" if _can_start(step.join, before) else f"no end of the steps before it is what {step.join} asks for"
+    return "" if _can_start(step.join, before) else f"no outcome of the steps before it satisfies {step.join}"
 
 
 def _can_start(rule: JoinRule, before: Sequence[Outcomes]) -> bool:

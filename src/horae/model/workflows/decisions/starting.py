@@ -137,9 +137,9 @@ class Starter:
         """Return the items of a foreach."""
         items = render_tree(node.items, scope)
         if isinstance(items, RemoteValue):
-            raise TemplateError(f"what foreach.items gave {items.why}")
+            raise TemplateError(f"the value of foreach.items {items.why}")
         if not isinstance(items, list):
-            raise TemplateError(f"foreach.items gave {as_text(items)[:60]!r}, which is no list")
+            raise TemplateError(f"foreach.items gave {as_text(items)[:60]!r}, which is not a list")
         if len(items) > self._context.most_items:
             raise TemplateError(
                 f"foreach.items gave {len(items)} items; at most {self._context.most_items} are allowed: give each"

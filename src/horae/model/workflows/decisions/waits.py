@@ -58,7 +58,7 @@ def timed_out(step: str, wait: Wait) -> StepEnd:
         failure = Failure(type="Rejected", message="Nobody agreed in time.", kind="timeout", permanent=True)
         return StepEnd(step=step, state="failed", error=failure, reason=TIMEOUT)
     kind = KINDS.get(type(wait), "wait")
-    message = f"The {kind} that the step waited for did not come in time."
+    message = f"The {kind} that the step waited for did not arrive in time."
     failure = Failure(type="WaitTimeout", message=message, kind="timeout", permanent=True)
     return StepEnd(step=step, state="failed", error=failure, reason=TIMEOUT)
 

@@ -89,7 +89,7 @@ def _said(value: Any, at: str, remedy: str) -> dict[str, Any]:
 def _step(given: dict[str, Any]) -> WorkflowStep:
     kinds = [kind for kind in KINDS if kind in given]
     if len(kinds) != 1:
-        problem = f"It does {' and '.join(kinds)}, not one thing." if kinds else "Nothing says what it does."
+        problem = f"It does {' and '.join(kinds)}, not one thing." if kinds else "It has no action."
         raise BadInput(problem, _ONE_KIND, field=kinds[1] if kinds else "job")
     runs = kinds[0] in _RUNS
     if not runs:
@@ -103,7 +103,7 @@ def _refuse_beside(given: Mapping[str, Any], kind: str) -> None:
     """Refuse fields about a job in a step that runs no job."""
     for field in _BESIDE_A_JOB:
         if field in given:
-            detail = f"{field} says nothing in a step that does {kind}: it runs no job."
+            detail = f"{field} does not apply to a step that does {kind}: it runs no job."
             raise BadInput(detail, "Leave it out.", field=field)
 
 

@@ -48,7 +48,7 @@ def with_timeout(given: dict[str, Any]) -> dict[str, Any]:
         return given
     for field, remedy in NOT_OF_WORKFLOWS.items():
         if given.get(field) and (field, given[field]) != ("slots", 1):
-            raise BadInput(f"{field} says nothing of a workflow.", remedy, field=field)
+            raise BadInput(f"{field} does not apply to a workflow.", remedy, field=field)
     if not isinstance(workflow, dict) or workflow.get("timeout") is None:
         return given
     if given.get("timeout") not in (None, workflow["timeout"]):
@@ -77,7 +77,7 @@ def _check_own(call: Call, read: Callable[[dict[str, Any]], object]) -> None:
             read(call.own if call.inline else {"command": "true", **call.own})
     except BadInput as error:
         field = str(error.fields.get("field", ""))
-        if field.partition(".")[0].partition("[")[0] in TASKS and "speaks of 'steps'" in error.detail:
+        if field.partition(".")[0].partition("[")[0] in TASKS and "refers to 'steps'" in error.detail:
             error.remedy = 'What a step runs knows its params: write "params": {"rows": "${steps.NAME.result}"}.'
         raise
 
