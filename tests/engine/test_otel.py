@@ -56,7 +56,7 @@ async def test_spans_beyond_the_buffer_are_dropped_and_logged_once(away: str, si
 
     assert counts == {"sent": 0, "failed": 0, "dropped": 100}
     assert [line["event"] for line in lines if line["log_level"] == "warning"] == [
-        "spans are dropped: whoever collects them is away or too slow"
+        "spans are dropped: the collector is unreachable or too slow"
     ]
 
 

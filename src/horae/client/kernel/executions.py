@@ -180,8 +180,8 @@ class ExecutionsResource(Resource):
     async def counts(self) -> ApiDocument:
         """Count executions by status.
 
-        What has not ended is counted as it is. What has ended is counted by statistics: that of other servers is
-        at most five seconds behind, and after a server was killed up to two minutes.
+        Executions that have not ended are counted exactly. Ended ones are counted by statistics: counts of other
+        servers are at most five seconds behind, and up to two minutes after a server was killed.
         """
         return ApiDocument.of(await self._caller.get(path_of("executions", "counts")))
 

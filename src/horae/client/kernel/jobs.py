@@ -170,7 +170,7 @@ class JobsResource(Resource):
     async def statistics(
         self, ref: str, *, since: datetime | str | None = None, until: datetime | str | None = None
     ) -> JobStatisticsInfo:
-        """What became of a job's executions in a window, by default the last seven days, and how long they took.
+        """Read outcomes and durations of a job's executions in a window, by default the last seven days.
 
         `since`: Not before this. `until`: Before this; now unless said.
         """
@@ -180,10 +180,10 @@ class JobsResource(Resource):
     async def days(
         self, ref: str, *, since: str | None = None, until: str | None = None, timezone: str | None = None
     ) -> ApiDocument:
-        """How a job's executions ended on each day, and how many fires are to come; by default a year back, two
-        weeks on.
+        """Read outcomes of a job's executions by day, and numbers of future fires; by default a year back, two weeks
+        ahead.
 
-        Days of UTC stand for those of the time zone where they are more than 100 days ago.
+        Days that are more than 100 days ago are days of UTC instead of the time zone.
 
         `since`: The first day, as 2026-11-15, or the day of an instant. `until`: The last day. `timezone`: An
         IANA name such as "Europe/Paris"; UTC otherwise.

@@ -8,7 +8,7 @@ from horae.model.executions.output.artifact import Artifact, url_of
 
 
 class ArtifactView(View, frozen=True, kw_only=True):
-    """A file that an execution left behind; `url` is where its content is read."""
+    """A file that an execution left behind; its content is read at `url`."""
 
     name: str
     url: str
@@ -20,7 +20,7 @@ class ArtifactView(View, frozen=True, kw_only=True):
 
 
 def show_artifact(execution: UUID, artifact: Artifact) -> ArtifactView:
-    """An artifact as people see it."""
+    """Return the view of an artifact."""
     return ArtifactView(
         name=artifact.name, url=url_of(execution, artifact.name),
         size=artifact.size, type=artifact.type, sha256=artifact.sha256, attempt=artifact.attempt,

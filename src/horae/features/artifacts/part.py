@@ -12,7 +12,7 @@ from horae.model.executions.output.artifact import Artifact
 
 
 class ArtifactsPart(ArtifactStoragePart):
-    """Keeps files of executions, and deletes those that are over their time."""
+    """The part that stores files of executions, and deletes them after their retention."""
 
     def __init__(self, node: ServerNode) -> None:
         place, most = open_storage(node.settings.artifacts), node.settings.artifact_limit

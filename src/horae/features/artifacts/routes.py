@@ -1,4 +1,4 @@
-"""Artifacts: files that executions leave behind, brought by workers and read by people."""
+"""Routes of artifacts: uploads by workers, and reads by users."""
 
 from typing import Annotated
 from urllib.parse import quote
@@ -23,7 +23,7 @@ from horae.server.streaming.download import StreamedFile
 
 
 class HeldItem(Query, frozen=True, kw_only=True):
-    """A running item as its session holds it."""
+    """A running item, with the attempt at which its session holds it."""
 
     parcel: UUID
     item: Annotated[int, Meta(ge=0, le=1023)]
@@ -31,12 +31,12 @@ class HeldItem(Query, frozen=True, kw_only=True):
 
 
 class ArtifactList(Paged, frozen=True, kw_only=True):
-    """Which artifacts."""
+    """The page of artifacts to list."""
 
     limit: Limit = 1000
 
 
-_SCRIPTS = ("javascript", "ecmascript", "jscript", "livescript")  # as browsers know them
+_SCRIPTS = ("javascript", "ecmascript", "jscript", "livescript")  # names of scripts in media types
 
 
 @put(
@@ -45,13 +45,13 @@ _SCRIPTS = ("javascript", "ecmascript", "jscript", "livescript")  # as browsers 
     headers={"Content-Type": "The artifact's own media type."},
 )  # fmt: skip
 async def upload(call: ApiCall, query: HeldItem) -> Response:
-    """Keep a file of a running item under its name, instead of an earlier one; the body is its content."""
-    told = ArtifactUpload(
+    """Store a file of a running item under its name, in place of an earlier one; the body is its content."""
+    upload = ArtifactUpload(
         session=call.id(), parcel=query.parcel, item=query.item, attempt=query.attempt, name=call.path("file"),
         type=call.header(b"content-type") or DEFAULT_TYPE,
     )  # fmt: skip
-    kept = await call.node.part(ArtifactsPart).artifacts.put(call.namespace, told, call.pieces())
-    return ok(show_artifact(execution_id(query.parcel, query.item), kept))
+    stored = await call.node.part(ArtifactsPart).artifacts.put(call.namespace, upload, call.pieces())
+    return ok(show_artifact(execution_id(query.parcel, query.item), stored))
 
 
 @get(
@@ -77,13 +77,19 @@ async def read(call: ApiCall) -> Response:
 
 
 def _kind(media_type: str) -> bytes:
-    """Its own type, but no script's: the page's policy lets scripts of this server run, and a job's is not one."""
+    """Return the artifact's media type, or plain text for a script.
+
+    The UI's policy allows scripts from this server, but scripts that a job wrote must not run.
+    """
     is_script = any(word in media_type.lower() for word in _SCRIPTS)
     return b"text/plain; charset=utf-8" if is_script else media_type.encode()
 
 
 def _headers(artifact: Artifact) -> tuple[Header, ...]:
-    """It is saved, not shown: a page that some job wrote must not act in the name of whoever looks at it."""
+    """Return headers by which browsers save the file instead of showing it.
+
+    Otherwise a page that a job wrote could act with the permissions of the user who opens it.
+    """
     name = quote(artifact.name.rpartition("/")[2], safe="")
     return (
         (b"content-disposition", f"attachment; filename*=UTF-8''{name}".encode()),

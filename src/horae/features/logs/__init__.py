@@ -1,4 +1,4 @@
-"""Logs of executions: reading, following and searching them. Writing them is the kernel's."""
+"""Logs of executions: reading, following and searching them. The kernel writes them."""
 
 from horae.feature import Feature, Routes
 

@@ -1,4 +1,4 @@
-"""Logs of executions in a server."""
+"""The part of a server that reads logs."""
 
 from horae.engine.parts.part import ServerPart
 from horae.engine.server_node import ServerNode
@@ -7,7 +7,7 @@ from horae.store.executions.log_lines import ATTEMPTS_KEPT
 
 
 class LogsPart(ServerPart):
-    """Reads and searches what executions logged."""
+    """The part that reads and searches logs of executions."""
 
     def __init__(self, node: ServerNode) -> None:
         most = node.settings.log_limit * ATTEMPTS_KEPT

@@ -1,4 +1,4 @@
-"""Logs: what executions wrote, read in parts or as one text."""
+"""Routes of logs: pages of lines, or the whole log as one text."""
 
 from typing import Annotated
 
@@ -18,31 +18,31 @@ from horae.server.scopes import by_execution
 from horae.server.streaming.download import StreamedText
 
 LineNumber = Annotated[int, Meta(ge=0, le=2**31 - 1)]
-GREP = "Only lines with this text, `*` for anything; or that match the regular expression after `re:`."
+GREP = "Only lines with this text, where `*` matches anything; or lines that match the regular expression after `re:`."
 
 
 class LogLinesOf(Query, frozen=True, kw_only=True):
-    """Which log lines."""
+    """The selection of log lines."""
 
     attempt: Annotated[int, Meta(ge=0, le=2**31 - 1)] | None = None
     grep: Annotated[str, Meta(min_length=1, max_length=500, description=GREP)] | None = None
-    level: Annotated[Level, Meta(description="Only lines of this level, or worse.")] | None = None
+    level: Annotated[Level, Meta(description="Only lines of at least this level.")] | None = None
 
 
 class Logs(LogLinesOf, frozen=True, kw_only=True):
-    """Which log lines, and from where on."""
+    """The selection of log lines, and the page."""
 
     cursor: Cursor | None = None
     tail: Annotated[int, Meta(ge=1, le=10_000, description="Only the last lines: 1 to 10000.")] | None = None
-    after: Annotated[LineNumber, Meta(description="Only lines behind the one of this number.")] | None = None
-    before: Annotated[LineNumber, Meta(description="The last lines before the one of this number.")] | None = None
+    after: Annotated[LineNumber, Meta(description="Only lines after the line of this number.")] | None = None
+    before: Annotated[LineNumber, Meta(description="The last lines before the line of this number.")] | None = None
     limit: Annotated[int, Meta(ge=1, le=10_000)] = 1000
 
 
 class LogText(LogLinesOf, frozen=True, kw_only=True):
-    """Which log lines, and how they look."""
+    """The selection of log lines, and their form."""
 
-    times: Annotated[bool, Meta(description="Each line with its time before it.")] = False
+    times: Annotated[bool, Meta(description="Each line begins with its time.")] = False
 
 
 @get(
@@ -52,7 +52,7 @@ class LogText(LogLinesOf, frozen=True, kw_only=True):
 async def logs(call: ApiCall, query: Logs) -> Response:
     """Read log lines from the beginning, after a cursor or a number, before a number, or the last ones.
 
-    Also while the execution runs. A page of a search may be empty while `more` says that there is more to look at.
+    Running executions can be read, too. A page of a search may be empty although `more` is true: then search on.
     """
     page = await call.node.part(LogsPart).logs.read(
         call.namespace, call.id(), _wanted(query), cursor=query.cursor, tail=query.tail, after=query.after,

@@ -1,6 +1,6 @@
-"""Log lines of an execution: pieces around a place, and where a line's number is.
+"""Log lines of an execution: pieces around a place, and the place of a line by its number.
 
-Pieces come as they are stored: whoever asked unpacks them, away from the store.
+Pieces are returned in their stored form; callers unpack them outside the transaction.
 """
 
 from uuid import UUID
@@ -39,7 +39,7 @@ CUT = Statement(
 )
 ANY_ATTEMPT = 2**31 - 1
 ANY_SEQ = 2**31 - 1
-FEW, MANY = 4, 32  # pieces that are read together, first and then
+FEW, MANY = 4, 32  # pieces that are read at once: by the first read, and at most by later ones
 
 Place = tuple[int, int]  # attempt, seq
 
@@ -55,7 +55,7 @@ class Piece(Struct, frozen=True):
 
 
 class LogExtent(Struct, frozen=True):
-    """How much there is: lines written, the bytes that count, what workers left out, and what has no end yet."""
+    """The size of a log: lines, bytes that count, lines that workers left out, and lines without an end."""
 
     lines: int = 0
     upto: int = 0
@@ -65,7 +65,7 @@ class LogExtent(Struct, frozen=True):
 
 
 def extent(execution: UUID) -> Script[LogExtent]:
-    """How many lines an execution has, and how many it lacks."""
+    """Return the size of an execution's log."""
     place = parcel_of(execution), index_of(execution)
     rows = yield Fetch(NEWEST, (*place, ANY_ATTEMPT))
     if not rows:
@@ -78,11 +78,11 @@ def extent(execution: UUID) -> Script[LogExtent]:
 
 
 def place_of(execution: UUID, number: int) -> Script[Place]:
-    """Where the line of a number is, or would be; numbers count from 1 through all attempts."""
+    """Return the place of the line with a number, or where it would be; numbers count from 1 through all attempts."""
     parcel, item, wanted = parcel_of(execution), index_of(execution), number - 1
     low, high, found = 0, ANY_ATTEMPT, (0, max(0, wanted))
     while low <= high:
-        middle = high if high == ANY_ATTEMPT else (low + high) // 2  # most have one attempt
+        middle = high if high == ANY_ATTEMPT else (low + high) // 2  # most executions have one attempt
         rows = yield Fetch(NEWEST, (parcel, item, middle))
         if not rows:
             low = middle + 1
@@ -96,7 +96,7 @@ def place_of(execution: UUID, number: int) -> Script[Place]:
 
 
 def after(execution: UUID, attempt: int | None, place: Place, most: int) -> Script[list[Piece]]:
-    """Up to so many pieces in order, the first of which holds `place` or what comes next; of one attempt, or of all."""
+    """Return up to `most` pieces in order, from the piece with `place` or the next one on; of one attempt or of all."""
     parcel, item, newest = parcel_of(execution), index_of(execution), ANY_ATTEMPT if attempt is None else attempt
     attempt, first = place
     for seq, count in (yield Fetch(BEGIN, (parcel, item, *place))):
@@ -106,7 +106,7 @@ def after(execution: UUID, attempt: int | None, place: Place, most: int) -> Scri
 
 
 def before(execution: UUID, attempt: int | None, place: Place | None, most: int) -> Script[list[Piece]]:
-    """Up to so many pieces that begin before a place, or the last of all, in order; of one attempt, or of all."""
+    """Return, in order, up to `most` pieces that begin before a place, or the last ones; of one attempt or of all."""
     low, high = (0, ANY_ATTEMPT) if attempt is None else (attempt, attempt)
     end = (high, ANY_SEQ) if place is None else min(place, (high, ANY_SEQ))
     rows = yield Fetch(LAST, (parcel_of(execution), index_of(execution), low, *end, most))

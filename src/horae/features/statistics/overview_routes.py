@@ -1,4 +1,4 @@
-"""The overview: a namespace at a glance."""
+"""The route of the overview of a namespace."""
 
 from horae.errors import BadInput
 from horae.features.statistics.model.overview_view import OverviewView
@@ -13,5 +13,5 @@ from horae.server.scopes import closed
 
 @get(f"{API}/overview", "overview.get", OverviewView, access=VIEW, scope=closed, refuses=(BadInput,))
 async def overview(call: ApiCall, query: TimeWindow) -> Response:
-    """A namespace now, and what happened in the last hour or in another window of the last 31 days."""
+    """Read the present state of a namespace, and outcomes in the last hour or another window of the last 31 days."""
     return ok(await call.node.part(StatisticsPart).overview.show(call.namespace, query.since, query.until))

@@ -1,4 +1,4 @@
-"""Statistics in a server."""
+"""The part of a server that counts and reads statistics."""
 
 from collections.abc import Collection, Sequence
 
@@ -14,7 +14,7 @@ from horae.model.definitions.listed_job_view import ListedJobView
 
 
 class StatisticsPart(JobStatisticsPart):
-    """Counts outcomes by minute, hour and day, and shows them."""
+    """The part that counts outcomes by minute, hour and day, and reads them."""
 
     def __init__(self, node: ServerNode) -> None:
         env, store, topics = node.env, node.store, node.base.topics

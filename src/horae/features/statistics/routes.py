@@ -1,4 +1,4 @@
-"""Statistics of jobs: totals and percentiles, and days; and executions counted by status."""
+"""Routes of job statistics: totals and percentiles, days, and executions counted by status."""
 
 from typing import Annotated
 
@@ -17,7 +17,7 @@ from horae.server.scopes import by_job, closed
 
 
 class DaysQuery(Query, frozen=True, kw_only=True):
-    """Which days, of which time zone: at most 400."""
+    """The wanted days, at most 400, and their time zone."""
 
     since: Annotated[Text, Meta(description="The first day, as 2026-11-15, or the day of an instant.")] | None = field(
         default=None, name="from"
@@ -31,7 +31,7 @@ JOB = f"{API}/jobs/{{ref}}"
 
 @get(f"{JOB}/statistics", "jobs.statistics", JobTotalsView, access=VIEW, scope=by_job, refuses=(NotFound, BadInput))
 async def statistics(call: ApiCall, query: TimeWindow) -> Response:
-    """What became of a job's executions in a window, by default the last seven days, and how long they took."""
+    """Read outcomes and durations of a job's executions in a window, by default the last seven days."""
     return ok(
         await call.node.part(StatisticsPart).job_statistics.of(
             call.namespace, call.path("ref"), query.since, query.until
@@ -41,9 +41,9 @@ async def statistics(call: ApiCall, query: TimeWindow) -> Response:
 
 @get(f"{JOB}/days", "jobs.days", DaysView, access=VIEW, scope=by_job, refuses=(NotFound, BadInput))
 async def days(call: ApiCall, query: DaysQuery) -> Response:
-    """How a job's executions ended on each day, and how many fires are to come; by default a year back, two weeks on.
+    """Read outcomes of a job's executions by day, and numbers of future fires; by default a year back, two weeks ahead.
 
-    Days of UTC stand for those of the time zone where they are more than 100 days ago.
+    Days that are more than 100 days ago are days of UTC instead of the time zone.
     """
     view = await call.node.part(StatisticsPart).job_statistics.days(
         call.namespace, call.path("ref"), query.since, query.until, query.timezone
@@ -55,8 +55,8 @@ async def days(call: ApiCall, query: DaysQuery) -> Response:
 async def counts(call: ApiCall) -> Response:
     """Count executions by status.
 
-    What has not ended is counted as it is. What has ended is counted by statistics: that of other servers is at most
-    five seconds behind, and after a server was killed up to two minutes.
+    Executions that have not ended are counted exactly. Ended ones are counted by statistics: counts of other servers
+    are at most five seconds behind, and up to two minutes after a server was killed.
     """
     await call.node.part(StatisticsPart).statistics.step()
     return ok(await call.node.part(StatisticsPart).job_statistics.counts(call.namespace))

@@ -1,4 +1,4 @@
-"""Spans that this server sent, and those that it did not."""
+"""Metrics of spans that this server sent, failed to send, or dropped."""
 
 from collections.abc import Iterator
 
@@ -11,7 +11,7 @@ NO_SPANS = dict.fromkeys(("sent", "failed", "dropped"), 0)
 
 
 class SpanMetrics(FeatureMetrics):
-    """Spans by what became of them."""
+    """Numbers of spans by outcome."""
 
     def collect(self) -> Iterator[Metric]:
         told = "Spans of traces, by what became of them: sent, failed (nobody took them) or dropped (too many waited)."

@@ -12,7 +12,7 @@ from horae.store.executions.leaving.effects import Effects
 
 
 class TracingPart(ServerPart):
-    """Records spans while the settings name somewhere to send them."""
+    """The part that records spans of workflows, if the settings name an endpoint."""
 
     def __init__(self, node: ServerNode) -> None:
         self.tracing = node.tracer if isinstance(node.tracer, Tracing) else None
@@ -23,7 +23,7 @@ class TracingPart(ServerPart):
 
     @property
     def sink(self) -> SpanSink | None:
-        """Where spans go, if they go anywhere."""
+        """Return the exporter of spans, or None."""
         return None if self.tracing is None else self.tracing.sink
 
     def _settled(self, effects: Effects) -> None:

@@ -1,4 +1,4 @@
-"""Artifacts as workers bring them and as people read them."""
+"""Uploads of artifacts by workers, and reads by users."""
 
 import hashlib
 import re
@@ -22,12 +22,12 @@ from horae.store.contract import Store
 from horae.store.executions.durable.steps import is_held
 
 log = structlog.get_logger("horae.artifacts")
-MOST_PLAIN = 100  # characters of a name in its place
+MOST_PLAIN = 100  # characters of a name that are part of its location
 _ODD = re.compile(r"[^A-Za-z0-9._-]|^\.")
 
 
 class Artifacts:
-    """Keeps what executions leave behind, fenced by session and attempt, and gives it out again."""
+    """The artifacts of executions; uploads are fenced by session and attempt."""
 
     def __init__(
         self, env: Env, store: Store, sessions: SessionCache, executions: Executions, place: FileStorage, limit: int
@@ -36,7 +36,7 @@ class Artifacts:
         self.place, self._limit = place, limit
 
     async def put(self, namespace: int, upload: ArtifactUpload, pieces: AsyncIterable[bytes]) -> Artifact:
-        """Keep a content under its name, instead of an earlier one. It is safe, and told, when this returns."""
+        """Store content under its name in place of earlier content; it is durable and listed when this returns."""
         check_name(upload.name)
         check_type(upload.type)
         await self._sessions.get(namespace, upload.session)
@@ -49,11 +49,11 @@ class Artifacts:
         content = _Content(pieces, self._limit, copied=MAX_RESULT if upload.name == RESULT else 0)
         try:
             await self.place.write(location, content)
-        except Exception as error:  # whatever a place that is out of order raises
+        except Exception as error:  # storages raise errors of any type
             if content.broken is not None:
                 raise content.broken from None
-            log.error("an artifact cannot be kept", place=self.place.url, error=str(error))
-            raise Busy("The place of artifacts cannot be written to.", "Look at the server's log.") from None
+            log.error("an artifact cannot be stored", place=self.place.url, error=str(error))
+            raise Busy("The storage of artifacts cannot be written to.", "See the server's log.") from None
         artifact = Artifact(
             name=upload.name, attempt=upload.attempt, size=content.size, type=upload.type,
             sha256=content.hash.hexdigest(), location=location, at=self._env.now(),
@@ -74,28 +74,28 @@ class Artifacts:
     async def list(
         self, namespace: int, execution: str | UUID, after: str = "", limit: int = MOST_ARTIFACTS
     ) -> list[Artifact]:
-        """What an execution left behind, by name."""
+        """Return the artifacts of an execution, by name."""
         resolved = (await self._executions.find(namespace, execution)).execution.id
         return await self._store.read(
             lambda: artifacts.artifacts_of(parcel_of(resolved), index_of(resolved), after, limit)
         )
 
     async def get(self, namespace: int, execution: str | UUID, name: str) -> tuple[Artifact, AsyncIterator[bytes]]:
-        """An artifact, and its content piece by piece."""
+        """Return an artifact, and its content in pieces."""
         resolved = (await self._executions.find(namespace, execution)).execution.id
         artifact = await self._store.read(lambda: artifacts.artifact_of(parcel_of(resolved), index_of(resolved), name))
         if artifact is None:
-            remedy = f"GET /api/v1/executions/{resolved}/artifacts lists what there is."
+            remedy = f"GET /api/v1/executions/{resolved}/artifacts lists its artifacts."
             raise NotFound(f"This execution has no artifact {name[:60]!r}.", remedy)
         return artifact, await self._begin(artifact)
 
     async def _begin(self, artifact: Artifact) -> AsyncIterator[bytes]:
-        """The content from its first piece on: whether it is there is known before anything is answered."""
+        """Return the content in pieces. The first piece is read at once, so that missing content raises Gone here."""
         pieces = self.place.read(artifact.location)
         try:
             first = await anext(pieces, b"")
         except FileNotFoundError:
-            remedy = "Several servers need one place of artifacts that all of them reach."
+            remedy = "Several servers need one storage of artifacts that all of them can reach."
             raise Gone(f"The content of {artifact.name!r} is not at {self.place.url}.", remedy) from None
 
         async def whole() -> AsyncIterator[bytes]:
@@ -106,24 +106,24 @@ class Artifacts:
         return whole()
 
     def _location(self, namespace: int, upload: ArtifactUpload) -> str:
-        """A path that no other upload has; of the name it keeps what every place can hold."""
+        """Return a path that no other upload has, with the characters of the name that every storage allows."""
         execution = execution_id(upload.parcel, upload.item)
         plain = _ODD.sub("_", upload.name.rpartition("/")[2])[-MOST_PLAIN:]
         return f"{namespace}/{execution}/{self._env.new_id()}/{plain}"
 
 
 class _Content:
-    """The pieces of a content, counted and bounded on their way; those of up to `copied` bytes are held on to."""
+    """The pieces of an upload, counted and bounded; content of up to `copied` bytes is also kept in memory."""
 
     def __init__(self, pieces: AsyncIterable[bytes], limit: int, copied: int) -> None:
         self._pieces, self._limit, self._copied = pieces, limit, copied
         self._copy: list[bytes] = []
         self.size, self.hash = 0, hashlib.sha256()
-        self.broken: Exception | None = None  # what went wrong on this side; places wrap it in errors of their own
+        self.broken: Exception | None = None  # the error of the upload; storages wrap it in errors of their own
 
     @property
     def copy(self) -> bytes | None:
-        """All of it, unless it has more than is copied."""
+        """Return the whole content, or None if it is larger than `copied`."""
         return b"".join(self._copy) if 0 < self.size <= self._copied else None
 
     async def __aiter__(self) -> AsyncIterator[bytes]:

@@ -1,4 +1,4 @@
-"""Clearing away contents that no artifact names any more."""
+"""Deletion of contents to which no artifact refers any more."""
 
 from uuid import UUID
 
@@ -12,7 +12,7 @@ from horae.store.contract import Store
 from horae.store.executions.reads import housekeeping
 
 LOOK = 60.0
-PACE = 1.0  # between batches of those that are looked at in turn
+PACE = 1.0  # between batches of checked artifacts
 TERM = 300 * SECOND
 BATCH = 200
 ON_ITS_WAY = 6 * 3600 * SECOND  # longer than any upload takes
@@ -20,7 +20,7 @@ log = structlog.get_logger("horae.artifacts")
 
 
 class ArtifactSweeper:
-    """Looks at some artifacts in turn whether their executions are still known, and removes litter."""
+    """A service that deletes artifacts of deleted executions, and contents to which no artifact refers."""
 
     name = "artifact-sweeper"
 
@@ -30,7 +30,7 @@ class ArtifactSweeper:
         self.alarm = Alarm()
 
     async def step(self) -> Wait:
-        """One round, if the duty is ours."""
+        """Check one batch, if this server has the duty."""
         now = self._env.now()
         if not await self._store.write(lambda: housekeeping.take_duty("artifacts", self._node, now, now + TERM)):
             return LOOK
@@ -46,7 +46,7 @@ class ArtifactSweeper:
     async def _remove(self, location: str) -> bool:
         try:
             await self._place.remove(location)
-        except Exception as error:  # whatever an object store raises: the next round tries again
+        except Exception as error:  # storages raise errors of any type; the next round tries again
             log.warning("an artifact cannot be removed", place=self._place.url, location=location, error=str(error))
             return False
         return True

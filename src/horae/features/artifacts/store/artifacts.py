@@ -1,7 +1,7 @@
-"""Artifacts: the names of files that executions leave behind.
+"""Artifacts: the names of files that executions leave behind, and the locations of their contents.
 
-Where a content lies is written down before it comes to lie there, and as litter: whatever happens then, it is either
-named by an artifact or cleared away.
+The location of a content is stored as litter before the upload begins. So whatever happens to the upload, the content
+either belongs to an artifact or is deleted later.
 """
 
 from collections.abc import Sequence
@@ -40,7 +40,7 @@ NO_COPY = Statement("no_copy", "DELETE FROM blobs WHERE parcel = $1 AND item = $
 NOT_LITTER = Statement("not_litter", "DELETE FROM litter WHERE location = $1")
 LITTER = Statement("litter", "SELECT location FROM litter WHERE at <= $1 ORDER BY at LIMIT $2")
 CLEARED = Statement("cleared", "DELETE FROM litter USING given WHERE litter.location = given.location")
-# Some in turn, in the order of their parcels, so in that of time.
+# A page of artifacts in the order of their parcels, which is the order of time.
 SOME = Statement(
     "some_artifacts",
     "SELECT a.parcel, a.item, a.name, a.location, EXISTS (SELECT 1 FROM parcels p WHERE p.id = a.parcel)"
@@ -62,17 +62,18 @@ HOLDINGS = Holdings(
 
 
 def announce(location: str, now: Instant) -> Script[None]:
-    """Something will lie there; until an artifact names it, it is litter."""
+    """Record a location as litter, until an artifact refers to it."""
     yield Insert("litter", _LITTER, [(location, now)])
 
 
 def keep(
     session: UUID, parcel: UUID, item: int, artifact: Artifact, now: Instant, content: bytes | None = None
 ) -> Script[bool | None]:
-    """Name a content, instead of the one that had its name before. None when its session does not hold the item.
+    """Store an artifact in place of an earlier one of the same name; its old content becomes litter.
 
-    False when the execution has as many as it may have; then, too, nothing is kept. The `content` of a result is
-    copied for what runs as a step: expressions of its workflow speak of it inside a transaction.
+    Return None when the session does not hold the item, and False when the execution has too many artifacts; then
+    nothing is stored. For a step, the `content` of a result is copied to the store, because expressions of its workflow
+    refer to it inside a transaction.
     """
     yield from lock_sessions([session])
     if not (yield from is_held(session, parcel, item, artifact.attempt)):
@@ -92,7 +93,7 @@ def keep(
 
 
 def _copy(parcel: UUID, item: int, content: bytes | None) -> Script[None]:
-    """The result of a step as it is now; that of an attempt before it goes."""
+    """Copy the result of a step, or delete the copy of an earlier attempt's result."""
     rows = yield Fetch(FLAGS, (parcel, item))
     if not rows or not rows[0][0] & CHILD:
         return
@@ -103,12 +104,12 @@ def _copy(parcel: UUID, item: int, content: bytes | None) -> Script[None]:
 
 
 def artifacts_of(parcel: UUID, item: int, after: str, limit: int) -> Script[list[Artifact]]:
-    """The artifacts of an execution by name, from behind one on."""
+    """Return the artifacts of an execution in the order of their names, after a name."""
     return [_artifact(row) for row in (yield Fetch(LIST, (parcel, item, after, limit)))]
 
 
 def artifact_of(parcel: UUID, item: int, name: str) -> Script[Artifact | None]:
-    """The artifact of a name, if there is one."""
+    """Return the artifact of a name, or None."""
     rows = yield Fetch(ONE, (parcel, item, name))
     return _artifact(rows[0]) if rows else None
 
@@ -120,17 +121,20 @@ def _artifact(row: Row) -> Artifact:
 
 
 def litter(before: Instant, limit: int) -> Script[list[str]]:
-    """Where something lies for nobody since before an instant."""
+    """Return locations that have been litter since before an instant."""
     return [row[0] for row in (yield Fetch(LITTER, (before, limit)))]
 
 
 def cleared(locations: Sequence[str]) -> Script[None]:
-    """Nothing lies there any more."""
+    """Forget locations whose contents were deleted."""
     yield ForEach(CLEARED, _LITTER[:1], [(location,) for location in locations])
 
 
 def forget(after: Place, limit: int, now: Instant) -> Script[Place]:
-    """Look at some artifacts: the contents of executions that are forgotten become litter. Where to go on."""
+    """Check a page of artifacts: delete those of deleted executions, whose contents become litter.
+
+    Return the place to go on from, which is the start after the last page.
+    """
     rows = yield Fetch(SOME, (*after, limit))
     gone = [row for row in rows if not row[4]]
     if gone:

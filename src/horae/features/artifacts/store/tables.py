@@ -1,4 +1,4 @@
-"""Files that executions leave behind: what they are called here, and what lies where for nobody."""
+"""Tables of artifacts, and of locations of contents to which no artifact refers."""
 
 from sqlalchemy import Index
 
@@ -17,12 +17,12 @@ artifacts = table(
     col("at", BIG),
 )
 
-# Contents that no artifact names: on their way, replaced, or of executions that are forgotten.
+# Contents to which no artifact refers: of uploads under way, of replaced artifacts, or of deleted executions.
 litter = table(
     "litter",
     key("location", TEXT),
     col("at", BIG),
-    opt("archive", INT),  # the namespace in whose archive it may come to lie; none any more once it is spoilt
+    opt("archive", INT),  # the namespace that may archive a file there; NULL once the file is spoilt
     Index("litter_at", "at"),
     partial("litter_archive", "archive", where="archive IS NOT NULL"),
 )

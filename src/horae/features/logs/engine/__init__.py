@@ -1,1 +1,1 @@
-"""Reading and searching log lines, by windows of time."""
+"""Reading and searching log lines, window by window."""

@@ -1,4 +1,4 @@
-"""What executions wrote, by windows: from a line on, before one, the last ones, or only those that match."""
+"""Reads of log lines: after a line, before a line, the last ones, or only matching ones."""
 
 from collections.abc import AsyncIterator, Sequence
 from typing import Annotated, Protocol
@@ -21,18 +21,18 @@ from horae.store.executions import log_lines
 from horae.store.executions.reads.execution_reads import FoundExecution
 
 MOST_LINES = 10_000  # in one page
-TOGETHER, BYTES_TOGETHER = 5_000, 1024 * 1024  # lines of a text that are made at a time
+TOGETHER, BYTES_TOGETHER = 5_000, 1024 * 1024  # lines and bytes of one piece of a text
 Count = Annotated[int, Meta(ge=0, lt=2**31)]
 
 
 class Finder(Protocol):
-    """Who knows executions."""
+    """A source of executions by name or id."""
 
     async def find(self, namespace: int, ref: str | UUID) -> FoundExecution: ...
 
 
 class LineSelection(Struct, frozen=True, kw_only=True):
-    """Which lines: of an attempt, with a text in them, at least of a level."""
+    """A selection of lines: of an attempt, with a text in them, of at least a level."""
 
     attempt: int | None = None
     grep: str | None = None
@@ -40,7 +40,7 @@ class LineSelection(Struct, frozen=True, kw_only=True):
 
     @property
     def filter(self) -> LineFilter | None:
-        """Whether a line is wanted; None when all are."""
+        """Return the filter for single lines, or None when it selects all."""
         if self.attempt is not None and not 0 <= self.attempt < 2**31:
             raise BadInput(f"attempt cannot be {self.attempt}.", "Attempts count from 1.", field="attempt")
         if self.level is not None and self.level not in LEVELS:
@@ -58,10 +58,10 @@ ALL = LineSelection()
 
 
 class ExecutionLogs:
-    """Reads the logs of executions."""
+    """Reads of the logs of executions."""
 
     def __init__(self, store: Store, executions: Finder, *, most: int = log_lines.MOST) -> None:
-        """`most` bytes are kept of one execution's lines."""
+        """Read from a store that keeps up to `most` bytes of lines per execution."""
         self._store, self._executions, self._most = store, executions, most
 
     async def read(
@@ -76,10 +76,10 @@ class ExecutionLogs:
         before: int | None = None,
         limit: int = 1000,
     ) -> LogPage:
-        """Lines in order: from the beginning, after a cursor or a number, before a number, or the last `tail`.
+        """Return lines in order: from the start, after a cursor or number, before a number, or the last `tail` lines.
 
         Numbers count from 1 through all attempts and never change. A page of long lines or of a search may be short,
-        that of a search even empty, while `more` says that there is more.
+        and a page of a search even empty, although `more` is true.
         """
         place = START if cursor is None else read_cursor(cursor, tuple[Count, Count])
         check_limit(limit, MOST_LINES)
@@ -121,7 +121,7 @@ class ExecutionLogs:
         *,
         times: bool = False,
     ) -> AsyncIterator[bytes]:
-        """All lines as one text, piece by piece; each with its time before it if so asked."""
+        """Return all lines as one text in pieces; with `times`, each line begins with its time."""
         line_filter = wanted.filter
         e = (await self._executions.find(namespace, execution)).execution
         return self._pieces(e, wanted, line_filter, times)
@@ -144,17 +144,17 @@ class ExecutionLogs:
             yield f"{cut.notice}\n".encode()
 
     def _cut(self, extent: log_reads.LogExtent) -> CutView | None:
-        """What is not there of a log, in words; a worker that leaves lines out says so where they would be, too."""
-        said: list[str] = []
+        """Describe missing lines; a worker that leaves lines out also writes a notice in their place."""
+        notices: list[str] = []
         if extent.left_lines:
-            said.append(
+            notices.append(
                 f"{extent.left_lines} lines ({extent.left_bytes} bytes) were left out: an attempt wrote too much."
             )
         if ends := extent.upto >= self._most:
-            said.append(f"The log ends here: {self._most} bytes are kept of an execution's lines, and it wrote more.")
-        if not said:
+            notices.append(f"The log ends here: the limit is {self._most} bytes per execution, and it wrote more.")
+        if not notices:
             return None
-        return CutView(lines=extent.left_lines, bytes=extent.left_bytes, ends=ends, notice=" ".join(said))
+        return CutView(lines=extent.left_lines, bytes=extent.left_bytes, ends=ends, notice=" ".join(notices))
 
     async def _place(self, e: Execution, number: int) -> Place:
         return await self._store.read(lambda: log_reads.place_of(e.id, number))

@@ -1,4 +1,4 @@
-"""Windows of a log: lines from a place on, or before one, as many as fit. Pieces are unpacked one after another."""
+"""Windows of a log: as many lines after or before a place as fit. Pieces are unpacked one after another."""
 
 import asyncio
 from collections.abc import Callable, Sequence
@@ -14,18 +14,18 @@ from horae.features.logs.store import FEW, MANY, Piece, Place
 from horae.model.executions.output.log_chunk import LINE, times_of, unpack_lines
 from horae.store.contract import Store
 
-MOST_SEARCHED = 100_000  # lines that are looked at for one window, however few match
+MOST_SEARCHED = 100_000  # lines that are searched for one window, however few match
 MOST_BYTES_SEARCHED = 16 * 1024 * 1024
-MOST_BYTES = 8 * 1024 * 1024  # of the lines of one window: a page of 500 of the longest lines of a bundled worker
-READ_TOGETHER = 4 * 1024 * 1024  # bytes of pieces, packed
-LONG = 128 * 1024  # bytes of a piece whose unpacking takes so long that others wait for the loop
+MOST_BYTES = 8 * 1024 * 1024  # of the lines of one window: 500 of the longest lines of a bundled worker
+READ_TOGETHER = 4 * 1024 * 1024  # bytes of packed pieces that are read at once
+LONG = 128 * 1024  # bytes of a packed piece that is unpacked in a thread, to keep the event loop free
 START: Place = (0, 0)
 Line = tuple[int, int, int, Instant, str, str]  # number, attempt, seq, at, stream, text
 LineFilter = Callable[[str, str], bool]  # of stream and text
 
 
 class LineRange(Struct, frozen=True, kw_only=True):
-    """Which lines are wanted of an execution's: of an attempt, that pass a filter; how many, and how long together."""
+    """The wanted lines of an execution: their attempt, a filter, and bounds on their number and total size."""
 
     id: UUID
     attempt: int | None = None
@@ -35,7 +35,7 @@ class LineRange(Struct, frozen=True, kw_only=True):
 
 
 class SearchedPiece(Struct):
-    """The wanted lines of a piece; the numbers of the first and last that were looked at, and how long all were."""
+    """The wanted lines of a piece, the numbers of the first and last searched line, and the size of all of them."""
 
     lines: list[Line]
     first: int
@@ -44,20 +44,20 @@ class SearchedPiece(Struct):
 
 
 class LogWindow(Struct):
-    """Lines that were found, the places they lie between, and whether there are more beyond."""
+    """The lines that were found, their bounds, and whether there may be more."""
 
     lines: list[Line]
-    first: int = 0  # numbers of the lines that were looked at
+    first: int = 0  # numbers of the first and last searched line
     last: int = 0
     following: Place = START
     more: bool = False
     bytes: int = 0  # of the lines that were found
-    looked: int = 0  # lines, and bytes, that were looked at
-    searched: int = 0
+    looked: int = 0  # searched lines
+    searched: int = 0  # searched bytes
     is_full: bool = False
 
     def fit(self, lines: Sequence[Line], span: LineRange) -> int:
-        """How many of these, in the order they come, can be added; one always can."""
+        """Return the number of these lines, from the first on, that fit; an empty window takes at least one."""
         room, fitting = span.limit - len(self.lines), 0
         for line in islice(lines, room):
             size = len(line[5]) + LINE
@@ -68,18 +68,18 @@ class LogWindow(Struct):
         return fitting
 
     def note(self, part: SearchedPiece) -> None:
-        """A part was looked at."""
+        """Count the lines and bytes of a searched piece."""
         self.looked += part.last - part.first + 1
         self.searched += part.size
 
     def is_enough(self, span: LineRange) -> bool:
-        """Whether it is full, or so much was looked at that others are to have their turn."""
+        """Tell whether the window is full, or has searched as much as one request may."""
         is_full = self.is_full or len(self.lines) >= span.limit
         return is_full or self.looked >= MOST_SEARCHED or self.searched >= MOST_BYTES_SEARCHED
 
 
 async def forward(store: Store, span: LineRange, place: Place) -> LogWindow:
-    """Lines from a place on."""
+    """Return lines from a place on."""
     found, many = LogWindow([], following=max(place, (span.attempt or 0, 0)), more=True), FEW
     while not found.is_enough(span):
         start = found.following
@@ -106,7 +106,7 @@ async def forward(store: Store, span: LineRange, place: Place) -> LogWindow:
 
 
 async def backward(store: Store, span: LineRange, place: Place | None, newest: Place) -> LogWindow:
-    """The last lines before a place, or the last of all; `newest` is what follows when there are none."""
+    """Return the last lines before a place, or the last of all; `newest` is the next place if there are none."""
     found, many, end = LogWindow([], following=place or newest, more=True), FEW, place
     while not found.is_enough(span):
         pieces = await store.read(partial(log_reads.before, span.id, span.attempt, end, many))
@@ -133,13 +133,13 @@ async def backward(store: Store, span: LineRange, place: Place | None, newest: P
 
 
 def _together(pieces: Sequence[Piece]) -> int:
-    """How many pieces to read next, by how large those before were."""
+    """Return the number of pieces to read next, by the size of the largest piece before."""
     largest = max(len(piece.lines) for piece in pieces)
     return max(1, min(MANY, READ_TOGETHER // max(1, largest)))
 
 
 def open_lines(piece: Piece | None, attempt: int | None, line_filter: LineFilter | None) -> list[Line]:
-    """The wanted ones of the lines that have no end yet."""
+    """Return the wanted lines among those without an end."""
     if piece is None or attempt not in (None, piece.attempt):
         return []
     columns = unpack_lines(piece.lines)
@@ -154,9 +154,9 @@ def open_lines(piece: Piece | None, attempt: int | None, line_filter: LineFilter
 async def _part(
     piece: Piece, line_filter: LineFilter | None, low: Place = START, high: Place | None = None
 ) -> SearchedPiece:
-    """The wanted lines of a piece within bounds.
+    """Return the wanted lines of a piece within bounds.
 
-    A search takes a thread of its own: it is long, and others wait for the loop.
+    A search runs in a thread, because it is long and would block the event loop.
     """
     if line_filter is None and len(piece.lines) < LONG:
         return _select(piece, None, low, high)

@@ -1,1 +1,1 @@
-"""Adding up outcomes beside the hot path, and reading them as overviews."""
+"""Adding up outcomes outside the transactions of reports, and reading them as overviews."""

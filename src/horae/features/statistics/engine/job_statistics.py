@@ -1,4 +1,4 @@
-"""Statistics of jobs: what became of their executions and how long they took, from what is kept beside history."""
+"""Statistics of jobs: outcomes and durations of their executions, from stored sums instead of history."""
 
 from collections.abc import Sequence
 from datetime import date, timedelta
@@ -41,17 +41,17 @@ from horae.store.contract import Store
 
 WEEK = 7 * DAY
 MOST_DAYS = 400
-SECONDS = 0.5  # of counting what is to come
+SECONDS = 0.5  # time limit for counting future fires
 
 
 class JobStatistics:
-    """What can be asked about how jobs fare. A `ref` is a job's name or id."""
+    """Reads of job statistics. A `ref` is a job's name or id."""
 
     def __init__(self, env: Env, store: Store) -> None:
         self._env, self._store = env, store
 
     async def listed(self, jobs: Sequence[JobView]) -> list[ListedJobView]:
-        """Jobs of a list, each with its newest executions and what became of those of the last seven days."""
+        """Return jobs of a list, each with its newest executions and its outcomes of the last seven days."""
         ids = [job.job_id for job in jobs]
         since = self._env.now() - WEEK * SECOND
         tallies = await self._store.read(lambda: statistics_reads.of_jobs(ids, since))
@@ -62,7 +62,7 @@ class JobStatistics:
         ]
 
     async def of(self, namespace: int, ref: str, since: str | None = None, until: str | None = None) -> JobTotalsView:
-        """What became of a job's executions in a window, by default the last seven days."""
+        """Return the outcomes of a job's executions in a window, by default the last seven days."""
         job = (await find_job(self._store, namespace, ref)).job.id
         now = self._env.now()
         begin, end = window(now, since, until, WEEK, RETENTION[DAY] * SECOND)
@@ -85,14 +85,14 @@ class JobStatistics:
         )  # fmt: skip
 
     async def counts(self, namespace: int, job: str | None = None) -> CountsView:
-        """Count executions by state, those that have ended as far as statistics are written."""
+        """Count executions by state; ended ones are counted by the statistics written so far."""
         of = namespace if job is None else (await find_job(self._store, namespace, job)).job.id
         return CountsView(**await self._store.read(lambda: statistics_reads.counts_by_state(of)))
 
     async def days(
         self, namespace: int, ref: str, since: str | None = None, until: str | None = None, zone: str = "UTC"
     ) -> DaysView:
-        """Each day of a time zone: how executions ended on it, and what is to come. By default a year back."""
+        """Return days of a time zone with outcomes and future fires, by default from a year ago to two weeks ahead."""
         job = (await find_job(self._store, namespace, ref)).job.id
         now = self._env.now()
         today = day_at(zone, now)
@@ -108,7 +108,7 @@ class JobStatistics:
         return DaysView(timezone=zone, days=[_day_view(day, ended.get(day), coming.get(day, 0)) for day in days])
 
     async def _ended(self, job: UUID, zone: str, first: date, last: date, now: Instant) -> dict[date, OutcomeCounts]:
-        """By the hour as long as hours are kept, before that by the days of UTC."""
+        """Return the outcomes by day: added up from hours while these are stored, and from days of UTC before that."""
         found: dict[date, OutcomeCounts] = {}
         begin, end = begin_of_day(zone, first), begin_of_day(zone, last + timedelta(days=1))
         hours_since = begin_of(now - RETENTION[HOUR] * SECOND, DAY) + DAY * SECOND
@@ -139,7 +139,7 @@ async def ended_counts(
 
 
 def _mean(tally: JobTally) -> float | None:
-    """From the histogram: what no worker was busy with has a duration, too."""
+    """Return the mean duration from the histogram, which also counts executions without a worker."""
     total = tally.durations.total
     return tally.durations.sum / total if total else None
 

@@ -1,4 +1,4 @@
-"""Overview: a namespace at a glance. Everything it shows is kept or counted beside; nothing is read of history."""
+"""Overview of a namespace. It is read from counters and stored sums, never from history."""
 
 from horae.engine.base.gauges import Gauges
 from horae.engine.base.refs import time_bound
@@ -44,7 +44,7 @@ HALF_HOURS = 24
 
 
 class Overview:
-    """What happens in a namespace, and what did."""
+    """The present state and the latest outcomes of a namespace."""
 
     def __init__(
         self, env: Env, store: Store, directory: LocalDirectory, gauges: Gauges, coming: FireForecasts, workers: Workers
@@ -53,7 +53,7 @@ class Overview:
         self._gauges, self._coming, self._workers = gauges, coming, workers
 
     async def show(self, namespace: int, since: str | None = None, until: str | None = None) -> OverviewView:
-        """A namespace now, and what happened in a window, which is the last hour unless another is given."""
+        """Return the present state of a namespace and its outcomes in a window, by default the last hour."""
         now = self._env.now()
         begin, end = window(now, since, until, HOUR, FURTHEST)
         step = step_of(begin, end)
@@ -75,7 +75,7 @@ class Overview:
         )  # fmt: skip
 
     def _queues(self, namespace: int, live: LiveCounts, now: Instant) -> list[QueueLoadView]:
-        """The fullest first; those where nothing stands by name."""
+        """Return the loads of queues, the fullest first, and empty ones by name."""
         shown = [
             QueueLoadView(
                 queue=queue.name, queued=load.queued, running=load.running, oldest_at=shown_time(load.oldest),
@@ -111,7 +111,7 @@ class Overview:
 
 
 def window(now: Instant, since: str | None, until: str | None, usual: int, furthest: int) -> tuple[Instant, Instant]:
-    """The window that was asked for, or the last so many seconds. Raises BadInput for one that is none."""
+    """Return the requested window, or the last `usual` seconds. Raises BadInput for an invalid window."""
     end = time_bound(until, "to")
     end = now if end is None else min(end, now)
     begin = time_bound(since, "from")

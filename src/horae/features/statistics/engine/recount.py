@@ -1,4 +1,4 @@
-"""Recounts: what a killed server took along of the statistics is counted again, from history."""
+"""Recounts: statistics that a killed server had not written are counted again from history."""
 
 from uuid import UUID
 
@@ -12,18 +12,18 @@ from horae.features.statistics.store.recounting import MINUTE, LostServer
 from horae.store.contract import Store
 
 LOOK = 10.0
-SILENT = 20 * SECOND  # a server not seen for so long is taken for gone
-BEFORE = 5 * MINUTE  # what it had not written before it was seen last
-AFTER = 30 * SECOND  # how long it may have gone on after that
-SETTLED = 30 * SECOND  # by then the other servers have written what they counted of a minute that is over
+SILENT = 20 * SECOND  # a server that was not seen for so long counts as killed
+BEFORE = 5 * MINUTE  # it may not have written counts of this time before it was last seen
+AFTER = 30 * SECOND  # it may have run for this time after it was last seen
+SETTLED = 30 * SECOND  # after this time, the other servers have written their counts of a minute that is over
 log = structlog.get_logger("horae.engine")
 
 
 class Recounter:
-    """Recounts the last minutes of servers that were killed, when nobody else counts them any more.
+    """A service that recounts the last minutes of killed servers, once no other server counts these minutes any more.
 
-    A store that one process owns is recounted before that process counts anything. On PostgreSQL other servers count
-    the same minutes: they are waited for.
+    A store with a single owner is recounted before this process counts anything. On PostgreSQL other servers count the
+    same minutes, so the recount waits for them.
     """
 
     name = "recounter"
@@ -34,13 +34,13 @@ class Recounter:
         self.alarm = Alarm()
 
     async def prepare(self) -> None:
-        """Recount before anything is counted here, where nobody else counts."""
+        """Recount before this server counts anything, if no other server can use the store."""
         if self._alone:
             for lost in await self._store.read(lambda: recounting.lost_servers(self._node, self._env.now())):
                 await self._recount(lost, _minute_after(self._env.now()))
 
     async def step(self) -> Wait:
-        """Recount what is over for everybody."""
+        """Recount minutes that are over for all servers."""
         now = self._env.now()
         gone = await self._store.read(lambda: recounting.lost_servers(self._node, now - SILENT))
         for lost in gone:

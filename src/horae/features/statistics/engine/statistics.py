@@ -1,7 +1,7 @@
 """Statistics: each server adds up in memory, per job and per namespace, and writes its own rows every five seconds.
 
-What happens all day is counted once, by minute; hours and days are added up from that and written with it, in one
-transaction: either all of them know of an end, or none does, and then a recount finds it (recount.py).
+Events are counted once, by minute. Hours and days are added up from minutes and written in the same transaction. So
+either all of them include an ended execution, or none does, and then a recount finds it (recount.py).
 """
 
 import asyncio
@@ -22,21 +22,21 @@ from horae.store.script import Script
 
 FLUSH = 5.0
 MINUTE = 60_000_000
-FARTHEST = 60 * MINUTE  # a report may come late
-TELLING = ("success", "failed")  # how long the others took tells nothing of a job
+FARTHEST = 60 * MINUTE  # a report may be late by this time
+TELLING = ("success", "failed")  # outcomes whose durations are meaningful
 
 
 class Statistics:
-    """Counts what executions came to, beside the hot transactions; at most a flush behind."""
+    """A service that counts outcomes of executions outside the transactions of reports, at most one flush behind."""
 
     name = "statistics"
 
     def __init__(self, env: Env, store: Store, node: UUID, topics: Topics) -> None:
         self._env, self._store, self._node = env, store, node
-        self._jobs: dict[tuple[UUID, int], JobTally] = {}  # by minute: since the last flush
-        self._minutes: dict[tuple[UUID, int], JobTally] = {}  # the same, in wider spans already and not written
+        self._jobs: dict[tuple[UUID, int], JobTally] = {}  # by job and minute, since the last flush
+        self._minutes: dict[tuple[UUID, int], JobTally] = {}  # added to wider spans already, but not written
         self._namespaces: dict[tuple[int, int], NamespaceTally] = {}
-        self._unowned: list[tuple[UUID, int, JobTally]] = []  # of jobs whose namespace nobody told
+        self._unowned: list[tuple[UUID, int, JobTally]] = []  # of jobs whose namespace is not known yet
         self._job_spans = Tallies(JOB_SPANS, JobTally, statistics.put_jobs, env.new_id)
         self._namespace_spans = Tallies(NAMESPACE_SPANS, NamespaceTally, statistics.put_namespaces, env.new_id)
         self._writing = asyncio.Lock()
@@ -78,7 +78,7 @@ class Statistics:
         self._of_job(cancelled.job, 0, self._env.now() // MINUTE).add("cancelled", cancelled.executions)
 
     def _fired(self, fired: FiredParcels) -> None:
-        """Count how late fires came."""
+        """Count the lag of fires."""
         for parcel in fired.parcels:
             lag = max(0, fired.at - parcel.envelope.due_at)
             self._of_namespace(parcel.envelope.namespace, fired.at // MINUTE).add_lag(lag, len(parcel))
@@ -102,7 +102,7 @@ class Statistics:
         return found
 
     async def step(self) -> Wait:
-        """Write what was added up; whoever wants to read it has it written before."""
+        """Write all counts so far; routes call it before they read."""
         async with self._writing:
             await self._gather()
             await self._write()
@@ -112,13 +112,13 @@ class Statistics:
         return FLUSH
 
     async def close(self) -> None:
-        """Write all that is left."""
+        """Write all remaining counts."""
         await self.step()
         while self._namespace_spans.is_behind or self._job_spans.is_behind:
             await self.step()
 
     async def _gather(self) -> None:
-        """Add what happened since the last flush to what is to be written."""
+        """Move the counts since the last flush to those that are to be written."""
         counts, self._jobs = self._jobs, {}
         for key, happened in counts.items():
             if key in self._minutes:
@@ -132,7 +132,7 @@ class Statistics:
             self._namespace_spans.add(namespace, minute * MINUTE, tally)
 
     async def _write(self) -> None:
-        """Write the minutes and what they changed of wider spans, as far as one transaction takes it."""
+        """Write the minutes, and as many changes of wider spans as fit one transaction."""
         minutes, wide, jobs = self._minutes, self._namespace_spans.next_batch(), self._job_spans.next_batch()
 
         def script() -> Script[None]:
@@ -146,7 +146,7 @@ class Statistics:
         try:
             await self._store.write(script)
         except StoreUnavailable as error:
-            if error.fields.get("unknown"):  # minutes are added to, so they are not written twice
+            if error.fields.get("unknown"):  # writing minutes adds to rows, so they must not be written twice
                 self._minutes = {}
             raise
         self._minutes = {}
@@ -154,9 +154,9 @@ class Statistics:
         self._job_spans.wrote(jobs)
 
     def _widen(self, counts: Mapping[tuple[UUID, int], JobTally]) -> None:
-        """Add what was counted of minutes to what is wider: hours and days of the job, and all of its namespace.
+        """Add minutes to wider spans: to hours and days of the job, and to its namespace.
 
-        A namespace counts a workflow that failed once: the steps that it failed by are left out.
+        A namespace counts a failed workflow once, without its failed steps.
         """
         for (job, minute), happened in counts.items():
             self._job_spans.add(job, minute * MINUTE, happened)
@@ -168,7 +168,7 @@ class Statistics:
                 self._unowned.append((job, minute, happened))
 
     async def _own(self) -> None:
-        """Find whose jobs they are of which something was cancelled."""
+        """Read the namespaces of jobs with cancelled executions, and add their counts to the namespaces."""
         if not self._unowned:
             return
         jobs = {job for job, _, _ in self._unowned}
@@ -180,5 +180,5 @@ class Statistics:
 
 
 def _minute_of(ended: FinishedItems, now: Instant) -> int:
-    """The minute in which history says that something ended, which no worker's clock puts far away."""
+    """Return the minute of an end, as in history; a worker's wrong clock cannot move it far."""
     return max(now - FARTHEST, min(ended.at or now, now)) // MINUTE

@@ -1,8 +1,8 @@
-"""Tallies of wider spans, as one writer remembers them: added to in memory, written whole, a bounded number at a time.
+"""Tallies of wider spans of one writer: added up in memory, and written as whole rows, a bounded number at a time.
 
-A row belongs to its writer alone. When there is more to remember than there is room for, what is written is forgotten,
-and what is counted from then on has rows of another writer. What waits to be written stays with the writer it began
-with: its row may be there already, and a second one would count the same again.
+Each row belongs to one writer. When there are too many tallies in memory, the written ones are dropped, and later
+counts go to rows of a new writer. Unwritten tallies stay with their first writer: their rows may exist already, and a
+second row would count the same again.
 """
 
 from collections.abc import Callable, Hashable
@@ -16,7 +16,7 @@ from horae.store.contract import Store
 from horae.store.script import Script
 
 MOST_REMEMBERED = 50_000
-IN_ONE = 500  # rows of a transaction: nobody waits long for SQLite's writer
+IN_ONE = 500  # rows of a transaction, which must not occupy SQLite's writer for long
 AT_ONCE = 5_000  # rows of a flush
 
 Of = TypeVar("Of", bound=Hashable)
@@ -26,7 +26,7 @@ TallyBatch = tuple[UUID, list[tuple[Key[Of], Tally]]]
 
 
 class Tallies(Generic[Of, Tally]):
-    """What happened to each of many, by spans of several lengths."""
+    """Tallies of many jobs or namespaces, by spans of several lengths."""
 
     def __init__(
         self,
@@ -42,7 +42,7 @@ class Tallies(Generic[Of, Tally]):
         self._unwritten: dict[Key[Of], None] = {}  # in the order in which they changed first
 
     def add(self, of: Of, at: Instant, happened: Tally) -> None:
-        """Count what happened within a minute."""
+        """Add the tally of a minute."""
         for span in self._spans:
             key = of, span, begin_of(at, span)
             known = self._known.get(key)
@@ -56,7 +56,7 @@ class Tallies(Generic[Of, Tally]):
         return bool(self._unwritten)
 
     async def flush(self, store: Store, now: Instant) -> None:
-        """Write what changed, at most so much: the rest comes with the next flush."""
+        """Write changed tallies, at most `AT_ONCE`; the rest is written by the next flush."""
         for _ in range(0, AT_ONCE, IN_ONE):
             if not self._unwritten:
                 break
@@ -66,23 +66,23 @@ class Tallies(Generic[Of, Tally]):
         self._forget(now)
 
     def next_batch(self) -> "TallyBatch[Of, Tally]":
-        """What was changed first, of one writer, as much as a transaction takes."""
+        """Return the tallies of one writer that changed first, as many as fit one transaction."""
         keys = list(islice(self._unwritten, IN_ONE))
         writer = self._known[keys[0]][0] if keys else self._writer
-        return writer, [(key, known) for key in keys for whose, known in [self._known[key]] if whose == writer]
+        return writer, [(key, known) for key in keys for owner, known in [self._known[key]] if owner == writer]
 
     def put(self, some: "TallyBatch[Of, Tally]") -> Script[None]:
-        """Write rows as they stand now."""
+        """Write rows with their present counts."""
         if some[1]:
             yield from self._put(*some)
 
     def wrote(self, some: "TallyBatch[Of, Tally]") -> None:
-        """These are written."""
+        """Note that these tallies are written."""
         for key, _ in some[1]:
             self._unwritten.pop(key, None)
 
     def _forget(self, now: Instant) -> None:
-        """Let go of spans that are over; of all that is written, when they are too many."""
+        """Drop spans that are over, and all written tallies when there are too many."""
         full = len(self._known) > self._room
         self._known = {
             key: known

@@ -1,1 +1,1 @@
-"""Statistics as the API shows them."""
+"""Views of statistics in the API."""

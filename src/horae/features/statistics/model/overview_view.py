@@ -1,4 +1,4 @@
-"""A namespace at a glance, as the API shows it."""
+"""Views of the overview of a namespace."""
 
 from uuid import UUID
 
@@ -9,7 +9,7 @@ from horae.model.base.view import Seconds, Time, View
 
 
 class LiveView(View, frozen=True, kw_only=True):
-    """How many executions have not ended; `retrying` is part of `waiting`."""
+    """Numbers of executions that have not ended; `retrying` is part of `waiting`."""
 
     running: int = 0
     queued: int = 0
@@ -18,8 +18,8 @@ class LiveView(View, frozen=True, kw_only=True):
 
 
 class PointView(View, frozen=True, kw_only=True):
-    """What happened within one step of time: the lag of fires after they were due, the wait from the queue to the
-    start, and the most that was queued; null where nothing was.
+    """Outcomes within one step of time, with the lag of fires, the wait from the queue to the start, and the greatest
+    number of queued executions; null where nothing was counted.
     """
 
     at: Time
@@ -36,7 +36,7 @@ class PointView(View, frozen=True, kw_only=True):
 
 
 class QueueLoadView(View, frozen=True, kw_only=True):
-    """A queue: what stands in it and since when, what of it runs, and whether it is held."""
+    """A queue: its queued executions and the oldest of them, its running executions, and whether it is held."""
 
     queue: str
     queued: int
@@ -47,7 +47,7 @@ class QueueLoadView(View, frozen=True, kw_only=True):
 
 
 class FleetView(View, frozen=True, kw_only=True):
-    """Workers by how they are, the slots of those that are there, and how many of these are taken."""
+    """Numbers of workers by status, their slots, and the busy ones among these."""
 
     active: int = 0
     draining: int = 0
@@ -57,7 +57,7 @@ class FleetView(View, frozen=True, kw_only=True):
 
 
 class RunningView(View, frozen=True, kw_only=True):
-    """An execution that a worker is busy with."""
+    """A running execution."""
 
     execution_id: UUID
     job_id: UUID
@@ -69,7 +69,7 @@ class RunningView(View, frozen=True, kw_only=True):
 
 
 class PastView(View, frozen=True, kw_only=True):
-    """How executions ended within one step of the timeline."""
+    """Outcomes of executions within one step of the timeline."""
 
     at: Time
     success: int = 0
@@ -79,7 +79,7 @@ class PastView(View, frozen=True, kw_only=True):
 
 
 class ComingFiresView(View, frozen=True, kw_only=True):
-    """Fires to come within one step of the timeline; `more` when there may be more than were counted."""
+    """Future fires within one step of the timeline; `more` is true when there may be more than were counted."""
 
     at: Time
     fires: int = 0
@@ -87,7 +87,7 @@ class ComingFiresView(View, frozen=True, kw_only=True):
 
 
 class TimelineView(View, frozen=True, kw_only=True):
-    """Twelve hours back and twelve ahead, by half hours; both have the present one."""
+    """The last and the next twelve hours by half hours; both include the present one."""
 
     step: int
     past: list[PastView]
@@ -95,7 +95,7 @@ class TimelineView(View, frozen=True, kw_only=True):
 
 
 class OverviewView(View, frozen=True, kw_only=True):
-    """A namespace now, and what happened in a window; `step` is the seconds of one point of the series."""
+    """The present state of a namespace, and its outcomes in a window; `step` is one point of the series in seconds."""
 
     at: Time
     from_: Time = field(name="from")

@@ -1,4 +1,4 @@
-"""Statistics as the API shows them: times as numbers of seconds, shares from 0 to 1, null where nothing was."""
+"""Views of statistics: durations in seconds, shares from 0 to 1, null where nothing was counted."""
 
 from msgspec import field
 
@@ -7,7 +7,7 @@ from horae.model.definitions.listed_job_view import Share
 
 
 class EndedView(View, frozen=True, kw_only=True):
-    """How executions ended, and attempts that did not end them: tried again, or lost with their worker."""
+    """Outcomes of executions, and attempts that were retried or lost with their worker."""
 
     success: int = 0
     failed: int = 0
@@ -18,7 +18,7 @@ class EndedView(View, frozen=True, kw_only=True):
 
 
 class JobPointView(View, frozen=True, kw_only=True):
-    """What became of a job's executions within one step of time."""
+    """Outcomes of a job's executions within one step of time."""
 
     at: Time
     success: int = 0
@@ -33,9 +33,10 @@ class JobPointView(View, frozen=True, kw_only=True):
 
 
 class JobTotalsView(View, frozen=True, kw_only=True):
-    """What became of a job's executions that ended in a window, and how long they took; `step` is one point's seconds.
+    """Outcomes and durations of a job's executions that ended in a window; `step` is one point's length in seconds.
 
-    `successRate` is of those that succeeded or failed; `retryRate` is how often they were tried again, per execution.
+    `successRate` is the share of successes among executions that succeeded or failed; `retryRate` is the number of
+    retries per execution.
     """
 
     from_: Time = field(name="from")
@@ -60,7 +61,7 @@ class JobTotalsView(View, frozen=True, kw_only=True):
 
 
 class DayView(View, frozen=True, kw_only=True):
-    """One day: how executions ended on it, and fires that are to come."""
+    """Outcomes of one day, and its future fires."""
 
     day: str
     success: int = 0

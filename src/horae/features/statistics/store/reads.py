@@ -1,4 +1,4 @@
-"""Statistics, read: the rows of all writers, added up by the points of a window."""
+"""Reads of statistics: the rows of all writers, added up by the points of a window."""
 
 from collections.abc import Callable, Sequence
 from typing import TypeVar
@@ -60,7 +60,7 @@ T = TypeVar("T", bound=OutcomeCounts)
 
 
 class RecentExecution(Struct, frozen=True):
-    """An execution that has ended."""
+    """An execution that ended lately."""
 
     id: UUID
     state: str
@@ -86,7 +86,7 @@ def _by_point(rows: Sequence[Row], step: int, make: Callable[[], T]) -> dict[Ins
 def of_namespace(
     namespace: int, span: int, since: Instant, until: Instant, step: int
 ) -> Script[dict[Instant, NamespaceTally]]:
-    """What happened in a namespace by points of so many seconds; nothing where nothing did."""
+    """Return the tallies of a namespace by points of `step` seconds, without empty points."""
     rows = yield Fetch(OF_NAMESPACE, (namespace, span, since, until))
     found: dict[Instant, NamespaceTally] = {}
     for at, (tally, rest) in _by_point(rows, step, NamespaceTally).items():
@@ -102,13 +102,13 @@ def of_namespace(
 def counts_of_namespace(
     namespace: int, span: int, since: Instant, until: Instant, step: int
 ) -> Script[dict[Instant, OutcomeCounts]]:
-    """The same without lags and waits."""
+    """Return the outcomes of a namespace by points of `step` seconds, without lags and waits."""
     rows = yield Fetch(COUNTS_OF_NAMESPACE, (namespace, span, since, until))
     return {at: tally for at, (tally, _) in _by_point(rows, step, OutcomeCounts).items()}
 
 
 def of_job(job: UUID, span: int, since: Instant, until: Instant, step: int) -> Script[dict[Instant, JobTally]]:
-    """What became of a job's executions by points of so many seconds; nothing where none ended."""
+    """Return the tallies of a job by points of `step` seconds, without empty points."""
     rows = yield Fetch(OF_JOB, (job, span, since, until))
     found: dict[Instant, JobTally] = {}
     for at, (tally, rest) in _by_point(rows, step, JobTally).items():
@@ -120,13 +120,13 @@ def of_job(job: UUID, span: int, since: Instant, until: Instant, step: int) -> S
 
 
 def counts_of_job(job: UUID, span: int, since: Instant, until: Instant) -> Script[dict[Instant, OutcomeCounts]]:
-    """The same without durations and waits, by the spans as they are kept."""
+    """Return the outcomes of a job by stored spans, without durations and waits."""
     rows = yield Fetch(COUNTS_OF_JOB, (job, span, since, until))
     return {at: tally for at, (tally, _) in _by_point(rows, span, OutcomeCounts).items()}
 
 
 def of_jobs(jobs: Sequence[UUID], since: Instant) -> Script[dict[UUID, JobTally]]:
-    """What became of the executions of many jobs since the day of an instant."""
+    """Return the tallies of many jobs since the day of an instant."""
     found = {job: JobTally() for job in jobs}
     rows = yield ForEach(OF_JOBS, SINCE, [(job, begin_of(since, DAY)) for job in found])
     for job, *counted, durations in rows:
@@ -136,7 +136,7 @@ def of_jobs(jobs: Sequence[UUID], since: Instant) -> Script[dict[UUID, JobTally]
 
 
 def recent_of(jobs: Sequence[UUID]) -> Script[dict[UUID, list[RecentExecution]]]:
-    """The newest executions that have ended of each of these jobs, newest last."""
+    """Return the newest ended executions of each of these jobs, newest last."""
     found: dict[UUID, list[RecentExecution]] = {job: [] for job in jobs}
     rows = yield ForEach(RECENT, (("job", "uuid"),), [(job,) for job in found])
     newest_first = sorted(rows, key=lambda row: (row[1], row[2]), reverse=True)
@@ -152,7 +152,7 @@ def recent_of(jobs: Sequence[UUID]) -> Script[dict[UUID, list[RecentExecution]]]
 
 
 def counts_by_state(of: int | UUID) -> Script[dict[str, int]]:
-    """How many executions of a namespace or a job are in each state: shelves are summed, ended ones from statistics."""
+    """Count the executions of a namespace or job by state: live ones on the shelves, ended ones by statistics."""
     kind = "job" if isinstance(of, UUID) else "namespace"
     live = yield Fetch(COUNTS[kind], (of,))
     ended = yield Fetch(ENDED_COUNTS[kind], (of,))

@@ -1,7 +1,7 @@
-"""Recounting: what a server that was killed had counted and not written is found again in history.
+"""Recounting: counts that a killed server had not written are restored from history.
 
-Statistics are added up beside the transactions that end executions, so a server that is killed takes a few seconds of
-them along. Its row among the servers stays behind and says when that was.
+Statistics are added up outside the transactions that end executions, so a killed server loses a few seconds of them.
+Its row among the servers remains and tells when it was last seen.
 """
 
 from collections.abc import Mapping
@@ -35,8 +35,8 @@ _ENDED = (
     f" sum(CASE WHEN (flags & {CHILD}) <> 0 THEN hi - lo ELSE 0 END) FROM history"
     f" WHERE completed_at >= $1 AND completed_at < $2{{}} GROUP BY job, namespace, completed_at / {MINUTE}, state"
 )
-# SQLite has no index by time, but its rows come in that order: begin at a row that ended an hour before, among some
-# that lie further and further back.
+# SQLite has no index by time, but its rows are roughly in that order. Start at a row that ended at least an hour
+# before, found by probing further and further back.
 _ROWS_SINCE = (
     " AND rowid > (WITH RECURSIVE last(id) AS (SELECT max(rowid) FROM history),"
     " back(id, by) AS (SELECT id - 1000, 4000 FROM last UNION ALL SELECT last.id - by, by * 4 FROM back, last"
@@ -54,14 +54,14 @@ KNOWN = Statement(
 
 
 class LostServer(Struct, frozen=True):
-    """A server that is gone without a word."""
+    """A server that was killed."""
 
     id: UUID
     last_seen: Instant
 
 
 def lost_servers(me: UUID, silent_since: Instant) -> Script[list[LostServer]]:
-    """Servers other than this one that were not seen since an instant."""
+    """Return servers other than this one that were not seen since an instant."""
     return [LostServer(*row) for row in (yield Fetch(LOST, (me, silent_since)))]
 
 
@@ -78,9 +78,9 @@ def ended_within(since: Instant, until: Instant) -> Script[dict[Minute, JobTally
 def settle(
     lost: LostServer, found: Mapping[Minute, JobTally], since: Instant, until: Instant, writer: UUID
 ) -> Script[dict[UUID, OutcomeCounts] | None]:
-    """Write what is missing of a window, and forget the server; tell it by job, or None when somebody else has done it.
+    """Write the missing counts of a window and delete the server; return the counts by job, None if already done.
 
-    One transaction: it is counted once, whoever looks and whoever is killed meanwhile.
+    All of it is one transaction, so it is counted once, even if several servers try or one is killed meanwhile.
     """
     if not (yield Fetch(TAKE, (lost.id, lost.last_seen))):
         return None

@@ -1,7 +1,7 @@
-"""Statistics, written: one row per writer, so that no row is shared.
+"""Writes of statistics: each writer has its own rows, so that no row is shared.
 
-Of minutes each flush adds what is new. Of wider spans a writer remembers its rows and writes them whole, so that a
-write whose answer was lost may be repeated.
+Each flush adds its counts to the rows of minutes. Rows of wider spans are kept in memory and written whole, so that a
+write may be repeated if its answer was lost.
 """
 
 from collections.abc import Iterable, Mapping
@@ -30,7 +30,7 @@ NAMESPACE_COLUMNS: Columns = (
 )  # fmt: skip
 NAMESPACES = Statement("namespaces_of_jobs", "SELECT id, namespace FROM jobs WHERE id = ANY($1)")
 
-JobKey = tuple[UUID, int, Instant]  # a job, the seconds of a span, and when it begins
+JobKey = tuple[UUID, int, Instant]  # a job, the seconds of a span, and its beginning
 NamespaceKey = tuple[int, int, Instant]
 HOLDINGS = Holdings(
     rows=(
@@ -41,7 +41,7 @@ HOLDINGS = Holdings(
 
 
 def _whole(columns: Columns) -> str:
-    """A row that is there is replaced."""
+    """Return the conflict clause that replaces existing rows."""
     keys = ", ".join(name for name, _ in columns[:4])
     return f"ON CONFLICT ({keys}) DO UPDATE SET " + ", ".join(f"{name} = excluded.{name}" for name, _ in columns[4:])
 
@@ -60,19 +60,19 @@ def add(server: UUID, counts: Mapping[tuple[UUID, int], OutcomeCounts]) -> Scrip
 
 
 def put_jobs(writer: UUID, tallies: Iterable[tuple[JobKey, JobTally]]) -> Script[None]:
-    """Write a writer's rows of jobs as they stand now."""
+    """Write a writer's rows of jobs with their present counts."""
     rows = [(*key, writer, *_counted(t), t.durations.packed(), t.waits.packed()) for key, t in tallies]
     yield Insert("job_spans", JOB_COLUMNS, sorted(rows), conflict=_WHOLE_JOB)
 
 
 def put_namespaces(writer: UUID, tallies: Iterable[tuple[NamespaceKey, NamespaceTally]]) -> Script[None]:
-    """Write a writer's rows of namespaces as they stand now."""
+    """Write a writer's rows of namespaces with their present counts."""
     rows = [(*key, writer, *_counted(t), t.lags.packed(), t.lag_max, t.waits.packed(), t.queued) for key, t in tallies]
     yield Insert("namespace_spans", NAMESPACE_COLUMNS, sorted(rows), conflict=_WHOLE_NAMESPACE)
 
 
 def namespaces_of(jobs: Iterable[UUID]) -> Script[dict[UUID, int]]:
-    """Whose these jobs are."""
+    """Return the namespaces of these jobs."""
     return dict((yield Among(NAMESPACES, sorted(jobs))))
 
 
@@ -89,7 +89,7 @@ EXPIRE = (_expiry("job_spans", "job"), _expiry("namespace_spans", "namespace"))
 
 
 def sweep(ages: Ages, most: int = 1000) -> Script[bool]:
-    """Forget spans that are older than their kind is kept; true when there may be more."""
+    """Delete spans that are past their retention; return whether there may be more."""
     more = False
     for statement in EXPIRE:
         for span, kept in RETENTION.items():

@@ -1,6 +1,6 @@
-"""What happened, added up by spans of time: a row for each writer, which it alone rewrites with what it counted so far.
+"""Tables of outcomes by spans of time. Each writer has its own rows, which only it rewrites with its counts so far.
 
-A writer is a server for as long as it remembers: what is read is the sum over all of them.
+A server takes a new writer id whenever it drops its counts from memory. Reads add up the rows of all writers.
 """
 
 from typing import Any
@@ -21,10 +21,10 @@ job_spans = table(
     "job_spans",
     key("job", ID),
     key("span", INT),  # seconds: an hour or a day
-    key("at", BIG),  # when it begins
+    key("at", BIG),  # its beginning
     key("writer", ID),
     *_counts(),
-    opt("durations", BYTES),  # of those that a worker ran: a histogram
+    opt("durations", BYTES),  # histogram
     opt("waits", BYTES),  # from the queue to the start
     Index("job_spans_at", "span", "at"),
     small=True,
@@ -37,10 +37,10 @@ namespace_spans = table(
     key("at", BIG),
     key("writer", ID),
     *_counts(),
-    opt("lags", BYTES),  # of fires, after they were due
+    opt("lags", BYTES),  # of fires: from the nominal time to the fire
     opt("lag_max", BIG),
     opt("waits", BYTES),  # from the queue to the start
-    opt("queued", INT),  # the most that was seen
+    opt("queued", INT),  # the greatest number that was seen
     Index("namespace_spans_at", "span", "at"),
     small=True,
 )

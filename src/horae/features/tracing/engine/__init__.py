@@ -1,4 +1,4 @@
-"""Tracing: what happens to executions, told as spans to whoever collects them. Off unless somebody is to be told.
+"""Tracing: spans of executions, sent to a collector. It is off unless an endpoint is configured.
 
-`spans` says what is told; `otel` sends it by OpenTelemetry's SDK, an extra. Workers use both as servers do.
+`spans` defines the spans; `otel` sends them by OpenTelemetry's SDK, an optional extra. Servers and workers use both.
 """

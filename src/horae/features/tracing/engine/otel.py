@@ -1,7 +1,7 @@
-"""Spans by OpenTelemetry: its SDK batches them and sends them over OTLP/HTTP, beside everything else.
+"""Export of spans by OpenTelemetry: its SDK batches them and sends them over OTLP/HTTP in the background.
 
-Where to, and all else that its SDK knows, is set by the usual OTEL_* variables; a setting of ours names the place, too.
-The SDK is an extra: `pip install horae[otel]`.
+The endpoint and all options of the SDK are set by the usual OTEL_* variables; the setting `otlp_endpoint` sets the
+endpoint, too. The SDK is an extra: `pip install horae[otel]`.
 """
 
 import asyncio
@@ -19,15 +19,16 @@ from horae.model.base.trace import TraceContext
 from horae.model.executions.tracer import TraceSpan
 
 PLACES = ("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", "OTEL_EXPORTER_OTLP_ENDPOINT")
-ROOM = 2048  # spans that wait to be sent, unless OTEL_BSP_MAX_QUEUE_SIZE says otherwise
-CLOSING = 2.0  # seconds that what is left has to be sent
+ROOM = 2048  # spans that may wait to be sent, unless OTEL_BSP_MAX_QUEUE_SIZE sets another number
+CLOSING = 2.0  # seconds to send the remaining spans when the process ends
 log = structlog.get_logger("horae.engine")
 
 
 def open_sink(endpoint: str, service: str, environ: Mapping[str, str]) -> "OtelSink | None":
-    """Where spans go, if somebody is to be told; raises BadInput when that is set here and cannot be.
+    """Return the exporter of spans, or None if no endpoint is configured.
 
-    The variables may be meant for others: without the SDK they only get a line in the log.
+    Raises BadInput when the setting `otlp_endpoint` is used and the SDK is missing. The OTEL_* variables may be meant
+    for other programs: without the SDK they only cause a warning in the log.
     """
     if not is_enabled(endpoint, environ):
         return None
@@ -44,20 +45,20 @@ def open_sink(endpoint: str, service: str, environ: Mapping[str, str]) -> "OtelS
 
 
 def is_enabled(endpoint: str, environ: Mapping[str, str]) -> bool:
-    """Whether spans are to be told."""
+    """Tell whether spans are to be exported."""
     if environ.get("OTEL_SDK_DISABLED", "").lower() == "true" or environ.get("OTEL_TRACES_EXPORTER") == "none":
         return False
     return bool(endpoint) or any(environ.get(place) for place in PLACES)
 
 
 def open_tracer(endpoint: str, environ: Mapping[str, str], env: Env) -> Tracing | None:
-    """Return what traces a server, if somebody is to be told; raises BadInput as `open_sink`."""
+    """Return the tracer of a server, or None if no endpoint is configured; raises BadInput as `open_sink` does."""
     sink = open_sink(endpoint, "horae", environ)
     return None if sink is None else Tracing(env, sink)
 
 
 class OtelSink:
-    """Hands spans to the SDK's batches. What these have no room for is dropped here, before it costs anything."""
+    """An exporter that passes spans to the SDK's batches. Spans beyond their room are dropped here, at no cost."""
 
     def __init__(self, endpoint: str, service: str) -> None:
         from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter
@@ -95,7 +96,7 @@ class OtelSink:
     def record(self, span: TraceSpan) -> None:
         if self._recorded - self._exporter.sent - self._exporter.failed >= self._room:
             if not self._dropped:
-                log.warning("spans are dropped: whoever collects them is away or too slow", room=self._room)
+                log.warning("spans are dropped: the collector is unreachable or too slow", room=self._room)
             self._dropped += 1
             return
         self._recorded += 1
@@ -108,13 +109,13 @@ class OtelSink:
             trace.set_tracer_provider(self.provider)
 
     async def close(self) -> None:
-        """Whoever cannot be reached is not waited for longer than this; a thread that still tries ends with us."""
+        """Send the remaining spans, for at most `CLOSING` seconds; a thread that still tries ends with the process."""
         sent = asyncio.Event()
         told = asyncio.get_running_loop().call_soon_threadsafe
 
         def finish() -> None:
             self.provider.shutdown()
-            with suppress(RuntimeError):  # nobody waits any longer
+            with suppress(RuntimeError):  # the event loop has ended
                 told(sent.set)
 
         Thread(target=finish, name="horae-traces", daemon=True).start()

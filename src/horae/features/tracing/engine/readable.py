@@ -1,4 +1,4 @@
-"""Spans as OpenTelemetry's SDK takes them; imported only where that is there and wanted."""
+"""Spans in the form of OpenTelemetry's SDK; imported only if the SDK is installed and used."""
 
 from collections.abc import Mapping, Sequence
 
@@ -13,8 +13,8 @@ from horae.model.base.trace import TraceContext
 from horae.model.executions.tracer import Kind, TraceSpan
 from horae.model.fleet.protocol import Failure
 
-TO_OTEL = 1000  # its times are nanoseconds, ours microseconds
-MOST_SAID, MOST_TOLD = 200, 8_000  # characters of an error: in a span's status, and as its exception
+TO_OTEL = 1000  # OpenTelemetry's times are nanoseconds, Horae's are microseconds
+MOST_STATUS, MOST_MESSAGE = 200, 8_000  # characters of an error: in a span's status, and as its exception
 SAMPLED = TraceFlags(TraceFlags.SAMPLED)
 KINDS: Mapping[Kind, SpanKind] = {
     "producer": SpanKind.PRODUCER,
@@ -24,7 +24,7 @@ KINDS: Mapping[Kind, SpanKind] = {
 
 
 def readable(span: TraceSpan, resource: Resource, scope: InstrumentationScope) -> ReadableSpan:
-    """A span as exporters read it."""
+    """Return a span in the form that exporters read."""
     error = span.error
     return ReadableSpan(
         name=span.name,
@@ -34,7 +34,7 @@ def readable(span: TraceSpan, resource: Resource, scope: InstrumentationScope) -
         attributes=span.attributes,
         kind=KINDS[span.kind],
         instrumentation_scope=scope,
-        status=Status() if error is None else Status(StatusCode.ERROR, f"{error.type}: {error.message}"[:MOST_SAID]),
+        status=Status() if error is None else Status(StatusCode.ERROR, f"{error.type}: {error.message}"[:MOST_STATUS]),
         events=() if error is None else (_exception(error, span.end * TO_OTEL),),
         start_time=span.start * TO_OTEL,
         end_time=span.end * TO_OTEL,
@@ -42,21 +42,21 @@ def readable(span: TraceSpan, resource: Resource, scope: InstrumentationScope) -
 
 
 def context(of: TraceContext) -> SpanContext:
-    """Where a span stands."""
+    """Return a trace context in the form of OpenTelemetry's SDK."""
     state = TraceState.from_header([of.state]) if of.state else None
     return SpanContext(int(of.trace_id, 16), int(of.span_id, 16), True, SAMPLED, state)
 
 
 def _exception(error: Failure, at: int) -> Event:
-    """A failure as OpenTelemetry's conventions tell of exceptions; of a long traceback, its end says the most."""
-    told = {"exception.type": error.type, "exception.message": error.message[:MOST_TOLD]}
+    """Return a failure as an exception event of OpenTelemetry; of a long traceback, keep the end."""
+    attributes = {"exception.type": error.type, "exception.message": error.message[:MOST_MESSAGE]}
     if error.traceback:
-        told["exception.stacktrace"] = error.traceback[-MOST_TOLD:]
-    return Event("exception", told, at)
+        attributes["exception.stacktrace"] = error.traceback[-MOST_MESSAGE:]
+    return Event("exception", attributes, at)
 
 
 class CountingExporter(SpanExporter):
-    """An exporter that says how many spans it is through with, and of how many of them nobody heard."""
+    """An exporter that counts the spans that were sent, and those that could not be sent."""
 
     def __init__(self, exporter: SpanExporter) -> None:
         self._exporter = exporter

@@ -1,4 +1,4 @@
-"""Spans of executions: submitted, queued, begun as a workflow. Those of attempts are the worker's."""
+"""Spans of executions that servers record: of submissions, queues and workflows. Workers record spans of attempts."""
 
 from collections.abc import Sequence
 from uuid import UUID
@@ -18,20 +18,20 @@ from horae.store.executions.state_changes import WorkflowEnd
 
 
 class Tracing:
-    """What a server tells."""
+    """The tracer of a server."""
 
     def __init__(self, env: Env, sink: SpanSink) -> None:
         self._env, self.sink = env, sink
 
     def root(self, execution: UUID) -> TraceContext:
-        """The trace of what nobody else began one for."""
+        """Return a new trace for an execution that came without one."""
         root = root_of(execution)
         return root if self.sink.samples(root.trace_id) else structs.replace(root, sampled=False)
 
     def submitting(self, requests: Sequence[Submit]) -> SubmitSpan | None:
-        """A request begins; None when whoever sent it said that its trace is not told of.
+        """Begin the span of a request; return None when the caller's trace is not sampled.
 
-        Where that is not followed, what is asked for is in the trace all the same, and nobody tells of it.
+        If the sampler rejects the trace, the executions still belong to it, but no spans are recorded.
         """
         first = requests[0] if requests else None
         given = None if first is None else read_trace(first.trace, checked_state(first.trace_state))
@@ -47,7 +47,7 @@ class Tracing:
     def submitted(
         self, one: SubmitSpan, job: str, count: int, executions: Sequence[UUID], error: BaseException | None
     ) -> None:
-        """It is answered."""
+        """Record the span of an answered request."""
         if not one.context.sampled:
             return
         told: dict[str, str | int] = {"horae.job": job, "horae.executions": count}
@@ -61,7 +61,7 @@ class Tracing:
         )  # fmt: skip
 
     def granted(self, running: Running, parcel: Parcel, job: str) -> list[Extra]:
-        """A worker gets these: what belongs to its items, each with its trace; and how long they stood in the queue."""
+        """Return the extras of granted items, each with its trace context; record the time that they were queued."""
         extras = []
         for item, extra in enumerate(extras_of(parcel.extras, running.lo, running.hi), running.lo):
             execution = execution_id(parcel.id, item)
@@ -72,9 +72,9 @@ class Tracing:
         return extras
 
     def context(self, extra: Extra, execution: UUID, job: str, made: DueAndCreated, *, first: bool) -> TraceContext:
-        """Where an execution stands. One that nobody traced begins a trace, of which is told when it `first` starts.
+        """Return the trace context of an execution; without one, begin a trace, recorded at its `first` start.
 
-        Its beginning is as long as it was made late.
+        The first span of that trace lasts from the due time to the creation of the execution.
         """
         given = read_trace(extra.trace, extra.trace_state)
         if given is not None:
@@ -93,7 +93,7 @@ class Tracing:
     def waited(
         self, context: TraceContext, execution: UUID, attempt: int, job: str, since: Instant, until: Instant
     ) -> None:
-        """An attempt stood in the queue."""
+        """Record the time that an attempt spent in the queue."""
         if not context.sampled:
             return
         self.sink.record(
@@ -106,14 +106,14 @@ class Tracing:
         )  # fmt: skip
 
     def within(self, extra: Extra, execution: UUID, attempt: int) -> str:
-        """What the steps of a workflow follow from: its own span, which is told when it has ended."""
+        """Return the trace context for the steps of a workflow: its own span, which is recorded when it ends."""
         own = read_trace(extra.trace, extra.trace_state) or self.root(execution)
         return (
             structs.replace(own, span_id=span_of("attempt", execution, attempt)).header if own.sampled else own.header
         )
 
     def workflow_ended(self, context: TraceContext, execution: UUID, job: str, outcome: str, flow: WorkflowEnd) -> None:
-        """A workflow is over, which began in this context."""
+        """Record the span of a workflow that ended."""
         if not context.sampled:
             return
         told: dict[str, str | int] = {

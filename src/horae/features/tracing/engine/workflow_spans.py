@@ -1,4 +1,4 @@
-"""Spans of whole workflows: told when they have ended, by whichever server ended them."""
+"""Spans of whole workflows, recorded by the server that ended them."""
 
 from collections import deque
 from collections.abc import Iterable, Sequence
@@ -13,12 +13,12 @@ from horae.store.contract import Store
 from horae.store.executions.state_changes import FinishedItems
 
 BATCH = 256
-MOST = 10_000  # that wait to be told; of more, the oldest are not
+MOST = 10_000  # ended workflows that wait to be recorded; beyond that, the oldest are dropped
 SAFETY = 60.0
 
 
 class WorkflowSpans:
-    """Tells of workflows that ended. A service, so that nobody waits for the look at what they belong to."""
+    """A service that records spans of ended workflows, so that reports do not wait for its reads."""
 
     name = "flow-spans"
 
@@ -28,14 +28,14 @@ class WorkflowSpans:
         self.alarm = Alarm()
 
     def add(self, ended: Iterable[FinishedItems]) -> None:
-        """Some of these may be workflows."""
+        """Add the workflows among ended executions."""
         flows = [one for one in ended if one.flow is not None]
         if flows:
             self._ended.extend(flows)
             self.alarm.ring()
 
     async def step(self) -> Wait:
-        """Tell of one batch."""
+        """Record the spans of one batch."""
         batch = [self._ended.popleft() for _ in range(min(BATCH, len(self._ended)))]
         try:
             await self._tell_all(batch)
