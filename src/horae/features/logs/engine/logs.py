@@ -151,7 +151,7 @@ class ExecutionLogs:
                 f"{extent.left_lines} lines ({extent.left_bytes} bytes) were left out: an attempt wrote too much."
             )
         if ends := extent.upto >= self._most:
-            notices.append(f"The log ends here: the limit is {self._most} bytes per execution, and it wrote more.")
+            notices.append(f"The log ends here: {self._most} bytes are stored per execution, and it wrote more.")
         if not notices:
             return None
         return CutView(lines=extent.left_lines, bytes=extent.left_bytes, ends=ends, notice=" ".join(notices))
