@@ -1,4 +1,4 @@
-"""Scenes of alerts: one is open per rule and subject, nobody looks after a paused rule, a notice has one taker."""
+"""Scenes of alerts: one open alert per rule and subject, none for a paused rule, one sender per notification."""
 
 from typing import Any
 
@@ -26,18 +26,18 @@ def settle(world: World, stored: StoredRule, *subjects: str) -> Move:
     return Move("settle", lambda: alerts.settle(stored, found, world.env.new_id, world.now()))
 
 
-@scene("two servers find the same by a rule")
+@scene("two servers find the same alert by a rule")
 async def _(world: World) -> Scene:
     stored = await written(world)
 
     async def check(world: World, left: list[Any], right: list[Any]) -> None:
-        assert sorted(one.notices for one in (left[0], right[0])) == [0, 1], "one opens it and tells"
+        assert sorted(one.notices for one in (left[0], right[0])) == [0, 1], "one of them opens it and notifies"
         assert len(await world.store.read(lambda: alerts.open_alerts(NAMESPACE, "late"))) == 1
 
     return Scene(left=[settle(world, stored, "a")], right=[settle(world, stored, "a")], check=check)
 
 
-@scene("a rule is paused / something is found by it")
+@scene("a rule is paused / an alert is found by it")
 async def _(world: World) -> Scene:
     stored = await written(world)
     now = world.now()
@@ -49,12 +49,12 @@ async def _(world: World) -> Scene:
         yield from alert_rules.end_open(NAMESPACE, "late", now)
 
     async def check(world: World, left: list[Any], right: list[Any]) -> None:
-        assert await world.store.read(lambda: alerts.open_alerts(NAMESPACE, "late")) == [], "nobody would end it"
+        assert await world.store.read(lambda: alerts.open_alerts(NAMESPACE, "late")) == [], "the alert would never end"
 
     return Scene(left=[Move("pause", paused)], right=[settle(world, stored, "a")], check=check)
 
 
-@scene("two servers take notices / one was slow to say what came of it")
+@scene("two servers take notifications / one was slow to settle")
 async def _(world: World) -> Scene:
     stored, now = await written(world), world.now()
     await world.store.write(settle(world, stored, "a").make)
@@ -64,6 +64,8 @@ async def _(world: World) -> Scene:
 
     async def check(world: World, left: list[Any], right: list[Any]) -> None:
         taken = len(left[0]) + len(right[1])
-        assert (right[0], taken) in ((True, 0), (False, 1)), "it is settled by who claimed last, and claimed once"
+        assert (right[0], taken) in ((True, 0), (False, 1)), (
+            "only the server that claimed last settles it, and it is claimed once"
+        )
 
     return Scene(left=[take], right=[late, take], check=check)

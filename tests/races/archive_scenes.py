@@ -1,4 +1,4 @@
-"""Scenes of the archive: what is in a file is in no other, and what was erased is in none."""
+"""Scenes of the archive: an execution is in one file only, and an erased one is in none."""
 
 from typing import Any
 
@@ -16,7 +16,7 @@ LATER = 60_000_000
 
 
 async def over(world: World) -> list[EndedParcel]:
-    """What has ended in two parcels, and may be archived."""
+    """Return ended executions in two parcels that may be archived."""
     c = await cast(world)
     parcels: list[EndedParcel] = []
     for name in ("a", "b"):
@@ -27,7 +27,7 @@ async def over(world: World) -> list[EndedParcel]:
 
 
 async def put(world: World, parcels: list[EndedParcel]) -> tuple[Archive, Move]:
-    """A file that was written, and the move that names it."""
+    """Return a written file, and the move that records it."""
     id, at = world.env.new_id(), instant_of(parcels[0][0])
     made = Archive(
         id=id, namespace=NAMESPACE, first_at=at, last_at=at, executions=4, outcomes=ANY, jobs=1, bytes=1,
@@ -53,7 +53,7 @@ async def _(world: World) -> Scene:
     return Scene(left=[left], right=[right], check=check)
 
 
-@scene("archive / erasure of what is in the file")
+@scene("archive / erasure from the same file")
 async def _(world: World) -> Scene:
     parcels = await over(world)
     _, naming = await put(world, parcels)
@@ -64,9 +64,9 @@ async def _(world: World) -> Scene:
     ]
 
     async def check(world: World, left: list[Any], right: list[Any]) -> None:
-        assert await files(world) == [file.location for file in right[2]], "a file came that nobody erased from"
+        assert await files(world) == [file.location for file in right[2]], "a file appeared without the erasure"
         assert left[0] == bool(right[2])
-        assert len(await world.rows("SELECT 1 FROM litter")) == (not left[0]), "nobody clears the file away"
+        assert len(await world.rows("SELECT 1 FROM litter")) == (not left[0]), "the file is not recorded as litter"
 
     return Scene(left=[naming], right=erasing, check=check)
 
@@ -84,7 +84,7 @@ async def _(world: World) -> Scene:
     ]
 
     async def check(world: World, left: list[Any], right: list[Any]) -> None:
-        assert sorted((*left, *right)) == [False, True], "one put back what the other erased"
+        assert sorted((*left, *right)) == [False, True], "one restored the data that the other erased"
         named, litter = await files(world), await world.rows("SELECT location FROM litter")
         assert sorted([*named, *(location for (location,) in litter)]) == sorted(["x", "y", made.location])
 

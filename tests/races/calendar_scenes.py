@@ -1,4 +1,4 @@
-"""Scenes of calendars: what a trigger goes by is there, and a change and a fire decide each fire once."""
+"""Scenes of calendars: the calendars of a trigger exist, and a change and a fire decide each fire once."""
 
 from typing import Any
 
@@ -25,7 +25,7 @@ OPEN, SHORT = {"hours": "00:00-24:00"}, {"hours": "00:00-08:00"}
 
 
 async def going(world: World, definition: dict[str, Any] = OPEN) -> Cast:
-    """A job with a trigger whose fires a calendar advances; it has been decided once."""
+    """Create a job with a trigger whose fires a calendar advances; it has been decided once."""
     c = await cast(world)
     text, now = msgspec.json.encode(definition).decode(), world.now()
     await world.store.write(lambda: calendars.put(NAMESPACE, "work", text, "", now))
@@ -69,12 +69,12 @@ async def _(world: World) -> Scene:
     async def check(world: World, left: list[Any], right: list[Any]) -> None:
         assert left == ["changed"]
         rows = await world.rows("SELECT first, last, disposition FROM fires ORDER BY first")
-        # A fire that saw the new version may have advanced the one an hour later to now: another one.
-        assert [first for first, *_ in rows] == [world.now(), world.now() + HOUR][: len(rows) or 1], "twice, or not"
+        # A fire that saw the new version may have advanced the fire of the next hour to now, which adds one.
+        assert [first for first, *_ in rows] == [world.now(), world.now() + HOUR][: len(rows) or 1], "twice, or never"
         assert all(first == last for first, last, _ in rows), "a fire was decided twice"
         assert {word for *_, word in rows[:1]} <= {"fired", "moved"}
         assert {word for *_, word in rows[1:]} <= {"moved"}
-        # It was woken after the fire, or the fire saw the new version or left it to be met in time.
+        # The timer was woken after the fire, or the fire saw the new version, or is due in time to see it.
         (following,) = (await world.rows("SELECT next_fire_at FROM timers"))[0]
         assert following <= world.now() + HOUR * len(rows)
 
@@ -94,7 +94,7 @@ async def _(world: World) -> Scene:
     return Scene(left=[putting(world, SHORT, 1)], right=[putting(world, other, 1)], check=check)
 
 
-@scene("calendar deletion / creation of a job that goes by it")
+@scene("calendar deletion / creation of a job that uses it")
 async def _(world: World) -> Scene:
     text, now = msgspec.json.encode(OPEN).decode(), world.now()
     await world.store.write(lambda: calendars.put(NAMESPACE, "work", text, "", now))
@@ -102,13 +102,13 @@ async def _(world: World) -> Scene:
     async def check(world: World, left: list[Any], right: list[Any]) -> None:
         present = await world.rows("SELECT name FROM calendars WHERE valid_to IS NULL")
         uses = await world.rows("SELECT calendar FROM calendar_triggers")
-        assert len(uses) <= len(present), "a trigger goes by a calendar that was deleted"
+        assert len(uses) <= len(present), "a trigger uses a deleted calendar"
         assert sum(isinstance(result, BadInput | Conflict) for result in left + right) == 1
 
     return Scene(left=[deleting(world)], right=[creating(world)], check=check)
 
 
-@scene("calendar change / edit of a trigger that goes by it")
+@scene("calendar change / edit of a trigger that uses it")
 async def _(world: World) -> Scene:
     c = await going(world)
     before = await world.store.job(c.job.id, NAMESPACE)
@@ -120,6 +120,6 @@ async def _(world: World) -> Scene:
     async def check(world: World, left: list[Any], right: list[Any]) -> None:
         assert (left, right) == (["changed"], [True])
         uses = await world.rows("SELECT u.trigger_id FROM calendar_triggers u JOIN timers t USING (trigger_id)")
-        assert len(uses) == 1, "what goes by the calendar is not what fires"
+        assert len(uses) == 1, "the calendar's triggers are not the live ones"
 
     return Scene(left=[putting(world, SHORT)], right=[edit], check=check)

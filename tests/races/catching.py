@@ -1,4 +1,4 @@
-"""Who notices a mutation: a scene, a crossing, or a contract test on SQLite in memory."""
+"""Detection of mutations: by a scene, a crossing, or a contract test on SQLite in memory."""
 
 from collections.abc import Callable, Coroutine, Iterator
 from contextlib import AbstractContextManager, nullcontext
@@ -20,11 +20,11 @@ from tests.store_contract.world import World
 
 TESTS = Path(__file__).parents[1]
 Check = Callable[..., Coroutine[Any, Any, None]]
-MOST = 400  # interleavings of a scene in which a mutation must show itself
+MOST = 400  # interleavings of a scene within which a mutation must be noticed
 
 
 async def notices(stage: Stage, mutation: Mutation, who: str, seed: int = 1) -> str | None:
-    """How a scene, crossing or contract test notices a mutation; None if it does not."""
+    """Return the way in which a scene, crossing or contract test notices a mutation; None if it does not."""
     if who in SCENES:
         verdict = await stage.play(SCENES[who], most=MOST, seed=seed, changed=lambda: applied(mutation))
         if not verdict.violations:
@@ -37,7 +37,9 @@ async def notices(stage: Stage, mutation: Mutation, who: str, seed: int = 1) -> 
 
 
 async def contract_notices(mutation: Mutation, test: str) -> str | None:
-    """How a contract test notices a mutation, with any of its parameters; without the mutation it passes."""
+    """Return the way in which a contract test notices a mutation, with any of its parameters; without it, the test
+    passes.
+    """
     check = contract_test(test)
     for given in _parameters(check):
         wrong = await _fails(check, given, nullcontext())
@@ -50,7 +52,7 @@ async def contract_notices(mutation: Mutation, test: str) -> str | None:
 
 @cache
 def contract_test(name: str) -> Check:
-    """A test of the store's contract, named by its module and its function, in whatever folder that module is."""
+    """Return a test of the store's contract by its module and function, in whatever folder the module is."""
     module, function = name.split(".")
     paths = [path for path in TESTS.rglob(f"{module}.py") if f"async def {function}(world: World" in path.read_text()]
     assert len(paths) == 1, f"{len(paths)} modules have a test {name}; there must be one"
@@ -60,7 +62,7 @@ def contract_test(name: str) -> Check:
 
 
 def _parameters(check: Check) -> Iterator[dict[str, Any]]:
-    """What a test is given beside its world, once for each of its parameters."""
+    """Return the arguments of a test beside its world, once for each of its parameters."""
     marked = [mark.args for mark in getattr(check, "pytestmark", ()) if mark.name == "parametrize"]
     names = [name for name, *_ in marked]
     for values in product(*(values for _, values, *_ in marked)):
@@ -68,7 +70,7 @@ def _parameters(check: Check) -> Iterator[dict[str, Any]]:
 
 
 async def _fails(check: Check, given: dict[str, Any], changed: AbstractContextManager[None]) -> BaseException | None:
-    """What a contract test fails with on a store of its own."""
+    """Return the failure of a contract test on a new store."""
     env = virtual_env()
     driver = await open_store_driver("sqlite://", env)
     await driver.migrate()
@@ -77,7 +79,7 @@ async def _fails(check: Check, given: dict[str, Any], changed: AbstractContextMa
         with changed:
             await check(world, **given)
         await world.check()
-    except (Exception, pytest.fail.Exception) as wrong:  # whatever a test fails with
+    except (Exception, pytest.fail.Exception) as wrong:  # any failure of a test
         return wrong
     finally:
         await driver.close()

@@ -1,4 +1,4 @@
-"""Scenes of circuits: once one is open, nothing starts before it; counts of all servers decide once."""
+"""Scenes of circuits: behind an open circuit nothing starts; counts of all servers lead to one decision."""
 
 from typing import Any
 from uuid import UUID
@@ -19,7 +19,7 @@ RUNNING = Statement("test_running", "SELECT coalesce(sum(hi - lo), 0) FROM runni
 
 
 async def marked(world: World, n: int) -> tuple[Cast, UUID]:
-    """Queued executions of a job with a circuit."""
+    """Create queued executions of a job with a circuit."""
     c = await cast(world, circuit=CIRCUIT)
     keys = encode_keys(EnvelopeKeys(circuit=""))
     wanted = [structs.replace(one, envelope=structs.replace(one.envelope, keys=keys)) for one in world.wanted(c.job, n)]
@@ -33,14 +33,14 @@ def running() -> Script[int]:
 
 
 def opened(c: Cast) -> list[Move]:
-    """Open the job's circuit, and look at what runs once that was acknowledged."""
+    """Open the job's circuit, and read the running executions after the acknowledgement."""
     which = c.job.id, ""
     force = Move("force", lambda: circuits.force(which, CircuitChange("open", "down"), "key:1", c.now))
     return [force, Move("look", running)]
 
 
 async def begun_is_known(world: World, left: list[Any], right: list[Any]) -> None:
-    assert await world.store.read(running) == left[-1], "something was started before an open circuit"
+    assert await world.store.read(running) == left[-1], "an execution was started behind an open circuit"
 
 
 @scene("a circuit is opened / claim")
@@ -66,12 +66,12 @@ async def _(world: World) -> Scene:
         return Move("feed", lambda: circuits.count_attempts(UUID(int=server), told, c.now))
 
     async def check(world: World, left: list[Any], right: list[Any]) -> None:
-        assert [s.state for s in (*left[0], *right[0])] == ["open"], "four failures open it, once"
+        assert [s.state for s in (*left[0], *right[0])] == ["open"], "four failures open the circuit, once"
 
     return Scene(left=[feed(1)], right=[feed(2)], check=check)
 
 
-@scene("two servers let probes go")
+@scene("two servers release probes")
 async def _(world: World) -> Scene:
     c, _ = await marked(world, 3)
     which = c.job.id, ""
@@ -83,14 +83,14 @@ async def _(world: World) -> Scene:
     go = Move("let_go", lambda: circuit_gates.release_waiting(which, 10, c.now))
 
     async def check(world: World, left: list[Any], right: list[Any]) -> None:
-        assert sorted((left[0], right[0])) == [0, 1], "one probe is tried"
+        assert sorted((left[0], right[0])) == [0, 1], "one probe runs"
         standing = await world.store.read(lambda: circuit_reads.status_of(which))
         assert len(standing.probes) == 1
 
     return Scene(left=[go], right=[go], check=check)
 
 
-@scene("a circuit is reset / what waits before it is let go")
+@scene("a circuit is reset / its waiting executions are released")
 async def _(world: World) -> Scene:
     c, _ = await marked(world, 3)
     which = c.job.id, ""
@@ -101,6 +101,6 @@ async def _(world: World) -> Scene:
     go = Move("let_go", lambda: circuit_gates.release_waiting(which, 10, c.now))
 
     async def check(world: World, left: list[Any], right: list[Any]) -> None:
-        assert left[-1] + right[0] == 3, "what waited is let go, once"
+        assert left[-1] + right[0] == 3, "waiting executions are released, once"
 
     return Scene(left=[reset, go], right=[go], check=check)

@@ -1,7 +1,7 @@
-"""The order of locks within one statement, where no barrier can stand.
+"""The order of locks within one statement, where no barrier is possible.
 
-An onlooker holds one of three rows that both sides need. Each side takes what comes before it in its own order, and
-waits; when the onlooker lets go, sides whose orders differ wait for each other.
+An onlooker holds one of three rows that both sides need. Each side locks the rows before it in its own order, and
+waits. When the onlooker releases its row, sides with different orders wait for each other.
 """
 
 import asyncio
@@ -29,7 +29,7 @@ from tests.waiting import eventually
 
 
 class Crossing(Struct, frozen=True):
-    """What the onlooker holds, and the two scripts that cross."""
+    """The rows that the onlooker holds, and the two scripts that cross."""
 
     hold: str
     params: tuple[Any, ...]
@@ -52,7 +52,7 @@ def crossing(name: str) -> Callable[[SetCrossing], SetCrossing]:
 async def cross(
     stage: Stage, set_crossing: SetCrossing, changed: AbstractContextManager[None] | None = None
 ) -> str | None:
-    """Let two scripts cross; what is wrong afterwards, or None."""
+    """Let two scripts cross; return the violation afterwards, or None."""
     await stage.world.wipe()
     made = await set_crossing(stage.world)
     with changed or nullcontext():
@@ -85,7 +85,7 @@ async def _cross(stage: Stage, made: Crossing) -> str | None:
 
 
 async def _stands(stage: Stage, pid: int, task: "asyncio.Task[Any]") -> None:
-    """Wait until a side waits for a lock, or has ended without."""
+    """Wait until a side waits for a lock, or has ended without one."""
 
     async def stands() -> bool:
         blocked = await stage.duel.onlooker.fetchval("SELECT cardinality(pg_blocking_pids($1)) > 0", pid)
@@ -119,7 +119,7 @@ async def _(world: World) -> Crossing:
 
 @crossing("exchange / end_old_epochs")
 async def _(world: World) -> Crossing:
-    """The sessions were registered in another order than that of their ids."""
+    """The sessions were registered in another order than the order of their ids."""
     ids = sorted(world.env.new_id() for _ in range(3))
     presence, now = Register(protocol=1, worker="w"), world.now()
     for id in reversed(ids):

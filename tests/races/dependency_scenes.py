@@ -1,4 +1,4 @@
-"""Scenes of dependencies: whoever completes a join starts the dependent, once, whoever comes first."""
+"""Scenes of dependencies: the transaction that completes a join starts the dependent, once, in any order."""
 
 from typing import Any
 
@@ -24,7 +24,7 @@ async def depending(world: World, *upstreams: TestJob, **spec: Any) -> TestJob:
 
 
 async def held(world: World, job: TestJob, **extra: Any) -> tuple[Worker, Any]:
-    """A worker that holds one execution of a job."""
+    """Create a worker that holds one execution of a job."""
     await ask(world, job, **extra)
     w = await world.worker(job.spec.name)
     (slice,) = await w.claim(1, lanes=frozenset({job.lane}))
@@ -38,7 +38,7 @@ async def ask(world: World, job: TestJob, patience: int | None = None, **extra: 
 
 
 async def states(world: World, job: TestJob) -> list[str]:
-    """The states of a job's executions, after whatever is due was looked at."""
+    """Return the states of a job's executions, after a check of everything that is due."""
     now = world.now() + HOUR
     await world.store.write(lambda: due_joins.check_due_joins(100, world.env.new_id, now))
     rows = await world.rows("SELECT id FROM parcels WHERE job = $1 ORDER BY id", job.id)
@@ -46,7 +46,7 @@ async def states(world: World, job: TestJob) -> list[str]:
 
 
 def report(c: Cast, w: Worker, slice: Any, outcome: Any = success) -> Move:
-    """A report of a worker that holds nothing else and wants nothing more."""
+    """Return a report of a worker that holds nothing else and asks for nothing."""
     return c.report(w, outcome(slice))
 
 
@@ -121,7 +121,7 @@ async def _(world: World) -> Scene:
     return Scene(left=[report(c, w, left)], right=[c.rescue(v)], check=check)
 
 
-@scene("report / edit of dependencies, the other upstream is taken away")
+@scene("report / edit of dependencies, the other upstream is removed")
 async def _(world: World) -> Scene:
     a, b = await world.job("a", queue="a"), await world.job("b", queue="b")
     d = await depending(world, a, b)
@@ -152,7 +152,7 @@ async def _(world: World) -> Scene:
     return Scene(left=[report(c, w, slice)], right=[delete], check=check)
 
 
-@scene("report / cancel of what waits for it")
+@scene("report / cancel of the waiting execution")
 async def _(world: World) -> Scene:
     a = await world.job("a", queue="a")
     d = await depending(world, a)
@@ -161,13 +161,13 @@ async def _(world: World) -> Scene:
     c = Cast(world, a)
 
     async def check(world: World, *_: Any) -> None:
-        assert await states(world, d) in (["cancelled"], ["queued"]), "it neither went on nor was cancelled"
-        assert await world.store.read(lambda: joins.open_of(d.id)) == [], "a join waits for nobody"
+        assert await states(world, d) in (["cancelled"], ["queued"]), "the execution neither went on nor was cancelled"
+        assert await world.store.read(lambda: joins.open_of(d.id)) == [], "a join has no execution"
 
     return Scene(left=[report(c, w, slice)], right=[c.cancel(waiting, 0)], check=check, patient="")
 
 
-@scene("report / end of the patience of what waits for it")
+@scene("report / timeout of the waiting execution")
 async def _(world: World) -> Scene:
     a = await world.job("a", queue="a")
     d = await depending(world, a)
@@ -177,13 +177,15 @@ async def _(world: World) -> Scene:
     look = Move("look", lambda: due_joins.check_due_joins(100, world.env.new_id, c.now))
 
     async def check(world: World, *_: Any) -> None:
-        # After it gave up, the success starts another.
-        assert await states(world, d) in (["failed", "queued"], ["queued"]), "it neither went on nor gave up"
+        # After the timeout, the success starts another execution.
+        assert await states(world, d) in (["failed", "queued"], ["queued"]), (
+            "the execution neither went on nor timed out"
+        )
 
     return Scene(left=[report(c, w, slice)], right=[look], check=check)
 
 
-@scene("report / look, a retried upstream succeeds while its failure is told")
+@scene("report / check, a retried upstream succeeds while its failure is reported")
 async def _(world: World) -> Scene:
     a = await world.job("a", queue="a")
     d = await depending(world, a)
@@ -195,12 +197,12 @@ async def _(world: World) -> Scene:
 
     async def check(world: World, *_: Any) -> None:
         found = await states(world, d)
-        assert found in (["queued"], ["queued", "skipped"]), "what was skipped did not start after all"
+        assert found in (["queued"], ["queued", "skipped"]), "a skipped execution did not start after all"
 
     return Scene(left=[report(c, v, again)], right=[look], check=check)
 
 
-@scene("look / look, one failed upstream")
+@scene("check / check, one failed upstream")
 async def _(world: World) -> Scene:
     a = await world.job("a", queue="a")
     d = await depending(world, a)
@@ -215,7 +217,7 @@ async def _(world: World) -> Scene:
     return Scene(left=[look], right=[look], check=check)
 
 
-@scene("fire / report, a fire of its own and the upstream of its interval")
+@scene("fire / report, a scheduled fire and the upstream of its interval")
 async def _(world: World) -> Scene:
     a = await world.job("a", queue="a")
     d = await depending(world, a)
@@ -226,12 +228,12 @@ async def _(world: World) -> Scene:
     c = Cast(world, d)
 
     async def check(world: World, *_: Any) -> None:
-        assert await states(world, d) == ["queued"], "a fire waits for what has ended"
+        assert await states(world, d) == ["queued"], "a fire waits for an ended execution"
 
     return Scene(left=[c.fire()], right=[report(c, w, slice)], check=check)
 
 
-@scene("submit / report, one that asks to wait and what it waits for")
+@scene("submit / report, a requested wait and its upstream")
 async def _(world: World) -> Scene:
     a = await world.job("a", queue="a")
     d = await depending(world, a)
@@ -240,7 +242,7 @@ async def _(world: World) -> Scene:
     (wanted,) = [structs.replace(one, patience=HOUR) for one in world.wanted(d)]
 
     async def check(world: World, *_: Any) -> None:
-        # Who comes before the success is let go on by it; who comes after it finds that it has started the job.
+        # A request before the success goes on with it; a request after it finds that the job was started.
         assert await states(world, d) in (["queued"], ["queued", "waiting"]), "a success was lost or used twice"
 
     return Scene(left=[c.submit(wanted)], right=[report(c, w, slice)], check=check)

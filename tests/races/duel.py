@@ -1,8 +1,8 @@
 """Two transactions on a real PostgreSQL, interleaved statement by statement in every order.
 
-Each side runs scripts through a driver of its own, which stops before every statement and before the commit. A side
-that waits for a lock the other holds is seen in the server's own lock table, and the other goes on. An order is the
-list of choices made whenever both sides could go on; following every choice not taken visits each order once.
+Each side runs scripts through its own driver, which stops before every statement and before the commit. A side that
+waits for a lock of the other is found in the server's lock table, and the other side goes on. An order is the list of
+choices made whenever both sides could go on; following every alternative visits each order once.
 """
 
 import asyncio
@@ -21,7 +21,7 @@ from horae.store.postgres.driver import PostgresDriver
 from horae.store.script import Fetch, Op, Script, ScriptFactory, Statement
 
 COMMIT = Statement("commit", "SELECT 1")
-# A deadlock is a failure: it need not take a second to be seen. What is tried here need not survive a crash either.
+# A deadlock is a failure and should not take a second to detect. These databases need not survive a crash either.
 SETTINGS = ("SET deadlock_timeout = '20ms'", "SET synchronous_commit = off")
 CHANGE = 0.25  # how often a sampled order changes sides
 LOOK = 0.002  # seconds after which a statement that has not ended may be waiting for a lock
@@ -31,7 +31,7 @@ LEFT, RIGHT = "L", "R"
 
 
 class Ran(Struct, frozen=True):
-    """One interleaving: the choices, every step taken, what each side's scripts gave, and which of them waited."""
+    """One interleaving: the choices, the steps taken, the results of each side's scripts, and the sides that waited."""
 
     order: Order
     steps: list[str]
@@ -53,7 +53,7 @@ def stopping(make: ScriptFactory[Any], begun: Callable[[], None]) -> ScriptFacto
 
 
 class Side:
-    """One of the two: a driver with a single connection, stopped before each of its statements."""
+    """One side of a duel: a driver with a single connection, stopped before each of its statements."""
 
     def __init__(self, name: str, driver: PostgresDriver, pid: int) -> None:
         self.name, self.driver, self.pid = name, driver, pid
@@ -101,7 +101,7 @@ class Side:
         self._go.set()
 
     async def arrives(self, within: float | None) -> bool:
-        """Wait until it stands before its next statement or is done."""
+        """Wait until the side stands before its next statement or is done."""
         assert self.task is not None
         arrived = asyncio.ensure_future(self._arrived.wait())
         try:
@@ -140,7 +140,7 @@ class Duel:
         moves: dict[str, Sequence[ScriptFactory[Any]]],
         choose: Callable[[int], str],
     ) -> Ran:
-        """Run both sides to their ends; `choose` is asked which goes on whenever both can."""
+        """Run both sides to their ends; `choose` returns the side to go on whenever both can."""
         before = self.retries
         steps: list[str] = []
         order: list[str] = []
@@ -168,7 +168,7 @@ class Duel:
         return sum(side.driver.retries for side in self.sides)
 
     async def _step(self, side: Side) -> None:
-        """Let one side run one statement; its commit may set the other free."""
+        """Let one side run one statement; its commit may release the other side."""
         other = self.sides[1] if side is self.sides[0] else self.sides[0]
         transactions = side.transactions
         side.release()
@@ -188,7 +188,7 @@ class Duel:
         return bool(await self.onlooker.fetchval("SELECT $2 = ANY(pg_blocking_pids($1))", side.pid, other.pid))
 
     async def _unblock(self) -> None:
-        """Nobody can go on: a deadlock, which the server will end."""
+        """Wait for the server to end a deadlock, in which neither side can go on."""
         waiting = [side for side in self.sides if not side.done]
         tasks = [asyncio.ensure_future(side.arrives(None)) for side in waiting]
         await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
@@ -199,7 +199,7 @@ class Duel:
 
 
 async def open_driver(url: str, env: Env) -> PostgresDriver:
-    """A driver that takes a slow answer for no silence: on a busy machine a connection may take seconds."""
+    """Open a driver that does not take a slow answer for silence: on a busy machine a connection may take seconds."""
     driver = await PostgresDriver.open(url, env, Connections(hot=1, cold=1))
     await driver._pulse.close()
     return driver
@@ -214,14 +214,14 @@ async def _side(name: str, url: str, env: Env) -> Side:
 
 
 class Explorer:
-    """Hands out orders, each once: all of them, or a sample that its seed decides."""
+    """A source of orders, each returned once: all of them, or a sample by its seed."""
 
     def __init__(self, seed: int = 1) -> None:
         self._rng = Random(seed)
         self._frontier: list[Order] = [()]
 
     def next(self) -> Order | None:
-        """The beginning of an order not yet run; what follows is left to `choice`."""
+        """Return the beginning of an order not run yet; the rest is left to `choice`."""
         if not self._frontier:
             return None
         at = self._rng.randrange(len(self._frontier))
@@ -229,7 +229,9 @@ class Explorer:
         return self._frontier.pop()
 
     def chooser(self, prefix: Order) -> Callable[[int], str]:
-        """Follow the prefix; beyond it prefer long runs of one side, for most races are between a look and a leap."""
+        """Follow the prefix; after it prefer long runs of one side, because most races are between a read
+        and a write.
+        """
         last = [self._rng.choice((LEFT, RIGHT))]
 
         def choose(at: int) -> str:
@@ -242,7 +244,7 @@ class Explorer:
         return choose
 
     def visited(self, prefix: Order, order: Order) -> None:
-        """Every choice made beyond the prefix could have been the other one."""
+        """Record that every choice after the prefix has an alternative."""
         for at in range(len(prefix), len(order)):
             other = RIGHT if order[at] == LEFT else LEFT
             self._frontier.append((*order[:at], other))

@@ -1,4 +1,4 @@
-"""Scenes of events and watches: each event is decided once at each trigger, each object version fires once."""
+"""Scenes of events and watches: each event is decided once at each trigger, and each object version fires once."""
 
 from collections.abc import Callable
 from typing import Any
@@ -35,7 +35,7 @@ def taking(c: Cast, *ids: str) -> Move:
 
 
 async def fired(world: World) -> tuple[int, int, int]:
-    """Events, decisions that fired, and executions."""
+    """Return the number of events, of decisions that fired, and of executions."""
     kept = await world.rows("SELECT id FROM events")
     fires = await world.rows("SELECT execution FROM event_fires WHERE disposition = 'fired'")
     items = await world.rows("SELECT coalesce(sum(n), 0) FROM parcels")
@@ -47,20 +47,20 @@ async def _(world: World) -> Scene:
     c = await listening(world)
 
     async def check(world: World, left: list[Any], right: list[Any]) -> None:
-        assert await fired(world) == (1, 1, 1), "an event fired twice, or not"
+        assert await fired(world) == (1, 1, 1), "an event fired twice, or never"
         told = [event for taken in left + right for event in taken.events]
         assert sorted(event.repeated for event in told) == [False, True]
-        assert told[0].outcomes == told[1].outcomes, "one event was answered in two ways"
+        assert told[0].outcomes == told[1].outcomes, "one event got two answers"
 
     return Scene(left=[taking(c, "e1")], right=[taking(c, "e1")], check=check)
 
 
-@scene("event / event, the same ones in two orders")
+@scene("event / event, the same in two orders")
 async def _(world: World) -> Scene:
     c = await listening(world)
 
     async def check(world: World, left: list[Any], right: list[Any]) -> None:
-        assert await fired(world) == (3, 3, 3), "an event fired twice, or not"
+        assert await fired(world) == (3, 3, 3), "an event fired twice, or never"
 
     return Scene(left=[taking(c, "a", "b", "c")], right=[taking(c, "c", "b", "a")], check=check)
 
@@ -70,7 +70,7 @@ async def _(world: World) -> Scene:
     c = await listening(world, Rules(overlap="allow", max_fires=1))
 
     async def check(world: World, left: list[Any], right: list[Any]) -> None:
-        assert await fired(world) == (2, 1, 1), "more fired than may"
+        assert await fired(world) == (2, 1, 1), "more executions fired than allowed"
 
     return Scene(left=[taking(c, "a")], right=[taking(c, "b")], check=check)
 
@@ -80,7 +80,7 @@ async def _(world: World) -> Scene:
     c = await listening(world, Rules(overlap="skip"))
 
     async def check(world: World, left: list[Any], right: list[Any]) -> None:
-        assert await fired(world) == (2, 1, 1), "two ran beside each other"
+        assert await fired(world) == (2, 1, 1), "two executions overlapped"
 
     return Scene(left=[taking(c, "a")], right=[taking(c, "b")], check=check)
 
@@ -109,8 +109,8 @@ async def _(world: World) -> Scene:
     before = await world.store.job(c.job.id, NAMESPACE)
 
     async def check(world: World, left: list[Any], right: list[Any]) -> None:
-        assert right == [True], "an edit found somebody else's"
-        assert await fired(world) == (1, 1, 1), "both versions of a trigger heard an event, or none"
+        assert right == [True], "an edit met another edit"
+        assert await fired(world) == (1, 1, 1), "both versions of a trigger handled an event, or none"
 
     edit = editing(c, before, EventTrigger(event="upload", filter="${true}"))
     return Scene(left=[taking(c, "a")], right=[edit], check=check)
@@ -143,18 +143,18 @@ def seeing(c: Cast, poll: Poll, *objects: int) -> Move:
     return Move("see_objects", make, refusals=(Overtaken,))
 
 
-@scene("watch / watch, one found twice")
+@scene("watch / watch, one object found twice")
 async def _(world: World) -> Scene:
     c = await watching(world)
     poll = await looking(world)
 
     async def check(world: World, left: list[Any], right: list[Any]) -> None:
-        assert await fired(world) == (3, 3, 3), "an object version fired twice, or not"
+        assert await fired(world) == (3, 3, 3), "an object version fired twice, or never"
 
     return Scene(left=[seeing(c, poll, 1, 2)], right=[seeing(c, poll, 3, 2)], check=check)
 
 
-@scene("watch / due, a look that takes too long")
+@scene("watch / due, a scan that takes too long")
 async def _(world: World) -> Scene:
     c = await watching(world)
     poll = await looking(world)
@@ -163,19 +163,19 @@ async def _(world: World) -> Scene:
 
     async def check(world: World, left: list[Any], right: list[Any]) -> None:
         ((polled_at, next_poll_at),) = await world.rows("SELECT polled_at, next_poll_at FROM watches")
-        assert (polled_at == late) == bool(right[0]), "a look lost its place unseen"
-        assert not right[0] or next_poll_at == late + watches.LEASE, "who was overtaken changed the place's next look"
+        assert (polled_at == late) == bool(right[0]), "a scan lost its watch without noticing"
+        assert not right[0] or next_poll_at == late + watches.LEASE, "an outdated scan changed the time of the next one"
 
     return Scene(left=[seeing(c, poll, 1)], right=[due], check=check, patient=LEFT)
 
 
-@scene("due / due, one place")
+@scene("due / due, one watch")
 async def _(world: World) -> Scene:
     c = await watching(world)
     due = Move("due_watches", lambda: watches.lease_due(1, c.now))
 
     async def check(world: World, left: list[Any], right: list[Any]) -> None:
-        assert sorted(map(len, left + right)) == [0, 1], "two look at one place, or nobody"
+        assert sorted(map(len, left + right)) == [0, 1], "two servers scan one location, or none"
 
     return Scene(left=[due], right=[due], check=check, patient="")
 
@@ -188,7 +188,7 @@ async def _(world: World) -> Scene:
 
     async def check(world: World, left: list[Any], right: list[Any]) -> None:
         assert right == [True]
-        assert await fired(world) == (1, 1, 1), "what was found is lost, or fired by both versions"
+        assert await fired(world) == (1, 1, 1), "an object is lost, or fired by both versions"
 
     edit = editing(c, before, structs.replace(PLACE, interval=1_000_000))
     return Scene(left=[seeing(c, poll, 1)], right=[edit], check=check)

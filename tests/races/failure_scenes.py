@@ -1,4 +1,6 @@
-"""Scenes of failures: what is over its time ends once, whoever moves it, and is not forgotten by who was slower."""
+"""Scenes of failures: an execution over its time ends once, whatever moves it, and is not forgotten by a
+slower server.
+"""
 
 from typing import Any
 from uuid import UUID
@@ -22,7 +24,7 @@ def end(c: Cast) -> Move:
 
 
 def of(parcel: UUID, n: int) -> Any:
-    """Each item has ended once or goes on; what goes on is looked at again."""
+    """Check that each item has ended once or goes on with another check scheduled."""
 
     async def check(world: World, left: list[Any], right: list[Any]) -> None:
         states = await world.states(parcel)
@@ -31,7 +33,7 @@ def of(parcel: UUID, n: int) -> Any:
         final = sum(state in ("failed", "cancelled") for state in states)
         assert (rows[0][0] or 0) == final, "an item ended twice"
         kept = await world.rows("SELECT at FROM timeouts WHERE parcel = $1", parcel)
-        assert len(kept) == 1 or final == n, "what goes on is forgotten"
+        assert len(kept) == 1 or final == n, "a live item is not checked again"
 
     return check
 
@@ -88,7 +90,7 @@ async def _(world: World) -> Scene:
     async def check(world: World, left: list[Any], right: list[Any]) -> None:
         (trigger,) = await world.rows("SELECT state FROM triggers")
         (row,) = await world.rows("SELECT paused_at FROM streaks")
-        assert (trigger[0] == "paused") == (row[0] is not None), "the trigger and the reason say different things"
+        assert (trigger[0] == "paused") == (row[0] is not None), "the trigger and the reason contradict each other"
         assert sum(done is not None for done in (*left, right[1])) <= 1 or right[0], "paused twice"
 
     return Scene(left=[pause], right=[resume, pause], check=check)

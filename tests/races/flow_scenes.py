@@ -1,4 +1,4 @@
-"""Scenes of workflows: whoever ends the last of the steps before one starts it, once, whoever comes first."""
+"""Scenes of workflows: the transaction that ends the last step before another starts that one, once, in any order."""
 
 from random import Random
 from typing import Any
@@ -23,7 +23,7 @@ from tests.store_contract.world import TestJob, Worker, World, failed, success
 
 
 async def held(world: World, count: int) -> dict[str, tuple[Worker, Any]]:
-    """Workers that hold a step each, by its name."""
+    """Create workers that hold one step each, by its name."""
     found: dict[str, tuple[Worker, Any]] = {}
     for i in range(count):
         w = await world.worker(f"w{i}")
@@ -33,18 +33,20 @@ async def held(world: World, count: int) -> dict[str, tuple[Worker, Any]]:
 
 
 async def finish(world: World, w: Worker | None = None) -> list[str]:
-    """Let everything go on until nothing is left; the steps that ran. The moves were a moment ahead of the clock."""
+    """Let everything go on until nothing is left, and return the steps that ran. The moves were a moment ahead of the
+    clock.
+    """
     names: list[str] = []
     world.clock.advance(10)
     for _ in range(3):
-        for _ in range(3):  # what is stopped is, level by level
+        for _ in range(3):  # stops are executed level by level
             await look(world)
         names += await run(world, w or await world.worker("last"))
     return names
 
 
 async def diamond(world: World, **spec: Any) -> tuple[TestJob, UUID]:
-    """A workflow of which two steps can be claimed, and a third follows both."""
+    """Create a workflow with two steps that can be claimed, and a third that follows both."""
     job = await world.job(**spec)
     flow = await workflow(world, step("b", job), step("c", job), step("d", job, after=("b", "c")))
     return job, await begin(world, flow)
@@ -123,7 +125,7 @@ async def _(world: World) -> Scene:
     head = w.head(Exchange(channel=0, n=2, free=1, outcomes=[success(slice)]), frozenset({job.lane}))
 
     def script() -> Any:
-        """By a server that believes all queues to be empty."""
+        """Report by a server that believes all queues to be empty."""
         return exchange.exchange(
             [head], [], frozenset(), {}, c.now, Random(7), c.new_id,
             lambda lanes: [LaneState(lane=lane, low=low) for lane, low in lanes.items()],
@@ -181,7 +183,7 @@ async def _(world: World) -> Scene:
     pause = Move("pause", lambda: flow_pause.pause(execution, c.new_id, c.now, Consequences()))
 
     async def check(world: World, *_: Any) -> None:
-        assert await world.on("queued") == [], "a paused workflow has something queued"
+        assert await world.on("queued") == [], "a paused workflow has queued steps"
         now = world.now()
         assert await world.store.write(lambda: flow_pause.resume(execution, world.env.new_id, now, Consequences()))
         assert (
@@ -193,7 +195,7 @@ async def _(world: World) -> Scene:
     return Scene(left=[c.report(w, success(slice))], right=[pause], check=check)
 
 
-@scene("begin of a workflow below / cancel of the one above")
+@scene("begin of a child workflow / cancel of its parent")
 async def _(world: World) -> Scene:
     job = await world.job()
     inner = await workflow(world, step("x", job), name="inner")
@@ -204,14 +206,14 @@ async def _(world: World) -> Scene:
     cancel = Move("cancel", lambda: flow_cancel.cancel(execution, "no", c.new_id, c.now, Consequences()))
 
     async def check(world: World, *_: Any) -> None:
-        assert await finish(world) == [], "a step below a cancelled workflow ran"
+        assert await finish(world) == [], "a step of a cancelled workflow's child ran"
         assert await state(world, execution) == "cancelled"
         assert await world.on("waiting") == []
 
     return Scene(left=[opening, due], right=[cancel], check=check)
 
 
-@scene("report of a step below / report of one above")
+@scene("report of a child workflow's step / report of its parent's")
 async def _(world: World) -> Scene:
     job = await world.job()
     inner = await workflow(world, step("x", job), name="inner")
@@ -229,7 +231,7 @@ async def _(world: World) -> Scene:
     return Scene(left=[c.report(w, success(left))], right=[c.report(v, success(right))], check=check)
 
 
-@scene("report of a step / look at a workflow that is over its time")
+@scene("report of a step / check of a workflow that is over its time")
 async def _(world: World) -> Scene:
     job = await world.job()
     flow = await workflow(world, step("a", job), step("b", job, after=("a",)), timeout=1)
@@ -246,7 +248,7 @@ async def _(world: World) -> Scene:
     return Scene(left=[c.report(w, success(slice))], right=[due], check=check)
 
 
-@scene("look / look, a sleep that is over, two servers")
+@scene("check / check, a sleep that is over, two servers")
 async def _(world: World) -> Scene:
     job = await world.job()
     flow = await workflow(world, step("nap", wait=Sleep(span=1)), step("b", job, after=("nap",)))

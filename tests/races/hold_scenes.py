@@ -1,4 +1,4 @@
-"""Scenes of holds: once one was acknowledged, nothing of its queue is started, whatever was under way."""
+"""Scenes of holds: after the acknowledgement of a hold, nothing of its queue is started, whatever was under way."""
 
 from typing import Any
 
@@ -13,16 +13,16 @@ from tests.store_contract.world import NAMESPACE, World, success
 
 
 def held(c: Cast, **more: Any) -> list[Move]:
-    """Hold the job's queue, and look at what runs once that was acknowledged."""
+    """Hold the job's queue, and read the running executions after the acknowledgement."""
     fields = {"queue": c.job.queue, "until_at": c.now + MINUTE, "created_at": c.now, **more}
     hold = Hold(id=c.new_id(), namespace=NAMESPACE, **fields)
     return [Move("hold", lambda: holds.open_hold(hold)), Move("look", lambda: holds.running_by_queue(NAMESPACE))]
 
 
 async def begun_is_known(world: World, left: list[Any], right: list[Any]) -> None:
-    """What runs in the end ran when the hold was acknowledged."""
+    """Check that every execution running at the end ran when the hold was acknowledged."""
     assert await world.store.read(lambda: holds.running_by_queue(NAMESPACE)) == left[-1], (
-        "something was started under a hold"
+        "an execution was started under a hold"
     )
 
 
@@ -58,9 +58,9 @@ async def _(world: World) -> Scene:
 
     async def check(world: World, left: list[Any], right: list[Any]) -> None:
         running = (await world.store.read(lambda: holds.running_by_queue(NAMESPACE))).get(c.job.queue, 0)
-        assert running <= left[-1].get(c.job.queue, 0), "something was started under a hold"
+        assert running <= left[-1].get(c.job.queue, 0), "an execution was started under a hold"
         granted = sum(s.hi - s.lo for reply in replies(right) for s in reply.granted)
-        assert running == granted, "what was granted does not run"
+        assert running == granted, "a granted execution does not run"
 
     return Scene(left=held(c), right=[c.report(w, success(slice), free=1)], check=check)
 
@@ -87,7 +87,7 @@ async def _(world: World) -> Scene:
     return Scene(left=[again], right=[turn], check=check)
 
 
-@scene("turn / turn")
+@scene("advance / advance")
 async def _(world: World) -> Scene:
     c = await cast(world)
     first, _ = held(c, until_at=c.now - 1, created_at=c.now - MINUTE)
@@ -95,7 +95,7 @@ async def _(world: World) -> Scene:
     turn = Move("turn", lambda: holds.advance(c.now))
 
     async def check(world: World, left: list[Any], right: list[Any]) -> None:
-        assert len(left[0].ended) + len(right[0].ended) == 1, "a hold ended twice, or not at all"
+        assert len(left[0].ended) + len(right[0].ended) == 1, "a hold ended twice, or never"
 
     return Scene(left=[turn], right=[turn], check=check, patient="")
 

@@ -1,4 +1,4 @@
-"""Scenes of limits: no key, queue or rate is used beyond what it allows, and nobody waits for room that there is."""
+"""Scenes of limits: no key, queue or rate is exceeded, and no execution waits while there is room."""
 
 from typing import Any
 
@@ -21,7 +21,7 @@ AT_ONCE = 2
 
 
 class Limited(Cast):
-    """A job whose executions share one key that allows some at once, or a sequence, or a rate."""
+    """A job whose executions share one key with a limit, or a sequence, or a rate."""
 
     keys: EnvelopeKeys
 
@@ -84,7 +84,7 @@ async def _(world: World) -> Scene:
     return Scene(left=[c.report(a, success(first))], right=[c.report(b, success(second))], check=within)
 
 
-@scene("report that frees a key / cancel of who waits for it")
+@scene("report that frees a key / cancel of an execution waiting for it")
 async def _(world: World) -> Scene:
     c = await limited(world)
     parcels = await c.parcels(3)
@@ -109,7 +109,7 @@ async def _(world: World) -> Scene:
 
 
 def structs_at(c: Limited) -> Limited:
-    """The same cast at the present instant."""
+    """Return the same cast at the present instant."""
     made = Limited(c.world, c.job)
     made.keys = c.keys
     return made
@@ -130,7 +130,7 @@ async def _(world: World) -> Scene:
     await c.parcels(3)
     w = await world.worker()
     held = await w.claim(2)
-    sweep = Move("let in", lambda: holder_sweep.admit(c.keys.limits, c.now))
+    sweep = Move("admitted", lambda: holder_sweep.admit(c.keys.limits, c.now))
     return Scene(left=[c.report(w, success(held[0]))], right=[sweep], check=within)
 
 
@@ -160,7 +160,7 @@ async def _(world: World) -> Scene:
 
 
 async def narrow(world: World, **said: Any) -> Cast:
-    """A queue with a limit, which the claims know of."""
+    """Create a queue with a limit that the claims know."""
     c = await cast(world)
     if said:
         await world.store.write(lambda: coarse.put(Limit(**said), queue=c.job.queue))
@@ -199,7 +199,7 @@ async def _(world: World) -> Scene:
     return Scene(left=[c.claim(a, 2)], right=[c.claim(b, 2)], check=running(1))
 
 
-@scene("limit of a queue / claim that does not know of it")
+@scene("limit of a queue / claim without knowledge of it")
 async def _(world: World) -> Scene:
     c = await narrow(world)
     c.views = [structs.replace(view, limits=()) for view in c.views]
@@ -214,7 +214,7 @@ async def _(world: World) -> Scene:
 
     async def check(world: World, left: list[Any], right: list[Any]) -> None:
         held = sum(s.hi - s.lo for s in await world.on("running"))
-        assert left[-1] == 1 - held, "something was started that the limit did not count when it was set"
+        assert left[-1] == 1 - held, "an execution was started that the new limit did not count"
 
     return Scene(left=[Move("limit", set_limit), Move("look", count)], right=[c.claim(w, 1)], check=check)
 

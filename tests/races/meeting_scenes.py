@@ -1,4 +1,4 @@
-"""Scenes of what submissions share: a key stands for one execution, a window takes in each submission once."""
+"""Scenes of deduplication: a key stands for one execution, and a window takes each submission once."""
 
 from typing import Any
 from uuid import UUID
@@ -26,13 +26,13 @@ def asked(c: Cast, rule: Any, key: str = "k", item: bytes = b"{}") -> NewExecuti
 
 
 async def begin(c: Cast, *executions: NewExecution) -> Receipt:
-    """Submit before the scene begins; the first receipt."""
+    """Submit before the scene begins, and return the first receipt."""
     done = await c.world.store.submit([submission.Submission(executions=list(executions))])
     return done.answers[0][0]
 
 
 def receipt(results: list[Any]) -> Receipt:
-    """What the first submission of a side was answered."""
+    """Return the answer to the first submission of a side."""
     return results[0].answers[0][0]
 
 
@@ -113,7 +113,7 @@ async def _(world: World) -> Scene:
             assert not queued, "a window was changed after it had closed"
         else:
             assert queued == {first.execution_id}
-            assert await params(world, first.execution_id) == {"n": 1}, "params changed under a worker's eyes"
+            assert await params(world, first.execution_id) == {"n": 1}, "params changed while a worker held them"
 
     return Scene(left=[c.submit(asked(c, WINDOW, item=b'{"n":2}'))], right=[c.promote()], check=check, patient="L")
 
@@ -142,7 +142,7 @@ async def _(world: World) -> Scene:
 
     async def check(world: World, left: list[Any], right: list[Any]) -> None:
         rows = await world.rows("SELECT execution FROM meetings")
-        assert rows == [(receipt(left).execution_id,)], "a key is forgotten while its execution is live"
+        assert rows == [(receipt(left).execution_id,)], "a key is deleted while its execution is live"
 
     return Scene(left=[c.submit(asked(c, Unique()))], right=[sweep], check=check, patient="L")
 
@@ -158,6 +158,6 @@ async def _(world: World) -> Scene:
 
     async def check(world: World, left: list[Any], right: list[Any]) -> None:
         assert sum(isinstance(result, OverQuota) for result in left + right) == 1
-        assert len(await on_shelves(world)) == 1, "a queue holds more than it takes"
+        assert len(await on_shelves(world)) == 1, "a queue holds more than its bound"
 
     return Scene(left=[bounded()], right=[bounded()], check=check)

@@ -1,4 +1,4 @@
-"""Scenes of namespaces: one that is deleted and what is put into it do not pass each other."""
+"""Scenes of namespaces: a deletion and an addition to a namespace do not miss each other."""
 
 from typing import Any
 
@@ -14,7 +14,7 @@ from tests.races.stage import Move, Scene
 from tests.store_contract.world import World
 
 
-@scene("a namespace is deleted / a job is made in it")
+@scene("a namespace is deleted / a job is created in it")
 async def _(world: World) -> Scene:
     c = await cast(world)
     id = await world.store.write(lambda: namespaces.create("other", NamespaceDefinition(), c.now))
@@ -26,6 +26,6 @@ async def _(world: World) -> Scene:
     async def check(world: World, left: list[Any], right: list[Any]) -> None:
         ((state,),) = await world.rows("SELECT state FROM namespaces WHERE id = $1", id)
         jobs = await world.rows("SELECT id FROM jobs WHERE namespace = $1", id)
-        assert (state, len(jobs)) in (("deleted", 0), ("active", 1)), "a job came to be in a namespace that is gone"
+        assert (state, len(jobs)) in (("deleted", 0), ("active", 1)), "a job was created in a deleted namespace"
 
     return Scene(left=[delete], right=[create], check=check)

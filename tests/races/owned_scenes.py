@@ -1,4 +1,4 @@
-"""Scenes of what goes with workflows: copies follow their base, and no workflow runs what is deleted meanwhile."""
+"""Scenes of jobs owned by workflows: copies follow their base, and no workflow runs a job that is deleted meanwhile."""
 
 from typing import Any
 
@@ -18,7 +18,7 @@ STEP = {"name": "a", "job": "load", "timeout": "5m"}
 
 
 async def drafted(world: World, spec: Spec, name: str | None = None) -> tuple[Any, job_changes.JobDraft]:
-    """A job as it is, if it is, and what it is to become."""
+    """Return the present job, if there is one, and its draft."""
     before = None if name is None else await world.store.job_named(NAMESPACE, name)
     resolved, keeping = await OwnedJobPlanner(world.store, world.env.new_id).plan(NAMESPACE, spec, before)
     return before, job_changes.JobDraft(spec=resolved, owned_jobs=keeping)
@@ -42,7 +42,7 @@ async def _(world: World) -> Scene:
     async def check(world: World, left: list[Any], right: list[Any]) -> None:
         copies = (await jobs.list(NAMESPACE, owner="etl")).items
         load = await jobs.get(NAMESPACE, "load")
-        assert {copy.description for copy in copies} == {load.description}, "a copy is not as its base is"
+        assert {copy.description for copy in copies} == {load.description}, "a copy differs from its base"
         assert True in left + right
 
     return Scene(
@@ -65,6 +65,6 @@ async def _(world: World) -> Scene:
 
     async def check(world: World, left: list[Any], right: list[Any]) -> None:
         there = await world.rows("SELECT name FROM jobs WHERE state <> 'deleted'")
-        assert sorted(row[0] for row in there) in ([], ["etl", "load"]), "a workflow runs what is deleted"
+        assert sorted(row[0] for row in there) in ([], ["etl", "load"]), "a workflow runs a deleted job"
 
     return Scene(left=[delete], right=[create], check=check)

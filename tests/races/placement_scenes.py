@@ -1,4 +1,6 @@
-"""Scenes of placement: what gives up a preferred worker while somebody claims it goes one way, and waits for nobody."""
+"""Scenes of placement: a slice that gives up a preferred worker while it is claimed does one or the other, without
+waiting.
+"""
 
 from typing import Any
 
@@ -18,19 +20,19 @@ PREFERS = (Preference(label="zone=eu", patience=5_000_000),)
 
 
 async def preferring(world: World) -> tuple[Cast, Move]:
-    """A job that prefers a label, and the move by which what is queued of it gives that up."""
+    """Create a job that prefers a label, and the move that gives up the preference of its queued executions."""
     c = await cast(world, prefers=PREFERS)
     needs = next(lane.needs for lane in (await world.store.directory()).lanes if lane.id == c.job.lane)
     return c, Move("relax", lambda: relax.relax(c.job.lane, c.now, without_preferences(needs), 100, c.now))
 
 
 async def went_one_way(world: World, left: list[Any], right: list[Any]) -> None:
-    """Each item runs, or is queued; what was told to have moved stands in the wider lane or was claimed before."""
+    """Check that each item runs or is queued, and that moved items are in the wider lane or were claimed before."""
     queued, running = await world.on("queued"), await world.on("running")
     assert sum(s.hi - s.lo for s in (*queued, *running)) == 5, "an item is lost or doubled"
     lanes = {lane.id: read_needs(lane.needs) for lane in (await world.store.directory()).lanes}
     moved = sum(s.hi - s.lo for s in queued if not lanes[s.lane].prefers)
-    assert moved == sum(sum(done.amounts.values()) for done in left), "what was told to have moved is not there"
+    assert moved == sum(sum(done.amounts.values()) for done in left), "a moved execution is missing"
 
 
 @scene("relax / claim")
@@ -43,7 +45,7 @@ async def _(world: World) -> Scene:
     async def check(world: World, left: list[Any], right: list[Any]) -> None:
         await went_one_way(world, left, right)
         granted = sum(s.hi - s.lo for reply in replies(right) for s in reply.granted)
-        assert granted == sum(s.hi - s.lo for s in await world.on("running")), "what was granted does not run"
+        assert granted == sum(s.hi - s.lo for s in await world.on("running")), "a granted execution does not run"
 
     return Scene(left=[move], right=[c.claim(w, 3)], check=check, patient="")
 
@@ -59,7 +61,7 @@ async def _(world: World) -> Scene:
 @scene("relax / relax, two servers")
 async def _(world: World) -> Scene:
     c, move = await preferring(world)
-    await world.job("plain")  # the wider lane is there: making it is a race of its own
+    await world.job("plain")  # the wider lane exists: its creation is a separate race
     for n in (2, 3):
         await world.parcel(c.job, n)
 
@@ -77,13 +79,15 @@ async def _(world: World) -> Scene:
     async def check(world: World, left: list[Any], right: list[Any]) -> None:
         states = await world.states(parcel)
         ((verdict, _),) = right
-        assert states.count("queued") == (4 if verdict == "cancelled" else 5), "what is moving is tried again"
+        assert states.count("queued") == (4 if verdict == "cancelled" else 5), "a moving execution is retried"
 
     return Scene(left=[move], right=[c.cancel(parcel, 2)], check=check)
 
 
 async def warmed(world: World) -> tuple[Cast, Move]:
-    """A job with an affinity whose key a worker had two days ago, one more of it, and the move that sends it there."""
+    """Create a job with an affinity whose key a worker had two days ago, another execution of it, and the move that
+    directs it.
+    """
     c = await cast(world, affinity=WARM)
     needs = next(lane.needs for lane in (await world.store.directory()).lanes if lane.id == c.job.lane)
     w = await world.worker("w1")
@@ -105,9 +109,9 @@ async def _keyed(c: Cast) -> None:
 
 
 async def has_a_lane(world: World, left: list[Any], right: list[Any]) -> None:
-    """What is queued stands in a lane that there is."""
+    """Check that queued slices are in an existing lane."""
     lanes = {lane.id for lane in (await world.store.directory()).lanes}
-    assert {slice.lane for slice in await world.on("queued")} <= lanes, "its lane was forgotten"
+    assert {slice.lane for slice in await world.on("queued")} <= lanes, "its lane was deleted"
 
 
 @scene("direct / forget lanes")
@@ -134,6 +138,6 @@ async def _(world: World) -> Scene:
     async def check(world: World, left: list[Any], right: list[Any]) -> None:
         rows = await world.rows("SELECT worker FROM affinities")
         running = await world.on("running")
-        assert len(rows) == bool(running), "one worker had the key last"
+        assert len(rows) == bool(running), "one worker is the last of the key"
 
     return Scene(left=[c.claim(a, 1)], right=[c.claim(b, 1)], check=check)

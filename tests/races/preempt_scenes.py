@@ -1,4 +1,4 @@
-"""Scenes of preemption: what is asked to give way runs, and nobody is asked twice for one that waits."""
+"""Scenes of preemption: executions that are asked to give way are running, and only one is asked for each waiter."""
 
 from typing import Any
 
@@ -11,7 +11,7 @@ from tests.store_contract.world import NAMESPACE, World, released, success
 
 
 async def contended(world: World, running: int) -> tuple[Cast, Any, Any]:
-    """A worker that is full of preemptible work, and one execution that preempts."""
+    """Create a worker that is full of preemptible work, and one execution that preempts."""
     c = await cast(world, preemptible=True, priority=0)
     w = await world.worker(concurrency=running)
     for _ in range(running):
@@ -29,7 +29,7 @@ def decide(c: Cast) -> Move:
 
 async def at_most_one(world: World, left: list[Any], right: list[Any]) -> None:
     asked = await world.rows("SELECT parcel, item FROM requests WHERE kind = 'preempt'")
-    assert len(asked) <= 1, "more give way than wait"
+    assert len(asked) <= 1, "more executions give way than wait"
 
 
 @scene("preempt / preempt")
@@ -64,7 +64,7 @@ async def _(world: World) -> Scene:
     return Scene(left=[decide(c)], right=c.lose(w), check=at_most_one)
 
 
-@scene("preempt / claim of what preempts")
+@scene("preempt / claim of the preempting execution")
 async def _(world: World) -> Scene:
     c, _, _ = await contended(world, 1)
     other = await world.worker("other", concurrency=1)

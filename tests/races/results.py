@@ -1,4 +1,4 @@
-"""Run every interleaving of every scene and every mutation, and write docs/RESULTS-races.md; `tools/races` does."""
+"""Run of every interleaving of every scene and every mutation, written to docs/RESULTS-races.md by `tools/races`."""
 
 import argparse
 import asyncio
@@ -26,16 +26,18 @@ from tests.races.stage import Stage, Verdict
 ROOT = Path(__file__).parents[2]
 PAGE = ROOT / "docs" / "RESULTS-races.md"
 SEED = 2026
-VAIN = 20  # interleavings of each scene in which a guard that is kept for other reasons is looked for
+VAIN = 20  # interleavings of each scene in which guards that are kept for other reasons are removed
 
 
 class Results(Struct):
-    """Everything that was found out."""
+    """The findings of a run."""
 
     scenes: dict[str, Verdict] = {}
     crossings: dict[str, str | None] = {}
     noticed: dict[str, str | None] = {}
-    vain: dict[str, int | str] = {}  # mutations that nothing should notice: interleavings run, or what did notice
+    vain: dict[
+        str, int | str
+    ] = {}  # mutations that should not be noticed: interleavings run, or the scene that noticed
     seconds: float = 0.0
     postgres: str = ""
     commit: str = ""
@@ -55,7 +57,7 @@ class Results(Struct):
 
 
 async def find_out(url: str, most: int | None) -> Results:
-    """Play everything on one database."""
+    """Play all scenes and mutations on one database."""
     driver = await open_store_driver(url, system_env())
     await driver.migrate()
     await driver.close()
@@ -82,7 +84,7 @@ async def find_out(url: str, most: int | None) -> Results:
 
 
 async def _in_vain(stage: Stage, name: str) -> int | str:
-    """How many interleavings did not notice a mutation; or who did."""
+    """Return the number of interleavings that did not notice a mutation, or the scene that did."""
     runs = 0
     for who, scene in SCENES.items():
         verdict = await stage.play(scene, most=VAIN, seed=SEED, changed=lambda: applied(MUTATIONS[name]))

@@ -1,4 +1,4 @@
-"""Scenes of rollouts: once one has ended, nothing is chosen by it; edits and rollouts do not pass each other."""
+"""Scenes of rollouts: after the end of a rollout nothing is chosen by it; edits and rollouts do not miss each other."""
 
 from typing import Any
 
@@ -30,7 +30,7 @@ def tried() -> Script[int]:
 
 
 async def on(c: Cast, plan: RolloutPlan = ALL) -> Rollout:
-    """A rollout that sends everything to a second version."""
+    """Start a rollout that sends everything to a second version."""
     job = c.job
 
     def script() -> Script[Rollout]:
@@ -41,7 +41,7 @@ async def on(c: Cast, plan: RolloutPlan = ALL) -> Rollout:
 
 
 async def aborted(c: Cast) -> list[Move]:
-    """Abort the job's rollout, and look at what was tried once that was acknowledged."""
+    """Abort the job's rollout, and read the attempts after the acknowledgement."""
     stored = await c.world.store.job(c.job.id, NAMESPACE)
     assert stored is not None
     job = stored.job
@@ -52,7 +52,7 @@ async def nothing_more(world: World, left: list[Any], right: list[Any]) -> None:
     assert await world.store.read(tried) == left[-1], "a rollout chose a version after it had ended"
 
 
-@scene("a rollout ends / submit of what it chose")
+@scene("a rollout ends / submit of its choice")
 async def _(world: World) -> Scene:
     c = await cast(world)
     rollout = await on(c)
@@ -91,7 +91,7 @@ async def _(world: World) -> Scene:
 
     async def check(world: World, left: list[Any], right: list[Any]) -> None:
         rows = await world.rows("SELECT version, rollout FROM jobs WHERE id = $1", c.job.id)
-        assert rows == [(1, 1)] if left[0] is not None else rows == [(2, None)], "an edit passed a rollout"
+        assert rows == [(1, 1)] if left[0] is not None else rows == [(2, None)], "an edit missed a rollout"
         assert [v for (v,) in await world.rows("SELECT version FROM job_versions ORDER BY version")] == [1, 2]
 
     return Scene(left=[begin], right=[edit], check=check)

@@ -1,4 +1,4 @@
-"""The scenes: pairs of operations that may meet on the same rows, and what must hold whoever comes first."""
+"""The scenes: pairs of operations that may meet on the same rows, and the invariants for every order."""
 
 from collections.abc import Callable
 from random import Random
@@ -65,7 +65,7 @@ def scene(name: str) -> Callable[[SetScene], SetScene]:
 
 
 class Cast:
-    """What most scenes need: a job, its lane, and moves at one instant."""
+    """The usual parts of a scene: a job, its lane, and moves at one instant."""
 
     def __init__(self, world: World, job: TestJob) -> None:
         self.world, self.job = world, job
@@ -102,7 +102,7 @@ class Cast:
         return self.exchange(w, outcomes=list(outcomes), **more)
 
     def serve(self, *waiting: tuple[Worker, int], channel: int = 0, n: int | None = None) -> Move:
-        """A server's claim for its parked exchanges."""
+        """Return a server's claim for its parked exchanges."""
         parked = [w.parked(k, self.lanes, channel=channel, n=n) for w, k in waiting]
 
         def told(done: Any) -> Told:
@@ -124,7 +124,7 @@ class Cast:
         return Move("answer_empty", lambda: exchange.answer_empty([(w.session, channel, number)], self.now), told)
 
     def lose(self, w: Worker, seen: int | None = None) -> list[Move]:
-        """The rescuer's two transactions, for a session it has long seen with this heartbeat."""
+        """Return the rescuer's two transactions, for a session last seen with this heartbeat."""
         return [self.mark_lost(w, seen), self.rescue(w)]
 
     def mark_lost(self, w: Worker, seen: int | None = None) -> Move:
@@ -135,7 +135,7 @@ class Cast:
         return Move("rescue", lambda: rescue.rescue(w.session, 100, self.now, Random(7), self.new_id, **more))
 
     def cancel(self, parcel: UUID, item: int) -> Move:
-        """One try; the store tries again while the item is moving."""
+        """Return one try; the store retries while the item is moving."""
         return Move("cancel", lambda: cancel.cancel(parcel, item, "", self.now, self.new_id))
 
     def promote(self) -> Move:
@@ -151,7 +151,7 @@ class Cast:
         return Move("submit", lambda: submit.submit(asked, self.world.env.new_id, now))
 
     def hand_over(self, w: Worker, k: int = 1, *, channel: int = 0) -> Move:
-        """One try to accept executions straight into a waiting exchange; the store goes the long way otherwise."""
+        """Return one try to accept executions directly into a waiting exchange; otherwise the store queues them."""
         asked = [submission.Submission(executions=self.world.wanted(self.job, k))]
         taker = w.parked(k, self.lanes, channel=channel)
         draft = hand_over.draft(asked, [taker], frozenset(), self.world.env.new_id, self.now)
@@ -167,7 +167,7 @@ class Cast:
         return Move("fire", lambda: fire.fire(100, lead, self.world.env.new_id, self.now))
 
     def triggers(self, name: str, change: Callable[[triggers.Timer], Script[None]], state: str) -> Move:
-        """A change of the job and of all its triggers."""
+        """Return a change of the job and of all its triggers."""
 
         def script() -> Script[None]:
             yield from jobs.lock(self.job.id, NAMESPACE)
@@ -195,7 +195,7 @@ async def cast(world: World, **spec: Any) -> Cast:
 
 
 async def holding(c: Cast, n: int = 3, name: str = "holder", **more: Any) -> tuple[UUID, Worker, Any]:
-    """A worker that holds one slice of n items."""
+    """Create a worker that holds one slice of n items."""
     parcel = await c.world.parcel(c.job, n)
     w = await c.world.worker(name)
     (slice,) = await w.claim(n, **more)
@@ -330,7 +330,7 @@ async def _(world: World) -> Scene:
 
 @scene("claim, with one parked beside it / claim_for_parked")
 async def _(world: World) -> Scene:
-    """A server claims for what it has parked: by an exchange of the same session, and by itself."""
+    """A server claims for its parked exchanges: with an exchange of the same session, and by itself."""
     c = await cast(world)
     await world.parcel(c.job, 4)
     w = await world.worker()
@@ -371,7 +371,7 @@ async def _(world: World) -> Scene:
 
 @scene("claim, delayed / answer_empty, then the next claim")
 async def _(world: World) -> Scene:
-    """A copy of exchange 1 wanders about while its other copy is answered empty and the worker goes on."""
+    """A copy of exchange 1 is delayed while its other copy gets an empty answer and the worker goes on."""
     c = await cast(world)
     await world.parcel(c.job, 3)
     w = await world.worker()
@@ -507,19 +507,19 @@ async def _(world: World) -> Scene:
 
     async def check(world: World, left: list[Any], right: list[Any]) -> None:
         assert await w.holds() == [] or not right[0], "a lost session got work after it was rescued"
-        assert (left[0].replies[0].decision == "ended") == right[0], "a lost session was heard"
+        assert (left[0].replies[0].decision == "ended") == right[0], "a report of a lost session was accepted"
 
     return Scene(left=[c.claim(w, 1)], right=c.lose(w), check=check)
 
 
-@scene("claim / mark_lost, rescue, when the claim was its last sign of life")
+@scene("claim / mark_lost, rescue, with the claim as the last heartbeat")
 async def _(world: World) -> Scene:
     c = await cast(world)
     _, w, _ = await holding(c, 1)
     await world.parcel(c.job, 2)
 
     async def check(world: World, left: list[Any], right: list[Any]) -> None:
-        assert await w.holds() == [] or not right[0], "a lost session kept what it was granted"
+        assert await w.holds() == [] or not right[0], "a lost session kept its grant"
 
     return Scene(left=[c.claim(w, 1)], right=c.lose(w, c.now), check=check)
 
@@ -566,13 +566,13 @@ async def _(world: World) -> Scene:
 
 @scene("answer_empty / mark_lost")
 async def _(world: World) -> Scene:
-    """The heartbeat that comes just in time."""
+    """The heartbeat arrives just in time."""
     c = await cast(world)
     w = await world.worker()
 
     async def check(world: World, left: list[Any], right: list[Any]) -> None:
         beat = left[0][w.session, 0][0] == "empty"
-        assert beat != right[0], "a session was lost whose heartbeat was accepted"
+        assert beat != right[0], "a session was lost although its heartbeat was accepted"
 
     return Scene(left=[c.empty(w)], right=[c.mark_lost(w)], check=check)
 
@@ -617,7 +617,7 @@ async def _(world: World) -> Scene:
     return Scene(left=[c.rescue(w)], right=[c.rescue(w)], check=check)
 
 
-@scene("rescue / claim, what is taken back is claimed")
+@scene("rescue / claim, a rescued slice is claimed")
 async def _(world: World) -> Scene:
     c = await cast(world)
     _, w, _ = await holding(c, 2)
@@ -674,12 +674,12 @@ async def _(world: World) -> Scene:
     async def check(world: World, left: list[Any], right: list[Any]) -> None:
         assert left == [True]
         (row,) = await world.rows("SELECT state FROM sessions WHERE id = $1", w.session)
-        assert row[0] == "draining", "a wish to drain was overwritten"
+        assert row[0] == "draining", "a drain request was overwritten"
 
     return Scene(left=[Move("ask_drain", lambda: sessions.ask_drain(w.session))], right=[c.claim(w, 1)], check=check)
 
 
-@scene("remember a step / mark_lost, rescue, a new attempt")
+@scene("store a step / mark_lost, rescue, a new attempt")
 async def _(world: World) -> Scene:
     c = await cast(world)
     parcel, w, slice = await holding(c, 1)
@@ -691,9 +691,7 @@ async def _(world: World) -> Scene:
         kept = bool(await world.rows("SELECT name FROM steps"))
         assert kept == (not left[0][0].refused)
         new_attempt = bool(right[2].replies[0].granted)
-        assert not (new_attempt and kept and not right[3].steps), (
-            "a step was remembered after the attempt was taken away"
-        )
+        assert not (new_attempt and kept and not right[3].steps), "a step was stored after the rescue of its attempt"
 
     remember = Move("remember", lambda: steps.remember([(w.session, body)], c.now))
     return Scene(left=[remember], right=[*c.lose(w), c.claim(other, 1), known], check=check)
@@ -734,7 +732,7 @@ async def _(world: World) -> Scene:
 
 
 def verdict(results: list[Any]) -> str:
-    """What came of a cancel."""
+    """Return the result of a cancellation."""
     return str(results[0][0])
 
 
@@ -868,7 +866,7 @@ async def _(world: World) -> Scene:
     return Scene(left=[all_pending], right=[c.claim(w, 2)], patient="")
 
 
-@scene("deletion that goes on / restore, submit")
+@scene("continued deletion / restore, submit")
 async def _(world: World) -> Scene:
     c = await cast(world)
     await world.parcel(c.job, 2)
@@ -885,7 +883,7 @@ async def _(world: World) -> Scene:
     async def check(world: World, left: list[Any], right: list[Any]) -> None:
         (receipt,) = receipts(right[1:])
         kept = [s.parcel for s in await world.on("queued")]
-        assert parcel_of(receipt.execution_id) in kept, "what a restored job accepted was cancelled"
+        assert parcel_of(receipt.execution_id) in kept, "an execution of a restored job was cancelled"
 
     return Scene(left=[more], right=[restore, fresh], check=check)
 
@@ -915,7 +913,7 @@ async def _(world: World) -> Scene:
 
     async def check(world: World, left: list[Any], right: list[Any]) -> None:
         running = bool(await world.on("running"))
-        assert running == left[0], "an execution of a deleted job was begun, or one that was accepted is gone"
+        assert running == left[0], "an execution of a deleted job was begun, or an accepted one is gone"
 
     return Scene(left=[c.hand_over(w)], right=[delete], check=check)
 
@@ -926,7 +924,7 @@ async def _(world: World) -> Scene:
     w = await world.worker()
 
     async def check(world: World, left: list[Any], right: list[Any]) -> None:
-        assert await world.on("running") == [] or not right[0], "a lost session was given something for ever"
+        assert await world.on("running") == [] or not right[0], "a lost session has a grant for ever"
 
     return Scene(left=[c.hand_over(w)], right=c.lose(w), check=check)
 
@@ -965,7 +963,7 @@ async def _(world: World) -> Scene:
 
     async def check(world: World, left: list[Any], right: list[Any]) -> None:
         noted = await world.store.read(cancel_job.unfinished)
-        assert bool(await world.on("queued")) <= bool(noted), "what a claim left queued nobody will look for"
+        assert bool(await world.on("queued")) <= bool(noted), "an execution that a claim left queued is never cancelled"
 
     return Scene(left=[delete], right=[c.claim(w, 1)], check=check)
 
@@ -1014,7 +1012,7 @@ async def _(world: World) -> Scene:
     async def check(world: World, left: list[Any], right: list[Any]) -> None:
         states = await world.states(parcel)
         stuck = await world.store.gates_left_open()
-        assert (states == ["waiting"] * 2) == (stuck == [c.job.id]), "what waits at an open gate is not found"
+        assert (states == ["waiting"] * 2) == (stuck == [c.job.id]), "an execution at an open gate is not found"
 
     return Scene(left=[c.claim(w, 2, paused=frozenset({c.job.id}))], right=[c.open_gate()], check=check, patient="")
 
@@ -1050,7 +1048,7 @@ async def _(world: World) -> Scene:
 
 
 async def timed(world: World, *, rules: Rules | None = None, fires: int = 1) -> tuple[Cast, UUID]:
-    """A trigger with due fires."""
+    """Create a trigger with due fires."""
     c = await cast(world)
     trigger = await add_trigger(
         world, c.job, Interval(every=1_000_000, anchor=world.now()), rules or Rules(overlap="allow")
@@ -1060,7 +1058,7 @@ async def timed(world: World, *, rules: Rules | None = None, fires: int = 1) -> 
 
 
 async def fired(world: World) -> tuple[int, int]:
-    """Ledger rows that fired, and executions."""
+    """Return ledger rows that fired, and executions."""
     rows = await world.rows("SELECT execution FROM fires WHERE disposition = 'fired'")
     items = await world.rows("SELECT coalesce(sum(n), 0) FROM parcels")
     return len({row[0] for row in rows}), int(items[0][0])
@@ -1072,7 +1070,7 @@ async def _(world: World) -> Scene:
     await add_trigger(world, c.job, Interval(every=1_000_000, anchor=world.now()), Rules(overlap="allow"))
 
     async def check(world: World, left: list[Any], right: list[Any]) -> None:
-        assert await fired(world) == (4, 4), "a nominal fire was decided twice, or not"
+        assert await fired(world) == (4, 4), "a nominal fire was decided twice, or never"
 
     return Scene(left=[c.fire()], right=[c.fire()], check=check, patient="")
 
@@ -1102,7 +1100,7 @@ async def _(world: World) -> Scene:
         (row,) = await world.rows("SELECT next_fire_at, decided_through FROM timers WHERE trigger_id = $1", trigger)
         assert row[0] is None, "a paused trigger will fire"
         (last,) = await world.rows("SELECT max(last) FROM fires WHERE trigger_id = $1", trigger)
-        assert last[0] is None or row[1] >= last[0], "what was decided is undecided again"
+        assert last[0] is None or row[1] >= last[0], "a decided fire is undecided again"
 
     return Scene(left=[c.fire()], right=[c.pause()], check=check, patient=RIGHT)
 
@@ -1150,7 +1148,7 @@ def backfilling(c: Cast, backfill: Backfill) -> Move:
 
 
 async def unrun(world: World, fires: int = 4, **backfill: Any) -> tuple[Cast, list[Backfill]]:
-    """Fires that one row of the ledger says were missed, and two backfills of them."""
+    """Create fires that one row of the ledger records as missed, and two backfills of them."""
     c, _ = await timed(world, rules=Rules(overlap="allow", misfire=Misfire(policy="skip"), grace=0), fires=fires)
     since = c.now - fires * 1_000_000
     await world.store.write(c.fire().make)
@@ -1166,7 +1164,7 @@ async def unrun(world: World, fires: int = 4, **backfill: Any) -> tuple[Cast, li
 
 
 async def backfilled(world: World) -> tuple[int, int, int]:
-    """Ledger rows that were backfilled, runs that are remembered, and executions."""
+    """Return ledger rows that were backfilled, recorded runs, and executions."""
     rows = await world.rows("SELECT first FROM fires WHERE disposition = 'backfilled'")
     runs = await world.rows("SELECT at FROM backfill_runs")
     items = await world.rows("SELECT coalesce(sum(n), 0) FROM parcels")
@@ -1178,7 +1176,7 @@ async def _(world: World) -> Scene:
     c, (one, other) = await unrun(world)
 
     async def check(world: World, left: list[Any], right: list[Any]) -> None:
-        assert await backfilled(world) == (4, 4, 4), "a fire ran twice, or not"
+        assert await backfilled(world) == (4, 4, 4), "a fire ran twice, or never"
 
     return Scene(left=[backfilling(c, one)], right=[backfilling(c, other)], check=check)
 
@@ -1188,7 +1186,7 @@ async def _(world: World) -> Scene:
     c, (one, _) = await unrun(world, max_concurrent=3)
 
     async def check(world: World, left: list[Any], right: list[Any]) -> None:
-        assert await backfilled(world) == (3, 3, 3), "more were live at a time than allowed"
+        assert await backfilled(world) == (3, 3, 3), "more executions were live than allowed"
 
     return Scene(left=[backfilling(c, one)], right=[backfilling(c, one)], check=check, patient="")
 
@@ -1206,7 +1204,7 @@ async def _(world: World) -> Scene:
     async def check(world: World, left: list[Any], right: list[Any]) -> None:
         assert await backfilled(world) == (3, 3, 3)
         rows = await world.rows("SELECT first, last FROM fires WHERE disposition = 'skipped-paused'")
-        assert len(rows) == 1, "what the pause left out is not covered once"
+        assert len(rows) == 1, "the fires of the pause are not covered once"
 
     return Scene(left=[backfilling(c, backfill)], right=[c.resume()], check=check)
 
@@ -1233,7 +1231,7 @@ async def _(world: World) -> Scene:
     async def check(world: World, left: list[Any], right: list[Any]) -> None:
         assert (await backfilled(world))[:2] == (4, 4)
         fates = await world.rows("SELECT disposition FROM fires ORDER BY last DESC LIMIT 1")
-        assert fates == [("skipped-misfire",)], "the scheduler was held up or decided for others"
+        assert fates == [("skipped-misfire",)], "the scheduler waited, or decided fires of others"
 
     return Scene(left=[backfilling(c, one)], right=[c.fire()], check=check, patient="")
 
@@ -1254,7 +1252,7 @@ async def _(world: World) -> Scene:
 
     async def check(world: World, left: list[Any], right: list[Any]) -> None:
         both = receipts(left + right)
-        assert sorted(r.deduplicated for r in both) == [False, True], "a key was won twice"
+        assert sorted(r.deduplicated for r in both) == [False, True], "a key was taken twice"
         assert len({r.execution_id for r in both}) == 1
         assert len(await world.on("queued")) == 1
 
@@ -1284,15 +1282,15 @@ async def _(world: World) -> Scene:
     async def check(world: World, left: list[Any], right: list[Any]) -> None:
         both = receipts(left + right)
         assert sorted(r.deduplicated for r in both) == [False, True]
-        assert old.execution_id not in {r.execution_id for r in both}, "an expired key was honoured"
+        assert old.execution_id not in {r.execution_id for r in both}, "an expired key was used"
 
     asked = world.wanted(c.job, key="k")
     return Scene(left=[c.submit(*asked, later=5)], right=[c.submit(*asked, later=5)], check=check)
 
 
-@scene("submit that is refused / submit, a key that has expired")
+@scene("refused submit / submit, a key that has expired")
 async def _(world: World) -> Scene:
-    """One side frees the key and then fails: the other may not fall back on what has expired."""
+    """One side frees the key and then fails: the other may not use the expired key."""
     c = await cast(world)
     (old,) = await world.submit(c.job, key="k", key_for=5)
     asked = world.wanted(c.job, key="k")
@@ -1304,10 +1302,10 @@ async def _(world: World) -> Scene:
 
     async def check(world: World, left: list[Any], right: list[Any]) -> None:
         (fresh,) = receipts(right)
-        assert fresh.execution_id != old.execution_id, "an expired key was honoured"
+        assert fresh.execution_id != old.execution_id, "an expired key was used"
         assert not fresh.deduplicated
         (row,) = await world.rows("SELECT until FROM unique_keys")
-        assert row[0] > c.now + 5, "a key was taken but not kept"
+        assert row[0] > c.now + 5, "a key was taken but not stored"
 
     fails = Move("submit, refused", refused, refusals=(Conflict,))
     return Scene(left=[fails], right=[c.submit(*asked, later=5)], check=check)
@@ -1319,7 +1317,7 @@ async def _(world: World) -> Scene:
 
     async def check(world: World, left: list[Any], right: list[Any]) -> None:
         both = receipts(left + right)
-        assert len({r.execution_id for r in both}) == 2, "a repeated request was carried out twice"
+        assert len({r.execution_id for r in both}) == 2, "a repeated request was executed twice"
         assert sum(isinstance(done.answers[0], submission.RepeatedRequest) for done in left + right) == 1
 
     asked = world.wanted(c.job, 2)
@@ -1339,7 +1337,7 @@ async def _(world: World) -> Scene:
     async def check(world: World, left: list[Any], right: list[Any]) -> None:
         assert [r.deduplicated for r in receipts(left)] == [False, False]
         kept = await world.rows("SELECT key FROM unique_keys WHERE until > $1", now)
-        assert len(kept) == 2, "a key that was just taken was swept"
+        assert len(kept) == 2, "a new key was swept"
 
     return Scene(
         left=[c.submit(*both(), later=5)],
@@ -1373,7 +1371,7 @@ async def _(world: World) -> Scene:
         return Move("edit", lambda: job_changes.edit(before, change, world.env.new_id, now), refusals=(BadInput,))
 
     async def check(world: World, left: list[Any], right: list[Any]) -> None:
-        assert len(await world.rows("SELECT job FROM dependencies")) == 1, "two edits made a circle"
+        assert len(await world.rows("SELECT job FROM dependencies")) == 1, "two edits made a cycle"
 
     return Scene(left=[await edit(a, b)], right=[await edit(b, a)], check=check)
 
@@ -1390,7 +1388,7 @@ async def _(world: World) -> Scene:
     pause = Move("pause", lambda: job_changes.pause(before, now))
 
     async def check(world: World, left: list[Any], right: list[Any]) -> None:
-        assert sorted(left + right) == [False, True], "two changes were made of one version"
+        assert sorted(left + right) == [False, True], "two changes were made to one version"
         (row,) = await world.rows("SELECT state FROM jobs WHERE id = $1", job.id)
         ((next_fire,),) = await world.rows("SELECT next_fire_at FROM timers WHERE job = $1", job.id)
         assert (row[0] == "paused") == (next_fire is None), "a paused trigger will fire"

@@ -1,4 +1,4 @@
-"""Scenes of signals: whoever comes first, none is lost, and each is delivered once."""
+"""Scenes of signals: in any order, none is lost, and each is delivered once."""
 
 from typing import Any
 from uuid import UUID
@@ -10,12 +10,12 @@ from tests.races.scenes import Cast, cast, holding, scene
 from tests.races.stage import Move, Scene
 from tests.store_contract.world import Worker, World
 
-GO, DEADLINE = "@wait:go", 2  # microseconds after the scene is set: past when its moves are made
+GO, DEADLINE = "@wait:go", 2  # microseconds after the scene is set, which is in the past when the moves are made
 TRIES = 5
 
 
 def send(c: Cast, parcel: UUID, id: int = 1) -> Move:
-    """One try; a server tries again while the execution is moving."""
+    """Return one try; a server retries while the execution is moving."""
     signal = Signal(id=UUID(int=id), name="go", payload=str(id).encode())
     return Move("send", lambda: signals.send(parcel, 0, signal, c.now))
 
@@ -30,7 +30,7 @@ def suspended(parcel: UUID, attempt: int = 1, *, wake_at: int | None = None) -> 
 
 
 def arrives(c: Cast, parcel: UUID) -> Any:
-    """After whatever happened, and the server's further tries, the signal is there once, and nobody sleeps over it."""
+    """Check that the signal is stored once and that no execution sleeps over it, after the server's further tries."""
 
     async def check(world: World, left: list[Any], right: list[Any]) -> None:
         verdict = left[0].verdict
@@ -42,10 +42,10 @@ def arrives(c: Cast, parcel: UUID) -> Any:
         assert verdict in ("delivered", "kept") or (verdict == "final" and ended), verdict
         taken = await world.rows("SELECT taken_by FROM signals")
         results = await world.rows("SELECT name FROM steps WHERE name <> '@began'")
-        assert len(taken) == (verdict != "final"), "a signal is not there once"
+        assert len(taken) == (verdict != "final"), "a signal is not stored once"
         assert [row[0] for row in taken if row[0]] == [row[0] for row in results], "a signal and its step disagree"
         open = await world.rows("SELECT step FROM awaits")
-        assert not (open and any(row[0] is None for row in taken)), "a signal is kept from who waits for it"
+        assert not (open and any(row[0] is None for row in taken)), "a signal is not delivered to the waiting execution"
         for slice in await world.on("waiting", parcel):
             sleeps = slice.reason == "signal" and slice.wake_at is None
             assert not (sleeps and not open), "an execution sleeps over its signal"
@@ -54,14 +54,14 @@ def arrives(c: Cast, parcel: UUID) -> Any:
 
 
 async def asleep(c: Cast, wake_at: int | None = None) -> tuple[UUID, Worker]:
-    """An execution that waits for its signal without a worker."""
+    """Create an execution that waits for its signal without a worker."""
     parcel, w, _ = await holding(c, 1)
     await c.world.store.write(wait(c, w, parcel).make)
     await w.report(suspended(parcel, wake_at=wake_at))
     return parcel, w
 
 
-@scene("signal / report of who waits for it")
+@scene("signal / report of the waiting execution")
 async def _(world: World) -> Scene:
     c = await cast(world)
     parcel, w, _ = await holding(c, 1)
@@ -70,7 +70,7 @@ async def _(world: World) -> Scene:
     return Scene(left=[send(c, parcel)], right=[report], check=arrives(c, parcel))
 
 
-@scene("signal / wait for it, and report")
+@scene("signal / wait, and report")
 async def _(world: World) -> Scene:
     c = await cast(world)
     parcel, w, _ = await holding(c, 1)
@@ -79,7 +79,7 @@ async def _(world: World) -> Scene:
     )
 
 
-@scene("signal / claim, wait for it, and report")
+@scene("signal / claim, wait, and report")
 async def _(world: World) -> Scene:
     c = await cast(world)
     parcel = await world.parcel(c.job)
@@ -88,7 +88,7 @@ async def _(world: World) -> Scene:
     return Scene(left=[send(c, parcel)], right=moves, check=arrives(c, parcel))
 
 
-@scene("signal / promote, claim, wait for it, and report")
+@scene("signal / promote, claim, wait, and report")
 async def _(world: World) -> Scene:
     c = await cast(world)
     parcel, w = await asleep(c, world.now() + DEADLINE)
@@ -99,14 +99,14 @@ async def _(world: World) -> Scene:
     return Scene(left=[send(c, parcel)], right=moves, check=arrives(c, parcel))
 
 
-@scene("signal / cancel of who waits for it")
+@scene("signal / cancel of the waiting execution")
 async def _(world: World) -> Scene:
     c = await cast(world)
     parcel, _ = await asleep(c)
     return Scene(left=[send(c, parcel)], right=[c.cancel(parcel, 0)], check=arrives(c, parcel), patient="")
 
 
-@scene("signal / rescue of who waits for it")
+@scene("signal / rescue of the waiting execution")
 async def _(world: World) -> Scene:
     c = await cast(world)
     parcel, w, _ = await holding(c, 1)

@@ -1,4 +1,4 @@
-"""A stage for duels: a scene is set once, photographed, put back before each interleaving, and judged after it."""
+"""A stage for duels: a scene is set once, saved, restored before each interleaving, and judged after it."""
 
 from collections.abc import Awaitable, Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext
@@ -17,20 +17,20 @@ from tests.races.duel import LEFT, RIGHT, SETTINGS, Duel, Explorer, Order, Ran, 
 from tests.store_contract.world import World
 
 Stamp = tuple[UUID, int, int]  # session, channel, n
-Told = list[tuple[Stamp, list[Running] | None]]  # what a worker was answered; None: whatever is stamped
+Told = list[tuple[Stamp, list[Running] | None]]  # the answer to a worker; None: any slice with its number
 
 
 class Move(Struct, frozen=True):
-    """A script with a name, and what its result tells workers."""
+    """A script with a name, and the answer to workers that follows from its result."""
 
     name: str
     make: ScriptFactory[Any]
     told: Callable[[Any], Told] = lambda result: []
-    refusals: tuple[type[Exception], ...] = ()  # errors that are an answer
+    refusals: tuple[type[Exception], ...] = ()  # errors that count as answers
 
 
 class Scene(Struct, frozen=True, kw_only=True):
-    """Two sides, each with moves that run one after another, and what must hold beside the invariants."""
+    """Two sides, each with moves that run one after another, and conditions that hold beside the invariants."""
 
     left: list[Move]
     right: list[Move]
@@ -42,7 +42,7 @@ SetScene = Callable[[World], Awaitable[Scene]]
 
 
 class Verdict(Struct):
-    """What became of a scene: interleavings run, in how many of them one side waited, and those that broke a rule."""
+    """The result of a scene: interleavings run, those in which a side waited, and those that broke a rule."""
 
     runs: int = 0
     blocked: int = 0
@@ -108,7 +108,7 @@ class Stage:
         return scene
 
     async def _photograph(self) -> None:
-        """Keep a copy of every table that holds something, and the statements that bring it back."""
+        """Copy every table with rows, and prepare the statements that restore it."""
         tables = [table.name for table in schema.metadata.sorted_tables]
         holding = " UNION ALL ".join(f"SELECT '{name}' WHERE EXISTS (SELECT 1 FROM {name})" for name in tables)
         filled = [row[0] for row in await self.duel.onlooker.fetch(holding)]
@@ -123,7 +123,7 @@ class Stage:
         await self.duel.onlooker.execute(self._restore)
 
     async def _judge(self, scene: Scene, ran: Ran) -> str | None:
-        """What is wrong after an interleaving, in words; None when nothing is."""
+        """Return the violation after an interleaving as text; None if there is none."""
         left, right = ran.results[LEFT], ran.results[RIGHT]
         errors = [
             result
@@ -135,7 +135,7 @@ class Stage:
         if ran.retries:
             return "a deadlock or a serialization failure"
         if not ran.waited <= set(scene.patient):
-            return "an operation waited for rows that it must pass over"
+            return "an operation waited for rows that it must skip"
         try:
             await self.world.check()
             await self._judge_answers(_told(scene, left, right))
@@ -146,7 +146,7 @@ class Stage:
         return None
 
     async def _judge_answers(self, told: Told) -> None:
-        """I12, and that nothing is granted twice."""
+        """Check I12, and that nothing is granted twice."""
         granted = [item for _, slices in told for s in slices or () for item in _grants(s)]
         assert len(granted) == len(set(granted)), "an item was granted twice under one attempt"
         rows = await self.world.rows("SELECT id, state, seen FROM sessions")
@@ -155,12 +155,12 @@ class Stage:
             state, seen = sessions[s.session]
             if state not in LIVE:
                 continue
-            assert s.n <= seen_on(seen, s.channel), "a slice bears a number that is still free"
+            assert s.n <= seen_on(seen, s.channel), "a slice has an exchange number that is still free"
             answers = [slices for stamp, slices in told if stamp == (s.session, s.channel, s.n)]
-            for slices in answers:  # whichever of them the worker hears
+            for slices in answers:  # whichever of them reaches the worker
                 known = self._held | {grant for slice in slices or () for grant in _grants(slice)}
                 heard = slices is None or known.issuperset(_grants(s))
-                assert heard, "I12: a live session runs a slice that its worker was not told of and will not be"
+                assert heard, "I12: a live session runs a slice that its worker never learns of"
 
 
 def _moves(scene: Scene) -> dict[str, Sequence[ScriptFactory[Any]]]:

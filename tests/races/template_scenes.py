@@ -1,4 +1,4 @@
-"""Scenes of templates: a change of one and what is made from it do not pass each other."""
+"""Scenes of templates: a change of a template and changes of its jobs do not miss each other."""
 
 from typing import Any
 from uuid import UUID
@@ -29,7 +29,7 @@ class Set:
         self.c, self.template, self.job, self.made = c, template, job, made
 
     def change(self, *, used: bool = True) -> Move:
-        """The template changes; what it says of the job stays the same."""
+        """Change the template without a change to the job."""
         seen = {(self.job.job.id, 1)} if used else set()
         return Move(
             "change",
@@ -54,7 +54,7 @@ async def made_from(world: World, *, used: bool = True) -> Set:
     return Set(c, template, job, origin)
 
 
-@scene("a template changes / a job that was made from it is edited")
+@scene("a template changes / a job made from it is edited")
 async def _(world: World) -> Scene:
     s = await made_from(world)
     spec = structs.replace(s.job.job.spec, description="edited", made=s.made)
@@ -63,13 +63,13 @@ async def _(world: World) -> Scene:
 
     async def check(world: World, left: list[Any], right: list[Any]) -> None:
         ((version,),) = await world.rows("SELECT version FROM templates")
-        assert (version == 2) == (not right[0]), "an edit and a change of the template passed each other"
+        assert (version == 2) == (not right[0]), "an edit and a change of the template missed each other"
         assert len(await world.rows("SELECT version FROM job_versions")) == (2 if right[0] else 1)
 
     return Scene(left=[s.change()], right=[edit], check=check)
 
 
-@scene("a template changes / a job is made from it")
+@scene("a template changes / a job is created from it")
 async def _(world: World) -> Scene:
     s = await made_from(world, used=False)
     spec = structs.replace(s.job.job.spec, name="other", made=s.made)
@@ -80,6 +80,6 @@ async def _(world: World) -> Scene:
     async def check(world: World, left: list[Any], right: list[Any]) -> None:
         ((version,),) = await world.rows("SELECT version FROM templates")
         made = await world.rows("SELECT job FROM template_jobs")
-        assert (version, len(made)) in ((2, 0), (1, 1)), "a job is not as its template says"
+        assert (version, len(made)) in ((2, 0), (1, 1)), "a job differs from its template"
 
     return Scene(left=[s.change(used=False)], right=[create], check=check)

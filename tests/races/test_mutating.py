@@ -1,4 +1,4 @@
-"""An edit finds what it is about however the code around it is written."""
+"""An edit finds its target in any formatting of the code around it."""
 
 import ast
 import textwrap
@@ -12,7 +12,7 @@ from tests.races.mutating.code import CodeEdit
 
 
 def changed(edit: CodeEdit, source: str) -> str:
-    """A function after an edit at its only mark."""
+    """Return a function after an edit at its only mark."""
     text = textwrap.dedent(source).strip()
     lines = text.split("\n")
     line = marked_line(lines, next(number for number, line in enumerate(lines, 1) if "# guard" in line))

@@ -1,4 +1,4 @@
-"""Without any one lock or guard something breaks, and is noticed."""
+"""The removal of any lock or guard breaks something, and is noticed."""
 
 import pytest
 
@@ -37,7 +37,7 @@ def test_a_mutation_says_who_notices_it_or_why_its_guard_is_kept():
 
 
 def test_every_marked_guard_is_removed_by_a_mutation():
-    """A mark without a mutation is a guard that nobody has seen missing; a mark that two guards share names neither."""
+    """A mark without a mutation is an untested guard; a mark that two guards share is ambiguous."""
     marked = sorted(mark.text for mark in marks("guard"))
     edits = [edit for mutation in MUTATIONS.values() for edit in mutation.edits]
     assert marked == sorted({edit.guard for edit in edits if isinstance(edit, CodeEdit)})

@@ -1,4 +1,4 @@
-"""Scenes of single triggers and of turns: a fire in flight is decided once, and a turn is nobody's or one's."""
+"""Scenes of single triggers and of turns: a fire under way is decided once, and a turn has at most one holder."""
 
 from typing import Any
 from uuid import UUID
@@ -21,7 +21,7 @@ EVERY = 1_000_000
 
 
 async def due(world: World, overlap: str = "allow", *, fires: int = 1) -> Cast:
-    """A job whose one trigger, "often", has due fires."""
+    """Create a job with one trigger, "often", that has due fires."""
     c = await cast(world)
     rules = Rules(overlap=overlap, grace=MINUTE)
     await add_trigger(world, c.job, Interval(every=EVERY, anchor=world.now()), rules, "often")
@@ -30,11 +30,13 @@ async def due(world: World, overlap: str = "allow", *, fires: int = 1) -> Cast:
 
 
 async def covered(world: World, c: Cast) -> None:
-    """What fires there were up to now are in the ledger once, and each that ran has one execution."""
+    """Check that all fires up to now are in the ledger once, and that each fire that ran has one execution."""
     rows = await world.rows("SELECT execution FROM fires WHERE disposition = 'fired'")
     items = await world.rows("SELECT coalesce(sum(n), 0) FROM parcels")
-    assert len({row[0] for row in rows}) == len(rows) == int(items[0][0]), "a nominal fire ran twice, or unrecorded"
-    assert len(await world.rows("SELECT last FROM fires")) == 1, "a nominal fire was decided twice, or not"
+    assert len({row[0] for row in rows}) == len(rows) == int(items[0][0]), (
+        "a nominal fire ran twice, or without a record"
+    )
+    assert len(await world.rows("SELECT last FROM fires")) == 1, "a nominal fire was decided twice, or never"
 
 
 async def changing(c: Cast, when: NamedTrigger | None, **changes: Any) -> Move:
@@ -59,7 +61,7 @@ async def _(world: World) -> Scene:
 
 @scene("fire / other rules of the trigger")
 async def _(world: World) -> Scene:
-    """The new version decides what the old one left: whoever comes first, the fire is decided once."""
+    """The new version decides the fires that the old one left: in any order, each fire is decided once."""
     c = await due(world)
     same = Interval(every=EVERY, anchor=world.now())
     edit = await changing(c, NamedTrigger(name="often", trigger=same, rules=Rules(overlap="allow", grace=2 * MINUTE)))
@@ -107,7 +109,7 @@ async def _(world: World) -> Scene:
 
 
 async def taken(world: World, overlap: str) -> tuple[Cast, UUID]:
-    """A trigger whose first execution is queued; the next fire is due."""
+    """Create a trigger whose first execution is queued; the next fire is due."""
     c = await due(world, overlap)
     world.clock.advance(EVERY + 5)
     (parcel,) = (await world.store.fire(10, lead)).parcels
@@ -121,15 +123,15 @@ def passing(c: Cast) -> Move:
 
 
 async def one_at_a_time(world: World) -> None:
-    """Nobody's turn, or one's."""
+    """Check that at most one execution has the turn."""
     live = " UNION ALL ".join(
         f"SELECT parcel, lo, hi FROM {shelf}" for shelf in ("waiting WHERE reason <> 'overlap'", "queued", "running")
     )
     ((count,),) = await world.rows(f"SELECT coalesce(sum(hi - lo), 0) FROM ({live}) AS live")
-    assert count <= 1, "two executions of one trigger have their turn"
+    assert count <= 1, "two executions of one trigger have the turn"
 
 
-@scene("fire / report of whose turn it is")
+@scene("fire / report of the holder of the turn")
 async def _(world: World) -> Scene:
     c, _ = await taken(world, "queueOne")
     w = await world.worker()
@@ -138,14 +140,14 @@ async def _(world: World) -> Scene:
     async def check(world: World, left: list[Any], right: list[Any]) -> None:
         await one_at_a_time(world)
         await world.store.write(lambda: passing(c).make())
-        assert await world.rows("SELECT parcel FROM waiting") == [], "what waits is never let go"
+        assert await world.rows("SELECT parcel FROM waiting") == [], "a waiting execution never gets its turn"
 
     return Scene(left=[c.fire()], right=[c.report(w, success(slice))], check=check, patient=LEFT)
 
 
 @scene("fire / passing the turn")
 async def _(world: World) -> Scene:
-    """The last has ended and the next waits, when one more fires."""
+    """The last execution has ended and the next waits, when one more fires."""
     c, first = await taken(world, "queueAll")
     world.clock.advance(EVERY)
     await world.store.fire(10, lead)
@@ -160,9 +162,9 @@ async def _(world: World) -> Scene:
     return Scene(left=[c.fire()], right=[passing(c)], check=check, patient=LEFT)
 
 
-@scene("a look at turns / passing the turn")
+@scene("a read of turns / passing the turn")
 async def _(world: World) -> Scene:
-    """What a fire sees before it decides: the next waits, or has its turn."""
+    """Before its decision, a fire sees that the next execution waits, or has its turn."""
     c, first = await taken(world, "queueAll")
     world.clock.advance(EVERY)
     await world.store.fire(10, lead)
@@ -170,7 +172,7 @@ async def _(world: World) -> Scene:
     key = turn_key(c.job.id, "often")
 
     async def check(world: World, left: list[Any], right: list[Any]) -> None:
-        assert not left[0][key].is_free, "a turn that was passed on meanwhile seemed to be nobody's"
+        assert not left[0][key].is_free, "a turn that was passed on meanwhile seemed free"
 
     return Scene(left=[Move("look", lambda: turns.read_turns({key}))], right=[passing(c)], check=check, patient=LEFT)
 
@@ -186,7 +188,7 @@ async def _(world: World) -> Scene:
     async def check(world: World, left: list[Any], right: list[Any]) -> None:
         await one_at_a_time(world)
         ((waiting,),) = await world.rows("SELECT count(*) FROM waiting WHERE reason = 'overlap'")
-        assert waiting <= 1, "more than the newest waits"
+        assert waiting <= 1, "more executions than the newest wait"
 
     return Scene(left=[c.fire()], right=[passing(c)], check=check, patient=LEFT)
 
@@ -202,7 +204,7 @@ async def _(world: World) -> Scene:
 
     async def check(world: World, left: list[Any], right: list[Any]) -> None:
         await one_at_a_time(world)
-        assert sum(done.rows for done in left + right) == 1, "a turn was passed to two, or to nobody"
+        assert sum(done.rows for done in left + right) == 1, "a turn was passed to two executions, or to none"
 
     return Scene(left=[passing(c)], right=[passing(c)], check=check, patient="")
 
@@ -216,6 +218,6 @@ async def _(world: World) -> Scene:
     async def check(world: World, left: list[Any], right: list[Any]) -> None:
         await one_at_a_time(world)
         ((holders,),) = await world.rows("SELECT count(*) FROM holders")
-        assert holders == 1, "the turn of what was fired is forgotten"
+        assert holders == 1, "the turn of a fired execution is deleted"
 
     return Scene(left=[forget], right=[c.fire()], check=check)

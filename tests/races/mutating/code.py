@@ -1,7 +1,7 @@
-"""Edits of marked Python: a guard's line ends with `# guard: name`, and an edit says what becomes of it.
+"""Edits of marked Python: a guard's line ends with `# guard: name`, and an edit changes that line.
 
-A mark is about what stands on its line. What an edit needs there it finds by its kind, and the last of that kind on
-the line is meant; so no edit depends on what variables are called, how a line is broken or where a function stands.
+A mark refers to the code on its line. An edit finds its target there by the kind of code, and takes the last of that
+kind on the line; so no edit depends on names of variables, on line breaks, or on the place of a function.
 """
 
 import ast
@@ -20,7 +20,7 @@ Compound = ast.If | ast.While | ast.For | ast.With | ast.Try
 
 
 class CodeEdit(Struct, frozen=True):
-    """What becomes of the code at a mark; `change` gets the function and the line."""
+    """An edit of the code at a mark; `change` gets the function and the line."""
 
     guard: str
     change: Callable[[ast.FunctionDef, int], None]
@@ -34,7 +34,7 @@ class CodeEdit(Struct, frozen=True):
 
 
 def drop_statement(guard: str) -> CodeEdit:
-    """The marked statement is never run."""
+    """Remove the marked statement."""
 
     def change(function: ast.FunctionDef, line: int) -> None:
         _put(function, line, lambda statement: [ast.If(ast.Constant(False), [statement], [])])
@@ -43,7 +43,7 @@ def drop_statement(guard: str) -> CodeEdit:
 
 
 def swap(guard: str) -> CodeEdit:
-    """The marked statement comes after the next one."""
+    """Move the marked statement after the next one."""
 
     def change(function: ast.FunctionDef, line: int) -> None:
         body, at = _place(function, line)
@@ -53,7 +53,7 @@ def swap(guard: str) -> CodeEdit:
 
 
 def call_before(guard: str, method: str) -> CodeEdit:
-    """Before the marked call of a method there is one of another."""
+    """Call another method before the marked call of a method."""
 
     def change(function: ast.FunctionDef, line: int) -> None:
         _put(function, line, lambda statement: [_calling(statement, method), statement])
@@ -62,17 +62,17 @@ def call_before(guard: str, method: str) -> CodeEdit:
 
 
 def never(guard: str) -> CodeEdit:
-    """The marked condition is false."""
+    """Make the marked condition false."""
     return CodeEdit(guard, lambda function, line: _decide(function, line, False))
 
 
 def always(guard: str) -> CodeEdit:
-    """The marked condition, or what is returned, is true."""
+    """Make the marked condition, or the returned value, true."""
     return CodeEdit(guard, lambda function, line: _decide(function, line, True))
 
 
 def drop_condition(guard: str) -> CodeEdit:
-    """The last part of an `and`, an `or`, or else of a comprehension's `if` on the line is not asked for."""
+    """Remove the last part of an `and`, an `or`, or else of a comprehension's `if` on the line."""
 
     def change(function: ast.FunctionDef, line: int) -> None:
         parts = [(part, node) for node in ast.walk(function) if isinstance(node, ast.BoolOp) for part in node.values]
@@ -90,7 +90,7 @@ def drop_condition(guard: str) -> CodeEdit:
 
 
 def drop_element(guard: str) -> CodeEdit:
-    """The last element of a list or tuple on the line is left out."""
+    """Remove the last element of a list or tuple on the line."""
 
     def change(function: ast.FunctionDef, line: int) -> None:
         holders = [node for node in ast.walk(function) if isinstance(node, ast.List | ast.Tuple)]
@@ -101,7 +101,7 @@ def drop_element(guard: str) -> CodeEdit:
 
 
 def drop_operand(guard: str) -> CodeEdit:
-    """The right side of the last arithmetic on the line is left out."""
+    """Remove the right side of the last arithmetic on the line."""
 
     def change(function: ast.FunctionDef, line: int) -> None:
         sums = [node for node in ast.walk(function) if isinstance(node, ast.BinOp)]
@@ -112,7 +112,7 @@ def drop_operand(guard: str) -> CodeEdit:
 
 
 def drop_argument(guard: str, name: str) -> CodeEdit:
-    """An argument that is given by name is left out."""
+    """Remove a keyword argument."""
 
     def change(function: ast.FunctionDef, line: int) -> None:
         call, keyword = _argument(function, line, name)
@@ -122,7 +122,7 @@ def drop_argument(guard: str, name: str) -> CodeEdit:
 
 
 def argument(guard: str, name: str, value: Any) -> CodeEdit:
-    """An argument that is given by name has a constant value."""
+    """Replace the value of a keyword argument by a constant."""
 
     def change(function: ast.FunctionDef, line: int) -> None:
         _argument(function, line, name)[1].value = ast.Constant(value)
@@ -131,7 +131,7 @@ def argument(guard: str, name: str, value: Any) -> CodeEdit:
 
 
 def constant(guard: str, value: Any) -> CodeEdit:
-    """What the marked statement assigns is a constant."""
+    """Replace the value that the marked statement assigns by a constant."""
 
     def change(function: ast.FunctionDef, line: int) -> None:
         body, at = _place(function, line)
@@ -141,7 +141,7 @@ def constant(guard: str, value: Any) -> CodeEdit:
 
 
 def read_as(guard: str, attribute: str, value: Any) -> CodeEdit:
-    """An attribute that the marked statement reads has a constant value."""
+    """Replace an attribute that the marked statement reads by a constant."""
 
     def change(function: ast.FunctionDef, line: int) -> None:
         statement = _statement(function, line)
@@ -154,7 +154,7 @@ def read_as(guard: str, attribute: str, value: Any) -> CodeEdit:
 
 
 def drop_sql(guard: str, condition: str) -> CodeEdit:
-    """A piece of SQL in the marked statement does not ask for a condition."""
+    """Remove a condition from a piece of SQL in the marked statement."""
 
     def change(function: ast.FunctionDef, line: int) -> None:
         pieces = [n for n in ast.walk(_statement(function, line)) if isinstance(n, ast.Constant)]
@@ -165,7 +165,7 @@ def drop_sql(guard: str, condition: str) -> CodeEdit:
 
 
 def unsorted(guard: str) -> CodeEdit:
-    """What the marked statement sorts keeps its order."""
+    """Leave the rows that the marked statement sorts in their order."""
 
     def change(function: ast.FunctionDef, line: int) -> None:
         for call in _calls(_statement(function, line), "sorted"):
@@ -175,7 +175,7 @@ def unsorted(guard: str) -> CodeEdit:
 
 
 def one_by_one(guard: str) -> CodeEdit:
-    """`rows = yield Among(statement, ids)` asks for each id by itself, in the order in which they were named."""
+    """Replace `rows = yield Among(statement, ids)` by one statement per id, in the given order."""
 
     def change(function: ast.FunctionDef, line: int) -> None:
         def loop(statement: Any) -> list[ast.stmt]:
@@ -195,7 +195,7 @@ def one_by_one(guard: str) -> CodeEdit:
 
 
 def unlocked(guard: str, only: str = "") -> CodeEdit:
-    """What the marked statement runs locks no rows: all of it, or only the SQL statement of this name."""
+    """Remove the row locks from the statements of the marked statement: from all, or only from the one of this name."""
 
     def change(function: ast.FunctionDef, line: int) -> None:
         yields = [
@@ -211,7 +211,7 @@ def unlocked(guard: str, only: str = "") -> CodeEdit:
 
 
 def without_row_locks(what: Any, only: str) -> Any:
-    """An operation, or all of a script, without the row locks of its statements; code that is `unlocked` calls it."""
+    """Return an operation, or a whole script, without the row locks of its statements; `unlocked` code calls it."""
     if isinstance(what, Fetch | ForEach | Among):
         return _without_row_locks(what, only)
     return _script(what, only)
@@ -234,7 +234,7 @@ def _without_row_locks(operation: Any, only: str) -> Any:
 
 
 def _decide(function: ast.FunctionDef, line: int, verdict: bool) -> None:
-    """Settle the condition of an `if`, a conditional expression, a comprehension, or what is returned, on a line."""
+    """Replace the condition of an `if`, a conditional expression or a comprehension, or a returned value, on a line."""
     statement = _statement(function, line)
     if isinstance(statement, ast.If | ast.While):
         statement.test = _settled(statement.test, verdict)
@@ -254,12 +254,12 @@ def _decide(function: ast.FunctionDef, line: int, verdict: bool) -> None:
 
 
 def _settled(test: ast.expr, verdict: bool) -> ast.expr:
-    """A condition that is not asked; what it would yield stays in the code, so that a script remains one."""
+    """Return a condition with a fixed result; its `yield` stays in the code, so that a script remains a generator."""
     return ast.BoolOp(ast.Or() if verdict else ast.And(), [ast.Constant(verdict), test])
 
 
 def _place(function: ast.AST, line: int) -> tuple[list[ast.stmt], int]:
-    """The innermost statement on a line: the list it stands in, and where."""
+    """Return the innermost statement on a line: its list, and its index there."""
     found: tuple[list[ast.stmt], int] | None = None
     for node in ast.walk(function):
         for field in ("body", "orelse", "finalbody"):
@@ -284,7 +284,7 @@ def _put(function: ast.AST, line: int, make: Callable[[Any], list[ast.stmt]]) ->
 
 
 def _calling(statement: Any, method: str) -> ast.stmt:
-    """The same statement, with another method of the same object."""
+    """Return the same statement with another method of the same object."""
     made = ast.parse(ast.unparse(statement)).body[0]
     other = next(node for node in ast.walk(made) if isinstance(node, ast.Call))
     assert isinstance(other.func, ast.Attribute), f"{ast.unparse(statement)} calls no method"
@@ -311,7 +311,7 @@ def _ends(node: Any, line: int) -> bool:
 
 
 def _last(parts: list[tuple[ast.expr, Any]], line: int) -> tuple[ast.expr, Any] | None:
-    """What ends last on a line; of several that end together, the innermost."""
+    """Return the node that ends last on a line; of several that end together, the innermost."""
     ending = [pair for pair in parts if last_line(pair[0]) == line]
     ends = lambda part: (part.end_lineno, part.end_col_offset, part.lineno, part.col_offset)  # noqa: E731
     return max(ending, key=lambda pair: ends(pair[0]), default=None)

@@ -1,4 +1,4 @@
-"""A guard that is gone, and who notices it."""
+"""The removal of a guard, and the scene or test that notices it."""
 
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
@@ -16,7 +16,7 @@ Edit = CodeEdit | TextEdit
 
 
 class Mutation(Struct, frozen=True, kw_only=True):
-    """A guard that is gone, and who notices; without anybody, why it is kept."""
+    """The removal of a guard, and the scene or test that notices it; without one, the reason to keep the guard."""
 
     name: str
     edits: tuple[Edit, ...]
@@ -30,7 +30,7 @@ def gone(name: str, *edits: Edit, by: str = "", because: str = "") -> Mutation:
 
 @contextmanager
 def applied(mutation: Mutation) -> Iterator[None]:
-    """The code without the guard, until the end of the block."""
+    """Run the block with the code without the guard."""
     functions: dict[tuple[str, str], list[Change]] = {}
     with ExitStack() as stack:
         for edit in mutation.edits:

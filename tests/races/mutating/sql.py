@@ -1,4 +1,4 @@
-"""Edits of SQL statements, named as they name themselves; a condition is named by the column that it is about."""
+"""Edits of SQL statements by their names; a condition is named by its column."""
 
 import re
 from collections.abc import Callable, Iterator
@@ -11,30 +11,30 @@ _ENDS = {"CROSS", "DO", "FOR", "GROUP", "INNER", "JOIN", "LEFT", "LIMIT", "ORDER
 
 
 class TextEdit(Struct, frozen=True):
-    """What becomes of the text of a statement."""
+    """An edit of the text of a statement."""
 
     statement: str
     change: Callable[[str], str]
 
 
 def without_locks(text: str) -> str:
-    """A query that locks no rows."""
+    """Return a query that locks no rows."""
     assert _LOCK.search(text), f"it locks nothing: {text}"
     return _LOCK.sub("", text)
 
 
 def unlock(statement: str, table: str = "") -> TextEdit:
-    """The statement does not lock the rows of a table; without a name, the only rows that it locks."""
+    """Remove the lock on the rows of a table; without a name, of the only rows that the statement locks."""
     return _locks(statement, table, lambda clause: "")
 
 
 def wait(statement: str) -> TextEdit:
-    """The statement waits for rows that somebody else has locked."""
+    """Make the statement wait for rows that other transactions have locked."""
     return _locks(statement, "", lambda clause: clause[0].removesuffix(" SKIP LOCKED"))
 
 
 def lock_joined(statement: str) -> TextEdit:
-    """The statement locks the rows of all its tables."""
+    """Make the statement lock the rows of all its tables."""
     return _locks(statement, "", lambda clause: clause[0].replace(f" OF {clause['of']}", ""))
 
 
@@ -53,9 +53,9 @@ def _locks(statement: str, table: str, new: Callable[[re.Match[str]], str]) -> T
 
 
 def drop(statement: str, *conditions: str, instead: str = "true") -> TextEdit:
-    """The statement does not ask for these conditions.
+    """Remove these conditions.
 
-    A condition is named by how it begins: a column, `table.column`, or a column with its operator.
+    A condition is named by its beginning: a column, `table.column`, or a column with its operator.
     """
     return TextEdit(statement, lambda text: without_conditions(text, *conditions, instead=instead))
 
@@ -70,7 +70,7 @@ def without_conditions(text: str, *conditions: str, instead: str = "true") -> st
 
 
 def drop_exists(statement: str, table: str, instead: str = "true") -> TextEdit:
-    """The statement does not ask that nothing is found in a table."""
+    """Remove the condition that a table has no such row."""
 
     def change(text: str) -> str:
         looks = re.compile(rf"\b(?:FROM|JOIN) {table}\b")
@@ -84,7 +84,7 @@ def drop_exists(statement: str, table: str, instead: str = "true") -> TextEdit:
 
 
 def _closed(text: str, start: int) -> int:
-    """Where the first parenthesis after a place is closed."""
+    """Return the position at which the first parenthesis after a place is closed."""
     deep = 0
     for token in _TOKEN.finditer(text, start):
         deep += {"(": 1, ")": -1}.get(token[0], 0)
@@ -94,29 +94,29 @@ def _closed(text: str, start: int) -> int:
 
 
 def drop_setting(statement: str, column: str, instead: str = "") -> TextEdit:
-    """The statement does not set a column."""
+    """Remove the assignment of a column."""
     given = rf"{column} = [\w.$]+"
     pattern = rf"{given}" if instead else rf",\s*{given}|(?<=SET )\s*{given},\s*"
     return _sub(statement, pattern, instead)
 
 
 def unordered(statement: str) -> TextEdit:
-    """The statement goes through its rows as it finds them."""
+    """Make the statement process its rows in any order."""
     return _sub(statement, r"\s+ORDER BY [\w., ]+?(?= FOR | LIMIT |$)", "")
 
 
 def descending(statement: str, column: str) -> TextEdit:
-    """The statement goes through a column backwards."""
+    """Reverse the order of a column."""
     return _sub(statement, rf"(ORDER BY [\w., ]*?\b{column})\b", r"\1 DESC")
 
 
 def must_be_new(statement: str) -> TextEdit:
-    """A row that is there already is an error."""
+    """Make an existing row an error."""
     return _sub(statement, r"\s+ON CONFLICT(?: \([\w, ]+\))? DO NOTHING", "")
 
 
 def reword(statement: str, text: str) -> TextEdit:
-    """The statement says something else."""
+    """Replace a part of the statement."""
     return TextEdit(statement, lambda _: text)
 
 
@@ -130,13 +130,13 @@ def _sub(statement: str, pattern: str, new: str) -> TextEdit:
 
 
 def outer_conditions(text: str) -> list[str]:
-    """The conditions of a statement, those within others left out."""
+    """Return the conditions of a statement, without those nested in others."""
     return [text[start:end] for start, end in _outermost(list(_conditions(text)))]
 
 
 def _conditions(text: str) -> Iterator[tuple[int, int]]:
-    """Where conditions stand that must all hold: the parts between the ANDs of a WHERE, an ON or a group of them."""
-    begins: list[int | None] = [None]  # where the condition under way begins, in each open parenthesis
+    """Return the positions of conditions that must all hold: the parts between ANDs of a WHERE, an ON or a group."""
+    begins: list[int | None] = [None]  # the start of the present condition, in each open parenthesis
     between, before, end = False, "", 0
     for token in _TOKEN.finditer(text):
         word, begin = token[0].upper(), begins[-1]
@@ -162,7 +162,7 @@ def _trimmed(text: str, start: int, end: int) -> tuple[int, int]:
 
 
 def _plain(text: str, start: int, end: int) -> str:
-    """A condition without its parentheses in front, with the names of its tables in full."""
+    """Return a condition without leading parentheses, with the full names of its tables."""
     tables = {alias: table for table, alias in re.findall(r"\b(?:FROM|JOIN) (\w+) ([a-z]\w*)", text)}
     condition = " ".join(text[start:end].split()).lstrip("(")
     return re.sub(r"\b([a-z_]\w*)\.(?=\w)", lambda found: f"{tables.get(found[1], found[1])}.", condition)

@@ -5,22 +5,22 @@ from tests.races.mutating.mutation import gone
 
 ARCHIVES = (
     gone(
-        "who archives does not lock what goes",
+        "archiving does not lock the executions",
         sql.unlock("lock_parcels_to_archive"),
         by="archive / archive, the same executions",
     ),
     gone(
-        "a file is named although something in it was erased",
+        "a file is recorded although an execution in it was erased",
         sql.drop("archive_is_sound", "archive", instead="$2 > 0"),
-        by="archive / erasure of what is in the file",
+        by="archive / erasure from the same file",
     ),
     gone(
-        "a file is put where another lies by now",
+        "a file replaces a newer one",
         sql.drop("archive_lies_there", "location", instead="$2 <> ''"),
         by="erasure / erasure, from one file",
     ),
     gone(
-        "a file is not locked by who puts it elsewhere",
+        "a file is not locked during its replacement",
         sql.unlock("archive_lies_there"),
         by="erasure / erasure, from one file",
     ),

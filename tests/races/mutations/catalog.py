@@ -1,8 +1,8 @@
 """Every lock and guard of the moves, removed one at a time: something must notice.
 
-`by` names what is expected to notice: a scene, a crossing, or a contract test (`test_module.test_name`, run on SQLite
-in memory). Those that nothing can notice say why the guard is kept all the same. An edit names a guard by its mark in
-the source, or an SQL statement by its name: neither depends on where the code stands or how it is written down.
+`by` names the expected detector: a scene, a crossing, or a contract test (`test_module.test_name`, run on SQLite in
+memory). Guards whose removal cannot be noticed have a reason to be kept. An edit names a guard by its mark in the
+source, or an SQL statement by its name: neither depends on the place or the formatting of the code.
 """
 
 from tests.races.mutating.mutation import Mutation

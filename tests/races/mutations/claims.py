@@ -1,4 +1,4 @@
-"""Guards of claims, and of what makes room for them."""
+"""Guards of claims, and of preemption for them."""
 
 from tests.races.mutating import code, sql
 from tests.races.mutating.mutation import gone
@@ -17,7 +17,7 @@ CLAIMS = (
         by="test_claim.test_slices_of_one_parcel_are_taken_and_cut_apart",
     ),
     gone(
-        "taking a queued slice does not name it",
+        "taking a queued slice does not name its position",
         sql.drop("take_queued", "parcel, lo", instead="parcel IN (SELECT parcel FROM given)"),
         by="claim / claim, two sessions and pieces of one parcel",
     ),
@@ -37,7 +37,7 @@ CLAIMS = (
         by="test_claim.test_every_claim_starts_a_new_attempt",
     ),
     gone(
-        "a claim does not see what suspects a session holds",
+        "a claim does not see the suspects of a session",
         code.argument("claim-sees-suspects", "held", 0),
         by="claim / claim, one session, two channels and suspects",
     ),
@@ -49,33 +49,33 @@ CLAIMS = (
 )
 PREEMPTS = (
     gone(
-        "servers decide without a lock who gives way",
+        "servers preempt without a lock",
         code.drop_statement("preempt-locks"),
         by="preempt / a step, and preempt",
     ),
     gone(
-        "who is asked to give way is not looked at again",
+        "preempted executions are not checked again",
         sql.reword("still_running", "SELECT given.parcel, given.item, given.attempt, given.session FROM given"),
         by="preempt / report of a success",
     ),
     gone(
-        "who is asked to give way has its session unlocked",
+        "sessions of preempted executions are not locked",
         code.unlocked("preempt-locks-sessions"),
         by="preempt / report of a success",
     ),
     gone(
-        "a session that is lost is asked to give way",
+        "a lost session is asked to give way",
         code.drop_condition("preempt-of-live-session"),
-        because="the rescue of what it holds takes the requests along; nobody would hear them",
+        because="the rescue of its slices deletes the requests; no worker would receive them",
     ),
     gone(
-        "what was asked for is asked for again",
+        "requested slots are requested again",
         code.never("preempt-asked-already"),
         by="test_preempt.test_requested_slots_count_as_about_to_become_free",
     ),
     gone(
         "preempting waits for a queued slice",
         sql.wait("to_front"),
-        because="whoever holds the slice claims it: the wait would end, and find nothing to put in front",
+        because="the holder of the slice claims it: the wait would end without a slice to put in front",
     ),
 )

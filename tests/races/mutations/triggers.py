@@ -7,7 +7,7 @@ FIRES = (
     gone("fire locks no timer", sql.unlock("due_timers"), by="fire / fire"),
     gone("fire waits for timers", sql.wait("due_timers"), by="fire / fire"),
     gone(
-        "what was decided is not remembered",
+        "the decided time is not stored",
         sql.drop_setting("advance_timers", "decided_through"),
         by="test_fire.test_a_due_timer_fires_once_and_moves_on",
     ),
@@ -18,32 +18,38 @@ FIRES = (
     ),
     gone("a pause does not lock the timers", sql.unlock("triggers_of_job"), by="fire / pause"),
     gone(
-        "overlap does not look at the last execution",
+        "overlap does not check the last execution",
         code.never("overlap-sees-last"),
         by="test_fire.test_overlap_skip_does_not_start_beside_the_last",
     ),
-    gone("a fire does not hold whose turn it is", sql.unlock("lock_turns"), by="a look at turns / passing the turn"),
-    gone("passing a turn holds nothing", sql.unlock("turn_holder"), by="passing the turn / passing the turn"),
-    gone("passing a turn waits", sql.wait("turn_holder"), by="passing the turn / passing the turn"),
     gone(
-        "a turn is passed on while it is somebody's",
+        "a fire does not lock the holder of the turn", sql.unlock("lock_turns"), by="a read of turns / passing the turn"
+    ),
+    gone("passing a turn locks nothing", sql.unlock("turn_holder"), by="passing the turn / passing the turn"),
+    gone("passing a turn waits for locked rows", sql.wait("turn_holder"), by="passing the turn / passing the turn"),
+    gone(
+        "a turn is passed on while its holder is live",
         code.never("turn-is-taken"),
         by="test_turns.test_queue_one_keeps_the_newest_and_runs_it_after_the_last",
     ),
     gone(
-        "what waits at a gate is not held",
+        "executions at a gate are not locked",
         sql.unlock("waiting_turns"),
-        because="the holder's row is: whoever takes from the gate has it, and a cancellation finds the row gone",
+        because="the holder's row is the lock of the gate, and a cancellation finds the row gone",
     ),
-    gone("what is forgotten is not held", sql.unlock("turns_after"), by="forgetting turns / fire"),
+    gone("deleted holders are not locked", sql.unlock("turns_after"), by="forgetting turns / fire"),
 )
 BACKFILLS = (
     gone(
-        "a backfill is worked without its row",
+        "a backfill is worked without a lock on its row",
         sql.unlock("take_backfill"),
         by="backfill / backfill, one at two servers",
     ),
-    gone("a backfill waits for who works it", sql.wait("take_backfill"), by="backfill / backfill, one at two servers"),
+    gone(
+        "a backfill waits for the server that works it",
+        sql.wait("take_backfill"),
+        by="backfill / backfill, one at two servers",
+    ),
     gone(
         "two backfills rewrite the same rows of the ledger",
         code.drop_statement("one-backfill-of-a-job"),
@@ -53,17 +59,17 @@ BACKFILLS = (
     gone(
         "backfills of one job do not wait for each other",
         code.drop_statement("one-backfill-of-a-job"),
-        because="one that finds its rows gone begins again; under the lock none has to",
+        because="a backfill that finds its rows gone begins again; with the lock none has to",
     ),
     gone(
-        "rows that have gone are cut all the same",
+        "deleted rows are cut all the same",
         code.drop_statement("ledger-rows-gone"),
-        because="retention may take a row between its read and its exchange, which no scene plays",
+        because="the retention may delete a row between its read and its exchange, which no scene plays",
     ),
     gone(
         "a fire that ran may be cut out of the ledger",
         sql.drop("take_ledger_rows", "execution"),
-        because="what is cut was chosen because it has no execution: a second line",
+        because="only fires without an execution are chosen for a cut: a second line of defence",
     ),
     gone(
         "a backfill forgets what it has started",
@@ -73,7 +79,7 @@ BACKFILLS = (
 )
 DEPENDENCIES = (
     gone(
-        "who brings an upstream's end does not lock the dependent",
+        "the end of an upstream does not lock the dependent",
         sql.unlock("lock_dependents"),
         by="report / report, two upstreams of one interval",
     ),
@@ -83,14 +89,14 @@ DEPENDENCIES = (
         because="the ids come sorted, and PostgreSQL mostly finds them so; without it a crossing could deadlock",
     ),
     gone(
-        "what waits for an upstream is not locked",
+        "executions waiting for an upstream are not locked",
         sql.unlock("waiting_for_dependencies"),
-        by="report / cancel of what waits for it",
+        by="report / cancel of the waiting execution",
     ),
     gone(
-        "what waits for an upstream is waited for",
+        "the end of an upstream waits for locked executions",
         sql.wait("waiting_for_dependencies"),
-        by="report / cancel of what waits for it",
+        by="report / cancel of the waiting execution",
     ),
     gone(
         "a deleted dependent is started",
@@ -103,31 +109,31 @@ DEPENDENCIES = (
         by="report / delete of the dependent",
     ),
     gone(
-        "what was met is forgotten",
+        "a met condition is forgotten",
         code.drop_sql("join-met-stays", "NOT join_parts.met"),
         by="test_dependencies.test_what_was_met_stays_met",
     ),
     gone(
-        "an edit does not look at what waits",
+        "an edit does not check waiting executions",
         code.drop_statement("edit-reconsiders-waits"),
-        by="report / edit of dependencies, the other upstream is taken away",
+        by="report / edit of dependencies, the other upstream is removed",
     ),
     gone(
-        "a fire begins to wait without looking",
+        "a fire begins to wait without a check of its join",
         code.drop_statement("fire-settles-waits"),
-        by="fire / report, a fire of its own and the upstream of its interval",
+        by="fire / report, a scheduled fire and the upstream of its interval",
     ),
     gone(
-        "joins that were looked at are looked at again",
+        "checked joins are checked again",
         code.drop_condition("join-looked-at-once"),
-        because="what was looked at is judged to wait: the same would be written once more",
+        because="a checked join is judged to wait: the same row would be written again",
     ),
 )
 CALENDARS = (
     gone(
-        "a job is made to go by calendars without their lock",
+        "a job uses calendars without their lock",
         code.never("job-locks-calendars"),
-        by="calendar deletion / creation of a job that goes by it",
+        by="calendar deletion / creation of a job that uses it",
     ),
     gone(
         "calendars change without a lock",
@@ -142,6 +148,6 @@ CALENDARS = (
     gone(
         "timers are woken without a lock",
         sql.unlock("timers_by_calendar"),
-        because="the change of a row locks it; locked in one order before, two changes do not wait for each other",
+        because="the update locks the rows; locked in one order before, two changes do not wait for each other",
     ),
 )

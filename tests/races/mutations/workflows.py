@@ -1,11 +1,11 @@
-"""Guards of workflows and of what waits for signals."""
+"""Guards of workflows and of waits for signals."""
 
 from tests.races.mutating import code, sql
 from tests.races.mutating.mutation import gone
 
 FLOWS = (
     gone(
-        "a step that ended does not lock its workflow",
+        "the end of a step does not lock its workflow",
         sql.unlock("lock_flow_of_child"),
         by="report / report, two steps before one",
     ),
@@ -15,7 +15,7 @@ FLOWS = (
         by="report of steps of two workflows / the same in the other order",
     ),
     gone(
-        "a workflow that is cancelled, paused or looked at is not locked",
+        "a workflow that is cancelled, paused or checked is not locked",
         sql.unlock("lock_flow"),
         by="report of a step / cancel of its workflow",
     ),
@@ -25,29 +25,29 @@ FLOWS = (
         because="the ids come sorted, and PostgreSQL mostly finds them so; without it a crossing could deadlock",
     ),
     gone(
-        "steps that are given out at once lock nothing against holds",
+        "steps that are handed over lock nothing against holds",
         sql.unlock("flows_with_steps", "holds"),
         by="hold / report of a step that another follows at once",
     ),
     gone(
-        "steps are given out at once of a queue that is held",
+        "steps of a queue with a hold are handed over",
         sql.drop_exists("flows_with_steps", "holds"),
         by="test_flow_newborn.test_a_step_of_a_queue_that_is_held_stays_in_it",
     ),
     gone(
-        "steps are given out at once whatever their queue's limit",
+        "steps are handed over whatever their queue's limit",
         sql.drop_exists("flows_with_steps", "limits"),
         by="test_flow_newborn.test_a_limit_that_the_server_has_not_heard_of_is_kept",
     ),
     gone(
-        "steps go past what stands in line",
+        "steps overtake queued executions",
         code.drop_condition("newborn-behind-line"),
         by="test_flow_newborn.test_what_stands_in_line_already_has_its_turn",
     ),
     gone(
         "a workflow that has ended goes on",
         code.always("workflow-not-over"),
-        because="a child that is heard of after its workflow's end has no row that is not final",
+        because="a child that ends after its workflow has a final row",
     ),
     gone(
         "cancel locks a workflow's own row",
@@ -60,50 +60,50 @@ FLOWS = (
         by="test_flows.test_a_workflow_does_not_keep_its_own_steps_from_a_queue_that_is_a_sequence",
     ),
     gone(
-        "a workflow gives its keys away while its steps run",
+        "a workflow frees its keys while its steps run",
         sql.drop("use_of_keys", "reason", instead="false"),
         by="test_flows.test_a_workflow_keeps_its_keys_until_it_ends",
     ),
     gone(
-        "a pause leaves what is queued",
+        "a pause leaves queued steps",
         sql.drop("queued_steps", "attempt", instead="false"),
         by="report of a step / pause of its workflow",
     ),
     gone(
-        "a pause waits for what a claim holds",
+        "a pause waits for slices that a claim holds",
         sql.wait("queued_steps"),
-        because="a claim holds it for a moment, and then the lock of its workflow is asked for by nobody in between",
+        because="a claim holds them only for a moment, and does not lock their workflow meanwhile",
     ),
 )
 SIGNALS = (
     gone(
         "a signal does not lock the session that runs its execution",
         code.drop_statement("signal-locks-session"),
-        by="signal / report of who waits for it",
+        by="signal / report of the waiting execution",
     ),
     gone(
-        "a signal does not look again where its execution is",
+        "a signal does not check again where its execution is",
         code.always("signal-looks-again"),
-        by="signal / report of who waits for it",
+        by="signal / report of the waiting execution",
     ),
     gone(
-        "a signal does not hold what is queued",
+        "a signal does not lock queued slices",
         code.unlocked("signal-holds-execution", only="item_queued"),
-        by="signal / claim, wait for it, and report",
+        by="signal / claim, wait, and report",
     ),
     gone(
-        "a signal does not hold what waits",
+        "a signal does not lock waiting slices",
         code.unlocked("signal-holds-execution", only="item_waiting"),
         by="signal / signal, one wait",
     ),
     gone(
         "a wait for a signal does not lock its session",
         code.unlocked("await-locks-session"),
-        by="signal / wait for it, and report",
+        by="signal / wait, and report",
     ),
     gone(
-        "a report does not look whether a signal has come",
+        "a report does not check for signals",
         sql.reword("open_awaits", "SELECT given.parcel, given.item, '@wait:go' FROM given"),
-        by="signal / report of who waits for it",
+        by="signal / report of the waiting execution",
     ),
 )
