@@ -41,7 +41,7 @@ class MasterKeyCheck:
         """Check once. A server that has every key that was ever used need not open any value."""
         known = await self._store.read(sealing.known_keys)
         missing = known - self._sealer.names
-        keyless = bool(missing) and (not self._sealer.can_seal or (await self._secrets.check())[1] > 0)
+        keyless = bool(missing) and (not self._sealer.can_seal or (await self._secrets.count_readable())[1] > 0)
         if keyless and not self._directory.keyless:
             remedy = "give it the key that the other servers have: HORAE_SECRET_KEY, or HORAE_SECRET_KEY_FILE"
             log.error("this server hands out no work that needs secrets", missing_keys=sorted(missing), remedy=remedy)

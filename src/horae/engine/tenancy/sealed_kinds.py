@@ -19,7 +19,7 @@ log = structlog.get_logger("horae.engine")
 class SealedKind(Protocol):
     """A kind of sealed values. Its constructor takes an environment, a store, a sealer and the secrets."""
 
-    async def check(self) -> tuple[int, int]:
+    async def count_readable(self) -> tuple[int, int]:
         """Count the values that open with the master keys, and those that do not. Check only a limited number."""
         ...
 
@@ -42,7 +42,7 @@ class SealedKinds:
         """Report how many sealed values open with this server's master keys. Check a limited number of each kind."""
         opened = unopened = 0
         for kind in self._kinds:
-            good, bad = await kind.check()
+            good, bad = await kind.count_readable()
             opened, unopened = opened + good, unopened + bad
         known = await self._store.read(sealing.known_keys)
         refusal = self._sealer.refusal

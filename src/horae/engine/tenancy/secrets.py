@@ -101,7 +101,7 @@ class Secrets:
                     resealed += await self._seal_anew(namespace, name, sealed)
         return resealed, current
 
-    async def check(self) -> tuple[int, int]:
+    async def count_readable(self) -> tuple[int, int]:
         """Count the secrets that open with the master keys, and those that do not. Check only a limited number."""
         opened = checked = 0
         at = (0, "")

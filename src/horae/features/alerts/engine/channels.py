@@ -106,7 +106,7 @@ class AlertChannels:
         channel = self._whole(await self._stored(namespace, name))
         return fill_secrets(channel, await self._values(namespace, channel))
 
-    async def check(self) -> tuple[int, int]:
+    async def count_readable(self) -> tuple[int, int]:
         """Count the channels that can be opened with the present master keys, and those that cannot."""
         opened = looked = 0
         after = (0, "")

@@ -71,7 +71,7 @@ class HookSecrets:
             return text
         return self._sealer.open(base64.b64decode(text[len(SEALED) :]), _place(hook.job, hook.trigger)).decode()
 
-    async def check(self) -> tuple[int, int]:
+    async def count_readable(self) -> tuple[int, int]:
         """Count the sealed secrets that can be opened with the present master keys, and those that cannot."""
         opened = looked = 0
         after = b""
