@@ -65,7 +65,7 @@ class Batcher(Generic[T, R]):
     async def _flush(self) -> None:
         try:
             while batch := self._next():
-                keys = {self._key(what) for what, _ in batch} if self._key is not None else set()
+                keys = {self._key(item) for item, _ in batch} if self._key is not None else set()
                 self._busy |= keys
                 self.sizes.add(len(batch))
                 try:
@@ -85,11 +85,11 @@ class Batcher(Generic[T, R]):
         passed: list[tuple[T, asyncio.Future[R]]] = []
         total = 0
         while self._pending and len(batch) < self._most:
-            what = self._pending[0][0]
-            if self._busy and self._key is not None and self._key(what) in self._busy:
+            item = self._pending[0][0]
+            if self._busy and self._key is not None and self._key(item) in self._busy:
                 passed.append(self._pending.popleft())
                 continue
-            total += self._size(what)
+            total += self._size(item)
             if batch and self._most_size and total > self._most_size:
                 break
             batch.append(self._pending.popleft())
@@ -98,7 +98,7 @@ class Batcher(Generic[T, R]):
 
     async def _answer(self, batch: Sequence[tuple[T, asyncio.Future[R]]]) -> None:
         try:
-            answers = await self._run([what for what, _ in batch])
+            answers = await self._run([item for item, _ in batch])
         except asyncio.CancelledError:
             for _, done in batch:
                 done.cancel()

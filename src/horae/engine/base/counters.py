@@ -37,9 +37,8 @@ class Counters:
         self.repeated = 0  # attempts after the first
         self.reported, self.granted = Buckets(COUNTS), Buckets(COUNTS)  # executions per exchange, and per answer
         self.answer_bytes = 0
-        self.accepted = self.deduplicated = (
-            0  # executions submitted, and how many of them were answered by an earlier one
-        )
+        self.accepted = 0  # submitted executions
+        self.deduplicated = 0  # submitted executions that were answered with an earlier one
 
     def claimed(self, claimed: ClaimResult) -> None:
         """Count a claim and the executions it took. A claim that had no lane to look at is not counted."""

@@ -37,13 +37,13 @@ class Presence:
     async def step(self) -> Wait:
         """Write this server's heartbeat and read those of the others."""
         now = self._env.now()
-        mine = ServerProcess(
+        own = ServerProcess(
             id=self._node, url=self.url, host=socket.gethostname(), pid=os.getpid(), version=__version__,
             parts=(*sorted(self._roles), *((KEYLESS,) if self._directory.keyless else ())),
         )  # fmt: skip
-        await self._store.write(lambda: sessions.record_server(mine, now))
+        await self._store.write(lambda: sessions.record_server(own, now))
         # One process owns a SQLite file: another server in it has ended, or serves the original of this copy.
-        seen = await self.servers() if self._store.driver.is_shared else [mine]
+        seen = await self.servers() if self._store.driver.is_shared else [own]
         self.addresses = sorted({server.url for server in seen if server.url and "gateway" in server.parts})
         return BEAT
 

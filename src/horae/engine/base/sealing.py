@@ -144,8 +144,8 @@ class Sealer:
             raise BadInput(f"{self._file} cannot be read: {error}.", "Let its owner read it.") from None
 
 
-def _signature(key: MasterKey, said: bytes) -> bytes:
-    return key.id + hmac.digest(key.key, b"horae signature\0" + said, "sha256")
+def _signature(key: MasterKey, message: bytes) -> bytes:
+    return key.id + hmac.digest(key.key, b"horae signature\0" + message, "sha256")
 
 
 def _cipher(key: MasterKey, salt: bytes) -> "AESGCM":

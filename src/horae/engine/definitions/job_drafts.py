@@ -68,7 +68,7 @@ class JobDrafter:
         """
         self._env, self._store, self._check_place, self._derive = env, store, check_place, derive
         self._default_queue = default_queue
-        self._keeper = OwnedJobPlanner(store, env.new_id)
+        self._planner = OwnedJobPlanner(store, env.new_id)
         self._namespaces: dict[int, str] = {}
 
     async def parse(self, namespace: int, body: Any, created_at: Instant, derive: Derive | None = None) -> Definition:
@@ -76,9 +76,9 @@ class JobDrafter:
 
         A body that names a template is derived from it, by `derive` if given.
         """
-        made: Derivation | None = None
+        derivation: Derivation | None = None
         if isinstance(body, dict) and body.get("template") is not None:
-            body, made = await (derive or self._derive)(namespace, body)
+            body, derivation = await (derive or self._derive)(namespace, body)
         own = await self._store.read(lambda: namespaces.by_id(namespace))
         if isinstance(body, dict):
             body = body if own is None else with_defaults(body, own.spec.defaults)
@@ -90,7 +90,7 @@ class JobDrafter:
         with definition_budget():
             for when in definition.whens:
                 check_params(when, definition.spec, created_at)
-        return definition if made is None else made.marked(definition)
+        return definition if derivation is None else derivation.marked(definition)
 
     async def create(self, namespace: int, body: Any) -> JobDraft:
         """Return the draft of a new job. Refuse triggers that would never fire."""
@@ -144,17 +144,17 @@ class JobDrafter:
         conditions = {upstream[ref]: condition for ref, condition in definition.conditions.items()}
         ids = tuple(dict.fromkeys(upstream[ref] for ref in definition.dependencies))
         spec = structs.replace(definition.spec, dependencies=ids, conditions=conditions)
-        spec, keeping = await self._keeper.plan(namespace, spec, before, beside)
-        check_changes(_changes(spec, keeping, before))
-        await self._check_secrets(namespace, spec, keeping, before)
-        return JobDraft(spec=spec, whens=definition.whens, owned_jobs=keeping, derived=definition.derived)
+        spec, plan = await self._planner.plan(namespace, spec, before, beside)
+        check_changes(_changes(spec, plan, before))
+        await self._check_secrets(namespace, spec, plan, before)
+        return JobDraft(spec=spec, whens=definition.whens, owned_jobs=plan, derived=definition.derived)
 
     async def _check_secrets(
-        self, namespace: int, spec: Spec, keeping: OwnedJobsPlan | None, before: StoredJob | None
+        self, namespace: int, spec: Spec, plan: OwnedJobsPlan | None, before: StoredJob | None
     ) -> None:
         """Refuse references to missing secrets, unless the job had them before."""
-        kept = () if keeping is None else keeping.drafts
-        wanted = {name for part in (spec, *(owned_job.spec for owned_job in kept)) for name in part.references}
+        drafts = () if plan is None else plan.drafts
+        wanted = {name for part in (spec, *(owned_job.spec for owned_job in drafts)) for name in part.references}
         await check_secrets(self._store, namespace, wanted - set(before.job.spec.references if before else ()))
 
     async def _namespace(self, namespace: int) -> str:
@@ -196,11 +196,14 @@ class JobDrafter:
                 check_job(stored.job, ref)
 
 
-def _changes(spec: Spec, keeping: OwnedJobsPlan | None, before: StoredJob | None) -> list[Change]:
+def _changes(spec: Spec, plan: OwnedJobsPlan | None, before: StoredJob | None) -> list[Change]:
     """Return the changes of a draft: the job itself and the jobs that it owns."""
-    kept = () if keeping is None else keeping.drafts
+    drafts = () if plan is None else plan.drafts
     own = (None if before is None else before.job.spec, spec)
-    return [own, *((None if owned_job.before is None else owned_job.before.spec, owned_job.spec) for owned_job in kept)]
+    return [
+        own,
+        *((None if owned_job.before is None else owned_job.before.spec, owned_job.spec) for owned_job in drafts),
+    ]
 
 
 def _missing(missing: list[str], names: Sequence[str]) -> BadInput:

@@ -213,8 +213,8 @@ class Jobs(JobLists):
         stored = await self._deleted(namespace, ref)
         refuse_owned(stored.job, "restored")
         if stored.job.state == "deleted":
-            kept = await self._store.read(lambda: owned.specs_to_restore(stored.job.id))
-            check_changes([(None, stored.job.spec), *((None, spec) for spec in kept)])
+            restored_specs = await self._store.read(lambda: owned.specs_to_restore(stored.job.id))
+            check_changes([(None, stored.job.spec), *((None, spec) for spec in restored_specs)])
             whens = (await self._drafts.stored_definition(stored, stored.job.spec)).whens
             state = await self._store.change(lambda now: changes.restore(stored, whens, self._env.new_id, now))
             if state is not None:
@@ -276,8 +276,8 @@ class Jobs(JobLists):
             return False
         self._store.started(done)
         self._announcer.job_changed(job.namespace, job.id, job.state)
-        for kept in () if draft.owned_jobs is None else draft.owned_jobs.drafts:
-            self._announcer.timers_changed(kept.id)
+        for owned_job in () if draft.owned_jobs is None else draft.owned_jobs.drafts:
+            self._announcer.timers_changed(owned_job.id)
         return True
 
     async def _switch(self, namespace: int, ref: str, state: Literal["active", "paused"]) -> JobView:

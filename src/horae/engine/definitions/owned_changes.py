@@ -31,7 +31,7 @@ def is_current(plan: OwnedJobsPlan | None, job: UUID | None) -> Script[bool]:
     if {owned_job.id for owned_job in (*present, *copies)} != plan.existing:
         return False
     versions = {owned_job.id: owned_job.version for owned_job in present}
-    return all(kept.before is None or versions.get(kept.id) == kept.before.version for kept in plan.drafts)
+    return all(draft.before is None or versions.get(draft.id) == draft.before.version for draft in plan.drafts)
 
 
 def write(plan: OwnedJobsPlan | None, job: UUID, namespace: int, now: Instant) -> Script[None]:
@@ -41,14 +41,14 @@ def write(plan: OwnedJobsPlan | None, job: UUID, namespace: int, now: Instant) -
     yield from owned.delete(plan.removed, now)
     places: dict[tuple[str, tuple[str, ...]], tuple[int, int]] = {}
     placed = []
-    for kept in plan.drafts:
-        if kept.before is not None and _is_same(kept):
+    for draft in plan.drafts:
+        if draft.before is not None and _is_same(draft):
             continue
-        where = kept.spec.queue, kept.spec.lane_needs
-        if where not in places:
-            queue, lane = yield from lanes.ensure_lane(namespace, *where, "", now)
-            places[where] = queue.id, lane.id
-        placed.append(_placed(kept, job, *places[where]))
+        place_key = draft.spec.queue, draft.spec.lane_needs
+        if place_key not in places:
+            queue, lane = yield from lanes.ensure_lane(namespace, *place_key, "", now)
+            places[place_key] = queue.id, lane.id
+        placed.append(_placed(draft, job, *places[place_key]))
     yield from owned.put(placed, namespace, now)
     yield from owned.use({owner or job: used for owner, used in plan.uses}, plan.removed)
     circle = yield from owned.find_cycle(job)
@@ -56,19 +56,19 @@ def write(plan: OwnedJobsPlan | None, job: UUID, namespace: int, now: Instant) -
         raise (yield from _in_a_circle(circle))
 
 
-def _is_same(kept: OwnedJobDraft) -> bool:
-    before = kept.before
+def _is_same(draft: OwnedJobDraft) -> bool:
+    before = draft.before
     return before is not None and (before.name, before.version, before.base, before.own) == (
-        kept.name, kept.version, kept.base, kept.own,
+        draft.name, draft.version, draft.base, draft.own,
     )  # fmt: skip
 
 
-def _placed(kept: OwnedJobDraft, job: UUID, queue: int, lane: int) -> PlacedJob:
-    before = kept.before
+def _placed(draft: OwnedJobDraft, job: UUID, queue: int, lane: int) -> PlacedJob:
+    before = draft.before
     return PlacedJob(
-        id=kept.id, owner=kept.owner or job, name=kept.name, version=kept.version, spec=kept.spec, base=kept.base,
-        own=kept.own, queue=queue, lane=lane, fresh=before is None,
-        written=before is not None and before.version == kept.version,
+        id=draft.id, owner=draft.owner or job, name=draft.name, version=draft.version, spec=draft.spec, base=draft.base,
+        own=draft.own, queue=queue, lane=lane, fresh=before is None,
+        written=before is not None and before.version == draft.version,
     )  # fmt: skip
 
 

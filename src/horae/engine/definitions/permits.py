@@ -25,68 +25,72 @@ Change = tuple[Spec | None, Spec]  # before (None for a new job) and after
 
 def check_changes(changes: Iterable[Change]) -> None:
     """Refuse definitions that the actor may not write."""
-    who = ACTOR.get()
-    if who.may("commands") and who.may("sensitive") and not who.scoped:
+    actor = ACTOR.get()
+    if actor.may("commands") and actor.may("sensitive") and not actor.scoped:
         return
     for before, after in changes:
-        if isinstance(after.task, CommandTask) and not who.may("commands") and not _is_same(before, after):
-            raise commands_forbidden(who, f'Job "{after.name}" runs a command')
-        if before is not None and before.sensitive and not after.sensitive and not who.may("sensitive"):
+        if isinstance(after.task, CommandTask) and not actor.may("commands") and not _is_same(before, after):
+            raise commands_forbidden(actor, f'Job "{after.name}" runs a command')
+        if before is not None and before.sensitive and not after.sensitive and not actor.may("sensitive"):
             raise Forbidden(
                 f'Job "{after.name}" is sensitive, and this credential does not have the permission "sensitive".',
                 "Its params could be read by everybody once it is run again. Ask a user who has it.",
             )
-        if not who.covers(owner_of(after.name), after.queue):
-            raise outside_scope(who, f'job "{after.name}" in queue "{after.queue}"')
+        if not actor.covers(owner_of(after.name), after.queue):
+            raise outside_scope(actor, f'job "{after.name}" in queue "{after.queue}"')
 
 
 def check_template(name: str, job: Any) -> None:
     """Refuse a template of commands, as far as this can be seen before the template is filled in."""
-    who = ACTOR.get()
-    if not who.may("commands") and _has_command(job):
-        raise commands_forbidden(who, f'Template "{name}" makes jobs that run a command')
+    actor = ACTOR.get()
+    if not actor.may("commands") and _has_command(job):
+        raise commands_forbidden(actor, f'Template "{name}" makes jobs that run a command')
 
 
 def check_name(ref: str) -> None:
     """Refuse a job's name outside of the actor's scope before an answer reveals whether the job exists."""
-    who = ACTOR.get()
-    if not _is_id(ref) and not who.covers_name(owner_of(ref)):
-        raise outside_job(who, ref)
+    actor = ACTOR.get()
+    if not _is_id(ref) and not actor.covers_name(owner_of(ref)):
+        raise outside_job(actor, ref)
 
 
 def check_job(job: Job, ref: str) -> None:
     """Refuse to run, or to depend on, a job outside of the actor's scope. The error reveals no more than `ref`."""
-    who = ACTOR.get()
-    if not who.covers(owner_of(job.name), job.spec.queue):
-        raise outside_job(who, ref)
+    actor = ACTOR.get()
+    if not actor.covers(owner_of(job.name), job.spec.queue):
+        raise outside_job(actor, ref)
 
 
 def visible(names: Sequence[str]) -> list[str]:
     """Return the names of other jobs that the actor may see: none if its scope has queues."""
-    who = ACTOR.get()
-    return [name for name in names if not who.queues and who.covers_name(owner_of(name))]
+    actor = ACTOR.get()
+    return [name for name in names if not actor.queues and actor.covers_name(owner_of(name))]
 
 
-def commands_forbidden(who: Principal, what: str) -> Forbidden:
+def commands_forbidden(actor: Principal, subject: str) -> Forbidden:
     return Forbidden(
-        f'{what}, and this credential ("{who.name}", {who.role}) does not have the permission "commands".',
+        f'{subject}, and this credential ("{actor.name}", {actor.role}) does not have the permission "commands".',
         "Who may define commands owns the workers' account. Ask an administrator to do it, or for a key with the"
         " permission: `horae keys create NAME --role editor --permission commands`.",
     )
 
 
-def outside_scope(who: Principal, what: str) -> Forbidden:
-    return Forbidden(f"This credential is not for {what}.", f"It is for {scope_in_words(who)}: use another one.")
+def outside_scope(actor: Principal, subject: str) -> Forbidden:
+    return Forbidden(f"This credential is not for {subject}.", f"It is for {scope_in_words(actor)}: use another one.")
 
 
-def outside_job(who: Principal, ref: str) -> Forbidden:
-    return outside_scope(who, f'job "{ref[:128]}"')
+def outside_job(actor: Principal, ref: str) -> Forbidden:
+    return outside_scope(actor, f'job "{ref[:128]}"')
 
 
-def scope_in_words(who: Principal) -> str:
+def scope_in_words(actor: Principal) -> str:
     """Describe the scope of a credential."""
-    jobs = f"jobs named {' or '.join(who.jobs)}" if who.jobs else "jobs"
-    return f"{jobs} in {'queue' if len(who.queues) == 1 else 'queues'} {', '.join(who.queues)}" if who.queues else jobs
+    jobs = f"jobs named {' or '.join(actor.jobs)}" if actor.jobs else "jobs"
+    return (
+        f"{jobs} in {'queue' if len(actor.queues) == 1 else 'queues'} {', '.join(actor.queues)}"
+        if actor.queues
+        else jobs
+    )
 
 
 def _is_id(ref: str) -> bool:

@@ -66,7 +66,7 @@ class DurableSteps:
         records = [(session, step) for session, steps in calls for step in steps]
         now = self._env.now()
         answers = iter(await self._store.write(lambda: steps.remember(records, now)))
-        return [[next(answers) for _ in mine] for _, mine in calls]
+        return [[next(answers) for _ in own_steps] for _, own_steps in calls]
 
     async def known(self, namespace: int, session: UUID, parcel: UUID, item: int, after: str = "") -> KnownSteps:
         """Return the finished steps of an item that the session holds, in pages: the names after `after`."""

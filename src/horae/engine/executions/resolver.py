@@ -282,13 +282,13 @@ def _patience(request: Submit, stored: StoredJob) -> Micros | None:
     return spec.dependency_timeout if request.wait_for_dependencies and spec.dependencies else None
 
 
-def _priority(asked: int | None, default: int) -> int:
-    if asked is None:
+def _priority(requested: int | None, default: int) -> int:
+    if requested is None:
         return default
-    if asked not in PRIORITIES:
+    if requested not in PRIORITIES:
         remedy = "Priorities run from 0 (least urgent) to 9 (most urgent); the default is 4."
-        raise BadInput(f"priority {asked} is out of range.", remedy, field="priority")
-    return asked
+        raise BadInput(f"priority {requested} is out of range.", remedy, field="priority")
+    return requested
 
 
 def _due(request: Submit, now: Instant) -> Instant:
@@ -320,9 +320,9 @@ def deadline_of(request: Submit, usual: Micros | None, due_at: Instant, now: Ins
         return deadline_after(start, request.within)
     assert request.deadline is not None
     if request.deadline <= start:
-        what = "has passed" if request.deadline <= now else f"is before it is due ({format_instant(start)})"
+        problem = "has passed" if request.deadline <= now else f"is before it is due ({format_instant(start)})"
         remedy = "Give an instant that can still be met, or leave it out."
-        raise BadInput(f"The deadline {format_instant(request.deadline)} {what}.", remedy, field="deadline")
+        raise BadInput(f"The deadline {format_instant(request.deadline)} {problem}.", remedy, field="deadline")
     return request.deadline
 
 

@@ -60,13 +60,13 @@ class Submitter:
         seals: ExecutionSealer,
         counters: Counters,
         parcels: ParcelCache,
-        lot: ParkingLot,
+        parking_lot: ParkingLot,
         tracer: Tracer | None = None,
     ) -> None:
         self._env, self._store, self._directory, self._hints = env, store, directory, hints
         self._settings = settings
         self._quotas, self._counters, self._parcels, self._tracer = quotas, counters, parcels, tracer
-        self._lot = lot  # new executions are handed over to its waiting exchanges
+        self._parking_lot = parking_lot  # new executions are handed over to its waiting exchanges
         self._resolver = Resolver(env, store, directory, seals)
         self._pending: dict[int, int] = {}  # running requests by namespace
         self._batcher: Batcher[_Pending, list[Receipt]] = Batcher(
@@ -229,11 +229,11 @@ class Submitter:
     async def _store_all(self, submissions: Sequence[Submission]) -> SubmitResult:
         """Store submissions, hand executions over to waiting exchanges, and announce the others."""
         amounts = _amounts(submissions)
-        takers = self._lot.takers(amounts) if amounts else []
+        takers = self._parking_lot.takers(amounts) if amounts else []
         done = await self._store.submit(submissions, takers, self._directory.paused)
         self._parcels.add(done.parcels)
         self._counters.submitted(done)
-        self._lot.handed_over(done.running)
+        self._parking_lot.handed_over(done.running)
         self._tell(done)
         return done
 

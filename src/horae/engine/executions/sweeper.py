@@ -80,13 +80,13 @@ class Sweeper:
         while await self._store.write(lambda: quotas.forget_usage(day_of(now) - KEEP_USAGE, KEYS)):
             await self._env.clock.sleep(0)
         await self._forget_fires(now - self._settings.fire_retention)
-        kept = now - self._settings.retention
-        minutes = max(kept, now - KEEP_MINUTES)
+        oldest = now - self._settings.retention
+        minutes = max(oldest, now - KEEP_MINUTES)
         while await self._store.write(
             lambda: housekeeping.forget_records(now - self._settings.fire_retention, minutes)
         ):
             await self._env.clock.sleep(0)
-        ages = Ages(kept, now - self._settings.fire_retention, now)
+        ages = Ages(oldest, now - self._settings.fire_retention, now)
         for sweep_feature in self._sweeps:
             while await self._store.write(lambda: sweep_feature(ages)):  # noqa: B023
                 await self._env.clock.sleep(0)

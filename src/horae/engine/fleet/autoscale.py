@@ -36,11 +36,11 @@ class Autoscale:
         queue = await self._queue(namespace, name)
         now = self._env.now()
         lanes = [lane.id for lane in self._directory.lanes.values() if lane.queue == queue]
-        stands = await self._store.read(lambda: autoscale.queue_activity(queue, lanes, now))
+        activity = await self._store.read(lambda: autoscale.queue_activity(queue, lanes, now))
         sessions = [
             session for session in await self._store.sessions(namespace, now, MOST_WORKERS) if _serves(session, name)
         ]
-        signals = self._signals(queue, stands, sessions)
+        signals = self._signals(queue, activity, sessions)
         desired = desired_workers(signals, target_wait / SECOND, slots)
         return ScalingAdvice(queue=name, signals=signals, target_wait=target_wait, desired=desired)
 
@@ -53,23 +53,23 @@ class Autoscale:
                     return queue.id
         raise NotFound(f'No queue "{name}".', "List queues with `horae queues list` or GET /api/v1/queues.")
 
-    def _signals(self, queue: int, stands: autoscale.QueueActivity, sessions: list[Session]) -> ScalingSignals:
+    def _signals(self, queue: int, activity: autoscale.QueueActivity, sessions: list[Session]) -> ScalingSignals:
         now = self._env.now()
-        ended = sum(count for count, _ in stands.ended.values())
-        busy = sum(micros for _, micros in stands.ended.values())
-        served = _service_rate(stands, now / SECOND)
+        ended = sum(count for count, _ in activity.ended.values())
+        busy = sum(micros for _, micros in activity.ended.values())
+        served = _service_rate(activity, now / SECOND)
         if len(self._meters) > MOST_METERS:
             self._meters.clear()
-        counts = {minute: count for minute, (count, _) in stands.ended.items()}
-        sample = BacklogSample(now / SECOND, stands.backlog + stands.running, counts)
+        counts = {minute: count for minute, (count, _) in activity.ended.items()}
+        sample = BacklogSample(now / SECOND, activity.backlog + activity.running, counts)
         arriving = self._meters.setdefault(queue, ArrivalMeter()).rate(sample)
         return ScalingSignals(
-            backlog=stands.backlog,
-            running=stands.running,
-            oldest_age=0.0 if stands.oldest is None else max(0, now - stands.oldest) / SECOND,
+            backlog=activity.backlog,
+            running=activity.running,
+            oldest_age=0.0 if activity.oldest is None else max(0, now - activity.oldest) / SECOND,
             arrival_rate=served if arriving is None else arriving,
             service_rate=served,
-            duration=_duration(ended, busy, stands),
+            duration=_duration(ended, busy, activity),
             workers=len(sessions),
             slots=sum(session.concurrency for session in sessions),
             busy=sum(min(session.running, session.concurrency) for session in sessions),
@@ -80,16 +80,16 @@ def _serves(session: Session, queue: str) -> bool:
     return session.state == "live" and queue in session.queues
 
 
-def _service_rate(stands: autoscale.QueueActivity, now: float) -> float:
+def _service_rate(activity: autoscale.QueueActivity, now: float) -> float:
     """Return the executions that ended per second, in this minute and the one before."""
     minute = int(now // MINUTE)
-    ended = sum(count for at, (count, _) in stands.ended.items() if at >= minute - 1)
+    ended = sum(count for at, (count, _) in activity.ended.items() if at >= minute - 1)
     return ended / (MINUTE + now % MINUTE)
 
 
-def _duration(ended: int, busy: int, stands: autoscale.QueueActivity) -> float | None:
+def _duration(ended: int, busy: int, activity: autoscale.QueueActivity) -> float | None:
     """Return the seconds that an execution takes: the mean of ended ones, or else the mean so far of running ones."""
-    so_far = stands.run_so_far / stands.running / SECOND if stands.running else 0.0
+    so_far = activity.run_so_far / activity.running / SECOND if activity.running else 0.0
     if not ended:
         return so_far or None
     return busy / ended / SECOND

@@ -78,14 +78,14 @@ class Gateway:
         seals: ExecutionSealer,
         submitter: Submitter,
         sessions: SessionCache,
-        lot: ParkingLot,
+        parking_lot: ParkingLot,
         hand_backs: HandBacks,
         answers: AnswerBuilder,
     ) -> None:
         self._env, self._store, self._directory, self._hints = env, store, directory, hints
         self._submitter, self._settings, self._outcomes = submitter, settings, outcomes
         self._seals = seals  # seals the results of sensitive jobs
-        self._sessions, self._lot, self._hand_backs, self._answers = sessions, lot, hand_backs, answers
+        self._sessions, self._parking_lot, self._hand_backs, self._answers = sessions, parking_lot, hand_backs, answers
         self.durable_steps = DurableSteps(env, store, sessions)
         self._asked: set[UUID] = set()  # sessions with requests that must be answered at once
         self._batcher: Batcher[IncomingExchange, Reply] = Batcher(self._commit, most=64, in_flight=2, key=_session_of)
@@ -122,14 +122,14 @@ class Gateway:
         """Settle outcomes, claim or wait for work, and return the encoded answer."""
         check_exchange(up)
         if up.outcomes:
-            self._lot.counters.reported.add(sum(outcome.hi - outcome.lo for outcome in up.outcomes))
+            self._parking_lot.counters.reported.add(sum(outcome.hi - outcome.lo for outcome in up.outcomes))
         up = self._seals.seal_results(await self._marked(up))
         try:
             known = await self._sessions.get(namespace, session)
         except NotFound:
-            self._lot.counters.refused(up.outcomes)
+            self._parking_lot.counters.refused(up.outcomes)
             raise
-        patient = up.wait > 0 and not self._lot.closed and session not in self._asked
+        patient = up.wait > 0 and not self._parking_lot.closed and session not in self._asked
         lanes = self._sessions.lanes(known)
         head = IncomingExchange(
             session=session, exchange=up, lanes=lanes, preferences=known.preferences, patient=patient,
@@ -137,10 +137,10 @@ class Gateway:
         )  # fmt: skip
         reply = await self._decide(head)
         if reply.ignored and not reply.known:  # a repetition repeats outcomes that are already settled
-            self._lot.counters.refused(reply.ignored)
+            self._parking_lot.counters.refused(reply.ignored)
         match reply.decision:
             case "ended":
-                self._lot.counters.refused(up.outcomes)
+                self._parking_lot.counters.refused(up.outcomes)
                 self._forget(session)
                 raise _ended()
             case "gap":
@@ -154,9 +154,9 @@ class Gateway:
                 return await self._park(known, head, reply)
         granted = await self._store.stamped(session, up.channel, up.n) if reply.known else reply.granted
         if up.free:
-            self._lot.make_room(session)
+            self._parking_lot.make_room(session)
         self._hand_backs.note(session, up, granted)
-        with_requests = not granted and not self._lot.has_waiting(
+        with_requests = not granted and not self._parking_lot.has_waiting(
             session
         )  # a parked exchange gets them when its wait ends
         return await self._encode(known, granted, reply.ignored, reply.draining, with_requests=with_requests)
@@ -180,7 +180,7 @@ class Gateway:
 
         If it reports nothing and there is no work, only read: then it waits without a lock or a write.
         """
-        finds_nothing = not self._lot.has_work(want_of(head, 1), head.lanes)
+        finds_nothing = not self._parking_lot.has_work(want_of(head, 1), head.lanes)
         return await (self._reads if finds_nothing and is_quiet(head) else self._batcher).do(head)
 
     def _forget(self, session: UUID) -> None:
@@ -191,7 +191,7 @@ class Gateway:
     async def _commit(self, heads: Sequence[IncomingExchange]) -> Sequence[Reply]:
         """Commit concurrent exchanges in one transaction."""
         marks = self._directory.marks()
-        parked = self._lot.waiting_of({head.session for head in heads})
+        parked = self._parking_lot.waiting_of({head.session for head in heads})
         room = sum(room_of(head.exchange) for head in heads) + capacity([waiting.want for waiting in parked])
         views = self._directory.lane_states(room)
         done = await self._store.exchange(
@@ -199,9 +199,9 @@ class Gateway:
             parked=parked,
         )  # fmt: skip
         self._answers.parcels.add(done.effects.created)  # following steps are most likely granted at once
-        self._lot.serve(done.claimed.running, {waiting.place for waiting in parked})
-        self._lot.note_commit()
-        left = self._lot.learn_from_claim(done.claimed, marks)
+        self._parking_lot.serve(done.claimed.running, {waiting.place for waiting in parked})
+        self._parking_lot.note_commit()
+        left = self._parking_lot.learn_from_claim(done.claimed, marks)
         self._directory.learn_from_ends(done.effects)
         self._outcomes.publish_settled(done.effects, left | done.effects.requeued)
         return done.replies
@@ -212,10 +212,10 @@ class Gateway:
         wait = min(up.wait, self._settings.heartbeat) * self._share_of_wait(known)
         want = want_of(head, known.session.concurrency)
         until = self._env.clock.monotonic() + wait / 1_000_000
-        if len(self._lot) >= CROWD:
+        if len(self._parking_lot) >= CROWD:
             until -= until % TOGETHER
         parked = ParkedExchange(want=want, until=until)
-        served = await self._lot.park(parked)
+        served = await self._parking_lot.park(parked)
         if served.decision == "ended":
             self._forget(session)
             raise _ended()
@@ -266,7 +266,7 @@ class Gateway:
             ignored=ignored,
             drain=draining,
         )
-        self._lot.counters.answered(granted, len(answer))
+        self._parking_lot.counters.answered(granted, len(answer))
         return answer
 
     def _on_hint(self, hint: Hint) -> None:
@@ -274,7 +274,7 @@ class Gateway:
         for session in hint.sessions:
             if session in self._sessions:
                 self._asked.add(session)
-                self._lot.release(session)
+                self._parking_lot.release(session)
 
     async def submit_children(self, namespace: int, session: UUID, body: ChildSubmit) -> list[Receipt]:
         """Submit executions on behalf of a running item. A repeated call is answered with the same executions."""
@@ -311,7 +311,7 @@ class Gateway:
 
     async def stop(self) -> None:
         """Answer parked exchanges and finish pending calls."""
-        await self._lot.close()
+        await self._parking_lot.close()
         for batcher in (self._batcher, self._reads):
             await batcher.close()
         await self.durable_steps.stop()

@@ -76,16 +76,16 @@ class HandBacks:
 
     def hold(self, queues: Collection[int]) -> None:
         """Request the prefetched executions of held queues from all sessions."""
-        asked = []
+        sessions = []
         for session, ready in list(self._ready.items()):
             held_here = ready.keys() & queues
             if not held_here:
                 continue
             self._held_of.setdefault(session, set()).update(held_here)
             self._ready[session] = {queue: rank for queue, rank in ready.items() if queue not in held_here}
-            asked.append(session)
-        if asked:
-            self._hints.send_locally(Hint(sessions=asked))
+            sessions.append(session)
+        if sessions:
+            self._hints.send_locally(Hint(sessions=sessions))
 
     def forget(self, session: UUID) -> None:
         for known in (self._ready, self._asked_until, self._due, self._held_of):
@@ -141,7 +141,7 @@ class HandBacks:
         highest = {lane: self._highest(queue) for lane, queue in lanes.items()}
         wanted = [(lane, rank) for lane, rank in highest.items() if rank is not None]
         found = await self._store.read(lambda: prefetch.fronts_of(wanted))
-        asked: list[UUID] = []
+        sessions: list[UUID] = []
         for lane, first in sorted(found.items(), key=lambda entry: entry[1].rank):
             able = self._behind(lane, lanes[lane], first.rank, now)
             for session in able[: first.count]:
@@ -149,9 +149,9 @@ class HandBacks:
                 self._due[session] = lanes[lane], first.rank, others
                 self._asked_until[session] = max(self._asked_until.get(session, now), now) + PAUSE
                 self._ready.pop(session, None)
-                asked.append(session)
-        if asked:
-            self._hints.send_locally(Hint(sessions=asked))
+                sessions.append(session)
+        if sessions:
+            self._hints.send_locally(Hint(sessions=sessions))
 
     def _held(self) -> set[int]:
         return {queue for ready in self._ready.values() for queue in ready}
@@ -178,12 +178,12 @@ class HandBacks:
 
     async def take(self, session: UUID) -> list[Range]:
         """Return the ranges that a session must hand back, once."""
-        asked = [(queue, -LAST, False) for queue in sorted(self._held_of.pop(session, ()))]
+        requests = [(queue, -LAST, False) for queue in sorted(self._held_of.pop(session, ()))]
         due = self._due.pop(session, None)
-        if due is not None and (due[2] or due[0] not in {queue for queue, _, _ in asked}):
-            asked.append(due)
+        if due is not None and (due[2] or due[0] not in {queue for queue, _, _ in requests}):
+            requests.append(due)
         found: dict[tuple[UUID, int], Range] = {}
-        for queue, rank, others in asked:
+        for queue, rank, others in requests:
             ranges = await self._store.read(lambda: prefetch.held_ready(session, queue, rank, others))  # noqa: B023
             found |= {(found_range.parcel, found_range.lo): found_range for found_range in ranges}
         return list(found.values())

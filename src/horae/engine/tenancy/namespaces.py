@@ -46,10 +46,10 @@ class Namespaces:
         """Create a namespace with its default queue. Raises BadInput, Conflict."""
         given = an_object(body, "body", 'Send an object such as {"name": "billing"}.')
         name = a_name(given.get("name"), "name", NAME)
-        said = parse_namespace({field: value for field, value in given.items() if field != "name"})
+        definition = parse_namespace({field: value for field, value in given.items() if field != "name"})
         if len(self._directory.namespaces) >= MOST:
             raise Conflict(f"There are {MOST} namespaces, and no more are allowed.", "Delete some that nobody uses.")
-        if await self._store.change(lambda now: moves.create(name, said, now)) is None:
+        if await self._store.change(lambda now: moves.create(name, definition, now)) is None:
             raise Conflict(f'There is a namespace "{name}" already.', "Change it with `horae namespaces set`.")
         log.info("namespace made", namespace=name)
         await self.reload()
@@ -76,21 +76,21 @@ class Namespaces:
         await self.find(who, name)
 
         def make(before: Namespace) -> NamespaceDefinition:
-            said = parse_namespace(merge_namespace(before, patch))
+            definition = parse_namespace(merge_namespace(before, patch))
             if not who.may("installation"):
-                self._refuse(before, said)
-            return said
+                self._refuse(before, definition)
+            return definition
 
         if await self._store.change(lambda now: moves.change(name, make, now)) is None:
             raise no_such_namespace(name)
         await self.reload()
         return await self._shown(name)
 
-    def _refuse(self, before: Namespace, said: NamespaceDefinition) -> None:
+    def _refuse(self, before: Namespace, definition: NamespaceDefinition) -> None:
         """Refuse changes at the expense of other tenants. Raises Forbidden."""
-        if said.weight != before.weight:
+        if definition.weight != before.weight:
             raise Forbidden("A namespace does not decide its own weight.", _INSTALLATION)
-        for outcome, span in said.retention.items():
+        for outcome, span in definition.retention.items():
             if span > max(self._retention, before.spec.retention.get(outcome, 0)):
                 most = format_duration(self._retention)
                 raise Forbidden(f"A namespace does not keep its executions for longer than {most}.", _INSTALLATION)

@@ -78,10 +78,10 @@ class WorkflowOpener:
 
         Ask to be called again at once while more are queued.
         """
-        mine = self.lanes
+        own_lanes = self.lanes
         waiting: dict[int, list[LaneState]] = {}
         for view in self._directory.lane_states(BATCH):
-            if view.lane in mine:
+            if view.lane in own_lanes:
                 waiting.setdefault(self._directory.lanes[view.lane].namespace, []).append(view)
         heaviest = max(map(self._directory.weight, waiting), default=1.0)
         goes_on = False

@@ -80,7 +80,7 @@ async def namespace_limit(sources: Sources, case: ExecutionCase) -> list[Blocker
 
 
 async def _coarse(
-    sources: Sources, case: ExecutionCase, name: str, gate: str, what: str, queue: str | None
+    sources: Sources, case: ExecutionCase, name: str, gate: str, subject: str, queue: str | None
 ) -> list[Blocker]:
     """Check whether a limit of a queue or a namespace has no room now for a queued execution."""
     if not case.is_queued or name not in sources.directory.full.limits:
@@ -94,10 +94,10 @@ async def _coarse(
     }
     if use >= limit.most:
         remedy = "One of them ends, or the limit is raised."
-        return [closed(gate, f"{use} executions of {what} run, and {limit.most} may.", remedy, **details)]
+        return [closed(gate, f"{use} executions of {subject} run, and {limit.most} may.", remedy, **details)]
     if rate is not None and not rate.room(pace, case.now):
         until = rate.opens_at(pace)
-        message = f"Executions of {what} start at a rate of {rate}; the next may at {format_instant(until)}."
+        message = f"Executions of {subject} start at a rate of {rate}; the next may at {format_instant(until)}."
         return [closed(gate, message, until=until, rate=str(rate), **details)]
     return []
 

@@ -11,31 +11,31 @@ MOST_NAMED = 10  # shares or workers that a blocker names
 async def share(sources: Sources, case: ExecutionCase) -> list[Blocker]:
     """Return other shares of a fair queue that have work and come first."""
     views = sources.directory.lane_states() if case.is_queued else []
-    mine = next((view for view in views if view.lane == case.place.lane), None)
-    if mine is None or mine.share is None:
+    own = next((view for view in views if view.lane == case.place.lane), None)
+    if own is None or own.share is None:
         return []
     before = [
-        view for view in views if view.queue == mine.queue and view.share != mine.share and _turn(view) < _turn(mine)
+        view for view in views if view.queue == own.queue and view.share != own.share and _turn(view) < _turn(own)
     ]
     names = list(dict.fromkeys(view.share or "" for view in sorted(before, key=_turn)))
     if not names:
         return []
     named = " and ".join(f'"{name}"' for name in names[:3]) + (" and others" if len(names) > 3 else "")
-    message = f'The share "{mine.share}" of the queue "{case.queue_name}" has had more than {named}, which come first.'
-    return [closed("share", message, share=mine.share, before=names[:MOST_NAMED], queue=case.queue_name)]
+    message = f'The share "{own.share}" of the queue "{case.queue_name}" has had more than {named}, which come first.'
+    return [closed("share", message, share=own.share, before=names[:MOST_NAMED], queue=case.queue_name)]
 
 
 def share_factor(sources: Sources, case: ExecutionCase) -> float:
     """Return the factor by which other active shares of a fair queue slow this share down; 1 for other queues."""
     views = sources.directory.lane_states() if case.is_queued else []
-    mine = next((view for view in views if view.lane == case.place.lane), None)
-    if mine is None or mine.share is None:
+    own = next((view for view in views if view.lane == case.place.lane), None)
+    if own is None or own.share is None:
         return 1.0
-    policy = sources.directory.queues[mine.queue].policy
+    policy = sources.directory.queues[own.queue].policy
     if not isinstance(policy, FairPolicy):
         return 1.0
-    busy = {view.share or "" for view in views if view.queue == mine.queue}
-    return sum(map(policy.weight, busy)) / policy.weight(mine.share)
+    busy = {view.share or "" for view in views if view.queue == own.queue}
+    return sum(map(policy.weight, busy)) / policy.weight(own.share)
 
 
 def _turn(view: LaneState) -> tuple[bool, float, int]:

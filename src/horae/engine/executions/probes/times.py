@@ -52,8 +52,8 @@ async def sleep(sources: Sources, case: ExecutionCase) -> list[Blocker]:
     signals = await _signals(sources, case) if execution.reason == "signal" else []
     if execution.reason == "children":
         return await relations.children(sources, case)
-    what = f" {' or '.join(map(repr, signals))}" if signals else ""
-    message = f"{SLEEPS[execution.reason]}{what}{until}; it has begun, and holds no worker meanwhile."
+    names = f" {' or '.join(map(repr, signals))}" if signals else ""
+    message = f"{SLEEPS[execution.reason]}{names}{until}; it has begun, and holds no worker meanwhile."
     return [closed("sleep", message, until=execution.wake_at, kind=execution.reason, signals=signals or None)]
 
 

@@ -104,8 +104,10 @@ async def ahead_of(sources: Sources, case: ExecutionCase) -> explain_reads.Queue
         return explain_reads.QueueAhead({})
     execution, fitting = case.execution.id, case.fitting()
     known = sources.directory.lanes
-    mine, queue = known.get(case.place.lane), sources.directory.queues.get(case.queue)
-    share = mine.share if mine is not None and queue is not None and isinstance(queue.policy, FairPolicy) else None
+    own_lane, queue = known.get(case.place.lane), sources.directory.queues.get(case.queue)
+    share = (
+        own_lane.share if own_lane is not None and queue is not None and isinstance(queue.policy, FairPolicy) else None
+    )
     lanes = [
         lane.id
         for lane in known.values()
@@ -117,7 +119,7 @@ async def ahead_of(sources: Sources, case: ExecutionCase) -> explain_reads.Queue
     found = await sources.store.read(
         lambda: explain_reads.queue_ahead(wanted, rank, parcel_of(execution), case.place.lo)
     )
-    own = index_of(execution) - case.place.lo  # earlier items of its own slice
-    if own:
-        found.jobs[case.job.id] = found.jobs.get(case.job.id, 0) + own
+    earlier_items = index_of(execution) - case.place.lo  # earlier items of its own slice
+    if earlier_items:
+        found.jobs[case.job.id] = found.jobs.get(case.job.id, 0) + earlier_items
     return found
