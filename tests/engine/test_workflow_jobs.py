@@ -148,9 +148,9 @@ async def test_workflows_do_not_run_each_other_in_a_circle(jobs):
     await workflow(jobs, {"name": "a", "job": "x"}, name="one")
     await workflow(jobs, {"name": "p", "steps": [{"name": "a", "job": "one"}]}, name="two")
 
-    with pytest.raises(BadInput, match="run each other for ever: one -> two -> one"):
+    with pytest.raises(BadInput, match="run each other in an endless loop: one -> two -> one"):
         await jobs.edit(NAMESPACE, "one", {"workflow": [{"name": "b", "job": "two"}]})
-    with pytest.raises(BadInput, match="for ever: one -> one"):
+    with pytest.raises(BadInput, match="endless loop: one -> one"):
         await jobs.edit(NAMESPACE, "one", {"workflow": [{"name": "b", "job": "one"}]})
     assert (await jobs.get(NAMESPACE, "one")).version == 1
 

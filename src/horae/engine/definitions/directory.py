@@ -239,8 +239,7 @@ class LocalDirectory:
     def is_occupied(self, lanes: frozenset[int], jobs: Collection[UUID] | None = None) -> bool:
         """Return whether any of these lanes has a queued execution.
 
-        With `of`, only lanes count in which executions of these jobs were queued, and in front of which nothing waits
-        for a slot.
+        With `jobs`, count only lanes with executions of these jobs, and only if nothing ahead of them waits for a slot.
         """
         if jobs is None:
             return not lanes.isdisjoint(self._occupied)

@@ -75,7 +75,7 @@ def create(job_id: UUID, namespace: int, draft: JobDraft, new_id: NewId, now: In
 def _refuse_closed(namespace: int) -> Script[None]:
     """Refuse to create a job in a namespace that was deleted meanwhile or is being erased. Raises Conflict."""
     if not (yield from namespaces.is_open(namespace)):  # guard: create-in-open-namespace
-        raise Conflict("The namespace is being deleted, or is gone.", "Use another one.")
+        raise Conflict("The namespace is being deleted, or no longer exists.", "Use another one.")
 
 
 def _is_current(draft: JobDraft) -> Script[bool]:
@@ -345,7 +345,7 @@ def _cycle(path: Sequence[UUID]) -> Script[BadInput]:
     names = yield from job_reads.names_of(sorted(set(path)))
     circle = " -> ".join(names.get(job_id, str(job_id)) for job_id in path)
     return BadInput(
-        f"These dependencies lead in a circle: {circle}.",
+        f"These dependencies form a circle: {circle}.",
         "Take one of them away.",
         field="dependencies",
         path=[names.get(job_id, str(job_id)) for job_id in path],

@@ -77,7 +77,7 @@ def _in_a_circle(path: list[UUID]) -> Script[BadInput]:
     circle = [names.get(job_id, str(job_id)).partition("/")[0] for job_id in path]
     short = [name for i, name in enumerate(circle) if i == 0 or name != circle[i - 1]]
     shown = " -> ".join(short if len(short) > 1 else [*short, *short])
-    detail = f"These workflows run each other for ever: {shown}."
+    detail = f"These workflows run each other in an endless loop: {shown}."
     return BadInput(detail, "Let one of them run something else.", field="workflow.steps", path=short)
 
 

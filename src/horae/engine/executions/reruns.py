@@ -50,7 +50,9 @@ class Reruns:
         version = 0
         if known is None:
             if options.since or options.breakpoints or options.latest:
-                raise BadInput(f"Execution {execution.id} is of no workflow.", "Run it again as it is.", field="from")
+                raise BadInput(
+                    f"Execution {execution.id} belongs to no workflow.", "Run it again as it is.", field="from"
+                )
         elif options.latest:
             now = await self._store.read(lambda: flow_reads.present_plan(execution.job))
             _check(now or known.plan, options)
@@ -91,6 +93,6 @@ def _check(plan: Plan, options: RerunRequest) -> None:
 def patched_params(params: Raw, patch: dict[str, Any]) -> Raw:
     """Return params after a merge patch. Raises BadInput for sealed params."""
     if is_sealed(params):
-        remedy = "Run it again as it is, or submit it anew with all its params."
+        remedy = "Run it again as it is, or submit it with all its params."
         raise BadInput("Its params are sealed, and cannot be changed in part.", remedy, field="params")
     return Raw(msgspec.json.encode(merge(msgspec.json.decode(params), patch)))

@@ -44,7 +44,7 @@ class SignalSender:
         signal = Signal(id=signal_id, name=name, payload=bytes(payload) or b"null")
         sent = await self.deliver(execution, signal)
         if sent.verdict == "final":
-            remedy = "It waits for nothing any more; look at it with `horae executions show`."
+            remedy = "See `horae executions show` for its result."
             raise Conflict(f"Execution {execution} has ended.", remedy)
         if sent.verdict == "full":
             detail = f"{MOST_KEPT} signals wait for execution {execution} already."

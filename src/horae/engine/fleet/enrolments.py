@@ -54,7 +54,7 @@ class Enrolments:
         )
         if stored is None:
             raise Unauthorized(
-                "This enrolment token is not valid: each works once, and not for ever.",
+                "This enrolment token is not valid: each works once and expires.",
                 "Make a new one with `horae workers enrol`, with an administrator's key.",
             )
         return NewKey(stored, text)

@@ -1,9 +1,8 @@
 """Hand-backs: workers return prefetched executions when a more urgent one waits, or when their queue is held.
 
 A server remembers the grants that it made beyond idle slots. A worker that asks for an idle slot has begun all of them.
-When an execution with a much lower rank enters a lane that such workers may take from, and no worker takes it at once,
-as many workers as there are such executions are asked to hand back their prefetched ones. When a queue is held, all
-workers are.
+An execution with a much lower rank may enter a lane of such workers. If no worker takes it at once, one worker for each
+such execution is asked to hand back its prefetched ones. When a queue is held, all workers are asked.
 """
 
 from collections.abc import Callable, Collection, Sequence

@@ -58,5 +58,5 @@ class SealedKinds:
         for kind in self._kinds:
             done, need_not = await kind.reseal()
             resealed, current = resealed + done, current + need_not
-        log.info("secrets were sealed anew", resealed=resealed, current=current)
+        log.info("secrets were resealed", resealed=resealed, current=current)
         return RotationView(resealed=resealed, current=current)

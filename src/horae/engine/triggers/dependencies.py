@@ -132,7 +132,7 @@ def _in_words(join: Join, parts: Parts, needed: Needed, names: Mapping[UUID, str
     ]
     until = "" if join.deadline is None else f", until {format_instant(join.deadline)}"
     if not awaited:
-        return "What it waited for has ended; it goes on in a moment."
+        return "Its dependencies have ended; it continues in a moment."
     return f"It waits for {' and '.join(awaited)}{in_words(join.interval)}{until}."
 
 

@@ -40,5 +40,5 @@ class Callbacks:
         signal = Signal(id=uuid5(execution, name), name=name, payload=bytes(body) or b"null")
         sent = await self._signals.deliver(execution, signal)
         if sent.verdict == "final":
-            raise Conflict("The workflow has ended, and waits for nothing.", "It was too late, or not needed any more.")
+            raise Conflict("The workflow has ended.", "The call was too late, or no longer needed.")
         return SignalView(execution_id=execution, name=step, delivered=sent.verdict == "delivered")

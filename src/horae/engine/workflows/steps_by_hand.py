@@ -93,8 +93,8 @@ def _refuse(execution: UUID, decision: ManualResult) -> None:
     """Raise an error if nothing was decided."""
     names = ", ".join(decision.steps)
     if decision.verdict == "unknown":
-        remedy = f"`horae explain {execution}` tells what it waits for."
-        raise Conflict(f"Execution {execution} is of no workflow, or has not begun.", remedy)
+        remedy = f"`horae explain {execution}` shows what it waits for."
+        raise Conflict(f"Execution {execution} belongs to no workflow, or has not begun.", remedy)
     if decision.verdict == "ended":
         raise Conflict(f"The workflow {execution} has ended.", "Run it again with `horae executions rerun`.")
     if decision.verdict == "several":

@@ -53,10 +53,10 @@ class WorkflowGraphs:
 def _no_workflow(ref: UUID, ended: bool) -> Conflict:
     if ended:
         return Conflict(
-            f"Execution {ref} is of no workflow, or has ended.",
+            f"Execution {ref} belongs to no workflow, or has ended.",
             f"`horae executions show {ref}` shows its result; a workflow runs again with `horae executions rerun`.",
         )
     return Conflict(
-        f"Execution {ref} is of no workflow, or has not begun.",
-        f"`horae explain {ref}` tells what it waits for.",
+        f"Execution {ref} belongs to no workflow, or has not begun.",
+        f"`horae explain {ref}` shows what it waits for.",
     )

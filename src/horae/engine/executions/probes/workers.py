@@ -92,8 +92,8 @@ async def ahead(sources: Sources, case: ExecutionCase) -> list[Blocker]:
     if not found.count:
         return []
     count = f"{found.count}" if found.whole else f"At least {found.count}"
-    stand = "execution stands" if found.count == 1 else "executions stand"
-    message = f'{count} {stand} before it in the queue "{case.queue_name}".'
+    noun = "execution is" if found.count == 1 else "executions are"
+    message = f'{count} {noun} ahead of it in the queue "{case.queue_name}".'
     return [closed("ahead", message, ahead=found.count, exact=found.whole, queue=case.queue_name)]
 
 
