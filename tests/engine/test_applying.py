@@ -82,7 +82,7 @@ async def test_one_refused_document_rolls_back_earlier_changes(stage: Stage):
         )
     circle = {"name": "extract", "command": "x", "dependencies": ["report"]}
     daily = {**JOBS[3], "priority": 7}
-    with pytest.raises(BadInput, match="extract: These dependencies lead in a"):
+    with pytest.raises(BadInput, match="extract: These dependencies form a"):
         await stage.node.definitions.document_applier.apply(NAMESPACE, Documents(jobs=[daily, circle]))
     assert [(await stage.node.definitions.jobs.get(NAMESPACE, one["name"])).version for one in (*changed, daily)] == [
         1,

@@ -184,10 +184,10 @@ def _no_key() -> MasterKeyMissing:
 
 def _unknown(name: str, keys: dict[bytes, MasterKey]) -> MasterKeyMissing:
     given = ", ".join(key.name for key in keys.values()) or "none"
-    detail = f"Sealed values of this store need the master key {name}; this server was given {given}."
+    detail = f"Sealed data of this store needs the master key {name}; this server was given {given}."
     return MasterKeyMissing(detail, "Give it that key, too: HORAE_SECRET_KEY=NEW,OLD, or both in the key file.")
 
 
 def _broken() -> MasterKeyMissing:
-    detail = "A sealed value cannot be opened: it is damaged, or it belongs elsewhere."
+    detail = "A sealed value cannot be opened: it is damaged, or belongs to another place."
     return MasterKeyMissing(detail, "Set it again; if it came from a backup, restore that as a whole.")
