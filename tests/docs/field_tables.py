@@ -136,7 +136,7 @@ def fields_of_rollouts() -> str:
 
 
 def fields_of_templates() -> str:
-    """What a template says."""
+    """The fields of a template."""
     return written(TEMPLATE.rows, TEMPLATE.defaults)
 
 

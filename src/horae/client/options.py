@@ -167,7 +167,7 @@ class WorkflowOptions(TypedDict, total=False):
     circuit: str | bool | Mapping[str, Any] | None
     """Stop it for a while when this share of its attempts fails."""
     on_error: Literal["fail", "finish", "ignore"] | None
-    """What becomes of the others when a step failed."""
+    """The policy for the other steps when a step fails."""
 
 
 class JobFields(TypedDict, total=False):

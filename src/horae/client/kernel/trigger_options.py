@@ -13,33 +13,33 @@ class TriggerRules(TypedDict, total=False):
     """The options of every kind of trigger."""
 
     start_at: datetime | str | None
-    """Nothing fires before this."""
+    """No fire before this instant."""
     end_at: datetime | str | None
-    """Nothing fires from this on."""
+    """No fire at or after this instant."""
     max_fires: int | None
-    """How often it fires at most; only fires that ran count."""
+    """The maximum number of fires; only fires that ran count."""
     jitter: Span | None
-    """Move each fire by chance, up to so much."""
+    """Delay each fire by a random amount, up to this."""
     spread: Span | None
-    """Give it a fixed place in so long a window after each instant."""
+    """Fire at a fixed place in a window of this length after each instant."""
     misfire: str | Mapping[str, Any] | None
-    """Which of missed fires run: none, the newest, all, the newest so many, or those of a window."""
+    """The missed fires that run: none, the newest, all, the newest N, or those within a span."""
     overlap: str | Mapping[str, Any] | None
-    """What a fire does while the last execution runs; skip unless it says, allow for events."""
+    """The policy for a fire while the last execution runs; skip by default, allow for events."""
     grace: Span | None
     """A fire decided within this is late, not missed."""
     within: Span | None
-    """The deadline of its executions, as a span from the nominal instant; the job's unless it says."""
+    """The deadline of its executions, as a span from the nominal instant; the job's by default."""
     calendar: str | None
     """Only when this calendar is open."""
     calendars: Sequence[str] | None
     """Only when all of these calendars are open."""
     outside: Literal["skip", "postpone", "advance"] | None
-    """What becomes of a fire while a calendar is closed."""
+    """The policy for a fire while a calendar is closed."""
     name: str | None
-    """Its name among the job's triggers; its kind unless it says."""
+    """Its name among the job's triggers; its kind by default."""
     params: Mapping[str, Any] | None
-    """Params over those of the job, with templates."""
+    """Params that override those of the job, with templates."""
     paused: bool | None
     """Whether it begins paused."""
 
@@ -48,78 +48,78 @@ class CronOptions(TriggerRules, total=False):
     """Fires when the local time in a zone matches an expression."""
 
     dialect: Literal["unix", "quartz"] | None
-    """How cron fields are read."""
+    """The dialect of the cron fields."""
     dst_gap: Literal["shift", "skip"] | None
-    """What becomes of a time that a clock change jumps over."""
+    """The policy for a time that a clock change skips."""
     dst_overlap: Literal["first", "second", "both"] | None
-    """Which of a time that comes twice."""
+    """The policy for a time that occurs twice."""
 
 
 class IntervalOptions(TriggerRules, total=False):
     """Fires at every multiple of a length, counted in both directions from the anchor or from its creation."""
 
     anchor: datetime | str | None
-    """An instant from which `every` counts; otherwise when it was made."""
+    """The instant from which `every` counts; its creation by default."""
 
 
 class TriggerFields(TypedDict, total=False):
     """The fields of a trigger; None resets a field to its default."""
 
     cron: str | None
-    """Fire when the clock on the wall matches these five cron fields."""
+    """Fire when the local time matches these five cron fields."""
     timezone: str | None
-    """The time zone whose clock is meant."""
+    """The time zone of the cron fields."""
     dialect: Literal["unix", "quartz"] | None
-    """How cron fields are read."""
+    """The dialect of the cron fields."""
     dst_gap: Literal["shift", "skip"] | None
-    """What becomes of a time that a clock change jumps over."""
+    """The policy for a time that a clock change skips."""
     dst_overlap: Literal["first", "second", "both"] | None
-    """Which of a time that comes twice."""
+    """The policy for a time that occurs twice."""
     every: Span | None
-    """Fire again and again after so long."""
+    """Fire repeatedly at this interval."""
     anchor: datetime | str | None
-    """An instant from which `every` counts; otherwise when it was made."""
+    """The instant from which `every` counts; its creation by default."""
     at: datetime | str | None
     """Fire once, at this instant."""
     event: str | None
-    """Fire when an event of this name comes."""
+    """Fire when an event with this name arrives."""
     filter: str | None
-    """Fire only if this is true of the event."""
+    """Fire only if this condition holds for the event."""
     webhook: bool | Mapping[str, Any] | None
-    """Fire when a URL of its own is called, signed unless it says otherwise."""
+    """Fire when its own URL is called; calls must be signed by default."""
     watch: str | None
     """Fire for each new object in a folder or under an object store's prefix."""
     interval: Span | None
-    """How often a watched place is looked at."""
+    """The interval between two checks of a watched place."""
     existing: Literal["ignore", "fire"] | None
-    """What becomes of objects that are there when a watch begins."""
+    """The policy for objects that exist when a watch begins."""
     settle: Span | None
-    """How long a watched object must have been as it is; 2s in folders unless it says."""
+    """How long a watched object must be unchanged; 2s in folders by default."""
     start_at: datetime | str | None
-    """Nothing fires before this."""
+    """No fire before this instant."""
     end_at: datetime | str | None
-    """Nothing fires from this on."""
+    """No fire at or after this instant."""
     max_fires: int | None
-    """How often it fires at most; only fires that ran count."""
+    """The maximum number of fires; only fires that ran count."""
     jitter: Span | None
-    """Move each fire by chance, up to so much."""
+    """Delay each fire by a random amount, up to this."""
     spread: Span | None
-    """Give it a fixed place in so long a window after each instant."""
+    """Fire at a fixed place in a window of this length after each instant."""
     misfire: str | Mapping[str, Any] | None
-    """Which of missed fires run: none, the newest, all, the newest so many, or those of a window."""
+    """The missed fires that run: none, the newest, all, the newest N, or those within a span."""
     overlap: str | Mapping[str, Any] | None
-    """What a fire does while the last execution runs; skip unless it says, allow for events."""
+    """The policy for a fire while the last execution runs; skip by default, allow for events."""
     grace: Span | None
     """A fire decided within this is late, not missed."""
     within: Span | None
-    """The deadline of its executions, as a span from the nominal instant; the job's unless it says."""
+    """The deadline of its executions, as a span from the nominal instant; the job's by default."""
     calendar: str | None
     """Only when this calendar is open."""
     calendars: Sequence[str] | None
     """Only when all of these calendars are open."""
     outside: Literal["skip", "postpone", "advance"] | None
-    """What becomes of a fire while a calendar is closed."""
+    """The policy for a fire while a calendar is closed."""
     params: Mapping[str, Any] | None
-    """Params over those of the job, with templates."""
+    """Params that override those of the job, with templates."""
     paused: bool | None
     """Whether it begins paused."""

@@ -29,7 +29,7 @@ class WaitOptions(TypedDict, total=False):
         ]
         | None
     )
-    """What the steps before it must have come to."""
+    """The condition on the outcomes of the steps before it."""
     ignore_failure: bool | None
     """Whether its failure counts as a success without a result."""
 
@@ -38,7 +38,7 @@ class StepOptions(WaitOptions, total=False):
     """The options of a step that runs a job."""
 
     params: Mapping[str, Any] | None
-    """What its execution is given, with expressions."""
+    """The params of its execution, with expressions."""
     description: str | None
     """What it is for."""
     schema: Mapping[str, Any] | None
@@ -100,11 +100,11 @@ class StepOptions(WaitOptions, total=False):
     every: Span | None
     """The span from the end of a run to the next."""
     most: int | None
-    """After so many runs the loop fails, 100 otherwise."""
+    """The loop fails after this many runs; 100 by default."""
     priority: int | None
     """Instead of the workflow's priority."""
     undo: Any
-    """What takes it back when the workflow fails."""
+    """The job that undoes it when the workflow fails."""
 
 
 class EventOptions(WaitOptions, total=False):
@@ -113,7 +113,7 @@ class EventOptions(WaitOptions, total=False):
     timeout: Span | None
     """How long it waits."""
     on_timeout: Literal["fail", "skip"] | None
-    """What becomes of the step then."""
+    """The outcome of a step that waits too long."""
 
 
 class SignalOptions(WaitOptions, total=False):
@@ -122,22 +122,22 @@ class SignalOptions(WaitOptions, total=False):
     timeout: Span | None
     """How long it waits."""
     on_timeout: Literal["fail", "skip"] | None
-    """What becomes of the step then."""
+    """The outcome of a step that waits too long."""
 
 
 class ApprovalOptions(WaitOptions, total=False):
     """The options of `step.approval`."""
 
     roles: Sequence[str] | None
-    """Roles that may answer; whoever may operate otherwise."""
+    """Roles that may answer; all users who may operate by default."""
     message: str | None
-    """What is asked, with expressions."""
+    """The message to the approver, with expressions."""
     remind: Span | None
-    """How long after the question it is asked again."""
+    """When a reminder is sent, after the request."""
     timeout: Span | None
     """How long it waits."""
     on_timeout: Literal["reject", "approve", "skip"] | None
-    """What the answer is taken to be then."""
+    """The answer if nobody answers in time."""
 
 
 class CallbackOptions(WaitOptions, total=False):
@@ -146,4 +146,4 @@ class CallbackOptions(WaitOptions, total=False):
     timeout: Span | None
     """How long it waits."""
     on_timeout: Literal["fail", "skip"] | None
-    """What becomes of the step then."""
+    """The outcome of a step that waits too long."""

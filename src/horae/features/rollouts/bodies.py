@@ -11,7 +11,7 @@ from horae.server.reading.bodies import RequestBody
 RolloutBody = body(
     ROLLOUT,
     "RolloutBody",
-    "Which versions new executions go to: `version` or `change` with a `share`, or weights of `versions`.",
+    "The versions that new executions run: `version` or `change` with a `share`, or weights of `versions`.",
     RequestBody,
 )
 
@@ -19,10 +19,10 @@ RolloutBody = body(
 class PromoteRollout(RequestBody, frozen=True, kw_only=True):
     """The version that becomes the current one; by default, the only other version of the rollout."""
 
-    version: Annotated[int, Meta(ge=1, le=2**31 - 1, description="Which, if several are tried.")] | None = None
+    version: Annotated[int, Meta(ge=1, le=2**31 - 1, description="The version, if several are tried.")] | None = None
 
 
 class AbortRollout(RequestBody, frozen=True, kw_only=True):
     """The reason why a rollout is aborted."""
 
-    reason: Annotated[str, Meta(description="Why; it is kept with the rollout.")] = ""
+    reason: Annotated[str, Meta(description="The reason, stored with the rollout.")] = ""

@@ -42,7 +42,7 @@ class RolloutsResource(Resource):
     async def promote(self, ref: str, *, version: int | None = None) -> RolloutInfo:
         """Make a version of the rollout the present one, and end the rollout.
 
-        `version`: Which, if several are tried.
+        `version`: The version, if several are tried.
         """
         body = given(version=version)
         return RolloutInfo.of(await self._caller.post(path_of("jobs", ref, "rollout", "promote"), body))
@@ -50,6 +50,6 @@ class RolloutsResource(Resource):
     async def abort(self, ref: str, *, reason: str | None = None) -> RolloutInfo:
         """End a rollout: all new executions run the present version.
 
-        `reason`: Why; it is kept with the rollout.
+        `reason`: The reason, stored with the rollout.
         """
         return RolloutInfo.of(await self._caller.post(path_of("jobs", ref, "rollout", "abort"), given(reason=reason)))

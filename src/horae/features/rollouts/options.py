@@ -8,15 +8,15 @@ class RolloutOptions(TypedDict, total=False):
     """The shares of versions in new executions."""
 
     version: int | None
-    """The version to try; or a change says what it is to be."""
+    """The version to try, unless a change creates it."""
     change: Mapping[str, Any] | None
     """A JSON merge patch; it makes the version to try."""
     share: str | float | None
-    """How many of the new executions run it."""
+    """The share of new executions that run it."""
     versions: Mapping[int, float] | None
     """Weights of versions, instead of a share."""
     by: str | None
-    """Equal keys keep to one version."""
+    """Executions with equal keys run the same version."""
     abort_above: str | float | None
     """Abort it when a larger share of another version's attempts fails."""
     minimum: int | None

@@ -19,7 +19,7 @@ from horae.server.route import API, CHANGES, REQUEST, delete, get, post, put
 from horae.server.scopes import closed
 
 IF_MATCH = {"If-Match": "The ETag of the template as it was read: refused when somebody changed it meanwhile."}
-TemplateBody = body(FIELDS, "TemplateBody", "What a template says.", RequestBody, needed=("job",))
+TemplateBody = body(FIELDS, "TemplateBody", "The fields of a template.", RequestBody, needed=("job",))
 NewTemplate = body(FIELDS, "NewTemplate", "A template, by name.", RequestBody, needed=("name", "job"))
 
 

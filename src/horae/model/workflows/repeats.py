@@ -52,12 +52,12 @@ class Foreach(WorkflowPart, frozen=True, kw_only=True):
 
     items: Annotated[Any, Field(ITEMS, "A list, or an expression for one.", example="${steps.extract.result.parts}")]
     concurrency: Annotated[
-        int | None, Field(Integer(1, MOST_ITEMS), "How many items are on their way at once.", example=10)
+        int | None, Field(Integer(1, MOST_ITEMS), "How many items are in progress at once.", example=10)
     ] = None
     tolerate: Annotated[
         int,
         TOLERATE,
-        Field(TOLERATED, "How many items may fail, as a number or a share, and the step succeeds.", example="5%"),
+        Field(TOLERATED, "How many items may fail without failing the step, as a number or a share.", example="5%"),
     ] = 0
     tolerate_percent: int | None = None  # the same as a percentage of all items
 

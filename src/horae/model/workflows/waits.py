@@ -67,7 +67,7 @@ class EventWait(WorkflowPart, frozen=True, kw_only=True, tag_field="kind", tag="
     # The filter can use `event` in addition to the usual variables.
     filter: Annotated[str, Field(Text(4096), "A condition that the event must meet.")] = ""
     timeout: Annotated[Micros | None, LATE, TIMEOUT] = None
-    on_timeout: Annotated[OnLate, LATE, Field(Choice(_LATE), "What becomes of the step then.")] = "fail"
+    on_timeout: Annotated[OnLate, LATE, Field(Choice(_LATE), "The outcome of a step that waits too long.")] = "fail"
 
 
 class SignalWait(WorkflowPart, frozen=True, kw_only=True, tag_field="kind", tag="signal"):
@@ -75,7 +75,7 @@ class SignalWait(WorkflowPart, frozen=True, kw_only=True, tag_field="kind", tag=
 
     name: Annotated[str, Field(_NAMED, "The name of the signal.", example="go")]
     timeout: Annotated[Micros | None, LATE, TIMEOUT] = None
-    on_timeout: Annotated[OnLate, LATE, Field(Choice(_LATE), "What becomes of the step then.")] = "fail"
+    on_timeout: Annotated[OnLate, LATE, Field(Choice(_LATE), "The outcome of a step that waits too long.")] = "fail"
 
 
 def _read_roles(value: Any, at: str) -> tuple[str, ...]:
@@ -97,14 +97,15 @@ class Approval(WorkflowPart, frozen=True, kw_only=True, tag_field="kind", tag="a
     """An approval by a user with one of the roles; a rejection is a failure."""
 
     roles: Annotated[
-        tuple[str, ...], Field(_ROLES, "Roles that may answer; whoever may operate otherwise.", example=["operator"])
+        tuple[str, ...],
+        Field(_ROLES, "Roles that may answer; all users who may operate by default.", example=["operator"]),
     ] = ()
-    message: Annotated[str, Field(Text(4096), "What is asked, with expressions.")] = ""
+    message: Annotated[str, Field(Text(4096), "The message to the approver, with expressions.")] = ""
     remind: Annotated[
-        Micros | None, Field(Duration(SECOND, LONGEST), "How long after the question it is asked again.", example="4h")
+        Micros | None, Field(Duration(SECOND, LONGEST), "When a reminder is sent, after the request.", example="4h")
     ] = None
     timeout: Annotated[Micros | None, UNANSWERED, TIMEOUT] = None
-    on_timeout: Annotated[OnLate, UNANSWERED, Field(Choice(_UNANSWERED), "What the answer is taken to be then.")] = (
+    on_timeout: Annotated[OnLate, UNANSWERED, Field(Choice(_UNANSWERED), "The answer if nobody answers in time.")] = (
         "reject"
     )
 
@@ -113,7 +114,7 @@ class Callback(WorkflowPart, frozen=True, kw_only=True, tag_field="kind", tag="c
     """A call of a URL with a token that only this step has; its result is the call's body."""
 
     timeout: Annotated[Micros | None, LATE, TIMEOUT] = None
-    on_timeout: Annotated[OnLate, LATE, Field(Choice(_LATE), "What becomes of the step then.")] = "fail"
+    on_timeout: Annotated[OnLate, LATE, Field(Choice(_LATE), "The outcome of a step that waits too long.")] = "fail"
 
 
 Wait = Sleep | EventWait | SignalWait | Approval | Callback

@@ -2,15 +2,15 @@
 
 export const TIMES = {
   cron: [
-    {"name": "cron", "kind": "text", "default": null, "help": "Fire when the clock on the wall matches these five cron fields.", "example": "0 9 * * MON-FRI"},
-    {"name": "timezone", "kind": "text", "default": "UTC", "help": "The time zone whose clock is meant.", "example": "Europe/Paris"},
-    {"name": "dialect", "kind": "choice", "default": "unix", "help": "How cron fields are read.", "example": null, "words": ["unix", "quartz"]},
-    {"name": "dstGap", "kind": "choice", "default": "shift", "help": "What becomes of a time that a clock change jumps over.", "example": null, "words": ["shift", "skip"]},
-    {"name": "dstOverlap", "kind": "choice", "default": "first", "help": "Which of a time that comes twice.", "example": null, "words": ["first", "second", "both"]},
+    {"name": "cron", "kind": "text", "default": null, "help": "Fire when the local time matches these five cron fields.", "example": "0 9 * * MON-FRI"},
+    {"name": "timezone", "kind": "text", "default": "UTC", "help": "The time zone of the cron fields.", "example": "Europe/Paris"},
+    {"name": "dialect", "kind": "choice", "default": "unix", "help": "The dialect of the cron fields.", "example": null, "words": ["unix", "quartz"]},
+    {"name": "dstGap", "kind": "choice", "default": "shift", "help": "The policy for a time that a clock change skips.", "example": null, "words": ["shift", "skip"]},
+    {"name": "dstOverlap", "kind": "choice", "default": "first", "help": "The policy for a time that occurs twice.", "example": null, "words": ["first", "second", "both"]},
   ],
   every: [
-    {"name": "every", "kind": "custom", "default": null, "help": "Fire again and again after so long.", "example": "5m"},
-    {"name": "anchor", "kind": "moment", "default": null, "help": "An instant from which `every` counts; otherwise when it was made.", "example": null},
+    {"name": "every", "kind": "custom", "default": null, "help": "Fire repeatedly at this interval.", "example": "5m"},
+    {"name": "anchor", "kind": "moment", "default": null, "help": "The instant from which `every` counts; its creation by default.", "example": null},
   ],
   at: [
     {"name": "at", "kind": "moment", "default": null, "help": "Fire once, at this instant.", "example": "2026-11-15T08:00:00Z"},

@@ -66,7 +66,7 @@ class RolloutRequest(Struct, frozen=True, kw_only=True, rename="camel"):
     """The versions that new executions run: `version` or `change` with a `share`, or weights of `versions`."""
 
     version: Annotated[
-        int | None, Field(Integer(1, 2**31 - 1, _HOW), "The version to try; or a change says what it is to be.")
+        int | None, Field(Integer(1, 2**31 - 1, _HOW), "The version to try, unless a change creates it.")
     ] = None
     change: Annotated[
         dict[str, Any] | None,
@@ -74,7 +74,7 @@ class RolloutRequest(Struct, frozen=True, kw_only=True, rename="camel"):
     ] = None
     share: Annotated[
         float | None,
-        Field(SHARE, "How many of the new executions run it.", example="10%", metavar="PERCENT"),
+        Field(SHARE, "The share of new executions that run it.", example="10%", metavar="PERCENT"),
     ] = None
     versions: Annotated[
         dict[int, float] | None,
@@ -82,7 +82,9 @@ class RolloutRequest(Struct, frozen=True, kw_only=True, rename="camel"):
             WEIGHTS, "Weights of versions, instead of a share.", example={"6": 90, "7": 10}, flag="",
         ),
     ] = None  # fmt: skip
-    by: Annotated[str, Field(BY, "Equal keys keep to one version.", example="${params.customer}", metavar="KEY")] = ""
+    by: Annotated[
+        str, Field(BY, "Executions with equal keys run the same version.", example="${params.customer}", metavar="KEY")
+    ] = ""
     abort_above: Annotated[
         float | None,
         Field(

@@ -66,7 +66,7 @@ class Body(Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True
 
 
 class _Head(Struct, kw_only=True):
-    kind: Annotated[str, Field(Choice(("template",)), "What a document that is applied is: a template.", sdk=False)] = (
+    kind: Annotated[str, Field(Choice(("template",)), "The kind of an applied document: a template.", sdk=False)] = (
         "template"
     )
     name: Annotated[str, Field(Name(), "Its name, unique among templates.", example="backup", sdk=False)]

@@ -226,7 +226,7 @@ class CalendarExtras(Struct, frozen=True, kw_only=True):
         str,
         Field(
             ZONE,
-            "Whose days and clock are meant; UTC unless it says.",
+            "The time zone of its days and hours; UTC by default.",
             example="Europe/Paris",
             flag="tz",
             metavar="ZONE",
@@ -243,7 +243,8 @@ class CalendarHead(CalendarExtras, frozen=True, kw_only=True):
     name: Annotated[str, Field(Name(), "Its name.", example="work-days", flag="")]
     description: Annotated[str, Field(Text(MOST_DESCRIPTION), "What it is for.")] = ""
     definition: Annotated[
-        Any, Field(Custom(as_given, dict[str, Any], "Mapping[str, Any]"), "Its times, unless they stand here.", flag="")
+        Any,
+        Field(Custom(as_given, dict[str, Any], "Mapping[str, Any]"), "Its times, if they are not given here.", flag=""),
     ] = None
 
 

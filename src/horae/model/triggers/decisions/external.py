@@ -87,7 +87,7 @@ def watch_url(value: Any, field: str) -> str:
 EVENT = Text(128, 1, _read_event)
 FILTER = TriggerField(
     Text(MOST_TEXT, 1, _read_filter),
-    "Fire only if this is true of the event.",
+    "Fire only if this condition holds for the event.",
     example="${event.payload.size > 10}",
     metavar="CEL",
 )
@@ -121,14 +121,16 @@ class EventTrigger(
 
     event: Annotated[
         str | None,
-        TriggerField(EVENT, "Fire when an event of this name comes.", example="upload", metavar="EVENT", tells="event"),
+        TriggerField(
+            EVENT, "Fire when an event with this name arrives.", example="upload", metavar="EVENT", tells="event"
+        ),
     ] = None
     filter: Annotated[str | None, FILTER] = None
     verify: Annotated[
         Verify | None,
         TriggerField(
             WEBHOOK,
-            "Fire when a URL of its own is called, signed unless it says otherwise.",
+            "Fire when its own URL is called; calls must be signed by default.",
             name="webhook",
             example={"verify": "none"},
             tells="webhook",
@@ -169,17 +171,18 @@ class WatchTrigger(
         ),
     ]
     interval: Annotated[
-        Micros, TriggerField(Duration(SHORTEST_POLL, DAY), "How often a watched place is looked at.", null=True)
+        Micros,
+        TriggerField(Duration(SHORTEST_POLL, DAY), "The interval between two checks of a watched place.", null=True),
     ] = DEFAULT_INTERVAL
     existing: Annotated[
         Existing,
-        TriggerField(Choice(get_args(Existing)), "What becomes of objects that are there when a watch begins."),
+        TriggerField(Choice(get_args(Existing)), "The policy for objects that exist when a watch begins."),
     ] = "ignore"
     settle: Annotated[
         Micros,
         TriggerField(
             Duration(0, DAY),
-            "How long a watched object must have been as it is; 2s in folders unless it says.",
+            "How long a watched object must be unchanged; 2s in folders by default.",
             null=True,
         ),
     ] = 0

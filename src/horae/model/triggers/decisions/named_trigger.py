@@ -37,14 +37,17 @@ class NamedTrigger(Struct, frozen=True, kw_only=True):
     """
 
     name: Annotated[
-        str, TriggerField(Name(), "Its name among the job's triggers; its kind unless it says.", example="nightly")
+        str, TriggerField(Name(), "Its name among the job's triggers; its kind by default.", example="nightly")
     ] = SCHEDULE
     trigger: Trigger
     rules: Rules = Rules()
     params: Annotated[
         dict[str, Any],
         TriggerField(
-            PARAMS, "Params over those of the job, with templates.", example={"day": "${fire.at}"}, flag="param"
+            PARAMS,
+            "Params that override those of the job, with templates.",
+            example={"day": "${fire.at}"},
+            flag="param",
         ),
     ] = {}
     paused: Annotated[bool, TriggerField(Flag(), "Whether it begins paused.")] = False

@@ -121,21 +121,23 @@ _NO_INSTANT = "it fires when it comes, not at an instant from which it could be 
 class Rules(Struct, frozen=True, kw_only=True, omit_defaults=True, rename="camel"):
     """Rules for a trigger of any kind. Fires lie in [start_at, end_at)."""
 
-    start_at: Annotated[Instant | None, TriggerField(Moment(), "Nothing fires before this.")] = None
-    end_at: Annotated[Instant | None, TriggerField(Moment(), "Nothing fires from this on.")] = None
+    start_at: Annotated[Instant | None, TriggerField(Moment(), "No fire before this instant.")] = None
+    end_at: Annotated[Instant | None, TriggerField(Moment(), "No fire at or after this instant.")] = None
     max_fires: Annotated[
-        int | None, TriggerField(Integer(1, MOST_FIRES), "How often it fires at most; only fires that ran count.")
+        int | None, TriggerField(Integer(1, MOST_FIRES), "The maximum number of fires; only fires that ran count.")
     ] = None
     jitter: Annotated[
         Micros,
-        TriggerField(Duration(0, DAY), "Move each fire by chance, up to so much.", example="10m", no_event=_NO_INSTANT),
+        TriggerField(
+            Duration(0, DAY), "Delay each fire by a random amount, up to this.", example="10m", no_event=_NO_INSTANT
+        ),
     ] = 0
     # The window after each nominal instant in which this trigger has a fixed place.
     spread: Annotated[
         Micros,
         TriggerField(
             Duration(0, DAY),
-            "Give it a fixed place in so long a window after each instant.",
+            "Fire at a fixed place in a window of this length after each instant.",
             example="1h",
             no_event=_NO_INSTANT,
         ),
@@ -145,7 +147,7 @@ class Rules(Struct, frozen=True, kw_only=True, omit_defaults=True, rename="camel
         Misfire,
         TriggerField(
             MISFIRE,
-            "Which of missed fires run: none, the newest, all, the newest so many, or those of a window.",
+            "The missed fires that run: none, the newest, all, the newest N, or those within a span.",
             example={"all": 10},
             metavar="skip|latest|all[=N]|window=SPAN",
             no_event="it is decided when it comes, so none is missed",
@@ -156,7 +158,7 @@ class Rules(Struct, frozen=True, kw_only=True, omit_defaults=True, rename="camel
         OVERLAP,
         TriggerField(
             OVERLAPS,
-            "What a fire does while the last execution runs; skip unless it says, allow for events.",
+            "The policy for a fire while the last execution runs; skip by default, allow for events.",
             example={"queueAll": 10},
             metavar="skip|allow|queueOne|queueAll[=N]|cancelOther",
         ),
@@ -174,7 +176,7 @@ class Rules(Struct, frozen=True, kw_only=True, omit_defaults=True, rename="camel
         Micros | None,
         TriggerField(
             Duration(SECOND, MOST_WITHIN),
-            "The deadline of its executions, as a span from the nominal instant; the job's unless it says.",
+            "The deadline of its executions, as a span from the nominal instant; the job's by default.",
             example="2h",
         ),
     ] = None
@@ -201,7 +203,7 @@ class Rules(Struct, frozen=True, kw_only=True, omit_defaults=True, rename="camel
     outside: Annotated[
         Outside,
         CALENDARS,
-        TriggerField(Choice(get_args(Outside)), "What becomes of a fire while a calendar is closed."),
+        TriggerField(Choice(get_args(Outside)), "The policy for a fire while a calendar is closed."),
     ] = "skip"
 
     @property

@@ -35,7 +35,7 @@ class Cron(
         str,
         TriggerField(
             CRON,
-            "Fire when the clock on the wall matches these five cron fields.",
+            "Fire when the local time matches these five cron fields.",
             name="cron",
             example="0 9 * * MON-FRI",
             metavar="CRON",
@@ -44,15 +44,15 @@ class Cron(
     ]
     timezone: Annotated[
         str,
-        TriggerField(ZONE, "The time zone whose clock is meant.", example="Europe/Paris", flag="tz", metavar="ZONE"),
+        TriggerField(ZONE, "The time zone of the cron fields.", example="Europe/Paris", flag="tz", metavar="ZONE"),
     ] = "UTC"
-    dialect: Annotated[Dialect, TriggerField(Choice(get_args(Dialect)), "How cron fields are read.")] = "unix"
+    dialect: Annotated[Dialect, TriggerField(Choice(get_args(Dialect)), "The dialect of the cron fields.")] = "unix"
     dst_gap: Annotated[
         DstGap,
-        TriggerField(Choice(get_args(DstGap)), "What becomes of a time that a clock change jumps over.", between=True),
+        TriggerField(Choice(get_args(DstGap)), "The policy for a time that a clock change skips.", between=True),
     ] = "shift"
     dst_overlap: Annotated[
-        DstOverlap, TriggerField(Choice(get_args(DstOverlap)), "Which of a time that comes twice.")
+        DstOverlap, TriggerField(Choice(get_args(DstOverlap)), "The policy for a time that occurs twice.")
     ] = "first"
     key: str = ""  # the key by which H spreads; empty without H, so that equal expressions are equal triggers
 
@@ -99,11 +99,11 @@ class Interval(Struct, frozen=True, kw_only=True, omit_defaults=True, rename="ca
 
     every: Annotated[
         Micros,
-        TriggerField(EVERY, "Fire again and again after so long.", example="5m", metavar="SPAN", tells="interval"),
+        TriggerField(EVERY, "Fire repeatedly at this interval.", example="5m", metavar="SPAN", tells="interval"),
     ]
     anchor: Annotated[
         Instant | None,
-        TriggerField(Moment(), "An instant from which `every` counts; otherwise when it was made.", metavar="TIME"),
+        TriggerField(Moment(), "The instant from which `every` counts; its creation by default.", metavar="TIME"),
     ] = None
     since: Instant = 0
 

@@ -75,7 +75,7 @@ class Call(WorkflowPart, frozen=True, kw_only=True):
         dict[str, Any] | None,
         CALL,
         StepField(
-            PARAMS, "What its execution is given, with expressions.", example={"day": "${params.day}"}, of_job=True
+            PARAMS, "The params of its execution, with expressions.", example={"day": "${params.day}"}, of_job=True
         ),
     ] = None
 
@@ -136,7 +136,9 @@ class WorkflowStep(Call, frozen=True, kw_only=True):
     # In addition to the steps that its expressions refer to.
     after: Annotated[tuple[str, ...], StepField(AFTER, "Steps that have ended before it.", example=["extract"])] = ()
     when: Annotated[str, StepField(CONDITION, "A condition; if it does not hold, the step is skipped.")] = ""
-    join: Annotated[JoinRule, StepField(Choice(JOINS), "What the steps before it must have come to.")] = "allSuccess"
+    join: Annotated[JoinRule, StepField(Choice(JOINS), "The condition on the outcomes of the steps before it.")] = (
+        "allSuccess"
+    )
     foreach: Annotated[
         Foreach | None, StepField(FOREACH, "One execution for each item of a list.", sdk=False, of_job=True)
     ] = None
@@ -146,7 +148,7 @@ class WorkflowStep(Call, frozen=True, kw_only=True):
         StepField(CONDITION, "It runs again as long as this holds before a run.", name="while", of_job=True),
         StepField(CONDITION, "It runs again until this holds after a run.", name="until", of_job=True),
         StepField(EVERY, "The span from the end of a run to the next.", name="every", example="10s", of_job=True),
-        StepField(RUNS, "After so many runs the loop fails, 100 otherwise.", name="most", of_job=True),
+        StepField(RUNS, "The loop fails after this many runs; 100 by default.", name="most", of_job=True),
     ] = None
     wait: Annotated[
         Wait | None,
@@ -156,7 +158,7 @@ class WorkflowStep(Call, frozen=True, kw_only=True):
         StepField(SIGNAL, "It waits for a signal.", name="signal", example="go", sdk=False, does=True),
         StepField(
             APPROVAL,
-            "It waits until somebody agrees.",
+            "It waits for an approval.",
             name="approval",
             example={"roles": ["operator"], "timeout": "2d"},
             sdk=False,
@@ -183,7 +185,7 @@ class WorkflowStep(Call, frozen=True, kw_only=True):
     undo: Annotated[
         Call | None,
         UNDONE,
-        StepField(UNDOING, "What takes it back when the workflow fails.", example="remove-orders", of_job=True),
+        StepField(UNDOING, "The job that undoes it when the workflow fails.", example="remove-orders", of_job=True),
     ] = None
 
 
@@ -191,7 +193,7 @@ class Workflow(WorkflowPart, frozen=True, kw_only=True, tag_field="kind", tag="w
     """A graph of steps, and handlers that run after it."""
 
     steps: Annotated[tuple[WorkflowStep, ...], Group(), Field(STEPS, "The steps.", sdk=False)]
-    on_error: Annotated[OnError, Field(Choice(ON_ERROR), "What becomes of the others when a step failed.")] = "fail"
+    on_error: Annotated[OnError, Field(Choice(ON_ERROR), "The policy for the other steps when a step fails.")] = "fail"
     # None: the results of the last steps.
     output: Annotated[
         Any, Field(OUTPUT, "The result, with expressions.", example="${steps.load.result}", sdk=False)
