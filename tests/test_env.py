@@ -1,4 +1,4 @@
-"""The system's clock: it starts with the wall's time and then runs by one that nobody can set."""
+"""The system clock: it starts with the wall clock's time and then follows a clock that cannot be set."""
 
 import time
 from datetime import UTC, datetime
@@ -10,7 +10,7 @@ from horae.env import SECOND, SystemClock
 
 
 class Machine:
-    """A wall clock that can be set, and one that cannot."""
+    """A wall clock that can be set, and a steady clock."""
 
     def __init__(self) -> None:
         self.wall, self.steady = 1_800_000_000 * SECOND, 7 * SECOND
@@ -19,7 +19,7 @@ class Machine:
         return SystemClock(wall=lambda: self.wall, steady=lambda: self.steady)
 
 
-def test_it_starts_with_the_wall_clock_and_runs_on():
+def test_the_clock_starts_with_the_wall_clock_and_runs_on():
     machine = Machine()
     clock = machine.clock()
     machine.steady += 3 * SECOND
@@ -38,7 +38,7 @@ def test_a_step_of_the_wall_clock_moves_only_the_wall_clock(step: int):
     assert clock.wall() == (1_800_000_000 + step) * SECOND
 
 
-def test_it_follows_what_was_measured():
+def test_the_clock_follows_measured_drift():
     machine = Machine()
     clock = machine.clock()
     clock.follow(-2 * SECOND)
@@ -47,13 +47,13 @@ def test_it_follows_what_was_measured():
     assert clock.monotonic() == 7
 
 
-def test_the_real_one_shows_the_time():
+def test_the_real_clock_shows_the_time():
     off = SystemClock().now() / SECOND - datetime.now(UTC).timestamp()
 
     assert abs(off) < 5
 
 
-def test_without_a_clock_that_runs_on_in_sleep_the_monotonic_one_is_used(monkeypatch: pytest.MonkeyPatch):
+def test_without_a_boot_time_clock_the_monotonic_clock_is_used(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.delattr(time, "CLOCK_BOOTTIME")
 
     assert env._running_on() == time.CLOCK_MONOTONIC

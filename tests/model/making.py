@@ -1,4 +1,4 @@
-"""Slices made of little, for tests of the pure functions about them."""
+"""Generators of slices for tests of pure functions."""
 
 from itertools import pairwise
 from uuid import UUID
@@ -31,13 +31,13 @@ def waiting(parcel=PARCELS[0], lo=0, hi=1, *, job=JOBS[0], **more):
 
 
 def items(slice):
-    """A slice as the set of its items."""
+    """Return the items of a slice as a set."""
     return {(slice.parcel, item) for item in range(slice.lo, slice.hi)}
 
 
 @st.composite
 def cuts(draw, most=24, gaps=True):
-    """Ranges of 0..most-1 that do not overlap; with `gaps` some are left out."""
+    """Generate ranges of 0..most-1 that do not overlap; with `gaps` some are left out."""
     marks = sorted({0, most} | draw(st.sets(st.integers(1, most - 1), max_size=6)))
     ranges = [(lo, hi) for lo, hi in pairwise(marks) if not gaps or draw(st.booleans())]
     return draw(st.permutations(ranges))

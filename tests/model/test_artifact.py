@@ -1,4 +1,4 @@
-"""Names and types of artifacts: what leads elsewhere is refused."""
+"""Names and types of artifacts: a name that leads outside the folder is refused."""
 
 import pytest
 
@@ -14,7 +14,7 @@ def test_a_path_below_a_folder_is_a_name(name: str):
 @pytest.mark.parametrize(
     "name", ["", "/etc/passwd", "a//b", "../a", "a/../b", ".", "a/.", "a\\b", "a\nb", "a\0", "b" * 256, ":mine", "a/"]
 )
-def test_what_leads_elsewhere_is_refused(name: str):
+def test_paths_outside_the_folder_are_refused(name: str):
     with pytest.raises(BadInput) as refused:
         check_name(name)
     assert refused.value.fields["field"] == "name"
@@ -27,6 +27,6 @@ def test_media_types(type: str):
 
 
 @pytest.mark.parametrize("type", ["", "text", "text/html\r\nx: y", "text/html; <script>", "a" * 300 + "/b"])
-def test_what_is_no_media_type_is_refused(type: str):
+def test_an_invalid_media_type_is_refused(type: str):
     with pytest.raises(BadInput):
         check_type(type)

@@ -1,4 +1,4 @@
-"""The chain of the audit log: what was edited, removed, moved or cut off is found, and the first such row named."""
+"""The chain of the audit log: edits, removals, swaps and truncation are found, and the first broken row is named."""
 
 import pytest
 from msgspec.structs import replace
@@ -33,13 +33,13 @@ def check(links: list[Link], head: ChainHead) -> ChainChecker:
     return checker
 
 
-def test_a_log_as_it_was_written_is_whole():
+def test_an_unchanged_log_is_valid():
     checker = check(*chain(5))
     assert checker.broken is None
     assert checker.seq == 5
 
 
-def test_an_empty_log_is_whole():
+def test_an_empty_log_is_valid():
     assert check([], ChainHead()).broken is None
 
 
@@ -76,7 +76,7 @@ def test_a_removed_row_is_named():
     assert "missing" in broken.reason
 
 
-def test_rows_that_changed_places_are_named():
+def test_swapped_rows_are_named():
     links, head = chain(5)
     links[1], links[2] = Link(2, links[2].entry, links[2].hash), Link(3, links[1].entry, links[1].hash)
     broken = check(links, head).broken
@@ -84,14 +84,14 @@ def test_rows_that_changed_places_are_named():
     assert broken.seq == 2
 
 
-def test_a_cut_end_is_named():
+def test_a_truncated_log_is_reported():
     links, head = chain(5)
     broken = check(links[:3], head).broken
     assert broken is not None
     assert broken.seq == 4
 
 
-def test_a_cut_end_with_a_head_made_to_fit_is_not_signed():
+def test_a_forged_head_of_a_truncated_log_has_no_signature():
     links, head = chain(5)
     forged = ChainHead(3, links[2].hash, head.signature)
     broken = check(links[:3], forged).broken
@@ -99,7 +99,7 @@ def test_a_cut_end_with_a_head_made_to_fit_is_not_signed():
     assert "signed" in broken.reason
 
 
-def test_a_row_added_behind_the_head_is_noticed():
+def test_a_row_after_the_head_is_reported():
     links, head = chain(5)
     more = [*links, link(entry(9), head)]
     assert check(more, head).broken is not None

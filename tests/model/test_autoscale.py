@@ -1,4 +1,4 @@
-"""How many workers a queue wants, and how fast a fleet follows."""
+"""The number of workers that a queue needs, and the pace at which a fleet follows."""
 
 import pytest
 from hypothesis import given
@@ -25,23 +25,23 @@ def signals(**more):
     [
         (signals(), 5, 0),
         (signals(duration=1.0), 5, 0),
-        # short ones: the backlog is worked off within the wait
+        # short executions: the backlog is worked off within the wait
         (signals(backlog=1000, duration=0.05), 5, 10),
-        # long ones: each needs a slot of its own
+        # long executions: each needs its own slot
         (signals(backlog=10, running=10, duration=3600), 5, 20),
-        # what runs for long is not drained away
+        # the slots of long running executions are kept
         (signals(running=10, duration=3600), 5, 10),
-        # it just keeps up, with headroom: 8 slots busy all the time are 10 at 80 %
+        # headroom: 8 slots that are always busy are 80 % of 10
         (signals(running=8, arrival_rate=80, duration=0.1), 5, 10),
-        # nothing is known of how long they take: no slot is promised twice
+        # unknown duration: one slot for each execution
         (signals(backlog=7, running=3), 5, 10),
     ],
 )
-def test_slots_follow_from_what_waits_runs_and_comes(stands, wait, slots):
+def test_desired_slots_follow_from_backlog_running_and_arrivals(stands, wait, slots):
     assert desired_slots(stands, wait) == pytest.approx(slots, rel=0.02)
 
 
-def test_workers_are_as_large_as_those_that_are_there():
+def test_new_workers_are_as_large_as_current_ones():
     stands = signals(backlog=100, duration=600, workers=3, slots=12)
 
     assert desired_workers(stands, 5) == 25
@@ -60,8 +60,10 @@ stands = st.builds(
 
 
 @given(stands, st.floats(0.1, 600))
-def test_so_many_slots_start_what_waits_within_the_wait(one, wait):
-    """N slots begin N - running at once and N x wait / duration more: as many as are queued and come."""
+def test_the_desired_slots_start_the_backlog_within_the_target_wait(one, wait):
+    """N slots start N - running executions at once and N x wait / duration more: enough for the backlog and the
+    arrivals.
+    """
     slots = desired_slots(one, wait)
     begun = slots - one.running + slots * wait / one.duration
 
@@ -69,11 +71,11 @@ def test_so_many_slots_start_what_waits_within_the_wait(one, wait):
 
 
 @given(stands, st.floats(0.1, 60), st.floats(1.1, 10))
-def test_more_patience_never_wants_more(one, wait, longer):
+def test_a_longer_target_wait_never_needs_more_slots(one, wait, longer):
     assert desired_slots(one, wait * longer) <= desired_slots(one, wait) + 1e-6
 
 
-def test_arrivals_are_what_is_there_more_and_what_ended_since():
+def test_arrivals_are_the_growth_plus_ended_executions():
     before = BacklogSample(100.0, 10, {0: 7, 1: 5})
     now = BacklogSample(130.0, 25, {1: 9, 2: 4})
 
@@ -81,7 +83,7 @@ def test_arrivals_are_what_is_there_more_and_what_ended_since():
     assert arrivals(now, before) == 0
 
 
-def test_a_flow_tells_a_rate_from_its_second_sample_on():
+def test_an_arrival_rate_needs_two_samples():
     flow = ArrivalMeter()
 
     assert flow.rate(BacklogSample(0.0, 0, {})) is None
@@ -90,7 +92,7 @@ def test_a_flow_tells_a_rate_from_its_second_sample_on():
     assert flow.rate(BacklogSample(1000.0, 50, {})) is None
 
 
-def test_a_fleet_grows_at_once_in_steps_and_shrinks_when_that_has_lasted():
+def test_a_fleet_grows_at_once_and_shrinks_after_the_cooldown():
     scaler = Scaler(ScalingBounds(least=1, most=8, step=3, cooldown=30))
 
     assert scaler.size(0, 0, 20) == 3
@@ -105,7 +107,7 @@ def test_a_fleet_grows_at_once_in_steps_and_shrinks_when_that_has_lasted():
 
 
 @given(st.lists(st.tuples(st.floats(0, 20), st.integers(0, 50)), max_size=40), st.integers(0, 5), st.integers(5, 20))
-def test_a_fleet_stays_within_its_bounds_and_never_shrinks_below_what_was_wanted_lately(looks, least, most):
+def test_a_fleet_stays_within_its_bounds_and_above_the_recent_need(looks, least, most):
     bounds = ScalingBounds(least=least, most=most, step=2, cooldown=10)
     scaler, now, size = Scaler(bounds), 0.0, least
     wanted: list[tuple[float, int]] = []

@@ -1,4 +1,4 @@
-"""When a circuit opens, is tried and closes: by the share of failures in a window, and by its probes."""
+"""The changes of a circuit: by the share of failures in a window, and by its probes."""
 
 import pytest
 
@@ -26,18 +26,18 @@ HALF = CircuitStatus(job=JOB, state="half-open", era=2)
 
 
 @pytest.mark.parametrize(("ok", "failed"), [(0, 0), (0, 9), (6, 5), (100, 99)])
-def test_it_stays_closed_below_the_share_and_below_the_minimum(ok, failed):
+def test_a_circuit_stays_closed_below_the_share_or_the_minimum(ok, failed):
     assert decide_change(CIRCUIT, CLOSED, AttemptCounts(ok, failed), NOW) is None
 
 
 @pytest.mark.parametrize(("ok", "failed"), [(0, 10), (5, 5), (99, 100)])
-def test_it_opens_from_the_share_on(ok, failed):
+def test_a_circuit_opens_at_the_share(ok, failed):
     change = decide_change(CIRCUIT, CLOSED, AttemptCounts(ok, failed), NOW)
     assert (change.state, change.until) == ("open", NOW + 30 * SECOND)
     assert change.cause == f"{failed} of {ok + failed} attempts failed within 1m."
 
 
-def test_probes_decide_when_it_is_half_open():
+def test_probes_decide_a_half_open_circuit():
     assert decide_change(CIRCUIT, HALF, AttemptCounts(1, 0), NOW) is None
     assert decide_change(CIRCUIT, HALF, AttemptCounts(2, 0), NOW).state == "closed"
     again = decide_change(CIRCUIT, HALF, AttemptCounts(1, 1), NOW)
@@ -45,18 +45,18 @@ def test_probes_decide_when_it_is_half_open():
 
 
 @pytest.mark.parametrize("state", ["closed", "open", "half-open"])
-def test_what_was_done_by_hand_is_not_judged(state):
+def test_a_circuit_set_by_hand_does_not_change(state):
     assert decide_change(CIRCUIT, CircuitStatus(job=JOB, state=state, forced=True), AttemptCounts(0, 100), NOW) is None
 
 
-def test_an_open_one_is_due_when_its_time_is_over_and_only_then():
+def test_an_open_circuit_is_probed_after_its_time():
     standing = CircuitStatus(job=JOB, state="open", until=NOW)
     assert decide_change(CIRCUIT, standing, AttemptCounts(0, 100), NOW) is None
     assert (is_due(standing, NOW - 1), is_due(standing, NOW)) == (False, True)
     assert not is_due(CircuitStatus(job=JOB, state="open", until=None), NOW)
 
 
-def test_a_window_is_counted_in_parts():
+def test_a_window_has_several_buckets():
     assert bucket_of(CIRCUIT, NOW + 3 * SECOND) == NOW + 2 * SECOND
     assert bucket_of(Circuit(window=SECOND), NOW + 999_999) == NOW
 
@@ -66,7 +66,7 @@ def test_a_gate_names_the_job_and_the_key():
     assert read_gate(gate_of(JOB, "")) == (JOB, "")
 
 
-def test_why_is_told_to_people():
+def test_the_reason_is_explained_to_users():
     standing = CircuitStatus(job=JOB, key="acme", state="open", until=NOW, cause="5 of 5 attempts failed within 1m.")
     assert why_blocked(standing, "pay") == (
         'The circuit of "pay" for "acme" is open until 1970-01-01T00:16:40Z: 5 of 5 attempts failed within 1m.'
@@ -101,7 +101,7 @@ def test_a_definition_is_read_and_written():
         ([], "circuit"),
     ],
 )
-def test_what_makes_no_sense_is_refused_with_its_field(circuit, field):
+def test_an_invalid_circuit_is_refused_with_its_field(circuit, field):
     with pytest.raises(BadInput) as refused:
         KIND.read(circuit, "circuit")
     assert refused.value.fields["field"] == field

@@ -15,7 +15,7 @@ CONTROLS = [
 
 
 @pytest.mark.parametrize("character", CONTROLS, ids=lambda c: f"U+{ord(c):04X}")
-def test_each_is_refused_in_names_and_shown_in_texts(character: str):
+def test_control_characters_are_refused_in_names_and_escaped_in_texts(character: str):
     with pytest.raises(BadInput, match="control character U\\+"):
         refuse_controls(f"a{character}b", "worker")
     for colours in (True, False):
@@ -39,7 +39,7 @@ def test_colours_stay_where_they_are_allowed(text: str, shown: str, coloured: st
 
 
 @given(st.text(alphabet=st.sampled_from([*CONTROLS, "[", "m", "1", ";", "x"])))
-def test_nothing_but_colours_is_left_to_obey(text: str):
+def test_only_colour_sequences_stay(text: str):
     assert not set(visible(text)) & (set(CONTROLS) - set("\t\n"))
     left = visible(text, colours=True)
     while "\x1b[" in left:
@@ -64,7 +64,7 @@ def test_nothing_but_colours_is_left_to_obey(text: str):
     ],
     ids=["description", "tag", "value of a tag", "queue", "name", "needs", "trigger"],
 )
-def test_definitions_bring_no_controls(job, character: str):
+def test_definitions_contain_no_control_characters(job, character: str):
     with pytest.raises(BadInput):
         parse_definition(
             {"name": "a", "command": "true", **job(f"a{character}b")}, namespace_name="default", created_at=0

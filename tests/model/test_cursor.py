@@ -1,4 +1,4 @@
-"""Cursors are opaque, and only what a list gave out is read."""
+"""Cursors are opaque, and only issued ones are accepted."""
 
 from uuid import UUID
 
@@ -10,7 +10,7 @@ from horae.model.base.cursor import check_limit, make_cursor, read_cursor
 ID = UUID("0195c1d2-0000-7000-8000-000000000000")
 
 
-def test_a_cursor_stands_for_its_place():
+def test_a_cursor_encodes_its_position():
     assert read_cursor(make_cursor((ID, 7)), tuple[UUID, int]) == (ID, 7)
     assert make_cursor((ID, 7)).isascii()
 
@@ -23,6 +23,6 @@ def test_anything_else_is_refused(text):
 
 
 @pytest.mark.parametrize("limit", [0, -1, 1001, 10**20])
-def test_a_page_has_bounds(limit):
+def test_the_size_of_a_page_is_bounded(limit):
     with pytest.raises(BadInput):
         check_limit(limit)

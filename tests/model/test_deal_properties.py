@@ -1,4 +1,4 @@
-"""Dealing: what is dealt and what is left make up what was there, and nobody gets more than there is room for."""
+"""Dealing: dealt and remaining items add up, and no request exceeds its room."""
 
 from collections import Counter
 from uuid import UUID
@@ -21,7 +21,7 @@ widths = st.sampled_from([0, 20, 50_000, 300_000, 1_048_576])
 
 @st.composite
 def offers(draw):
-    """Queued slices in some order."""
+    """Generate queued slices in some order."""
     return [
         queued(
             parcel, lo, hi, job=draw(st.sampled_from(JOBS)), width=draw(widths),
@@ -34,7 +34,7 @@ def offers(draw):
 
 @st.composite
 def appetites(draw):
-    """What waiting exchanges can take."""
+    """Generate the requests of waiting exchanges."""
     return [
         WorkRequest(
             session=session, channel=0, n=1, free=draw(st.integers(0, 12)), load=draw(st.sampled_from([0.0, 0.5, 1.0])),
@@ -47,7 +47,7 @@ def appetites(draw):
 
 
 @given(offers(), appetites())
-def test_what_is_dealt_and_what_is_left_is_what_was_there(slices, wants):
+def test_dealt_and_remaining_items_are_all_items(slices, wants):
     done = deal(slices, wants)
 
     dealt = [(d.slice.parcel, item) for d in done.dealt for item in range(d.lo, d.hi)]
@@ -70,7 +70,7 @@ def test_a_slice_is_taken_from_its_front(slices, wants):
 
 
 @given(offers(), appetites())
-def test_nobody_gets_more_than_its_room(slices, wants):
+def test_no_request_gets_more_than_its_room(slices, wants):
     done = deal(slices, wants)
 
     assert sum(d.hi - d.lo for d in done.dealt) <= capacity(wants)
@@ -84,7 +84,7 @@ def test_nobody_gets_more_than_its_room(slices, wants):
 
 
 @given(offers(), appetites())
-def test_a_want_gets_no_more_suspects_than_its_session_may_hold_and_only_for_idle_slots(slices, wants):
+def test_suspects_are_bounded_by_session_and_idle_slots(slices, wants):
     done = deal(slices, wants)
 
     for i, want in enumerate(wants):
@@ -99,14 +99,14 @@ def test_a_want_gets_no_more_suspects_than_its_session_may_hold_and_only_for_idl
             assert done.wants[i].company == want.company
 
 
-def test_a_session_whose_suspects_nobody_has_looked_up_gets_none():
+def test_a_session_with_unknown_suspects_gets_none():
     want = WorkRequest(session=SESSIONS[0], channel=0, n=1, free=9)
     assert deal([queued(PARCELS[0], 0, 4, losses=2)], [want]).dealt == []
 
 
 @given(offers(), appetites())
-def test_nothing_is_left_that_somebody_has_room_for(slices, wants):
-    """Slots are not wasted: what stays behind fits nobody."""
+def test_no_item_is_left_while_a_request_has_room(slices, wants):
+    """Slots are not wasted: no request has room for a remaining item."""
     plain = [s for s in slices if not is_suspect(s.losses)]
     done = deal(plain, wants)
 
@@ -117,7 +117,7 @@ def test_nothing_is_left_that_somebody_has_room_for(slices, wants):
 
 
 @given(offers(), appetites())
-def test_no_answer_outgrows_an_exchange_unless_by_a_single_item(slices, wants):
+def test_only_a_single_item_can_exceed_the_size_of_an_exchange(slices, wants):
     done = deal(slices, wants)
 
     for i, want in enumerate(wants):
@@ -129,8 +129,8 @@ def test_no_answer_outgrows_an_exchange_unless_by_a_single_item(slices, wants):
 
 
 @given(offers(), appetites())
-def test_an_answer_that_has_nothing_takes_something(slices, wants):
-    """Whatever the items' sizes, everything gets through in the end."""
+def test_an_empty_answer_takes_at_least_one_item(slices, wants):
+    """Whatever the sizes of items, all of them are granted in the end."""
     plain = [s for s in slices if not is_suspect(s.losses)]
     able = [i for i, want in enumerate(wants) if want.free and not want.size]
     done = deal(plain, [wants[i] for i in able])
@@ -140,8 +140,8 @@ def test_an_answer_that_has_nothing_takes_something(slices, wants):
 
 
 @given(offers(), appetites())
-def test_lower_ranks_are_not_passed_for_being_large(slices, wants):
-    """What did not fit an answer for its size has nothing behind it in that answer."""
+def test_large_items_are_not_overtaken(slices, wants):
+    """When an item is too large for an answer, no later item enters that answer."""
     plain = [s for s in slices if not is_suspect(s.losses)]
     done = deal(plain, wants)
 
@@ -153,7 +153,7 @@ def test_lower_ranks_are_not_passed_for_being_large(slices, wants):
 
 
 @given(offers(), appetites())
-def test_what_is_wanted_still_is_what_was_not_got(slices, wants):
+def test_the_remaining_request_is_reduced_by_the_grants(slices, wants):
     done = deal(slices, wants)
 
     for i, (before, after) in enumerate(zip(wants, done.wants, strict=True)):
@@ -165,7 +165,7 @@ def test_what_is_wanted_still_is_what_was_not_got(slices, wants):
         assert (after.session, after.channel, after.n) == (before.session, before.channel, before.n)
 
 
-def test_capacity_counts_what_is_fetched_ahead_for_the_jobs_at_hand():
+def test_capacity_includes_prefetch_for_the_given_jobs():
     taker = want(0, 2, prefetch={JOBS[0]: 3, JOBS[1]: 5})
 
     assert capacity([taker]) == 10
@@ -175,7 +175,7 @@ def test_capacity_counts_what_is_fetched_ahead_for_the_jobs_at_hand():
 
 
 @given(offers(), appetites())
-def test_dealing_asks_for_nothing_but_its_arguments(slices, wants):
+def test_dealing_is_pure(slices, wants):
     assert deal(slices, wants) == deal(slices, wants)
 
 
@@ -201,7 +201,7 @@ def test_the_least_loaded_is_served_first():
 
 
 @given(st.integers(1, 5), st.integers(0, 60))
-def test_equal_wants_differ_by_what_division_leaves(n, size):
+def test_equal_requests_differ_by_the_remainder_at_most(n, size):
     wants = [want(i, 100) for i in range(n)]
     got = shares([queued(lo=0, hi=size)], wants) if size else [0] * n
 
@@ -234,7 +234,7 @@ costs = st.builds(
 
 @st.composite
 def roomy(draw):
-    """The same with resources beside slots."""
+    """Generate the same with resources besides slots."""
     return [
         structs.replace(want, room=draw(st.dictionaries(st.sampled_from(["gpu", "memory"]), st.integers(0, 30))))
         for want in draw(appetites())
@@ -242,7 +242,7 @@ def roomy(draw):
 
 
 @given(offers(), roomy(), costs)
-def test_nobody_gets_what_takes_more_than_it_has(slices, wants, cost):
+def test_no_request_exceeds_its_resources(slices, wants, cost):
     done = deal(slices, wants, cost)
 
     for i, (before, after) in enumerate(zip(wants, done.wants, strict=True)):
@@ -258,7 +258,7 @@ def test_nobody_gets_what_takes_more_than_it_has(slices, wants, cost):
 
 
 @given(offers(), roomy(), costs)
-def test_nothing_is_left_that_somebody_has_slots_and_resources_for(slices, wants, cost):
+def test_no_item_is_left_while_slots_and_resources_suffice(slices, wants, cost):
     plain = [s for s in slices if not is_suspect(s.losses)]
     done = deal(plain, wants, cost)
 
@@ -269,7 +269,7 @@ def test_nothing_is_left_that_somebody_has_slots_and_resources_for(slices, wants
 
 
 @given(offers(), appetites(), st.dictionaries(st.sampled_from(SESSIONS), st.integers(0, 5)))
-def test_what_is_spread_goes_to_each_session_up_to_its_bound(slices, wants, most):
+def test_a_spread_job_fills_each_session_up_to_its_bound(slices, wants, most):
     twice = [*wants, *(structs.replace(want, channel=1) for want in wants)]
     got = Counter()
     for d in deal(slices, twice, most=most).dealt:
@@ -278,7 +278,7 @@ def test_what_is_spread_goes_to_each_session_up_to_its_bound(slices, wants, most
     assert all(count <= most.get(session, 0) for session, count in got.items())
 
 
-def test_nothing_is_fetched_ahead_past_what_finds_no_room_and_goes_before_it():
+def test_nothing_is_prefetched_past_a_better_ranked_item_without_room():
     urgent, near, far = (queued(parcel, 0, 1, job=JOBS[i > 0], rank=i * 600_000) for i, parcel in enumerate(PARCELS))
     want = WorkRequest(session=SESSIONS[0], channel=0, n=1, free=0, prefetch={JOBS[1]: 9})
 

@@ -1,4 +1,4 @@
-"""A job's definition: how users may spell it, and what they are told when they misspell it."""
+"""A job's definition: its forms, and the errors for invalid ones."""
 
 from typing import Any
 
@@ -38,7 +38,7 @@ def refused_field(**fields: Any) -> BadInput:
     return refused({"name": "report", "command": "true", **fields})
 
 
-def test_the_design_s_own_request():
+def test_the_example_of_the_design_is_accepted():
     body = {
         "name": "daily-report", "schedule": "0 0 * * *", "command": "python report.py",
         "dependencies": ["extract"], "retries": 3, "timeout": 3600,
@@ -135,7 +135,7 @@ def test_spread_and_params_of_a_trigger():
     assert when.rules == Rules(spread=3600 * SECOND, offset=offset_in(3600 * SECOND, "default/report/schedule"))
 
 
-def test_a_name_that_was_given_is_not_given_to_another():
+def test_a_given_trigger_name_is_not_assigned_again():
     whens = parse(command="true", triggers=["@daily", {"name": "cron", "cron": "@hourly"}]).whens
     assert [when.name for when in whens] == ["cron-2", "cron"]
 
@@ -184,7 +184,7 @@ def test_null_is_a_field_left_out():
         ({"name": "0195c1d2-0000-7000-8000-000000000000", "command": "a"}, "name", "looks like an id"),
     ],
 )
-def test_what_is_wrong_with_the_whole(body, field, words):
+def test_errors_of_the_whole_definition(body, field, words):
     error = refused(body)
     assert error.fields["field"] == field
     assert words in str(error)
@@ -306,7 +306,7 @@ def test_what_is_wrong_with_the_whole(body, field, words):
         ({"params": {"a": "x" * 300_000}}, "params", "bytes"),
     ],
 )
-def test_what_is_wrong_with_a_field(fields, field, words):
+def test_errors_of_single_fields(fields, field, words):
     error = refused_field(**fields)
     assert error.fields["field"] == field
     assert words in str(error)
@@ -359,7 +359,7 @@ def test_a_deadline_is_read_and_written(where):
 
 @pytest.mark.parametrize("within", ["0s", "-1h", "soon", 0, True, [], "401d"])
 @pytest.mark.parametrize("where", ["job", "schedule"])
-def test_a_deadline_that_is_none_is_refused(within, where):
+def test_an_invalid_deadline_is_refused(within, where):
     body = {"name": "job", "command": "true", "schedule": {"every": "1h"}}
     (body if where == "job" else body["schedule"])["within"] = within
     with pytest.raises(BadInput) as refused:
@@ -369,7 +369,7 @@ def test_a_deadline_that_is_none_is_refused(within, where):
 
 @pytest.mark.parametrize("word", ["deadline", "sla", "withn"])
 @pytest.mark.parametrize("where", ["job", "schedule"])
-def test_other_words_for_a_deadline_lead_to_it(word, where):
+def test_other_names_of_a_deadline_suggest_within(word, where):
     body = {"name": "job", "command": "true", "schedule": {"every": "1h"}}
     (body if where == "job" else body["schedule"])[word] = "2h"
     with pytest.raises(BadInput) as refused:

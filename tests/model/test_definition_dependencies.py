@@ -1,4 +1,4 @@
-"""What a definition may say about the jobs it depends on."""
+"""The dependencies in a job's definition."""
 
 import pytest
 
@@ -25,7 +25,7 @@ def test_a_dependency_is_a_name_or_an_object_with_a_condition():
     assert (definition.spec.dependency_timeout, definition.spec.on_dependency_timeout) == (90 * SECOND, "skip")
 
 
-def test_unless_told_otherwise_a_success_within_a_day_counts():
+def test_the_default_condition_is_a_success_within_a_day():
     spec = parse().spec
     assert (spec.dependency_timeout, spec.on_dependency_timeout, spec.conditions_by_job) == (DAY, "fail", {})
 
@@ -43,7 +43,7 @@ def test_unless_told_otherwise_a_success_within_a_day_counts():
         ("a", "dependencies", "not a list"),
     ],
 )
-def test_what_is_wrong_with_a_dependency_is_named(dependencies, field, words):
+def test_errors_of_a_dependency_name_its_field(dependencies, field, words):
     with pytest.raises(BadInput) as refused:
         parse(dependencies=dependencies)
     assert refused.value.fields["field"] == field
@@ -58,13 +58,13 @@ def test_what_is_wrong_with_a_dependency_is_named(dependencies, field, words):
         ({"onDependencyTimeout": "retry"}, "onDependencyTimeout"),
     ],
 )
-def test_a_patience_that_makes_no_sense_is_refused(fields, field):
+def test_an_invalid_dependency_timeout_is_refused(fields, field):
     with pytest.raises(BadInput) as refused:
         parse(**fields)
     assert refused.value.fields["field"] == field
 
 
-def test_conditions_are_shown_where_they_say_something():
+def test_only_conditions_other_than_success_are_shown():
     from msgspec import structs
 
     spec = structs.replace(parse().spec, dependencies=(EXTRACT, LOAD), conditions={LOAD: "finished"})

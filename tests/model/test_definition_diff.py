@@ -1,4 +1,4 @@
-"""What tells two definitions apart."""
+"""The differences between two definitions."""
 
 from typing import Any
 
@@ -36,7 +36,7 @@ def told(before: dict[str, Any], after: dict[str, Any]) -> list[tuple[str, Any, 
         ({"triggers": []}, {"triggers": [{"name": "x"}]}, [("triggers.x", None, {"name": "x"})]),
     ],
 )
-def test_each_field_that_differs_is_told_once(before: dict, after: dict, expected: list):
+def test_each_changed_field_is_listed_once(before: dict, after: dict, expected: list):
     assert told(before, after) == expected
 
 
@@ -54,6 +54,6 @@ def test_a_definition_does_not_differ_from_itself(document: dict[str, Any]):
 
 
 @given(DOCUMENTS, DOCUMENTS)
-def test_back_again_the_sides_are_exchanged(before: dict[str, Any], after: dict[str, Any]):
+def test_the_reverse_diff_swaps_before_and_after(before: dict[str, Any], after: dict[str, Any]):
     there = sorted(told(before, after), key=repr)
     assert there == sorted(((path, old, new) for path, new, old in told(after, before)), key=repr)

@@ -10,7 +10,7 @@ from horae.model.definitions.reading.order import order_of_calendars, order_of_j
 BROKEN: list[Any] = [None, 5, "x", [], {}, [None], [[]], {"job": 5}, {"steps": 5}]
 
 
-def test_what_others_depend_on_comes_first_whatever_the_condition():
+def test_dependencies_are_applied_first_whatever_the_condition():
     documents = [
         {"name": "alarm", "dependencies": [{"job": "report", "condition": "failure"}]},
         {"name": "report", "dependencies": ["extract", 5, "elsewhere"]},
@@ -19,7 +19,7 @@ def test_what_others_depend_on_comes_first_whatever_the_condition():
     assert order_of_jobs(documents) == [2, 1, 0]
 
 
-def test_jobs_that_steps_run_come_first_however_deep_the_steps_lie():
+def test_jobs_of_nested_steps_are_applied_first():
     undone = {"steps": [{"job": "load", "undo": "unload"}, {"command": "x", "undo": {"job": "undone"}}]}
     documents = [
         {"name": "flow", "workflow": {"steps": [{"workflow": undone}], "onFailure": {"job": "tell"}}},
@@ -33,18 +33,18 @@ def test_jobs_that_steps_run_come_first_however_deep_the_steps_lie():
     assert order.index(4) < order.index(1)
 
 
-def test_calendars_that_others_refer_to_come_first():
+def test_referenced_calendars_are_applied_first():
     assert order_of_calendars([{"name": "work", "any": ["holidays"]}, {"name": "holidays"}]) == [1, 0]
 
 
 @pytest.mark.parametrize("broken", BROKEN, ids=str)
-def test_what_is_no_definition_has_a_place_and_is_judged_by_others(broken: Any):
+def test_an_invalid_definition_keeps_its_position(broken: Any):
     documents = [{"name": broken, "dependencies": broken, "workflow": broken}, {"name": "a"}]
     assert sorted(order_of_jobs(documents)) == [0, 1]
     assert sorted(order_of_calendars([{"name": broken, "any": broken, "calendar": broken}])) == [0]
 
 
-def test_one_that_needs_itself_is_left_to_its_reader():
+def test_a_definition_that_needs_itself_is_not_refused_here():
     assert order_of_jobs([{"name": "a", "dependencies": ["a"]}]) == [0]
 
 
@@ -55,7 +55,7 @@ def test_one_that_needs_itself_is_left_to_its_reader():
         ([{"name": "a", "dependencies": ["b"]}, {"name": "b", "dependencies": ["a"]}], "in a circle: ", "jobs"),
     ],
 )
-def test_twins_and_circles_are_refused(documents: list[dict[str, Any]], said: str, field: str):
+def test_duplicate_names_and_cycles_are_refused(documents: list[dict[str, Any]], said: str, field: str):
     with pytest.raises(BadInput, match=said) as refused:
         order_of_jobs(documents)
     assert refused.value.fields["field"] == field

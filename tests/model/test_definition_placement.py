@@ -1,4 +1,4 @@
-"""What a definition says of where executions run: read, shown as it is read again, and refused with what is wrong."""
+"""Placement in a definition: read, shown in a form that reads back, and refused with precise errors."""
 
 import pytest
 
@@ -15,7 +15,7 @@ def read(**fields):
     return parse_definition(body, namespace_name="default", created_at=0).spec
 
 
-def test_everything_that_can_be_said():
+def test_valid_placements_are_read_and_shown():
     spec = read(
         needs=["zone=eu", "ssd"],
         prefers=["gpu", {"label": "zone=eu-1", "weight": 3, "patience": "1m"}],
@@ -68,7 +68,7 @@ def test_everything_that_can_be_said():
         ({"spread": "yes"}, "spread"),
     ],
 )
-def test_what_is_wrong_is_refused_by_its_name(fields, field):
+def test_invalid_placements_are_refused_with_their_field(fields, field):
     with pytest.raises(BadInput) as refused:
         read(**fields)
 

@@ -1,4 +1,4 @@
-"""Whatever definition is accepted is written back so that it reads the same."""
+"""Every accepted definition is rendered in a form that reads back as the same."""
 
 from typing import Any
 
@@ -105,7 +105,7 @@ def accepted(body: dict[str, Any]) -> Any:
 
 
 @given(bodies())
-def test_reading_what_was_written_gives_the_same(body):
+def test_a_rendered_definition_reads_back(body):
     first = accepted(body)
     if first is None:
         return
@@ -125,6 +125,6 @@ def refused(body: Any) -> BadInput | None:
 
 
 @given(st.dictionaries(st.sampled_from(JOB.names) | words, trees, max_size=6) | trees)
-def test_anything_else_is_refused_in_words(body):
+def test_any_other_input_is_refused_with_a_remedy(body):
     error = refused(body)
     assert error is None or (error.detail and error.remedy and isinstance(error.fields["field"], str))

@@ -32,7 +32,7 @@ from horae.model.base.duration import DAY, HOUR, LONGEST, MINUTE, SECOND, format
         (" 5m ", 5 * MINUTE),
     ],
 )
-def test_what_people_write_is_read(written, micros):
+def test_valid_durations_are_read(written, micros):
     assert parse_duration(written) == micros
 
 
@@ -64,7 +64,7 @@ def test_what_people_write_is_read(written, micros):
         ([5], "not a length"),
     ],
 )
-def test_what_is_no_duration_is_refused_with_the_reason_and_a_remedy(written, reason):
+def test_an_invalid_duration_is_refused_with_reason_and_remedy(written, reason):
     with pytest.raises(BadInput) as refused:
         parse_duration(written, field="timeout")
 
@@ -90,7 +90,7 @@ def test_the_short_form_is_canonical(micros, short):
 
 
 @given(st.integers(0, LONGEST) | st.integers(0, 5_000_000))
-def test_what_is_written_reads_back(micros):
+def test_the_written_form_reads_back(micros):
     assert parse_duration(format_duration(micros)) == micros
 
 

@@ -1,4 +1,4 @@
-"""Which failures `retryOn` and `giveUpOn` mean."""
+"""The failures that `retryOn` and `giveUpOn` match."""
 
 import pytest
 from hypothesis import given
@@ -22,7 +22,7 @@ TIMEOUT = Failure(
         *("exit:75", "exit:64-78", "http:503", "http:5xx", "http:5XX", "http:500-504", "message:dead*"),
     ],
 )
-def test_a_rule_means_what_it_names(rule):
+def test_a_rule_matches_the_failures_that_it_names(rule):
     assert compile_rule(rule)(TIMEOUT, 75)
 
 
@@ -33,24 +33,24 @@ def test_a_rule_means_what_it_names(rule):
         *("http:50", "http:4xx", "http:504-599", "message:deadlock", "message:*DEADLOCK*"),
     ],
 )
-def test_a_rule_means_nothing_else(rule):
+def test_a_rule_matches_no_other_failure(rule):
     assert not compile_rule(rule)(TIMEOUT, 75)
 
 
-def test_what_is_not_known_of_a_failure_is_not_met():
+def test_a_rule_does_not_match_missing_data_of_a_failure():
     assert not matches(("exit:0-255", "http:1xx", "http:0-999"), Failure(type="X"), None)
 
 
 @pytest.mark.parametrize(
     "rule", ["", "exit:", "exit:x", "exit:9-1", "http:6xx", "http:-1", "message:", "status:500", "a b", "^a|b$", ":"]
 )
-def test_what_says_nothing_is_refused(rule):
+def test_an_invalid_rule_is_refused(rule):
     with pytest.raises(ValueError):
         compile_rule(rule)
 
 
 @given(st.integers(0, 255), st.integers(0, 255), st.integers(0, 255))
-def test_a_range_holds_what_lies_in_it(lo, hi, code):
+def test_a_range_matches_the_codes_in_it(lo, hi, code):
     if lo <= hi:
         assert compile_rule(f"exit:{lo}-{hi}")(TIMEOUT, code) == (lo <= code <= hi)
 

@@ -1,4 +1,4 @@
-"""Why nobody takes what is queued, in words."""
+"""Hints: why no worker takes a queued execution."""
 
 import pytest
 
@@ -27,11 +27,11 @@ def offer(*capabilities: str, queues: tuple[str, ...] = ("default",)) -> Offer:
         ("default", ["a", "b"], [offer("a"), offer("b")], "No single live worker offers all of a, b"),
     ],
 )
-def test_what_is_missing_and_how_to_get_it(queue, needs, offers, words):
+def test_a_hint_names_the_missing_capability_and_the_command(queue, needs, offers, words):
     assert words in str(why_queued(queue, needs, offers))
 
 
-def test_nothing_to_say_when_somebody_can_take_it():
+def test_no_hint_while_a_worker_can_take_it():
     assert why_queued("default", ["kind:command"], [offer(), offer("kind:command", "gpu")]) is None
 
 
@@ -39,6 +39,6 @@ def test_nothing_to_say_when_somebody_can_take_it():
     ("losses", "words"),
     [(1, "None"), (2, "2 times: a worker takes few such executions at once")],
 )
-def test_what_was_lost_tells_how_it_goes_on(losses, words):
+def test_a_suspect_has_a_hint(losses, words):
     assert words in str(why_queued("default", [], [offer()], losses))
     assert "no live worker" in str(why_queued("default", [], [], losses))

@@ -1,4 +1,4 @@
-"""Histograms: every value is found again nearly, they add up exactly, and they come back as they were stored."""
+"""Histograms: values are found again approximately, counts add up exactly, and the stored form reads back."""
 
 from math import ceil
 
@@ -22,14 +22,14 @@ def counted(of: list[int]) -> Histogram:
 
 
 @given(values)
-def test_a_value_lies_in_its_bucket_which_is_narrow(value: int):
+def test_a_bucket_contains_its_value_and_is_narrow(value: int):
     low, high = bounds_of(bucket_of(value))
     assert low <= value < high
     assert high - low == 1 or (high - low) * FINE <= low
 
 
 @given(values)
-def test_buckets_follow_one_another(value: int):
+def test_buckets_are_adjacent(value: int):
     bucket = bucket_of(value)
     assert bounds_of(bucket)[1] == bounds_of(bucket + 1)[0]
     assert bucket_of(bounds_of(bucket)[1]) == bucket + 1
@@ -42,7 +42,7 @@ def test_a_percentile_is_off_by_a_thirty_second_part_at_most(of: list[int], shar
 
 
 @given(many, many)
-def test_they_add_up_and_are_stored_exactly(one: list[int], other: list[int]):
+def test_histograms_add_up_and_are_stored_exactly(one: list[int], other: list[int]):
     whole = counted(one + other)
     joined = counted(one)
     joined.join(counted(other))
@@ -54,7 +54,7 @@ def test_they_add_up_and_are_stored_exactly(one: list[int], other: list[int]):
     assert whole.sum == pytest.approx(sum(one + other), rel=1 / 32)
 
 
-def test_of_nothing_nothing_is_told():
+def test_an_empty_histogram_has_no_percentiles():
     nothing = Histogram()
     assert nothing.percentiles((0.5, 0.95)) == [None, None]
     assert nothing.packed() is None
@@ -63,7 +63,7 @@ def test_of_nothing_nothing_is_told():
 
 
 @given(st.lists(values, min_size=1, max_size=200))
-def test_some_durations_stand_for_all(spans: list[int]):
+def test_a_sample_of_durations_represents_all(spans: list[int]):
     some = sample(spans)
     tally = JobTally()
     tally.add_durations(some, len(spans))

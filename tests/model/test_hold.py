@@ -1,4 +1,4 @@
-"""Holds: what may be held for how long, what holds now, and how that is told."""
+"""Holds: their allowed spans, the open hold of a queue, and its explanation."""
 
 from uuid import UUID
 
@@ -62,7 +62,7 @@ def test_a_hold_has_a_length_or_an_end_and_begins_at_once_or_later():
         (NOW + FARTHEST + 1, None, MINUTE, "more than a year"),
     ],
 )
-def test_spans_that_make_no_sense_are_refused(begin, end, length, told):
+def test_invalid_spans_are_refused(begin, end, length, told):
     with pytest.raises(BadInput, match=told):
         hold_span(NOW, begin, end, length)
 
@@ -70,11 +70,11 @@ def test_spans_that_make_no_sense_are_refused(begin, end, length, told):
 def test_a_hold_is_open_from_its_beginning_until_it_was_ended():
     assert hold().state(NOW) == "open"
     assert hold(from_at=NOW + 1).state(NOW) == "planned"
-    assert hold().state(NOW + DAY) == "open"  # somebody has to end it, once for all servers
+    assert hold().state(NOW + DAY) == "open"  # a hold stays open until it is ended once for all servers
     assert hold(ended_at=NOW).state(NOW) == "ended"
 
 
-def test_the_hold_that_ends_last_is_told():
+def test_the_hold_that_ends_last_is_reported():
     brief, long, whole = hold(), hold(until_at=NOW + DAY), hold(queue=None, until_at=NOW + 2 * DAY)
     planned = hold(from_at=NOW + MINUTE, until_at=NOW + 9 * DAY)
 
@@ -85,14 +85,14 @@ def test_the_hold_that_ends_last_is_told():
     assert longest_hold([brief, whole], 2, QUEUE, NOW) is None
 
 
-def test_the_next_change_is_a_beginning_or_an_end_to_come():
+def test_the_next_change_is_a_future_begin_or_end():
     assert next_change([], NOW) is None
     assert next_change([hold(from_at=NEVER, until_at=None)], NOW) is None
     assert next_change([hold(), hold(from_at=NOW + 5)], NOW) == NOW + 5
     assert next_change([hold(), hold(until_at=NOW - 5)], NOW) == NOW + MINUTE
 
 
-def test_a_window_is_the_opening_that_lasts_or_comes_next():
+def test_a_window_is_the_current_or_next_opening():
     nights = calendar(hours="MON-SUN 22:00-24:00")
 
     assert next_opening(nights, NOW) == (parse_instant("2026-11-15T22:00:00Z"), parse_instant("2026-11-16T00:00:00Z"))
@@ -110,7 +110,7 @@ def test_a_window_that_never_opens_or_never_closes_is_refused():
         check_window("c", calendar(hours="MON-SUN 00:00-24:00"), NOW)
 
 
-def test_what_is_held_says_why_until_when_and_how_to_end_it():
+def test_a_held_execution_explains_the_hold():
     assert why_held(hold(reason="deploy-123"), "default") == (
         'The queue "default" is held until 2026-11-15T12:01:00Z (deploy-123);'
         " `horae queues release default` ends it now."

@@ -1,4 +1,4 @@
-"""Ids: an execution's says which parcel it travels in, at which place, and when it was made."""
+"""Ids: an execution's id contains its parcel, its index and its creation time."""
 
 from itertools import islice
 from random import Random
@@ -14,7 +14,7 @@ indexes = st.integers(0, 0xFFFF)
 
 
 @given(instants, indexes, st.integers())
-def test_an_execution_names_its_parcel_and_its_place(at, index, seed):
+def test_an_execution_id_contains_its_parcel_and_index(at, index, seed):
     parcel = parcel_id(uuid7(Random(seed))(at))
     id = execution_id(parcel, index)
 
@@ -25,14 +25,14 @@ def test_an_execution_names_its_parcel_and_its_place(at, index, seed):
 
 
 @given(instants, indexes, st.integers())
-def test_an_id_tells_when_it_was_made(at, index, seed):
+def test_an_id_contains_its_creation_time(at, index, seed):
     id = execution_id(parcel_id(uuid7(Random(seed))(at)), index)
 
     assert instant_of(id) == at // 1000 * 1000
 
 
 @given(instants, st.integers(), st.integers(1, 100))
-def test_parcels_that_are_made_together_lie_together(at, seed, count):
+def test_parcels_created_together_have_adjacent_ids(at, seed, count):
     fresh = uuid7(Random(seed))
     ids = list(islice(parcel_ids(lambda: fresh(at)), count))
 
@@ -43,7 +43,7 @@ def test_parcels_that_are_made_together_lie_together(at, seed, count):
     assert all(parcel_of(id) == id and instant_of(id) == at // 1000 * 1000 for id in ids)
 
 
-def test_a_run_of_parcels_that_is_used_up_is_followed_by_another():
+def test_an_exhausted_run_of_parcel_ids_is_followed_by_another():
     fresh = uuid7(Random(1))
     ids = list(islice(parcel_ids(lambda: fresh(1_800_000_000_000_000)), 70_000))
 
@@ -70,7 +70,7 @@ def test_ids_are_ordered_by_time(a, b, seed):
 
 
 @given(st.integers(), indexes, indexes)
-def test_items_are_ordered_by_place(seed, i, j):
+def test_item_ids_are_ordered_by_index(seed, i, j):
     parcel = parcel_id(uuid7(Random(seed))(1_800_000_000_000_000))
 
     assert (execution_id(parcel, i) < execution_id(parcel, j)) == (i < j)

@@ -50,7 +50,7 @@ def test_rfc_3339_is_read(text, instant):
         (None, "not an RFC 3339 time"),
     ],
 )
-def test_what_names_no_instant_is_refused_with_the_reason_and_a_remedy(text, reason):
+def test_an_invalid_instant_is_refused_with_reason_and_remedy(text, reason):
     with pytest.raises(BadInput) as refused:
         parse_instant(text, field="startAt")
 
@@ -73,5 +73,5 @@ def test_decimals_are_written_only_when_there_are_any(instant, text):
 
 
 @given(st.integers(EARLIEST, LATEST - 1))
-def test_what_is_written_reads_back(instant):
+def test_the_written_form_reads_back(instant):
     assert parse_instant(format_instant(instant)) == instant

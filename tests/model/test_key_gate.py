@@ -1,4 +1,4 @@
-"""The gate: all keys of an entry have room for what goes in, and nothing is lost on the way."""
+"""The gate: every admitted item has room under all its keys, and no item is lost."""
 
 from itertools import pairwise
 from uuid import UUID
@@ -23,7 +23,7 @@ def entry(number: int, size: int, keys: EnvelopeKeys) -> GateEntry:
     st.lists(st.tuples(st.integers(1, 9), st.sets(st.sampled_from(KEYS), min_size=1)), max_size=8),
     st.dictionaries(st.sampled_from(KEYS), st.integers(-2, 12)),
 )
-def test_no_key_lets_in_more_than_it_has_room_for_and_nothing_is_lost(wanted, rooms):
+def test_no_key_admits_more_than_its_room_and_no_item_is_lost(wanted, rooms):
     stands = {key: KeyState(room=rooms.get(key, 5)) for key in KEYS}
     before = {key: stand.room for key, stand in stands.items()}
     entries = [entry(i, size, EnvelopeKeys(limits=tuple(sorted(keys)))) for i, (size, keys) in enumerate(wanted, 1)]
@@ -43,7 +43,7 @@ def test_no_key_lets_in_more_than_it_has_room_for_and_nothing_is_lost(wanted, ro
     assert all(w.gate in keys_of[w.parcel] and stands[w.gate].room <= 0 for w in passed.waiting)
 
 
-def test_a_sequence_lets_in_the_first_of_all_and_one_at_a_time():
+def test_a_sequence_admits_one_item_at_a_time_in_order():
     keys = EnvelopeKeys(sequence="sequence:a")
     first, second = entry(1, 3, keys), entry(2, 1, keys)
 
@@ -56,7 +56,7 @@ def test_a_sequence_lets_in_the_first_of_all_and_one_at_a_time():
     ]
 
 
-def test_who_is_new_does_not_go_past_who_was_woken():
+def test_new_entries_do_not_overtake_woken_ones():
     one = entry(1, 1, EnvelopeKeys(limits=("limit:a",)))
     assert pass_gate([one], {"limit:a": KeyState(room=1, has_woken=True)}, 0, fresh=True).queued == []
     assert len(pass_gate([one], {"limit:a": KeyState(room=1, has_woken=True)}, 0).queued) == 1

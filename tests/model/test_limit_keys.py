@@ -25,7 +25,7 @@ ITEMS = (
 
 
 def each_alone(spec: Spec, items: list[bytes]) -> set[str | None] | None:
-    """The keys of items one by one; None when one has none."""
+    """Return the keys of items one by one; None when an item has none."""
     try:
         return {envelope_keys(None, JOB, spec, item, {}) for item in items}
     except BadInput:
@@ -37,7 +37,7 @@ def each_alone(spec: Spec, items: list[bytes]) -> set[str | None] | None:
     st.sampled_from(["", "${params.who}", "${params.other}"]),
     st.one_of(st.lists(st.sampled_from(ITEMS), min_size=1), st.sampled_from(ITEMS).map(lambda item: [item] * 3)),
 )
-def test_many_have_the_keys_that_each_of_them_has(key, sequence, items):
+def test_common_keys_equal_the_keys_of_each_item(key, sequence, items):
     limits = (KeyLimit(key=key, concurrency=2),)
     spec = Spec(name="report", task=CommandTask(argv=("true",)), limits=limits, sequence=sequence, params={"other": 1})
 
@@ -51,7 +51,7 @@ def test_many_have_the_keys_that_each_of_them_has(key, sequence, items):
         assert together == (alone.pop() if alone is not None and len(alone) == 1 else None)
 
 
-def test_a_key_that_cannot_be_filled_in_is_named_by_its_place_in_the_jobs_own_list():
+def test_an_unfilled_key_is_named_by_its_position_in_limits():
     limits = (KeyLimit(key="all", concurrency=2), KeyLimit(key="${params.who}", concurrency=2))
     for own in (None, 5):
         spec = Spec(name="report", task=CommandTask(argv=("true",)), limits=limits, concurrency=own)

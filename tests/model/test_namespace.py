@@ -1,4 +1,4 @@
-"""Namespaces as they are written, what jobs take from them, and how long they keep what ended."""
+"""Definitions of namespaces, the defaults for their jobs, and their retention."""
 
 import pytest
 
@@ -20,7 +20,7 @@ def named(**said) -> Namespace:
     return Namespace(id=2, name="a", weight=read.weight, policy=read.queue_policy, spec=read.spec)
 
 
-def test_what_is_said_is_shown_as_it_could_be_written():
+def test_a_definition_of_a_namespace_is_shown_as_written():
     said = {
         "description": "Billing", "weight": 2.0, "retention": {"failed": "90d", "success": "7d"},
         "archive": ["failed"],
@@ -32,14 +32,14 @@ def test_what_is_said_is_shown_as_it_could_be_written():
     assert parse_namespace({}).queue_policy is None
 
 
-def test_one_span_is_for_all_outcomes():
+def test_one_retention_applies_to_all_outcomes():
     assert set(named(retention="3d").spec.retention.values()) == {3 * DAY}
     assert len(named(retention="3d").spec.retention) == 4
     assert len(named(archive=True).spec.archive) == 4
     assert named(archive=False).spec.archive == ()
 
 
-def test_a_change_leaves_the_rest_and_null_takes_back():
+def test_a_patch_keeps_the_rest_and_null_resets():
     before = named(description="old", weight=3, retention="3d", queuePolicy="fair")
     after = parse_namespace(merge_namespace(before, {"description": "new", "retention": None, "queuePolicy": None}))
     assert (after.spec.description, after.weight, after.spec.retention, after.queue_policy) == ("new", 3.0, {}, None)
@@ -60,7 +60,7 @@ def test_a_change_leaves_the_rest_and_null_takes_back():
         ([], "body"),
     ],
 )
-def test_what_cannot_be_meant_is_refused_where_it_stands(body, field):
+def test_an_invalid_namespace_is_refused_with_its_field(body, field):
     with pytest.raises(BadInput) as refused:
         parse_namespace(body)
     assert refused.value.fields["field"] == field
@@ -80,16 +80,16 @@ DEFAULTS = {"retries": 3, "timeout": "1h", "queue": "slow", "tags": {"team": "a"
         ({"workflow": []}, {"workflow": [], "queue": "slow", "priority": 7}),
     ],
 )
-def test_a_job_takes_what_it_does_not_say_otherwise(body, taken):
+def test_a_job_takes_defaults_that_it_does_not_override(body, taken):
     assert with_defaults(body, DEFAULTS) == {**taken, "tags": {"team": "a"}}
 
 
-def test_tags_are_added_to_those_of_the_job():
+def test_default_tags_are_merged_with_the_jobs_own():
     assert with_defaults({"tags": ["nightly"]}, DEFAULTS)["tags"] == {"team": "a", "nightly": ""}
     assert with_defaults({"tags": {"team": "b"}}, DEFAULTS)["tags"] == {"team": "b"}
 
 
-def test_what_ended_is_kept_as_long_as_its_namespace_says():
+def test_retention_follows_the_namespace():
     now = 100 * DAY
     retention = Retention(30 * DAY, {2: {"success": DAY, "failed": 60 * DAY}})
     assert not retention.is_plain

@@ -1,4 +1,4 @@
-"""Packing: what goes in comes out, from any place."""
+"""Packing: every packed string reads back."""
 
 from hypothesis import given
 from hypothesis import strategies as st
@@ -9,7 +9,7 @@ strings = st.lists(st.binary(max_size=20), min_size=1, max_size=30)
 
 
 @given(strings, st.data())
-def test_every_part_comes_out_as_it_went_in(parts, data):
+def test_packed_parts_read_back(parts, data):
     packed = pack(parts)
     lo = data.draw(st.integers(0, len(parts)))
     hi = data.draw(st.integers(lo, len(parts)))
@@ -19,7 +19,7 @@ def test_every_part_comes_out_as_it_went_in(parts, data):
 
 
 @given(strings)
-def test_what_was_stored_is_read_back(parts):
+def test_stored_packs_read_back(parts):
     packed = pack(parts)
 
     assert Packed(bytes(packed.ends), bytes(packed.blob)).part(0, len(parts)) == parts

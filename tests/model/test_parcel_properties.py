@@ -1,4 +1,4 @@
-"""Parcels: what may go in, how much goes into one, and that every item comes out as it went in."""
+"""Parcels: accepted items, the bounds of a parcel, and the round trip of every item."""
 
 import json
 from uuid import UUID
@@ -43,7 +43,7 @@ def test_every_json_object_is_accepted(value, ascii_only):
 
 
 @given(values.filter(lambda v: v is not None and not isinstance(v, dict)))
-def test_what_is_no_object_is_refused(value):
+def test_a_value_that_is_no_object_is_refused(value):
     with pytest.raises(BadInput, match="not a JSON object"):
         check_item(json.dumps(value).encode())
 
@@ -62,7 +62,7 @@ def test_absent_params_are_accepted():
 @example(b"[" * 40)
 @example(b'"' + b"[" * 100)
 @example(b"\xef\xbb\xbf{}")
-def test_whatever_comes_is_accepted_or_refused_in_our_words(item):
+def test_any_input_is_accepted_or_refused_with_a_remedy(item):
     try:
         check_item(item)
     except BadInput:
@@ -96,7 +96,7 @@ def test_great_depth_does_not_exhaust_the_stack(depth):
         check_item(nested(depth))
 
 
-def test_brackets_inside_strings_are_no_depth():
+def test_brackets_in_strings_do_not_count_as_depth():
     check_item(json.dumps({"a": "[" * 500, "b": '"[' * 500, "c": "\\" * 99 + "[" * 99}).encode())
     check_item(json.dumps({"a": [[]] * 500}).encode())
 
@@ -109,7 +109,7 @@ def test_size_is_bounded():
 
 
 @given(st.lists(st.integers(0, MAX_BYTES) | st.sampled_from([0, 1, MAX_BYTES, MAX_ITEM]), max_size=40))
-def test_loads_hold_everything_in_order_and_keep_their_bounds(sizes):
+def test_loads_cover_all_items_in_order_within_bounds(sizes):
     counts = loads(sizes)
 
     assert sum(counts) == len(sizes)
@@ -126,12 +126,12 @@ def test_loads_hold_everything_in_order_and_keep_their_bounds(sizes):
 
 
 @given(st.integers(0, 3 * MAX_ITEMS + 1))
-def test_loads_are_full_before_another_begins(n):
+def test_a_load_is_filled_before_the_next_begins(n):
     full, rest = divmod(n, MAX_ITEMS)
     assert loads([10] * n) == [MAX_ITEMS] * full + ([rest] if rest else [])
 
 
-def test_a_big_item_travels_alone():
+def test_a_large_item_has_its_own_parcel():
     assert loads([10, MAX_ITEM, 10]) == [1, 1, 1]
 
 
@@ -157,7 +157,7 @@ extras = st.builds(
 
 
 @given(st.lists(extras, min_size=1, max_size=6), st.data())
-def test_extras_come_back_item_by_item(given_extras, data):
+def test_extras_read_back_item_by_item(given_extras, data):
     encoded = encode_extras(given_extras)
 
     lo = data.draw(st.integers(0, len(given_extras)))
@@ -177,12 +177,12 @@ def test_no_item_is_wider_in_an_answer_than_its_parcel_says(pairs, alike):
     )
 
 
-def test_extras_cost_nothing_when_there_are_none_and_little_when_all_are_alike():
+def test_empty_extras_are_not_stored_and_equal_ones_once():
     assert encode_extras([Extra()] * 500) is None
     assert encode_extras([Extra(trace="t")] * 500) == msgspec.json.encode(Extra(trace="t"))
 
 
-def test_envelopes_are_parcel_mates_by_value():
+def test_equal_envelopes_share_a_parcel():
     again = msgspec.structs.replace(ENVELOPE)
     other = msgspec.structs.replace(ENVELOPE, priority=5)
 

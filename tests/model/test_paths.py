@@ -1,4 +1,4 @@
-"""Expressions say what the reference implementation says, and what is wrong is told with the expression."""
+"""Reduced scopes give expressions the same results as the reference implementation, and errors name the expression."""
 
 import time
 
@@ -34,7 +34,7 @@ SOURCES = [
 
 
 @pytest.mark.parametrize("source", SOURCES)
-def test_an_expression_says_the_same_of_what_it_is_given(source):
+def test_reduced_scopes_give_the_same_results(source):
     known = frozenset(SCOPE)
     assert Expression(source, "x", known).value(SCOPE) == cel.compile(source).execute(SCOPE)
 
@@ -42,21 +42,21 @@ def test_an_expression_says_the_same_of_what_it_is_given(source):
 @pytest.mark.parametrize(
     "source", ["params.zzz", "params.deep.zzz.y > 1", "params.n.y", "steps.z.result", "params.n < 'a'"]
 )
-def test_what_cannot_be_computed_is_told_with_the_expression(source):
+def test_an_evaluation_error_names_the_expression(source):
     with pytest.raises(TemplateError, match=r"\$\{"):
         Expression(source, "x", frozenset(SCOPE)).value(SCOPE)
 
 
-def test_paths_are_found_beside_comments_and_quotes_without_end():
+def test_paths_are_found_beside_comments_and_unclosed_quotes():
     began = time.process_time()
     quotes = '\\"' * 20_000
     source = f"params.x // \"{quotes}\n + params.y + '''it's {quotes}''' + params.z"
 
     assert branches_of(source) == {"params": {"x": None, "y": None, "z": None}}
-    assert time.process_time() - began < 1  # hundreds of times what it takes
+    assert time.process_time() - began < 1  # hundreds of times the usual duration
 
 
-def test_what_is_far_is_handed_on_whole_and_not_looked_into():
+def test_a_remote_value_is_passed_on_whole_and_not_read():
     scope = {"steps": {"a-b": {"result": RemoteValue({"$artifact": {}}, "is far"), "state": "success"}}}
 
     def value(source: str):

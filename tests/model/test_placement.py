@@ -1,4 +1,4 @@
-"""Placement: needs say what they were spelled from; preferences are given up in time, and the lightest first."""
+"""Placement: encoded needs read back; preferences are dropped in time, the lightest first."""
 
 import pytest
 from hypothesis import given
@@ -39,7 +39,7 @@ affinities = st.none() | st.builds(Affinity, key=st.just("${params.k}"), patienc
 
 
 @given(costs, preferences, affinities, st.booleans(), st.sets(st.sampled_from(["kind:command", "ssd", "os=linux"])))
-def test_needs_say_what_they_were_spelled_from(cost, prefers, affinity, spread, must):
+def test_encoded_needs_read_back(cost, prefers, affinity, spread, must):
     terms = read_needs(frozenset({*must, *encode_needs(cost, prefers, affinity, "job" if spread else "")}))
 
     assert terms.cost == cost
@@ -51,7 +51,7 @@ def test_needs_say_what_they_were_spelled_from(cost, prefers, affinity, spread, 
     assert terms.is_temporary == bool(prefers or affinity)
 
 
-def test_a_job_that_says_nothing_of_its_place_stands_in_the_lane_that_it_always_had():
+def test_a_job_without_placement_has_the_plain_lane():
     spec = Spec(name="plain", task=CommandTask(argv=("true",)), needs=("ssd",))
 
     assert spec.lane_needs == spec.capabilities == ("kind:command", "ssd")
@@ -59,7 +59,7 @@ def test_a_job_that_says_nothing_of_its_place_stands_in_the_lane_that_it_always_
 
 
 @given(costs, costs)
-def test_a_worker_takes_what_it_is_large_enough_for(cost, size):
+def test_a_worker_needs_the_capacity_of_a_lane(cost, size):
     offered = capabilities_of(
         Register(protocol=2, worker="w", concurrency=size.slots, resources=dict(size.resources), kinds=())
     )
@@ -69,7 +69,7 @@ def test_a_worker_takes_what_it_is_large_enough_for(cost, size):
     assert capacity_of(offered) == {"slots": size.slots, **dict(size.resources)}
 
 
-def test_a_worker_of_the_older_protocol_gets_nothing_that_takes_more_than_a_slot():
+def test_a_worker_of_the_older_protocol_gets_only_single_slot_executions():
     old = capabilities_of(Register(protocol=1, worker="w", concurrency=8, kinds=()))
 
     assert fits(read_needs(frozenset(encode_needs(PLAIN))), old)
@@ -77,7 +77,7 @@ def test_a_worker_of_the_older_protocol_gets_nothing_that_takes_more_than_a_slot
 
 
 @given(costs, st.integers(0, 100), st.dictionaries(names, st.integers(0, 1 << 42)), st.integers(0, 5))
-def test_as_many_fit_as_leave_nothing_negative(cost, slots, room, more):
+def test_executions_fit_while_no_resource_becomes_negative(cost, slots, room, more):
     count = cost.times(slots, room)
 
     assert count * cost.slots <= slots
@@ -87,7 +87,7 @@ def test_as_many_fit_as_leave_nothing_negative(cost, slots, room, more):
 
 
 @given(preferences, st.integers(0, 1200))
-def test_a_preference_is_given_up_when_its_patience_is_over(prefers, waited):
+def test_a_preference_is_dropped_when_its_patience_is_over(prefers, waited):
     needs = frozenset({"kind:command", *encode_needs(PLAIN, prefers)})
     left = read_needs(relax_needs(needs, waited, lambda terms: True))
 
@@ -95,7 +95,7 @@ def test_a_preference_is_given_up_when_its_patience_is_over(prefers, waited):
 
 
 @given(preferences, st.sets(st.sampled_from(["zone=eu", "zone=us", "ssd", "gpu=a100"])))
-def test_when_no_worker_has_them_all_the_lightest_are_given_up_until_one_has(prefers, carried):
+def test_the_lightest_preferences_are_dropped_until_a_worker_fits(prefers, carried):
     needs = frozenset(encode_needs(PLAIN, prefers))
     left = read_needs(relax_needs(needs, 0, lambda terms: terms.must <= carried)).prefers
 
@@ -107,7 +107,7 @@ def test_when_no_worker_has_them_all_the_lightest_are_given_up_until_one_has(pre
         assert not {p.label for p in (*left, heaviest)} <= carried, "what could be had was kept"
 
 
-def test_an_affinity_is_a_preference_for_the_worker_that_had_the_key_last():
+def test_an_affinity_becomes_a_preference_for_the_last_worker():
     needs = frozenset({"kind:command", *encode_needs(Cost(2), (), Affinity(key="k", patience=7))})
     terms = read_needs(resolve_affinity(needs, "w1"))
 
@@ -126,5 +126,5 @@ def test_an_affinity_is_a_preference_for_the_worker_that_had_the_key_last():
         (Cost(1, (("gpu", 1),)), 3, {"gpu": 2}, 2),
     ],
 )
-def test_how_often_it_fits(cost, slots, room, times):
+def test_the_number_of_executions_that_fit(cost, slots, room, times):
     assert cost.times(slots, room) == times

@@ -1,4 +1,4 @@
-"""Policies and queues as people write them, and what is refused."""
+"""Policies and queues as users write them, and the refused ones."""
 
 import pytest
 from hypothesis import given
@@ -24,7 +24,7 @@ from horae.model.definitions.tasks import CommandTask
 SPEC = Spec(name="report", task=CommandTask(argv=("true",)), params={"customer": "acme"}, tags={"team": "data"})
 
 
-def test_a_kind_alone_or_an_object():
+def test_a_policy_is_a_kind_or_an_object():
     assert read_policy("fifo") == FIFO
     assert read_policy({"kind": "priority", "ageing": "5s"}) == PriorityPolicy(ageing=5 * SECOND)
     fair = read_policy({"kind": "fair", "by": "${params.customer}", "weights": {"acme": 5}, "within": "deadline"})
@@ -36,7 +36,7 @@ def test_a_kind_alone_or_an_object():
     st.dictionaries(st.text("abc", min_size=1, max_size=3), st.integers(1, 9), max_size=3),
     st.sampled_from(["job", "caller", "${params.customer}"]),
 )
-def test_what_is_shown_can_be_written(kind, weights, by):
+def test_a_shown_policy_reads_back(kind, weights, by):
     said = {"kind": "fair", "by": by, "weights": weights, "reserve": {"a": "5%"}} if kind == "fair" else {"kind": kind}
 
     shown = write_policy(read_policy(said))
@@ -68,7 +68,7 @@ def test_what_is_shown_can_be_written(kind, weights, by):
         ({"kind": "fair", "wieghts": {}}, "policy.wieghts"),
     ],
 )
-def test_what_cannot_be_is_refused_where_it_stands(said, field):
+def test_an_invalid_policy_is_refused_with_its_field(said, field):
     with pytest.raises(BadInput) as refused:
         read_policy(said)
 
@@ -76,7 +76,7 @@ def test_what_cannot_be_is_refused_where_it_stands(said, field):
     assert refused.value.remedy
 
 
-def test_a_queue_says_its_policy_and_whether_it_is_the_default():
+def test_a_queue_has_a_policy_and_may_be_the_default():
     spec, default = parse_queue({"policy": "shortest", "default": True})
     assert (spec.policy.kind, default) == ("shortest", True)
     assert parse_queue({})[1] is None
@@ -94,14 +94,14 @@ def test_a_queue_says_its_policy_and_whether_it_is_the_default():
         ("${tags.team + '/' + job.name}", "data/report"),
     ],
 )
-def test_whose_share_an_execution_uses(by, share):
+def test_the_share_that_an_execution_uses(by, share):
     policy = read_policy({"kind": "fair", "by": by})
 
     assert share_of(policy, SPEC, b'{"n":7}', {}, "key:1") == share
 
 
 @given(st.lists(st.sampled_from([b'{"who":"a"}', b'{"who":"b","x":[1]}', b'{"who":7}', b"{}", b'{"who":null}'])))
-def test_shares_of_many_are_those_of_each(items):
+def test_shares_of_many_items_equal_the_share_of_each(items):
     policy = read_policy({"kind": "fair", "by": "${params.who}"})
 
     found, wrong = shares_of(policy, SPEC, items, {}, "")
@@ -111,21 +111,21 @@ def test_shares_of_many_are_those_of_each(items):
     assert found == expected
 
 
-def test_a_share_that_is_too_long_or_not_there_is_refused():
+def test_a_missing_or_too_long_share_is_refused():
     policy = read_policy({"kind": "fair", "by": "${params.who}"})
     for item in (b"{}", b'{"who":"%b"}' % (b"x" * 300)):
         with pytest.raises(BadInput, match="share"):
             share_of(policy, SPEC, item, {}, "")
 
 
-def test_reserves_are_slots_or_a_part_of_them():
+def test_reserves_are_slots_or_a_percentage():
     assert (slots_reserved(4, 100), slots_reserved("25%", 100), slots_reserved("1%", 10), slots_reserved("1%", 0)) == (
         4, 25, 1, 0,
     )  # fmt: skip
 
 
 @given(st.floats(1, 1e12))
-def test_a_share_gets_a_quantum_or_a_seconds_work_but_one_at_least(expected):
+def test_a_quantum_is_bounded_by_time_and_at_least_one(expected):
     count = quantum(expected)
 
     assert 1 <= count <= 1024
@@ -148,6 +148,6 @@ def test_a_worker_names_its_queues_with_weights_or_in_an_order(given, served):
 
 
 @pytest.mark.parametrize("given", [["a=0"], ["a=x"], ["a,b=2"], ["a", "a"], ["a,b", "c"], [""]])
-def test_queues_that_a_worker_cannot_mean_are_refused(given):
+def test_invalid_queues_of_a_worker_are_refused(given):
     with pytest.raises(BadInput, match=r"queue|weight|order"):
         read_served(given)

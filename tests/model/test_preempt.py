@@ -1,4 +1,4 @@
-"""Who gives way to whom: the least urgent, then those that lose least, and no more than are needed."""
+"""The choice of victims: least urgent first, then least progress lost, and no more than needed."""
 
 from uuid import UUID
 
@@ -49,16 +49,16 @@ def victims(waiters, workers, candidates):
         ([], []),
     ],
 )
-def test_the_least_urgent_gives_way_and_of_those_who_loses_least(candidates, expected):
+def test_the_least_urgent_with_the_least_progress_is_preempted(candidates, expected):
     assert victims([waiter()], [worker()], candidates) == expected
 
 
-def test_what_finds_a_free_place_preempts_nobody():
+def test_a_waiter_with_a_free_place_preempts_nothing():
     assert victims([waiter(items=2)], [worker(slots=2)], [runs(1)]) == []
     assert victims([waiter(items=3)], [worker(slots=2)], [runs(1), runs(2)]) == [1]
 
 
-def test_each_waiter_takes_one_place_and_the_most_urgent_the_first():
+def test_the_most_urgent_waiter_is_placed_first():
     decided = choose_victims(
         [waiter(5, number=1), waiter(9, number=2), waiter(7, number=3)], [worker()], [runs(1), runs(2)]
     )
@@ -67,19 +67,19 @@ def test_each_waiter_takes_one_place_and_the_most_urgent_the_first():
     assert [one.priority for one in decided.waiters] == [9, 7]
 
 
-def test_only_workers_that_could_run_the_waiter_are_looked_at():
+def test_only_suitable_workers_are_considered():
     workers = [worker(1, lanes=(2,)), worker(2)]
 
     assert victims([waiter()], workers, [runs(1, on=1), runs(2, 3, on=2)]) == [2]
     assert victims([waiter(lane=3)], workers, [runs(1, on=1), runs(2, on=2)]) == []
 
 
-def test_what_is_held_in_advance_goes_back_before_a_slot_is_free():
+def test_prefetched_items_count_against_free_slots():
     assert victims([waiter()], [worker(slots=-2)], [runs(n, lost=n) for n in range(1, 6)]) == [1, 2, 3]
     assert victims([waiter()], [worker(slots=-2)], [runs(1), runs(2)]) == []
 
 
-def test_a_large_waiter_takes_as_many_places_as_it_needs_of_one_worker():
+def test_a_large_waiter_preempts_several_items_of_one_worker():
     small = [runs(n, lost=n, slots=1, memory=2) for n in (1, 2, 3)]
     large = runs(4, lost=9, slots=1, memory=8)
     wants = waiter(slots=1, memory=7)
@@ -98,8 +98,8 @@ PLACES = st.lists(
 
 
 @given(PLACES, st.lists(st.tuples(st.integers(0, 9), st.integers(1, 4)), max_size=5))
-def test_nobody_gives_way_in_vain(places, wanted):
-    """Every victim is less urgent than a waiter served, and without it one waiter fewer would find a place."""
+def test_every_victim_is_necessary(places, wanted):
+    """Every victim is less urgent than a served waiter, and without it one waiter fewer would find a place."""
     workers = [worker(i, slots) for i, (slots, _) in enumerate(places, 1)]
     candidates = [
         runs(100 * i + k, priority, lost, on=i)
@@ -116,7 +116,7 @@ def test_nobody_gives_way_in_vain(places, wanted):
     assert used <= max(sum(max(0, one.left["slots"]) for one in workers), sum(one.hi for one in waiters))
 
 
-def test_what_preempts_comes_first_in_its_own_order_and_stays_there():
+def test_preempting_items_are_first_in_their_own_order():
     ranks = [1_794_734_884_000_000, 1_794_734_885_000_000, -9 << 53]
     front = [to_front(rank) for rank in ranks]
 

@@ -35,12 +35,12 @@ def rank_of(policy, due_at, priority, deadline=None, expected=0):
 
 
 @given(instants, instants, priorities, priorities)
-def test_fifo_is_arrival_whatever_the_priority(a, b, p, q):
+def test_fifo_ignores_priority(a, b, p, q):
     assert (rank_of(FIFO, a, p) < rank_of(FIFO, b, q)) == (a < b)
 
 
 @given(instants, instants, priorities, priorities, spans)
-def test_a_level_of_priority_is_a_head_start_and_no_more(a, b, p, q, ageing):
+def test_a_priority_level_is_a_bounded_head_start(a, b, p, q, ageing):
     policy = PriorityPolicy(ageing=ageing)
 
     assert rank_of(policy, a, p) - rank_of(policy, b, q) == (a - b) - (p - q) * ageing
@@ -48,14 +48,14 @@ def test_a_level_of_priority_is_a_head_start_and_no_more(a, b, p, q, ageing):
 
 @given(instants, priorities, spans)
 def test_nothing_starves(arrived, priority, ageing):
-    """However urgent, what comes later than the whole head start comes after."""
+    """However urgent it is, an execution that arrives after the whole head start comes later."""
     policy = PriorityPolicy(ageing=ageing)
 
     assert rank_of(policy, arrived, 0) < rank_of(policy, arrived + 9 * ageing + 1, 9)
 
 
 @given(instants, instants, priorities, priorities)
-def test_strictly_a_level_always_wins_and_arrival_decides_within_it(a, b, p, q):
+def test_a_strict_level_always_wins_and_arrival_decides_within_it(a, b, p, q):
     policy = PriorityPolicy(strict=True)
 
     first = rank_of(policy, a, p) < rank_of(policy, b, q)
@@ -63,14 +63,14 @@ def test_strictly_a_level_always_wins_and_arrival_decides_within_it(a, b, p, q):
 
 
 @given(instants, instants, instants, instants)
-def test_the_earliest_deadline_is_first_whenever_it_came(a, b, x, y):
+def test_the_earliest_deadline_is_first_whatever_its_arrival(a, b, x, y):
     policy = DeadlinePolicy()
 
     assert (rank_of(policy, a, 0, x) < rank_of(policy, b, 9, y)) == (x < y)
 
 
 @given(instants, instants)
-def test_what_has_no_deadline_counts_as_due_a_day_after_it_came(arrived, deadline):
+def test_an_execution_without_a_deadline_is_due_after_a_day(arrived, deadline):
     policy = DeadlinePolicy()
 
     first = rank_of(policy, arrived, 4) < rank_of(policy, arrived, 4, deadline)
@@ -78,7 +78,7 @@ def test_what_has_no_deadline_counts_as_due_a_day_after_it_came(arrived, deadlin
 
 
 @given(instants, spans, spans, st.floats(0.1, 100))
-def test_the_shorter_is_first_but_the_longer_waits_no_more_than_its_length_allows(at, short, more, factor):
+def test_shorter_executions_are_first_within_a_bound(at, short, more, factor):
     policy = ShortestPolicy(factor=factor)
     long = short + more
 
@@ -99,6 +99,6 @@ def test_ranks_fit_the_column(policy, at, priority, deadline, expected):
     assert -(2**62) < rank_of(policy, at, priority, deadline, expected) < 2**62
 
 
-def test_a_fair_queue_orders_within_a_share_as_it_says():
+def test_a_fair_queue_applies_its_inner_order():
     assert order_within(FairPolicy()) == FIFO
     assert order_within(FairPolicy(within=PRIORITY)) == PRIORITY

@@ -1,4 +1,4 @@
-"""Rates: in any span no more starts than its pace and one burst, and no pause earns more."""
+"""Rates: no span has more starts than the rate and one burst, and a pause allows no more."""
 
 from hypothesis import given
 from hypothesis import strategies as st
@@ -23,7 +23,7 @@ def test_no_span_has_more_starts_than_its_pace_and_one_burst(rate, steps):
 
 
 @given(RATES, st.integers(0, 30))
-def test_the_next_may_start_when_it_is_said_to_and_not_before(rate, taken):
+def test_the_next_start_is_allowed_at_the_announced_time(rate, taken):
     now = 1_000_000 * SECOND
     pace = rate.after(NEVER, taken, now)
     opens_at = rate.opens_at(pace)
@@ -32,5 +32,5 @@ def test_the_next_may_start_when_it_is_said_to_and_not_before(rate, taken):
         assert rate.room(pace, opens_at - 1) == 0
 
 
-def test_a_pause_earns_a_burst_and_no_more():
+def test_a_pause_allows_one_burst():
     assert Rate(10, SECOND, 3).room(NEVER, 3600 * SECOND) == 3

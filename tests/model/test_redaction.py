@@ -20,7 +20,7 @@ _VALUE = st.text('abAB01/+ \n"\\é', min_size=4, max_size=10).filter(lambda valu
 
 
 def base64_inside(value: str) -> list[str]:
-    """What `value` leaves in base64 wherever it begins, as somebody else would find it."""
+    """Return the part of the base64 text that identifies `value` at this offset, computed independently."""
     found = []
     for before in range(3):
         for after in (b"", b"\xff\xff\xff"):
@@ -67,7 +67,7 @@ def test_every_form_is_covered_and_the_rest_stays(written):
 
 
 @pytest.mark.parametrize("value", ["it's me", 'say "so"', "both ' and \"", "back\\slash'"])
-def test_a_value_is_known_whatever_quotes_stand_around_it(value):
+def test_a_value_is_found_inside_any_quotes(value):
     for text in (f"a '{value}", f'a "{value}', f"a 'b\" {value}"):
         assert Redactor([value]).text(repr(text)).count(MASK) == 1
         assert Redactor([value]).text(repr(text.encode())).count(MASK) == 1
@@ -88,7 +88,7 @@ def test_the_lines_of_a_key_are_covered_one_by_one():
     assert Redactor([key]).text("  kqhkiG9w0BAQ==\n") == f"  {MASK}\n"
 
 
-def test_a_number_in_a_result_is_covered_and_what_has_nothing_stays_as_it_is():
+def test_numbers_are_covered_and_clean_results_stay_unchanged():
     redactor = Redactor(["12345678"])
     plain = b'{"a":[1,2.50,"x",null,true],"b":1e3}'
 
@@ -101,7 +101,7 @@ def test_a_number_in_a_result_is_covered_and_what_has_nothing_stays_as_it_is():
     assert b"12345678" not in redactor.json(deep)
 
 
-def test_a_text_that_was_cut_ends_before_the_beginning_of_a_value():
+def test_a_cut_text_shows_no_part_of_a_value():
     redactor = Redactor(["swordfish"])
     assert redactor.cut("the word is sword") == f"the word is {MASK}"
     assert redactor.cut("the word is swordfish!") == f"the word is {MASK}!"
@@ -109,7 +109,7 @@ def test_a_text_that_was_cut_ends_before_the_beginning_of_a_value():
 
 
 def covering(text: str, values: list[str]) -> str:
-    """What stays visible, character by character, by a definition that needs no cleverness."""
+    """Return the visible characters, by a simple but slow definition."""
     hidden = set()
     for value in values:
         for form in forms_of(value):
@@ -127,7 +127,7 @@ def covering(text: str, values: list[str]) -> str:
 
 
 @given(values=st.lists(_VALUE, min_size=1, max_size=3), parts=st.lists(_TEXT, max_size=4), data=st.data())
-def test_however_a_text_is_cut_into_pieces_the_same_is_covered(values, parts, data):
+def test_a_stream_covers_the_same_however_it_is_cut(values, parts, data):
     text = "".join(part + data.draw(st.sampled_from([*values, *sorted(forms_of(values[0])), ""])) for part in parts)
     redactor = Redactor(values)
     expected = covering(text, values)
@@ -139,7 +139,7 @@ def test_however_a_text_is_cut_into_pieces_the_same_is_covered(values, parts, da
     told = b"".join([*pieces, stream.end()])
 
     assert redactor.text(text) == expected
-    assert re.sub(r"(\*\*\*)+", MASK, told.decode()) == expected  # neighbours may be told of one by one
+    assert re.sub(r"(\*\*\*)+", MASK, told.decode()) == expected  # adjacent occurrences may have separate masks
     assert not any(form in told.decode() for value in values for form in forms_of(value))
 
 
@@ -150,7 +150,7 @@ def test_base64_is_found_wherever_the_value_begins(value):
         assert any(form in inside or inside in form for form in forms)
 
 
-def test_nothing_is_held_back_that_cannot_be_a_beginning():
+def test_only_possible_beginnings_are_held_back():
     stream = Redactor(["swordfish"]).stream()
     assert stream.feed(b"a line\n") == b"a line\n"
     assert stream.feed(b"sword") == b""
@@ -158,6 +158,6 @@ def test_nothing_is_held_back_that_cannot_be_a_beginning():
     assert stream.feed(b"swordfis") + stream.end() == b"swordfis"
 
 
-def test_stretches_are_joined():
+def test_overlapping_spans_are_merged():
     assert merge_spans([(4, 6), (0, 2), (1, 4), (9, 9)]) == [(0, 6), (9, 9)]
     assert spans_of("aaaaaa", ["aaaa"]) == [(0, 6)]

@@ -1,4 +1,4 @@
-"""Retries: how long to wait, and when to stop."""
+"""Retries: the waits, and the decision to stop."""
 
 from collections import Counter
 from random import Random
@@ -34,7 +34,7 @@ def test_a_wait_lies_within_its_jitter_and_is_never_negative(policy, failures, s
 
 
 @given(policies, st.integers(1, 60))
-def test_waits_grow_up_to_their_most(policy, failures):
+def test_waits_grow_up_to_the_maximum(policy, failures):
     still = RetryPolicy(delay=policy.delay, factor=policy.factor, max=policy.max, jitter=0.0)
 
     assert still.wait(failures, Random(0)) <= still.wait(failures + 1, Random(0)) <= max(policy.max, 0)
@@ -47,7 +47,7 @@ def test_a_list_of_delays_is_followed_and_its_last_repeats():
 
 
 @given(policies, st.integers(1, 100), st.integers())
-def test_retries_are_the_bound(policy, failures, seed):
+def test_retries_bound_the_attempts(policy, failures, seed):
     decision = after_failure(failures, FAILED, policy, NOW, Random(seed))
 
     if failures > policy.retries:
@@ -58,7 +58,7 @@ def test_retries_are_the_bound(policy, failures, seed):
 
 
 @given(policies)
-def test_what_no_retry_will_help_is_given_up_at_once(policy):
+def test_a_permanent_failure_is_not_retried(policy):
     permanent = Failure(type="OSError", permanent=True)
     named = RetryPolicy(retries=9, give_up_on=("OSError",))
 
@@ -67,7 +67,7 @@ def test_what_no_retry_will_help_is_given_up_at_once(policy):
     assert after_failure(1, Failure(type="Other"), named, NOW, Random(0)) != NoRetry("permanent")
 
 
-def test_the_jobs_own_wish_replaces_the_delay_but_not_the_bound():
+def test_retry_after_replaces_the_delay_but_not_the_bound():
     wish = Failure(type="Retry", retry_after=7)
 
     assert after_failure(1, wish, RetryPolicy(retries=1), NOW, Random(0)) == RetryAt(NOW + 7)
@@ -79,8 +79,8 @@ budgets = st.builds(Budgets, **dict.fromkeys(("error", "timeout", "platform"), s
 
 
 @given(st.integers(0, 4), budgets, st.lists(kinds, min_size=1, max_size=20))
-def test_each_class_of_failure_is_charged_to_its_own_budget_or_to_the_shared_one(retries, of, course):
-    """Follow an execution through its failures, counting as an outsider would."""
+def test_each_failure_is_charged_to_its_own_or_the_shared_budget(retries, of, course):
+    """Follow an execution through its failures, with an independent count."""
     policy = RetryPolicy(retries=retries, budgets=of, jitter=0)
     spent: Counter[str] = Counter()
     for n, kind in enumerate(course, 1):
@@ -95,7 +95,7 @@ def test_each_class_of_failure_is_charged_to_its_own_budget_or_to_the_shared_one
             return
 
 
-def test_what_is_tried_again_may_be_named():
+def test_retry_on_restricts_the_retried_errors():
     policy = RetryPolicy(retries=3, retry_on=("http:5xx", "LookupError"), give_up_on=("http:501", "exit:2"))
 
     def outcome(exit_code=None, **failure):
@@ -112,7 +112,7 @@ def test_what_is_tried_again_may_be_named():
     assert outcome(type="CannotStart", kind="platform") == "again"
 
 
-def test_what_could_only_begin_again_too_late_has_ended():
+def test_a_retry_after_the_total_timeout_does_not_take_place():
     policy = RetryPolicy(retries=3, delay=10, jitter=0)
 
     assert after_failure(1, FAILED, policy, NOW, Random(0), ends_at=NOW + 11) == RetryAt(NOW + 10)
@@ -120,6 +120,6 @@ def test_what_could_only_begin_again_too_late_has_ended():
 
 
 @given(policies, st.sampled_from(["QueueTimeout", "TotalTimeout"]))
-def test_an_execution_whose_own_time_is_up_is_not_tried_again(policy, type):
+def test_an_execution_past_its_own_timeout_is_not_retried(policy, type):
     decision = after_failure(1, Failure(type=type, kind="timeout"), policy, NOW, Random(0))
     assert decision == NoRetry(type[0].lower() + type[1:])

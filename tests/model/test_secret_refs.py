@@ -1,4 +1,4 @@
-"""References to secrets: what a definition may say, and what is filled in for it."""
+"""References to secrets: the allowed ones in a definition, and the values filled in."""
 
 import pytest
 
@@ -55,7 +55,7 @@ def test_references_are_found_where_they_are_filled_in():
         ({"http": {"url": "https://x/", "headers": {"A": "secret://../b"}}}, "http.headers.A"),
     ],
 )
-def test_what_would_be_seen_or_names_nothing_is_refused(fields, field):
+def test_exposed_or_invalid_references_are_refused(fields, field):
     with pytest.raises(BadInput) as refused:
         defined(**fields)
     assert refused.value.fields["field"] == field
@@ -71,7 +71,7 @@ def test_views_and_differences_show_references_only():
     assert defined(**{k: v for k, v in after.items() if k != "name"}).references == ("db", "env/X")
 
 
-def test_values_are_filled_into_what_the_definition_says_and_nothing_else():
+def test_values_are_filled_into_the_definitions_text_only():
     compiled = compile_template("u:secret://db@${params.x}")
     scope = {"params": {"x": "secret://db"}}
 
@@ -86,7 +86,7 @@ def test_values_are_filled_into_what_the_definition_says_and_nothing_else():
     assert render_tree(fill_tree({"a": "secret://db"}, "http.body", VALUES), scope) == {"a": "p$ss${params.x}"}
 
 
-def test_a_value_within_a_url_cannot_change_its_parts():
+def test_a_value_in_a_url_cannot_change_its_structure():
     values = {"whole": "https://hooks/x?y=1", "t": "a&b/c"}
     assert fill_url("secret://whole", values) == "https://hooks/x?y=1"
     assert fill_url("https://x/?t=secret://t", values) == "https://x/?t=a%26b%2Fc"
@@ -94,5 +94,5 @@ def test_a_value_within_a_url_cannot_change_its_parts():
     assert rendered == "https://x/a%26b%2Fc"
 
 
-def test_a_name_ends_where_text_goes_on():
+def test_a_secret_name_ends_before_other_text():
     assert references_in("see secret://a. or secret://b-, secret://c/d", "f") == ["a", "b", "c"]

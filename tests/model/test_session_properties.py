@@ -1,4 +1,4 @@
-"""Sessions: each channel's number moves alone; what a worker offers decides what it may take."""
+"""Sessions: each channel has its own number; a worker's capabilities decide which work it may take."""
 
 from hypothesis import given
 from hypothesis import strategies as st
@@ -21,12 +21,12 @@ def test_each_channel_remembers_its_last_number_and_no_others(steps):
     assert len(seen) == len(NOTHING_SEEN)
 
 
-def test_nothing_is_seen_at_first():
+def test_a_new_session_has_seen_nothing():
     assert [seen_on(NOTHING_SEEN, channel) for channel in range(CHANNELS)] == [0] * CHANNELS
 
 
 @given(st.dictionaries(st.text("abc=", min_size=1, max_size=3), st.text("xy", max_size=2), max_size=3))
-def test_a_label_is_offered_with_and_without_its_value(labels):
+def test_a_label_is_a_capability_with_and_without_its_value(labels):
     offered = capabilities_of(Register(protocol=1, worker="w", labels=labels, kinds=("http",)))
 
     assert offered >= {*labels, *(f"{name}={value}" for name, value in labels.items()), "kind:http"}
@@ -35,13 +35,13 @@ def test_a_label_is_offered_with_and_without_its_value(labels):
     }  # fmt: skip
 
 
-def test_functions_are_offered_by_name():
+def test_functions_are_capabilities_by_name():
     offered = capabilities_of(Register(protocol=1, worker="w", functions=[Function(name="mail")], kinds=()))
 
     assert {one for one in offered if one.startswith(("function:", "kind:"))} == {"function:mail"}
 
 
-def test_a_worker_carries_its_name_and_its_machines_as_labels_whatever_labels_it_was_given():
+def test_a_worker_always_has_its_name_and_host_as_labels():
     offered = capabilities_of(Register(protocol=2, worker="w1", host="db7", labels={"worker": "other"}, kinds=()))
 
     assert {"worker", "worker=w1", "host", "host=db7"} <= offered

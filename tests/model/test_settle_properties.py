@@ -1,4 +1,4 @@
-"""What becomes of reported and lost items: each gets exactly one fate, and budgets are charged for what they are."""
+"""Settlement of reported and lost items: each has exactly one destination, and the right budget is charged."""
 
 from random import Random
 
@@ -30,7 +30,7 @@ def outcome(slice, kind, **more):
 
 
 def settle(by, slice, kind, rules):
-    """Settle a whole slice as a report, or a loss, would."""
+    """Settle a whole slice like a report, or a loss."""
     match kind:
         case "success":
             by.succeed(slice, slice.lo, slice.hi, outcome(slice, kind))
@@ -47,7 +47,7 @@ def settle(by, slice, kind, rules):
 
 
 def settled(fates):
-    """Every item with the shelf it went to."""
+    """Return every item with its shelf."""
     return [
         (item, shelf)
         for shelf, slices in (
@@ -76,7 +76,7 @@ def reports(draw):
 
 
 @given(reports(), st.sampled_from([ONCE_MORE, NO_MORE, AT_MOST]))
-def test_each_reported_item_gets_exactly_one_fate(reported, rules):
+def test_each_reported_item_has_exactly_one_destination(reported, rules):
     by = settler()
     for slice, kind in reported:
         settle(by, slice, kind, rules)
@@ -141,7 +141,7 @@ def test_retries_of_other_jobs_policies_and_counts_have_times_of_their_own():
     assert [w.wake_at - NOW for w in by.fates.waiting] == [1_000_000, 60_000_000, 4_000_000, 1_000_000]
 
 
-def test_the_jobs_own_wish_is_its_own():
+def test_retry_after_is_not_shared_with_neighbours():
     by = settler()
     slice = running(lo=0, hi=1)
     by.fail(slice, 0, 1, outcome(slice, "failed", error=Failure(type="Retry", retry_after=600_000_000)), ONCE_MORE)
@@ -185,7 +185,7 @@ def test_losses_are_counted_against_the_poison_bound_alone(failures):
 
 
 @pytest.mark.parametrize("kind", ["failed", "lost"])
-def test_at_most_once_is_never_tried_again(kind):
+def test_an_at_most_once_execution_is_never_retried(kind):
     by = settler()
     settle(by, running(lo=0, hi=3), kind, AT_MOST)
 
@@ -193,7 +193,7 @@ def test_at_most_once_is_never_tried_again(kind):
     assert [(f.state, f.reason) for f in by.fates.finished] == [("failed", "delivery")]
 
 
-def test_what_is_handed_back_stands_where_it_stood_and_pays_nothing():
+def test_released_items_return_to_their_place_without_a_charge():
     by = settler()
     slice = running(lo=2, hi=5, attempt=4, failures=1, losses=2)
     by.release(slice, 2, 5, outcome(slice, "released"))
@@ -208,8 +208,8 @@ SIZES = st.sampled_from([0, 3, MAX_INLINE_RESULT - 1, MAX_INLINE_RESULT, MAX_INL
 
 
 @given(st.lists(SIZES, min_size=1, max_size=5), st.integers(0, 3))
-def test_results_are_kept_by_their_size(sizes, lo):
-    """Small ones inline, large ones by reference; each item keeps its own."""
+def test_results_are_stored_by_size(sizes, lo):
+    """Small results are stored inline, large ones as blobs; each item keeps its own."""
     hi = lo + len(sizes)
     slice = running(lo=lo, hi=hi)
     results = [b"null" if size == 0 else b'"' + bytes([97 + i]) * (size - 2) + b'"' for i, size in enumerate(sizes)]
@@ -249,7 +249,7 @@ def test_null_results_are_not_stored():
 
 
 @given(st.lists(st.tuples(st.integers(0, 2**31), st.integers(0, 2**31)), min_size=1, max_size=9), st.data())
-def test_each_items_times_are_read_as_they_were_written(spans, data):
+def test_encoded_timings_read_back(spans, data):
     first = NOW
     starts = [first + offset for offset, _ in spans]
     ends = [start + length for start, (_, length) in zip(starts, spans, strict=True)]
@@ -261,20 +261,20 @@ def test_each_items_times_are_read_as_they_were_written(spans, data):
 
 
 @given(st.integers(), st.integers())
-def test_times_that_cannot_be_kept_are_cut_short_not_refused(start, end):
+def test_timings_out_of_range_are_bounded(start, end):
     begun, ended = timing_of(encode_timings(NOW, [start], [end]), 0, NOW, NOW)
 
     assert NOW <= begun <= ended <= NOW + 2 * 2**32
 
 
-def test_without_times_of_their_own_items_have_the_slices():
+def test_items_without_timings_have_the_times_of_the_slice():
     assert timing_of(None, 3, NOW, NOW + 5) == (NOW, NOW + 5)
     assert timing_of(b"", 0, None, NOW + 5) == (None, NOW + 5)
 
 
 @given(st.lists(st.integers(NOW - 100, NOW + 100), max_size=3), st.lists(st.integers(NOW - 100, NOW + 100), max_size=3))
-def test_a_workers_clock_moves_no_time_out_of_the_attempt(starts, ends):
-    """Whatever it says, the attempt began after its grant and ended before now."""
+def test_a_workers_clock_is_bounded_by_the_attempt(starts, ends):
+    """Whatever times a worker reports, the attempt starts after its grant and ends before now."""
     slice = running(lo=0, hi=3)
     by = settler()
     by.succeed(slice, 0, 3, outcome(slice, "success", started_at=starts, ended_at=ends))
@@ -283,7 +283,7 @@ def test_a_workers_clock_moves_no_time_out_of_the_attempt(starts, ends):
     assert slice.granted_at <= done.started_at <= done.completed_at <= NOW
 
 
-def test_a_part_of_a_report_takes_its_part_of_results_and_times():
+def test_a_part_of_a_report_has_its_own_results_and_times():
     slice = running(lo=2, hi=4)
     said = Outcome(
         parcel=slice.parcel, lo=0, hi=6, attempt=1, outcome="success", results=[Raw(str(n).encode()) for n in range(6)],
@@ -298,7 +298,7 @@ def test_a_part_of_a_report_takes_its_part_of_results_and_times():
     assert timing_of(done.timings, 1, done.started_at, done.completed_at) == (NOW - 17, NOW - 7)
 
 
-def test_what_waits_for_a_signal_wakes_at_once_when_one_has_come():
+def test_a_suspended_item_wakes_at_once_when_its_signal_has_arrived():
     slice = running(lo=0, hi=3)
     by = Settler("worker-1", NOW, Random(0), awaited={(slice.parcel, 0, "a"), (slice.parcel, 1, "a")})
     by.suspend(slice, 0, 3, outcome(slice, "suspended", wake_at=NOW + 5, waits=["a"]))

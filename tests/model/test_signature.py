@@ -84,7 +84,7 @@ def test_an_item_becomes_a_call(function, item, result):
     assert call(function, item, ctx="the ctx") == result
 
 
-def test_the_jobs_params_stand_in_for_what_an_item_leaves_out():
+def test_the_jobs_params_are_defaults_of_an_item():
     assert call(plain, b'{"a": 1}', {"b": 9}) == (1, 9)
     assert call(plain, b"null", {"a": 8, "b": 9}) == (8, 9)
     assert call(open_ended, b'{"y": 1}', {"a": 8, "z": 9}) == (8, {"z": 9, "y": 1})
@@ -128,7 +128,7 @@ class Opaque:
     pass
 
 
-def test_what_no_json_can_fill_is_refused():
+def test_a_parameter_that_json_cannot_fill_is_refused():
     def odd(x: Opaque): ...
 
     def unresolved(x: "Nowhere"): ...  # noqa: F821

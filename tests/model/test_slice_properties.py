@@ -1,4 +1,4 @@
-"""Splitting and joining: no item is lost, doubled or hit twice, whatever is named in whatever order."""
+"""Splitting and merging: no item is lost, doubled or hit twice, whatever is named in whatever order."""
 
 from itertools import pairwise
 
@@ -12,7 +12,7 @@ from tests.model.making import JOBS, PARCELS, cuts, items, queued, running, wait
 
 @st.composite
 def holdings(draw):
-    """What one session holds: slices without overlap, of several parcels and attempts."""
+    """Generate the slices of one session: without overlap, of several parcels and attempts."""
     return [
         running(parcel, lo, hi, attempt=draw(st.integers(1, 2)))
         for parcel in PARCELS[: draw(st.integers(1, 2))]
@@ -50,7 +50,7 @@ def test_each_named_item_is_hit_once_by_the_first_span_that_names_it(held, spans
 
 
 @given(holdings(), st.lists(spans, max_size=6))
-def test_what_is_not_hit_stays_or_is_missed(held, spans):
+def test_items_without_a_hit_remain_or_are_missed(held, spans):
     matched = match_ranges(held, spans)
 
     hit = {(s.parcel, item, s.attempt) for s, _, lo, hi in matched.hits for item in range(lo, hi)}
@@ -64,7 +64,7 @@ def test_what_is_not_hit_stays_or_is_missed(held, spans):
 
 
 @given(holdings(), st.lists(spans, max_size=6))
-def test_a_hit_lies_in_its_slice_and_its_span(held, spans):
+def test_a_hit_is_within_its_slice_and_its_span(held, spans):
     matched = match_ranges(held, spans)
 
     for slice, index, lo, hi in matched.hits:
@@ -77,7 +77,7 @@ def test_a_hit_lies_in_its_slice_and_its_span(held, spans):
 
 
 @given(holdings(), st.lists(spans, max_size=6), st.data())
-def test_reporting_in_two_reports_is_reporting_in_one(held, spans, data):
+def test_two_reports_equal_one_report(held, spans, data):
     cut = data.draw(st.integers(0, len(spans)))
     together = match_ranges(held, spans)
 
@@ -97,14 +97,14 @@ def test_an_older_attempt_matches_nothing():
     assert matched.missed == [ItemRange(PARCELS[0], 0, 4, 1)]
 
 
-def test_what_is_named_backwards_hits_nothing():
+def test_a_reversed_span_hits_nothing():
     matched = match_ranges([running(lo=0, hi=10)], [ItemRange(PARCELS[0], 5, 3, 1)])
 
     assert (matched.hits, matched.missed) == ([], [])
 
 
-@pytest.mark.timeout(10)  # well under a second; minutes when every span looks at every piece
-def test_a_report_of_very_many_scattered_items_holds_nobody_up():
+@pytest.mark.timeout(10)  # well under a second; minutes if every span were compared with every piece
+def test_a_report_of_many_scattered_items_is_fast():
     count = 20_000
     spans = [ItemRange(PARCELS[0], item, item + 1, 1) for item in range(0, 2 * count, 2)]
 
@@ -114,7 +114,7 @@ def test_a_report_of_very_many_scattered_items_holds_nobody_up():
 
 
 @given(st.integers(0, 20), st.integers(0, 20), cuts())
-def test_gaps_are_what_is_not_taken(lo, hi, taken):
+def test_gaps_are_the_uncovered_ranges(lo, hi, taken):
     holes = gaps(lo, hi, taken)
 
     free = set(range(lo, hi)) - {i for a, b in taken for i in range(a, b)}
@@ -124,7 +124,7 @@ def test_gaps_are_what_is_not_taken(lo, hi, taken):
 
 @st.composite
 def fragments(draw, make):
-    """Neighbouring slices of a few fates."""
+    """Generate adjacent slices with a few different states."""
     return [
         make(
             parcel,
@@ -160,14 +160,14 @@ def test_merging_leaves_no_neighbours_of_equal_fate(slices):
     assert merge(merged) == merged
 
 
-def test_only_neighbours_with_one_wake_up_are_joined():
+def test_only_neighbours_with_the_same_wake_up_are_merged():
     apart = [waiting(lo=0, hi=2, wake_at=5), waiting(lo=2, hi=4, wake_at=6), waiting(lo=5, hi=6, wake_at=6)]
     assert merge(apart) == apart
 
     assert merge([waiting(lo=2, hi=4, wake_at=5), waiting(lo=0, hi=2, wake_at=5)]) == [waiting(lo=0, hi=4, wake_at=5)]
 
 
-def test_a_part_of_the_whole_is_the_slice_itself():
+def test_the_full_part_is_the_slice_itself():
     slice = running(lo=2, hi=9)
 
     assert part(slice, 2, 9) is slice

@@ -1,4 +1,4 @@
-"""Even spreading: everything can go somewhere, and nobody gets more than the level at which all have the same."""
+"""Even spreading: all items find a worker, and no worker gets more than the common level."""
 
 from uuid import UUID
 
@@ -19,7 +19,7 @@ def workers(draw):
 
 
 @given(st.integers(1, 40), workers())
-def test_nobody_gets_more_than_it_has_slots_for_and_none_less_than_nothing(count, holders):
+def test_no_worker_gets_more_than_its_free_slots(count, holders):
     by_id = {holder.session: holder for holder in holders}
 
     for session, most in bounds(count, holders).items():
@@ -27,7 +27,7 @@ def test_nobody_gets_more_than_it_has_slots_for_and_none_less_than_nothing(count
 
 
 @given(st.integers(1, 40), workers())
-def test_who_gets_some_has_no_more_than_one_more_than_an_even_share_afterwards(count, holders):
+def test_no_worker_exceeds_an_even_share_by_more_than_one(count, holders):
     room = {holder.session: holder.own for holder in holders if holder.running < holder.slots}
     got = bounds(count, holders)
     if not got:
@@ -38,7 +38,7 @@ def test_who_gets_some_has_no_more_than_one_more_than_an_even_share_afterwards(c
     assert sum(max(0, level - 1 - own) for own in room.values()) < count, "a lower level would not do"
 
 
-def test_what_is_there_is_shared_out():
+def test_all_items_are_distributed_if_there_are_slots():
     four = [SpreadWorker(UUID(int=n), own, own, 50) for n, own in enumerate((0, 0, 10, 40))]
 
     assert bounds(100, four[:2]) == {UUID(int=0): 50, UUID(int=1): 50}

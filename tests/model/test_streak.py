@@ -1,4 +1,4 @@
-"""How many executions failed in a row."""
+"""Streaks of failed executions."""
 
 from uuid import UUID
 

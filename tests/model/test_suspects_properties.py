@@ -1,4 +1,4 @@
-"""Suspects: a session holds them in halves, the poison ends soon, and its neighbours never end as poison."""
+"""Suspects: a session holds them in halves, a poison ends soon, and its neighbours never end as poison."""
 
 from collections import Counter
 from random import Random
@@ -14,7 +14,7 @@ slots = st.integers(0, 200)
 
 
 @given(slots, st.lists(st.tuples(st.integers(1, 12), st.integers(0, 9)), max_size=12))
-def test_whatever_comes_in_turn_a_session_never_holds_too_many(slots, offers):
+def test_a_session_never_holds_too_many_suspects(slots, offers):
     company, held = SessionSuspects(slots=slots), []
     for losses, count in offers:
         if is_suspect(losses):
@@ -25,15 +25,15 @@ def test_whatever_comes_in_turn_a_session_never_holds_too_many(slots, offers):
 
 
 @given(slots, st.integers(SUSPECT, 40))
-def test_each_loss_halves_what_a_session_takes_and_one_always_finds_room(slots, losses):
+def test_each_loss_halves_the_room_down_to_one(slots, losses):
     assert most(SUSPECT, slots) == max(1, slots // 2)
     assert most(losses + 1, slots) == max(1, most(losses, slots) // 2)
     assert SessionSuspects(slots=slots).room(losses) >= 1
 
 
 @given(slots)
-def test_an_execution_is_the_only_suspect_before_it_is_judged_among_others(slots):
-    """At the loss that ends it, and at the two before."""
+def test_an_execution_ends_as_poison_only_after_running_as_the_only_suspect(slots):
+    """At the loss that ends it, and at the two losses before, it is the only suspect."""
     last = tries(slots)
     assert after_loss(last, 0, False, Loss(slots=slots, alone=False)) is None
     assert after_loss(last + 1, 0, False, Loss(slots=slots, alone=False)) == NoRetry("poison")
@@ -41,20 +41,20 @@ def test_an_execution_is_the_only_suspect_before_it_is_judged_among_others(slots
 
 
 @given(slots)
-def test_three_losses_of_workers_that_held_nothing_else_are_enough(slots):
+def test_three_losses_alone_are_enough(slots):
     assert after_loss(3, 3, False, Loss(slots=slots)) == NoRetry("poison")
     assert after_loss(2, 2, False, Loss(slots=slots)) is None
 
 
 @given(st.integers(1, 99), st.integers(0, 99), slots, st.booleans())
-def test_what_may_run_once_is_not_tried_again_and_a_job_may_say_how_often(losses, said, slots, alone):
+def test_at_most_once_and_the_jobs_own_bound_are_respected(losses, said, slots, alone):
     loss = Loss(slots=slots, alone=alone, tries=said)
     assert after_loss(losses, losses, True, loss) == NoRetry("delivery")
     assert after_loss(losses, losses, False, loss) == (NoRetry("poison") if losses > said else None)
 
 
 class Trial:
-    """Sessions of so many slots, one after another, that run what a queue holds; some of it kills its session."""
+    """Sessions with a number of slots, one after another, that run a queue; some executions kill their session."""
 
     def __init__(self, count: int, poisons: set[int], slots: int, early: bool, rng: Random) -> None:
         self.queue = list(range(count))
@@ -76,7 +76,7 @@ class Trial:
                 self.queue = [item for item in self.queue if item not in held]
 
     def _claim(self) -> set[int]:
-        """Fill the slots in the order of the queue, and pass by suspects that there is no room for."""
+        """Fill the slots in the order of the queue, and skip suspects without room."""
         company, held = SessionSuspects(slots=self.slots), set()
         for item in self.queue:
             losses = self.losses[item]
@@ -90,7 +90,7 @@ class Trial:
         return held
 
     def _die(self, held: set[int]) -> None:
-        """The session is lost with what it holds: all of it, or what has not finished before, if it is not early."""
+        """Lose the session with all its executions if it is early, else with the unfinished ones."""
         self.deaths += 1
         if not self.early:
             done = {item for item in held - self.poisons if self.rng.random() < 0.5}
@@ -107,7 +107,7 @@ class Trial:
 
 
 @given(st.integers(1, 60), st.integers(1, 40), st.booleans(), st.randoms(use_true_random=False), st.data())
-def test_one_poison_ends_soon_and_nothing_else_is_taken_for_it(count, slots, early, rng, data):
+def test_one_poison_ends_soon_and_no_innocent_execution_does(count, slots, early, rng, data):
     poison = data.draw(st.integers(0, count - 1))
     trial = Trial(count, {poison}, slots, early, rng)
     trial.run()
@@ -119,9 +119,7 @@ def test_one_poison_ends_soon_and_nothing_else_is_taken_for_it(count, slots, ear
 
 
 @given(st.integers(2, 60), st.integers(1, 40), st.booleans(), st.randoms(use_true_random=False), st.data())
-def test_each_of_several_poisons_ends_soon_and_innocents_are_lost_no_more_often_than_they(
-    count, slots, early, rng, data
-):
+def test_several_poisons_end_soon_and_innocents_are_lost_less_often(count, slots, early, rng, data):
     poisons = data.draw(st.sets(st.integers(0, count - 1), min_size=1, max_size=4))
     trial = Trial(count, poisons, slots, early, rng)
     trial.run()
@@ -132,7 +130,7 @@ def test_each_of_several_poisons_ends_soon_and_innocents_are_lost_no_more_often_
         assert trial.quarantined == poisons
 
 
-def test_one_among_a_thousand_that_run_together_kills_no_more_than_fifteen_workers():
+def test_one_poison_among_a_thousand_kills_at_most_fifteen_workers():
     trial = Trial(1000, {500}, 1000, True, Random(1))
     trial.run()
 

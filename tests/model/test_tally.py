@@ -1,4 +1,4 @@
-"""Tallies: what is added up of what, and how a window is divided into points."""
+"""Tallies: their sums, and the division of a window into points."""
 
 from uuid import UUID
 
@@ -48,18 +48,18 @@ def test_the_widest_span_that_fits_is_read(length: int, step: int, span: int):
     assert (step_of(begin, NOW), span_for(step, begin, NOW, NAMESPACE_SPANS)) == (step, span)
 
 
-def test_what_is_no_longer_kept_is_read_from_what_is():
+def test_expired_spans_are_read_from_wider_ones():
     assert span_for(7200, NOW - 200 * DAY * SECOND, NOW, JOB_SPANS) == DAY
     assert span_for(60, NOW - 5 * DAY * SECOND, NOW, NAMESPACE_SPANS) == HOUR
 
 
-def test_rates_are_of_those_that_succeeded_or_failed():
+def test_rates_count_successes_and_failures_only():
     counts = OutcomeCounts(success=3, failed=1, cancelled=5, skipped=2, retried=2)
     assert (counts.success_rate, counts.retry_rate, counts.ended) == (0.75, 0.5, 11)
     assert (OutcomeCounts(cancelled=1).success_rate, OutcomeCounts().retry_rate) == (None, None)
 
 
-def test_tallies_join_with_all_that_they_hold():
+def test_joining_tallies_adds_all_their_counts():
     one, other = NamespaceTally(), NamespaceTally(success=1, queued=4)
     one.add_lag(3, 2)
     other.add_lag(7, 1)
@@ -71,7 +71,7 @@ def test_tallies_join_with_all_that_they_hold():
     assert (job.durations.total, max(job.durations.counts.values())) == (7, 3)
 
 
-def test_what_is_missing_is_the_difference_of_all_minutes():
+def test_missing_counts_are_the_difference_over_all_minutes():
     a, b = UUID(int=1), UUID(int=2)
     found = {
         (a, 1): JobTally(success=4, namespace=7),

@@ -1,4 +1,4 @@
-"""Which timeout has passed, and when to look again: never too early, never forgotten."""
+"""Timeouts: which one has passed, and when to check again: never too early, never forgotten."""
 
 import pytest
 from hypothesis import given
@@ -25,7 +25,7 @@ allowances = st.builds(AttemptTimeouts, start=spans, run=spans, heartbeat=spans,
 
 
 @given(allowances, *(st.integers(0, 1000) for _ in range(4)), st.booleans())
-def test_what_is_overdue_has_taken_longer_than_it_may(allowed, granted, began, heard, age, started):
+def test_an_overdue_item_has_exceeded_its_timeout(allowed, granted, began, heard, age, started):
     held = AttemptTimes(
         due_at=NOW, granted_at=NOW + granted, started_at=NOW + granted + began if started else None,
         heard_at=NOW + granted + began + heard if started and heard else None,
@@ -54,7 +54,7 @@ bounds = st.builds(
 
 
 @given(bounds, st.integers(0, 700 * SECOND), st.booleans())
-def test_what_is_left_is_looked_at_before_or_soon_after_its_time(patience, age, runs):
+def test_the_next_check_is_before_or_soon_after_a_timeout(patience, age, runs):
     now = NOW + age
     left = [
         slice for slice in (queued(queued_at=now - 5), waiting(wake_at=now + 7)) if not patience.is_over(slice, now)
@@ -72,7 +72,7 @@ def test_what_is_left_is_looked_at_before_or_soon_after_its_time(patience, age, 
         assert again <= max(NOW + patience.total, now + RECHECK_INTERVAL)
 
 
-def test_the_whole_counts_before_the_queue():
+def test_the_total_timeout_is_checked_before_the_queue_timeout():
     both = ParcelTimeouts(queue=10, total=20, due_at=NOW)
     stands = queued(queued_at=NOW)
 
@@ -83,7 +83,7 @@ def test_the_whole_counts_before_the_queue():
     assert (both.first_check, ParcelTimeouts(total=20, due_at=NOW).first_check) == (NOW + 10, NOW + 20)
 
 
-def test_a_parcel_without_bounds_has_none():
+def test_a_parcel_without_timeouts_is_never_overdue():
     assert spec().parcel_timeouts is None
     assert spec(timeout="5s").parcel_timeouts is None
     assert spec(timeouts={"queue": "5s"}).parcel_timeouts == ParcelTimeouts(queue=5 * SECOND)
@@ -109,7 +109,7 @@ def test_timeouts_are_read_and_written():
     assert structs.replace(made, timeouts=Timeouts()).parcel_timeouts == ParcelTimeouts(total=3600 * SECOND)
 
 
-def test_a_patch_names_one_of_them():
+def test_a_patch_changes_a_single_timeout():
     current = render_definition(spec(timeout="5m", timeouts={"queue": "10m", "total": "1h"}))
     after = merge_definition(current, {"timeouts": {"run": "6m", "queue": None}})
 
@@ -128,7 +128,7 @@ def test_a_patch_names_one_of_them():
         ({"command": None, "http": "https://x", "timeouts": {"heartbeat": "1m"}}, "timeouts.heartbeat"),
     ],
 )
-def test_what_makes_no_sense_is_refused(fields, field):
+def test_invalid_timeouts_are_refused(fields, field):
     with pytest.raises(BadInput) as refused:
         spec(**fields)
     assert refused.value.fields["field"] == field

@@ -1,4 +1,4 @@
-"""W3C's trace context, and the ids that follow from executions."""
+"""W3C's trace context, and the ids that are derived from executions."""
 
 from uuid import UUID
 
@@ -12,7 +12,7 @@ TRACE, SPAN = "4bf92f3577b34da6a3ce929d0e0e4736", "00f067aa0ba902b7"
 HEADER = f"00-{TRACE}-{SPAN}-01"
 
 
-def test_a_header_is_read_and_written_as_it_was():
+def test_a_header_reads_back():
     assert read_trace(HEADER) == TraceContext(TRACE, SPAN, True)
     assert read_trace(f"00-{TRACE}-{SPAN}-00") == TraceContext(TRACE, SPAN, False)
     assert checked_trace(HEADER) == HEADER
@@ -37,7 +37,7 @@ def test_a_later_version_may_say_more():
         f"01-{TRACE}-{SPAN}-01-{'x' * 300}",
     ],
 )
-def test_what_cannot_be_read_is_no_trace(header: str | None):
+def test_an_invalid_header_is_no_trace(header: str | None):
     assert checked_trace(header) is None
     assert trace_id_of(header) is None
 
@@ -70,5 +70,5 @@ def test_ids_follow_from_executions_and_differ_between_them(one: UUID, other: UU
         ("big=" + "x" * 600, None),
     ],
 )  # fmt: skip
-def test_a_state_is_kept_as_far_as_it_can_be_read(given: str | None, kept: str | None):
+def test_a_valid_state_is_kept(given: str | None, kept: str | None):
     assert checked_state(given) == kept

@@ -12,7 +12,7 @@ from horae.model.admission.virtual_times import VirtualTimes, jain
 
 
 class Tenant:
-    """Somebody who always has work, in parcels, of a length of its own."""
+    """A tenant that always has work, in parcels, with its own duration."""
 
     def __init__(self, name, weight, length):
         self.name, self.weight, self.length = name, weight, length
@@ -20,7 +20,7 @@ class Tenant:
 
 
 def run(tenants, *, slots, until, ahead=1, expects=True):
-    """Slots that are filled by plans; what is expected is learned from the first that ends, and corrected."""
+    """Fill slots by plans; the expected duration is learned from the first end, and corrected."""
     shares, running, now = VirtualTimes(), [], 0.0
     expected = {}
     free = slots * ahead
@@ -52,7 +52,7 @@ def run(tenants, *, slots, until, ahead=1, expects=True):
     return jain([t.got / t.weight for t in tenants])
 
 
-def test_ten_tenants_with_weights_get_their_part_of_the_workers_time():
+def test_weighted_tenants_get_their_part_of_the_worker_time():
     tenants = [Tenant(str(w), w, 1.0) for w in range(1, 11)]
 
     assert run(tenants, slots=20, until=400) >= 0.98
@@ -64,7 +64,7 @@ def test_executions_that_last_a_hundred_times_as_long_get_no_more_time():
     assert run(tenants, slots=8, until=150) >= 0.98
 
 
-def test_what_is_not_expected_is_corrected_when_it_ends():
+def test_unexpected_durations_are_corrected_at_the_end():
     tenants = [Tenant(str(w), w, 0.05 if w % 2 else 5.0) for w in range(1, 5)]
 
     assert run(tenants, slots=8, until=400, expects=False) >= 0.98
@@ -91,7 +91,7 @@ def test_a_plan_takes_no_more_of_a_lane_than_it_holds(amounts, room):
     assert all(turns.get(i, 0) <= n for i, n in enumerate(amounts))
 
 
-def test_what_others_gave_way_to_goes_first_whatever_its_share_has_had():
+def test_preempting_items_go_first_whatever_their_share():
     views = [
         LaneState(lane=1, share="light", low=5, amount=40, price=1.0),
         LaneState(lane=2, share="heavy", low=to_front(900), amount=40, price=1.0, virtual=1e9),
@@ -103,7 +103,7 @@ def test_what_others_gave_way_to_goes_first_whatever_its_share_has_had():
 
 
 @given(st.lists(st.tuples(st.sampled_from("abc"), st.integers(0, 99)), min_size=1, max_size=12), st.integers(1, 60))
-def test_the_lanes_of_one_share_are_taken_in_the_order_of_their_ranks(lanes, room):
+def test_the_lanes_of_a_share_are_served_by_rank(lanes, room):
     views = [LaneState(lane=i, share=s, low=low, amount=4, price=1.0) for i, (s, low) in enumerate(lanes)]
 
     turns = [turn.lane for turn in plan_claims(views, room)]
@@ -115,7 +115,7 @@ def test_the_lanes_of_one_share_are_taken_in_the_order_of_their_ranks(lanes, roo
         assert not taken or not rest or max(taken) <= min(rest)
 
 
-def test_who_comes_after_a_pause_starts_where_the_others_are():
+def test_a_share_returning_from_a_pause_starts_at_the_current_level():
     shares = VirtualTimes()
     shares.set_busy({"busy", "light"})
     for _ in range(100):
@@ -127,8 +127,8 @@ def test_who_comes_after_a_pause_starts_where_the_others_are():
     assert shares.virtual("busy") - 32 <= shares.virtual("light") < shares.virtual("busy")
 
 
-def test_who_was_served_alone_is_not_held_to_it_when_another_comes():
-    """A night alone is nobody's debt in the morning."""
+def test_service_without_competition_is_not_held_against_a_share():
+    """A tenant served alone at night has no debt in the morning."""
     shares = VirtualTimes()
     shares.set_busy({"night"})
     shares.charge("night", 1e9)
@@ -161,7 +161,7 @@ def test_a_newcomer_is_served_within_the_next_quantum(others, room):
     assert plan_claims(views, room)[0].lane.share == "new"
 
 
-def test_what_is_reserved_comes_first_and_no_more_than_that():
+def test_reserved_slots_are_filled_first():
     views = [
         LaneState(lane=1, share="batch", virtual=0.0, price=0.1),
         LaneState(lane=2, share="acme", virtual=50.0, price=1.0, owed=3),
@@ -173,7 +173,7 @@ def test_what_is_reserved_comes_first_and_no_more_than_that():
     assert (second.lane.share, second.most) == ("batch", 7)
 
 
-def test_the_virtual_times_of_many_that_are_gone_are_forgotten():
+def test_the_virtual_times_of_many_idle_shares_are_forgotten():
     shares = VirtualTimes()
     for i in range(30_000):
         shares.set_busy({i})
@@ -199,7 +199,7 @@ def test_a_worker_with_weights_lets_no_queue_starve():
     assert abs(got[0] - 200) <= QUANTUM
 
 
-def test_a_worker_with_an_order_takes_of_the_next_queue_only_when_the_first_is_empty():
+def test_a_worker_with_an_order_serves_the_next_queue_only_when_the_first_is_empty():
     taste = QueuePreferences({1: 1.0, 0: 1.0}, strict=True)
 
     turns = [(turn.lane.queue, turn.most) for turn in plan_claims(queue_views(UNKNOWN, 3), 10, taste)]
@@ -207,7 +207,7 @@ def test_a_worker_with_an_order_takes_of_the_next_queue_only_when_the_first_is_e
     assert turns == [(1, 3), (0, 7)]
 
 
-def test_lanes_without_shares_are_a_plain_line():
+def test_lanes_without_shares_are_served_by_rank():
     assert is_plain(queue_views(1, 2), None)
     assert not is_plain(queue_views(1, 2), QueuePreferences({0: 1.0, 1: 1.0}))
     assert not is_plain([LaneState(lane=1, share="")], None)

@@ -1,4 +1,4 @@
-"""Webhooks' signatures: Standard Webhooks 1.0 and X-Hub-Signature-256."""
+"""The signatures of webhooks: Standard Webhooks 1.0 and X-Hub-Signature-256."""
 
 import hashlib
 import hmac
@@ -53,7 +53,7 @@ def test_one_of_several_signatures_and_of_several_secrets_is_enough():
     assert verify(hub(), BODY, ["another secret of it", "It's a Secret to Everybody"], NOW).id
 
 
-def test_svix_names_its_headers_otherwise():
+def test_the_header_names_of_svix_are_accepted():
     headers = {name.replace(b"webhook", b"svix"): text for name, text in standard().items()}
 
     assert verify(headers, BODY, [SECRET], NOW).id
@@ -88,7 +88,7 @@ def test_clocks_may_differ_by_five_minutes(seconds):
         ({b"x-hub-signature-256": b"sha1=" + b"0" * 40}, BODY, "64 hexadecimal"),
     ],
 )
-def test_whatever_is_wrong_is_refused_and_said(headers, body, said):
+def test_an_invalid_request_is_refused_with_the_reason(headers, body, said):
     with pytest.raises(BadSignature, match=said) as refused:
         verify(headers, body, [SECRET, "It's a Secret to Everybody"], NOW)
 
@@ -96,18 +96,18 @@ def test_whatever_is_wrong_is_refused_and_said(headers, body, said):
     assert refused.value.remedy
 
 
-def test_without_a_secret_nothing_holds():
+def test_without_a_secret_no_signature_is_valid():
     with pytest.raises(BadSignature):
         verify(standard(), BODY, [], NOW)
 
 
-def test_who_cannot_sign_does_not_learn_the_time():
+def test_an_unsigned_request_does_not_reveal_the_time():
     with pytest.raises(BadSignature, match="does not match"):
         verify(standard(secret=OTHER, at=1), BODY, [SECRET], NOW)
 
 
 @given(st.dictionaries(st.sampled_from(sorted(standard() | hub())), st.binary(max_size=80)), st.binary(max_size=80))
-def test_whatever_comes_is_refused_and_never_a_crash(headers, body):
+def test_any_input_is_refused_without_a_crash(headers, body):
     with pytest.raises(BadSignature):
         verify(headers, body, [SECRET], NOW)
 
@@ -123,5 +123,5 @@ def test_a_weak_or_broken_secret_is_refused(secret):
 
 
 @pytest.mark.parametrize("secret", [SECRET, "It's a Secret to Everybody"])
-def test_a_secret_of_ones_own_may_be_any_long_text(secret):
+def test_a_custom_secret_may_be_any_long_text(secret):
     assert check_secret(secret) == secret

@@ -110,7 +110,7 @@ def _is_accepted(field: str, value: Any) -> bool:
 
 
 def answer(body: Any) -> list[Any]:
-    """Return what becomes of a body: the fields that differ from those of an empty job, or the refusal."""
+    """Return the outcome for a body: the fields that differ from an empty job, or the refusal."""
     try:
         found = parse_definition(body, namespace_name="default", created_at=NOW)
     except BadInput as error:

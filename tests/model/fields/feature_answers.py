@@ -1,4 +1,4 @@
-"""What becomes of a body of each noun of a feature: what is stored, and what is shown."""
+"""The outcome for a body of each noun of a feature: its stored and shown forms."""
 
 import json
 from collections.abc import Callable
@@ -56,7 +56,7 @@ def _rollout(body: Any) -> list[Any]:
 
 
 def _decoded(type: Any) -> Callable[[Any], list[Any]]:
-    """Read as a route does that declares the type of its body."""
+    """Decode a body as a route with this type does."""
     decoder = msgspec.json.Decoder(type)
 
     def read(body: Any) -> list[Any]:

@@ -35,7 +35,7 @@ OF_CHANNELS = {
     "email": ("host", "port", "tls", "username", "password", "from", "to"),
     "apprise": ("urls",),
 }
-KEPT: dict[str, dict[str, Any]] = {  # channels that are there already
+KEPT: dict[str, dict[str, Any]] = {  # existing channels
     "webhook": {**CHANNELS["webhook"], "secret": "secret://sign", "headers": {"authorization": "Bearer k"}},
     "email": {**CHANNELS["email"], "username": "u", "password": "hunter2"},
     "apprise": {"urls": ["slack://a/b/c", "secret://chat"]},
@@ -179,7 +179,7 @@ SHAPES: dict[str, Callable[[], Shapes]] = {
 
 
 def answer(noun: str, body: Any) -> list[Any]:
-    """Return what becomes of a body: what is stored and shown, or the refusal."""
+    """Return the outcome for a body: its stored and shown form, or the refusal."""
     try:
         return ["accepted", *feature_answers.ANSWERS[noun](body)]
     except BadInput as error:

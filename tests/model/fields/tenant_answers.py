@@ -1,4 +1,4 @@
-"""What becomes of a body of a queue, a policy, a namespace, a quota, a key, a hold or a circuit: what is shown."""
+"""The outcome for a body of a queue, a policy, a namespace, a quota, a key, a hold or a circuit."""
 
 import json
 from collections.abc import Callable, Mapping
@@ -40,7 +40,7 @@ def _queue(body: Any) -> list[Any]:
 
 
 def shown_queue(spec: QueueSpec) -> dict[str, Any]:
-    """Show what a queue says beyond having no limits."""
+    """Show a queue's definition without empty limits."""
     return {name: value for name, value in show_queue(spec).items() if value is not None and value is not False}
 
 
@@ -71,7 +71,7 @@ def _setting(given: Any) -> list[Any]:
 
 
 def _decoded(type: Any) -> Callable[[Any], list[Any]]:
-    """Read as a route does that declares the type of its body."""
+    """Decode a body as a route with this type does."""
     decoder = msgspec.json.Decoder(type)
 
     def read(body: Any) -> list[Any]:
@@ -103,7 +103,7 @@ ANSWERS: Mapping[str, Callable[[Any], list[Any]]] = {
 
 
 def answer(noun: str, body: Any) -> list[Any]:
-    """Return what becomes of a body: what is shown of it, or the refusal."""
+    """Return the outcome for a body: its shown form, or the refusal."""
     try:
         return ["accepted", *ANSWERS[noun](body)]
     except BadInput as error:

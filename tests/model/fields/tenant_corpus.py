@@ -62,7 +62,7 @@ OWN: dict[str, tuple[Any, ...]] = {
     "expiresAt": ("2030-01-01T00:00:00Z", "2030-01-01"),
     "value": ("hunter2", "x" * 40_000),
 }
-# For each noun: what every body says, and its fields.
+# For each noun: the fields of every body, and the fields to vary.
 SHAPES: dict[str, tuple[tuple[dict[str, Any], tuple[str, ...]], ...]] = {
     "policy": tuple(({"kind": kind}, fields) for kind, fields in OF_POLICIES.items()),
     "queue": (({}, OF_QUEUES),),
@@ -113,7 +113,7 @@ def _mixtures(noun: str, base: dict[str, Any], fields: tuple[str, ...]) -> Itera
 
 
 def _mixes(noun: str, base: dict[str, Any], field: str, value: Any) -> bool:
-    """Tell whether a value was accepted by the first version, which refused null within policies."""
+    """Return whether the first version accepted a value; it refused null within policies."""
     refused = value == {"kind": "priority", "ageing": None} or (
         noun == "policy" and value is None and field != "within"
     )

@@ -1,4 +1,4 @@
-"""Bodies of features are read and refused as they were when the golden file was written."""
+"""Bodies of features are read and refused as recorded in the golden file."""
 
 import json
 from collections.abc import Iterator
@@ -15,7 +15,7 @@ from horae.features.alerts.store.rules import StoredChannelSpec
 from tests.model.fields.feature_corpus import SHAPES, answer, bodies
 from tests.model.fields.test_golden import spelled
 
-GOLDEN = Path(__file__).parent / "golden_features"  # a file for each noun, a line for each body: what becomes of it
+GOLDEN = Path(__file__).parent / "golden_features"  # a file for each noun, with the outcome of one body per line
 
 
 def lines(noun: str) -> Iterator[str]:
@@ -27,7 +27,7 @@ def file(noun: str) -> Path:
 
 
 @pytest.mark.parametrize("noun", SHAPES)
-def test_bodies_of_features_are_read_and_refused_as_they_were(noun: str) -> None:
+def test_bodies_of_features_are_read_and_refused_as_recorded(noun: str) -> None:
     were = file(noun).read_text().splitlines()
     differ = [
         f"{body!s:.300}\n  was {was}\n  is  {now}"
@@ -43,20 +43,20 @@ def accepted(noun: str) -> list[list[Any]]:
     return [parts for verdict, *parts in found if verdict == "accepted"]
 
 
-def test_stored_rules_mean_what_they_meant() -> None:
+def test_stored_rules_keep_their_meaning() -> None:
     for stored, shown in accepted("rule"):
         rule = msgspec.convert(stored, AnyRule)
         assert RULE.write(rule) == shown
 
 
-def test_stored_channels_mean_what_they_meant() -> None:
+def test_stored_channels_keep_their_meaning() -> None:
     for stored, shown, references in accepted("channel"):
         kept = msgspec.convert(stored, StoredChannelSpec)
         channel = join_parts(kept.kind, kept.description, kept.public, stored.get("private", {}))
         assert (places(channel), list(channel.references)) == (shown, references)
 
 
-if __name__ == "__main__":  # write the files anew: python -m tests.model.fields.test_feature_golden
+if __name__ == "__main__":  # rewrite the files: python -m tests.model.fields.test_feature_golden
     GOLDEN.mkdir(exist_ok=True)
     for each in SHAPES:
         file(each).write_text("".join(f"{line}\n" for line in lines(each)))

@@ -1,4 +1,4 @@
-"""Definitions are read and refused as they were when the golden file was written."""
+"""Definitions are read and refused as recorded in the golden file."""
 
 import json
 from collections.abc import Callable, Sequence
@@ -9,10 +9,10 @@ import msgspec
 
 from tests.model.fields.corpus import answer, definitions
 
-GOLDEN = Path(__file__).parent / "golden.jsonl"  # one line for each definition: what becomes of it
+GOLDEN = Path(__file__).parent / "golden.jsonl"  # the outcome of one definition per line
 
 
-def test_definitions_are_read_and_refused_as_they_were() -> None:
+def test_definitions_are_read_and_refused_as_recorded() -> None:
     bodies = list(definitions())
     assert len(bodies) > 3000
     differ = differences(GOLDEN, bodies, answer)
@@ -20,7 +20,7 @@ def test_definitions_are_read_and_refused_as_they_were() -> None:
 
 
 def differences(golden: Path, bodies: Sequence[Any], answer: Callable[[Any], list[Any]]) -> list[str]:
-    """Return what is not as a golden file says: the body, what became of it then, and what does now."""
+    """Return the differences from a golden file: the body, the recorded outcome, and the current one."""
     lines = golden.read_text().splitlines()
     return [
         f"{body!s:.300}\n  was {line}\n  is  {now}"
@@ -33,5 +33,5 @@ def spelled(found: list[object]) -> str:
     return json.dumps(json.loads(msgspec.json.encode(found)), sort_keys=True, ensure_ascii=False)
 
 
-if __name__ == "__main__":  # write the file anew: python -m tests.model.fields.test_golden
+if __name__ == "__main__":  # rewrite the file: python -m tests.model.fields.test_golden
     GOLDEN.write_text("".join(f"{spelled(answer(body))}\n" for body in definitions()))

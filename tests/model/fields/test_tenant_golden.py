@@ -1,4 +1,4 @@
-"""Bodies of queues, namespaces, quotas, keys and holds are read and refused as when the golden files were written."""
+"""Bodies of queues, namespaces, quotas, keys and holds are read and refused as recorded in the golden files."""
 
 import json
 from collections.abc import Iterator
@@ -14,8 +14,8 @@ from tests.model.fields.tenant_answers import shown_queue
 from tests.model.fields.tenant_corpus import NOUNS, answer, bodies
 from tests.model.fields.test_golden import spelled
 
-GOLDEN = Path(__file__).parent / "golden_tenants"  # a file for each noun, a line for each body: what becomes of it
-STORED = GOLDEN / "stored.jsonl"  # written once, by the first version: what a row says, and how that was shown
+GOLDEN = Path(__file__).parent / "golden_tenants"  # a file for each noun, with the outcome of one body per line
+STORED = GOLDEN / "stored.jsonl"  # written once, by the first version: rows, and their shown forms
 
 
 def lines(noun: str) -> Iterator[str]:
@@ -27,7 +27,7 @@ def file(noun: str) -> Path:
 
 
 @pytest.mark.parametrize("noun", NOUNS)
-def test_bodies_are_read_and_refused_as_they_were(noun: str) -> None:
+def test_bodies_are_read_and_refused_as_recorded(noun: str) -> None:
     were = file(noun).read_text().splitlines()
     differ = [
         f"{body!s:.300}\n  was {was}\n  is  {now}"
@@ -39,7 +39,7 @@ def test_bodies_are_read_and_refused_as_they_were(noun: str) -> None:
 
 
 @pytest.mark.parametrize("line", STORED.read_text().splitlines())
-def test_rows_of_the_first_version_mean_what_they_meant(line: str) -> None:
+def test_rows_of_the_first_version_keep_their_meaning(line: str) -> None:
     kept = json.loads(line)
     if "queue" in kept:
         queue = lanes.read_queue((1, 2, "a", *kept["queue"], "active", 0, 1, 1))
@@ -52,7 +52,7 @@ def test_rows_of_the_first_version_mean_what_they_meant(line: str) -> None:
         assert show_namespace(anew) == kept["shown"]
 
 
-if __name__ == "__main__":  # write the files anew: python -m tests.model.fields.test_tenant_golden
+if __name__ == "__main__":  # rewrite the files: python -m tests.model.fields.test_tenant_golden
     GOLDEN.mkdir(exist_ok=True)
     for each in NOUNS:
         file(each).write_text("".join(f"{line}\n" for line in lines(each)))

@@ -1,4 +1,4 @@
-"""Triggers and calendars are read, shown and refused as they were when the golden files were written."""
+"""Triggers and calendars are read, shown and refused as recorded in the golden files."""
 
 import json
 from pathlib import Path
@@ -14,7 +14,7 @@ BODIES = {"triggers": triggers, "calendars": calendars}
 
 
 @pytest.mark.parametrize("noun", GOLDEN)
-def test_bodies_are_read_and_refused_as_they_were(noun: str) -> None:
+def test_bodies_are_read_and_refused_as_recorded(noun: str) -> None:
     bodies = list(BODIES[noun]())
     lines = GOLDEN[noun].read_text().splitlines()
     assert len(bodies) == len(lines) > 1000
@@ -30,6 +30,6 @@ def spelled(found: list[object]) -> str:
     return json.dumps(json.loads(msgspec.json.encode(found)), sort_keys=True, ensure_ascii=False)
 
 
-if __name__ == "__main__":  # write the files anew: python -m tests.model.fields.test_trigger_golden
+if __name__ == "__main__":  # rewrite the files: python -m tests.model.fields.test_trigger_golden
     for noun, path in GOLDEN.items():
         path.write_text("".join(f"{spelled(answer(noun, body))}\n" for body in BODIES[noun]()))
