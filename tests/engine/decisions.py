@@ -9,7 +9,7 @@ from typing import Any
 from tests.marks import last_line, rewritten, tree
 
 Place = tuple[str, int]  # a module and a line
-Noted = dict[Place, set[tuple[int, bool]]]  # which way conditions went, by where they begin on their lines
+Noted = dict[Place, set[tuple[int, bool]]]  # place -> (column, value) of each evaluated condition
 _NOTE = "__note__"
 
 

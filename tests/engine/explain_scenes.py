@@ -1,6 +1,6 @@
-"""A scene for every gate of executions: it closes the gate, and opens it by what its blocker names.
+"""Scenes, one for every gate of executions: each closes its gate, then opens it by the blocker's remedy.
 
-`SCENES` has one for each name in `model/executions/gates.py` that is about executions;
+`SCENES` has one for each gate of executions in `model/executions/gates.py`;
 tests/engine/test_explain.py plays them.
 """
 

@@ -16,7 +16,7 @@ from horae.model.fleet.submit import Submit
 from horae.store.contract import Store
 from tests.store_contract.world import NAMESPACE, World
 
-ROUNDS = 150  # of one second each, that an execution is given to start
+ROUNDS = 150  # rounds of one second in which an execution must start
 
 
 class Worker:

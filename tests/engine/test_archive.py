@@ -107,7 +107,7 @@ async def test_ended_executions_are_archived_and_read_back(node: ServerNode, clo
     await archive_all(node)
 
     await node.work.sweeper._forget_executions(node.env.now())
-    assert set(await live(node)) == {*old, *fresh}  # nobody but the archiver lets go of it
+    assert set(await live(node)) == {*old, *fresh}  # only the archiver deletes it
     await round_of(node)
 
     assert await live(node) == fresh
@@ -208,7 +208,10 @@ async def test_the_data_of_a_person_is_erased_from_files(node: ServerNode, clock
     assert b"ada" not in content
     assert b"bob" in content
     assert await node.part(ArchivePart).reader.drop_some(1, before) == (0, False)
-    assert await node.part(ArchivePart).reader.drop_some(1, before + DAY) == (1, False)  # also if it was written later
+    assert await node.part(ArchivePart).reader.drop_some(1, before + DAY) == (
+        1,
+        False,
+    )  # also a file that was written later
     assert await archived(node) == []
     assert not (tmp_path / "artifacts" / "archive" / "1").exists()
 
@@ -273,7 +276,7 @@ async def test_a_damaged_file_is_named_and_later_files_are_still_read(
 
     found = [str(one.execution_id) for one in page.items]
     assert found[-2:] == older[::-1]
-    assert set(found[:-2]) <= set(newer)  # what can be read of it is read
+    assert set(found[:-2]) <= set(newer)  # its readable part is returned
     assert page.next_cursor is None
     (note,) = page.notes
     assert location in note
@@ -281,7 +284,7 @@ async def test_a_damaged_file_is_named_and_later_files_are_still_read(
     assert done.erased == 1
     assert done.unread_files == [location]
     if how != "gone":
-        assert (tmp_path / "artifacts" / location).exists()  # nothing of it was written anew, or lost
+        assert (tmp_path / "artifacts" / location).exists()  # it was neither rewritten nor lost
 
 
 async def test_an_unreachable_archive_storage_is_reported(node: ServerNode, clock: VirtualClock, monkeypatch):
@@ -350,7 +353,7 @@ async def test_a_full_archive_storage_is_retried_with_backoff_and_reported(
     assert node.part(ArchivePart).archiver.is_failing
     assert "No space left on device" in problem
     assert at == since
-    assert not list((tmp_path / "artifacts").rglob("*.gz"))  # half a file fills a full disk up
+    assert not list((tmp_path / "artifacts").rglob("*.gz"))  # a partial file would fill the disk
     assert await node.store.read(lambda: artifacts.litter(node.env.now(), 10)) == []
 
     clock.advance(int(archiving.WALK) * SECOND)
@@ -369,7 +372,9 @@ async def test_a_concurrently_deleted_file_loses_nothing(node: ServerNode, clock
 
     async def slowly(location, pieces):
         await write(location, pieces)
-        await node.part(ArchivePart).reader._place.remove(location)  # as litter, by a sweeper that waited long enough
+        await node.part(ArchivePart).reader._place.remove(
+            location
+        )  # as the sweeper does with unreferenced files after a while
         await node.store.write(lambda: artifacts.cleared([location]))
 
     with monkeypatch.context() as patched:
@@ -404,7 +409,7 @@ async def test_executions_erased_during_archiving_do_not_return(
         patched.setattr(node.part(ArchivePart).archiver._place, "write", slowly, raising=False)
         await round_of(node)
     assert [(one.erased, one.live) for one in receipts] == [(1, [])]
-    assert files(tmp_path) == []  # nothing names it: it is removed at once
+    assert files(tmp_path) == []  # it is not referenced: it is deleted at once
     assert await node.store.read(lambda: artifacts.litter(node.env.now(), 10)) == []
 
     await round_of(node)
@@ -508,7 +513,9 @@ async def test_a_server_without_the_duty_reports_no_problems(node: ServerNode, c
 
     await node.part(ArchivePart).archiver.step()
     assert not node.part(ArchivePart).archiver.is_failing
-    assert await node.store.read(lambda: housekeeping.problem_of("archive")) is not None  # that is for the other to say
+    assert (
+        await node.store.read(lambda: housekeeping.problem_of("archive")) is not None
+    )  # the server with the duty reports it
 
 
 async def test_disabled_archiving_reports_no_failure(node: ServerNode, clock: VirtualClock, monkeypatch):

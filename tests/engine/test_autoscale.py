@@ -30,7 +30,7 @@ async def test_signals_contain_backlog_running_age_and_slots(world: World, autos
     told = advice.signals
     assert (told.backlog, told.running, told.oldest_age) == (27, 8, 4.0)
     assert (told.workers, told.slots, told.utilisation) == (1, 10, 0.8)
-    assert told.duration == 4.0  # nothing has ended: at least as long as those that run have run
+    assert told.duration == 4.0  # nothing has ended: the mean so far of running executions
     assert advice.desired == 2
 
 
@@ -51,7 +51,7 @@ async def test_rates_follow_arrivals_and_ends(world: World, autoscale: Autoscale
     told = (await autoscale.advise(NAMESPACE, "default", SECOND)).signals
     assert told.arrival_rate == pytest.approx(2.0, rel=0.05)
     assert told.service_rate > 0.5
-    assert told.duration == pytest.approx(0.05, rel=0.01)  # ten of them together took half a second
+    assert told.duration == pytest.approx(0.05, rel=0.01)  # ten executions took half a second in total
 
 
 async def test_draining_workers_and_workers_of_other_queues_do_not_count(world: World, autoscale: Autoscale):

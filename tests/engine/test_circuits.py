@@ -43,7 +43,7 @@ async def test_failures_open_a_circuit_and_a_probe_closes_it(stage: Stage):
     (shown,) = await stage.node.admission.circuit_breakers.list(NAMESPACE)
     assert (shown.job, shown.state, shown.waiting, shown.by) == ("job", "open", 2, None)
 
-    assert await stage.starts(first), "it is the probe"
+    assert await stage.starts(first), "this is the probe"
     assert (await state(stage), await stage.runs(second)) == ("half-open", False)
     await worker.end()
     assert await stage.starts(second)

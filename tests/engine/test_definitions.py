@@ -45,7 +45,7 @@ async def test_the_least_recently_used_definition_is_removed_first(
         await kept.get(wanted)
     assert kept.policies.keys() == {a, c}
 
-    found = await kept.get([a, b, c])  # more than are kept, and some of them go meanwhile
+    found = await kept.get([a, b, c])  # more than the cache holds: some are removed during the call
 
     assert found.keys() == {a, b, c}
     assert len(kept.policies) == 2

@@ -19,7 +19,7 @@ from horae.worker.worker import WorkerRuntime
 from tests.waiting import eventually
 
 KEY = "k" * 40
-REMEMBERED = 6  # what a journey has remembered, one after another
+REMEMBERED = 6  # steps that an execution stores, one after another
 DONE: dict[str, list[str]] = {}
 app = App()
 
@@ -92,7 +92,7 @@ async def working(node: ServerNode, transport) -> AsyncIterator[WorkerRuntime]:
 
 @pytest.mark.parametrize("store", ["sqlite://", "postgres_url"])
 async def test_an_execution_interrupted_after_any_step_does_every_step_once(store, request, monkeypatch):
-    monkeypatch.setattr(durable, "SHORT", SECOND // 100)  # so that a short sleep is suspended, too
+    monkeypatch.setattr(durable, "SHORT", SECOND // 100)  # even a short sleep suspends the execution
     url = request.getfixturevalue(store) if store == "postgres_url" else store
     DONE.clear()
     async with served(url) as (node, client):

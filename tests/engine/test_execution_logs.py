@@ -114,7 +114,9 @@ async def test_a_search_reads_a_limited_number_of_lines_and_returns_a_cursor(wor
         b"ERROR Timeout after 12 ms\n", b"ERROR end\n",
     ]  # fmt: skip
     assert numbers(await logs.read(NAMESPACE, id, LineSelection(grep=r"re:(?i)timeout .*\d+ ?ms$"), after=1)) == [2, 5]
-    assert numbers(await logs.read(NAMESPACE, id, LineSelection(grep="re:^timeout", level="info"))) == []  # looked at 4
+    assert (
+        numbers(await logs.read(NAMESPACE, id, LineSelection(grep="re:^timeout", level="info"))) == []
+    )  # four lines were read
     monkeypatch.setattr(log_windows, "MOST_BYTES_SEARCHED", 20)
     page = await logs.read(NAMESPACE, id, LineSelection(grep="re:^timeout"))
     assert (numbers(page), page.more, page.to) == ([], True, 2)
@@ -182,7 +184,7 @@ async def test_an_unfinished_line_is_shown_until_it_ends(world, logs):
 
     await worker.exchange(logs=[lines(slice, 0, 0, "a", "b", open=bar("0%")), lines(slice, 0, 1, open=bar("0%"))])
     await worker.exchange(logs=[lines(slice, 0, 0, "a", open=bar("0%"))])
-    assert [line.text for line in (await logs.read(NAMESPACE, id)).open] == ["9%"]  # what comes late changes nothing
+    assert [line.text for line in (await logs.read(NAMESPACE, id)).open] == ["9%"]  # a late line changes nothing
     await worker.exchange(logs=[lines(slice, 0, 2, "10%", "done")])
     page = await logs.read(NAMESPACE, id, cursor=page.next_cursor)
     assert ([(line.number, line.text) for line in page.items], page.open) == ([(3, "10%"), (4, "done")], [])

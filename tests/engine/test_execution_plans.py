@@ -22,7 +22,7 @@ from tests.store_contract.world import NAMESPACE, TestJob, World
 ALL = ("waiting", "queued", "running", "history")
 ROWS = 4000
 EMPTY = re.compile(r"Seq Scan on \w+_default\b.*\(cost=0\.00\.\.[01]\.00 rows=[01] ")
-"""What a partition says that PostgreSQL knows to be empty: whether it had looked depends on its autovacuum."""
+"""The plan of an empty partition. PostgreSQL knows that it is empty only after autovacuum has visited it."""
 
 
 async def plan(world: World, statement: Statement, *params: object) -> str:
@@ -83,7 +83,7 @@ async def test_history_is_read_in_order_along_an_index(world, since):
         history = [line for line in history if known[wanted] in line]
         assert history, told
         assert "Seq Scan on history" not in told
-        assert by_job or "Bitmap Heap Scan on history" not in told  # of one job's few rows it does no harm
+        assert by_job or "Bitmap Heap Scan on history" not in told  # for one job's few rows it is harmless
         assert "SCAN history" not in told.replace("SCAN history_slices", "")
 
 

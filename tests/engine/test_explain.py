@@ -20,7 +20,7 @@ ASKING = ("dependency", "limit", "sequence", "overlap", "circuit", "queue-limit"
 PLAYED = [
     *(("memory", gate) for gate in SCENES),
     *(("postgres", gate) for gate in ASKING),
-]  # whose probes ask the store
+]  # their probes read the store
 
 
 @pytest.mark.parametrize(("store_url", "gate"), PLAYED, indirect=["store_url"])

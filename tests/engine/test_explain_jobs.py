@@ -129,5 +129,5 @@ async def test_executions_of_a_job_are_explained_with_it(stage: Stage):
 
 def test_every_gate_of_jobs_has_a_test():
     text = Path(__file__).read_text()
-    beside = SCENES.keys()  # tests/engine/test_explain.py closes these
+    beside = SCENES.keys()  # tests/engine/test_explain.py tests these
     assert [g.name for g in GATES if "job" in g.about and f'"{g.name}"' not in text and g.name not in beside] == []

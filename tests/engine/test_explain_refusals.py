@@ -1,13 +1,13 @@
-"""Whatever a claim passes over, it does so by a gate that explain knows: each refusal is provoked.
+"""Every refusal of a claim belongs to a gate that explain knows: each refusal is provoked.
 
-In the functions by which a claim refuses, the line of every condition says which gate it belongs to: `# gate: held`.
-Those that pass nothing over by themselves say `# gate: none`. Here every scene of a gate is played, and each condition
-that is said to belong to it must go otherwise than where nothing is in the way.
+In the functions by which a claim refuses executions, the line of every condition names its gate: `# gate: held`. A
+condition that refuses nothing by itself has the mark `# gate: none`. These tests play every scene of a gate. Each
+condition of this gate must then have another value than in a scene without closed gates.
 
-What these tests see: a condition without a mark in a function that has marks; a mark that names the wrong gate; a
-condition that no scene provokes; a gate at which executions stay in the queue although no condition names it; a column
-or table more that the statement which picks asks about. What they cannot see: a function that has no marks and begins
-to refuse. The last test is for those: it plays what nobody thought of, and whatever stays must be explained.
+The tests detect: a condition without a mark in a function with marks; a mark with the wrong gate; a condition that no
+scene provokes; a gate that keeps executions in the queue although no condition names it; an additional column or table
+in the statement that picks executions. They cannot detect a function without marks that begins to refuse. The last test
+covers such functions: it plays random situations, and every execution that stays in the queue must be explained.
 """
 
 import ast
@@ -29,11 +29,11 @@ from tests.statements import the_statement
 from tests.store_contract.world import NAMESPACE
 
 NONE = "none"
-IN_TURN = {"ahead", "share"}  # what comes first is a matter of order, not of a condition
+IN_TURN = {"ahead", "share"}  # gates of order, which no condition decides
 MORE: Mapping[str, tuple[Scene, ...]] = {"no-worker": (queue_of_nobody,), "busy": (busy_with_others,)}
 MARKED = {(mark.module, mark.function) for mark in marks("gate")}
 PICKED = {"lane", "rank", "holds", "limits"}
-"""What the statement that picks asks about: the lane and where it begins, holds and limits."""
+"""The conditions of the statement that picks executions: the lane and its lowest rank, holds and limits."""
 
 on_memory = pytest.mark.parametrize("store_url", ["memory"], indirect=True)
 
@@ -99,7 +99,7 @@ def test_the_claim_statement_refuses_only_for_known_gates(name: str):
     for condition in outer_conditions(the_statement(name).text):
         tables = {*re.findall(r"\b(?:FROM|JOIN) (\w+)", condition)} - {"lanes"}
         asked |= tables or {*re.findall(r"^\W*(?:\w+\.)?(\w+)", condition)}
-    assert asked == PICKED, "which gate is it? Give it a probe and a scene, and name it here"
+    assert asked == PICKED, "Which gate does it check? Add a probe and a scene, and name it in PICKED."
 
 
 KINDS: list[dict[str, Any]] = [
@@ -138,5 +138,5 @@ async def test_every_execution_that_a_claim_leaves_is_explained(stage: Stage, se
         while await worker.ask():
             pass
     left = [{*await stage.blockers(id)} for id in ids if not await stage.runs(id)]
-    assert all(left), "a claim leaves something, and nobody knows why"
-    assert not left or left[0] - IN_TURN, "nothing is before the first, and nobody knows why a claim leaves it"
+    assert all(left), "a claim left an execution that explain cannot explain"
+    assert not left or left[0] - IN_TURN, "a claim left the first execution of the queue for no known reason"

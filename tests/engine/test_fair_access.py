@@ -164,7 +164,7 @@ async def test_a_request_cancelled_at_its_turn_passes_it_on(access):
     for _ in range(20):
         if len(access._waiting[ALPHA]) == 2:
             await asyncio.sleep(0)
-    assert AT_ONCE not in alpha.begun  # its turn has come, and its task has not run yet
+    assert AT_ONCE not in alpha.begun  # it has got its turn, but its task has not run yet
     alpha.tasks[AT_ONCE].cancel()
     await settle()
 

@@ -121,7 +121,7 @@ async def test_days_and_hours_are_counted(jobs, world):
     today = day_at("Europe/Paris", world.now())
 
     day = await counts.of(NAMESPACE, zone="Europe/Paris", since=str(today), until=str(today + timedelta(days=2)))
-    assert (day.items[0].fired, day.items[0].missed) == (1, 1)  # the three missed fires are one row
+    assert (day.items[0].fired, day.items[0].missed) == (1, 1)  # one row covers the three missed fires
     assert [one.planned for one in day.items[1:]] == [1442, 1442]
     assert day.complete
 
@@ -131,7 +131,10 @@ async def test_days_and_hours_are_counted(jobs, world):
     assert [place for place, one in enumerate(of_one.items) if one.planned] == [1]
     assert len(of_one.items) == 24
     minutes = await counts.of(NAMESPACE, zone="Europe/Paris", since=str(today), by="minute")
-    assert [(one.fired, one.missed) for one in minutes.items[:2]] == [(0, 1), (1, 0)]  # those without any are left out
+    assert [(one.fired, one.missed) for one in minutes.items[:2]] == [
+        (0, 1),
+        (1, 0),
+    ]  # minutes without fires are left out
     tomorrow = str(today + timedelta(days=1))
     minutes = await counts.of(NAMESPACE, zone="Europe/Paris", since=tomorrow, by="minute")
     assert [place for place, one in enumerate(minutes.items) if one.planned == 3] == [90]

@@ -160,7 +160,9 @@ async def test_no_more_sessions_are_locked_than_there_are_executions_to_give(nod
         return ClaimResult([], {}) if len(locked) in busy else await claim_for_parked(parked, *rest)
 
     monkeypatch.setattr(node.store, "claim_for_parked", counted)
-    monkeypatch.setattr(node.fleet.parking_lot, "takers", lambda amounts: [])  # as if another server accepted them
+    monkeypatch.setattr(
+        node.fleet.parking_lot, "takers", lambda amounts: []
+    )  # as if another server had accepted the submission
     for count, rounds in ((1, [1]), (3, [3])):
         locked.clear()
         await node.submitter.submit(1, [Submit(job=str(job.id))] * count, origin="submit")
@@ -169,7 +171,7 @@ async def test_no_more_sessions_are_locked_than_there_are_executions_to_give(nod
     assert sum(poll.done() for poll in polls) == 4
 
     locked.clear()
-    busy.append(1)  # somebody else holds the session that was chosen
+    busy.append(1)  # another transaction holds the chosen session
     await node.submitter.submit(1, [Submit(job=str(job.id))], origin="submit")
     await pass_time(node, 0.05)
     assert locked == [1, 16]
@@ -332,7 +334,7 @@ async def test_a_prefetch_claims_only_lanes_with_known_jobs(node, monkeypatch):
     await pass_time(node, 0.5)
 
     assert [(s.job, s.hi - s.lo) for s in ahead.slices] == [(short.id, 2)]
-    assert seen == [[short.lane]]  # the second only looks at its session
+    assert seen == [[short.lane]]  # the second exchange only reads its session
     assert not again.done()
     again.cancel()
 
@@ -418,7 +420,7 @@ async def test_room_that_grows_stepwise_is_reported_by_one_exchange(node):
 
     assert json.decode(await send(node, session, channel=1, n=1, free=3), type=Answer).slices == []
     await pass_time(node, 0.1)
-    assert json.decode(await waits, type=Answer).slices == [], "it is asked to ask anew"
+    assert json.decode(await waits, type=Answer).slices == [], "an empty answer makes the worker ask again"
     granted = json.decode(await send(node, session, channel=0, n=2, free=4, wait=HEARTBEAT), type=Answer)
     assert len(granted.slices) == 1
 

@@ -80,7 +80,7 @@ async def pass_time(node, hands, until, within=5.0):
     start = node.env.clock.monotonic()
     while not until():
         took = node.env.clock.monotonic() - start
-        assert took < within, "it did not happen in time"
+        assert took < within, "the condition was not met in time"
         node.env.clock.advance(int(STEP * SECOND))
         for _ in range(4):
             for hand in hands:
@@ -134,7 +134,7 @@ async def test_a_workers_first_queue_does_not_wait_for_prefetched_work_of_the_ne
     world = World(node.store.driver, node.env)
     await world.job("first", queue="critical", priority=4)
     _, hands = await busy(node, world, queues=("critical", "default"), strict=True)
-    urgent = await world.job("urgent", queue="critical", priority=0)  # of no higher priority
+    urgent = await world.job("urgent", queue="critical", priority=0)  # its priority is not higher
 
     parcel = await submit(node, world, urgent)
     took = await pass_time(node, hands, lambda: any(parcel in hand.begun for hand in hands))

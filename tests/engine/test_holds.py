@@ -134,7 +134,7 @@ async def test_a_hold_stops_servers_that_do_not_know_it_yet(world: World, nodes:
     poll = send(second, session, 1)
     await settle(world)
     for node in nodes:
-        await node._runner.stop()  # nobody looks by himself any more
+        await node._runner.stop()  # no service runs any longer
 
     await first.admission.holds.open(1, "default", DEPLOY, "key:1")
     assert second.admission.hold_watch.not_ended == []

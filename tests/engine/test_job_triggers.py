@@ -81,7 +81,7 @@ async def test_a_trigger_with_new_rules_continues_where_the_old_ones_ended(jobs,
     """An unchanged schedule loses no fire between two versions."""
     await create(jobs, triggers=[OFTEN])
     world.clock.advance(MINUTE)
-    quiet = jobs_of(world.store, rank=rank)  # no server fires meanwhile
+    quiet = jobs_of(world.store, rank=rank)  # no server decides fires during the edit
     await quiet.edit(NAMESPACE, "report", {"triggers": [OFTEN | {"misfire": "skip"}]})
 
     done = await world.store.fire(100, lead)

@@ -197,7 +197,7 @@ async def test_only_a_changed_schedule_changes_the_trigger(jobs, world):
     assert edited.next_fire_at != made.next_fire_at
     rows = await world.rows("SELECT id, state, valid_to FROM triggers WHERE id = $1", before[0])
     assert rows == [(before[0], "ended", world.now())]
-    # The fire at one hour was due and undecided: the ledger says what became of it.
+    # The fire at one hour was due and undecided: the ledger has its disposition.
     fires = await world.rows("SELECT disposition, cause FROM fires WHERE trigger_id = $1", before[0])
     assert fires == [("skipped-misfire", "the trigger was changed before this was decided")]
     gone = await jobs.edit(NAMESPACE, "report", {"schedule": None})
@@ -269,7 +269,7 @@ async def test_status_follows_the_table(jobs, world):
 
     assert await status() == "idle"
     await world.submit(job, due_at=world.now() + MINUTE)
-    assert await status() == "idle"  # a delay is not yet a queue
+    assert await status() == "idle"  # a delayed execution is not queued yet
     (receipt,) = await world.submit(job)
     assert await status() == "queued"
     worker = await world.worker()

@@ -14,7 +14,7 @@ from horae.model.fleet.protocol import Failure
 from tests.acceptance.otlp import collector
 from tests.waiting import eventually
 
-ROOM = 512  # the least that the SDK takes
+ROOM = 512  # the smallest size that the SDK accepts
 
 
 def span(number: int, error: Failure | None = None) -> TraceSpan:

@@ -95,7 +95,7 @@ async def test_a_worker_that_is_too_small_or_too_old_never_gets_it(place: Place)
     fit = await place.worker("fit", 4, resources={"gpu": 1})
 
     for worker in (small, bare, old):
-        assert await worker.ask(4, {"gpu": 9}) == [], "whatever it says that it has room for"
+        assert await worker.ask(4, {"gpu": 9}) == [], "even if it reports enough room"
     assert parcels(await fit.ask(4, {"gpu": 1})) == [parcel]
 
 
@@ -112,7 +112,7 @@ async def test_a_job_is_pinned_by_the_labels_that_every_worker_has(place: Place)
 async def test_a_preferred_worker_is_waited_for_until_patience_ends(place: Place):
     await place.job(prefers=[{"label": "zone=eu", "patience": "5s"}])
     far, near = await place.worker("far"), await place.worker("near", labels={"zone": "eu"})
-    first, second = sorted([await place.submit(), await place.submit()])  # made at one instant: their ids decide
+    first, second = sorted([await place.submit(), await place.submit()])  # submitted at one instant: their ids decide
     await place.look()
 
     assert parcels(await near.ask(1)) == [first]
@@ -239,7 +239,7 @@ async def test_a_worker_is_reserved_for_an_execution_that_was_passed_over_too_lo
     await place.pass_time(1)
     await place.node.admission.reserver.step()
     await place.submit("slim")
-    assert count(await idle.ask(1)) == 1, "it is let go when that was taken"
+    assert count(await idle.ask(1)) == 1, "the reservation ends when the execution is granted"
     assert held
 
 
@@ -277,7 +277,7 @@ async def test_needs_that_no_worker_ever_had_are_accepted_and_warned_about(place
     await place.node.gateway.close(1, worker.session)
     await place.pass_time(6)
 
-    assert await place.node.warning(1, "job") is None, "one had them, and is gone"
+    assert await place.node.warning(1, "job") is None, "a worker had them and has left"
     assert (await place.node.definitions.jobs.get(1, "job")).notes == []
     await place.job("plain")
     await place.submit("plain")
@@ -303,7 +303,7 @@ async def test_an_affinity_key_returns_to_its_last_worker_if_it_has_a_slot_in_ti
     assert parcels(await second.ask(4)) == [late]
     await place.submit(model="a")
     await place.look()
-    assert await first.ask(4) == [], "it was at the other last"
+    assert await first.ask(4) == [], "the other worker had its key last"
     await place.node.gateway.close(1, second.session)
     await place.look()
     assert count(await first.ask(4)) == 1

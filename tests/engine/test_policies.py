@@ -69,7 +69,7 @@ async def test_a_light_tenant_hardly_waits_behind_one_that_submitted_thousands()
 
     waits = [one.wait for one in t.ran if one.params["tenant"] == "light"]
     assert len(waits) == 20
-    assert max(waits) <= 100 * MS  # until a slot is free
+    assert max(waits) <= 100 * MS  # the wait for a free slot
 
 
 async def test_an_unused_reserve_is_lent_to_other_shares():
@@ -84,7 +84,7 @@ async def test_an_unused_reserve_is_lent_to_other_shares():
     began = Counter((one.started_at - start) // SECOND for one in t.ran if one.params["tenant"] == "acme")
     assert sum(one.params["tenant"] == "batch" for one in t.ran if one.started_at < start + 3 * SECOND) == 12
     assert sum(began.values()) == 10
-    assert max(began.values()) <= 3  # its two slots, and its own share of the others
+    assert max(began.values()) <= 3  # its two reserved slots, and its share of the others
 
 
 async def test_a_lane_that_gets_more_while_a_claim_empties_it_is_taken_from_again():
@@ -359,7 +359,7 @@ async def test_grants_of_another_server_are_charged_here(world):
         world.clock.advance(SECOND)
 
     heard = {view.share: view.virtual for view in two.base.directory.lane_states()}
-    assert heard["heavy"] == 4 * SECOND  # a job that never ran is taken for one of a second
+    assert heard["heavy"] == 4 * SECOND  # a job that never ran is expected to take one second
     for node in nodes:
         await node.gateway.stop()
         await node.submitter.close()

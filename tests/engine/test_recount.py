@@ -29,7 +29,7 @@ class Server:
     def __init__(self, world: World) -> None:
         self.world, self.id = world, world.env.new_id()
         topics = Topics(world.store)
-        self.failed: list[UUID] = []  # jobs of which something failed unheard
+        self.failed: list[UUID] = []  # jobs with failures that were not reported
         topics.failed.subscribe("test", self.failed.extend)
         self.statistics = Statistics(world.env, world.store, self.id, topics)
         self.recounter = Recounter(world.env, world.store, self.id, topics)
@@ -60,7 +60,7 @@ async def test_unwritten_counts_of_a_killed_server_are_recounted(world: World):
     await killed.statistics.step()
     world.clock.advance(4 * SECOND)
     await killed.beat()
-    await killed.end(job, 3)  # and then it is killed
+    await killed.end(job, 3)  # the server is killed after this
     await other.beat()
     await other.end(job, 2)
     for _ in range(16):

@@ -95,4 +95,4 @@ async def test_other_requests_run_between_concurrent_costly_submissions(node: Se
     watching.cancel()
 
     assert len(checked) == 8
-    assert max(map(checked.count, checked)) <= 2, "more checks in one turn of the loop"
+    assert max(map(checked.count, checked)) <= 2, "too many checks in one turn of the event loop"

@@ -50,7 +50,7 @@ async def test_pending_counts_of_a_replaced_writer_count_once(world: World, monk
     for job in jobs[:2]:
         tallies.add(job, world.now(), JobTally(success=1))
     await tallies.flush(world.store, world.now())
-    for job in [*jobs[2:], *jobs[:2]]:  # the first two change again, and are the last to be written
+    for job in [*jobs[2:], *jobs[:2]]:  # the first two change again and are written last
         tallies.add(job, world.now(), JobTally(success=1))
     while tallies.is_behind:
         await tallies.flush(world.store, world.now())
@@ -111,7 +111,7 @@ async def test_a_workflow_that_failed_counts_once_in_its_namespace(world: World)
     spans = await world.store.read(lambda: statistics_reads.of_namespace(NAMESPACE, HOUR, 0, now + SECOND, HOUR))
     assert sum(tally.failed for tally in spans.values()) == 1
     (of_job,) = (await world.store.read(lambda: statistics_reads.of_jobs([job.id], 0))).values()
-    assert of_job.failed == 2, "a job counts all of its own"
+    assert of_job.failed == 2, "a job counts all its failed executions"
 
 
 async def test_concurrent_requests_share_one_count_of_gauges(world: World):
@@ -148,7 +148,7 @@ async def test_coming_fires_are_counted_by_half_hours(world: World):
     assert [more for _, _, more in spans] == [False] * 24
     assert sum(fires for _, fires, _ in spans) == 24 * 30 - 1 + 2 + 3
     await world.do("DELETE FROM timers")
-    assert (await coming.of(NAMESPACE)).spans == spans, "as they were counted last"
+    assert (await coming.of(NAMESPACE)).spans == spans, "the last count is returned"
     world.clock.advance(120 * SECOND)
     await coming.step()
     assert {fires for _, fires, _ in (await coming.of(NAMESPACE)).spans} == {0}

@@ -51,7 +51,7 @@ async def test_a_flooding_namespace_leaves_the_others_their_part(node: ServerNod
         await asyncio.wait({asked[-1]}, timeout=0)
         await eventually(lambda: asked[-1].done() or node.submitter._pending)
 
-    for _ in range(9):  # one is under way, eight wait
+    for _ in range(9):  # one runs, eight wait
         await ask(light)
     await eventually(lambda: len(node.submitter._batcher) == 8)
     with pytest.raises(Busy):

@@ -55,4 +55,7 @@ async def test_unreported_spans_are_reported_later_in_order(monkeypatch):
         await it.spans.step()
     it.meanwhile, it.away = [], False
     await it.spans.step()
-    assert [parcel for _, parcel in it.told] == [B.parcel, C.parcel]  # of more than there is room for, the newest
+    assert [parcel for _, parcel in it.told] == [
+        B.parcel,
+        C.parcel,
+    ]  # when there is no room for all, the newest are kept

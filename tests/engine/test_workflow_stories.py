@@ -1,7 +1,8 @@
-"""Random workflows within workflows that fail, are cancelled and are run again, by a rerun or by their dead letter.
+"""Random nested workflows that fail, are cancelled and are run again, by a rerun or by their dead letter.
 
-A step is a success only if what it runs came to its end, a story has at most one open letter, and what succeeded does
-not run again. When nothing fails any more, the next run of it succeeds. `HORAE_SEED=n` tells one story.
+A step is a success only if everything that it runs has ended successfully. A workflow has at most one open dead letter,
+and successful steps do not run again. Once nothing fails any more, the next run succeeds. `HORAE_SEED=n` plays a single
+seed.
 """
 
 from collections import defaultdict
@@ -34,7 +35,7 @@ from tests.store_contract.world import NAMESPACE, TestJob, World, cancelled, fai
 
 __all__ = ("letters", "submits")
 SEEDS = [int(ONLY)] if ONLY else [0, 1, 3, 5, 7, 38]
-ON_DISK = (5, 38)  # those that are told on other stores than the one in memory, too
+ON_DISK = (5, 38)  # seeds that also run on other stores than the one in memory
 KINDS = (
     "plain",
     "plain",
@@ -61,7 +62,7 @@ class Story:
         self.tolerated: dict[str, int] = {}
         self.upstreams: dict[str, set[str]] = {}
         self.undoes = rng.random() < 0.3
-        self.dangers = rng.choice((0.0, 0.05, 0.2))  # that somebody cancels it
+        self.dangers = rng.choice((0.0, 0.05, 0.2))  # the probability of a cancellation
         self.log: dict[UUID, dict[Path, list[object]]] = defaultdict(dict)  # by run: the ends of each child
 
     async def make(self, prefix: str = "s", depth: int = 0):
@@ -242,7 +243,7 @@ async def test_a_failed_workflow_has_one_letter_and_continues_from_the_failed_st
         assert open_ == ([] if letter is None else [letter])
         if end == "success":
             return
-        assert not calm, "nothing failed, and it was no success"
+        assert not calm, "nothing failed, but the workflow did not succeed"
         calm = run == MOST_RUNS - 2 or story.rng.random() < 0.4
         before, root = await again(story, reruns, letters, root, letter)
 
@@ -250,12 +251,12 @@ async def test_a_failed_workflow_has_one_letter_and_continues_from_the_failed_st
 async def again(
     story: Story, reruns: Reruns, letters: DeadLetters, root: UUID, letter: UUID | None
 ) -> tuple[UUID, UUID]:
-    """Run it again from what failed: by hand, by its letter, or by all letters. What is run again, and the new run."""
+    """Run a failed workflow again: by hand, by its letter, or by all letters. Return the old and the new run."""
     how = "rerun" if letter is None else story.rng.choice(("rerun", "retry", "all"))
     if letter is None or how == "rerun":
         return root, (await reruns.rerun(NAMESPACE, root, RerunRequest(since="failed"), "ann")).execution_id
     if how == "all":
         assert (await letters.retry_many(NAMESPACE)).done == 1
-    made = (await letters.retry(NAMESPACE, letter)).retried_as  # once, however often it is asked for
+    made = (await letters.retry(NAMESPACE, letter)).retried_as  # a repeated retry has no further effect
     assert made is not None
     return letter, made

@@ -57,7 +57,7 @@ async def test_a_server_with_older_rules_leaves_them(world: World):
     moved = await next_fire(world, zoned)
     await run(service(world, "2026a"))
     assert await next_fire(world, zoned) == moved
-    await run(service(world, "2026b"))  # nothing new to it
+    await run(service(world, "2026b"))  # it already has these rules
     assert await next_fire(world, zoned) == moved
     await run(service(world, "2026c"))
     assert await next_fire(world, zoned) != moved
