@@ -23,7 +23,7 @@ class ArchivePart(ServerPart):
             node.env, node.store, node.id, retention, node.base.clock, node.work.executions, place
         )  # fmt: skip
 
-    async def reported(self, report: StoreView) -> StoreView:
+    async def complete_report(self, report: StoreView) -> StoreView:
         return structs.replace(report, archive=await self.archiver.trouble())
 
     def services(self, roles: Collection[str]) -> Sequence[Service]:
