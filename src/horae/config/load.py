@@ -27,7 +27,7 @@ _KNOWN = frozenset(
     {*(setting.variable for setting in TABLE.values()), *(PREFIX + name for name in _GIVEN + _OTHERS + _RENAMED)}
 )
 
-# Flags whose name differs from the setting's.
+# Flags with another name than their setting.
 FLAGS = {
     "url": "--server",
     "queues": "--queue",
@@ -133,7 +133,7 @@ def _nearest(name: str) -> str | None:
 
 
 def misspelled(environ: Mapping[str, str]) -> dict[str, str]:
-    """Return the variables that look like settings but are none, with the variable that each was meant to be."""
+    """Return the variables that look like settings but are none, each with the most similar variable of a setting."""
     strange = (name for name in environ if is_unknown(name))
     near = {name: _nearest(name.removeprefix(PREFIX).lower()) for name in strange}
     return {name: TABLE[meant].variable for name, meant in near.items() if meant is not None}

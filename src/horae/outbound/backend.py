@@ -72,9 +72,9 @@ class CheckedBackend(httpcore2.AsyncNetworkBackend):
 
 def refusal(host: str, address: str, why: str) -> str:
     """Return the message for a host that is not called, with the setting that would allow it."""
-    which = address if host == address else f"{host} is {address}, which"
+    subject = address if host == address else f"{host} is {address}, which"
     return (
-        f"{which} is {why}, and is not called. If it may be, the setting {SETTING} has to name it:"
+        f"{subject} is {why}, and is not called. If it may be, the setting {SETTING} has to name it:"
         f" HORAE_{SETTING.upper()}={address}"
     )
 

@@ -19,7 +19,7 @@ ACCEPTED = "gzip"
 CONNECT = 10.0  # seconds
 SILENCE = 300.0  # seconds without a byte
 WHOLE = 600.0  # seconds for the whole request, however slowly data arrives
-MOST = 64 * 1024  # bytes of a body that are kept
+MOST = 64 * 1024  # the default limit of a body, in bytes
 KEPT_ALIVE = 32  # idle connections
 _REDIRECTS = (301, 302, 303, 307, 308)
 # Request headers that another origin may see: anything else may be a credential.
@@ -158,7 +158,7 @@ class Outbound:
             return OutboundAnswer(response.status, headers, body.whole(), not body.is_full, str(request.url))
 
     def _connections(self) -> httpcore2.AsyncConnectionPool:
-        """Return the connection pool, made at first use because reading certificates takes a while."""
+        """Return the connection pool, created at first use because reading certificates takes a while."""
         if self._pool is None:
             self._pool = httpcore2.AsyncConnectionPool(
                 ssl_context=httpx2.create_ssl_context(),
@@ -180,8 +180,8 @@ def _asked(method: str, url: str, headers: Mapping[str, str], content: bytes) ->
         **{name.lower(): value for name, value in headers.items()},
     }
     if at.userinfo and "authorization" not in given:
-        who = f"{at.username}:{at.password}".encode()
-        given["authorization"] = f"Basic {base64.b64encode(who).decode()}"
+        credentials = f"{at.username}:{at.password}".encode()
+        given["authorization"] = f"Basic {base64.b64encode(credentials).decode()}"
     if method in ("POST", "PUT", "PATCH") and not content:
         given["content-length"] = "0"
     given.setdefault("host", at.netloc.decode("ascii"))

@@ -57,8 +57,10 @@ class OwnLimit(Struct, frozen=True):
     def add_to(self, keys: str | None) -> tuple[str, int]:
         """Return keys with this one added, and the flags of slices under them."""
         known = keys_of(keys)
-        mine = structs.replace(known, limits=tuple(sorted({*known.limits, self.key})), rated=known.rated or self.rated)
-        return encode_keys(mine) or "", mine.flags
+        extended = structs.replace(
+            known, limits=tuple(sorted({*known.limits, self.key})), rated=known.rated or self.rated
+        )
+        return encode_keys(extended) or "", extended.flags
 
 
 def own_limit(job: UUID) -> Script[OwnLimit | None]:

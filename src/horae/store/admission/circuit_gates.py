@@ -60,11 +60,11 @@ def shut_out(picked: Sequence[Queued], statement: Statement = SHUT) -> Script[li
     if not shut:  # gate: none
         return []
     jobs = {job for job, _ in shut}
-    mine = [s for s in marked if s.job in jobs]  # gate: circuit
-    keys = yield from keys_in({s.parcel for s in mine})
+    affected = [s for s in marked if s.job in jobs]  # gate: circuit
+    keys = yield from keys_in({s.parcel for s in affected})
     return [
         _at_gate(s, keys[s.parcel])
-        for s in mine
+        for s in affected
         if (s.job, keys[s.parcel]) in shut and not _probes(s, shut[s.job, keys[s.parcel]])  # gate: circuit
     ]
 
@@ -90,18 +90,18 @@ def gates() -> Script[list[CircuitRef]]:
     return [read_gate(row[0]) for row in rows]
 
 
-def release_waiting(which: CircuitRef, limit: int, now: Instant) -> Script[int]:
+def release_waiting(circuit: CircuitRef, limit: int, now: Instant) -> Script[int]:
     """Release executions at a circuit's gate: a batch of a closed circuit, the probes of a half-open one.
 
     Return the number of released executions.
     """
-    yield locked([which])  # guard: circuit-probes-lock
-    status = (yield from states_of([which]))[which]
+    yield locked([circuit])  # guard: circuit-probes-lock
+    status = (yield from states_of([circuit]))[circuit]
     if status.state == "open":
         return 0
     if status.state == "half-open":
         return (yield from _let_probes_go(status, now))
-    rows = yield Fetch(WAITERS, (gate_of(*which), limit))
+    rows = yield Fetch(WAITERS, (gate_of(*circuit), limit))
     slices = [shelves.waiting(row) for row in rows]
     yield from _due_at_once(slices, now)
     return sum(s.hi - s.lo for s in slices)

@@ -69,8 +69,8 @@ def of_job(job: UUID, limit: int) -> Script[list[CircuitStatus]]:
     return [read(row) for row in (yield Fetch(OF_JOB, (job, limit)))]
 
 
-def status_of(which: CircuitRef) -> Script[CircuitStatus]:
-    return (yield from states_of([which]))[which]
+def status_of(circuit: CircuitRef) -> Script[CircuitStatus]:
+    return (yield from states_of([circuit]))[circuit]
 
 
 def changes_of(job: UUID, limit: int) -> Script[list[RecordedChange]]:
@@ -80,9 +80,9 @@ def changes_of(job: UUID, limit: int) -> Script[list[RecordedChange]]:
     )]  # fmt: skip
 
 
-def waiting_at(which: Collection[CircuitRef]) -> Script[dict[CircuitRef, int]]:
+def waiting_at(circuits: Collection[CircuitRef]) -> Script[dict[CircuitRef, int]]:
     """Count the executions that wait at the gates of circuits."""
-    rows = yield ForEach(COUNT_WAITERS, (("gate", "text"),), [(gate_of(*one),) for one in sorted(which)])
+    rows = yield ForEach(COUNT_WAITERS, (("gate", "text"),), [(gate_of(*one),) for one in sorted(circuits)])
     return {read_gate(gate): int(count) for gate, count in rows}
 
 

@@ -29,7 +29,7 @@ from horae.store.base import shelves
 from horae.store.script import Fetch, ForEach, Insert, Lock, Row, Script, Statement
 
 CircuitRef = tuple[UUID, str]  # a job, and the key of one of its circuits
-WHICH: shelves.Columns = (("job", "uuid"), ("key", "text"))
+_CIRCUIT: shelves.Columns = (("job", "uuid"), ("key", "text"))
 COLUMNS = "c.job, c.key, c.state, c.era, c.since, c.until_at, c.forced, c.cause, c.changed_by, c.probes"
 READ = Statement("circuits", f"SELECT {COLUMNS} FROM given JOIN circuits c ON c.job = given.job AND c.key = given.key")
 KEYS = Statement("keys_of_circuits", "SELECT p.id, p.keys FROM given JOIN parcels p ON p.id = given.parcel")
@@ -46,19 +46,19 @@ SUMS = Statement(
     " AND n.bucket >= given.since GROUP BY given.job, given.key",
 )
 _COUNTS: shelves.Columns = (
-    *WHICH, ("era", "int"), ("bucket", "bigint"), ("server", "uuid"), ("ok", "int"), ("failed", "int"),
+    *_CIRCUIT, ("era", "int"), ("bucket", "bigint"), ("server", "uuid"), ("ok", "int"), ("failed", "int"),
 )  # fmt: skip
 _ADD = (
     "ON CONFLICT (job, key, era, bucket, server) DO UPDATE SET ok = circuit_counts.ok + excluded.ok,"
     " failed = circuit_counts.failed + excluded.failed"
 )
 _ROW: shelves.Columns = (
-    *WHICH, ("state", "text"), ("era", "int"), ("since", "bigint"), ("until_at", "bigint"), ("forced", "bool"),
+    *_CIRCUIT, ("state", "text"), ("era", "int"), ("since", "bigint"), ("until_at", "bigint"), ("forced", "bool"),
     ("cause", "text"), ("changed_by", "text"), ("probes", "text"),
 )  # fmt: skip
 _PUT = "ON CONFLICT (job, key) DO UPDATE SET " + ", ".join(f"{name} = excluded.{name}" for name, _ in _ROW[2:])
 _CHANGE: shelves.Columns = (
-    *WHICH, ("era", "int"), ("at", "bigint"), ("state", "text"), ("forced", "bool"), ("cause", "text"),
+    *_CIRCUIT, ("era", "int"), ("at", "bigint"), ("state", "text"), ("forced", "bool"), ("cause", "text"),
     ("changed_by", "text"),
 )  # fmt: skip
 
@@ -67,17 +67,17 @@ def count_attempts(server: UUID, attempts: Sequence[ParcelAttempts], now: Instan
     """Count attempts that ended, judge the circuits that they may change, and return the changed ones."""
     settings = yield from settings_of({one.job for one in attempts})
     counted = yield from _counted([one for one in attempts if one.job in settings], settings)
-    which = sorted(counted)
-    if not which:
+    circuits = sorted(counted)
+    if not circuits:
         return []
-    yield locked(which)  # guard: circuit-feed-locks
-    states = yield from states_of(which)
+    yield locked(circuits)  # guard: circuit-feed-locks
+    states = yield from states_of(circuits)
     rows = [
         (*one, states[one].era, bucket_of(settings[one[0]], now), server, counted[one].ok, counted[one].failed)
-        for one in which
+        for one in circuits
     ]
     yield Insert("circuit_counts", _COUNTS, rows, conflict=_ADD)
-    doubtful = [one for one in which if counted[one].failed or states[one].state == "half-open"]
+    doubtful = [one for one in circuits if counted[one].failed or states[one].state == "half-open"]
     sums = yield from sums_of([states[one] for one in doubtful], settings, now)
     changes = [
         (states[one], change)
@@ -95,9 +95,9 @@ def _counted(
     keys = (yield from keys_in(keyed)) if keyed else {}
     counted: dict[CircuitRef, AttemptCounts] = {}
     for one in attempts:
-        which = one.job, keys.get(one.parcel, "")
-        before = counted.get(which, AttemptCounts())
-        counted[which] = AttemptCounts(before.ok + one.ok, before.failed + one.failed)
+        circuit = one.job, keys.get(one.parcel, "")
+        before = counted.get(circuit, AttemptCounts())
+        counted[circuit] = AttemptCounts(before.ok + one.ok, before.failed + one.failed)
     return counted
 
 
@@ -116,7 +116,7 @@ def sums_of(
         for s in circuits
         if s.job in settings
     ]
-    columns: shelves.Columns = (*WHICH, ("era", "int"), ("since", "bigint"))
+    columns: shelves.Columns = (*_CIRCUIT, ("era", "int"), ("since", "bigint"))
     rows = (yield ForEach(SUMS, columns, given)) if given else []
     return {(job, key): AttemptCounts(int(ok), int(failed)) for job, key, ok, failed in rows}
 
@@ -128,15 +128,15 @@ def settings_of(jobs: Collection[UUID]) -> Script[dict[UUID, Circuit]]:
     return {job: circuit for job, circuit in found.items() if circuit is not None}
 
 
-def locked(which: Iterable[CircuitRef]) -> Lock:
-    return Lock(names=tuple(sorted(gate_of(*one) for one in which)))
+def locked(circuits: Iterable[CircuitRef]) -> Lock:
+    return Lock(names=tuple(sorted(gate_of(*one) for one in circuits)))
 
 
-def states_of(which: Collection[CircuitRef]) -> Script[dict[CircuitRef, CircuitStatus]]:
+def states_of(circuits: Collection[CircuitRef]) -> Script[dict[CircuitRef, CircuitStatus]]:
     """Return the states of circuits; a circuit without a row is closed."""
-    rows = yield ForEach(READ, WHICH, sorted(which))
+    rows = yield ForEach(READ, _CIRCUIT, sorted(circuits))
     found = {(row[0], row[1]): read(row) for row in rows}
-    return {one: found.get(one) or CircuitStatus(job=one[0], key=one[1]) for one in which}
+    return {one: found.get(one) or CircuitStatus(job=one[0], key=one[1]) for one in circuits}
 
 
 def read(row: Row) -> CircuitStatus:
@@ -182,15 +182,15 @@ def _json(value: object) -> str:
 
 
 def force(
-    which: CircuitRef, change: CircuitChange | None, by: str, now: Instant, cause: str = ""
+    circuit: CircuitRef, change: CircuitChange | None, by: str, now: Instant, cause: str = ""
 ) -> Script[CircuitStatus]:
     """Open or close a circuit until a user changes it again; without `change`, close it and count from zero."""
-    yield locked([which])  # guard: circuit-force-locks
-    before = (yield from states_of([which]))[which]
-    made = change or CircuitChange("closed", cause)
-    if made.state == "open":
+    yield locked([circuit])  # guard: circuit-force-locks
+    before = (yield from states_of([circuit]))[circuit]
+    new = change or CircuitChange("closed", cause)
+    if new.state == "open":
         yield Lock(table="circuits")  # guard: circuit-locks-claims
-    (after,) = yield from _apply([(before, made)], now, forced=change is not None, by=by)
+    (after,) = yield from _apply([(before, new)], now, forced=change is not None, by=by)
     return after
 
 

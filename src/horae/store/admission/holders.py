@@ -29,7 +29,7 @@ HOLDERS: shelves.Columns = (*HELD, ("lo", "int"))
 TICKETS: shelves.Columns = (*HELD, ("ticket", "bigint"))
 ALL = "limits"  # the lock for a transaction with too many keys to lock each
 MAX_LOCKS = 400  # PostgreSQL has some thousands for all transactions together
-MOST_PULLED = 200  # slices in one look at a gate
+MAX_ADMITTED = 200  # slices admitted at once from a gate
 KEYS_OF = Statement("keys_of_parcels", "SELECT p.id, p.keys FROM given JOIN parcels p ON p.id = given.parcel")
 LIMITS_OF = Statement(
     "limits_of_jobs",
@@ -56,7 +56,7 @@ USE = Statement(
     " (SELECT 1 FROM waiting w WHERE w.gate = given.key AND w.wake_at IS NULL LIMIT 1) FROM given",
 )
 
-# Also under the lock: an execution that begins to wait comes before, and is seen, or after, and sees the room.
+# Also under the lock: an execution begins to wait either before, and is seen here, or after, and sees the room.
 WAITED_FOR = Statement(
     "keys_waited_for",
     "SELECT given.key FROM given WHERE EXISTS (SELECT 1 FROM waiting w WHERE w.gate = given.key AND w.wake_at IS NULL)",
@@ -113,7 +113,7 @@ NOTHING: Mapping[UUID, str | None] = {}
 
 
 class AdmittedItems(Struct):
-    """Slices that were admitted to the queue, and the time to look at those that were woken."""
+    """Slices that were admitted to the queue, and the time to check those that were woken."""
 
     queued: list[Queued] = []
     wake_at: Instant | None = None
@@ -146,9 +146,9 @@ class KeyGate:
         """Read the present states of the keys."""
         limits = [key for key in self.keys if not is_sequence(key)]
         if limits:
-            said = yield from limits_of(limits)
+            limits_by_key = yield from limits_of(limits)
             for key, queued, running, woken, waits in (yield ForEach(USE, KEY, [(key,) for key in limits])):
-                room = said[key].most - int(queued) - int(running)
+                room = limits_by_key[key].most - int(queued) - int(running)
                 self.states[key] = KeyState(room=room, has_woken=bool(woken), has_waiters=bool(waits))
         yield from self._look_at_sequences([key for key in self.keys if is_sequence(key)])
 
@@ -177,11 +177,11 @@ class KeyGate:
             rows = yield from self._next()
             if not rows:
                 return
-            came = [_entry(row) for row in rows]
+            entries = [_entry(row) for row in rows]
             passed = GateResult()
-            for entry in came:
+            for entry in entries:
                 self._take_in(entry, passed)
-            yield shelves.take("waiting", [entry.slice for entry in came])
+            yield shelves.take("waiting", [entry.slice for entry in entries])
             yield Together(
                 [
                     shelves.put_waiting(passed.waiting),
@@ -193,7 +193,7 @@ class KeyGate:
 
     def _next(self) -> Script[list[Row]]:
         """Return the next waiting slices at the keys with room."""
-        rooms = [(key, min(MOST_PULLED, s.room)) for key, s in self.states.items() if s.has_waiters and s.room > 0]
+        rooms = [(key, min(MAX_ADMITTED, s.room)) for key, s in self.states.items() if s.has_waiters and s.room > 0]
         rows = list((yield ForEach(AT_GATE, (*KEY, ("n", "int")), rooms))) if rooms else []
         found = [row[LANE_AT - 2] for row in rows]
         for key, most in rooms:
@@ -241,7 +241,8 @@ def put_holders(held: Collection[tuple[str, UUID]]) -> Insert:
 
 
 def free(parcels: Collection[UUID], now: Instant, known: Mapping[UUID, str | None] = NOTHING) -> Script[AdmittedItems]:
-    """Admit executions that waited for the keys of these parcels, whose items have left the queue or ended.
+    """Free the keys of these parcels, whose items have left the queue or ended, and admit the executions that waited
+    for them.
 
     The keys of a parcel never change, so parcels in `known` are not read again.
     """

@@ -109,9 +109,9 @@ class KeyRates:
             return
         rows = yield ForEach(KEYS_OF, (("parcel", "uuid"),), [(parcel,) for parcel in unknown])
         keys = {parcel: keys_of(encoded).limits for parcel, encoded in rows}
-        limits = yield from limits_of({key for mine in keys.values() for key in mine})
-        for parcel, mine in keys.items():
-            self._keys[parcel] = tuple(key for key in mine if limits[key].rate is not None)
+        limits = yield from limits_of({key for limited in keys.values() for key in limited})
+        for parcel, limited in keys.items():
+            self._keys[parcel] = tuple(key for key in limited if limits[key].rate is not None)
         yield from self._lock(sorted({key for p in keys for key in self._keys[p]} - self._paces.keys()), limits)
 
     def _lock(self, keys: Sequence[str], limits: Mapping[str, Limit]) -> Script[None]:
@@ -153,17 +153,17 @@ def startable(slices: Sequence[Queued], now: Instant) -> Script[list[Queued]]:
     keys = {parcel: keys_of(text).limits for parcel, text in rows}
     rates = {
         key: limit.rate
-        for key, limit in (yield from limits_of({key for mine in keys.values() for key in mine})).items()
+        for key, limit in (yield from limits_of({key for rated_keys in keys.values() for key in rated_keys})).items()
         if limit.rate is not None
     }
     paces: dict[str, Instant] = dict((yield ForEach(READ, NAME, [(key,) for key in sorted(rates)])))
     left = {key: rate.room(paces.get(key, NEVER), now) for key, rate in rates.items()}
     found: list[Queued] = []
     for queued in slices:
-        mine = [key for key in keys.get(queued.parcel, ()) if key in left]
-        count = min((left[key] for key in mine), default=queued.hi - queued.lo)
+        rated_keys = [key for key in keys.get(queued.parcel, ()) if key in left]
+        count = min((left[key] for key in rated_keys), default=queued.hi - queued.lo)
         if count > 0:
             found.append(part(queued, queued.lo, min(queued.hi, queued.lo + count)))
-        for key in mine:
+        for key in rated_keys:
             left[key] -= queued.hi - queued.lo
     return found

@@ -113,7 +113,7 @@ def held_keys(
 
 
 def head_of(key: str) -> Script[UUID | None]:
-    """Return the execution whose turn it is in a sequence."""
+    """Return the execution that has the turn in a sequence."""
     for _, parcel, *firsts, _ in (yield ForEach(HEADS, KEY, [(key,)])):
         alive = [lo for lo in firsts if lo is not None]
         if alive:

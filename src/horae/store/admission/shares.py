@@ -57,7 +57,7 @@ def exchange_charges(
 
 
 def queue_use(queues: Mapping[int, tuple[int, str]]) -> Script[QueueUse]:
-    """Count what runs of these queues, given with namespace and name, and the slots of live sessions that
+    """Count the running executions of these queues, given with namespace and name, and the slots of live sessions that
     serve them.
     """
     rows = yield ForEach(RUNNING, (("queue", "int"),), [(queue,) for queue in sorted(queues)])

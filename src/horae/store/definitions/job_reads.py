@@ -257,8 +257,8 @@ def _running(jobs: Sequence[UUID]) -> Script[dict[UUID, RunningExecution]]:
     """Return the newest running execution of each job. Sleeping executions and parents read as running."""
     rows = yield Among(RUNNING, jobs)
     best = {row[0]: row for row in sorted(rows, key=lambda row: (row[1], row[2]))}
-    noted = yield ForEach(PROGRESS, ITEM, [(row[1], row[3] - 1) for row in best.values()])
-    percents = {(parcel, item, attempt): percent for parcel, item, attempt, percent, _ in noted}
+    progress = yield ForEach(PROGRESS, ITEM, [(row[1], row[3] - 1) for row in best.values()])
+    percents = {(parcel, item, attempt): percent for parcel, item, attempt, percent, _ in progress}
     return {
         job: RunningExecution(execution_id(parcel, hi - 1), started_at, percents.get((parcel, hi - 1, attempt)))
         for job, parcel, _, hi, attempt, started_at in best.values()

@@ -16,7 +16,7 @@ from horae.store.postgres.pool import closed
 _COMMON = {"application_name": "horae", "jit": "off", "timezone": "UTC"}
 _COLD = {"statement_timeout": "60s", "lock_timeout": "10s", "idle_in_transaction_session_timeout": "60s"}
 _PATIENT = {"statement_timeout": "10min"}
-# A plan made while a table was tiny must fit a million rows: index scans, nested loops, in the index's order.
+# A plan made for a tiny table must suit a million rows, too: index scans and nested loops, in the index's order.
 _HOT = {
     "enable_seqscan": "off",
     "enable_sort": "off",

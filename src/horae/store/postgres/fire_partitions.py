@@ -49,7 +49,7 @@ class FireDays:
         self._made = names
 
     async def expire(self, days: Mapping[str, bool], before: Instant) -> bool:
-        """Drop the oldest day whose fires are all older; return False when there is none. `days` are the existing
+        """Drop the oldest day with only older fires; return False when there is no such day. `days` has the existing
         tables.
         """
         old = [name for name, attached in days.items() if not attached or _start(name) + DAY <= before - LATE_BY]

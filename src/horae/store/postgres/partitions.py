@@ -147,7 +147,7 @@ async def _make(connection: asyncpg.Connection, day: Day) -> None:
 
 
 async def _kept_for_longer(connection: asyncpg.Connection, day: Day, longer: Sequence[Longer]) -> list[UUID]:
-    """Return the parcels whose namespace keeps their outcome for longer, up to one more than may move."""
+    """Return the parcels whose namespace keeps their outcome for longer, up to one more than the limit of a move."""
     if not longer:
         return []
     namespaces, outcomes, instants = (list(column) for column in zip(*longer, strict=True))

@@ -55,7 +55,7 @@ class Pool:
         return frozenset(self._taken.values())
 
     def silence(self, error: StoreUnavailable, waiting: Set[int]) -> None:
-        """Terminate these uses and idle connections, and fail all waiters, until `hear` is called."""
+        """Terminate these uses and idle connections, and fail all waiters, until `end_silence` is called."""
         self._silent = error
         self.cut(waiting)
         for turn in self._queue:
@@ -63,10 +63,10 @@ class Pool:
                 turn.set_exception(StoreUnavailable(error.detail))
         self._queue.clear()
 
-    def cut(self, waiting: Set[int], which: Callable[[asyncpg.Connection], bool] = lambda connection: True) -> None:
+    def cut(self, waiting: Set[int], select: Callable[[asyncpg.Connection], bool] = lambda connection: True) -> None:
         """Terminate those of these uses and of the idle connections that `which` selects."""
         used = [connection for connection, use in self._taken.items() if use in waiting]
-        for connection in filter(which, (*used, *self._idle)):
+        for connection in filter(select, (*used, *self._idle)):
             connection.terminate()
 
     def end_silence(self) -> None:

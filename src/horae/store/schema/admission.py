@@ -1,4 +1,4 @@
-"""Limits with their sequences and rates, circuit breakers, holds, and quotas with what was used of them."""
+"""Limits with their sequences and rates, circuit breakers, holds, and quotas with their usage."""
 
 from sqlalchemy import Index
 

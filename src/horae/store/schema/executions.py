@@ -223,7 +223,7 @@ requests = table(
     small=True,
 )
 
-# One row for each parcel whose executions have a limit of waiting time or total time.
+# One row for each parcel whose executions have a limit on their waiting time or total time.
 timeouts = table(
     "timeouts",
     key("parcel", ID),

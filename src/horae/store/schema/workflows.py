@@ -1,6 +1,6 @@
 """Workflows under way: rows for each workflow, step and waiting step, and the parcels of steps that fan out.
 
-The row of the root is the lock of all that lies below it. All go with the parcel of their parent execution.
+The row of the root locks the whole tree of workflows. All rows are deleted with the parcel of their parent execution.
 """
 
 from sqlalchemy import Index

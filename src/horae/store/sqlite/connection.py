@@ -35,7 +35,7 @@ _NOTHING: dict[None, None] = {}
 
 @lru_cache(4096)
 def to_uuid(value: bytes) -> UUID:
-    """Do what UUID(bytes=value) does, faster: ids of jobs, sessions and parcels are read again and again."""
+    """Return UUID(bytes=value), but faster, because the ids of jobs, sessions and parcels are read repeatedly."""
     made = _new(UUID)
     _set(made, "int", int.from_bytes(value, "big"))
     _set(made, "is_safe", SafeUUID.unknown)

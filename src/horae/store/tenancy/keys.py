@@ -247,24 +247,24 @@ def sign_out(cookie: bytes, now: Instant) -> Script[None]:
         yield Fetch(REVOKE_ANY, (row[0], now))
 
 
-def reserve(asked: Idempotency, running_until: Instant, now: Instant) -> Script[ReservedKey | KnownKey]:
+def reserve(request: Idempotency, running_until: Instant, now: Instant) -> Script[ReservedKey | KnownKey]:
     """Reserve an idempotency key, or return the state of the request that has it."""
-    where = (asked.namespace, asked.route, asked.key)
+    where = (request.namespace, request.route, request.key)
     yield Fetch(FREE, (*where, now))
-    if (yield Fetch(RESERVE, (*where, asked.body_hash, running_until, now))):
+    if (yield Fetch(RESERVE, (*where, request.body_hash, running_until, now))):
         return ReservedKey(now)
     rows = yield Fetch(RESERVED, where)
     if not rows:  # released meanwhile: try again
         raise Again
     stored, status, answer = rows[0]
-    return KnownKey(bytes(stored) == asked.body_hash, status, None if answer is None else bytes(answer))
+    return KnownKey(bytes(stored) == request.body_hash, status, None if answer is None else bytes(answer))
 
 
-def store_answer(asked: Idempotency, mine: ReservedKey, status: int, answer: bytes) -> Script[None]:
+def store_answer(request: Idempotency, reserved: ReservedKey, status: int, answer: bytes) -> Script[None]:
     """Store the answer of a request with a reserved key."""
-    yield Fetch(KEEP, (asked.namespace, asked.route, asked.key, mine.since, status, answer, asked.until))
+    yield Fetch(KEEP, (request.namespace, request.route, request.key, reserved.since, status, answer, request.until))
 
 
-def release(asked: Idempotency, mine: ReservedKey) -> Script[None]:
+def release(request: Idempotency, reserved: ReservedKey) -> Script[None]:
     """Release a reserved key, because the request changed nothing."""
-    yield Fetch(RELEASE, (asked.namespace, asked.route, asked.key, mine.since))
+    yield Fetch(RELEASE, (request.namespace, request.route, request.key, reserved.since))

@@ -71,7 +71,7 @@ class FireReport(Struct):
 
 
 def audit_fires(known_from: Instant = 0) -> Script[FireReport]:
-    """Audit the ledger of every trigger, except fires that the ledger has forgotten and fires before `known_from`."""
+    """Audit the ledger of every trigger, except for fires before `known_from` and those deleted from the ledger."""
     known_from = max(known_from, (yield from ledger.known_from()))
     report = FireReport(known_from=known_from)
     after = FIRST

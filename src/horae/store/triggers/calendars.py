@@ -163,7 +163,7 @@ def triggers_of(namespace: int, name: str, limit: int) -> Script[list[tuple[str,
 
 
 def wake(namespace: int, names: Collection[str], now: Instant) -> Script[int]:
-    """Make timers due now whose next fire these calendars may advance; the next firing decides them anew.
+    """Make timers due now if these calendars may advance their next fire; the next firing decides them anew.
 
     Other timers are decided when their next fire is due. No other column of a timer changes, so nothing is decided
     twice. Paused triggers and triggers without fires left stay as they are.

@@ -102,11 +102,11 @@ def fire(
     depending = {d.due.target.job for d in decided if d.due.target.spec.dependencies}
     held = {parcel.id for parcel, _ in free if parcel.envelope.job in depending} if depending else set()
     waited = (yield from timers.earlier_troubles(_late(decided, now))) if bounds else {}
-    also: list[ForEach | Insert] = [
+    changes: list[ForEach | Insert] = [
         *_recorded(decided, executions, holds, waited, now),
         _set_aside(troubles, sifted.delayed, now),
     ]
-    lanes, wake_at = yield from put_parcels(free, now, [*also, *sifted.changes(executions)], held)
+    lanes, wake_at = yield from put_parcels(free, now, [*changes, *sifted.changes(executions)], held)
     yield from sifted.settle(new_id, now)
     ended = (yield from turns.settle([parcel for parcel, _ in parcels], _replaced(decided), now)) if keys else []
     if ended:  # one lock order for all, so executions that begin to wait are locked here, too

@@ -41,8 +41,8 @@ def pack_fires(
             for index, place in enumerate(mates):
                 ids[place] = execution_id(parcel_id, index)
             items = pack([terms[place].item for place in mates])
-            said = b"[%b]" % b",".join(extras[place] for place in mates) if len(mates) > 1 else extras[mates[0]]
-            parcel = Parcel(id=parcel_id, envelope=one.envelope, items=items, extras=said, submitted_at=now)
+            joined = b"[%b]" % b",".join(extras[place] for place in mates) if len(mates) > 1 else extras[mates[0]]
+            parcel = Parcel(id=parcel_id, envelope=one.envelope, items=items, extras=joined, submitted_at=now)
             parcels.append((parcel, one.rank_lead))
     return ids, parcels
 
@@ -55,16 +55,16 @@ def _group_by_envelope(terms: Sequence[NewExecution]) -> dict[int, list[int] | N
     cheap, looking one up among all of them is not.
     """
     by_terms: dict[int, int] = {}
-    near: dict[int, int] = {}
-    others: dict[tuple[Envelope, int], int] = {}
+    by_job: dict[int, int] = {}
+    by_envelope: dict[tuple[Envelope, int], int] = {}
     found: dict[int, list[int] | None] = {}
     for place, one in enumerate(terms):
         first = by_terms.get(id(one))
         if first is None:
             envelope = one.envelope
-            first = near.setdefault(id(envelope.job) << 64 | envelope.due_at, place)
+            first = by_job.setdefault(id(envelope.job) << 64 | envelope.due_at, place)
             if first != place and (terms[first].rank_lead != one.rank_lead or terms[first].envelope != envelope):
-                first = others.setdefault((envelope, one.rank_lead), place)
+                first = by_envelope.setdefault((envelope, one.rank_lead), place)
             by_terms[id(one)] = first
         if first == place:
             found[place] = None

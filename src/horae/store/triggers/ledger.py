@@ -122,7 +122,7 @@ def exchange_rows(old: Sequence[LedgerRow], new: Iterable[LedgerRow]) -> Script[
 
 
 def known_from() -> Script[Instant]:
-    """Return the instant from which the ledger is complete: runs that ended before may have been forgotten."""
+    """Return the instant from which the ledger is complete: earlier runs may have been deleted."""
     rows = yield Fetch(KNOWN_FROM)
     return int(rows[0][0]) if rows else 0
 

@@ -32,7 +32,7 @@ class Refusal(Struct, frozen=True):
 
     disposition: Literal["skipped-unique", "skipped-quota"]
     cause: str
-    waits: OverQuota | None = None  # the quota for whose room the decision waits; None to refuse for good
+    waits: OverQuota | None = None  # the quota that the decision waits for; None to refuse for good
 
 
 class Room(Struct, frozen=True, kw_only=True):
@@ -105,32 +105,32 @@ def screen(
     """
     if not wanted or (not bounds and all(spec.unique is None for spec in specs)):
         return Screening()
-    found = Screening(list(wanted))
+    screening = Screening(list(wanted))
     for i, spec in enumerate(specs):
         if spec.unique is not None:
             try:
                 rule = spec.unique if replaces else structs.replace(spec.unique, keep="first")
-                found.asked[i] = structs.replace(wanted[i], deduplication=unique_key(spec, wanted[i].item, rule))
+                screening.asked[i] = structs.replace(wanted[i], deduplication=unique_key(spec, wanted[i].item, rule))
             except HoraeError as error:
-                found.refused[i] = Refusal("skipped-unique", error.detail)
-    found.met = yield from deduplicate.deduplicate(found.asked, {}, new_id, now)
-    for i, answer in found.met.answered.items():
+                screening.refused[i] = Refusal("skipped-unique", error.detail)
+    screening.met = yield from deduplicate.deduplicate(screening.asked, {}, new_id, now)
+    for i, answer in screening.met.answered.items():
         holder = f"execution {answer.execution_id}" if isinstance(answer, Receipt) else "another of the same instant"
-        found.refused.setdefault(i, Refusal("skipped-unique", f"its key stood for {holder}"))
+        screening.refused.setdefault(i, Refusal("skipped-unique", f"its key stood for {holder}"))
     if bounds:
-        yield from _take_room(found, bounds, now)
-    return found
+        yield from _take_room(screening, bounds, now)
+    return screening
 
 
-def _take_room(found: Screening, bounds: QuotaBounds, now: Instant) -> Script[None]:
-    left = [(i, one.envelope) for i, one in enumerate(found.asked) if i not in found.refused]
-    room = yield from quotas.lock_room(bounds, [(e.namespace, e.queue) for _, e in left], now)
-    for i, envelope in left:
+def _take_room(screening: Screening, bounds: QuotaBounds, now: Instant) -> Script[None]:
+    open_ones = [(i, one.envelope) for i, one in enumerate(screening.asked) if i not in screening.refused]
+    room = yield from quotas.lock_room(bounds, [(e.namespace, e.queue) for _, e in open_ones], now)
+    for i, envelope in open_ones:
         refused = room.take(envelope.namespace, envelope.queue, 1)
         if refused is not None:
             waits = refused if bounds.lets_wait(envelope.namespace, refused) else None
-            found.refused[i] = Refusal("skipped-quota", refused.detail, waits)
-            found.met.refuse(i)
+            screening.refused[i] = Refusal("skipped-quota", refused.detail, waits)
+            screening.met.refuse(i)
 
 
 # Fires of timers
@@ -144,8 +144,10 @@ def screen_fires(
         return decided, Screening()
     wanted = [one for d in decided for one in d.wanted]
     specs = [d.due.target.spec for d in decided for _ in d.wanted]
-    found = yield from screen(wanted, specs, bounds, new_id, now)
-    return (list(_without(_in_time(decided, found), found.refused)) if found.refused else decided), found
+    screening = yield from screen(wanted, specs, bounds, new_id, now)
+    if not screening.refused:
+        return decided, screening
+    return list(_without(_in_time(decided, screening), screening.refused)), screening
 
 
 def _in_time(decided: Sequence[DecidedTimer], found: Screening) -> Iterator[tuple[int, DecidedTimer]]:
@@ -154,37 +156,37 @@ def _in_time(decided: Sequence[DecidedTimer], found: Screening) -> Iterator[tupl
     """
     place = 0
     for d in decided:
-        mine = range(place, place + len(d.wanted))
+        indexes = range(place, place + len(d.wanted))
         place += len(d.wanted)
-        waits = next((found.refused[i] for i in mine if i in found.refused and found.refused[i].waits), None)
+        waits = next((found.refused[i] for i in indexes if i in found.refused and found.refused[i].waits), None)
         if waits is None:
-            yield mine.start, d
+            yield indexes.start, d
             continue
         found.delayed.append(Trouble(d.due.timer.id, d.due.target.job, waits.cause))
-        for i in mine:
+        for i in indexes:
             found.refused[i] = waits
             found.met.refuse(i)
 
 
 def _without(decided: Iterable[tuple[int, DecidedTimer]], refused: Mapping[int, Refusal]) -> Iterator[DecidedTimer]:
     for place, d in decided:
-        mine = {k: refused[place + k] for k in range(len(d.wanted)) if place + k in refused}
-        if not mine:
+        refusals = {k: refused[place + k] for k in range(len(d.wanted)) if place + k in refused}
+        if not refusals:
             yield d
             continue
-        wanted = [one for k, one in enumerate(d.wanted) if k not in mine]
-        yield DecidedTimer(d.due, _refused(d, mine), wanted)
+        wanted = [one for k, one in enumerate(d.wanted) if k not in refusals]
+        yield DecidedTimer(d.due, _refused(d, refusals), wanted)
 
 
-def _refused(d: DecidedTimer, mine: Mapping[int, Refusal]) -> Decision:
+def _refused(d: DecidedTimer, refusals: Mapping[int, Refusal]) -> Decision:
     """Return a timer's decision without refused fires. Refused fires have not run, so they do not count."""
     decision, timer, ran = d.decision, d.due.timer, iter(range(len(d.wanted)))
     ledger = []
     for run in decision.ledger:
-        refusal = mine.get(next(ran)) if run.disposition in RAN else None
+        refusal = refusals.get(next(ran)) if run.disposition in RAN else None
         ledger.append(run if refusal is None else LedgerRun(run.first, run.last, refusal.disposition, refusal.cause))
     following = decision.next_fire_at
     if following is None and timer.rules.max_fires is not None:
         following = due_after(timer.trigger, timer.rules, decision.decided_through)
-    fires = tuple(fire for k, fire in enumerate(decision.fires) if k not in mine)
+    fires = tuple(fire for k, fire in enumerate(decision.fires) if k not in refusals)
     return structs.replace(decision, fires=fires, ledger=tuple(ledger), next_fire_at=following)

@@ -63,7 +63,7 @@ def failed_lately(minute: int) -> Script[set[UUID]]:
 
 
 def is_watched(job: UUID) -> Script[bool]:
-    """Return whether a job's triggers pause after failures at all. Most do not, and then nothing is locked."""
+    """Return whether a job's triggers pause after failures. Most do not, and then nothing is locked."""
     rows = yield Fetch(SPEC, (job,))
     return bool(rows) and msgspec.json.decode(rows[0][1], type=Spec).pause_after is not None
 

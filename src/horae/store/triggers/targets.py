@@ -103,9 +103,9 @@ def arm_of(target: Target, item: bytes, tags: Mapping[str, str], new_id: Callabl
 
 
 class ExecutionFactory:
-    """Creates executions, copying those of jobs with equal definitions: only the job and the due time differ.
+    """Creates executions by copying those of jobs with equal definitions: only the job and the due time differ.
 
-    Executions whose params decide more than their item are not copied.
+    Executions are not copied if their params affect more than their item.
     """
 
     def __init__(self, extra: Extra, lead: Lead) -> None:

@@ -251,7 +251,7 @@ def _left_out(timer: Timer, now: Instant, disposition: Disposition, cause: str) 
     except Exception as error:
         if timer.decided_through >= now:
             return ()
-        detail = f"{cause}; which instants these were cannot be told: {describe_error(error)}"
+        detail = f"{cause}; the instants cannot be computed: {describe_error(error)}"
         return (LedgerRun(timer.decided_through + 1, now, disposition, detail),)
 
 

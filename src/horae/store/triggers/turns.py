@@ -216,8 +216,8 @@ def _name_in(key: str) -> str:
 
 
 def pass_on(key: str, rank: Ranker, new_id: NewId, now: Instant) -> Script[PromotionResult]:
-    """Give a key whose holder has ended to the execution that is due first; leave a key alone that another server
-    passes on.
+    """Give a key whose holder has ended to the execution that is due first. Do nothing if another server passes the key
+    on.
     """
     if not (yield Fetch(HOLDER, (key,))) and (yield Fetch(HELD, (key,))):
         return PromotionResult({}, 0, [])

@@ -88,7 +88,7 @@ class PreemptRules(Struct, frozen=True, kw_only=True):
 
 
 class PreemptResult(Struct, frozen=True):
-    """The sessions that were asked, the number of their items, and the lanes with a changed first rank."""
+    """The sessions with new requests, the number of their items, and the lanes with a changed first rank."""
 
     sessions: list[UUID]
     items: int
@@ -179,7 +179,7 @@ def _add(left: dict[str, int], cost: Cost, times: int) -> None:
 def _candidates(
     namespace: int, asked: Collection[tuple[UUID, int]], rules: PreemptRules, now: Instant
 ) -> Script[tuple[list[Candidate], Counter[int]]]:
-    """Return interruptible running executions that were not asked yet, and the number of them by queue.
+    """Return interruptible running executions without a request so far, and their number by queue.
 
     The work of finished steps is not counted as lost.
     """

@@ -79,8 +79,8 @@ def _arrivals(ended: Sequence[EndedItems]) -> Script[dict[UUID, Arrivals]]:
     for one in sorted(ended, key=lambda one: (one.parcel, one.lo)):
         for item, extra in enumerate(extras_of(extras.get(one.parcel), one.lo, one.hi), one.lo):
             if extra.propagate:
-                mine = found.setdefault(one.job, Arrivals())
-                ends = mine.plain if extra.interval is None else mine.intervals.setdefault(extra.interval, {})
+                arrivals = found.setdefault(one.job, Arrivals())
+                ends = arrivals.plain if extra.interval is None else arrivals.intervals.setdefault(extra.interval, {})
                 ends.setdefault(one.state, []).append(execution_id(one.parcel, item))
     return found
 
