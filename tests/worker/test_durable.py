@@ -100,7 +100,7 @@ async def test_a_checkpoint_that_is_too_large_is_left_out_with_a_warning():
     async with shop() as it:
         parcel = it.submit(CommandTask(shell=line))
         assert (await it.outcome(parcel)).outcome == "success"
-        await it.line(parcel, "is not kept")
+        await it.line(parcel, "is not stored")
         assert it.transport.steps == {}
 
 

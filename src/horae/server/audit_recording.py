@@ -54,19 +54,19 @@ class AuditRecorder:
         try:
             reply = await run()
         except HoraeError as error:
-            said = {**asked, "status": error.status, "problem": error.title, "said": error.detail[:500]}
-            await _end(call, _entry(call, outcome_of(error.status), target, said, begun))
+            details = {**asked, "status": error.status, "problem": error.title, "said": error.detail[:500]}
+            await _end(call, _entry(call, outcome_of(error.status), target, details, begun))
             raise
         except BaseException:
             await _end(call, _entry(call, "failed", target, asked, begun))
             raise
         target, made = self.target_after(call, target, reply)
-        said = {**asked, "status": reply.status}
+        details = {**asked, "status": reply.status}
         if made is not None:
-            said["made"] = made
+            details["made"] = made
         if reader is not None and (changed := _changed(before, await _read(call, reader))):
-            said["changed"] = changed
-        await _end(call, _entry(call, outcome_of(reply.status), target, said, begun))
+            details["changed"] = changed
+        await _end(call, _entry(call, outcome_of(reply.status), target, details, begun))
         if call.route.name == "apply.all":
             await _record_each(call, reply, begun)
         return reply
@@ -74,10 +74,10 @@ class AuditRecorder:
     async def record_denial(self, call: ApiCall, error: HoraeError) -> None:
         """Record a change that was refused for a missing permission; repetitions are recorded only occasionally."""
         if call.route.audit is not None:
-            said = {"path": _path(call), "status": 403, "said": error.detail[:500]}
+            details = {"path": _path(call), "status": 403, "said": error.detail[:500]}
             with suppress(StoreUnavailable):
                 target = await self.target_of(call, _body(call))
-                await call.node.tenancy.audit.deny(_entry(call, "denied", target, said))
+                await call.node.tenancy.audit.deny(_entry(call, "denied", target, details))
 
     def created_by(self, route: Route) -> str | None:
         """Return `name` or `id`, the parameter for the things that a route creates; None if it creates none."""
@@ -147,10 +147,12 @@ async def _record_each(call: ApiCall, reply: Response, begun: int) -> None:
             continue
         route = ("create" if one.outcome == "created" else "replace") if one.kind == "job" else "put"
         changed = {each.path: [_known(each.before), _known(each.after)] for each in one.changes}
-        said: dict[str, Any] = {"path": _path(call), "status": reply.status}
+        details: dict[str, Any] = {"path": _path(call), "status": reply.status}
         if changed:
-            said["changed"] = {name: [_public({name: side})[name] for side in sides] for name, sides in changed.items()}
-        entry = _entry(call, "done", f"{one.kind}s/{one.name}", said, begun)
+            details["changed"] = {
+                name: [_public({name: side})[name] for side in sides] for name, sides in changed.items()
+            }
+        entry = _entry(call, "done", f"{one.kind}s/{one.name}", details, begun)
         await _end(call, structs.replace(entry, action=f"{one.kind}s.{route}"))
 
 
@@ -163,7 +165,7 @@ async def _end(call: ApiCall, entry: AuditEntry) -> None:
     try:
         await call.node.tenancy.audit.append(entry)
     except StoreUnavailable:
-        log.warning("the audit log does not say how this ended", action=entry.action, target=entry.target)
+        log.warning("the audit log lacks the end of this change", action=entry.action, target=entry.target)
 
 
 async def _read(call: ApiCall, reader: Route | None) -> dict[str, Any] | None:
@@ -196,12 +198,12 @@ def _body(call: ApiCall) -> Any:
 
 def _request(call: ApiCall, body: Any) -> dict[str, Any]:
     """Return the request without personal values."""
-    said: dict[str, Any] = {"path": _path(call)}
+    details: dict[str, Any] = {"path": _path(call)}
     if call.scope["query_string"]:
-        said["query"] = call.scope["query_string"].decode("latin-1")[:500]
+        details["query"] = call.scope["query_string"].decode("latin-1")[:500]
     if body is not None and call.route.audit and call.route.audit.body:
-        said["request"] = _public(body)
-    return said
+        details["request"] = _public(body)
+    return details
 
 
 def _path(call: ApiCall) -> str:
@@ -222,20 +224,22 @@ def _public(asked: Any, deep: int = 0) -> Any:
     }
 
 
-def _entry(call: ApiCall, outcome: Outcome, target: str, said: dict[str, Any], begun: int | None = None) -> AuditEntry:
+def _entry(
+    call: ApiCall, outcome: Outcome, target: str, details: dict[str, Any], begun: int | None = None
+) -> AuditEntry:
     return AuditEntry(
         at=call.node.env.now(), namespace=call.namespace, actor=call.caller, actor_name=call.who.name[:200],
-        address=call.address, action=call.route.name, target=target, outcome=outcome, detail=_encoded(said),
+        address=call.address, action=call.route.name, target=target, outcome=outcome, detail=_encoded(details),
         begun=begun,
     )  # fmt: skip
 
 
-def _encoded(said: dict[str, Any]) -> str:
+def _encoded(details: dict[str, Any]) -> str:
     """Encode details as JSON, within limits; a part that is too long is replaced by the names of its fields."""
     for name in ("request", "changed"):
-        if len(msgspec.json.encode(said)) > MOST_DETAIL and isinstance(said.get(name), dict):
-            said = {**said, name: {"tooLong": sorted(said[name])[:100]}}
-    encoded = msgspec.json.encode(said)
+        if len(msgspec.json.encode(details)) > MOST_DETAIL and isinstance(details.get(name), dict):
+            details = {**details, name: {"tooLong": sorted(details[name])[:100]}}
+    encoded = msgspec.json.encode(details)
     return (encoded if len(encoded) <= MOST_DETAIL else b'{"tooLong":true}').decode()
 
 

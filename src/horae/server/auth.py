@@ -16,7 +16,9 @@ NAMESPACE_HEADER = b"horae-namespace"
 SOON = 1.0  # seconds for the store to confirm a cached credential
 SAFE_METHODS = frozenset({"GET", "HEAD", "OPTIONS"})
 
-_REMEDY = "Send `Authorization: Bearer <key>`; the first key lies in the server's admin.key, `horae keys` makes more."
+_REMEDY = (
+    "Send `Authorization: Bearer <key>`; the first key is in the server's admin.key, `horae keys create` makes more."
+)
 
 
 async def authenticate(keys: ApiKeys, method: str, headers: Mapping[bytes, bytes]) -> Principal:

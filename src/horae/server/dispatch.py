@@ -144,7 +144,7 @@ def _check_installation(call: ApiCall) -> None:
     named, known = call.headers.get(INSTALLATION, b"").decode("latin-1"), call.node.base.epochs.installation
     if named and known is not None and not known.accepts(named):
         detail = "This worker registered with another installation of Horae than this server belongs to."
-        remedy = "Turn to that installation's servers; to have the worker work here, start it anew with this URL."
+        remedy = "Use that installation's servers; to use the worker here, restart it with this URL."
         raise Misdirected(detail, remedy, installation=str(known.id))
 
 

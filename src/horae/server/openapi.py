@@ -20,8 +20,8 @@ from horae.server.shaping import is_tagged
 from horae.version import __version__
 
 PREFIX = "#/components/schemas/"
-IDEMPOTENCY = "Makes a repetition safe: the same key and body are answered alike for a day (submissions: two hours)."
-TRACE_STATE = "What vendors say of that trace, handed on with it."
+IDEMPOTENCY = "Makes a repetition safe: the same key and body get the same answer for a day (submissions: two hours)."
+TRACE_STATE = "The vendors' state of that trace, forwarded with it."
 TRACE = "The W3C trace context that the executions belong to; one that cannot be read is dropped."
 HEADERS: dict[str, Document] = {
     "Idempotency-Key": {"type": "string", "minLength": 1, "maxLength": 256},
@@ -55,7 +55,7 @@ def build(routes: Iterable[Route]) -> Document:
         },
         "servers": [{"url": "/"}],
         "security": [{"bearer": []}, {"cookie": []}],
-        "tags": [{"name": name, "description": told} for name, told in sorted(_tags(routes).items())],
+        "tags": [{"name": name, "description": description} for name, description in sorted(_tags(routes).items())],
         "paths": paths,
         "components": {"schemas": components, "responses": refusals.components, "securitySchemes": _security()},
     }

@@ -48,7 +48,7 @@ async def by_job_filter(call: ApiCall, arguments: Arguments) -> None:
         await check_jobs(call, [query.job])
     elif queue is None or call.who.jobs or queue not in call.who.queues:
         remedy = f"Ask for one job: ?job=NAME. This credential is for {scope_in_words(call.who)}."
-        raise Forbidden("A list of everything is more than this credential is for.", remedy)
+        raise Forbidden("This credential may not list everything.", remedy)
 
 
 async def by_execution(call: ApiCall, arguments: Arguments) -> None:

@@ -34,12 +34,12 @@ def attempt_reporter(tracing: AttemptTracer | None, *, verbose: bool) -> OnEnded
 
 def _about(ending: EndedItem) -> dict[str, Any]:
     held_slice, index, started, ended, outcome = ending
-    told: dict[str, Any] = {
+    fields: dict[str, Any] = {
         "execution": str(held_slice.execution(index)),
         "attempt": held_slice.grant.attempt,
         "outcome": outcome.outcome if isinstance(outcome, ItemOutcome) else "success",
     }
     if started is not None and ended is not None:
-        told["seconds"] = round(ended - started, 6)
+        fields["seconds"] = round(ended - started, 6)
     trace = trace_id_of(held_slice.extra(index).trace) if held_slice.traced else None
-    return told if trace is None else told | {"trace": trace}
+    return fields if trace is None else fields | {"trace": trace}

@@ -59,12 +59,12 @@ class GatewayTransport:
     async def upload_artifact(
         self, session: UUID, parcel: UUID, item: int, attempt: int, file: UploadArtifact
     ) -> ArtifactReceipt:
-        told = ArtifactUpload(
+        upload = ArtifactUpload(
             session=session, parcel=parcel, item=item, attempt=attempt, name=file.name, type=file.media
         )
-        kept = await self._node.require(ArtifactStoragePart).put(DEFAULT_NAMESPACE, told, read_pieces(file))
-        url = url_of(execution_id(parcel, item), kept.name)
-        return ArtifactReceipt(name=kept.name, url=url, size=kept.size, type=kept.type, sha256=kept.sha256)
+        stored = await self._node.require(ArtifactStoragePart).put(DEFAULT_NAMESPACE, upload, read_pieces(file))
+        url = url_of(execution_id(parcel, item), stored.name)
+        return ArtifactReceipt(name=stored.name, url=url, size=stored.size, type=stored.type, sha256=stored.sha256)
 
     async def close_session(self, session: UUID) -> None:
         await self._gateway.close(DEFAULT_NAMESPACE, session)

@@ -85,7 +85,7 @@ class AttemptLog:
                 return
             at = self._now()
             if self._lost:
-                self._add(at, "log", self._said_lost())
+                self._add(at, "log", self._lost_note())
             if len(text) <= MAX_LINE and "\n" not in text:  # nearly always
                 self._add(at, stream, text)
                 return
@@ -130,8 +130,8 @@ class AttemptLog:
         self._bytes += size
         self._put(at, stream, line)
         if self.is_full:
-            said = f"an attempt may write {self._limit} bytes. The last lines follow at its end"
-            self._put(at, "log", f"WARNING the log is cut here: {said}")
+            message = f"an attempt may write {self._limit} bytes. The last lines follow at its end"
+            self._put(at, "log", f"WARNING the log is cut here: {message}")
             self._logs.tails[self.key] = self._end
         return None
 
@@ -175,11 +175,11 @@ class AttemptLog:
             self._ended = True
         self._flush()
         if self._lost:
-            self._tell([(self._now(), "log", self._said_lost())])
+            self._tell([(self._now(), "log", self._lost_note())])
         if self._left_lines:
-            said = f"{self._left_lines} lines ({self._left_bytes} bytes) were left out here"
-            said = f"WARNING {said}: an attempt may write {self._limit} bytes"
-            self._tell([(self._tail[0].at, "log", said)])
+            message = f"{self._left_lines} lines ({self._left_bytes} bytes) were left out here"
+            message = f"WARNING {message}: an attempt may write {self._limit} bytes"
+            self._tell([(self._tail[0].at, "log", message)])
             self._session.leave_out(self._item, self._left_lines, self._left_bytes)
         for block in self._tail:
             text = block.text if isinstance(block.text, str) else clean(block.text.decode(errors="replace"))
@@ -188,7 +188,7 @@ class AttemptLog:
                 self._tell([(block.at, block.stream, part) for part in cut])
         self._tail.clear()
 
-    def _said_lost(self) -> str:
+    def _lost_note(self) -> str:
         lost, self._lost = self._lost, 0
         return f"WARNING {lost} lines were lost: no server took them"
 

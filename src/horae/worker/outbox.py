@@ -98,7 +98,11 @@ class Outbox:
         It holds log lines, and outcomes of items without further log lines, but at least one outcome.
         """
         logs, size = self.logs.take()
-        riding = {key for told in logs if not self.logs.has_more(key := (told.parcel, told.item, told.attempt))}
+        riding = {
+            key
+            for log_lines in logs
+            if not self.logs.has_more(key := (log_lines.parcel, log_lines.item, log_lines.attempt))
+        }
         outcomes = list(self._take_outcomes(MAX_EXCHANGE - size, riding))
         load = ExchangeLoad(outcomes, self._started, list(self._progress.values()), logs)
         self._started, self._progress = [], {}

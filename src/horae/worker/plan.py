@@ -99,8 +99,8 @@ def plan_for(backlog: JobBacklog, registry: Registry) -> PreparedJob:
     """Prepare a job; a problem becomes the outcome of its items."""
     if backlog.spec is None:
         plan = PreparedJob(Spec(name="", task=PythonTask(function="")))
-        said = f"{backlog.problem}. Upgrade this worker, or send the job elsewhere."
-        plan.problem = failed("BadDefinition", said, kind="platform")
+        message = f"{backlog.problem}. Upgrade this worker, or send the job elsewhere."
+        plan.problem = failed("BadDefinition", message, kind="platform")
         return plan
     plan = PreparedJob(backlog.spec)
     try:
@@ -134,16 +134,20 @@ def _prepare_function(plan: PreparedJob, task: PythonTask, registry: Registry) -
     entry = registry.jobs.get(task.function)
     if entry is None:
         known = ", ".join(sorted(registry.jobs)[:5]) or "none"
-        said = f"this worker has no function {task.function!r}; it has {known}. Start it with the app that defines it."
-        plan.problem = failed("FunctionNotFound", said, kind="platform")
+        message = (
+            f"this worker has no function {task.function!r}; it has {known}. Start it with the app that defines it."
+        )
+        plan.problem = failed("FunctionNotFound", message, kind="platform")
         return
     plan.entry, plan.function = entry, entry.function
     plan.bind = entry.signature.binder(plan.spec.params)
     plan.wants_context = entry.signature.context is not None
     plan.kind, plan.limits = _kind(entry, task, plan.spec), task.limits
     if plan.kind == "process" and not is_importable(entry.function):
-        said = f"{task.function} cannot run in a process of its own: it is not at the top level of a module."
-        plan.problem = failed("BadDefinition", f"{said} Move it there, or choose isolation='thread'.", permanent=True)
+        message = f"{task.function} cannot run in a process of its own: it is not at the top level of a module."
+        plan.problem = failed(
+            "BadDefinition", f"{message} Move it there, or choose isolation='thread'.", permanent=True
+        )
 
 
 def _kind(entry: JobFunction, task: PythonTask, spec: Spec) -> Kind:

@@ -122,8 +122,8 @@ class HeldSecrets:
             name = self.redactor.text(ask.name)
             return structs.replace(ask, name=name), "" if name == ask.name else f"the name of the artifact {name!r}"
         if isinstance(ask, SubmitExecutions | WaitForSignal):
-            said = msgspec.json.encode(ask)
-            if self.redactor.json(said) is not said:
+            message = msgspec.json.encode(ask)
+            if self.redactor.json(message) is not message:
                 raise BadInput("This holds the value of a secret.", _STORED)
         return ask, ""
 
@@ -167,8 +167,8 @@ class SecretProviders:
 
     def _file(self, name: str) -> str:
         if not self._folder:
-            said = f"this worker gives no secret://file/{name}; name the folder with HORAE_SECRET_FILES"
-            raise SecretUnavailable(said)
+            message = f"this worker gives no secret://file/{name}; name the folder with HORAE_SECRET_FILES"
+            raise SecretUnavailable(message)
         try:
             with (Path(self._folder) / name).open("rb") as file:
                 return file.read(4 * MOST_VALUE + 1).decode().removesuffix("\n")
@@ -179,8 +179,8 @@ class SecretProviders:
 
 def _checked(reference: str, value: str) -> str:
     if len(value.strip()) < LEAST:
-        said = f"secret://{reference} has fewer than {LEAST} characters, too few to be kept out of logs"
-        raise SecretUnavailable(f"{said}; use a longer one")
+        message = f"secret://{reference} has fewer than {LEAST} characters, too few to be masked in logs"
+        raise SecretUnavailable(f"{message}; use a longer one")
     if len(value) > MOST_VALUE or "\0" in value:
         raise SecretUnavailable(f"secret://{reference} is longer than {MOST_VALUE} characters, or is not text")
     return value

@@ -195,8 +195,8 @@ class WorkerSession:
         """Report the progress of a running item; without a percentage, only a sign of life."""
         parcel, index, attempt = key_of(item)
         if not self.ended:
-            told = Progress(parcel=parcel, item=index, attempt=attempt, percent=percent, message=message)
-            self.outbox.progress(told)
+            report = Progress(parcel=parcel, item=index, attempt=attempt, percent=percent, message=message)
+            self.outbox.progress(report)
 
     def log(self, item: Item, seq: int, lines: Sequence[Line]) -> None:
         """Report log lines of a running item; `seq` counts the lines of its attempt from 0."""

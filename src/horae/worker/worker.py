@@ -182,7 +182,7 @@ class WorkerRuntime:
 
     async def _register(self) -> None:
         """Register this worker, repeatedly until a server accepts it."""
-        wait, said = FIRST_WAIT, ""
+        wait, message = FIRST_WAIT, ""
         while not self._is_leaving:
             try:
                 registered = await self._transport.register(registration(self.name, self.settings, self._registry))
@@ -190,9 +190,9 @@ class WorkerRuntime:
                 self._refuse(error)
                 return
             except HoraeError as error:
-                if str(error) != said:
+                if str(error) != message:
                     log.warning("cannot register", error=str(error))
-                said = str(error)
+                message = str(error)
                 wait = await self._back_off(wait)
                 continue
             self._transport.learn(registered.servers)
@@ -270,7 +270,7 @@ class WorkerRuntime:
         except Exception as error:
             hide = chunk.backlog.secrets.text if chunk.backlog.secrets is not None else str
             log.error("cannot begin a chunk", job=plan.spec.name, traceback=hide(trace(error, whole=True)))
-            fate = failed("CannotStart", f"the worker could not begin it: {error}", kind="platform")
+            fate = failed("CannotStart", f"the worker could not start it: {error}", kind="platform")
             while begun := chunk.begin(self.env.clock.monotonic()):
                 chunk.end(begun, self.env.clock.monotonic(), fate)
             session.finish(chunk)
@@ -352,7 +352,7 @@ class WorkerRuntime:
         try:
             await self._transport.close_session(session.id)
         except HoraeError as error:
-            log.info("the server did not hear the goodbye", error=str(error))
+            log.info("the server did not receive the end of the session", error=str(error))
         self._leave("drained")
 
     def _leave(self, end: End) -> None:

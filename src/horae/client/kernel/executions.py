@@ -194,7 +194,7 @@ class ExecutionsResource(Resource):
         """List executions, newest first; large params and results are left out, and those of sensitive jobs are
         sealed.
 
-        `job`: Only those of this job, by name or id. `queue`: Only those of this queue. `parent`: Only executions
+        `job`: Only items of this job, by name or id. `queue`: Only items of this queue. `parent`: Only executions
         that this one submitted, or runs as its steps. `status`: `pending` means waiting or queued. `tag`: Only
         executions with this tag: "name" or "name=value". `worker`: Only executions that this worker runs or ran.
         `since`: Not before this. `until`: Before this.
@@ -212,7 +212,7 @@ class ExecutionsResource(Resource):
     async def cancel(self, execution_id: str, *, reason: str | None = None) -> Cancellation:
         """Cancel an execution that has not started; ask the worker to stop a running one.
 
-        `reason`: Why; it is kept with the execution.
+        `reason`: The reason, stored with the execution.
         """
         body = given(reason=reason)
         return Cancellation.of(await self._caller.post(path_of("executions", execution_id, "cancel"), body))

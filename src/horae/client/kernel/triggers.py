@@ -87,7 +87,7 @@ class TriggersResource(Resource):
     ) -> ResultPage[TriggerInfo]:  # fmt: skip
         """List triggers across jobs, in the order of creation.
 
-        `job`: Only those of this job, by name or id. `state`: Only triggers in this state. `kind`: Only triggers
+        `job`: Only items of this job, by name or id. `state`: Only triggers in this state. `kind`: Only triggers
         of this kind. `search`: A part of the trigger's or the job's name.
         """
         query = {"job": job, "state": state, "kind": kind, "search": search, "limit": limit, "cursor": cursor}

@@ -61,9 +61,9 @@ class Tls:
         try:
             self.context.load_cert_chain(*self._files)
         except (OSError, ssl.SSLError) as error:
-            said = error.strerror or str(error)
+            reason = error.strerror or str(error)
             raise BadInput(
-                f"The certificate {self._files[0]} with the key {self._files[1]} cannot be used: {said}.",
+                f"The certificate {self._files[0]} with the key {self._files[1]} cannot be used: {reason}.",
                 "Name PEM files that belong together with tls_cert and tls_key.",
                 field="tls_cert",
             ) from None
@@ -72,9 +72,9 @@ class Tls:
         try:
             self.context.load_verify_locations(authority)
         except (OSError, ssl.SSLError) as error:
-            said = error.strerror or str(error)
+            reason = error.strerror or str(error)
             remedy = "Name a PEM file with the authority that signs workers' certificates."
-            raise BadInput(f"{authority} cannot be used: {said}.", remedy, field="tls_client_ca") from None
+            raise BadInput(f"{authority} cannot be used: {reason}.", remedy, field="tls_client_ca") from None
         self.context.verify_mode = ssl.CERT_OPTIONAL  # browsers have none; routes of workers check for one
 
     def _changed_at(self) -> tuple[int, ...]:

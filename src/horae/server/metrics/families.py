@@ -23,29 +23,31 @@ def by(values: Mapping[K, V]) -> Mapping[Labels, V]:
     return {(own,): value for own, value in values.items()}
 
 
-def counter(name: str, told: str, values: float | Mapping[Labels, float], labels: Sequence[str] = ()) -> Metric:
+def counter(name: str, help_text: str, values: float | Mapping[Labels, float], labels: Sequence[str] = ()) -> Metric:
     """Return a family that only grows while this server runs."""
     if not isinstance(values, Mapping):
-        return CounterMetricFamily(f"horae_{name}", told, value=values)
-    family = CounterMetricFamily(f"horae_{name}", told, labels=labels)
+        return CounterMetricFamily(f"horae_{name}", help_text, value=values)
+    family = CounterMetricFamily(f"horae_{name}", help_text, labels=labels)
     for own, value in values.items():
         family.add_metric(own, value)
     return family
 
 
-def gauge(name: str, told: str, values: float | Mapping[Labels, float], labels: Sequence[str] = ()) -> Metric:
+def gauge(name: str, help_text: str, values: float | Mapping[Labels, float], labels: Sequence[str] = ()) -> Metric:
     """Return a family with present values."""
     if not isinstance(values, Mapping):
-        return GaugeMetricFamily(f"horae_{name}", told, value=values)
-    family = GaugeMetricFamily(f"horae_{name}", told, labels=labels)
+        return GaugeMetricFamily(f"horae_{name}", help_text, value=values)
+    family = GaugeMetricFamily(f"horae_{name}", help_text, labels=labels)
     for own, value in values.items():
         family.add_metric(own, value)
     return family
 
 
-def histogram(name: str, told: str, values: Buckets | Mapping[Labels, Buckets], labels: Sequence[str] = ()) -> Metric:
+def histogram(
+    name: str, help_text: str, values: Buckets | Mapping[Labels, Buckets], labels: Sequence[str] = ()
+) -> Metric:
     """Return a family with a distribution of sizes."""
-    family = HistogramMetricFamily(f"horae_{name}", told, labels=labels)
+    family = HistogramMetricFamily(f"horae_{name}", help_text, labels=labels)
     for own, buckets in (values if isinstance(values, Mapping) else {(): values}).items():
         bounds = [*map(str, buckets.bounds), "+Inf"]
         family.add_metric(own, list(zip(bounds, accumulate(buckets.counts), strict=True)), buckets.total)
@@ -56,7 +58,7 @@ class Gauge(NamedTuple):
     """A gauge that a feature reads from the store; without labels it is one number."""
 
     name: str
-    told: str
+    help_text: str
     labels: Sequence[str] = ()
     names: int = 0  # number of leading labels that users chose
 

@@ -21,15 +21,19 @@ class ServiceMetrics(Collector):
     def collect(self) -> Iterator[Metric]:
         node = self._node
         yield counter(
-            "automatic_pauses", "Jobs that this server paused for failures in a row.", node.firing.streaks.paused
+            "automatic_pauses", "Jobs that this server paused after failures in a row.", node.firing.streaks.paused
         )
         yield counter(
-            "preempted_executions", "Executions that this server asked to give way.", node.admission.preemptor.requested
+            "preempted_executions",
+            "Executions that this server asked to stop for more urgent ones.",
+            node.admission.preemptor.requested,
         )
-        told = "Executions that waited for limits that had room: a few after a server was killed, more are a fault."
-        yield counter("limit_repairs", told, node.admission.limit_reconciler.repaired)
-        told = "Changes of circuits that this server made, by what they changed to: open, half-open or closed."
-        yield counter("circuit_changes", told, by(node.admission.circuit_monitor.changes), ["state"])
+        help_text = (
+            "Executions found waiting for limits with room: a few after a server was killed, more indicate a fault."
+        )
+        yield counter("limit_repairs", help_text, node.admission.limit_reconciler.repaired)
+        help_text = "Changes of circuits by this server, by new state: open, half-open or closed."
+        yield counter("circuit_changes", help_text, by(node.admission.circuit_monitor.changes), ["state"])
 
 
 class ServerInfoMetrics(Collector):
@@ -39,13 +43,13 @@ class ServerInfoMetrics(Collector):
         self._node = node
 
     def collect(self) -> Iterator[Metric]:
-        told = (
-            "Whether the clock is trusted: 0 after a jump, when nothing fires or expires until it is back or accepted."
+        help_text = (
+            "Whether the clock is trusted: 0 after a jump; firing and expiring stop until it is corrected or accepted."
         )
-        yield gauge("clock_trusted", told, self._node.base.clock.trusted)
+        yield gauge("clock_trusted", help_text, self._node.base.clock.trusted)
         build = (__version__, platform.python_version(), self._node.store.driver.dialect)
-        told = "1, with what runs: its version, Python's, and the kind of store."
-        yield gauge("build_info", told, {build: 1}, ["version", "python", "store"])
+        help_text = "Always 1; the labels are the version, Python's version and the kind of store."
+        yield gauge("build_info", help_text, {build: 1}, ["version", "python", "store"])
 
 
 class StoreMetrics(Collector):
@@ -57,15 +61,18 @@ class StoreMetrics(Collector):
     def collect(self) -> Iterator[Metric]:
         node = self._node
         yield histogram(
-            "store_seconds", "How long the store took, by operation.", by(node.store.timings.of), ["operation"]
+            "store_seconds",
+            "Duration of operations of the store, by operation.",
+            by(node.store.timings.of),
+            ["operation"],
         )
         batches = {"submit": node.submitter.batches, **node.gateway.batches}
-        told = "How many requests were done by one transaction (look: by one read), by what they ask for."
-        yield histogram("group_commit_size", told, by(batches), ["kind"])
-        told = "Transactions that were repeated after a deadlock or a serialization failure."
-        yield counter("store_repeats", told, node.store.driver.retries)
-        told = "The store's epoch: a restore or a failover raises it, and ends what workers hold of the one before."
-        yield gauge("store_epoch", told, node.epoch)
+        help_text = "Requests per transaction (look: per read), by kind."
+        yield histogram("group_commit_size", help_text, by(batches), ["kind"])
+        help_text = "Transactions repeated after a deadlock or a serialization failure."
+        yield counter("store_repeats", help_text, node.store.driver.retries)
+        help_text = "The store's epoch: a restore or a failover increases it, and ends executions of the former epoch."
+        yield gauge("store_epoch", help_text, node.epoch)
         yield gauge("ready", "Whether the store answers.", node.ready and not self._shown.away)
-        told = "Whether this answer tells what the store knows; otherwise it is away, or takes too long to say it."
-        yield gauge("store_looked", told, self._shown.sample is not None)
+        help_text = "Whether this answer has figures of the store; otherwise the store is away or too slow."
+        yield gauge("store_looked", help_text, self._shown.sample is not None)

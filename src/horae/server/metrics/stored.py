@@ -78,43 +78,45 @@ class StoredMetrics(Collector):
     def _survey(self) -> Survey:
         return self._known_sample.survey
 
-    def _number(self, name: str, told: str, value: float) -> Metric:
-        return gauge(name, told, {} if self.sample is None else value)
+    def _number(self, name: str, help_text: str, value: float) -> Metric:
+        return gauge(name, help_text, {} if self.sample is None else value)
 
     def collect(self) -> Iterator[Metric]:
         yield from self._queues()
         yield from self._workers()
         yield from self._limits()
         yield from self._jobs()
-        told = "Triggers that cannot be decided; they are tried again every minute, and the log and their jobs say why."
-        yield self._number("troubled_triggers", told, self._survey.troubled)
+        help_text = "Triggers that cannot be decided; they are retried every minute, and the log shows the reason."
+        yield self._number("troubled_triggers", help_text, self._survey.troubled)
         for one in self._gauges:
             values = self._known_sample.figures.get(one.name, {})
-            yield gauge(one.name, one.told, bounded(values, one.names), one.labels)
+            yield gauge(one.name, one.help_text, bounded(values, one.names), one.labels)
 
     def _queues(self) -> Iterator[Metric]:
         survey, labels = self._survey, ["namespace", "queue"]
         yield gauge("queued_executions", "Executions queued, by queue.", bounded(survey.queued, 2), labels)
-        told = "How long the oldest of what is queued has been queued, by queue."
-        yield gauge("oldest_queued_seconds", told, bounded(survey.oldest, 2, together=max), labels)
-        told = "1 for each queue of which nothing is started, by a hold or a maintenance window."
-        yield gauge("held_queues", told, bounded(survey.held, 2), labels)
+        help_text = "Time that the oldest queued execution has been queued, by queue."
+        yield gauge("oldest_queued_seconds", help_text, bounded(survey.oldest, 2, together=max), labels)
+        help_text = "1 for each queue that starts nothing because of a hold or a maintenance window."
+        yield gauge("held_queues", help_text, bounded(survey.held, 2), labels)
 
     def _workers(self) -> Iterator[Metric]:
         survey = self._survey
         yield gauge("workers", "Workers, by status.", bounded(survey.workers, 1), ["namespace", "status"])
-        told = "Slots of workers that are there, by whether something runs in them: busy or idle."
-        yield gauge("worker_slots", told, bounded(survey.slots, 1), ["namespace", "state"])
+        help_text = "Slots of present workers, by state: busy or idle."
+        yield gauge("worker_slots", help_text, bounded(survey.slots, 1), ["namespace", "state"])
 
     def _limits(self) -> Iterator[Metric]:
         survey, labels = self._survey, ["namespace", "queue"]
-        told = "Executions that run under the limit of a queue, or of a namespace (no queue)."
-        yield gauge("limit_used", told, bounded(survey.used, 2), labels)
-        told = "How many of them may run at once."
-        yield gauge("limit_size", told, bounded(survey.limits, 2, order=survey.used), labels)
-        told = f"Entries of executions that hold limits by key and sequences; {MOST_HOLDERS} stands for more."
-        yield self._number("limit_holders", told, survey.holders)
+        help_text = "Running executions that count for the limit of a queue, or of a namespace (no queue)."
+        yield gauge("limit_used", help_text, bounded(survey.used, 2), labels)
+        help_text = "The limit of simultaneous executions of a queue, or of a namespace (no queue)."
+        yield gauge("limit_size", help_text, bounded(survey.limits, 2, order=survey.used), labels)
+        help_text = (
+            f"Executions that hold keyed limits and sequences, counted per limit; {MOST_HOLDERS} is the maximum."
+        )
+        yield self._number("limit_holders", help_text, survey.holders)
 
     def _jobs(self) -> Iterator[Metric]:
-        told = "Circuits of jobs that are open or half-open, by job and state."
-        yield gauge("circuits", told, bounded(self._survey.circuits, 2), ["namespace", "job_name", "state"])
+        help_text = "Open and half-open circuits, by job and state."
+        yield gauge("circuits", help_text, bounded(self._survey.circuits, 2), ["namespace", "job_name", "state"])

@@ -31,8 +31,8 @@ class RequestMetrics(Collector):
 
     def collect(self) -> Iterator[Metric]:
         counts: dict[Labels, int] = {(route, str(status)): count for (route, status), count in self._counts.items()}
-        yield counter("http_requests", "Requests answered, by route and status.", counts, ["route", "status"])
-        yield histogram("http_request_seconds", "How long answers took.", by(self._took), ["route"])
+        yield counter("http_requests", "Answered requests, by route and status.", counts, ["route", "status"])
+        yield histogram("http_request_seconds", "Duration of answers, by route.", by(self._took), ["route"])
 
 
 class ExchangeMetrics(Collector):
@@ -44,15 +44,15 @@ class ExchangeMetrics(Collector):
     def collect(self) -> Iterator[Metric]:
         counted = self._node.base.counters
         claims = {"granted": counted.claims, "empty": counted.claims_in_vain}
-        yield counter(
-            "claims", "Claims that were made for workers, by whether they brought something.", by(claims), ["result"]
-        )
-        told = "Executions of which an exchange brought the outcome, of those that brought any."
-        yield histogram("exchange_reported_executions", told, counted.reported)
-        told = "Executions that the answer to an exchange gave to its worker, of those that gave any."
-        yield histogram("exchange_granted_executions", told, counted.granted)
+        yield counter("claims", "Claims for workers, by result: granted or empty.", by(claims), ["result"])
+        help_text = "Reported outcomes per exchange, of exchanges with any."
+        yield histogram("exchange_reported_executions", help_text, counted.reported)
+        help_text = "Granted executions per exchange, of exchanges with any."
+        yield histogram("exchange_granted_executions", help_text, counted.granted)
         yield counter("exchange_answer_bytes", "Bytes of answers to exchanges.", counted.answer_bytes)
-        yield gauge("parked_exchanges", "Exchanges that wait here for work.", len(self._node.fleet.parking_lot))
+        yield gauge(
+            "parked_exchanges", "Exchanges that wait for work on this server.", len(self._node.fleet.parking_lot)
+        )
 
 
 # The names of failure classes in metrics.
@@ -80,37 +80,39 @@ class ExecutionMetrics(Collector):
 
     def _asked(self) -> Iterator[Metric]:
         counted = self._node.base.counters
-        yield counter("submitted_executions", "Executions that were submitted to this server.", counted.accepted)
-        told = "Executions of submissions that a key stood for already: answered with what there is, nothing was made."
-        yield counter("deduplicated_executions", told, counted.deduplicated)
+        yield counter("submitted_executions", "Executions submitted to this server.", counted.accepted)
+        help_text = "Submissions answered with an existing execution of the same key."
+        yield counter("deduplicated_executions", help_text, counted.deduplicated)
         yield counter(
             "fired_executions",
-            "Executions that this server made for fires of triggers.",
+            "Executions that this server created for fires of triggers.",
             self._node.firing.scheduler.fired,
         )
-        told = "How long after the instant that a trigger's fire was due at its execution was made."
-        yield histogram("schedule_lag_seconds", told, counted.lags)
+        help_text = "Time from a trigger's nominal fire to the creation of its execution."
+        yield histogram("schedule_lag_seconds", help_text, counted.lags)
 
     def _tried(self) -> Iterator[Metric]:
         counted = self._node.base.counters
-        told = "How long executions stood in a queue before this server gave them to a worker."
-        yield histogram("queue_wait_seconds", told, counted.waits)
-        told = "Attempts that failed and are to be tried again, as their jobs say."
-        yield counter("retries", told, self._node.base.counters.totals["retried"])
-        yield counter("repeated_attempts", "Attempts after an execution's first that were begun.", counted.repeated)
-        told = "Attempts that failed, by class: job (its own), timeout, worker_lost or platform."
+        help_text = "Time that executions were queued before this server granted them to a worker."
+        yield histogram("queue_wait_seconds", help_text, counted.waits)
+        help_text = "Failed attempts that are retried by the policies of their jobs."
+        yield counter("retries", help_text, self._node.base.counters.totals["retried"])
+        yield counter("repeated_attempts", "Started attempts after an execution's first.", counted.repeated)
+        help_text = "Failed attempts, by class: job (its own failure), timeout, worker_lost or platform."
         failures = {word: counted.failures[kind] for kind, word in CLASSES.items()}
-        yield counter("failed_attempts", told, by(failures), ["class"])
-        told = "Executions in reports of attempts or sessions that were over by then: refused, they changed nothing."
-        yield counter("stale_reports", told, counted.stale)
+        yield counter("failed_attempts", help_text, by(failures), ["class"])
+        help_text = "Executions in late reports of ended attempts or sessions; they are refused and have no effect."
+        yield counter("stale_reports", help_text, counted.stale)
 
     def _ended(self) -> Iterator[Metric]:
         totals = self._node.base.counters.totals
         outcomes = {state: totals[state] for state in ENDS}
-        yield counter("outcomes", "Executions that ended, by what became of them.", by(outcomes), ["outcome"])
-        told = "How long the last attempts of executions ran, by outcome; of those that ran together, their mean."
-        yield histogram("execution_seconds", told, by(self._node.base.counters.runs), ["outcome"])
+        yield counter("outcomes", "Ended executions, by outcome.", by(outcomes), ["outcome"])
+        help_text = (
+            "Duration of the last attempts of executions, by outcome; the mean for executions that ran together."
+        )
+        yield histogram("execution_seconds", help_text, by(self._node.base.counters.runs), ["outcome"])
         dead = named(self._node.base.counters.dead, self._names)
         yield counter(
-            "dead_letters", "Executions that failed for good, without steps of workflows.", by(dead), ["namespace"]
+            "dead_letters", "Executions that failed for good, except steps of workflows.", by(dead), ["namespace"]
         )

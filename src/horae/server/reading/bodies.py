@@ -52,7 +52,7 @@ class RequestBody(Struct, frozen=True, kw_only=True, rename="camel", forbid_unkn
 class Reason(RequestBody, frozen=True, kw_only=True):
     """A reason."""
 
-    reason: Annotated[str, Meta(max_length=1000, description="Why; it is kept with the execution.")] = ""
+    reason: Annotated[str, Meta(max_length=1000, description="The reason, stored with the execution.")] = ""
 
 
 class ClientGone(Exception):

@@ -16,13 +16,13 @@ from horae.server.reading.validation_errors import validation_error
 
 MOST_PARAMETERS = 100
 
-Limit = Annotated[int, Meta(ge=1, le=1000, description="At most so many items: 1 to 1000.")]
-Cursor = Annotated[str, Meta(max_length=512, description="`nextCursor` of the page before.")]
+Limit = Annotated[int, Meta(ge=1, le=1000, description="The maximum number of items: 1 to 1000.")]
+Cursor = Annotated[str, Meta(max_length=512, description="`nextCursor` of the previous page.")]
 Text = Annotated[str, Meta(max_length=256)]
 
 
-JobRef = Annotated[Text, Meta(description="Only those of this job, by name or id.")]
-QueueName = Annotated[Text, Meta(description="Only those of this queue.")]
+JobRef = Annotated[Text, Meta(description="Only items of this job, by name or id.")]
+QueueName = Annotated[Text, Meta(description="Only items of this queue.")]
 Since = Annotated[When, Meta(description="Not before this.")]
 Until = Annotated[When, Meta(description="Before this.")]
 
@@ -41,16 +41,16 @@ class Paged(Query, frozen=True, kw_only=True):
 class DryRun(Query, frozen=True, kw_only=True):
     """The choice between a change and its preview."""
 
-    dry_run: Annotated[bool, Meta(description="Write nothing; say what would be written, or why it is refused.")] = (
-        False
-    )
+    dry_run: Annotated[
+        bool, Meta(description="Write nothing; return the result that would be written, or the refusal.")
+    ] = False
 
 
 class TimeWindow(Query, frozen=True, kw_only=True):
     """A window of the past."""
 
     since: Annotated[When, Meta(description="Not before this.")] | None = field(default=None, name="from")
-    until: Annotated[When, Meta(description="Before this; now unless said.")] | None = field(default=None, name="to")
+    until: Annotated[When, Meta(description="Before this; now by default.")] | None = field(default=None, name="to")
 
 
 def decode_query(query: bytes, query_type: type[Struct]) -> Any:

@@ -124,7 +124,7 @@ def protocol_schema() -> Document:
         "$schema": "https://json-schema.org/draft/2020-12/schema",
         "$id": "urn:horae:worker-protocol",
         "title": "Horae's worker protocol",
-        "description": "What workers and servers send each other. Validate a body against one of $defs.",
+        "description": "The messages between workers and servers. Validate a body against one of $defs.",
         "version": __version__,
         "$defs": components,
     }

@@ -10,7 +10,7 @@ from msgspec import inspect
 
 from horae.errors import BadInput
 
-OPENAPI = "See /openapi.json for what is accepted."
+OPENAPI = "See /openapi.json for the accepted values."
 
 _AT = re.compile(r"^(?P<what>.*?)(?: - at `(?P<where>[^`]*)`)?$", re.DOTALL)
 _UNKNOWN = re.compile(r"unknown field `(?P<field>[^`]*)`")
@@ -39,13 +39,13 @@ def advice(target: Any, field: str) -> str:
         found = _member(found, name)
     if found is None:
         return OPENAPI
-    told = found.extra_json_schema or {} if isinstance(found, inspect.Metadata) else {}
+    schema = found.extra_json_schema or {} if isinstance(found, inspect.Metadata) else {}
     inner = _inner(found)
     if isinstance(inner, inspect.LiteralType):
         return f"It is one of: {', '.join(map(str, inner.values))}."
-    if "description" in told:
-        example = "".join(f" For example: {json.dumps(one)}." for one in told.get("examples", ())[:1])
-        return f"{told['description']}{example}"
+    if "description" in schema:
+        example = "".join(f" For example: {json.dumps(one)}." for one in schema.get("examples", ())[:1])
+        return f"{schema['description']}{example}"
     if isinstance(inner, inspect.IntType) and inner.ge is not None and inner.le is not None:
         return f"It runs from {inner.ge} to {inner.le}."
     return OPENAPI

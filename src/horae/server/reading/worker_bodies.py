@@ -57,12 +57,12 @@ def _refuse_unknown(body: bytes, body_type: Any, *, strict: bool) -> None:
 
 def _meant(name: str, known: Mapping[str, Any]) -> str | None:
     """Return the known field that an unknown one resembles."""
-    plain, told = {each.lower(): each for each in known}, name.lower().replace("_", "").replace("-", "")
-    swapped = [each for each in plain if sorted(each) == sorted(told)]
-    cut = [each for each in plain if len(told) >= SHORTEST and each.startswith(told)]
-    if found := swapped or get_close_matches(told, plain, 1, ALIKE) or cut:
+    plain, bare = {each.lower(): each for each in known}, name.lower().replace("_", "").replace("-", "")
+    swapped = [each for each in plain if sorted(each) == sorted(bare)]
+    cut = [each for each in plain if len(bare) >= SHORTEST and each.startswith(bare)]
+    if found := swapped or get_close_matches(bare, plain, 1, ALIKE) or cut:
         return plain[found[0]]
-    return next((each for each in ("results", "result") if each in known), None) if told in SYNONYMS else None
+    return next((each for each in ("results", "result") if each in known), None) if bare in SYNONYMS else None
 
 
 def _unknown(text: bytes | Raw, body_type: Any, place: str = "") -> Iterator[tuple[str, str, Mapping[str, Any]]]:

@@ -304,8 +304,8 @@ class Context:
     def _many(self, job: Any, items: Sequence[Mapping[str, Any]], how: dict[str, Any]) -> SubmitExecutions:
         name = getattr(job, "name", job)
         if any(is_submission(item, name) for item in items):
-            said = 'items are params; what is common to all goes beside them: submit_many(job, [{"a": 1}], tags={...})'
-            raise TypeError(said)
+            message = 'items are params; options of all items are keywords: submit_many(job, [{"a": 1}], tags={...})'
+            raise TypeError(message)
         return self._submissions(job, items, how)
 
     def _submissions(self, job: Any, items: Sequence[Mapping[str, Any]], how: dict[str, Any]) -> SubmitExecutions:
@@ -351,9 +351,9 @@ def _submission(
     interval: tuple[Instant, Instant] | None,
     trace: TraceHeaders,
 ) -> Submit:
-    said = {name: _spelled(_HOW[name], value) for name, value in how.items() if value is not None}
+    options = {name: _spelled(_HOW[name], value) for name, value in how.items() if value is not None}
     sent = Raw(msgspec.json.encode(params))
-    return Submit(job=job, params=sent, interval=interval, trace=trace.parent, trace_state=trace.state, **said)
+    return Submit(job=job, params=sent, interval=interval, trace=trace.parent, trace_state=trace.state, **options)
 
 
 def _spelled(kind: Kind, value: Any) -> Any:
@@ -371,5 +371,5 @@ def _instant(at: datetime | str) -> Instant:
     if isinstance(at, str):
         return parse_instant(at)
     if at.tzinfo is None:
-        raise ValueError("a time without a zone names no instant; give it tzinfo")
+        raise ValueError("a time without a zone is ambiguous; give it tzinfo")
     return (at - _EPOCH) // timedelta(microseconds=1)

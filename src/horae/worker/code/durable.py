@@ -114,10 +114,10 @@ class StepMemory:
             if not awaited.result:
                 raise Suspended(awaited.deadline, (key,))
             known[key] = awaited.result
-        told = msgspec.json.decode(known[key])
-        if told.get("timedOut"):
+        answer = msgspec.json.decode(known[key])
+        if answer.get("timedOut"):
             raise SignalTimeout(f"no signal {signal!r} came in time")
-        return told["payload"]
+        return answer["payload"]
 
     def checkpoint(self, state: Any) -> Script[None]:
         """Store a state for the next attempt, instead of the previous one."""
@@ -169,8 +169,8 @@ class StepMemory:
 
     def _must_be_durable(self, what: str) -> None:
         if not self._durable:
-            said = f"only a durable job can {what} without a worker; declare it with @app.job(durable=True)"
-            raise NotDurable(said)
+            message = f"only a durable job can {what} without a worker; declare it with @app.job(durable=True)"
+            raise NotDurable(message)
 
 
 def _alone(part: Awaitable[Any] | Callable[[], Any]) -> Script[Any]:
@@ -206,8 +206,8 @@ def encoded(value: Any, what: str, most: int) -> Raw:
     except Exception as error:
         raise BadResult(f"{what} cannot be stored as JSON: {error}") from error
     if len(result) > most:
-        said = f"{what} has {len(result)} bytes and {most} are allowed; store it elsewhere and keep a reference"
-        raise ResultTooLarge(said)
+        message = f"{what} has {len(result)} bytes and {most} are allowed; store it elsewhere and keep a reference"
+        raise ResultTooLarge(message)
     return Raw(result)
 
 

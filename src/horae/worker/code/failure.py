@@ -46,23 +46,23 @@ def outcome_of(error: BaseException, retry: RetryFunction | None, failures: int)
     if isinstance(error, Suspended):
         return ItemOutcome(outcome="suspended", wake_at=error.wake_at, waits=error.waits)
     if waits_in_group(error):
-        said = "a task of a group waited without a worker; run branches that sleep or wait with ctx.gather"
-        return failed("NotDurable", said, permanent=True)
+        message = "a task of a group waited without a worker; run branches that sleep or wait with ctx.gather"
+        return failed("NotDurable", message, permanent=True)
     if isinstance(error, Cancelled):
         return CANCELLED
     if isinstance(error, BadParams):
         return failed("BadParams", str(error), permanent=True)
-    told, after, gone = _judged(error, retry, failures)
-    status, wished = status_and_delay(told)
+    reported, after, gives_up = _judged(error, retry, failures)
+    status, delay = status_and_delay(reported)
     return ItemOutcome(
         outcome="failed",
         error=ReportedFailure(
-            type=type(told).__name__,
-            message=shorten(clean(_message(told)), MAX_MESSAGE),
-            traceback=trace(told),
-            permanent=gone,
-            retry_after=wished if after is None else after,
-            names=names_of(type(told)),
+            type=type(reported).__name__,
+            message=shorten(clean(_message(reported)), MAX_MESSAGE),
+            traceback=trace(reported),
+            permanent=gives_up,
+            retry_after=delay if after is None else after,
+            names=names_of(type(reported)),
             status=status,
         ),
     )
@@ -114,7 +114,7 @@ def outcome_after_stop(kind: str, outcome: bytes | ItemOutcome, *, once: bool) -
     if outcome.outcome == "suspended":
         return outcome
     if once:
-        return failed("Interrupted", f"stopped ({kind}), and the job may begin only once", permanent=True)
+        return failed("Interrupted", f"stopped ({kind}), and the job may start only once", permanent=True)
     return RELEASED
 
 
@@ -124,8 +124,8 @@ def checked_result(result: bytes) -> bytes | ItemOutcome:
         return result
     if len(result) <= MAX_BROUGHT:
         return ItemOutcome(outcome="success", result=result)
-    said = f"the result has {len(result)} bytes and {MAX_BROUGHT} are allowed; store it and return a reference"
-    return failed("ResultTooLarge", said, permanent=True)
+    message = f"the result has {len(result)} bytes and {MAX_BROUGHT} are allowed; store it and return a reference"
+    return failed("ResultTooLarge", message, permanent=True)
 
 
 def unencodable(error: BaseException) -> ItemOutcome:
@@ -171,9 +171,7 @@ def _message(error: BaseException) -> str:
 # By the kind of interruption.
 TIMED_OUT = {
     "timeout": failed("RunTimeout", "the attempt took longer than the job's timeout", kind="timeout"),
-    "heartbeat": failed(
-        "HeartbeatTimeout", "nothing was heard of the attempt for as long as timeouts.heartbeat", kind="timeout"
-    ),
-    "total": failed("TotalTimeout", "all attempts took longer together than timeouts.total", kind="timeout"),
-    "start": failed("StartTimeout", "the worker did not begin it in time", kind="timeout"),
+    "heartbeat": failed("HeartbeatTimeout", "the attempt sent no heartbeat within timeouts.heartbeat", kind="timeout"),
+    "total": failed("TotalTimeout", "all attempts together took longer than timeouts.total", kind="timeout"),
+    "start": failed("StartTimeout", "the worker did not start it in time", kind="timeout"),
 }

@@ -46,10 +46,10 @@ def split_load(load: ExchangeLoad, reason: str, index: int | None = None) -> tup
     )
 
 
-def _in_two(told: Sequence[T]) -> tuple[list[T], list[T]]:
+def _in_two(entries: Sequence[T]) -> tuple[list[T], list[T]]:
     """Split entries in two; a single entry is left out, since it is not worth more."""
-    middle = len(told) // 2
-    return list(told[:middle]), list(told[middle:]) if len(told) > 1 else []
+    middle = len(entries) // 2
+    return list(entries[:middle]), list(entries[middle:]) if len(entries) > 1 else []
 
 
 def halve_logs(logs: list[LogLines], reason: str) -> tuple[list[LogLines], list[LogLines]]:
@@ -68,8 +68,8 @@ def halve_logs(logs: list[LogLines], reason: str) -> tuple[list[LogLines], list[
     ((at, _, text),) = log.lines
     if text.startswith(REFUSED):
         return [], []
-    said = f"{REFUSED} of {len(text)} characters: {reason[:MOST_SAID]}"
-    return [structs.replace(log, lines=[(at, "log", said)])], []
+    message = f"{REFUSED} of {len(text)} characters: {reason[:MOST_SAID]}"
+    return [structs.replace(log, lines=[(at, "log", message)])], []
 
 
 def halve_outcomes(outcomes: list[Outcome], reason: str) -> tuple[list[Outcome], list[Outcome]]:

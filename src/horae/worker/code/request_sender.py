@@ -79,8 +79,10 @@ class RequestSender:
     async def _submit(self, session: WorkerSession, body: ChildSubmit, ask: SubmitExecutions) -> list[ChildReceipt]:
         taken = await self._transport.submit_children(session.id, body)
         if len(taken) < len(ask.submissions):
-            said = f"The server took {len(taken)} of {len(ask.submissions)} submissions of {ask.submissions[0].job!r}."
-            raise BadInput(said, "Check that the job exists and accepts these params.", field="job")
+            message = (
+                f"The server took {len(taken)} of {len(ask.submissions)} submissions of {ask.submissions[0].job!r}."
+            )
+            raise BadInput(message, "Check that the job exists and accepts these params.", field="job")
         return taken
 
     async def _recall(self, session: WorkerSession, parcel: UUID, item: int) -> dict[str, Raw]:

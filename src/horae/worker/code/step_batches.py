@@ -27,13 +27,13 @@ class StepBatcher:
 
     async def remember(self, session: UUID, step: Step) -> Raw:
         """Store a step and return the result that counts. Raises the server's refusal."""
-        kept: asyncio.Future[Raw] = asyncio.get_running_loop().create_future()
-        self._waiting.append((session, step, kept))
+        stored: asyncio.Future[Raw] = asyncio.get_running_loop().create_future()
+        self._waiting.append((session, step, stored))
         if len(self._flushes) < IN_FLIGHT:
             flush = asyncio.create_task(self._flush())
             self._flushes.add(flush)
             flush.add_done_callback(self._flushes.discard)
-        return await kept
+        return await stored
 
     async def close(self) -> None:
         """Cancel everything at once."""
@@ -62,23 +62,25 @@ class StepBatcher:
             answer = await self._send(batch[0][0], Remember(steps=[step for _, step, _ in batch]))
         except HoraeError as error:
             if len(batch) == 1 or isinstance(error, Busy | NotFound):  # the error concerns no single step
-                for _, _, kept in batch:
-                    _fail(kept, error)
+                for _, _, stored in batch:
+                    _fail(stored, error)
                 return
             for one in batch:
                 await self._call([one])
             return
         except BaseException:
-            for _, _, kept in batch:
-                kept.cancel()
+            for _, _, stored in batch:
+                stored.cancel()
             raise
-        for (_, step, kept), told in zip(batch, answer.steps, strict=True):
-            if told.refused:
-                _fail(kept, Conflict("This session does not hold that execution at that attempt.", "Stop running it."))
-            elif not kept.done():
-                kept.set_result(told.result if told.known else step.result)
+        for (_, step, stored), answered in zip(batch, answer.steps, strict=True):
+            if answered.refused:
+                _fail(
+                    stored, Conflict("This session does not hold that execution at that attempt.", "Stop running it.")
+                )
+            elif not stored.done():
+                stored.set_result(answered.result if answered.known else step.result)
 
 
-def _fail(kept: "asyncio.Future[Raw]", error: Exception) -> None:
-    if not kept.done():
-        kept.set_exception(error)
+def _fail(stored: "asyncio.Future[Raw]", error: Exception) -> None:
+    if not stored.done():
+        stored.set_exception(error)

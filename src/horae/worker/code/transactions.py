@@ -57,8 +57,8 @@ class Database:
 
     def end(self, leave: Any, error: BaseException | None) -> DatabaseCalls:
         """Commit, or roll back for an error."""
-        told = (None, None, None) if error is None else (type(error), error, error.__traceback__)
-        yield FunctionCall(leave, told)
+        details = (None, None, None) if error is None else (type(error), error, error.__traceback__)
+        yield FunctionCall(leave, details)
 
 
 class AsyncpgDatabase(Database):

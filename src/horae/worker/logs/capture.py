@@ -44,13 +44,13 @@ class LogCapture(logging.Handler):
 
 
 def _whose(context: Context) -> dict[str, str | int]:
-    told: dict[str, str | int] = {
+    fields: dict[str, str | int] = {
         "execution": str(context.execution_id),
         "job": context.job,
         "attempt": context.attempt,
     }
     trace = trace_id_of(context.trace)
-    return told if trace is None else told | {"trace": trace}
+    return fields if trace is None else fields | {"trace": trace}
 
 
 def install() -> None:

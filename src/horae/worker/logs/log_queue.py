@@ -113,7 +113,7 @@ class LogQueue:
 
         So a noisy attempt does not silence the others.
         """
-        told: list[LogLines] = []
+        sent: list[LogLines] = []
         room = MAX_LOG_BYTES
         keys = [key for key in self._lines if key not in self._sending] if self._sending else list(self._lines)
         share = max(MIN_SHARE, room // max(1, len(keys)))
@@ -127,7 +127,7 @@ class LogQueue:
             self._ready -= lines.size
             lines.size -= size
             self._sending.add(key)
-            told.append(
+            sent.append(
                 LogLines(
                     parcel=key[0], item=key[1], attempt=key[2], seq=lines.seq, lines=taken, left_out=lines.left_out,
                     open=None if lines.lines else self._unfinished.pop(key, NOTHING)[1],
@@ -138,9 +138,9 @@ class LogQueue:
             if lines.lines:
                 self._lines[key] = lines
         if self._unfinished:
-            told += self._take_unfinished()
+            sent += self._take_unfinished()
         self.make_room()
-        return told, MAX_LOG_BYTES - room
+        return sent, MAX_LOG_BYTES - room
 
     def _take_unfinished(self) -> Iterator[LogLines]:
         """Take unfinished lines of attempts without other waiting lines."""
@@ -154,18 +154,18 @@ class LogQueue:
         if not self.room.is_set() and self.bytes < LOW:
             self.room.set()
 
-    def confirm(self, told: Iterable[LogLines]) -> None:
+    def confirm(self, sent: Iterable[LogLines]) -> None:
         """Release attempts whose exchange was answered, or will not be sent again."""
-        for lines in told:
+        for lines in sent:
             key = lines.parcel, lines.item, lines.attempt
             if key in self._sending:
                 self._sending.discard(key)
                 if key in self._lines:
                     self._ready += self._lines[key].size
 
-    def give_back(self, told: Iterable[LogLines]) -> None:
+    def give_back(self, sent: Iterable[LogLines]) -> None:
         """Take lines back, before all others, from an exchange that a server refused unread."""
-        for given in told:
+        for given in sent:
             key = given.parcel, given.item, given.attempt
             lines = self._lines.setdefault(key, Lines(given.seq))
             lines.lines.extendleft(reversed(given.lines))

@@ -39,14 +39,14 @@ def read_notice(text: str, machine: str = "") -> TerminationNotice | None:
 
     Azure lists the events of all machines of a set: `machine` is the name of this one.
     """
-    said = text.strip()
-    if said.lower() in _NO:
+    stripped = text.strip()
+    if stripped.lower() in _NO:
         return None
-    if said.lower() in _YES:
+    if stripped.lower() in _YES:
         return TerminationNotice()
-    if said.startswith("{"):
-        return _read_document(said, machine)
-    return TerminationNotice(_instant(said))
+    if stripped.startswith("{"):
+        return _read_document(stripped, machine)
+    return TerminationNotice(_instant(stripped))
 
 
 def _read_document(text: str, machine: str) -> TerminationNotice | None:

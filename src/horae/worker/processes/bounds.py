@@ -44,7 +44,11 @@ class ProcessBounds(Struct, frozen=True):
             "NPROC": None if self.own.processes is None else 2 * self.own.processes + LOOSELY,
             "DATA": None if self.own.memory is None else 2 * self.own.memory + SPARE,
         }
-        return {name: said for name, given in (("watch", watch), ("rlimits", rlimits)) if (said := _said(given))}
+        return {
+            name: message
+            for name, given in (("watch", watch), ("rlimits", rlimits))
+            if (message := _without_none(given))
+        }
 
     def broken(self, limit: str, seen: float | None = None, exit_code: int | None = None) -> ItemOutcome:
         """Return the failure of an execution over a limit: the limit, the measured amount, and the setting to raise."""
@@ -52,8 +56,8 @@ class ProcessBounds(Struct, frozen=True):
         allowed = _shown(limit, getattr(self.all, name) / (SECOND if limit == "cpu" else 1))
         noticed = "" if seen is None else f" ({_shown(limit, seen)} when it was noticed)"
         whose = f"the job's limits.{limit}" if getattr(self.own, name) is not None else f"the worker's command_{name}"
-        said = f"{_WORDS[limit].format(allowed)}{noticed}. Raise {whose} if that is too little"
-        return failed("LimitExceeded", said, exit_code=exit_code)
+        message = f"{_WORDS[limit].format(allowed)}{noticed}. Raise {whose} if that is too little"
+        return failed("LimitExceeded", message, exit_code=exit_code)
 
     def limit_of(self, status: int) -> str:
         """Return the limit for which the kernel ended a process, by its exit status; empty if none."""
@@ -77,5 +81,5 @@ def _shown(limit: str, amount: float) -> str:
     return f"{amount / unit:.4g} {name}"
 
 
-def _said(given: dict[str, Any]) -> dict[str, Any]:
+def _without_none(given: dict[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in given.items() if value is not None}

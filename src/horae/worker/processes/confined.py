@@ -61,12 +61,12 @@ def start(program: str, frame: dict[str, Any], fds: list[int], nofile: int) -> i
 
     It forks this small process, because limits can only be set between fork and exec.
     """
-    told, tells = os.pipe()
+    reader, writer = os.pipe()
     pid = os.fork()
     if pid == 0:
-        _become(program, frame, fds, nofile, tells)
-    os.close(tells)
-    with os.fdopen(told, "rb") as pipe:
+        _become(program, frame, fds, nofile, writer)
+    os.close(writer)
+    with os.fdopen(reader, "rb") as pipe:
         problem = pipe.read(FAILED.size)
     if problem:
         os.waitpid(pid, 0)
@@ -75,7 +75,7 @@ def start(program: str, frame: dict[str, Any], fds: list[int], nofile: int) -> i
     return pid
 
 
-def _become(program: str, frame: dict[str, Any], fds: list[int], nofile: int, tells: int) -> None:
+def _become(program: str, frame: dict[str, Any], fds: list[int], nofile: int, writer: int) -> None:
     """Turn the forked child into the program; never return."""
     step, number = b"exec", 0
     try:
@@ -107,7 +107,7 @@ def _become(program: str, frame: dict[str, Any], fds: list[int], nofile: int, te
     except ValueError:
         number = 22  # EINVAL
     finally:
-        os.write(tells, FAILED.pack(number or 5, step))
+        os.write(writer, FAILED.pack(number or 5, step))
         os._exit(127)
 
 

@@ -243,10 +243,10 @@ class Guard:
         _, status = os.waitpid(child.pid, 0)
         del self.children[child.id]
         self.watched.pop(child.id, None)
-        told: dict[str, object] = {"exit": child.id, "status": os.waitstatus_to_exitcode(status)}
+        frame: dict[str, object] = {"exit": child.id, "status": os.waitstatus_to_exitcode(status)}
         if child.hit is not None:
-            told |= {"limit": child.hit[0], "seen": child.hit[1]}
-        self.send(told)
+            frame |= {"limit": child.hit[0], "seen": child.hit[1]}
+        self.send(frame)
 
     # Limits
 

@@ -22,8 +22,10 @@ def is_large(outcome: bytes | ItemOutcome) -> bool:
 
 def private_result_failure() -> ItemOutcome:
     """Return the failure of a large result that must not be stored in a file."""
-    said = f"the result of a sensitive job has more than {MAX_INLINE_RESULT} bytes; keep it elsewhere and return where"
-    return failed("ResultTooLarge", said, permanent=True)
+    message = (
+        f"the result of a sensitive job has more than {MAX_INLINE_RESULT} bytes; store it elsewhere and return a link"
+    )
+    return failed("ResultTooLarge", message, permanent=True)
 
 
 async def upload_result(port: ExecutionPort, fate: ItemOutcome) -> ItemOutcome:
@@ -52,7 +54,7 @@ def _refused(fate: ItemOutcome, error: HoraeError) -> ItemOutcome:
     """Return the result itself if a report can carry it: the store has room for it, too."""
     if len(fate.result) <= MAX_RESULT:
         return fate
-    return failed("ResultTooLarge", f"the result cannot be kept: {error}", permanent=True)
+    return failed("ResultTooLarge", f"the result cannot be stored: {error}", permanent=True)
 
 
 async def upload_all(port: ExecutionPort, folder: Path, owner: int | None = None) -> ItemOutcome | None:
@@ -65,7 +67,7 @@ async def upload_all(port: ExecutionPort, folder: Path, owner: int | None = None
         try:
             await asyncio.wrap_future(port.ask(file))
         except (HoraeError, OSError) as error:
-            said = f"the file {file.name!r} in HORAE_ARTIFACTS cannot be kept: {error}"
-            port.log("log", f"WARNING {said}")
-            refused = refused or failed("ArtifactRefused", said, permanent=True)
+            message = f"the file {file.name!r} in HORAE_ARTIFACTS cannot be stored: {error}"
+            port.log("log", f"WARNING {message}")
+            refused = refused or failed("ArtifactRefused", message, permanent=True)
     return refused

@@ -136,13 +136,13 @@ class ChunkRun:
 
     def log_fields(self, begun: StartedItem) -> dict[str, str | int]:
         """Return the fields of a line about an item in the worker's own log."""
-        told: dict[str, str | int] = {
+        fields: dict[str, str | int] = {
             "execution": str(begun[0].execution(begun[1])),
             "job": self.plan.spec.name,
             "attempt": begun[0].grant.attempt,
         }
         trace = trace_id_of(self.trace_of(begun).parent)
-        return told if trace is None else told | {"trace": trace}
+        return fields if trace is None else fields | {"trace": trace}
 
     def context(self) -> Context | None:
         """Return the context of the item that runs in this slot now."""
@@ -247,9 +247,9 @@ class LocalPort:
         return self._run.host.ask(self._run.session, self._begun[:2], ask)
 
     def _flush(self) -> None:
-        told, self._progress = self._progress, None
-        if told is not None:
-            self._run.session.progress(self._begun[:2], *told)
+        progress, self._progress = self._progress, None
+        if progress is not None:
+            self._run.session.progress(self._begun[:2], *progress)
 
 
 class BaseRunner:

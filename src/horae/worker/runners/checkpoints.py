@@ -26,8 +26,10 @@ class CommandCheckpoints:
         """Store a state for the next attempt; a state that is too large is left out, with a warning in the log."""
         value = Raw(msgspec.json.encode(state))
         if len(bytes(value)) > MAX_CHECKPOINT:
-            said = f"WARNING a checkpoint has {len(bytes(value))} bytes and is not kept: {MAX_CHECKPOINT} are allowed"
-            self._port.log("log", said)
+            message = (
+                f"WARNING a checkpoint has {len(bytes(value))} bytes and is not stored: {MAX_CHECKPOINT} are allowed"
+            )
+            self._port.log("log", message)
             return
         self._newest = value
         self._send()
@@ -53,7 +55,7 @@ class CommandCheckpoints:
         if error is not None and not isinstance(error, HoraeError):
             raise error
         if error is not None:
-            self._port.log("log", f"WARNING a checkpoint was not kept: {error}")
+            self._port.log("log", f"WARNING a checkpoint was not stored: {error}")
         self._asked = None
 
 

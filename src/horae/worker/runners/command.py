@@ -291,16 +291,16 @@ def start_failure(program: str, cwd: str | None, error: SpawnFailed, path: str) 
     if error.step == "chdir" and error.errno == errno.EINVAL:
         return failed("DirectoryNotFound", f"no folder can be called {cwd!r}.", permanent=True)
     if error.step == "chdir":
-        said = f"cannot work in {cwd!r}: {error}. Create it on the worker."
-        return failed("DirectoryNotFound", said, kind="platform")
+        message = f"cannot work in {cwd!r}: {error}. Create it on the worker."
+        return failed("DirectoryNotFound", message, kind="platform")
     if error.errno in (errno.ENOENT, errno.ENOTDIR):
         remedy = "Install it there, give its full path, or send the job to workers that have it with `needs`"
-        said = f"there is no command {program!r} on this worker (PATH={path}). {remedy}."
-        return failed("CommandNotFound", said, kind="platform")
+        message = f"there is no command {program!r} on this worker (PATH={path}). {remedy}."
+        return failed("CommandNotFound", message, kind="platform")
     if error.errno in (errno.EACCES, errno.ENOEXEC, errno.EPERM):
-        said = f"{program!r} cannot be executed: {error}. Make it executable, with a #! line if it is a script."
-        return failed("CommandNotExecutable", said, kind="platform")
+        message = f"{program!r} cannot be executed: {error}. Make it executable, with a #! line if it is a script."
+        return failed("CommandNotExecutable", message, kind="platform")
     if error.errno in (errno.E2BIG, errno.EINVAL):
-        said = f"{program!r} was given arguments or an environment that the system refuses: {error}."
-        return failed("BadParams", said, permanent=True)
+        message = f"{program!r} was given arguments or an environment that the system refuses: {error}."
+        return failed("BadParams", message, permanent=True)
     return failed("CannotStart", f"{program!r} could not be started: {error}.", kind="platform")

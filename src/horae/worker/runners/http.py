@@ -56,10 +56,10 @@ class HttpRunner(TaskRunner):
         except asyncio.CancelledError:
             raise
         except Exception as error:
-            said = f"{request.method} {public_url(request.url)}: {str(error) or 'no answer'}"
+            message = f"{request.method} {public_url(request.url)}: {str(error) or 'no answer'}"
             if type(error).__name__ == "Refused":
-                return failed("OutboundRefused", said, permanent=True)
-            return failed(type(error).__name__, said)
+                return failed("OutboundRefused", message, permanent=True)
+            return failed(type(error).__name__, message)
 
     async def close(self) -> None:
         await super().close()
@@ -125,12 +125,14 @@ def response_outcome(
         return response_result(
             response.status, response.headers.get("content-type", ""), response.body, response.is_whole
         )
-    said = f"{request.method} {public_url(request.url)} answered {response.status}, expected {', '.join(task.expect)}"
+    message = (
+        f"{request.method} {public_url(request.url)} answered {response.status}, expected {', '.join(task.expect)}"
+    )
     body = response.body[:500] if secrets is None else secrets.redactor.data(response.body)[:500]
     words = clean(body.decode(errors="replace")).strip()
     error = ReportedFailure(
         type="HttpStatus",
-        message=f"{said}: {words}" if words else said,
+        message=f"{message}: {words}" if words else message,
         retry_after=retry_after(response.headers),
         status=response.status,
     )

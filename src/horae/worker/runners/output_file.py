@@ -61,15 +61,15 @@ class OutputFile:
         if not line.strip():
             return
         try:
-            told = _object.decode(line)
-            if "progress" in told:
-                self._port.progress(float(told["progress"]), str(told.get("message", "")))
-            if told.get("heartbeat"):
+            entry = _object.decode(line)
+            if "progress" in entry:
+                self._port.progress(float(entry["progress"]), str(entry.get("message", "")))
+            if entry.get("heartbeat"):
                 self._port.heartbeat()
-            if "checkpoint" in told:
-                self.checkpoints.take(told["checkpoint"])
-            if "result" in told:
-                self.result = msgspec.json.encode(told["result"])
+            if "checkpoint" in entry:
+                self.checkpoints.take(entry["checkpoint"])
+            if "result" in entry:
+                self.result = msgspec.json.encode(entry["result"])
         except (msgspec.DecodeError, UnicodeDecodeError, TypeError, ValueError, RecursionError) as error:
             shown = self._port.hide(line.decode(errors="replace"))[:200]
             self._port.log("log", f"WARNING cannot read this line of HORAE_OUTPUT ({error}): {shown}")

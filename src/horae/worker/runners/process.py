@@ -195,8 +195,8 @@ class ProcessRunner(TaskRunner):
     async def one(self, run: ChunkRun, begun: StartedItem) -> bytes | ItemOutcome:
         kid = self._reserved.get(run)
         if kid is None:
-            said = "no child process could be started; the worker's error output says why"
-            return failed("WorkerProcessDied", said, kind="platform")
+            message = "no child process could be started; the worker's error output says why"
+            return failed("WorkerProcessDied", message, kind="platform")
         context = run.context_of(begun)
         port = context._port
         assert isinstance(port, LocalPort)

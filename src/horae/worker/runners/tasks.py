@@ -77,7 +77,7 @@ class TaskRunner(BaseRunner):
 
     async def _work(self, run: ChunkRun) -> None:
         CURRENT.set(run.context)
-        chunk, told, monotonic = run.chunk, run.interrupts, self.clock.monotonic
+        chunk, interrupts, monotonic = run.chunk, run.interrupts, self.clock.monotonic
         try:
             while begun := (chunk.begin(monotonic()) if self.is_always_ready or await self.ready(run) else None):
                 try:
@@ -86,11 +86,11 @@ class TaskRunner(BaseRunner):
                     outcome = self._broken(run, begun, error)
                 if outcome.__class__ is ItemOutcome and is_large(outcome) and run.plan.spec.sensitive:
                     outcome = private_result_failure()
-                elif outcome.__class__ is ItemOutcome and is_large(outcome) and begun not in told:
+                elif outcome.__class__ is ItemOutcome and is_large(outcome) and begun not in interrupts:
                     if begun[0].secrets is not None:
                         outcome = await asyncio.to_thread(run.mask_outcome, begun, outcome)
                     outcome = await upload_result(run.context_of(begun)._port, outcome)
-                if begun in told:
+                if begun in interrupts:
                     run.grip.uncancel()  # the item was cancelled, not the task
                 run.settle(begun, monotonic(), outcome)
         finally:
@@ -102,8 +102,8 @@ class TaskRunner(BaseRunner):
             raise error
         if run.session.ended or begun in run.interrupts:
             return RELEASED
-        told = run.hide(begun, traceback_of(error, whole=True))
-        log.error("an execution could not be run", **run.log_fields(begun), traceback=told)
+        hidden = run.hide(begun, traceback_of(error, whole=True))
+        log.error("an execution could not be run", **run.log_fields(begun), traceback=hidden)
         return failed("CannotRun", f"the worker could not run it: {type(error).__name__}: {error}", kind="platform")
 
 

@@ -59,7 +59,7 @@ class ThreadRunner(BaseRunner):
 
     def _work(self, run: ChunkRun) -> None:
         chunk, plan, monotonic = run.chunk, run.plan, self.clock.monotonic
-        bind, function, wants, told = plan.bind, plan.function, plan.wants_context, run.interrupts
+        bind, function, wants, interrupts = plan.bind, plan.function, plan.wants_context, run.interrupts
         tracing = self.host.tracing is not None
         now = monotonic()
         while begun := chunk.begin(now):
@@ -80,7 +80,7 @@ class ThreadRunner(BaseRunner):
             elif outcome.__class__ is ItemOutcome and is_large(outcome):
                 outcome = upload_result_sync(run.context_of(begun)._port, run.mask_outcome(begun, outcome))
             now = monotonic()
-            if told:
+            if interrupts:
                 run.settle(begun, now, outcome)
             else:
                 chunk.end(begun, now, outcome)

@@ -60,7 +60,7 @@ def _refuse_common(body: SubmissionBody) -> None:
         if getattr(body, field.name) != getattr(_NOTHING, field.name):
             remedy = "Give it in each item, or name one job for all of them."
             name = field.encode_name
-            raise BadInput(f"{name} stands beside items without a job.", remedy, field=name)
+            raise BadInput(f"{name} is given for items without a job.", remedy, field=name)
 
 
 def _own(item: Raw, index: int, trace: TraceHeaders) -> Submit | HoraeError:
@@ -123,8 +123,8 @@ async def with_warning(call: ApiCall, job: str, receipt: Accepted) -> Accepted:
 
 async def warnings_of(call: ApiCall, jobs: Iterable[str]) -> list[str]:
     """Return the warnings about submitted jobs, each with the job's name."""
-    told = [(job, await call.node.warning(call.namespace, job)) for job in dict.fromkeys(jobs)]
-    return [f'Job "{job}": {warning}' for job, warning in told if warning is not None]
+    warnings = [(job, await call.node.warning(call.namespace, job)) for job in dict.fromkeys(jobs)]
+    return [f'Job "{job}": {warning}' for job, warning in warnings if warning is not None]
 
 
 def single_receipt(receipts: Sequence[Receipt | HoraeError]) -> Accepted:

@@ -30,7 +30,7 @@ async def ready(call: ApiCall) -> Response:
     """Check that the store answers, its disk is not full, and the server can work."""
     if not call.node.ready:
         detail = "The store cannot be reached, or its disk is full."
-        raise StoreUnavailable(detail, "Look at the store; this server goes on by itself.")
+        raise StoreUnavailable(detail, "Check the store; this server continues by itself.")
     return ok(Health(status="ready", version=__version__, note=_note(call)))
 
 
@@ -38,5 +38,5 @@ def _note(call: ApiCall) -> str | None:
     clock = call.node.base.clock
     if clock.trusted:
         return None
-    told = f"Schedules are stopped: the store's clock jumped by {clock.jump / SECOND:+.0f} s."
-    return f"{told} Set it right, or accept it: horae doctor --accept-clock."
+    note = f"Schedules are stopped: the store's clock jumped by {clock.jump / SECOND:+.0f} s."
+    return f"{note} Correct it, or accept it: horae doctor --accept-clock."

@@ -64,7 +64,7 @@ async def by_followed_execution(call: ApiCall, arguments: Arguments) -> None:
     query: StreamQuery = arguments["query"]
     if query.execution is None or query.topics:
         raise Forbidden(
-            "All events are more than this credential is for.",
+            "This credential may not follow all events.",
             "Follow one execution: ?execution=ID, without topics.",
         )
     await check_executions(call, [query.execution])

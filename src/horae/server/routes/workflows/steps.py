@@ -81,8 +81,8 @@ async def approvals(call: ApiCall, query: Paged) -> Response:
 )  # fmt: skip
 async def approve(call: ApiCall, body: StepAnswer) -> Response:
     """Approve a waiting step of a workflow."""
-    told = call.node.workflows.steps_by_hand.answer(call.who, call.id(), body.step, body.comment, agreed=True)
-    return ok(without_sealed(await told))
+    answered = call.node.workflows.steps_by_hand.answer(call.who, call.id(), body.step, body.comment, agreed=True)
+    return ok(without_sealed(await answered))
 
 
 @post(
@@ -91,8 +91,8 @@ async def approve(call: ApiCall, body: StepAnswer) -> Response:
 )  # fmt: skip
 async def reject(call: ApiCall, body: StepAnswer) -> Response:
     """Reject a waiting step of a workflow: it fails."""
-    told = call.node.workflows.steps_by_hand.answer(call.who, call.id(), body.step, body.comment, agreed=False)
-    return ok(without_sealed(await told))
+    answered = call.node.workflows.steps_by_hand.answer(call.who, call.id(), body.step, body.comment, agreed=False)
+    return ok(without_sealed(await answered))
 
 
 @post(
