@@ -65,7 +65,7 @@ async def test_a_file_that_cannot_be_stored_fails_a_successful_command():
         assert outcome.error is not None
         assert (outcome.error.type, outcome.error.permanent) == ("ArtifactRefused", True)
         assert "'large'" in outcome.error.message
-        assert any("cannot be kept" in line for line in it.gateway.lines(parcel, 0))
+        assert any("cannot be stored" in line for line in it.gateway.lines(parcel, 0))
 
 
 async def test_a_file_is_uploaded_in_pieces_and_a_refusal_is_reported(tmp_path: Path):
