@@ -34,7 +34,7 @@ MOST = 3  # executions of a backfill that may be live
 
 @pytest.mark.timeout(240)
 @seeds(SEEDS, MORE, GROUP)
-def test_every_fire_of_the_past_runs_once_whatever_happens(group: range):
+def test_every_past_fire_runs_once_despite_faults(group: range):
     each(group, simulate)
 
 

@@ -49,7 +49,7 @@ QUEUES = (("default", "other"), ("default",), ("other", "default"))
 
 @pytest.mark.timeout(240)
 @seeds(SEEDS, MORE, GROUP)
-def test_an_item_begins_or_goes_back_soon_after_a_worker_was_given_it(group: range):
+def test_a_granted_item_soon_begins_or_is_handed_back(group: range):
     released = sum(each(group, simulate))
     assert ONLY or released, "no item was ever handed back: this proves nothing"
 

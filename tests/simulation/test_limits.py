@@ -36,7 +36,7 @@ PACE = Rate(40, SECOND, 8)
 
 @pytest.mark.timeout(240)
 @seeds(SEEDS, MORE, GROUP)
-def test_limits_hold_whatever_happens(group: range):
+def test_limits_hold_despite_faults(group: range):
     each(group, simulate)
 
 

@@ -81,7 +81,7 @@ class Crashing:
         await self.world.driver.close()
 
 
-def test_all_that_was_lost_with_its_only_worker_runs_again_at_once():
+def test_executions_lost_with_the_only_worker_run_again_at_once():
     async def scenario() -> None:
         crashing = Crashing()
         await crashing.begin([HOUR] * 12)
@@ -93,7 +93,7 @@ def test_all_that_was_lost_with_its_only_worker_runs_again_at_once():
     asyncio.run(scenario())
 
 
-def test_what_was_lost_twice_runs_again_in_halves():
+def test_executions_lost_twice_run_again_in_halves():
     async def scenario() -> None:
         crashing = Crashing()
         await crashing.begin([HOUR] * 12)
@@ -106,7 +106,7 @@ def test_what_was_lost_twice_runs_again_in_halves():
     asyncio.run(scenario())
 
 
-def test_an_only_worker_that_is_killed_again_and_again_gets_through_and_nothing_is_taken_for_poison():
+def test_an_only_worker_that_is_killed_repeatedly_finishes_and_nothing_counts_as_poison():
     """Sixty times in six minutes, as often as an execution in two takes; then all is over within a minute."""
 
     async def scenario() -> None:
@@ -128,7 +128,7 @@ def test_an_only_worker_that_is_killed_again_and_again_gets_through_and_nothing_
     asyncio.run(scenario())
 
 
-def test_one_that_kills_its_worker_is_set_aside_and_all_its_neighbours_finish():
+def test_an_execution_that_kills_its_worker_fails_and_all_others_finish():
     async def scenario() -> None:
         crashing = Crashing()
         ids = await crashing.begin([40 * SECOND] * 10)

@@ -41,7 +41,7 @@ FLOWS = 3  # definitions; the last may have the others as steps
 
 @pytest.mark.timeout(240)
 @seeds(SEEDS, MORE, GROUP)
-def test_workflows_go_on_whatever_happens(group: range):
+def test_workflows_advance_despite_faults(group: range):
     each(group, simulate)
 
 

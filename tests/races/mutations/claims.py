@@ -24,7 +24,7 @@ CLAIMS = (
     gone(
         "the answer is not bound to its number",
         sql.drop("stamped", "n", instead="$3 > 0"),
-        by="test_exchange.test_an_old_number_is_answered_with_what_is_left_of_it",
+        by="test_exchange.test_an_old_number_is_answered_with_its_remaining_slices",
     ),
     gone(
         "the answer is not bound to its channel",

@@ -19,28 +19,28 @@ HOLDS = (
     gone(
         "a claim does not look for holds",
         sql.drop_exists("pick_queued", "holds", instead="$4 > 0"),
-        by="test_holds.test_a_hold_lasts_until_it_was_ended_once",
+        by="test_holds.test_a_hold_lasts_until_it_is_ended_and_ends_once",
     ),
     gone("a hand-over does not look for holds", sql.drop_exists("unheld_lanes", "holds"), by="hold / hand over"),
     gone(
         "a hold applies to every queue",
         sql.drop("pick_queued", "queue IS NULL"),
-        by="test_holds.test_another_queue_goes_on",
+        by="test_holds.test_a_hold_does_not_affect_another_queue",
     ),
     gone(
         "a hand-over obeys holds of other queues",
         sql.drop("unheld_lanes", "queue IS NULL"),
-        by="test_holds.test_another_queue_goes_on",
+        by="test_holds.test_a_hold_does_not_affect_another_queue",
     ),
     gone(
         "a hold applies to every namespace",
         sql.drop("pick_queued", "holds.namespace"),
-        by="test_holds.test_another_namespace_goes_on",
+        by="test_holds.test_a_hold_does_not_affect_another_namespace",
     ),
     gone(
         "ended holds still apply",
         sql.drop("pick_queued", "ended_at"),
-        by="test_holds.test_a_hold_lasts_until_it_was_ended_once",
+        by="test_holds.test_a_hold_lasts_until_it_is_ended_and_ends_once",
     ),
     gone(
         "a planned hold applies at once",
@@ -89,7 +89,7 @@ CIRCUITS = (
     gone(
         "a claim does not check circuits",
         sql.drop("shut_circuits_of_jobs", "state", instead="false"),
-        by="test_circuits.test_nothing_starts_before_an_open_circuit_and_all_goes_on_when_it_is_reset",
+        by="test_circuits.test_an_open_circuit_stops_starts_until_it_is_reset",
     ),
     gone(
         "a hand-over ignores circuits",
@@ -99,7 +99,7 @@ CIRCUITS = (
     gone(
         "every slice counts as a probe",
         code.always("circuit-probes-only"),
-        by="test_circuits.test_probes_alone_run_while_it_is_half_open_and_close_it",
+        by="test_circuits.test_only_probes_run_in_a_half_open_circuit_and_they_close_it",
     ),
 )
 LIMITS = (
@@ -128,7 +128,7 @@ LIMITS = (
     gone(
         "ended executions do not free their keys",
         code.drop_statement("end-frees-keys"),
-        by="test_holders.test_what_ends_lets_the_next_in_with_the_same_report",
+        by="test_holders.test_an_end_admits_the_next_execution_in_the_same_report",
     ),
     gone(
         "a retry keeps its keys",
@@ -153,7 +153,7 @@ LIMITS = (
     gone(
         "a claim without knowledge of a limit goes on",
         sql.drop_exists("pick_queued", "limits"),
-        by="test_coarse.test_who_does_not_know_of_a_limit_takes_nothing",
+        by="test_coarse.test_a_server_that_does_not_know_a_limit_claims_nothing",
     ),
     gone(
         "a hand-over ignores limits",

@@ -37,7 +37,7 @@ REPORTS = (
     gone(
         "a finished attempt leaves its requests",
         code.drop_element("report-forgets-requests"),
-        by="test_cancel.test_a_request_goes_with_the_attempt",
+        by="test_cancel.test_a_request_is_deleted_with_its_attempt",
     ),
     gone(
         "a rescue leaves the requests",
@@ -90,7 +90,7 @@ CANCELS = (
     gone(
         "a request is written twice",
         code.drop_argument("cancel-asked-once", "conflict"),
-        by="test_cancel.test_asking_twice_is_asking_once",
+        by="test_cancel.test_a_second_request_changes_nothing",
     ),
     gone("cancelling a job's queue locks no slice", sql.unlock("job_queued"), by="cancel a job's pending / claim"),
     gone("cancelling a job's queue waits for slices", sql.wait("job_queued"), by="cancel a job's pending / claim"),

@@ -62,7 +62,7 @@ SESSIONS = (
     gone(
         "an exchange parked beside another is claimed for again",
         code.drop_condition("parked-elsewhere"),
-        by="test_exchange.test_an_exchange_that_is_repeated_is_not_parked_beside_itself",
+        by="test_exchange.test_a_repeated_exchange_is_not_parked_twice",
     ),
     gone(
         "a parked exchange's session may have ended",

@@ -74,7 +74,7 @@ BACKFILLS = (
     gone(
         "a backfill forgets what it has started",
         code.drop_operand("backfill-counts-live"),
-        by="test_backfills.test_never_more_live_executions_than_allowed",
+        by="test_backfills.test_the_number_of_live_executions_is_bounded",
     ),
 )
 DEPENDENCIES = (
@@ -111,7 +111,7 @@ DEPENDENCIES = (
     gone(
         "a met condition is forgotten",
         code.drop_sql("join-met-stays", "NOT join_parts.met"),
-        by="test_dependencies.test_what_was_met_stays_met",
+        by="test_dependencies.test_a_met_condition_stays_met",
     ),
     gone(
         "an edit does not check waiting executions",
@@ -143,7 +143,7 @@ CALENDARS = (
     gone(
         "a change of calendars wakes nothing",
         sql.drop_setting("wake_timers", "next_fire_at", instead="trouble = NULL"),
-        by="test_fire_calendars.test_a_change_wakes_what_it_advances",
+        by="test_fire_calendars.test_a_change_wakes_the_timers_that_it_advances",
     ),
     gone(
         "timers are woken without a lock",

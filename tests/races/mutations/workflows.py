@@ -37,12 +37,12 @@ FLOWS = (
     gone(
         "steps are handed over whatever their queue's limit",
         sql.drop_exists("flows_with_steps", "limits"),
-        by="test_flow_newborn.test_a_limit_that_the_server_has_not_heard_of_is_kept",
+        by="test_flow_newborn.test_a_limit_that_the_server_does_not_know_is_respected",
     ),
     gone(
         "steps overtake queued executions",
         code.drop_condition("newborn-behind-line"),
-        by="test_flow_newborn.test_what_stands_in_line_already_has_its_turn",
+        by="test_flow_newborn.test_executions_queued_earlier_come_first",
     ),
     gone(
         "a workflow that has ended goes on",
@@ -57,7 +57,7 @@ FLOWS = (
     gone(
         "a workflow counts under the limit of its queue",
         code.drop_operand("workflow-is-unlimited"),
-        by="test_flows.test_a_workflow_does_not_keep_its_own_steps_from_a_queue_that_is_a_sequence",
+        by="test_flows.test_a_workflow_does_not_block_its_own_steps_in_a_sequential_queue",
     ),
     gone(
         "a workflow frees its keys while its steps run",

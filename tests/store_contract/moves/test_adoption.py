@@ -23,7 +23,7 @@ async def edit(world: World, job: TestJob, **said) -> None:
     await world.store.promote_due(0, 100, rank)
 
 
-async def test_what_runs_counts_and_what_is_queued_is_held_back_in_its_order(world: World):
+async def test_running_executions_count_and_queued_ones_are_held_back_in_order(world: World):
     job = await world.job()
     parcels = [await world.parcel(job, priority=level) for level in (9, 9, 1, 5, 7)]
     worker = await world.worker()
@@ -41,7 +41,7 @@ async def test_what_runs_counts_and_what_is_queued_is_held_back_in_its_order(wor
     await world.check()
 
 
-async def test_a_parcel_of_which_some_run_and_what_waits_for_its_time_come_under_it(world: World):
+async def test_partly_running_parcels_and_delayed_executions_come_under_the_limit(world: World):
     job = await world.job()
     some = await world.parcel(job, 4)
     worker = await world.worker()
@@ -60,7 +60,7 @@ async def test_a_parcel_of_which_some_run_and_what_waits_for_its_time_come_under
     await world.check()
 
 
-async def test_a_rate_paces_what_was_queued_before(world: World):
+async def test_a_rate_paces_executions_that_were_queued_before(world: World):
     job = await world.job()
     await world.parcel(job, 5)
     await edit(world, job, rate=Rate(1, SECOND, 2))
@@ -69,7 +69,7 @@ async def test_a_rate_paces_what_was_queued_before(world: World):
     await world.check()
 
 
-async def test_what_stands_under_no_limit_of_its_job_is_left_alone(world: World):
+async def test_executions_without_a_limit_of_their_job_are_left_alone(world: World):
     job = await world.job()
     parcel = await world.parcel(job, 3)
     await edit(world, job, priority=9)

@@ -70,7 +70,7 @@ async def test_no_more_is_sent_at_once_than_asked_for(world: World):
     assert [(await directed(world, job, 2)).rows for _ in range(3)] == [2, 1, 0]
 
 
-async def test_who_had_a_key_is_forgotten_after_a_week(world: World):
+async def test_the_worker_of_a_key_is_forgotten_after_a_week(world: World):
     job = await world.job(affinity=WARM)
     await submit(world, job, "a")
     await directed(world, job)

@@ -5,7 +5,7 @@ from horae.store.admission.placement import prefetch
 from tests.store_contract.world import World, began
 
 
-async def test_the_first_of_a_lane_is_told_with_what_stands_before_a_rank(world: World):
+async def test_the_first_slices_of_a_lane_are_read_with_the_number_before_a_rank(world: World):
     job = await world.job()
     first = await world.parcel(job, 3)
     world.clock.advance(1000)
@@ -21,7 +21,7 @@ async def test_the_first_of_a_lane_is_told_with_what_stands_before_a_rank(world:
     assert first
 
 
-async def test_what_is_held_ready_is_what_was_not_told_to_have_begun(world: World):
+async def test_items_held_ready_are_those_without_a_reported_start(world: World):
     job, other = await world.job("a"), await world.job("b", queue="other")
     await world.parcel(job, 5)
     await world.parcel(other, 2)

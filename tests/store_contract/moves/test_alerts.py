@@ -47,7 +47,7 @@ async def claim(world: World, *channels: str) -> list[notices.Notice]:
     return found
 
 
-async def test_an_alert_opens_once_with_a_notice_for_each_channel_and_is_told_when_it_is_over(world: World):
+async def test_an_alert_opens_once_with_a_notice_for_each_channel_and_its_end_is_sent(world: World):
     stored = await made(world)
     first = await settle(world, stored, "a")
     again = await settle(world, stored, "a")
@@ -66,7 +66,7 @@ async def test_an_alert_opens_once_with_a_notice_for_each_channel_and_is_told_wh
     assert len((await settle(world, stored, "a")).opened) == 1, "it is a new one"
 
 
-async def test_what_was_found_by_an_older_rule_or_a_paused_one_changes_nothing(world: World):
+async def test_findings_of_an_older_or_paused_rule_change_nothing(world: World):
     old = await made(world)
     new = await made(world, Lag(after=MINUTE))
     assert await settle(world, old, "a") == SettleResult()
@@ -80,7 +80,7 @@ async def test_what_was_found_by_an_older_rule_or_a_paused_one_changes_nothing(w
     assert await settle(world, new, "a") == SettleResult()
 
 
-async def test_reminders_stop_when_it_is_acknowledged_by_the_first_who_does(world: World):
+async def test_reminders_stop_with_the_first_acknowledgement(world: World):
     stored = await made(world)
     (alert,) = (await settle(world, stored, "a")).opened
     world.clock.advance(HOUR)
@@ -98,7 +98,7 @@ async def test_reminders_stop_when_it_is_acknowledged_by_the_first_who_does(worl
     assert await world.store.change(lambda now: alerts.acknowledge(alert.id, NAMESPACE + 1, "key:9", now)) is None
 
 
-async def test_in_a_storm_one_notice_tells_of_all_and_each_alert_knows_how_it_fares(world: World):
+async def test_in_a_storm_one_notice_covers_all_alerts_and_each_has_its_delivery_state(world: World):
     stored = await made(world, Lag(after=MINUTE, channels=("ops",), at_most=Rate(1, HOUR, 1)))
     many = [f"job-{n:03}" for n in range(400)]
     storm = await settle(world, stored, *many)
@@ -122,7 +122,7 @@ async def test_in_a_storm_one_notice_tells_of_all_and_each_alert_knows_how_it_fa
     assert read_content(again.content).data["unsaid"] == 1, "the next notice reports it"
 
 
-async def test_what_a_channel_is_told_of_an_alert_comes_in_order(world: World):
+async def test_notices_of_an_alert_reach_a_channel_in_order(world: World):
     stored = await made(world)
     await settle(world, stored, "a")
     (first,) = await claim(world, "ops")
@@ -140,7 +140,7 @@ async def test_what_a_channel_is_told_of_an_alert_comes_in_order(world: World):
     assert [one.kind for one in await claim(world, "ops")] == ["recovered"]
 
 
-async def test_the_end_of_a_group_waits_for_each_of_its_beginnings(world: World):
+async def test_the_end_of_a_group_is_sent_after_all_its_beginnings(world: World):
     stored = await made(world, Lag(after=MINUTE, channels=("ops",)))
     await settle(world, stored, "a")
     (lone,) = await claim(world, "ops")
@@ -153,7 +153,7 @@ async def test_the_end_of_a_group_waits_for_each_of_its_beginnings(world: World)
     assert [one.kind for one in await claim(world, "ops")] == ["recovered"]
 
 
-async def test_the_end_is_told_to_whom_the_beginning_was(world: World):
+async def test_the_end_is_sent_to_the_channels_that_got_the_beginning(world: World):
     await settle(world, await made(world), "a")
     changed = await made(world, Lag(after=MINUTE, channels=("ops", "pager")))
     await settle(world, changed)
@@ -183,7 +183,7 @@ async def test_channels_with_something_pending_are_found_one_by_one(world: World
     assert [one.channel for one in await world.store.read(lambda: notices.channels(10))] == ["mail"]
 
 
-async def test_a_claim_that_was_lost_is_another_ones_and_its_word_counts_no_more(world: World):
+async def test_a_lost_claim_passes_to_another_server_and_its_result_is_ignored(world: World):
     await settle(world, await made(world), "a")
     (mine, other) = await claim(world)
     assert await claim(world) == []
@@ -199,7 +199,7 @@ async def test_a_claim_that_was_lost_is_another_ones_and_its_word_counts_no_more
     assert [one.attempts for one in await claim(world)] == [3]
 
 
-async def test_what_is_over_is_forgotten_in_time(world: World):
+async def test_closed_alerts_are_deleted_after_their_retention(world: World):
     stored = await made(world)
     await settle(world, stored, "a")
     for one in await claim(world):
@@ -252,7 +252,7 @@ async def test_rates_and_successes_are_read_from_minutes(world: World):
         assert [(one.name, at) for one, at in found] == [("etl", world.now())]
 
 
-async def test_what_runs_and_what_failed_is_read_of_the_newest(world: World):
+async def test_running_and_failed_executions_are_read_newest_first(world: World):
     job = await world.job("etl")
     worker = await world.worker("w")
     for outcome in (success, success, failed, failed):
@@ -282,7 +282,7 @@ async def failures(world: World, *jobs: UUID) -> dict[UUID, Streak]:
     return await world.store.read(lambda: reads.failures_in_a_row(jobs, 3))
 
 
-async def test_failures_in_a_row_are_those_after_the_last_success_whoever_began_first(world: World):
+async def test_failures_in_a_row_count_from_the_last_success_in_any_order_of_starts(world: World):
     job, other, none = await world.job("etl"), await world.job("other"), await world.job("none")
     worker = await world.worker("w")
     parcels = [await world.parcel(job, 3), *[await world.parcel(job) for _ in range(3)], await world.parcel(other)]
@@ -302,7 +302,7 @@ async def test_failures_in_a_row_are_those_after_the_last_success_whoever_began_
     assert await world.store.read(lambda: reads.recently_failed([job.id, other.id, none.id], 3)) == {job.id}
 
 
-async def test_of_what_ended_at_one_instant_the_newest_tells(world: World):
+async def test_the_newest_execution_decides_between_ends_at_one_instant(world: World):
     job = await world.job("etl")
     worker = await world.worker("w")
     for outcomes, count in (((success, failed), 1), ((failed, success), 0)):
@@ -316,7 +316,7 @@ async def test_of_what_ended_at_one_instant_the_newest_tells(world: World):
         world.clock.advance(SECOND)
 
 
-async def test_the_oldest_of_a_queue_is_found_at_every_level_of_priority(world: World):
+async def test_the_oldest_execution_of_a_queue_is_found_at_every_priority(world: World):
     job = await world.job("etl", queue="slow")
     await world.parcel(job, priority=0)
     world.clock.advance(HOUR)
@@ -326,7 +326,7 @@ async def test_the_oldest_of_a_queue_is_found_at_every_level_of_priority(world: 
     assert oldest == {(NAMESPACE, "slow"): world.now() - HOUR}
 
 
-async def test_deadlines_are_found_while_something_has_not_ended(world: World):
+async def test_deadlines_are_found_while_executions_have_not_ended(world: World):
     job = await world.job("etl")
     parcel, ended = await world.parcel(job), await world.parcel(job)
     deadline = world.now() + HOUR
@@ -360,9 +360,7 @@ async def test_workers_are_silent_then_lost_until_they_come_back(world: World):
     assert await lost(world, seen) == {"w": world.now()}
 
 
-async def test_of_very_many_silent_or_lost_workers_each_is_found_however_often_it_was_lost(
-    world: World, monkeypatch: pytest.MonkeyPatch
-):
+async def test_each_of_very_many_silent_or_lost_workers_is_found(world: World, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(reads, "MOST", 2)
     seen = world.now()
     names = ["a", "b", "c", "d", "e"]
@@ -379,7 +377,7 @@ async def test_of_very_many_silent_or_lost_workers_each_is_found_however_often_i
     assert sorted(await lost(world, seen)) == [name for name in names if name != "c"]
 
 
-async def test_rules_that_have_open_alerts_are_known(world: World):
+async def test_rules_with_open_alerts_are_listed(world: World):
     quiet, loud, over = [await made(world, name=name) for name in ("quiet", "loud", "over")]
     for stored in (loud, over):
         await settle(world, stored, "a", "b")
@@ -407,7 +405,7 @@ async def test_triggers_that_cannot_be_decided_are_found(world: World):
     assert await world.store.read(reads.troubled_triggers) == {}
 
 
-async def test_a_success_of_long_ago_is_known_by_hours_and_days(world: World):
+async def test_an_old_success_is_found_in_hours_and_days(world: World):
     job, now = await world.job("backup"), world.now()
     hour, day = begin_of(now - 30 * DAY, 3600), begin_of(now - 200 * DAY, 86_400)
     tallies = [((job.id, 3600, hour), JobTally(success=1)), ((job.id, 86_400, day), JobTally(success=1))]

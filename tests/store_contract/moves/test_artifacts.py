@@ -20,7 +20,7 @@ async def litter(world: World) -> list[str]:
     return sorted(await world.store.read(lambda: artifacts.litter(world.now(), 100)))
 
 
-async def test_a_content_is_named_for_who_holds_the_execution_and_is_litter_otherwise(world: World):
+async def test_content_becomes_an_artifact_only_for_the_holder_of_the_execution(world: World):
     parcel = await world.parcel(await world.job(), 2)
     w, thief = await world.worker(), await world.worker("thief")
     (slice,) = await w.claim(2)
@@ -42,7 +42,7 @@ async def test_a_content_is_named_for_who_holds_the_execution_and_is_litter_othe
     assert await keep(w, file("c", "x/3")) is None
 
 
-async def test_a_name_that_is_used_again_leaves_its_first_content_as_litter(world: World):
+async def test_the_first_content_of_a_reused_name_becomes_litter(world: World):
     parcel = await world.parcel(await world.job(), 1)
     w = await world.worker()
     await w.claim(1)
@@ -58,7 +58,7 @@ async def test_a_name_that_is_used_again_leaves_its_first_content_as_litter(worl
     assert await litter(world) == []
 
 
-async def test_an_execution_has_only_so_many(world: World, monkeypatch):
+async def test_an_execution_has_a_bounded_number_of_artifacts(world: World, monkeypatch):
     monkeypatch.setattr(artifacts, "MOST_ARTIFACTS", 1)
     parcel = await world.parcel(await world.job(), 1)
     w = await world.worker()
@@ -71,7 +71,7 @@ async def test_an_execution_has_only_so_many(world: World, monkeypatch):
     assert kept == [True, True, False]
 
 
-async def test_what_a_forgotten_execution_left_behind_becomes_litter(world: World):
+async def test_artifacts_of_a_deleted_execution_become_litter(world: World):
     gone, known = await world.parcel(await world.job(), 1), await world.parcel(await world.job("other"), 1)
     w = await world.worker()
     await w.claim(2)

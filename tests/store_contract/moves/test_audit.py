@@ -72,7 +72,7 @@ async def test_each_kind_of_harm_is_found_and_named(world: World, sql, expected)
     await world.wipe()
 
 
-async def test_what_is_wrong_with_one_item_is_said_of_one(world: World):
+async def test_a_finding_about_one_item_names_one_item(world: World):
     await some_of_everything(world)
     await world.do("UPDATE history SET hi = 3 WHERE lo = 0")
     await world.do("UPDATE queued SET lo = 4, hi = 10")
@@ -105,7 +105,7 @@ async def test_an_attempt_recorded_twice_is_found(world: World):
     await world.wipe()
 
 
-async def test_what_was_forgotten_is_found_after_a_while(world: World):
+async def test_forgotten_slices_are_found_after_a_while(world: World):
     job = await world.job()
     await world.parcel(job, due_at=world.now() + 10)
     await world.parcel(job, 2)
@@ -153,7 +153,7 @@ async def test_only_the_first_findings_are_named_but_all_are_counted(world: Worl
     await world.wipe()
 
 
-async def test_repair_queues_what_lies_nowhere_under_a_new_attempt(world: World):
+async def test_repair_queues_missing_items_with_a_new_attempt(world: World):
     _, parcel, w = await some_of_everything(world)
     await world.do("DELETE FROM running")
     done = await repair(world)
@@ -165,7 +165,7 @@ async def test_repair_queues_what_lies_nowhere_under_a_new_attempt(world: World)
     assert min(s.attempt for s in granted if 3 <= s.lo < 6) > 1
 
 
-async def test_repair_ends_what_may_run_once_and_lies_nowhere(world: World):
+async def test_repair_ends_missing_at_most_once_items(world: World):
     parcel = await world.parcel(await world.job(delivery="at-most-once"), 3)
     await world.do("UPDATE queued SET lo = 1")
     done = await repair(world)
@@ -174,7 +174,7 @@ async def test_repair_ends_what_may_run_once_and_lies_nowhere(world: World):
     assert await world.states(parcel) == ["failed", "queued", "queued"]
 
 
-async def test_repair_takes_back_what_has_no_session(world: World):
+async def test_repair_takes_back_slices_without_a_session(world: World):
     _, parcel, _ = await some_of_everything(world)
     await world.do("DELETE FROM sessions")
     done = await repair(world)
@@ -183,7 +183,7 @@ async def test_repair_takes_back_what_has_no_session(world: World):
     assert await world.states(parcel) == ["success"] * 2 + ["failed"] + ["queued"] * 7
 
 
-async def test_repair_wakes_what_waits_for_nothing(world: World):
+async def test_repair_wakes_slices_that_wait_for_nothing(world: World):
     await some_of_everything(world)
     await world.do("UPDATE waiting SET wake_at = NULL")
     assert (await repair(world)).requeued == 2
@@ -204,7 +204,7 @@ async def test_repair_twice_is_repair_once(world: World):
     assert len(await world.states(parcel)) == 10
 
 
-async def test_repair_leaves_what_it_cannot_judge(world: World):
+async def test_repair_leaves_unclear_findings_alone(world: World):
     await some_of_everything(world)
     await world.do("UPDATE queued SET lo = 5")
     done = await repair(world)

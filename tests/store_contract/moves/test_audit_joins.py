@@ -56,7 +56,7 @@ async def test_successes_that_were_not_used(world: World):
     assert len(await started(world, d)) == 2
 
 
-async def test_a_join_that_nobody_looks_at(world: World):
+async def test_a_join_without_a_check_time(world: World):
     a = await upstream(world, "a")
     d = await dependent(world, "d", a)
     wanted = [structs.replace(one, patience=SECOND) for one in world.wanted(d)]
@@ -67,7 +67,7 @@ async def test_a_join_that_nobody_looks_at(world: World):
     assert (finding.kind, finding.job) == ("overdue", d.id)
 
 
-async def test_an_execution_that_waits_and_that_no_join_knows(world: World):
+async def test_a_waiting_execution_that_belongs_to_no_join(world: World):
     a = await upstream(world, "a")
     d = await dependent(world, "d", a)
     wanted = [structs.replace(one, patience=HOUR) for one in world.wanted(d, 2)]

@@ -69,7 +69,7 @@ async def missed(world: World, minutes=10, rules=SKIP):
     return start, job, trigger
 
 
-async def test_a_backfill_runs_what_was_missed_and_splits_the_row(world: World):
+async def test_a_backfill_runs_missed_fires_and_splits_the_row(world: World):
     start, job, trigger = await missed(world)
     assert await rows(world, start) == [(1, 10, "skipped-misfire", False), (11, 11, "fired", True)]
 
@@ -93,7 +93,7 @@ async def test_a_backfill_runs_what_was_missed_and_splits_the_row(world: World):
     assert cause == [(f"backfill {backfill.id}; was skipped-misfire: missed by more than 1m; misfire is skip",)]
 
 
-async def test_what_ran_is_not_run_again_and_a_second_backfill_finds_nothing(world: World):
+async def test_fires_that_ran_are_not_run_again_and_a_second_backfill_finds_nothing(world: World):
     start, job, _ = await missed(world)
     worker = await world.worker()
     first = await finish(world, await make(world, job, start + 1, world.now(), counts=BackfillCounts(total=11)), worker)
@@ -105,7 +105,7 @@ async def test_what_ran_is_not_run_again_and_a_second_backfill_finds_nothing(wor
     assert (second.state, second.counts) == ("done", BackfillCounts(total=11, already=11))
 
 
-async def test_force_runs_everything_and_leaves_the_rows_of_what_ran(world: World):
+async def test_force_runs_all_fires_and_keeps_the_rows_of_those_that_ran(world: World):
     start, job, _ = await missed(world)
     before = await world.rows("SELECT first, last, execution FROM fires WHERE disposition = 'fired'")
     done = await finish(
@@ -121,7 +121,7 @@ async def test_force_runs_everything_and_leaves_the_rows_of_what_ran(world: Worl
     assert {run.outcome for run in runs} == {"success"}
 
 
-async def test_never_more_live_executions_than_allowed(world: World):
+async def test_the_number_of_live_executions_is_bounded(world: World):
     start, job, _ = await missed(world)
     backfill = await make(world, job, start + 1, world.now(), max_concurrent=3)
     worker = await world.worker()
@@ -146,7 +146,7 @@ async def test_never_more_live_executions_than_allowed(world: World):
     assert (await world.store.read(lambda: backfills.get(backfill.id, NAMESPACE))).state == "done"
 
 
-async def test_the_newest_may_go_first(world: World):
+async def test_a_backfill_may_start_with_the_newest_fires(world: World):
     start, job, _ = await missed(world)
     backfill = await make(world, job, start + 1, world.now(), max_concurrent=2, newest_first=True)
     await work(world, backfill)
@@ -197,7 +197,7 @@ async def test_versions_keep_their_own_fires(world: World):
     ]  # fmt: skip
 
 
-async def test_what_a_pause_left_undecided_is_decided_and_then_run(world: World):
+async def test_fires_that_a_pause_left_undecided_are_decided_and_then_run(world: World):
     start, job = world.now(), await world.job()
     await add_trigger(world, job, every(world), ALLOW)
 
@@ -261,7 +261,7 @@ async def test_nothing_is_written_while_nothing_changes(world: World):
     assert world.driver.statements["advance_backfill"] == before
 
 
-async def test_what_the_ledger_has_forgotten_is_left_alone_unless_forced(world: World):
+async def test_fires_deleted_from_the_ledger_are_left_alone_unless_forced(world: World):
     start, job, _ = await missed(world)
     await world.do("DELETE FROM fires WHERE last < $1", start + 11 * MINUTE)
     await world.store.write(lambda: ledger.forget_before(start + 11 * MINUTE))
@@ -342,7 +342,7 @@ async def test_a_template_that_fails_pauses_the_backfill_with_the_reason(world: 
 
 
 @pytest.mark.parametrize(("outside", "minutes"), [("skip", [8, 9]), ("postpone", [1, 9]), ("advance", [2, 8, 9, 10])])
-async def test_only_what_the_calendar_lets_run_is_run(world: World, outside, minutes):
+async def test_only_fires_within_the_calendar_are_run(world: World, outside, minutes):
     start, job = world.now(), await world.job()
     window = f"{format_instant(start + 8 * MINUTE)}/{format_instant(start + 10 * MINUTE)}"
     early = f"{format_instant(start - MINUTE)}/{format_instant(start + 2 * MINUTE)}"

@@ -38,7 +38,7 @@ async def open_and_close(world: World, job: TestJob, paced: TestJob) -> None:
         await world.store.write(lambda: coarse.put(Limit(concurrency=6), queue=paced.queue))
 
 
-async def test_nobody_waits_for_each_other_for_ever(world: World):
+async def test_manual_changes_and_claims_do_not_deadlock(world: World):
     broken = await world.job("broken", circuit=Circuit(), queue="one")
     paced = await world.job("paced", limits=(KeyLimit(key="k", rate=RATE),), queue="two")
     keys = EnvelopeKeys(limits=(key_name(paced.id, "k", "a"),), rated=True)

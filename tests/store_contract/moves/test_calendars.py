@@ -71,7 +71,7 @@ async def test_a_page_is_in_the_order_of_names_and_within_its_namespace(world: W
     assert await world.store.read(lambda: calendars.page(NAMESPACE + 1, "", 10)) == []
 
 
-async def test_what_is_compiled_knows_the_versions_since_and_all_that_is_referred_to(world: World):
+async def test_compiled_calendars_include_versions_since_an_instant_and_all_references(world: World):
     start = world.now()  # 08:00 UTC
     await put(world, "base", {"hours": "09:00-10:00"})
     await put(world, "middle", {"calendar": "base"})
@@ -101,7 +101,7 @@ async def timers(world: World) -> list:
     return [row[0] for row in await world.rows("SELECT next_fire_at FROM timers ORDER BY trigger_id")]
 
 
-async def test_timers_that_go_by_a_calendar_wake_and_others_sleep_on(world: World):
+async def test_only_timers_of_a_changed_calendar_wake(world: World):
     job = await world.job()
     daily = Interval(every=DAY, anchor=world.now())
     mine, other, paused = [await add_trigger(world, job, daily, Rules()) for _ in range(3)]
@@ -121,7 +121,7 @@ async def test_timers_that_go_by_a_calendar_wake_and_others_sleep_on(world: Worl
     }  # fmt: skip
 
 
-async def test_what_a_trigger_goes_by_is_told_until_it_ends(world: World):
+async def test_calendars_list_their_triggers_until_these_end(world: World):
     job = await world.job()
     trigger = await add_trigger(world, job, Interval(every=DAY), Rules(), name="daily")
     await put(world, "work", ALWAYS)
@@ -132,14 +132,14 @@ async def test_what_a_trigger_goes_by_is_told_until_it_ends(world: World):
     assert await world.store.read(lambda: calendars.triggers_of(NAMESPACE, "work", 10)) == []
 
 
-async def test_a_calendar_that_is_not_there_is_told(world: World):
+async def test_a_missing_calendar_is_reported(world: World):
     trigger = await add_trigger(world, await world.job(), Interval(every=DAY), Rules())
     await put(world, "work", ALWAYS)
     assert await world.store.write(lambda: calendars.use(NAMESPACE, ["work", "gone"], trigger, "skip")) == ["gone"]
     assert await world.rows("SELECT count(*) FROM calendar_triggers") == [(0,)]
 
 
-async def test_definitions_are_those_that_were_written(world: World):
+async def test_definitions_are_read_as_they_were_written(world: World):
     await put(world, "work", {"hours": "09:00-17:00", "except": ["closed"]})
     found = await world.store.read(lambda: calendars.definitions(NAMESPACE))
     assert found == {"work": parse_times({"hours": "09:00-17:00", "except": ["closed"]})}

@@ -24,7 +24,7 @@ async def test_a_queued_item_ends_and_its_neighbours_stay(world: World):
     assert {(s.rank, s.queued_at, s.attempt) for s in left} == {(before.rank, before.queued_at, 0)}
 
 
-async def test_a_waiting_item_ends_and_its_neighbours_wait_on(world: World):
+async def test_a_waiting_item_ends_and_its_neighbours_keep_waiting(world: World):
     parcel = await world.parcel(await world.job(), 3, due_at=world.now() + 60)
 
     for item in (0, 2, 1):
@@ -55,7 +55,7 @@ async def test_a_running_item_is_asked_to_stop(world: World):
 
 
 @pytest.mark.parametrize("said", [cancelled, failed, released])
-async def test_the_reason_for_stopping_what_runs_is_kept(world: World, said: Any):
+async def test_the_reason_for_stopping_a_running_item_is_stored(world: World, said: Any):
     """Whatever its worker says in the end; a second one changes nothing."""
     parcel = await world.parcel(await world.job(), 3)
     w = await world.worker()
@@ -70,7 +70,7 @@ async def test_the_reason_for_stopping_what_runs_is_kept(world: World, said: Any
     ]  # fmt: skip
 
 
-async def test_the_reason_for_stopping_is_kept_when_its_worker_is_lost(world: World):
+async def test_the_reason_for_stopping_is_stored_when_the_worker_is_lost(world: World):
     parcel = await world.parcel(await world.job())
     w = await world.worker()
     await w.claim()
@@ -81,7 +81,7 @@ async def test_the_reason_for_stopping_is_kept_when_its_worker_is_lost(world: Wo
     assert await world.history(parcel) == [(0, 1, "cancelled", "wrong file")]
 
 
-async def test_an_item_that_cannot_be_caught_is_given_up_for_now(world: World):
+async def test_cancelling_an_item_that_keeps_moving_raises_busy(world: World):
     """One that lies on no shelf would be looked for for ever."""
     parcel = await world.parcel(await world.job())
     (lost,) = await world.on("queued")
@@ -102,7 +102,7 @@ def _put_back(slice: Queued) -> Script[None]:
     yield shelves.put_queued([slice])
 
 
-async def test_asking_twice_is_asking_once(world: World):
+async def test_a_second_request_changes_nothing(world: World):
     parcel = await world.parcel(await world.job())
     w = await world.worker()
     await w.claim()
@@ -112,7 +112,7 @@ async def test_asking_twice_is_asking_once(world: World):
     assert len((await world.store.requests_of([w.session]))[w.session]) == 1
 
 
-async def test_a_request_goes_with_the_attempt(world: World):
+async def test_a_request_is_deleted_with_its_attempt(world: World):
     parcel = await world.parcel(await world.job(), 3)
     w = await world.worker()
     (slice,) = await w.claim(3)
@@ -147,7 +147,7 @@ async def test_an_item_that_is_handed_back_or_sleeps_after_being_asked_does_not_
     assert (await world.store.requests_of([w.session]))[w.session] == []
 
 
-async def test_a_request_of_an_earlier_attempt_does_not_stand_in_the_way(world: World):
+async def test_a_request_to_an_earlier_attempt_does_not_block_a_new_one(world: World):
     job = await world.job(retry=RetryPolicy(retries=5, delay=1))
     parcel = await world.parcel(job, 2)
     first, second = await world.worker("a"), await world.worker("b")
@@ -162,7 +162,7 @@ async def test_a_request_of_an_earlier_attempt_does_not_stand_in_the_way(world: 
     assert (await world.store.requests_of([second.session]))[second.session] == [(parcel, 1, 2, "cancel")]
 
 
-async def test_what_has_ended_stays_as_it_ended(world: World):
+async def test_an_ended_item_stays_as_it_ended(world: World):
     parcel = await world.parcel(await world.job(), 2)
     w = await world.worker()
     (slice,) = await w.claim(2)
@@ -173,7 +173,7 @@ async def test_what_has_ended_stays_as_it_ended(world: World):
     assert await world.states(parcel) == ["success", "failed"]
 
 
-async def test_what_does_not_exist_is_unknown(world: World):
+async def test_a_missing_item_is_unknown(world: World):
     parcel = await world.parcel(await world.job(), 2)
 
     assert await world.store.cancel(parcel, 2, "") == ("unknown", None)

@@ -52,7 +52,7 @@ async def standing(world: World, job: TestJob, key: str = "") -> Any:
     return await world.store.read(lambda: circuit_reads.status_of((job.id, key)))
 
 
-async def test_nothing_starts_before_an_open_circuit_and_all_goes_on_when_it_is_reset(world: World):
+async def test_an_open_circuit_stops_starts_until_it_is_reset(world: World):
     job, other = await world.job(circuit=CIRCUIT), await world.job("other")
     parcel, beside = await submitted(world, job, 3), await world.parcel(other)
     worker = await world.worker()
@@ -81,7 +81,7 @@ async def test_a_key_has_a_circuit_of_its_own(world: World):
     assert (await standing(world, job, "two")).state == "closed"
 
 
-async def test_it_opens_by_what_all_servers_counted_in_its_window(world: World):
+async def test_a_circuit_opens_by_the_counts_of_all_servers_in_its_window(world: World):
     job = await world.job(circuit=CIRCUIT)
     assert await feed(world, job, 2, 1) == []
     world.clock.advance(20 * SECOND)
@@ -91,7 +91,7 @@ async def test_it_opens_by_what_all_servers_counted_in_its_window(world: World):
     assert found.by == ""
 
 
-async def test_what_lies_before_the_window_counts_no_more(world: World):
+async def test_attempts_before_the_window_do_not_count(world: World):
     job = await world.job(circuit=CIRCUIT)
     assert await feed(world, job, 0, 3) == []
     world.clock.advance(70 * SECOND)
@@ -99,7 +99,7 @@ async def test_what_lies_before_the_window_counts_no_more(world: World):
     assert await feed(world, job, 0, 1) == ["open"]
 
 
-async def test_probes_alone_run_while_it_is_half_open_and_close_it(world: World):
+async def test_only_probes_run_in_a_half_open_circuit_and_they_close_it(world: World):
     job = await world.job(circuit=structs.replace(CIRCUIT, probes=2))
     parcel = await submitted(world, job, 5)
     worker = await world.worker()
@@ -123,7 +123,7 @@ async def test_probes_alone_run_while_it_is_half_open_and_close_it(world: World)
     assert sum(slice.hi - slice.lo for slice in await worker.claim(10)) == 4
 
 
-async def test_a_failed_probe_opens_it_again(world: World):
+async def test_a_failed_probe_opens_the_circuit_again(world: World):
     job = await world.job(circuit=CIRCUIT)
     await submitted(world, job, 2)
     worker = await world.worker()
@@ -141,7 +141,7 @@ async def test_a_failed_probe_opens_it_again(world: World):
     assert (await standing(world, job)).probes == ()
 
 
-async def test_a_probe_that_is_gone_is_replaced(world: World):
+async def test_a_deleted_probe_is_replaced(world: World):
     job = await world.job(circuit=CIRCUIT)
     parcel = await submitted(world, job, 3)
     worker = await world.worker()
@@ -155,7 +155,7 @@ async def test_a_probe_that_is_gone_is_replaced(world: World):
     assert (await standing(world, job)).probes == (execution_id(parcel, 1),)
 
 
-async def test_reports_tell_of_attempts_of_jobs_with_a_circuit_alone(world: World):
+async def test_reports_count_attempts_only_for_jobs_with_a_circuit(world: World):
     job, other = await world.job(circuit=CIRCUIT), await world.job("other")
     parcel = await submitted(world, job, 3)
     await world.parcel(other, 3)
@@ -165,7 +165,7 @@ async def test_reports_tell_of_attempts_of_jobs_with_a_circuit_alone(world: Worl
     assert worker.effects.attempted == [ParcelAttempts(parcel, job.id, 3, 0)]
 
 
-async def test_a_lost_worker_is_no_failure(world: World):
+async def test_a_lost_worker_does_not_count_as_a_failure(world: World):
     job = await world.job(circuit=CIRCUIT, delivery="at-most-once")
     await submitted(world, job)
     worker = await world.worker()
@@ -176,7 +176,7 @@ async def test_a_lost_worker_is_no_failure(world: World):
     assert effects.attempted == []
 
 
-async def test_what_is_closed_by_hand_does_not_open_until_it_is_reset(world: World):
+async def test_a_manually_closed_circuit_does_not_open_until_it_is_reset(world: World):
     job = await world.job(circuit=CIRCUIT)
     await force(world, job, CircuitChange("closed", "expected"))
     assert await feed(world, job, 0, 100) == []
@@ -189,7 +189,7 @@ async def test_what_is_closed_by_hand_does_not_open_until_it_is_reset(world: Wor
     ]  # fmt: skip
 
 
-async def test_what_is_open_by_hand_stays_so_without_a_time(world: World):
+async def test_a_manually_opened_circuit_stays_open(world: World):
     job = await world.job(circuit=CIRCUIT)
     await force(world, job, CircuitChange("open", "deploy"))
     world.clock.advance(3600 * SECOND)
@@ -228,7 +228,7 @@ async def test_old_counts_and_changes_are_forgotten(world: World):
     assert await world.rows("SELECT 1 FROM circuits") == []
 
 
-async def test_what_waits_before_a_circuit_lets_others_have_its_key(world: World):
+async def test_executions_that_wait_for_a_circuit_release_their_key(world: World):
     job = await world.job(circuit=CIRCUIT, limits=(KeyLimit(key="k", concurrency=1),))
     key = key_name(job.id, "k", "k")
 

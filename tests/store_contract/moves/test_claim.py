@@ -82,7 +82,7 @@ async def test_ten_claims_of_one_item_from_one_slice_are_all_served(world: World
     assert await world.states(parcel) == ["running"] * 10
 
 
-async def test_no_item_is_given_twice_however_many_ask(world: World):
+async def test_no_item_is_granted_twice_to_concurrent_claims(world: World):
     job = await world.job()
     for _ in range(5):
         await world.parcel(job, 20)
@@ -114,7 +114,7 @@ async def test_every_claim_starts_a_new_attempt(world: World):
     assert [*attempts, slice.attempt] == [1, 2, 3, 4]
 
 
-async def test_what_is_granted_says_by_whom_and_when(world: World):
+async def test_a_grant_has_its_session_and_its_time(world: World):
     job = await world.job()
     await world.parcel(job, 2)
     w = await world.worker()
@@ -126,7 +126,7 @@ async def test_what_is_granted_says_by_whom_and_when(world: World):
     assert await world.on("running") == [slice]
 
 
-async def test_only_lanes_that_are_named_are_looked_into(world: World):
+async def test_only_the_given_lanes_are_read(world: World):
     here, there = await world.job("a", queue="here"), await world.job("b", queue="there")
     await world.parcel(here)
     await world.parcel(there)
@@ -136,7 +136,7 @@ async def test_only_lanes_that_are_named_are_looked_into(world: World):
     assert await w.claim(5, lanes=frozenset()) == []
 
 
-async def test_lanes_are_taken_from_in_their_order(world: World):
+async def test_lanes_are_claimed_from_in_their_order(world: World):
     a, b = await world.job("a", queue="a"), await world.job("b", queue="b")
     await world.parcel(a, 3)
     await world.parcel(b, 3)
@@ -146,7 +146,7 @@ async def test_lanes_are_taken_from_in_their_order(world: World):
     assert [(s.job, s.hi - s.lo) for s in granted] == [(b.id, 3), (a.id, 1)]
 
 
-async def test_a_claim_tells_where_each_lane_now_begins(world: World):
+async def test_a_claim_returns_the_least_rank_of_each_lane(world: World):
     job, empty = await world.job("a", queue="a"), await world.job("b", queue="b")
     await world.parcel(job, 2, priority=9)
     await world.parcel(job, 2)
@@ -182,7 +182,7 @@ async def test_many_small_slices_fill_a_large_room(world: World):
     assert sum(s.hi - s.lo for s in granted) == 20
 
 
-async def test_what_was_lost_once_is_claimed_at_once_beside_others(world: World):
+async def test_executions_lost_once_are_claimed_together_with_others(world: World):
     job = await world.job()
     await world.parcel(job, 12)
     await world.do("UPDATE queued SET losses = 1")
@@ -191,7 +191,7 @@ async def test_what_was_lost_once_is_claimed_at_once_beside_others(world: World)
 
 
 @pytest.mark.parametrize(("losses", "most"), [(2, 5), (3, 2), (4, 1), (9, 1)])
-async def test_what_was_lost_again_is_claimed_in_halves(world: World, losses: int, most: int):
+async def test_executions_lost_twice_are_claimed_in_halves(world: World, losses: int, most: int):
     job = await world.job()
     await world.parcel(job, 12)
     await world.do("UPDATE queued SET losses = $1", losses)
@@ -206,7 +206,7 @@ async def test_what_was_lost_again_is_claimed_in_halves(world: World, losses: in
     assert w.effects.requeued == {job.lane: first[0].rank}
 
 
-async def test_a_suspect_waits_for_those_lost_less_often_and_does_not_keep_them(world: World):
+async def test_a_suspect_waits_for_executions_lost_less_often_and_does_not_block_them(world: World):
     """However many stand before them: a claim passes them by."""
     job = await world.job()
     twice = await world.parcel(job, 4)
@@ -238,7 +238,7 @@ async def test_a_session_that_holds_a_suspect_is_not_served_while_it_waits(world
     assert (again.running, again.lanes, again.suspects) == ([], {job.lane: None}, frozenset())
 
 
-async def test_what_stands_behind_suspects_is_claimed_past_them(world: World):
+async def test_executions_behind_suspects_are_claimed(world: World):
     job = await world.job()
     for _ in range(5):
         await world.parcel(job)
@@ -252,7 +252,7 @@ async def test_what_stands_behind_suspects_is_claimed_past_them(world: World):
     assert spans(await world.on("running", plain)) == [(0, 2)]
 
 
-async def test_a_claim_tells_when_all_that_is_left_waits_for_suspects(world: World):
+async def test_a_claim_reports_lanes_that_wait_for_suspects(world: World):
     job = await world.job()
     await world.parcel(job, 2)
     await world.do("UPDATE queued SET losses = 9")
@@ -304,7 +304,7 @@ async def test_each_of_several_answers_has_its_own_room(world: World):
     assert sorted(s.hi - s.lo for s in done.running) == [5, 5]
 
 
-async def test_a_slice_keeps_its_items_width_wherever_it_goes(world: World):
+async def test_a_slice_keeps_the_width_of_its_items_on_every_shelf(world: World):
     job = await world.job(retry=RetryPolicy(retries=3))
     await world.parcel(job, 4)
     (queued,) = await world.on("queued")
@@ -319,7 +319,7 @@ async def test_a_slice_keeps_its_items_width_wherever_it_goes(world: World):
     assert [(s.hi - s.lo, s.width) for s in everywhere] == [(1, queued.width)] * 4
 
 
-async def test_lanes_that_have_nothing_to_fetch_ahead_are_not_looked_into(world: World):
+async def test_lanes_with_nothing_to_prefetch_are_not_read(world: World):
     a, b = await world.job("a", queue="a"), await world.job("b", queue="b")
     await world.parcel(a, 3)
     await world.parcel(b, 3)
@@ -331,7 +331,7 @@ async def test_lanes_that_have_nothing_to_fetch_ahead_are_not_looked_into(world:
     assert w.marks.keys() == {b.lane}
 
 
-async def test_one_claim_takes_no_more_suspects_whatever_lanes_and_rounds_it_takes(world: World):
+async def test_the_bound_of_suspects_holds_across_lanes_and_rounds_of_a_claim(world: World):
     one, two = await world.job("a", queue="a"), await world.job("b", queue="b")
     for job in (one, one, two, two):
         await world.parcel(job)
@@ -359,7 +359,7 @@ async def test_paused_jobs_are_set_aside_and_the_rest_goes_on(world: World):
     assert (waits.reason, waits.wake_at, waits.gate) == ("paused", None, f"job:{paused.id}")
 
 
-async def test_an_opened_gate_queues_what_waited_at_it(world: World):
+async def test_an_opened_gate_queues_its_slices(world: World):
     job, other = await world.job("a"), await world.job("b")
     held, also = await world.parcel(job, 3), await world.parcel(other)
     w = await world.worker()

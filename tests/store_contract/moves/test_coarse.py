@@ -22,7 +22,7 @@ async def limited_views(world: World, *names: str):
     return [structs.replace(view, limits=names) for view in await world.views()]
 
 
-async def test_a_queue_runs_so_many_at_once(world: World):
+async def test_a_limit_bounds_the_running_executions_of_a_queue(world: World):
     job = await world.job()
     await limit(world, job, concurrency=3)
     await world.submit(job, 10)
@@ -56,7 +56,7 @@ async def test_a_namespace_and_its_queues_are_limited_together(world: World):
     await world.check()
 
 
-async def test_who_does_not_know_of_a_limit_takes_nothing(world: World):
+async def test_a_server_that_does_not_know_a_limit_claims_nothing(world: World):
     job = await world.job()
     await world.submit(job, 2)
     await limit(world, job, concurrency=1)
@@ -74,7 +74,7 @@ async def test_a_hand_over_does_not_bypass_a_limit(world: World):
     assert spans(await world.on("queued")) == [(0, 5)]
 
 
-async def test_what_ran_before_the_limit_was_set_counts(world: World):
+async def test_executions_that_ran_before_the_limit_count(world: World):
     job = await world.job()
     await world.submit(job, 5)
     worker = await world.worker()
@@ -92,7 +92,7 @@ async def test_what_ran_before_the_limit_was_set_counts(world: World):
     assert len(await worker.claim(5, views=views)) == 1
 
 
-async def test_a_limit_that_was_taken_away_holds_nobody_back(world: World):
+async def test_a_removed_limit_holds_nothing_back(world: World):
     job = await world.job()
     await limit(world, job, concurrency=1)
     await limit(world, job)
@@ -145,7 +145,7 @@ async def test_a_queue_in_sequence_runs_one_after_another_also_through_retries(w
 
 
 @pytest.mark.parametrize("lost", [False, True])
-async def test_a_lane_without_room_is_told_when_something_ends(world: World, lost):
+async def test_a_full_lane_is_hinted_when_an_execution_ends(world: World, lost):
     job = await world.job(delivery="at-most-once")
     await limit(world, job, concurrency=1)
     await world.submit(job, 2)

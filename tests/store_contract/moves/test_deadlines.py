@@ -33,7 +33,7 @@ async def test_a_fire_has_its_deadline_from_its_nominal_instant(world: World, jo
     assert due == start + MINUTE + 20 * SECOND, "and not from when it is due"
 
 
-async def test_jobs_alike_with_and_without_a_deadline_are_told_apart(world: World):
+async def test_equal_jobs_with_and_without_a_deadline_differ(world: World):
     rules, trigger = Rules(overlap="allow", within=HOUR), Interval(every=MINUTE, anchor=world.now())
     start, job = world.now(), await world.job()
     await add_trigger(world, job, trigger, rules)

@@ -47,7 +47,7 @@ async def run(world: World, worker=None, outcome=success, **more) -> None:
 # Unique
 
 
-async def test_a_key_stands_for_its_execution_while_that_is_live(world: World):
+async def test_a_key_refers_to_its_execution_while_that_is_live(world: World):
     job = await world.job()
     (first,) = await ask(world, job, Unique())
     (other,) = await ask(world, job, Unique(), key="other")
@@ -65,7 +65,7 @@ async def test_a_key_stands_for_its_execution_while_that_is_live(world: World):
     assert anew.execution_id != first.execution_id
 
 
-async def test_a_key_stands_for_its_execution_for_a_span_also_when_that_has_ended(world: World):
+async def test_a_key_refers_to_its_execution_for_a_time_even_after_its_end(world: World):
     job = await world.job()
     (first,) = await ask(world, job, Unique(span=HOUR))
     await run(world)
@@ -76,7 +76,7 @@ async def test_a_key_stands_for_its_execution_for_a_span_also_when_that_has_ende
     assert (await ask(world, job, Unique(span=HOUR)))[0].execution_id != first.execution_id
 
 
-async def test_the_latest_takes_the_place_of_one_that_has_not_begun(world: World):
+async def test_the_latest_submission_replaces_one_that_has_not_begun(world: World):
     job = await world.job()
     rule = Unique(keep="latest")
     (first,) = await ask(world, job, rule, items=(b'{"n":1}',))
@@ -93,7 +93,7 @@ async def test_the_latest_takes_the_place_of_one_that_has_not_begun(world: World
     assert (third.execution_id, third.deduplicated) == (second.execution_id, True)
 
 
-async def test_of_several_in_one_request_the_first_or_the_latest_is_kept(world: World):
+async def test_the_first_or_latest_of_several_in_one_request_is_kept(world: World):
     job = await world.job()
     items = (b'{"n":1}', b'{"n":2}', b'{"n":3}')
     first = await ask(world, job, Unique(), items=items)
@@ -117,7 +117,7 @@ async def test_a_key_of_the_submission_and_one_of_the_job_name_the_same_executio
     assert {done.answers[0][0].execution_id, again[0].execution_id} == {first.execution_id}
 
 
-async def test_two_servers_that_are_asked_at_once_make_one_execution(world: World):
+async def test_two_concurrent_servers_create_one_execution(world: World):
     job = await world.job()
     answers = await asyncio.gather(*(ask(world, job, Unique()) for _ in range(8)))
 
@@ -129,7 +129,7 @@ async def test_two_servers_that_are_asked_at_once_make_one_execution(world: Worl
 # Debounce
 
 
-async def test_submissions_of_a_window_become_one_execution_when_they_have_ceased(world: World):
+async def test_submissions_of_a_window_become_one_execution_after_a_pause(world: World):
     job = await world.job()
     rule = Debounce(wait=5 * SECOND)
     (first,) = await ask(world, job, rule, items=(b'{"n":1}',))
@@ -147,7 +147,7 @@ async def test_submissions_of_a_window_become_one_execution_when_they_have_cease
     assert queued.width == len(b'{"n":22}')
 
 
-async def test_a_window_keeps_the_first_params_if_it_is_told_to(world: World):
+async def test_a_window_can_keep_the_first_params(world: World):
     job = await world.job()
     rule = Debounce(wait=5 * SECOND, keep="first")
     (first, *_) = await ask(world, job, rule, items=(b'{"n":1}', b'{"n":2}'))
@@ -155,7 +155,7 @@ async def test_a_window_keeps_the_first_params_if_it_is_told_to(world: World):
     assert await params(world, first) == b'{"n":1}'
 
 
-async def test_no_window_is_put_off_beyond_its_bound(world: World):
+async def test_no_window_is_delayed_beyond_its_bound(world: World):
     job = await world.job()
     rule = Debounce(wait=5 * SECOND, most=8 * SECOND)
     (first,) = await ask(world, job, rule)
@@ -165,7 +165,7 @@ async def test_no_window_is_put_off_beyond_its_bound(world: World):
     assert await promote(world) == 1
 
 
-async def test_what_has_left_its_window_is_not_changed(world: World):
+async def test_an_execution_that_left_its_window_is_not_changed(world: World):
     job = await world.job()
     rule = Debounce(wait=5 * SECOND)
     (first,) = await ask(world, job, rule, items=(b'{"n":1}',))
@@ -216,7 +216,7 @@ async def test_a_batch_takes_no_more_bytes_than_a_parcel(world: World):
     assert [slice.width for slice in waits] == [len(await params(world, r)) for r in receipts[::2]]
 
 
-async def test_what_meets_at_once_is_collected_without_a_loss(world: World):
+async def test_concurrent_submissions_are_batched_without_a_loss(world: World):
     job = await world.job()
     rule = Batch(size=5, wait=SECOND)
     items = [b'{"n":%d}' % n for n in range(12)]
@@ -233,7 +233,7 @@ async def test_what_meets_at_once_is_collected_without_a_loss(world: World):
 # Cache
 
 
-async def test_a_success_answers_until_its_time_is_over(world: World):
+async def test_a_cached_success_answers_until_its_time_is_over(world: World):
     job = await world.job()
     rule = Cache(ttl=HOUR)
     (first,) = await ask(world, job, rule)
@@ -250,7 +250,7 @@ async def test_a_success_answers_until_its_time_is_over(world: World):
     assert not anew.cached
 
 
-async def test_a_failure_is_not_remembered_and_results_can_be_forgotten(world: World):
+async def test_failures_are_not_cached_and_cached_results_can_be_discarded(world: World):
     job = await world.job()
     rule = Cache(ttl=HOUR)
     await ask(world, job, rule)
@@ -279,7 +279,7 @@ async def test_a_result_of_other_params_does_not_answer_for_what_a_unique_key_jo
 # Housekeeping
 
 
-async def test_keys_that_stand_for_nothing_are_forgotten(world: World):
+async def test_keys_without_an_execution_are_deleted(world: World):
     job = await world.job()
     await ask(world, job, Unique(), key="live")
     await ask(world, job, Unique(span=HOUR), key="span")

@@ -76,7 +76,7 @@ async def test_one_success_of_each_starts_the_dependent_once(world: World):
     assert len(await started(world, d)) == 2
 
 
-async def test_the_report_that_starts_a_dependent_tells_its_lane(world: World):
+async def test_the_report_that_starts_a_dependent_returns_its_lane(world: World):
     a = await upstream(world, "a")
     d = await dependent(world, "d", a, priority=7)
     worker = await world.worker()
@@ -88,7 +88,7 @@ async def test_the_report_that_starts_a_dependent_tells_its_lane(world: World):
     assert [(moved.job, moved.state) for moved in worker.effects.started] == [(d.id, "queued")]
 
 
-async def test_a_failure_does_not_start_who_waits_for_success(world: World):
+async def test_a_failure_does_not_start_a_dependent_that_waits_for_success(world: World):
     a = await upstream(world, "a")
     d = await dependent(world, "d", a)
     await run(world, a, failed)
@@ -137,7 +137,7 @@ async def test_upstreams_of_one_interval_start_it_with_that_interval(world: Worl
     assert [extra.interval for extra in await started(world, d)] == [FIRST, SECOND_HOUR]
 
 
-async def test_an_interval_starts_a_dependent_once_however_often_its_upstreams_run(world: World):
+async def test_an_interval_starts_a_dependent_once_if_its_upstreams_run_again(world: World):
     a = await upstream(world, "a")
     d = await dependent(world, "d", a)
     await run(world, a, interval=FIRST)
@@ -146,7 +146,7 @@ async def test_an_interval_starts_a_dependent_once_however_often_its_upstreams_r
     assert len(await started(world, d)) == 1
 
 
-async def test_what_was_met_stays_met(world: World):
+async def test_a_met_condition_stays_met(world: World):
     a, b = await upstream(world, "a"), await upstream(world, "b")
     d = await dependent(world, "d", a, b)
     await run(world, a, interval=FIRST)
@@ -167,7 +167,7 @@ async def test_an_interval_is_inherited_all_the_way_down(world: World):
     assert (extra.interval, extra.upstream) == (FIRST, (execution_id(held.parcel, 0),))
 
 
-async def test_what_was_not_to_be_told_starts_nothing(world: World):
+async def test_an_end_that_does_not_trigger_dependents_starts_nothing(world: World):
     a = await upstream(world, "a")
     d = await dependent(world, "d", a)
     await run(world, a, propagate=False)
@@ -233,7 +233,7 @@ async def test_a_job_without_dependents_costs_no_statement(world: World):
     assert not world.driver.statements.keys() & {"dependents_of", "lock_dependents", "extras_of"}
 
 
-async def test_a_lost_execution_that_ends_is_told(world: World):
+async def test_the_end_of_a_lost_execution_starts_dependents(world: World):
     a = await upstream(world, "a", delivery="at-most-once")
     d = await dependent(world, "d", a, conditions={str(a.id): "failure"})
     worker = await world.worker()
@@ -244,7 +244,7 @@ async def test_a_lost_execution_that_ends_is_told(world: World):
     assert effects.requeued.keys() == {d.lane}
 
 
-async def test_a_lost_execution_that_goes_on_is_not(world: World):
+async def test_a_lost_execution_that_goes_on_starts_no_dependents(world: World):
     a = await upstream(world, "a")
     d = await dependent(world, "d", a, conditions={str(a.id): "finished"})
     worker = await world.worker()
@@ -254,7 +254,7 @@ async def test_a_lost_execution_that_goes_on_is_not(world: World):
     assert await started(world, d) == []
 
 
-async def test_a_cancelled_execution_is_told(world: World):
+async def test_a_cancelled_execution_starts_dependents(world: World):
     a = await upstream(world, "a")
     d = await dependent(world, "d", a, conditions={str(a.id): "finished"})
     e = await dependent(world, "e", a)
@@ -304,7 +304,7 @@ async def test_a_failed_upstream_leaves_a_skipped_execution_with_its_cause(world
     assert (await look(world)).joins == 0
 
 
-async def test_what_was_skipped_starts_when_the_upstream_succeeds_after_all(world: World):
+async def test_a_skipped_dependent_starts_when_the_upstream_succeeds_after_all(world: World):
     a = await upstream(world, "a")
     d = await dependent(world, "d", a)
     await run(world, a, failed, interval=FIRST)
@@ -324,7 +324,7 @@ async def test_a_success_before_the_skip_is_written_starts_it(world: World):
     assert await states(world, d) == ["queued"]
 
 
-async def test_skips_go_down_the_line(world: World):
+async def test_skips_propagate_to_further_dependents(world: World):
     a = await upstream(world, "a")
     b = await dependent(world, "b", a)
     c = await dependent(world, "c", b)
@@ -337,7 +337,7 @@ async def test_skips_go_down_the_line(world: World):
     assert await states(world, f) == ["queued"]
 
 
-async def test_a_success_skips_nobody_who_waits_for_a_failure(world: World):
+async def test_a_success_does_not_skip_a_dependent_that_waits_for_failure(world: World):
     a = await upstream(world, "a")
     d = await dependent(world, "d", a, conditions={str(a.id): "failure"})
     await run(world, a, interval=FIRST)
@@ -348,7 +348,7 @@ async def test_a_success_skips_nobody_who_waits_for_a_failure(world: World):
 # Edits
 
 
-async def test_joins_know_what_is_open(world: World):
+async def test_joins_list_their_open_upstreams(world: World):
     a, b = await upstream(world, "a"), await upstream(world, "b")
     d = await dependent(world, "d", a, b)
     (ran,) = await run(world, a, interval=FIRST)

@@ -13,7 +13,7 @@ def by_calendar(outside: str, **rules) -> Rules:
     return Rules(**{"overlap": "allow", "calendars": ("work",), "outside": outside, **rules})
 
 
-async def test_what_comes_while_the_calendar_is_closed_is_skipped(world: World):
+async def test_events_outside_of_the_calendar_are_skipped(world: World):
     await put(world, "work", NINE_TO_TEN)
     await listen(world, rules=by_calendar("skip"))
 
@@ -24,7 +24,7 @@ async def test_what_comes_while_the_calendar_is_closed_is_skipped(world: World):
     assert (told(before), told(within)) == ([[("skipped-calendar", False)]], [[("fired", True)]])
 
 
-async def test_what_comes_while_the_calendar_is_closed_waits_for_its_opening(world: World):
+async def test_events_outside_of_the_calendar_wait_for_its_opening(world: World):
     start = world.now()
     await put(world, "work", NINE_TO_TEN)
     mine = await listen(world, rules=by_calendar("postpone"))
@@ -38,7 +38,7 @@ async def test_what_comes_while_the_calendar_is_closed_waits_for_its_opening(wor
     assert (await world.store.read(lambda: trigger_reads.fired_by_events(mine)))[0] == 2
 
 
-async def test_one_at_a_time_holds_for_what_was_moved_too(world: World):
+async def test_postponed_events_do_not_overlap_either(world: World):
     await put(world, "work", NINE_TO_TEN)
     await listen(world, rules=by_calendar("postpone", overlap="skip"))
 
@@ -46,7 +46,7 @@ async def test_one_at_a_time_holds_for_what_was_moved_too(world: World):
     assert told(await take(world, event())) == [[("skipped-overlap", False)]]
 
 
-async def test_a_change_of_the_calendar_holds_for_the_next_event(world: World):
+async def test_a_change_of_the_calendar_applies_to_the_next_event(world: World):
     await put(world, "work", NINE_TO_TEN)
     await listen(world, rules=by_calendar("skip"))
     await take(world, event())
@@ -58,7 +58,7 @@ async def test_a_change_of_the_calendar_holds_for_the_next_event(world: World):
     assert told(await take(world, event())) == [[("fired", True)]]
 
 
-async def test_a_calendar_that_is_gone_keeps_nobody_else_from_firing(world: World):
+async def test_a_missing_calendar_does_not_block_other_triggers(world: World):
     await put(world, "work", ALWAYS)
     await listen(world, rules=by_calendar("skip"))
     await listen(world)

@@ -48,7 +48,7 @@ async def test_queue_one_keeps_the_latest(world: World):
 
 
 @pytest.mark.parametrize("overlap", ["skip", "queueOne", "queueAll", "allow"])
-async def test_what_would_become_of_an_event_is_what_becomes_of_it(world: World, overlap: str):
+async def test_the_dry_run_of_an_event_matches_its_decision(world: World, overlap: str):
     more = {"most_queued": 1} if overlap == "queueAll" else {}
     await listen(world, overlap, max_fires=3, **more)
     for n in range(4):
@@ -96,7 +96,7 @@ async def test_cancel_other_requests_the_cancellation_of_the_holder(world: World
         ("cancelOther", [[FIRED], [LEFT], [FIRED]]),
     ],
 )
-async def test_of_events_that_come_together_the_first_runs_and_the_last_waits(world: World, overlap, expected):
+async def test_the_first_of_simultaneous_events_runs_and_the_last_waits(world: World, overlap, expected):
     await listen(world, overlap, max_fires=3)
     taken = await take(world, event(), event(), event())
     assert told(taken) == expected
@@ -107,14 +107,14 @@ async def test_of_events_that_come_together_the_first_runs_and_the_last_waits(wo
     await world.check()
 
 
-async def test_two_that_come_at_once_do_not_both_run(world: World):
+async def test_two_simultaneous_events_do_not_both_run(world: World):
     await listen(world, "queueAll")
     await asyncio.gather(*(take(world, event()) for _ in range(4)))
     assert len(await world.on("queued")) == 1
     assert sum(slice.hi - slice.lo for slice in await world.on("waiting")) == 3
 
 
-async def test_what_ran_before_there_were_turns_is_waited_for(world: World):
+async def test_a_turn_waits_for_executions_that_ran_before_turns_existed(world: World):
     job = await world.job("load")
     trigger = await add_trigger(world, job, EventTrigger(event="upload"), Rules(overlap="skip"), "in")
     (first,) = await came(world)
@@ -139,7 +139,7 @@ async def test_new_objects_wait_for_each_other_too(world: World):
     assert await world.store.write(lambda: turns.forget("", 10)) == ""
 
 
-async def test_what_an_event_fired_waits_for_its_turn_and_not_for_dependencies(world: World):
+async def test_an_event_fire_waits_for_its_turn_and_not_for_dependencies(world: World):
     job = await dependent(world, "load", await upstream(world, "a"))
     await add_trigger(world, job, EventTrigger(event="upload"), Rules(overlap="queueOne"), "in")
     first, second = await came(world, 2)
@@ -149,7 +149,7 @@ async def test_what_an_event_fired_waits_for_its_turn_and_not_for_dependencies(w
     assert await states(world, [second]) == ["queued"]
 
 
-async def test_what_is_replaced_is_an_end_that_dependents_hear_of(world: World):
+async def test_the_end_of_a_replaced_execution_advances_dependents(world: World):
     up = await upstream(world, "a")
     down = await dependent(world, "b", up, conditions={str(up.id): "finished"})
     await add_trigger(world, up, EventTrigger(event="upload"), Rules(overlap="queueOne"), "in")

@@ -43,7 +43,7 @@ def told(taken: events.IntakeResult) -> list[list[tuple[str, bool]]]:
     return [[(one.disposition, one.execution is not None) for one in event.outcomes] for event in taken.events]
 
 
-async def test_an_event_starts_an_execution_of_everybody_who_listens(world: World):
+async def test_an_event_fires_every_listening_trigger(world: World):
     first, second = await listen(world), await listen(world, params={"file": "${event.payload.key}"})
     await listen(world, "another")
 
@@ -63,7 +63,7 @@ async def test_an_event_starts_an_execution_of_everybody_who_listens(world: Worl
     assert len(await world.on("queued")) == 2
 
 
-async def test_the_same_event_again_is_answered_as_then_and_fires_nothing(world: World):
+async def test_a_repeated_event_gets_the_first_answer_and_fires_nothing(world: World):
     await listen(world)
     first = await take(world, event(id="e1", n=1))
     world.clock.advance(SECOND)
@@ -106,7 +106,7 @@ async def test_many_events_of_one_trigger_are_one_parcel(world: World):
     assert len({e.outcomes[0].execution for e in taken.events}) == 100
 
 
-async def test_an_event_nobody_hears_is_kept(world: World):
+async def test_an_event_without_listeners_is_stored(world: World):
     taken = await take(world, event("unheard", "e1"))
 
     assert told(taken) == [[]]
@@ -115,7 +115,7 @@ async def test_an_event_nobody_hears_is_kept(world: World):
     assert (await take(world, event("unheard", "e1"))).parcels == []
 
 
-async def test_every_listener_that_does_not_fire_says_why(world: World):
+async def test_every_listener_that_does_not_fire_gives_a_reason(world: World):
     await listen(world, filter="${event.payload.n > 10}")
     await listen(world, filter="${event.payload.missing > 10}")
     await listen(world, rules=Rules(overlap="allow", end_at=world.now()))
@@ -133,7 +133,7 @@ async def test_every_listener_that_does_not_fire_says_why(world: World):
     assert {row[1] for row in rows} == {None}
 
 
-async def test_params_that_do_not_fit_the_job_are_told(world: World):
+async def test_invalid_params_are_reported(world: World):
     await listen(world)
 
     taken = await take(world, event(), check=lambda target, item: "n is missing")
@@ -152,7 +152,7 @@ async def test_a_paused_job_or_trigger_does_not_fire(world: World):
     assert sorted(one.cause for one in taken.events[0].outcomes) == ["the job is paused", "the trigger is paused"]
 
 
-async def test_an_ended_trigger_and_a_deleted_job_hear_nothing(world: World):
+async def test_ended_triggers_and_deleted_jobs_ignore_events(world: World):
     first = await listen(world)
     second = await listen(world)
     await world.do("UPDATE triggers SET state = 'ended' WHERE id = $1", first)
@@ -182,7 +182,7 @@ async def test_max_fires_is_counted_across_events(world: World):
     assert told(await take(world, event())) == [[("skipped-bounds", False)]]
 
 
-async def test_only_one_trigger_may_be_meant(world: World):
+async def test_an_event_may_address_one_trigger(world: World):
     job = await world.job()
     await add_trigger(world, job, EventTrigger(verify="signature"), ALLOW, name="mine")
     await add_trigger(world, job, EventTrigger(verify="signature"), ALLOW, name="other")
@@ -229,7 +229,7 @@ async def test_history_is_paged_newest_first_and_by_name(world: World):
     assert [[one.disposition for one in e.outcomes] for e in first] == [[], ["fired"]]
 
 
-async def test_old_events_are_forgotten_with_their_ledger(world: World):
+async def test_old_events_are_deleted_with_their_ledger(world: World):
     await listen(world)
     await take(world, event(id="old"))
     world.clock.advance(10 * SECOND)
@@ -244,7 +244,7 @@ async def test_old_events_are_forgotten_with_their_ledger(world: World):
     assert len(await world.rows("SELECT event FROM event_fires")) == 1
 
 
-async def test_names_that_are_heard_are_known(world: World):
+async def test_names_with_listeners_are_listed(world: World):
     await listen(world, "b")
     await listen(world, "a")
     ended = await listen(world, "c")

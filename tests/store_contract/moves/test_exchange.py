@@ -38,7 +38,7 @@ async def test_a_repeated_exchange_claims_nothing_and_answers_the_stamp(world: W
     assert spans(await world.on("queued")) == [(2, 5)]
 
 
-async def test_an_old_number_is_answered_with_what_is_left_of_it(world: World):
+async def test_an_old_number_is_answered_with_its_remaining_slices(world: World):
     await world.parcel(await world.job(), 5)
     w = await world.worker()
     (slice,) = await w.claim(2)
@@ -76,7 +76,7 @@ async def test_parking_leaves_the_number_free(world: World):
     assert spans((await w.exchange(free=2, n=1, patient=True)).granted) == [(0, 2)]
 
 
-async def test_what_cannot_wait_is_answered_empty_and_its_number_taken(world: World):
+async def test_an_exchange_that_cannot_wait_is_answered_empty_and_its_number_taken(world: World):
     job = await world.job()
     w = await world.worker()
     assert await w.claim(2) == []
@@ -101,7 +101,7 @@ async def test_a_claim_for_parked_exchanges_takes_the_numbers_it_serves(world: W
     assert await world.store.stamped(w.session, 0, 1) == done.running
 
 
-async def test_only_those_served_have_their_number_taken(world: World):
+async def test_only_served_exchanges_have_their_number_taken(world: World):
     job = await world.job()
     a, b = await world.worker("a"), await world.worker("b")
     await world.parcel(job)
@@ -114,7 +114,7 @@ async def test_only_those_served_have_their_number_taken(world: World):
     assert len(await other.claim(1, n=1)) == 1
 
 
-async def test_a_parked_claim_deals_evenly(world: World):
+async def test_a_claim_for_parked_exchanges_distributes_evenly(world: World):
     await world.parcel(await world.job(), 9)
     workers = [await world.worker(f"w{n}") for n in range(3)]
     may = await lanes(world)
@@ -246,7 +246,7 @@ async def test_a_draining_session_reports_but_gets_nothing(world: World):
     assert (await world.store.session(w.session)).state == "draining"
 
 
-async def test_a_session_asked_to_drain_hears_of_it(world: World):
+async def test_a_session_asked_to_drain_is_told_so(world: World):
     w = await world.worker()
     assert await world.store.ask_drain(w.session)
     assert not await world.store.ask_drain(w.session)
@@ -279,7 +279,7 @@ async def test_a_number_that_comes_too_early_in_a_batch_gets_nothing_of_the_one_
     assert {s.n for s in await world.on("running", parcel)} == {1}
 
 
-async def test_sessions_that_meet_in_a_batch_share_what_there_is(world: World):
+async def test_sessions_in_one_batch_share_the_work(world: World):
     await world.parcel(await world.job(), 6)
     workers = [await world.worker(f"w{n}") for n in range(3)]
     may = await lanes(world)
@@ -290,7 +290,7 @@ async def test_sessions_that_meet_in_a_batch_share_what_there_is(world: World):
     assert all(s.session == w.session for w, reply in zip(workers, done.replies, strict=True) for s in reply.granted)
 
 
-async def test_what_a_session_has_parked_takes_part_in_the_claim_of_its_next_exchange(world: World):
+async def test_parked_exchanges_take_part_in_the_claim_of_their_sessions_next_exchange(world: World):
     await world.parcel(await world.job(), 6)
     w = await world.worker()
     may = await lanes(world)
@@ -305,7 +305,7 @@ async def test_what_a_session_has_parked_takes_part_in_the_claim_of_its_next_exc
     assert await world.store.answer_empty([(w.session, 1, 1)]) == {(w.session, 1): ("taken", False)}
 
 
-async def test_what_is_parked_and_gets_nothing_keeps_its_number(world: World):
+async def test_a_parked_exchange_without_a_grant_keeps_its_number(world: World):
     await world.parcel(await world.job(), 1)
     w = await world.worker()
     may = await lanes(world)
@@ -315,7 +315,7 @@ async def test_what_is_parked_and_gets_nothing_keeps_its_number(world: World):
     assert await world.store.answer_empty([(w.session, 1, 1)]) == {(w.session, 1): ("empty", False)}
 
 
-async def test_an_exchange_that_is_repeated_is_not_parked_beside_itself(world: World):
+async def test_a_repeated_exchange_is_not_parked_twice(world: World):
     await world.parcel(await world.job(), 5)
     w = await world.worker()
     may = await lanes(world)
@@ -326,7 +326,7 @@ async def test_an_exchange_that_is_repeated_is_not_parked_beside_itself(world: W
     assert spans(await world.on("running")) == [(0, 2)]
 
 
-async def test_reports_that_meet_are_written_by_one_statement_each_kind(world: World):
+async def test_reports_in_one_batch_are_written_by_one_statement_per_kind(world: World):
     job = await world.job()
     parcel = await world.parcel(job, 8)
     workers = [await world.worker(f"w{n}") for n in range(8)]
@@ -384,7 +384,7 @@ async def test_an_empty_answer_and_a_claim_at_once_agree(world: World):
         assert await world.store.stamped(w.session, 0, 1) == claimed.running
 
 
-async def test_reports_and_answers_are_signs_of_life(world: World):
+async def test_reports_and_answers_are_heartbeats(world: World):
     await world.parcel(await world.job(), 2)
     w = await world.worker()
     world.clock.advance(5)
@@ -411,7 +411,7 @@ async def look(w, *, n=1, channel=0):
 
 
 @pytest.mark.parametrize("n", [1, 2, 3])
-async def test_a_look_decides_what_an_exchange_that_finds_nothing_would(world: World, n):
+async def test_a_look_decides_as_an_exchange_without_work_does(world: World, n):
     w = await world.worker()
     await w.exchange()
     seen = await look(w, n=n)
@@ -420,7 +420,7 @@ async def test_a_look_decides_what_an_exchange_that_finds_nothing_would(world: W
     assert seen.decision == {1: "answer", 2: "park", 3: "gap"}[n]
 
 
-async def test_a_look_changes_nothing_and_waits_for_nobody(world: World):
+async def test_a_look_changes_nothing_and_takes_no_locks(world: World):
     w = await world.worker()
     world.clock.advance(5)
     before = await world.rows("SELECT * FROM sessions")
@@ -455,7 +455,7 @@ async def test_sessions_are_read_together(world: World):
     assert found == {w.session: await world.store.session(w.session) for w in (a, b)}
 
 
-async def test_what_is_asked_of_sessions_is_read_together(world: World):
+async def test_requests_to_sessions_are_read_together(world: World):
     await world.parcel(await world.job(), 4)
     a, b = await world.worker("a"), await world.worker("b")
     for w in (a, b):

@@ -44,7 +44,7 @@ async def ends(world: World, worker, content: bytes) -> None:
     await worker.report(success(slice, results=[told] * (slice.hi - slice.lo)))
 
 
-async def test_a_result_that_is_a_file_is_what_expressions_speak_of(world: World):
+async def test_expressions_can_use_a_result_that_is_a_file(world: World):
     job = await world.job()
     flow = await workflow(
         world,
@@ -82,7 +82,7 @@ async def test_a_plain_execution_has_no_copy(world: World):
     assert await world.rows("SELECT 1 FROM blobs") == []
 
 
-async def test_what_is_too_large_for_expressions_is_handed_on_as_it_is_or_told(world: World):
+async def test_results_too_large_for_expressions_are_passed_on_or_reported(world: World):
     job = await world.job()
     flow = await workflow(
         world,
@@ -125,7 +125,7 @@ async def test_a_foreach_collects_files_too_up_to_a_bound(world: World, monkeypa
     assert "of all items together" in error
 
 
-async def test_a_large_result_that_a_rerun_takes_over_is_there_for_all_its_steps(world: World):
+async def test_a_large_result_that_a_rerun_takes_over_is_available_to_all_its_steps(world: World):
     job = await world.job()
     flow = await workflow(
         world,
@@ -152,7 +152,7 @@ async def rerun(world: World, flow, of: UUID) -> None:
     await open_all(world)
 
 
-async def test_an_output_that_nobody_asked_for_is_left_out_when_it_is_too_large(world: World):
+async def test_a_default_output_that_is_too_large_is_left_out(world: World):
     job = await world.job()
     flow = await workflow(world, step("each", job, foreach=Foreach(items="${[1, 2]}")))
     execution = await begin(world, flow)

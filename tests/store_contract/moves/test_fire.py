@@ -118,7 +118,7 @@ async def test_the_batch_is_bounded_and_the_earliest_go_first(world: World):
     assert await ledger(world, late) == []
 
 
-async def test_late_is_not_missed(world: World):
+async def test_a_late_fire_is_not_missed(world: World):
     start = world.now()
     trigger = await add_trigger(world, await world.job(), every(MINUTE, world), Rules(overlap="allow", grace=MINUTE))
     world.clock.advance(MINUTE + 59 * SECOND)
@@ -127,7 +127,7 @@ async def test_late_is_not_missed(world: World):
     assert [row[:3] for row in await ledger(world, trigger)] == [(start + MINUTE, start + MINUTE, "fired")]
 
 
-async def test_what_was_missed_falls_under_the_misfire_policy_in_one_row(world: World):
+async def test_missed_fires_fall_under_the_misfire_policy_in_one_row(world: World):
     start = world.now()
     job = await world.job()
     latest = await add_trigger(world, job, every(SECOND, world), Rules(overlap="allow", grace=0))
@@ -238,7 +238,7 @@ BROKEN = [
 
 
 @pytest.mark.parametrize(("column", "text", "told"), BROKEN)
-async def test_a_trigger_that_cannot_be_decided_keeps_nobody_from_firing(world: World, column, text, told):
+async def test_a_trigger_that_cannot_be_decided_does_not_block_others(world: World, column, text, told):
     start = world.now()
     job = await world.job()
     broken, sound = [await add_trigger(world, job, every(MINUTE, world), ALLOW) for _ in range(2)]
@@ -312,7 +312,7 @@ async def test_a_spread_trigger_is_met_at_its_place_in_the_window(world: World):
     assert (await timer(world, trigger))[:2] == (start + 2 * MINUTE + 20 * SECOND, start + MINUTE)
 
 
-async def test_a_resumed_spread_trigger_still_fires_what_lies_ahead_in_its_window(world: World):
+async def test_a_resumed_spread_trigger_fires_the_rest_of_its_window(world: World):
     start, job = world.now(), await world.job()
     rules = Rules(overlap="allow", spread=MINUTE, offset=40 * SECOND)
     trigger = await add_trigger(world, job, every(MINUTE, world), rules)

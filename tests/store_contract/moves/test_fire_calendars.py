@@ -67,7 +67,7 @@ async def test_outside_of_the_calendar_fires_are_skipped(world: World):
     await audited(world)
 
 
-async def test_they_are_postponed_to_the_next_opening_as_one(world: World):
+async def test_fires_are_postponed_to_the_next_opening_as_one(world: World):
     start = world.now()
     await put(world, "work", NINE_TO_TEN)
     mine = await trigger(world, 20 * MINUTE, "postpone")
@@ -84,7 +84,7 @@ async def test_they_are_postponed_to_the_next_opening_as_one(world: World):
     await audited(world)
 
 
-async def test_they_are_advanced_to_the_last_open_second_as_one(world: World):
+async def test_fires_are_advanced_to_the_last_open_second_as_one(world: World):
     start = world.now()
     await put(world, "work", NINE_TO_TEN)
     world.clock.advance(70 * MINUTE)
@@ -108,7 +108,7 @@ async def test_several_calendars_must_all_be_open(world: World):
     assert [row for row in await ledger(world, mine, start) if row[2] == "fired"] == [(100, 100, "fired")]
 
 
-async def test_a_second_by_second_trigger_tells_closed_seconds_together(world: World):
+async def test_closed_seconds_of_a_trigger_every_second_share_a_row(world: World):
     await put(world, "work", NINE_TO_TEN)
     mine = await trigger(world, SECOND, "skip")
     await run_until(world, world.now() + 20 * SECOND)
@@ -144,7 +144,7 @@ async def test_a_change_counts_from_its_instant_on(world: World):
     await audited(world)
 
 
-async def test_a_change_wakes_what_it_advances(world: World):
+async def test_a_change_wakes_the_timers_that_it_advances(world: World):
     start = world.now()
     await put(world, "work", ALWAYS)
     mine = await trigger(world, 4 * HOUR, "advance")
@@ -159,7 +159,7 @@ async def test_a_change_wakes_what_it_advances(world: World):
     await audited(world)
 
 
-async def test_an_edit_does_not_repeat_what_was_decided_ahead(world: World):
+async def test_an_edit_does_not_repeat_fires_decided_ahead(world: World):
     start = world.now()
     await put(world, "work", {"hours": "08:00-09:00"})
     job = await world.job()
@@ -178,7 +178,7 @@ async def test_an_edit_does_not_repeat_what_was_decided_ahead(world: World):
     await audited(world)
 
 
-async def test_a_trigger_that_ends_or_changes_goes_by_its_calendars_no_more(world: World):
+async def test_an_ended_or_changed_trigger_leaves_its_calendars(world: World):
     await put(world, "work", ALWAYS)
     job = await world.job()
     rules = Rules(calendars=("work",))
@@ -193,13 +193,13 @@ async def test_a_trigger_that_ends_or_changes_goes_by_its_calendars_no_more(worl
     assert await world.rows("SELECT trigger_id FROM calendar_triggers") == []
 
 
-async def test_a_calendar_that_is_not_there_is_refused(world: World):
+async def test_a_missing_calendar_is_refused(world: World):
     with pytest.raises(BadInput, match='no calendar named "work"'):
         await trigger(world, HOUR, "skip")
     assert await world.rows("SELECT count(*) FROM timers") == [(0,)]
 
 
-async def test_a_trigger_whose_calendar_cannot_be_told_keeps_no_other_from_firing(world: World):
+async def test_a_trigger_with_an_unusable_calendar_does_not_block_others(world: World):
     start, job = world.now(), await world.job()
     await put(world, "gone", {"dates": ["2030-01-01"]})
     await put(world, "work", {"hours": "00:00-24:00", "except": ["gone"]})

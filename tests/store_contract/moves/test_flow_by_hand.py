@@ -31,7 +31,7 @@ async def asked_to_stop(world: World) -> int:
     return int(count)
 
 
-async def test_what_a_step_runs_is_stopped_also_when_its_workflow_ends_with_it(world: World):
+async def test_the_execution_of_a_step_is_stopped_even_if_its_workflow_ends(world: World):
     job = await world.job()
     execution = await begin(world, await workflow(world, step("a", job)))
     worker = await world.worker()
@@ -46,7 +46,7 @@ async def test_what_a_step_runs_is_stopped_also_when_its_workflow_ends_with_it(w
     assert await steps(world, execution) == {"a": "skipped"}
 
 
-async def test_items_of_a_step_that_is_left_out_are_stopped_also_when_its_workflow_ends_with_it(world: World):
+async def test_items_of_a_skipped_step_are_stopped_even_if_its_workflow_ends(world: World):
     job = await world.job()
     flow = await workflow(world, step("each", job, foreach=Foreach(items=[1, 2, 3])))
     execution = await begin(world, flow)
@@ -79,7 +79,7 @@ async def test_a_loop_of_a_paused_workflow_makes_no_further_run(world: World):
     assert await state(world, execution) == "success"
 
 
-async def test_an_event_that_comes_for_what_has_just_ended_is_forgotten(world: World):
+async def test_an_event_for_a_step_that_has_just_ended_is_deleted(world: World):
     flow = await workflow(world, step("w", wait=EventWait(name="paid")))
     execution = await begin(world, flow)
     await world.store.cancel(parcel_of(execution), index_of(execution), "enough")
@@ -95,7 +95,7 @@ async def test_an_event_that_comes_for_what_has_just_ended_is_forgotten(world: W
     assert await world.store.look_up(flow_due.next_due) is None
 
 
-async def test_news_count_also_if_what_follows_from_them_cannot_be_decided(world: World, monkeypatch):
+async def test_ended_steps_are_recorded_even_if_their_decision_fails(world: World, monkeypatch):
     launch = Starter.launch
 
     def faulty(self, name, *args):
@@ -127,7 +127,7 @@ async def test_params_that_became_too_large_fail_their_step(world: World):
 
 @pytest.mark.parametrize("verdict", ["skipped", "success"])
 @pytest.mark.parametrize("which", ["b:undo", "a:undo"])
-async def test_an_undoing_is_left_out_or_taken_as_done_like_any_step(world: World, which: str, verdict: str):
+async def test_an_undo_step_can_be_skipped_or_marked_done_like_any_step(world: World, which: str, verdict: str):
     job, remove = await world.job(), Call(job=str((await world.job("remove")).id), params={})
     chain = step("a", job, undo=remove), step("b", job, after=("a",), undo=remove), step("c", job, after=("b",))
     execution = await begin(world, await workflow(world, *chain))

@@ -34,7 +34,7 @@ async def asked(worker: Worker, slice: Any, job: TestJob, **more: Any) -> list[A
     return (await worker.report(success(slice), **fields)).granted
 
 
-async def test_a_step_that_follows_is_given_out_without_standing_in_the_queue(world: World):
+async def test_a_following_step_is_granted_without_being_queued(world: World):
     job, execution, worker, a = await chain(world, "a", "b", "c")
     before = world.driver.statements.copy()
 
@@ -52,7 +52,7 @@ async def test_a_step_that_follows_is_given_out_without_standing_in_the_queue(wo
     assert await state(world, execution) == "success"
 
 
-async def test_what_finds_no_room_stands_in_the_queue(world: World):
+async def test_steps_beyond_the_free_slots_are_queued(world: World):
     job = await world.job()
     flow = await workflow(world, step("a", job), *(step(name, job, after=("a",)) for name in ("b", "c", "d")))
     await begin(world, flow)
@@ -68,7 +68,7 @@ async def test_what_finds_no_room_stands_in_the_queue(world: World):
     assert len(await run(world, worker)) == 1
 
 
-async def test_what_stands_in_line_already_has_its_turn(world: World):
+async def test_executions_queued_earlier_come_first(world: World):
     job, _, worker, a = await chain(world, "a", "b")
     (other,) = await world.submit(job)
     world.clock.advance(SECOND)
@@ -89,7 +89,7 @@ async def test_a_step_of_a_queue_that_is_held_stays_in_it(world: World):
     assert [s.lane for s in await world.on("queued")] == [job.lane]
 
 
-async def test_a_limit_that_the_server_has_not_heard_of_is_kept(world: World):
+async def test_a_limit_that_the_server_does_not_know_is_respected(world: World):
     job, _, worker, a = await chain(world, "a", "b")
     await world.store.write(lambda: coarse.put(Limit(concurrency=1), queue=job.queue))
 
@@ -98,7 +98,7 @@ async def test_a_limit_that_the_server_has_not_heard_of_is_kept(world: World):
     assert await run(world, worker) == ["b"]
 
 
-async def test_a_limit_that_the_server_knows_is_looked_at_under_its_lock(world: World):
+async def test_a_known_limit_is_checked_under_its_lock(world: World):
     job, _, worker, a = await chain(world, "a", "b")
     await world.store.write(lambda: coarse.put(Limit(concurrency=1), queue=job.queue))
     (view,) = [view for view in await world.views() if view.lane == job.lane]
@@ -118,7 +118,7 @@ async def test_a_step_of_a_paused_job_does_not_start(world: World):
     assert [s.lane for s in await world.on("queued")] == [job.lane]
 
 
-async def test_a_worker_that_weighs_its_queues_is_given_steps_by_its_weights(world: World):
+async def test_a_worker_with_queue_weights_gets_steps_by_its_weights(world: World):
     job, _, worker, a = await chain(world, "a", "b")
     head = worker.head
 

@@ -57,7 +57,7 @@ async def chain(world: World):
     return flow, execution, worker
 
 
-async def test_from_what_failed_on(world: World):
+async def test_a_rerun_from_the_failed_step(world: World):
     flow, execution, worker = await chain(world)
 
     again = await rerun(world, flow, execution, since="failed")
@@ -71,7 +71,7 @@ async def test_from_what_failed_on(world: World):
     assert await state(world, execution) == "failed", "the first one stays as it was"
 
 
-async def test_from_a_step_or_from_the_beginning(world: World):
+async def test_a_rerun_from_a_step_or_from_the_beginning(world: World):
     flow, execution, worker = await chain(world)
 
     again = await rerun(world, flow, execution, since="each")
@@ -92,7 +92,7 @@ async def test_a_rerun_stops_before_a_breakpoint(world: World):
     assert await run(world, worker) == ["b", "c"]
 
 
-async def test_a_breakpoint_before_the_first_step_is_passed_by_one_word(world: World):
+async def test_one_resume_passes_a_breakpoint_before_the_first_step(world: World):
     flow, execution, _ = await chain(world)
     again = await rerun(world, flow, execution, breakpoints=("a",))
     assert (await steps(world, again))["a"] == "held"
@@ -100,7 +100,7 @@ async def test_a_breakpoint_before_the_first_step_is_passed_by_one_word(world: W
     assert (await steps(world, again))["a"] == "running"
 
 
-async def test_a_rerun_of_something_forgotten_begins_anew(world: World):
+async def test_a_rerun_of_a_deleted_workflow_begins_anew(world: World):
     flow, _, worker = await chain(world)
     again = await rerun(world, flow, world.env.new_id(), since="failed")
     assert await run(world, worker, {"a": giving([])}) == ["a", "b", "c"]

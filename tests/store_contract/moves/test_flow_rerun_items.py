@@ -93,7 +93,7 @@ async def test_a_rerun_of_a_rerun_takes_over_from_both(world: World):
     assert (await counted(world, third), await result(world, third)) == ((4, 4, 0, 3), [10, 20, 30, 40])
 
 
-async def test_a_breakpoint_changes_nothing_about_it(world: World):
+async def test_a_breakpoint_does_not_change_the_items_of_a_rerun(world: World):
     flow, execution, worker = await fanned(world)
     second = await again(world, flow, execution, breakpoints=("each",))
     assert await steps(world, second) == {"each": "held"}
@@ -112,7 +112,7 @@ async def test_a_breakpoint_changes_nothing_about_it(world: World):
         ({"list": [1, 7, 3, 4]}, {}, [7]),
     ],
 )
-async def test_items_are_taken_over_only_where_they_are_the_same(world: World, params, how, ran):
+async def test_only_equal_items_are_taken_over(world: World, params, how, ran):
     flow, execution, worker = await fanned(world, params={"n": "${item}"})
     second = await again(world, flow, execution, params, **how)
     assert await items(world, worker, tens()) == ran

@@ -37,7 +37,7 @@ async def outer(world: World, **part):
     return await workflow(world, first, step("part", within, after=("first",), **part), last, name="outer")
 
 
-async def test_steps_that_succeeded_within_a_workflow_are_taken_over(world: World):
+async def test_succeeded_steps_of_a_nested_workflow_are_taken_over(world: World):
     flow, worker = await outer(world), await world.worker()
     execution = await begin(world, flow)
     assert await ran(world, worker, {"a": giving(7), "b": failed}) == ["first", "a", "b"]
@@ -53,7 +53,7 @@ async def test_steps_that_succeeded_within_a_workflow_are_taken_over(world: Worl
     )
 
 
-async def test_a_workflow_within_that_was_cancelled_goes_on(world: World):
+async def test_a_cancelled_nested_workflow_goes_on(world: World):
     flow, worker = await outer(world), await world.worker()
     execution = await begin(world, flow)
     await run(world, worker)
@@ -88,7 +88,7 @@ async def test_a_workflow_within_that_was_cancelled_goes_on(world: World):
         ({"since": "failed"}, {"loop": Loop(condition="${true}", until=True)}, ["a", "b", "last"]),
     ],
 )
-async def test_a_workflow_within_begins_anew_where_it_is_asked_for_or_is_another(world: World, how, part, names):
+async def test_a_nested_workflow_begins_anew_on_request_or_if_it_changed(world: World, how, part, names):
     flow, worker = await outer(world, **part), await world.worker()
     execution = await begin(world, flow, {"n": 1})
     await ran(world, worker, {"b": failed})
@@ -97,7 +97,7 @@ async def test_a_workflow_within_begins_anew_where_it_is_asked_for_or_is_another
     assert await state(world, again) == "success"
 
 
-async def test_steps_that_were_undone_within_run_again(world: World):
+async def test_undone_steps_of_a_nested_workflow_run_again(world: World):
     job = await world.job()
     undone = step("a", job, undo=Call(job=str(job.id), params={}))
     within = await workflow(world, undone, step("b", job, after=("a",)), name="inner")
@@ -109,7 +109,7 @@ async def test_steps_that_were_undone_within_run_again(world: World):
 
 
 @pytest.mark.parametrize("bad", [1, 3])
-async def test_workflows_of_a_foreach_go_on_each_by_itself(world: World, bad: int):
+async def test_each_workflow_of_a_foreach_goes_on_by_itself(world: World, bad: int):
     within, worker = await inner(world), await world.worker()
     each = step("each", within, foreach=Foreach(items=[1, 2, 3]), params={"n": "${item}"})
     flow = await workflow(world, each, on_error="finish", name="outer", output="${steps.each.result}")

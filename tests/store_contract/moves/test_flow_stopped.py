@@ -107,7 +107,7 @@ async def check_rerun(world: World, flow, execution: UUID, worker, *, taken: boo
 @pytest.mark.parametrize("well", [True, False], ids=["runs end well all the same", "runs are cut short"])
 @pytest.mark.parametrize(("on_error", "what"), STOPS)
 @pytest.mark.parametrize("kind", KINDS)
-async def test_what_is_stopped_before_its_end_is_no_success(world: World, kind: str, on_error: str, what: str, well):
+async def test_a_step_stopped_before_its_end_is_not_a_success(world: World, kind: str, on_error: str, what: str, well):
     flow, execution, worker = await made(world, kind, on_error)
     held = await claim(world, worker)
     (bad,) = held.pop("bad")
@@ -128,7 +128,7 @@ async def test_what_is_stopped_before_its_end_is_no_success(world: World, kind: 
 
 
 @pytest.mark.parametrize("kind", KINDS)
-async def test_what_runs_finishes_unless_it_is_a_loop_that_would_go_on(world: World, kind: str):
+async def test_running_steps_finish_unless_they_are_loops_that_would_go_on(world: World, kind: str):
     flow, execution, worker = await made(world, kind, "finish")
     held = await claim(world, worker)
     (bad,) = held.pop("bad")

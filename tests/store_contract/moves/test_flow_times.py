@@ -86,7 +86,7 @@ async def test_a_loop_starts_with_its_first_run(world: World):
     assert await times(world, execution) == {"poll": (5, 4)}
 
 
-async def test_a_step_that_is_tried_again_started_with_its_first_try(world: World):
+async def test_a_retried_step_started_with_its_first_attempt(world: World):
     job = await world.job(retry=RetryPolicy(retries=1, delay=0))
     execution, worker = await begin(world, await workflow(world, step("a", job))), await world.worker()
     world.clock.advance(5 * SECOND)
@@ -110,7 +110,7 @@ async def test_steps_without_a_worker_start_at_once(world: World, wait):
 
 @pytest.mark.parametrize("kind", ["single", "foreach"])
 @pytest.mark.parametrize("end", ["cancelled", "complete", "skip", "deadline"])
-async def test_a_step_that_ends_before_a_worker_takes_it_has_waited_and_not_run(world: World, kind, end):
+async def test_a_step_that_ends_before_its_claim_has_waited_and_not_run(world: World, kind, end):
     job = await world.job(timeouts=Timeouts(queue=10 * SECOND))
     more = {} if kind == "single" else {"foreach": Foreach(items=[1, 2])}
     execution = await begin(world, await workflow(world, step("x", job, **more)))

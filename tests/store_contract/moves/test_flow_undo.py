@@ -39,7 +39,7 @@ async def fanned(world: World, most: int = 3, **undo):
     return execution, worker
 
 
-async def test_items_are_undone_one_after_another_the_last_first(world: World):
+async def test_items_are_undone_one_at_a_time_last_first(world: World):
     execution, worker = await fanned(world, retry=RetryPolicy(retries=1, delay=0))
     undone = []
     for fails in (True, False, False):
@@ -55,7 +55,7 @@ async def test_items_are_undone_one_after_another_the_last_first(world: World):
     assert await state(world, execution) == "failed"
 
 
-async def test_items_of_a_job_with_a_sequence_of_its_own_come_one_at_a_time_too(world: World):
+async def test_items_of_a_job_with_its_own_sequence_are_undone_one_at_a_time_too(world: World):
     execution, worker = await fanned(world, sequence="all")
     for _ in range(2):
         (one,) = await worker.claim(10)

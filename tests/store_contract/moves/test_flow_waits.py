@@ -69,7 +69,7 @@ async def test_a_signal_ends_the_wait_for_it_and_is_its_result(world: World):
     assert await waits(world) == 0
 
 
-async def test_a_signal_that_came_before_is_taken_at_once(world: World):
+async def test_an_earlier_signal_is_taken_at_once(world: World):
     job = await world.job()
     flow = await workflow(world, step("a", job), step("go", wait=SignalWait(name="go"), after=("a",)))
     execution = await begin(world, flow)
@@ -81,7 +81,7 @@ async def test_a_signal_that_came_before_is_taken_at_once(world: World):
     assert await send(world, execution, signal(world, "go")) == "final"
 
 
-async def test_what_is_no_workflow_takes_no_signal_here(world: World):
+async def test_other_executions_take_no_workflow_signals(world: World):
     assert await send(world, world.env.new_id(), signal(world, "go")) is None
 
 
@@ -106,14 +106,14 @@ async def test_an_event_that_passes_the_filter_ends_the_wait(world: World):
     assert await waits(world) == 0
 
 
-async def test_an_event_is_for_steps_that_wait_when_it_comes(world: World):
+async def test_an_event_reaches_only_steps_that_wait_at_its_arrival(world: World):
     await tell(world, NewEvent(name="early", payload=b"1"))
     execution = await begin(world, await workflow(world, step("e", wait=EventWait(name="early"))))
     await look(world)
     assert await steps(world, execution) == {"e": "waiting"}
 
 
-async def test_somebody_agrees_or_does_not(world: World):
+async def test_an_approval_is_given_or_refused(world: World):
     job = await world.job()
     flow = await workflow(
         world, step("ok", wait=Approval(roles=("operator",))), step("other", wait=Approval()),
@@ -143,7 +143,7 @@ async def test_somebody_agrees_or_does_not(world: World):
         (Approval(timeout=5 * SECOND, on_timeout="approve"), "success"),
     ],
 )
-async def test_a_wait_that_takes_too_long_ends_as_it_says(world: World, wait, ends: str):
+async def test_a_wait_past_its_timeout_ends_as_defined(world: World, wait, ends: str):
     execution = await begin(world, await workflow(world, step("w", wait=wait)))
     world.clock.advance(4 * SECOND)
     await look(world)
@@ -162,7 +162,7 @@ async def test_a_cancelled_workflow_waits_for_nothing(world: World):
     assert await waits(world) == 0
 
 
-async def test_a_step_is_taken_as_done_or_left_out(world: World):
+async def test_a_step_can_be_marked_done_or_skipped(world: World):
     job = await world.job()
     flow = await workflow(
         world, step("a", job), step("b", job, after=("a",)), step("c", job, after=("b",), join="noneFailed"),
@@ -189,7 +189,7 @@ async def test_a_step_is_taken_as_done_or_left_out(world: World):
     assert await state(world, execution) == "success"
 
 
-async def test_approvals_that_wait_are_told_of_again_and_again(world: World):
+async def test_open_approvals_are_reminded_repeatedly(world: World):
     execution = await begin(world, await workflow(world, step("ok", wait=Approval(remind=60 * SECOND))))
 
     async def reminded() -> list[str]:
@@ -205,7 +205,7 @@ async def test_approvals_that_wait_are_told_of_again_and_again(world: World):
         assert await reminded() == []
 
 
-async def test_approvals_of_all_workflows_are_listed_by_how_long_they_wait(world: World):
+async def test_approvals_of_all_workflows_are_listed_oldest_first(world: World):
     asks = await workflow(world, step("ok", wait=Approval(roles=("operator",))), step("sure", wait=Approval()))
     first = await begin(world, asks)
     world.clock.advance(SECOND)

@@ -104,7 +104,7 @@ async def test_params_take_results_of_earlier_steps(world: World):
     assert await result(world, execution) == 42
 
 
-async def test_what_cannot_be_computed_fails_its_step_and_not_the_report(world: World):
+async def test_an_expression_error_fails_its_step_and_not_the_report(world: World):
     job = await world.job()
     execution = await begin(
         world, await workflow(world, step("a", job), step("b", job, when="${steps.a.result.x > 1}"))
@@ -144,7 +144,7 @@ async def test_a_failed_step_is_retried_before_it_fails_its_workflow(world: Worl
     assert await state(world, execution) == "failed"
 
 
-async def test_a_failure_stops_what_runs_and_ends_what_has_not_begun(world: World):
+async def test_a_failure_stops_running_steps_and_ends_those_that_have_not_begun(world: World):
     job = await world.job()
     flow = await workflow(world, step("a", job), step("b", job), step("c", job, after=("a", "b")))
     execution = await begin(world, flow)
@@ -162,7 +162,7 @@ async def test_a_failure_stops_what_runs_and_ends_what_has_not_begun(world: Worl
     assert await state(world, execution) == "failed"
 
 
-async def test_what_runs_may_finish_after_a_failure(world: World):
+async def test_running_steps_may_finish_after_a_failure(world: World):
     job = await world.job()
     flow = await workflow(world, step("a", job), step("b", job), step("c", job, after=("b",)), on_error="finish")
     execution = await begin(world, flow)
@@ -173,7 +173,7 @@ async def test_what_runs_may_finish_after_a_failure(world: World):
     assert await state(world, execution) == "failed"
 
 
-async def test_steps_after_skipped_ones_are_skipped_unless_their_rule_says_otherwise(world: World):
+async def test_steps_after_skipped_ones_are_skipped_unless_their_join_allows_it(world: World):
     job = await world.job()
     flow = await workflow(
         world, step("a", job, when="${false}"), step("b", job, after=("a",)),
@@ -216,7 +216,7 @@ async def test_an_empty_foreach_is_a_success(world: World):
     assert await state(world, execution) == "success"
 
 
-async def test_a_foreach_runs_no_more_at_once_than_it_says(world: World):
+async def test_a_foreach_respects_its_concurrency(world: World):
     job = await world.job()
     items = list(range(5))
     execution = await begin(world, await workflow(world, step("a", job, foreach=Foreach(items=items, concurrency=2))))
@@ -232,7 +232,7 @@ async def test_a_foreach_runs_no_more_at_once_than_it_says(world: World):
     assert await state(world, execution) == "success"
 
 
-async def test_a_foreach_tolerates_as_many_failures_as_it_says(world: World):
+async def test_a_foreach_tolerates_its_number_of_failures(world: World):
     job = await world.job()
     flow = await workflow(world, step("a", job, foreach=Foreach(items=[1, 2, 3], tolerate=1)))
     execution = await begin(world, flow)
@@ -345,7 +345,7 @@ async def test_cancelling_a_workflow_cancels_its_steps_below_too(world: World):
     assert (await world.store.cancel(parcel_of(execution), index_of(execution), "no"))[0] == "final"
 
 
-async def test_a_workflow_that_waits_to_begin_is_cancelled_as_everything_else(world: World):
+async def test_a_queued_workflow_is_cancelled_like_any_execution(world: World):
     job = await world.job()
     flow = await workflow(world, step("a", job))
     (receipt,) = await world.submit(flow)
@@ -378,7 +378,7 @@ async def test_jobs_that_depend_on_a_workflow_start_when_it_ends(world: World):
     assert await run(world, await world.worker()) == ["a", ""]
 
 
-async def test_large_results_of_steps_reach_those_that_speak_of_them(world: World):
+async def test_large_results_reach_steps_that_refer_to_them(world: World):
     job = await world.job()
     flow = await workflow(world, step("a", job), step("b", job, params={"n": "${size(steps.a.result)}"}))
     execution = await begin(world, flow)
@@ -436,7 +436,7 @@ async def test_a_pause_reaches_the_workflows_below(world: World):
     assert await state(world, execution) == "success"
 
 
-async def test_the_graph_tells_of_steps_and_of_what_was_waited_for(world: World):
+async def test_the_graph_shows_steps_and_their_waits(world: World):
     job = await world.job()
     flow = await workflow(
         world, step("a", job), step("b", job, after=("a",)), step("c", job, foreach=Foreach(items=[1, 2])),
@@ -462,7 +462,7 @@ async def test_the_graph_tells_of_steps_and_of_what_was_waited_for(world: World)
     assert ("b", "d") in {(edge.source, edge.target) for edge in shown.edges}
 
 
-async def test_a_workflow_does_not_keep_its_own_steps_from_a_queue_that_is_a_sequence(world: World):
+async def test_a_workflow_does_not_block_its_own_steps_in_a_sequential_queue(world: World):
     job = await world.job()
     await world.store.write(lambda: coarse.put(Limit(sequence=True), queue=job.queue))
     execution = await begin(world, await workflow(world, step("a", job), step("b", job, after=("a",))))
@@ -472,7 +472,7 @@ async def test_a_workflow_does_not_keep_its_own_steps_from_a_queue_that_is_a_seq
     assert await state(world, execution) == "success"
 
 
-async def test_a_hop_asks_two_statements_more_than_a_plain_report(world: World):
+async def test_a_step_report_runs_two_more_statements_than_a_plain_one(world: World):
     job = await world.job()
     worker = await world.worker()
 
@@ -499,7 +499,7 @@ async def test_a_hop_asks_two_statements_more_than_a_plain_report(world: World):
     await run(world, worker)
 
 
-async def test_children_are_kept_while_their_parent_is_open_and_go_with_it(world: World):
+async def test_children_are_kept_while_their_parent_is_live_and_deleted_with_it(world: World):
     job = await world.job()
     flow = await workflow(world, step("a", job), step("nap", wait=Sleep(span=90 * DAY), after=("a",)))
     execution = await begin(world, flow)
@@ -546,7 +546,7 @@ async def test_the_graph_of_a_wide_foreach_is_read_by_a_few_statements(world: Wo
     assert len(await world.on("queued")) == 3
 
 
-async def test_a_paused_workflow_that_is_cancelled_does_what_it_does_last(world: World):
+async def test_a_paused_workflow_that_is_cancelled_runs_its_final_steps(world: World):
     job = await world.job()
     flow = await workflow(world, step("a", job), step("b", job, after=("a",)), last=(step("z", job),))
     execution = await begin(world, flow)

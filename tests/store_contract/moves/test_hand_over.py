@@ -11,7 +11,7 @@ from tests.store_contract.world import World, spans
 EDIT = Statement("edit", "UPDATE jobs SET version = version + 1 WHERE id = $1")
 
 
-async def test_what_is_submitted_runs_at_once_where_an_exchange_waits(world: World):
+async def test_a_submission_runs_at_once_if_an_exchange_waits(world: World):
     job = await world.job()
     w = await world.worker()
 
@@ -24,7 +24,7 @@ async def test_what_is_submitted_runs_at_once_where_an_exchange_waits(world: Wor
     assert [slice.parcel for slice in await world.store.stamped(w.session, 0, 1)] == [running.parcel]
 
 
-async def test_what_is_more_than_they_can_take_stays_in_the_queue(world: World):
+async def test_executions_beyond_the_waiting_slots_stay_queued(world: World):
     job = await world.job()
     first, second = await world.worker("a"), await world.worker("b")
     lanes = frozenset({job.lane})
@@ -36,7 +36,7 @@ async def test_what_is_more_than_they_can_take_stays_in_the_queue(world: World):
     assert done.lanes.keys() == {job.lane}
 
 
-async def test_a_number_that_was_taken_meanwhile_leaves_all_in_the_queue(world: World):
+async def test_a_number_taken_meanwhile_leaves_all_executions_queued(world: World):
     job = await world.job()
     w = await world.worker()
     waiting = w.parked(5, frozenset({job.lane}))
@@ -74,14 +74,14 @@ async def test_a_session_that_leaves_gets_nothing(world: World, state):
     assert spans(await world.on("queued")) == [(0, 1)]
 
 
-async def test_only_who_may_take_from_a_lane_gets_something(world: World):
+async def test_only_sessions_of_a_lane_get_its_executions(world: World):
     job = await world.job()
     w = await world.worker()
 
     assert (await world.hand_over(job, 1, w.parked(5, frozenset({job.lane + 1})))).running == []
 
 
-async def test_what_is_paused_or_due_later_is_not_handed_over(world: World):
+async def test_paused_or_delayed_executions_are_not_handed_over(world: World):
     job = await world.job()
     waiting = (await world.worker()).parked(5, frozenset({job.lane}))
 
@@ -91,7 +91,7 @@ async def test_what_is_paused_or_due_later_is_not_handed_over(world: World):
     assert (done.running, done.wake_at) == ([], world.now() + 60_000_000)
 
 
-async def test_a_job_that_was_edited_meanwhile_is_told(world: World):
+async def test_a_job_edited_meanwhile_is_reported(world: World):
     job = await world.job()
     waiting = (await world.worker()).parked(5, frozenset({job.lane}))
     wanted = world.wanted(job, 1)
@@ -102,7 +102,7 @@ async def test_a_job_that_was_edited_meanwhile_is_told(world: World):
     assert await world.on("queued") == await world.on("running") == []
 
 
-async def test_requests_with_keys_are_looked_up_first(world: World):
+async def test_requests_with_keys_are_not_handed_over_directly(world: World):
     job = await world.job()
     waiting = (await world.worker()).parked(5, frozenset({job.lane}))
     key = Idempotency(1, "POST /executions", "k", b"1", world.now() + 60_000_000)

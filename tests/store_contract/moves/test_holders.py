@@ -40,7 +40,7 @@ async def test_a_parcel_that_fits_in_part_is_cut_and_its_rest_waits_at_the_key(w
     assert (rest.lo, rest.hi, rest.reason, rest.gate) == (2, 5, "limit", customer("acme").limits[0])
 
 
-async def test_keys_do_not_hold_each_other_back(world: World):
+async def test_keys_do_not_block_each_other(world: World):
     job, customer = await limited(world, 1)
     for name in ("acme", "bolt", "acme", "bolt"):
         await world.submit(job, keys=customer(name))
@@ -49,7 +49,7 @@ async def test_keys_do_not_hold_each_other_back(world: World):
     await world.check()
 
 
-async def test_what_ends_lets_the_next_in_with_the_same_report(world: World):
+async def test_an_end_admits_the_next_execution_in_the_same_report(world: World):
     job, customer = await limited(world)
     parcel = await world.parcel(job, 5, keys=customer("acme"))
     worker = await world.worker()
@@ -67,7 +67,7 @@ async def test_what_ends_lets_the_next_in_with_the_same_report(world: World):
     await world.check()
 
 
-async def test_what_is_known_of_keys_is_asked_for_once(world: World):
+async def test_keys_are_read_once(world: World):
     """The keys come with what runs, and where a submission stands is known from the gate."""
     job, customer = await limited(world, 1)
     before = world.driver.statements.copy()
@@ -110,7 +110,7 @@ async def test_a_retry_gives_its_key_back_and_asks_for_it_again(world: World):
     await world.check()
 
 
-async def test_what_is_handed_back_keeps_its_key(world: World):
+async def test_a_handed_back_execution_keeps_its_key(world: World):
     job, customer = await limited(world, 1)
     first = await world.parcel(job, keys=customer("acme"))
     await world.parcel(job, keys=customer("acme"))
@@ -137,7 +137,7 @@ async def test_a_lost_worker_keeps_the_key_for_its_work_or_frees_it_with_its_end
 
 
 @pytest.mark.parametrize("place", ["queued", "waiting"])
-async def test_a_cancelled_one_frees_what_it_held(world: World, place):
+async def test_a_cancelled_execution_releases_its_keys(world: World, place):
     job, customer = await limited(world, 1)
     parcels = []
     for _ in range(3):
@@ -149,7 +149,7 @@ async def test_a_cancelled_one_frees_what_it_held(world: World, place):
     await world.check()
 
 
-async def test_what_has_several_keys_needs_room_at_all(world: World):
+async def test_an_execution_with_several_keys_needs_room_at_each(world: World):
     limits = (KeyLimit(key="a", concurrency=1), KeyLimit(key="b", concurrency=1))
     job = await world.job(limits=limits)
     a, b = key_name(job.id, "a", "x"), key_name(job.id, "b", "x")
@@ -169,7 +169,7 @@ async def test_what_has_several_keys_needs_room_at_all(world: World):
     await world.check()
 
 
-async def test_one_that_lacks_another_key_does_not_hold_up_who_stands_behind_it(world: World):
+async def test_an_execution_that_lacks_another_key_does_not_block_those_behind_it(world: World):
     limits = (KeyLimit(key="a", concurrency=1), KeyLimit(key="b", concurrency=1))
     job = await world.job(limits=limits)
     a, b = key_name(job.id, "a", "x"), key_name(job.id, "b", "x")
@@ -185,7 +185,7 @@ async def test_one_that_lacks_another_key_does_not_hold_up_who_stands_behind_it(
     await world.check()
 
 
-async def test_a_limit_that_is_gone_or_raised_lets_in_who_waits(world: World):
+async def test_a_removed_or_raised_limit_admits_waiting_executions(world: World):
     job, customer = await limited(world, 1)
     await world.submit(job, 5, keys=customer("acme"))
     await world.do("UPDATE job_versions SET spec = replace(spec, '\"concurrency\":1', '\"concurrency\":3')")
@@ -195,7 +195,7 @@ async def test_a_limit_that_is_gone_or_raised_lets_in_who_waits(world: World):
     await world.check()
 
 
-async def test_a_lowered_limit_stops_nothing_and_lets_nobody_in_until_it_has_room(world: World):
+async def test_a_lowered_limit_stops_nothing_and_admits_nothing_until_it_has_room(world: World):
     job, customer = await limited(world, 3)
     await world.submit(job, 6, keys=customer("acme"))
     await world.do("UPDATE job_versions SET spec = replace(spec, '\"concurrency\":3', '\"concurrency\":1')")
@@ -242,7 +242,7 @@ async def test_a_sequence_waits_for_the_retry_of_its_first(world: World):
     await world.check()
 
 
-async def test_a_sequence_waits_for_what_sleeps_or_is_due_later(world: World):
+async def test_a_sequence_waits_for_suspended_or_delayed_executions(world: World):
     job, account = await in_sequence(world)
     sleeper = await world.parcel(job, keys=account("a"))
     later = await world.parcel(job, keys=account("a"), due_at=world.now() + MINUTE)
@@ -291,7 +291,7 @@ async def test_a_deleted_job_leaves_no_keys_behind(world: World):
     assert await queued(world) == []
 
 
-async def test_the_sweep_lets_in_who_was_forgotten_and_drops_what_has_ended(world: World):
+async def test_the_sweep_admits_forgotten_executions_and_drops_ended_holders(world: World):
     job, customer = await limited(world, 1)
     first = await world.parcel(job, keys=customer("acme"))
     second = await world.parcel(job, keys=customer("acme"))
@@ -304,7 +304,7 @@ async def test_the_sweep_lets_in_who_was_forgotten_and_drops_what_has_ended(worl
     await world.check()
 
 
-async def test_a_submission_does_not_go_past_who_waits(world: World):
+async def test_a_submission_does_not_overtake_waiting_executions(world: World):
     job, customer = await limited(world, 1)
     await world.submit(job, keys=customer("acme"))
     waits = await world.parcel(job, keys=customer("acme"))

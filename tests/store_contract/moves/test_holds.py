@@ -53,7 +53,7 @@ def hours(first: int, last: int, at: int) -> dict[str, object]:
 
 
 @pytest.mark.parametrize("whole", [False, True], ids=["queue", "namespace"])
-async def test_nothing_of_what_is_held_is_claimed(world: World, whole: bool):
+async def test_held_queues_are_not_claimed_from(world: World, whole: bool):
     job = await world.job()
     await world.parcel(job, 3)
     w = await world.worker()
@@ -68,7 +68,7 @@ async def test_nothing_of_what_is_held_is_claimed(world: World, whole: bool):
 
 
 @pytest.mark.parametrize("whole", [False, True], ids=["queue", "namespace"])
-async def test_nothing_of_what_is_held_is_handed_over(world: World, whole: bool):
+async def test_executions_of_held_queues_are_not_handed_over(world: World, whole: bool):
     job = await world.job()
     waiting = (await world.worker()).parked(5, frozenset({job.lane}))
     await opened(world, None if whole else job)
@@ -79,7 +79,7 @@ async def test_nothing_of_what_is_held_is_handed_over(world: World, whole: bool)
     assert spans(await world.on("queued")) == [(0, 2)]
 
 
-async def test_what_was_lost_is_not_begun_again_while_a_hold_lasts(world: World):
+async def test_lost_executions_do_not_begin_again_during_a_hold(world: World):
     job = await world.job()
     await world.parcel(job, 1)
     lost, w = await world.worker("lost"), await world.worker()
@@ -94,7 +94,7 @@ async def test_what_was_lost_is_not_begun_again_while_a_hold_lasts(world: World)
     assert spans(await w.claim(1)) == [(0, 1)]
 
 
-async def test_another_queue_goes_on(world: World):
+async def test_a_hold_does_not_affect_another_queue(world: World):
     job, other = await world.job(), await world.job("other", queue="other")
     await world.parcel(job, 1)
     await world.parcel(other, 1)
@@ -107,7 +107,7 @@ async def test_another_queue_goes_on(world: World):
     assert [slice.job for slice in (await world.hand_over(other, 1, waiting)).running] == [other.id]
 
 
-async def test_another_namespace_goes_on(world: World):
+async def test_a_hold_does_not_affect_another_namespace(world: World):
     job = await world.job()
     await world.parcel(job, 1)
     elsewhere = hold(world, None)
@@ -116,7 +116,7 @@ async def test_another_namespace_goes_on(world: World):
     assert spans(await (await world.worker()).claim(1)) == [(0, 1)]
 
 
-async def test_what_runs_goes_on_and_is_reported(world: World):
+async def test_running_executions_go_on_during_a_hold(world: World):
     job = await world.job()
     await world.parcel(job, 2)
     w = await world.worker()
@@ -141,7 +141,7 @@ async def test_a_planned_hold_holds_from_its_time_on(world: World):
     assert await w.claim(1) == []
 
 
-async def test_a_hold_lasts_until_it_was_ended_once(world: World):
+async def test_a_hold_lasts_until_it_is_ended_and_ends_once(world: World):
     job = await world.job()
     await world.parcel(job, 1)
     w = await world.worker()
@@ -158,7 +158,7 @@ async def test_a_hold_lasts_until_it_was_ended_once(world: World):
     assert (ended.ended_at, ended.ended_by) == (made.until_at, None)
 
 
-async def test_a_release_ends_those_with_its_reason_and_says_who(world: World):
+async def test_a_release_ends_holds_with_its_reason_and_records_the_user(world: World):
     job = await world.job()
     first, second = await opened(world, job), await opened(world, job, reason="backup")
     whole = await opened(world)
@@ -182,7 +182,7 @@ async def test_the_same_reason_again_moves_the_end(world: World):
     assert await world.store.read(holds.all_open) == [again]
 
 
-async def test_there_are_only_so_many_at_a_time(world: World, monkeypatch: pytest.MonkeyPatch):
+async def test_the_number_of_holds_is_bounded(world: World, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(holds, "MOST", 2)
     job = await world.job()
     for reason in ("a", "b"):
@@ -193,7 +193,7 @@ async def test_there_are_only_so_many_at_a_time(world: World, monkeypatch: pytes
     await opened(world, job, reason="b")
 
 
-async def test_ended_holds_are_forgotten_after_a_month(world: World):
+async def test_ended_holds_are_deleted_after_a_month(world: World):
     job = await world.job()
     await opened(world, job)
     world.clock.advance(60 * SECOND)
@@ -230,7 +230,7 @@ async def test_a_window_goes_from_opening_to_opening(world: World):
     assert (window.from_at, window.until_at) == (NEVER, None)
 
 
-async def test_a_window_whose_calendar_cannot_be_told_holds_nothing_and_is_tried_again(world: World):
+async def test_a_window_with_an_unusable_calendar_holds_nothing_and_is_tried_again(world: World):
     job = await world.job()
     await world.parcel(job, 1)
     made = await opened(world, job, calendar="gone", until_at=world.now() + MINUTE)

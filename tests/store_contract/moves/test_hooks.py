@@ -52,7 +52,7 @@ async def test_a_webhook_ends_with_its_trigger(world: World, how: str):
     assert await find(world) is None
 
 
-async def test_a_trigger_that_was_taken_away_takes_its_url_along(world: World):
+async def test_the_url_of_a_removed_trigger_ends(world: World):
     hook = await made(world)
     (timer,) = await world.store.read(lambda: triggers.of_job(hook.job))
     await world.store.change(lambda now: triggers.end(timer, now))
@@ -91,7 +91,7 @@ async def test_an_old_secret_stays_valid_beside_the_new_one_for_a_while(world: W
     assert [secret.text for secret in changed.secrets] == ["s3"]
 
 
-async def test_an_old_url_leads_on_for_a_while_and_is_forgotten(world: World):
+async def test_an_old_url_works_for_a_while_and_is_deleted(world: World):
     hook = await made(world)
     until = world.now() + 10 * SECOND
     assert await world.store.write(lambda: hooks.end(hook.job, "github", until)) == 1

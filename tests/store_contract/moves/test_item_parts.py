@@ -130,7 +130,7 @@ async def submit_tagged(world: World, job: TestJob, count: int, size: int = 2000
     return [receipt.execution_id for receipt in receipts]
 
 
-async def test_the_tags_of_a_parcel_are_read_once_however_many_slices_it_has(world: World):
+async def test_the_tags_of_a_parcel_are_read_once_for_all_its_slices(world: World):
     ids = await submit_tagged(world, await world.job(), 120, 8000)
     for id in ids[::2]:
         await world.store.cancel(parcel_of(id), index_of(id), "")
@@ -159,7 +159,7 @@ async def test_a_page_of_long_tags_ends_where_it_has_enough_bytes_and_goes_on(wo
 
 
 @pytest.mark.parametrize("limit", [1, 2, 1000])
-async def test_a_tag_is_looked_for_in_so_many_bytes_at_a_time(world: World, monkeypatch, limit: int):
+async def test_a_search_for_a_tag_reads_a_bounded_number_of_bytes(world: World, monkeypatch, limit: int):
     monkeypatch.setattr(lists, "MOST_TAGGED", 25_000)
     job = await world.job()
     ids = [await submit_tagged(world, job, 5) for _ in range(6)]

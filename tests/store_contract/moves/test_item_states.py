@@ -10,7 +10,7 @@ from tests.model.making import cuts
 
 
 @given(cuts(), st.data())
-def test_pieces_cover_a_range_and_say_what_its_slices_say(ranges, data):
+def test_state_ranges_cover_a_range_and_match_its_slices(ranges, data):
     slices = [(lo, hi, data.draw(st.sampled_from(["queued", "running", "success"]))) for lo, hi in ranges]
     lo = data.draw(st.integers(0, 23))
     hi = data.draw(st.integers(lo + 1, 24))

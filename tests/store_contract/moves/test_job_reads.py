@@ -53,7 +53,7 @@ async def test_a_job_is_read_as_it_is_listed(world: World):
     assert asleep.running.started_at is None
 
 
-async def test_every_timer_of_a_job_is_told(world: World):
+async def test_every_timer_of_a_job_is_listed(world: World):
     job, other = await world.job("a"), await world.job("b")
     for every in (60, 30):
         await add_trigger(world, job, Interval(every=every * SECOND, anchor=world.now()))

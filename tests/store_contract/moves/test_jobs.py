@@ -95,7 +95,7 @@ async def test_a_name_is_taken_once(world: World):
     assert len(await world.store.versions(other.id)) == 1
 
 
-async def test_of_many_makers_one_gets_the_name(world: World):
+async def test_one_of_many_concurrent_creations_gets_the_name(world: World):
     spec = Spec(name="a", task=CommandTask(argv=("true",)))
     ids = [world.env.new_id() for _ in range(5)]
     answers = await asyncio.gather(
@@ -148,7 +148,7 @@ async def chain(world: World, names: str):
 
 
 @pytest.mark.parametrize("upstream", [1, 2, 3])
-async def test_dependencies_may_not_lead_back(world: World, upstream):
+async def test_dependencies_may_not_be_circular(world: World, upstream):
     made = await chain(world, "abcd")
     verdict = await edit(world, made[0], 2, dependencies=(str(made[upstream].id),))
 
@@ -181,7 +181,7 @@ async def test_an_edit_replaces_the_dependencies(world: World):
     assert await edit(world, a, 2, dependencies=(str(b.id),)) is None
 
 
-def test_a_way_back_is_found_in_any_graph():
+def test_a_circle_is_found_in_any_graph():
     a, b, c, d = (UUID(int=n) for n in range(4))
 
     assert jobs.path_back(a, {}) == []
@@ -189,7 +189,7 @@ def test_a_way_back_is_found_in_any_graph():
     assert jobs.path_back(a, {a: [b], b: [c, b], c: [b, a]}) == [a, b, c, a]
 
 
-async def test_a_lane_is_made_once(world: World):
+async def test_a_lane_is_created_once(world: World):
     made = await asyncio.gather(*(world.store.ensure_lane(NAMESPACE, "mail", ("gpu", "a")) for _ in range(5)))
     again = await world.store.ensure_lane(NAMESPACE, "mail", ("a", "gpu"))
     other = await world.store.ensure_lane(NAMESPACE, "mail", ("a",))

@@ -53,7 +53,7 @@ async def test_an_hour_without_workers_earns_no_more_than_a_burst(world: World):
     await world.check()
 
 
-async def test_what_is_too_early_waits_for_its_time_uncharged(world: World):
+async def test_an_execution_too_early_for_its_rate_waits_without_a_charge(world: World):
     job, customer = await paced(world, burst=1)
     for _ in range(3):
         await world.submit(job, keys=customer("a"))
@@ -76,7 +76,7 @@ async def test_a_handed_back_start_is_charged_again_when_it_starts(world: World)
     assert len(await worker.claim(10)) == 1
 
 
-async def test_one_that_waits_for_its_rate_does_not_keep_the_room_of_its_limit(world: World):
+async def test_an_execution_that_waits_for_its_rate_does_not_occupy_its_limit(world: World):
     job, customer = await paced(world, burst=1, concurrency=2)
     await world.submit(job, 4, keys=customer("a"))
     worker = await world.worker()

@@ -38,7 +38,7 @@ async def test_a_key_is_succeeded_once_and_ends_with_the_overlap_or_sooner(world
     assert (found["bbbb"].replaced_by, found["bbbb"].expires_at) == ("dddd", now + SECOND)
 
 
-async def test_a_preset_key_that_was_replaced_is_whole_again(world):
+async def test_a_replaced_preset_key_is_valid_again(world):
     now, write = world.now(), world.store.write
     await write(lambda: keys.add(key(world, "aaaa")))
     await write(lambda: keys.rotate("aaaa", key(world, "bbbb"), now, now))
@@ -47,7 +47,7 @@ async def test_a_preset_key_that_was_replaced_is_whole_again(world):
     assert (found.expires_at, found.replaced_by, found.revoked_at) == (None, None, None)
 
 
-async def test_what_a_link_signed_in_has_what_its_maker_had_and_ends_with_it(world):
+async def test_a_key_from_a_sign_in_link_has_the_rights_of_its_creator_and_ends_with_it(world):
     now, write, read = world.now(), world.store.write, world.store.read
     await write(lambda: keys.add(key(world, "aaaa", expires_at=now + 9 * SECOND)))
     made = replace(GRANT, made_by="aaaa")
@@ -63,7 +63,7 @@ async def test_what_a_link_signed_in_has_what_its_maker_had_and_ends_with_it(wor
     assert await write(lambda: keys.sign_in(b"two", "cccc", b"other", "csrf", now + 99 * SECOND, now)) is None
 
 
-async def test_only_an_administrator_of_the_installation_makes_another_first_key_unneeded(world):
+async def test_only_an_administrator_key_of_the_installation_replaces_the_first_key(world):
     write = world.store.write
     tenant = replace(key(world, "aaaa"), grant=KeyGrant(namespace=2, role="admin"))
     root = replace(key(world, "bbbb"), grant=KeyGrant(namespace=1, role="admin", permissions=("installation",)))

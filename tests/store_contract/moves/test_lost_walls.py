@@ -27,7 +27,7 @@ async def ledger(world: World):
 LOST = (-1 / HOUR, -1 / HOUR, "skipped-nonexistent")
 
 
-async def test_the_ledger_says_so_when_the_clock_changes(world: World):
+async def test_the_ledger_records_lost_wall_times_at_a_clock_change(world: World):
     await at(world, SPRING - 12 * HOUR)
     trigger = await add_trigger(world, await world.job(), NIGHTLY, ALLOW)
     await at(world, SPRING)
@@ -69,7 +69,7 @@ async def test_an_audit_of_the_job_names_the_change(world: World):
     assert (report.findings, dict(report.dispositions)) == ([], {"skipped-nonexistent": 1})
 
 
-async def test_a_trigger_that_is_paused_or_ended_leaves_it_told(world: World):
+async def test_a_paused_or_ended_trigger_keeps_the_record(world: World):
     await at(world, SPRING - 12 * HOUR)
     job = await world.job()
     await add_trigger(world, job, NIGHTLY, ALLOW)
@@ -85,7 +85,7 @@ async def test_a_trigger_that_is_paused_or_ended_leaves_it_told(world: World):
     await world.check()
 
 
-async def test_a_run_around_it_tells_it_until_a_backfill_cuts_it(world: World):
+async def test_a_row_around_the_change_reports_it_until_a_backfill_splits_it(world: World):
     await at(world, SPRING - 2 * DAY)
     job = await world.job()
     await add_trigger(world, job, NIGHTLY, Rules(misfire=Misfire(policy="skip"), overlap="allow"))

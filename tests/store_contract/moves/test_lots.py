@@ -21,7 +21,7 @@ def ids(receipts: list[Receipt]) -> list:
     ]
 
 
-async def test_a_lot_fills_parcels_in_order(world: World):
+async def test_a_bulk_request_fills_parcels_in_order(world: World):
     job = await world.job()
     done = await world.store.submit([Submission(executions=[lot(world, job, MAX_ITEMS + 476)])])
 
@@ -33,7 +33,7 @@ async def test_a_lot_fills_parcels_in_order(world: World):
     assert items == [b'{"i":%d}' % i for i in range(MAX_ITEMS + 476)]
 
 
-async def test_lots_and_single_executions_that_meet_share_a_parcel(world: World):
+async def test_bulk_and_single_executions_in_one_batch_share_a_parcel(world: World):
     job, other = await world.job("a"), await world.job("b")
     said = Extra(tags={"from": "lot"})
     done = await world.store.submit(
@@ -53,7 +53,7 @@ async def test_lots_and_single_executions_that_meet_share_a_parcel(world: World)
     assert extras_of(parcel.extras, 0, 6) == [Extra(), said, said, said, Extra(), Extra()]
 
 
-async def test_a_lot_that_is_due_later_waits(world: World):
+async def test_a_delayed_bulk_request_waits(world: World):
     job = await world.job()
     done = await world.store.submit([Submission(executions=[lot(world, job, 5, due_at=world.now() + HOUR)])])
 
@@ -63,7 +63,7 @@ async def test_a_lot_that_is_due_later_waits(world: World):
     assert done.wake_at == world.now() + HOUR
 
 
-async def test_a_repeated_lot_is_answered_as_the_first_time(world: World):
+async def test_a_repeated_bulk_request_gets_the_first_answer(world: World):
     job = await world.job()
     own = Idempotency(1, "executions.submit", "k", b"body", world.now() + HOUR)
     asked = [Submission(executions=[lot(world, job, 1500)], idempotency=own)]
@@ -75,7 +75,7 @@ async def test_a_repeated_lot_is_answered_as_the_first_time(world: World):
     assert len(await world.on("queued")) == 2
 
 
-async def test_a_repeated_lot_is_told_in_pieces_where_its_executions_stand_apart(world: World):
+async def test_the_receipt_of_a_repeated_bulk_request_is_split_by_state(world: World):
     job = await world.job()
     own = Idempotency(1, "executions.submit", "k", b"body", world.now() + HOUR)
     asked = [Submission(executions=[lot(world, job, 1500)], idempotency=own)]

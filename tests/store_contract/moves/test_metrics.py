@@ -16,7 +16,7 @@ from horae.store.executions.reads import depths
 from tests.store_contract.world import NAMESPACE, World, failed
 
 
-async def test_depths_tell_how_much_is_queued_and_since_when(world: World):
+async def test_depths_count_queued_executions_and_give_the_oldest(world: World):
     job, other = await world.job(), await world.job("other", queue="other")
     since = world.now()
     await world.submit(job, 3)
@@ -33,7 +33,7 @@ async def test_depths_tell_how_much_is_queued_and_since_when(world: World):
     assert await world.store.read(depths.names) == {NAMESPACE: "default"}
 
 
-async def test_limits_tell_how_many_run_under_them(world: World):
+async def test_limits_report_their_running_executions(world: World):
     job = await world.job()
     await world.store.write(lambda: coarse.put(Limit(concurrency=3), queue=job.queue))
     await world.store.write(lambda: coarse.put(Limit(concurrency=9), namespace=NAMESPACE))
@@ -58,7 +58,7 @@ async def test_holders_of_keys_are_counted_up_to_a_bound(world: World):
     assert [await world.store.read(lambda most=most: limit_reads.count_holders(most)) for most in (2, 100)] == [2, 3]
 
 
-async def test_attempts_that_failed_are_told_by_class(world: World):
+async def test_failed_attempts_are_counted_by_class(world: World):
     job = await world.job()
     await world.submit(job, 3)
     worker = await world.worker()
