@@ -35,7 +35,7 @@ class Begin(Struct, frozen=True):
 
 
 class Observer:
-    """Stands outside the system and writes down every start and end of an attempt."""
+    """A record of every start and end of an attempt, kept outside of the system."""
 
     def __init__(self) -> None:
         self.begun: list[Begin] = []
@@ -44,7 +44,7 @@ class Observer:
 
 
 class Worker(Actor):
-    """A worker process: one session at a time, several slots, jobs that take time or fail as their params say."""
+    """A worker process with one session at a time and several slots; params define durations and failures of jobs."""
 
     def __init__(
         self,
@@ -59,7 +59,7 @@ class Worker(Actor):
     ) -> None:
         super().__init__(name)
         self.world, self.observer, self.slots = world, observer, slots
-        self.queues, self.resources, self.pulse = queues, resources or {}, pulse  # looks around once a pulse
+        self.queues, self.resources, self.pulse = queues, resources or {}, pulse  # seconds between two rounds
         self.rng = Random(world.rng.random())
         self.session: WorkerSession | None = None
         self.frozen_until = 0.0
@@ -90,7 +90,7 @@ class Worker(Actor):
         return self.session
 
     async def _serve(self, session: WorkerSession) -> None:
-        """Send what the session wants to say, and run what it holds, until it ends."""
+        """Send the session's exchanges, and run the items that it holds, until it ends."""
         while not session.ended:
             await self._thaw()
             if self.draining:
@@ -136,7 +136,7 @@ class Worker(Actor):
             return
 
     async def _run(self, session: WorkerSession, chunk: Chunk) -> None:
-        """Run a chunk item after item; what was decided meanwhile is left alone."""
+        """Run a chunk item after item, without items that were decided meanwhile."""
         while (begun := chunk.begin(self.world.clock.monotonic())) is not None:
             held_slice, index, _ = begun
             execution, attempt = execution_id(held_slice.grant.parcel, index), held_slice.grant.attempt
@@ -153,7 +153,7 @@ class Worker(Actor):
         session.finish(chunk)
 
     async def ask(self, session: WorkerSession, act: Callable[[ServerNode], Awaitable[T]]) -> T:
-        """Put a question to the servers until one answers."""
+        """Repeat a call until a server answers it."""
         while not session.ended:
             await self._thaw()
             try:
@@ -173,7 +173,7 @@ class Worker(Actor):
         return execution_id(begun[0].grant.parcel, begun[1]), begun[0].grant.attempt
 
     def freeze(self, seconds: float) -> None:
-        """Stop as SIGSTOP does: nothing happens in here until then."""
+        """Stop for some seconds, as SIGSTOP does."""
         self.world.hits["freeze"] += 1
         self.frozen_until = self.world.clock.monotonic() + seconds
 
@@ -183,14 +183,14 @@ class Worker(Actor):
 
 
 def _fate(params: dict[str, int], failures: int, attempt: int) -> bytes | ItemOutcome:
-    """Fails the first `fail` times; the result names the attempt that made it."""
+    """Return a failure for the first `fail` times, then a result with the number of its attempt."""
     if failures < params["fail"]:
         return ItemOutcome(outcome="failed", error=Failure(type="Planned", message="as the params say"))
     return msgspec.json.encode({"i": params["i"], "attempt": attempt})
 
 
 class Client(Actor):
-    """Submits in batches of any size, repeats what was not answered, and remembers what was acknowledged."""
+    """A client that submits batches, repeats unanswered requests, and records acknowledged executions."""
 
     def __init__(self, world: World, name: str, jobs: list[str]) -> None:
         super().__init__(name)
@@ -239,7 +239,7 @@ class Client(Actor):
                 await self.world.clock.sleep(0.2)
 
     async def signal(self, execution: UUID) -> None:
-        """Tell one what it waits for, or will, if it is one of those."""
+        """Send the signal for which an execution waits or will wait, if it is durable."""
         try:
             await self.world.call(lambda node: node.work.signals.send(1, execution, SIGNAL, Raw(b'"now"')))
         except (Lost, HoraeError):

@@ -1,4 +1,4 @@
-"""What must always hold (../shared invariants I1 to I7 and I12), read from the store and from the observer's notes."""
+"""Checks of the invariants I1 to I7 and I12, by rows of the store and by records of the observer."""
 
 import itertools
 from collections import Counter
@@ -19,19 +19,19 @@ SHELVES = ("waiting", "queued", "running", "history")
 
 
 def rows(driver: MemoryDriver, sql: str) -> Rows:
-    """Read past the hooks: the checker stands outside."""
+    """Read rows without the driver's hooks."""
     return driver._connection.execute(Fetch(Statement("check", sql)))
 
 
 class Checker:
-    """Remembers what it saw, so that it notices what must not change any more."""
+    """A checker that remembers final states, to notice if they change."""
 
     def __init__(self, driver: MemoryDriver, observer: Observer) -> None:
         self.driver, self.observer = driver, observer
         self.final: dict[UUID, str] = {}
 
     def check(self, workers: list[Worker]) -> None:
-        """Everything that holds at any instant between two transactions."""
+        """Check everything that must hold between two transactions."""
         if self.driver._turn.locked():
             return
         states = self.states()
@@ -43,7 +43,7 @@ class Checker:
         self.check_bounds()
 
     def check_bounds(self) -> None:
-        """What may not wait or take for ever has somebody who will look at it, as long as it goes on."""
+        """Check that each live execution with a timeout has a row in `timeouts`."""
         live = " OR ".join(f"EXISTS (SELECT 1 FROM {shelf} s WHERE s.parcel = p.id)" for shelf in SHELVES[:3])
         sql = (
             "SELECT p.id FROM parcels p JOIN jobs j ON j.id = p.job WHERE j.name = 'hasty'"
@@ -52,7 +52,7 @@ class Checker:
         assert not rows(self.driver, sql), "a timeout is forgotten"
 
     def states(self) -> dict[UUID, str]:
-        """I2: each item of each parcel is on exactly one shelf."""
+        """Check I2: each item of each parcel is on exactly one shelf; return their states."""
         found: Counter[UUID] = Counter()
         states: dict[UUID, str] = {}
         for shelf in SHELVES:
@@ -72,20 +72,20 @@ class Checker:
         return states
 
     def check_final(self, states: dict[UUID, str]) -> None:
-        """I7, I3: a final state is final."""
+        """Check I7 and I3: a final state does not change."""
         for id, state in self.final.items():
             assert states[id] == state, f"I3: {id} was {state} and is {states[id]}"
         self.final |= {id: state for id, state in states.items() if state in FINAL}
 
     def check_owners(self) -> None:
-        """I6: whatever waits has a timer or a gate; whatever runs has a session that is known."""
+        """Check I6: each waiting slice has a timer or a gate, and each running slice a known session."""
         bare = rows(self.driver, "SELECT parcel, lo FROM waiting WHERE wake_at IS NULL AND gate IS NULL")
         assert not bare, f"I6: waits for nothing: {bare[:3]}"
         orphans = rows(self.driver, "SELECT parcel, lo FROM running WHERE session NOT IN (SELECT id FROM sessions)")
         assert not orphans, f"I6: runs nowhere: {orphans[:3]}"
 
     def check_held(self, workers: list[Worker]) -> None:
-        """I12: every running slice of a live session is held by its worker, or the worker awaits its answer."""
+        """Check I12: each running slice of a live session is held by its worker, or the worker awaits its answer."""
         sessions = {worker.session.id: worker.session for worker in workers if worker.session and worker.alive}
         sql = "SELECT r.parcel, r.lo, r.hi, r.attempt, r.session, r.channel, r.n, s.state FROM running r"
         for parcel, lo, hi, attempt, id, channel, n, state in rows(
@@ -99,7 +99,7 @@ class Checker:
                 assert awaited or session.holds(parcel, item, attempt), f"I12: {parcel}[{item}] of {id} is stranded"
 
     def check_suspects(self) -> None:
-        """A session holds no more suspects than it may: one of them may be the others' poison."""
+        """Check that no session holds more suspects than it may, because one of them may kill the others."""
         held: dict[tuple[UUID, int], list[int]] = {}
         sql = "SELECT r.session, s.concurrency, r.losses, r.hi - r.lo AS items FROM running r JOIN sessions s"
         for session, slots, losses, items in rows(self.driver, f"{sql} ON s.id = r.session"):
@@ -108,7 +108,7 @@ class Checker:
         assert not crowded, f"suspects: more than they may hold in {crowded[:3]}"
 
     def check_fires(self) -> None:
-        """I1: one execution per nominal fire."""
+        """Check I1: one execution per nominal fire."""
         executions = [row[0] for row in rows(self.driver, "SELECT execution FROM fires WHERE disposition = 'fired'")]
         assert len(executions) == len(set(executions)), "I1: two fires share an execution"
         fired = 0
@@ -119,7 +119,7 @@ class Checker:
         assert fired == len(executions), f"I1: {fired} executions for {len(executions)} fires"
 
     def check_end(self, clients: list[Client]) -> None:
-        """After healing: every acknowledged execution has ended as its params say; no attempt was begun twice."""
+        """Check after healing that acknowledged executions ended as their params define, and no attempt began twice."""
         results = self._results()
         for client in clients:
             for id, params in client.acknowledged.items():
@@ -133,7 +133,7 @@ class Checker:
         assert sessions <= results.keys(), "I4: a run without an execution"
 
     def check_dependents(self) -> None:
-        """Each end started its dependent once: as often as it was counted, or once an interval."""
+        """Check that each end started its dependent once, or once per interval."""
         ends = {name: self._ends(name) for name in ("solid", "after", "tick", "each", "last")}
         if not ends["after"]:
             return
@@ -147,7 +147,7 @@ class Checker:
             assert set(ran.values()) <= {1}, f"{dependent} ran twice for an interval"
 
     def _ends(self, job: str) -> dict[UUID, tuple[str, dict[str, Any]]]:
-        """How the executions of a job ended, and what belongs to each."""
+        """Return the final states and extras of a job's executions."""
         found = {}
         sql = (
             "SELECT h.parcel, h.lo, h.hi, h.state, p.extras, p.n FROM history h JOIN parcels p ON p.id = h.parcel"
@@ -173,7 +173,7 @@ class Checker:
             assert (state, reason) in {("failed", word) for word in expected}, f"{id}: {state} ({reason})"
 
     def _hasty(self) -> set[UUID]:
-        """The executions that may run out of time."""
+        """Return the executions that may exceed a timeout."""
         sql = "SELECT p.id, p.n FROM parcels p JOIN jobs j ON j.id = p.job WHERE j.name = 'hasty'"
         return {execution_id(id, item) for id, n in rows(self.driver, sql) for item in range(n)}
 
@@ -189,7 +189,7 @@ class Checker:
         return found
 
     def _check_overlap(self) -> None:
-        """DUP_EXEC: two attempts at once only when the earlier one's session had ended before the later began."""
+        """Check DUP_EXEC: two attempts overlap only if the earlier session had ended before the later one began."""
         ended = dict(rows(self.driver, "SELECT id, ended_at FROM sessions"))
         by_execution: dict[UUID, list[Any]] = {}
         for begin in self.observer.begun:

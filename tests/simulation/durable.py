@@ -1,4 +1,4 @@
-"""Durable jobs in the simulation: steps that are remembered, with a nap and a wait for a signal between them."""
+"""Durable jobs in the simulation: remembered steps, with a sleep and a wait for a signal between them."""
 
 from functools import partial
 from typing import TYPE_CHECKING
@@ -23,14 +23,14 @@ PATIENCE = 4 * SECOND  # for a signal that may never come
 
 
 class Kept(Struct, frozen=True):
-    """What a worker was told to be remembered, and when."""
+    """The acknowledged result of a step, and the time of the acknowledgement."""
 
     result: bytes
     at: int
 
 
 class Course:
-    """One attempt of a durable execution: it recalls what was done, does what was not, and sleeps in between."""
+    """One attempt of a durable execution: it reads finished steps, runs the others, and sleeps in between."""
 
     def __init__(self, worker: "Worker", session: WorkerSession, begun: StartedItem, began_at: int) -> None:
         self.worker, self.session, self.began_at = worker, session, began_at
@@ -39,7 +39,7 @@ class Course:
         self.known: dict[str, bytes] = {}
 
     async def run(self, count: int) -> ItemOutcome | None:
-        """None when all steps are done; else why it stops here."""
+        """Run the steps; return None when all are done, or the outcome with which the attempt stops."""
         try:
             await self._recall()
             for i in range(count):
@@ -47,7 +47,7 @@ class Course:
                 if stopped is not None:
                     return stopped
         except (Conflict, NotFound, SessionEnded):
-            return RELEASED  # it runs elsewhere; whatever is said of it is ignored
+            return RELEASED  # it runs elsewhere, so reports about it are ignored
         return None
 
     async def _recall(self) -> None:
@@ -65,7 +65,7 @@ class Course:
         return await node.gateway.durable_steps.known(1, self.session.id, self.parcel, self.item, after)
 
     def _learn(self, name: str, result: bytes) -> None:
-        """A step has one result, whoever asks."""
+        """Record the result of a step, and check that it has no other one."""
         self.known[name] = result
         now = self.worker.world.clock.now()
         first = self.worker.observer.kept.setdefault((self.execution, name), Kept(result, now))
@@ -87,7 +87,7 @@ class Course:
         return self.known[name]
 
     async def _effect(self, name: str) -> None:
-        """Something that must not be done again once it is known to be done."""
+        """Run an effect that must not be repeated once its result is stored."""
         if name not in self.known:
             await self.worker.world.clock.sleep(0.02)
             await self._keep(name, [name, self.attempt])

@@ -1,4 +1,4 @@
-"""Seeds of simulations: some in every run, many in `make prove`, and one by HORAE_SEED, to replay what failed."""
+"""Seeds of simulations: some in every run, many in `make prove`, and a single one by HORAE_SEED, for a replay."""
 
 import asyncio
 import os
@@ -12,7 +12,7 @@ ONLY = os.environ.get("HORAE_SEED")
 
 
 def seeds(some: int, many: int, size: int) -> pytest.MarkDecorator:
-    """A test for each group of so many seeds: of `some` in every run, of `many` in `make prove`."""
+    """Parametrize a test by groups of `size` seeds: `some` seeds in every run, `many` in `make prove`."""
     groups: list[Any] = [range(n, n + size) for n in range(0, some, size)]
     groups += [pytest.param(range(n, n + size), marks=pytest.mark.prove) for n in range(some, many, size)]
     if ONLY:
@@ -21,7 +21,7 @@ def seeds(some: int, many: int, size: int) -> pytest.MarkDecorator:
 
 
 def each(group: range, simulate: Callable[[int], Coroutine[Any, Any, T]]) -> list[T]:
-    """Simulate with each seed; whatever fails says how to replay it."""
+    """Simulate with each seed; an error gets a note with the command that replays it."""
     done = []
     for seed in group:
         try:

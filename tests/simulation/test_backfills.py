@@ -76,7 +76,7 @@ async def simulate(seed: int) -> None:
 
 
 async def _ask(world: World, since: int) -> None:
-    """Ask some server for a backfill up to now; when answers are lost there may be several."""
+    """Request a backfill up to now; lost answers may lead to several."""
     asked = BackfillRequest(
         job="tick", since=since, until=world.env.now(), max_concurrent=MOST,
         order="newest" if world.rng.random() < 0.5 else "oldest", force=world.rng.random() < 0.2,
@@ -102,7 +102,7 @@ async def _crash(world: World, workers: list[Worker], observer: Observer) -> Non
 
 
 def _executions(world: World) -> list[tuple[str, Any]]:
-    """What each execution that was not finished says of where it comes from."""
+    """Return the extras of all live executions."""
     found = []
     live = " UNION ALL ".join(f"SELECT parcel, lo, hi FROM {shelf}" for shelf in ("waiting", "queued", "running"))
     parcels = {id: (n, msgspec.json.decode(extras)) for id, n, extras in rows(
@@ -115,7 +115,7 @@ def _executions(world: World) -> list[tuple[str, Any]]:
 
 
 def _check_live(world: World) -> None:
-    """No backfill has more live executions than it may, counted from outside."""
+    """Check, by counting rows, that no backfill has more live executions than it may."""
     if world.driver._turn.locked():
         return
     live = Counter(extra["backfill"] for _, extra in _executions(world) if extra.get("origin") == "backfill")
@@ -156,7 +156,7 @@ async def _check_ledger(world: World, store: Store) -> None:
         _check_counts(backfill)
     last = max(made, key=lambda b: b.until)
     left = rows(world.driver, f"SELECT first FROM fires WHERE execution IS NULL AND last < {last.until}")
-    assert left == [], "what did not run was not backfilled"
+    assert left == [], "fires that did not run were not backfilled"
 
 
 def _check_counts(backfill: Backfill) -> None:

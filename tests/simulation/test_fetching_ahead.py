@@ -1,7 +1,7 @@
-"""Items that a worker has fetched ahead, between long ones: none waits for a slot while it could run elsewhere.
+"""Prefetched items between long ones: none waits for a slot while it could run elsewhere.
 
-Jobs with and without an estimate, with several slots or other resources, durable ones that sleep in between, and those
-of which nothing is fetched ahead; workers of one queue or of two, some of them slow. `HORAE_SEED=n` replays one.
+There are jobs with and without an estimate, with several slots or other resources, durable jobs that sleep, and jobs
+without prefetching; and workers of one or two queues, some of them slow. `HORAE_SEED=n` replays one seed.
 """
 
 from collections import Counter
@@ -28,11 +28,11 @@ from tests.simulation.world import Actor, Lost, World
 
 SEEDS, MORE = 8, 600  # in `make test`, and in `make prove`
 GROUP = 8
-BUSY, AFTER = 12.0, 6.0  # simulated seconds of submissions, and of looking on
-SLOW = 0.4  # seconds between two looks around of a worker that is slow
-HELD = 2 * SECOND  # from its grant until an item has begun or is handed back
-IDLE = 2 * SECOND  # for which a worker that could run an item has room for it, and does not get it
-# What jobs are like, in the order in which a tenant defines them; each stands beside the plain ones.
+BUSY, AFTER = 12.0, 6.0  # simulated seconds with submissions, and seconds after them
+SLOW = 0.4  # seconds between two rounds of a slow worker
+HELD = 2 * SECOND  # longest time from the grant of an item until it begins or is handed back
+IDLE = 2 * SECOND  # longest time for which a worker may have room for an item without getting it
+# Kinds of jobs, in the order in which a tenant defines them, besides plain ones.
 KINDS: list[dict[str, Any]] = [
     {},
     {"slots": 2},
@@ -81,7 +81,7 @@ async def simulate(seed: int) -> int:
 
 
 def made_worker(world: World, observer: Observer, i: int) -> Worker:
-    """One of three: any number of slots, or enough for all kinds of jobs; every third world has a slow one."""
+    """Return one of three workers, with any number of slots, or enough for all kinds of jobs; some are slow."""
     slots = SLOTS[i] if world.seed % 2 else world.rng.choice([1, 4, 10])
     pulse = SLOW if world.seed % 3 == i else 0.05
     more = {"queues": QUEUES[i], "resources": GPUS[i]} if world.seed % 2 else {}
@@ -89,7 +89,7 @@ def made_worker(world: World, observer: Observer, i: int) -> Worker:
 
 
 class Tenant(Actor):
-    """Submits bursts of short executions and, between them, long ones that take every slot; of jobs old and new."""
+    """A client that submits bursts of short executions, and between them long ones that take every slot."""
 
     def __init__(self, world: World) -> None:
         super().__init__("tenant")
@@ -117,7 +117,7 @@ class Tenant(Actor):
         self.specs[id] = spec
 
     async def _submit(self, job: str) -> None:
-        """Mostly short ones; now and then some that take minutes, perhaps of a job that was short before."""
+        """Submit mostly short executions, and sometimes long ones, perhaps of a job with short ones before."""
         long = self.rng.random() < 0.25
         count, ms = (12, 60_000) if long else self.rng.choice([(1, 1), (20, 1), (40, 10), (99, 2), (30, 40), (8, 1500)])
         params = Raw(json.encode({"ms": ms}))
@@ -133,13 +133,15 @@ class Tenant(Actor):
 
 
 class Held(Checker):
-    """What always holds, and: a worker begins what it was given, or hands it back; no room is left unused for long."""
+    """A checker that also checks that workers begin or hand back their items, and leave no room unused for long."""
 
     def __init__(self, world: World, observer: Observer, tenant: Tenant) -> None:
         super().__init__(world.driver, observer)
         self.world, self.tenant = world, tenant
         self._begun: set[tuple[object, int]] = set()
-        self._idle: dict[tuple[str, UUID, int], int] = {}  # since when a worker has room for a job, and begins nothing
+        self._idle: dict[
+            tuple[str, UUID, int], int
+        ] = {}  # start of the time in which a worker with room begins nothing
 
     def check(self, workers: list[Worker]) -> None:
         super().check(workers)
@@ -157,11 +159,11 @@ class Held(Checker):
         self._check_idle(workers)
 
     def _slack(self, workers: list[Worker]) -> int:
-        """How much longer it may take as the network and the workers are slow."""
+        """Return the additional time that a slow network and slow workers may take."""
         return int((4 * self.world.faults.delay + 3 * (max(w.pulse for w in workers) - 0.05)) * SECOND)
 
     def _check_idle(self, workers: list[Worker]) -> None:
-        """No worker has room for long, and begins nothing, while something for it is queued or held by another."""
+        """Check that no worker has unused room for long while an item for it is queued or held by another worker."""
         now = self.world.env.now()
         waiting = {job for (job,) in rows(self.driver, "SELECT DISTINCT job FROM queued")}
         waiting |= {
@@ -179,7 +181,7 @@ class Held(Checker):
         self._idle = {key: self._idle.get(key, now) for key in idle}
         bound = IDLE + self._slack(workers)
         unused = [f"{self.tenant.specs[key[1]].name} on {key[0]}" for key, at in self._idle.items() if now - at > bound]
-        assert not unused, f"room is not used, though something waits for it: {unused}"
+        assert not unused, f"room is not used, although executions wait for it: {unused}"
 
     def _has_room(self, worker: Worker, job: UUID) -> bool:
         spec, session = self.tenant.specs.get(job), worker.session
@@ -190,6 +192,6 @@ class Held(Checker):
         return spec.cost.times(stock.slots - stock.busy, room) > 0
 
     def handed_back(self) -> int:
-        """How many items have a later attempt than their first, though none failed or was lost."""
+        """Return the number of items with a later attempt than their first, although none failed or was lost."""
         later = (rows(self.driver, f"SELECT lo, hi FROM {shelf} WHERE attempt > 1") for shelf in ("running", "history"))
         return sum(hi - lo for found in later for lo, hi in found)

@@ -1,5 +1,5 @@
-"""Limits under crashes and a bad network: what they allow is never exceeded, as somebody outside sees it, and what they
-have in use is what is live, whatever crashed. `HORAE_SEED=n` replays one.
+"""Limits under crashes and a bad network: they are never exceeded, as seen by an observer outside, and only live
+executions use them. `HORAE_SEED=n` replays one seed.
 """
 
 from collections import defaultdict
@@ -70,7 +70,9 @@ async def simulate(seed: int) -> None:
 
 
 async def _define(world: World) -> None:
-    """A job with a limit by key, one in sequences, and one with a limit of its own; half of the queues have one too."""
+    """Create a job with a limit by key, one with sequences, and one with a limit of its own; half of the worlds also
+    limit the queue.
+    """
     store = Store(world.driver, world.env)
     pace = PACE if world.seed % 4 else None
     said: dict[str, dict[str, Any]] = {
@@ -93,7 +95,7 @@ async def _define(world: World) -> None:
 
 
 class Limits(Checker):
-    """What limits promise, beside what always holds."""
+    """A checker that also checks limits."""
 
     def __init__(self, world: World, observer: Observer) -> None:
         super().__init__(world.driver, observer)
@@ -121,14 +123,14 @@ class Limits(Checker):
         return AT_ONCE if job[0] == "keyed" else 1
 
     def check_end(self, clients: list[Client]) -> None:
-        """Nothing is live, so nothing is in use."""
+        """Check that no limit is in use after all executions have ended."""
         super().check_end(clients)
         assert rows(self.driver, "SELECT key FROM tickets") == [], "a place in a sequence is left"
         left = [key for (key,) in rows(self.driver, "SELECT key FROM holders") if holder_sweep.is_key(key)]
         assert left == [], "a key is held by what has ended"
 
     def check_from_outside(self) -> None:
-        """I9: attempts of one key as they overlapped in time; those of sessions that were lost excepted."""
+        """Check I9 by overlaps in time of the attempts of each key, except attempts of lost sessions."""
         lost = {id for (id,) in rows(self.driver, "SELECT id FROM sessions WHERE state = 'lost'")}
         keys = {id: keys_of(encoded) for id, encoded in rows(self.driver, "SELECT id, keys FROM parcels")}
         seen: dict[str, list[Begin]] = defaultdict(list)
@@ -151,7 +153,7 @@ class Limits(Checker):
             assert now <= self._most(key), f"I9: {now} of {key} ran at once"
 
     def _check_pace(self, key: str, starts: list[int]) -> None:
-        """What a worker holds ready begins later than it was charged: by a heartbeat's worth of starts at most."""
+        """Check the rate of starts. A prefetched item begins later than its charge, by at most a heartbeat."""
         for i, since in enumerate(starts):
             in_second = sum(since <= at < since + SECOND for at in starts[i:])
             assert in_second <= PACE.count + 2 * PACE.burst, f"{in_second} of {key} began in a second"

@@ -1,4 +1,4 @@
-"""After a crash the only worker left goes on with all that was lost: at once, and in halves if it crashes again."""
+"""After a crash the only worker goes on with all lost executions: at once, and in halves if it crashes again."""
 
 import asyncio
 from uuid import UUID
@@ -22,7 +22,7 @@ SLOTS = 16
 
 
 class Crashing:
-    """One server, one worker at a time, and executions that take as long as they are told."""
+    """One server, one worker at a time, and executions with given durations."""
 
     def __init__(self) -> None:
         self.world = World(1, servers=1)
@@ -31,7 +31,7 @@ class Crashing:
         self.checker = Checker(self.world.driver, self.observer)
 
     async def begin(self, lengths: list[int]) -> list[UUID]:
-        """Submit executions of these lengths, and let a worker begin them all."""
+        """Submit executions with these durations, and let a worker begin all of them."""
         await self.world.begin()
         store = Store(self.world.driver, self.world.env)
         spec = Spec(name="work", task=PythonTask(function="work"), params={"i": 0, "ms": 1, "fail": 0})
@@ -57,7 +57,7 @@ class Crashing:
         self.start()
 
     def running(self, count: int):
-        """All of them run in the worker there is."""
+        """Return a condition that `count` executions have begun in the present worker."""
 
         async def all_run() -> bool:
             session = self.worker.session
@@ -107,7 +107,7 @@ def test_executions_lost_twice_run_again_in_halves():
 
 
 def test_an_only_worker_that_is_killed_repeatedly_finishes_and_nothing_counts_as_poison():
-    """Sixty times in six minutes, as often as an execution in two takes; then all is over within a minute."""
+    """The worker is killed 60 times in about 6 minutes. Afterwards all executions end within a minute."""
 
     async def scenario() -> None:
         crashing = Crashing()

@@ -1,4 +1,4 @@
-"""Servers, workers and clients under crashes and a bad network, seed by seed. `HORAE_SEED=n` replays one."""
+"""Servers, workers and clients under crashes and a bad network, seed by seed. `HORAE_SEED=n` replays one seed."""
 
 import asyncio
 from collections import Counter
@@ -26,7 +26,7 @@ from tests.simulation.world import World
 SEEDS, MORE = 20, 1_040  # in `make test`, and in `make prove`
 GROUP = 20  # seeds in one test
 TROUBLED = 15.0  # simulated seconds of faults
-HEALING = 600.0  # by then everything due must have ended
+HEALING = 600.0  # simulated seconds within which all due executions must end
 
 
 @pytest.mark.timeout(240)
@@ -68,7 +68,7 @@ async def simulate(seed: int) -> dict[str, int]:
 
 
 async def _define(world: World) -> None:
-    """Jobs whose params say how they run; the last one fires every two seconds."""
+    """Create jobs whose params define their course, and one that fires every two seconds."""
     store = Store(world.driver, world.env)
     await _add_job(world, store, "short", 2)
     await _add_job(world, store, "solid", 2)
@@ -86,22 +86,22 @@ async def _define(world: World) -> None:
 
 
 def _others(world: World) -> list[str]:
-    """Further jobs that there are in some worlds."""
+    """Return the names of further jobs, which exist in some worlds."""
     return [name for name, there in (("hasty", _is_hasty(world)), ("durable", _is_durable(world))) if there]
 
 
 def _is_durable(world: World) -> bool:
-    """Whether some executions remember what they did, and sleep and wait for signals without a worker."""
+    """Tell whether the world has durable executions, which sleep and wait for signals without a worker."""
     return world.seed % 11 == 1
 
 
 def _is_hasty(world: World) -> bool:
-    """Whether some executions may not wait, or take, for as long as they like."""
+    """Tell whether the world has executions with timeouts in the queue and in total."""
     return world.seed % 4 == 3
 
 
 async def _depend(world: World, store: Store, tick: UUID) -> None:
-    """A job that follows every end of another, one that follows each fire's success, and one that follows that."""
+    """Create a job that follows every end of another, one that follows each successful fire, and one after that."""
     solid = await store.job_named(1, "solid")
     assert solid is not None
     await _add_job(world, store, "after", 0, {solid.job.id: "finished"})
@@ -167,7 +167,7 @@ async def _restore(world: World, workers: list[Worker], observer: Observer) -> N
 
 
 async def _pause_ticks(world: World) -> None:
-    """No more fires, so that everything can end."""
+    """Stop further fires, so that all executions can end."""
     store = Store(world.driver, world.env)
     tick = await store.job_named(1, "tick")
     assert tick is not None

@@ -34,7 +34,7 @@ CALENDARS = ("x", "y")
 
 
 class SteppedClock(VirtualClock):
-    """A clock that can be set: what is slept does not follow."""
+    """A clock that can be set without an effect on sleeps."""
 
     jump = 0
 
@@ -50,7 +50,7 @@ class SteppedClock(VirtualClock):
 
 
 class SteppedWorld(World):
-    """A world whose clock is set now and then."""
+    """A world with a clock that is set at times."""
 
     def __init__(self, seed: int, servers: int) -> None:
         super().__init__(seed, servers)
@@ -165,7 +165,7 @@ def _trigger(world: World) -> dict[str, Any]:
 
 
 def _calendar(world: World) -> dict[str, Any]:
-    """Open for some seconds again and again at first, and later for some minutes of every quarter of an hour."""
+    """Return a calendar that is open for a few periods of seconds, and then for minutes of every quarter of an hour."""
     rng, second, hours = world.rng, 8 * 3600, []
     for _ in range(4):
         start = second + rng.randrange(1, 12)
@@ -182,7 +182,7 @@ def _clock(second: int) -> str:
 
 
 async def _edit(world: SteppedWorld) -> None:
-    """Somebody changes, pauses, resumes, removes or adds a trigger; answers may be lost, requests repeated."""
+    """Change, pause, resume, remove or add a trigger; answers may be lost, and requests repeated."""
     rng = world.rng
     job, name = rng.choice(JOBS), rng.choice(["schedule", "t0", "t1"])
     deed = rng.choice(["edit", "rules", "pause", "resume", "remove", "add", "job pause", "job resume", "calendar"])
@@ -208,7 +208,7 @@ async def _edit(world: SteppedWorld) -> None:
 
 
 def check(world: World) -> None:
-    """Between any two transactions: each nominal fire that was decided is covered once, and ran at most once."""
+    """Check between two transactions that each decided nominal fire is covered once and ran at most once."""
     if world.driver._turn.locked():
         return
     found = "SELECT g.id, g.definition, g.rules, g.valid_from, coalesce(t.decided_through, g.valid_to) FROM triggers g"
@@ -222,7 +222,7 @@ def check(world: World) -> None:
 
 
 def _check_ledger(world: World, id: UUID, trigger: Trigger, rules: Rules, since: Instant, through: Instant) -> None:
-    """Each row begins with the fire that follows the row before, and ends with a fire; nothing decided is left over."""
+    """Check that each row begins with the fire after the row before and ends with a fire, without a gap."""
     covered = since
     text = f"SELECT first, last FROM fires WHERE trigger_id = x'{id.hex}' ORDER BY last"
     for first, last in rows(world.driver, text):
@@ -239,7 +239,7 @@ def _following(trigger: Trigger, rules: Rules, after: Instant) -> Instant | None
 
 
 def _check_executions(world: World) -> None:
-    """Each fire has the execution that its row names, and no other."""
+    """Check that each fire has the execution of its row, and no other."""
     made: Counter[tuple[UUID, Instant]] = Counter()
     for n, extras in rows(world.driver, "SELECT n, extras FROM parcels WHERE extras IS NOT NULL"):
         for extra in extras_of(extras, 0, n):
@@ -250,7 +250,7 @@ def _check_executions(world: World) -> None:
 
 
 def _check_turns(world: World) -> None:
-    """Of a trigger whose executions take turns, one at a time is anywhere but at the gate."""
+    """Check that of a trigger's executions that take turns, at most one is not at the gate."""
     live = " UNION ALL ".join(
         f"SELECT parcel, lo, hi FROM {shelf}" for shelf in ("waiting WHERE reason <> 'overlap'", "queued", "running")
     )

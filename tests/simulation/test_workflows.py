@@ -1,4 +1,4 @@
-"""Random workflows under crashes and a bad network: each step ends once and in its time, and the parents follow.
+"""Random workflows under crashes and a bad network: each step ends once and in its order, and its parents follow.
 
 Servers and workers die between any two statements; workflows are cancelled, paused and resumed. `HORAE_SEED=n` replays.
 """
@@ -75,7 +75,7 @@ async def simulate(seed: int) -> None:
 
 
 async def _define(world: World) -> dict[UUID, tuple[str, Workflow]]:
-    """A job whose params say how it runs, and workflows of it."""
+    """Create a job whose params define its course, and workflows that run it."""
     store = Store(world.driver, world.env)
     work = Spec(
         name="work", task=PythonTask(function="work"), params={"i": 0, "ms": 1, "fail": 0},
@@ -100,7 +100,7 @@ async def _add(world: World, store: Store, spec: Spec) -> UUID:
 
 
 def _workflow(rng: Random, runs: list[str]) -> Workflow:
-    """A random graph."""
+    """Return a random graph."""
     steps: list[WorkflowStep] = []
     for i in range(rng.randrange(1, 12)):
         names = [step.name for step in steps]
@@ -129,7 +129,7 @@ def _step(rng: Random, name: str, after: tuple[str, ...], job: str) -> WorkflowS
 
 
 class FlowClient(Client):
-    """Submits workflows one by one, cancels some, and pauses and resumes others."""
+    """A client that submits workflows one by one, cancels some, and pauses and resumes others."""
 
     def _params(self) -> dict[str, int]:
         return {}
@@ -160,7 +160,7 @@ class FlowClient(Client):
 
 
 class Flows(Checker):
-    """What workflows promise, beside what always holds."""
+    """A checker that also checks workflows."""
 
     def __init__(self, world: World, observer: Observer, flows: dict[UUID, tuple[str, Workflow]]) -> None:
         super().__init__(world.driver, observer)
@@ -184,7 +184,7 @@ class Flows(Checker):
         return [rows(self.driver, f"SELECT * FROM {shelf} LIMIT 2") for shelf in ("waiting", "queued", "running")]
 
     def check_flows(self, client: FlowClient) -> None:
-        """Every workflow has ended with its steps, each of which began after those before it had ended."""
+        """Check that every workflow has ended with its steps, and each step began after its upstreams had ended."""
         begun: dict[UUID, int] = {}
         for one in self.observer.begun:
             begun.setdefault(one.execution, one.at)

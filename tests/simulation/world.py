@@ -20,11 +20,11 @@ _owner: ContextVar["Actor | None"] = ContextVar("owner", default=None)
 
 
 class Lost(Exception):
-    """No answer came."""
+    """No answer arrived."""
 
 
 class Actor:
-    """Something that can die: every task begun on its behalf dies with it."""
+    """A process that can be killed together with all its tasks."""
 
     def __init__(self, name: str) -> None:
         self.name = name
@@ -59,7 +59,7 @@ def _task_factory(loop: asyncio.AbstractEventLoop, work: Any, **options: Any) ->
 
 
 class Faults:
-    """How bad the weather is; all zero after the world has healed."""
+    """Probabilities of faults; all zero after the world has healed."""
 
     def __init__(self, rng: Random) -> None:
         self.drop = rng.choice([0.0, 0.02, 0.1, 0.3])
@@ -77,7 +77,7 @@ SETTINGS = EngineSettings(session_timeout=6 * SECOND, heartbeat=2 * SECOND)
 
 
 class Server(Actor):
-    """A server process: it dies between any two awaits, and comes back as another."""
+    """A server process that may be killed at any await; another one replaces it."""
 
     def __init__(self, world: "World", name: str) -> None:
         super().__init__(name)
@@ -88,7 +88,7 @@ class Server(Actor):
 
 
 class World:
-    """The clock, the store, the servers and the weather."""
+    """The clock, the store, the servers and the faults of a simulation."""
 
     def __init__(self, seed: int, servers: int = 2) -> None:
         self.seed = seed
@@ -110,7 +110,7 @@ class World:
             await self.add_server(f"server-{i}")
 
     async def _between_statements(self, op: object) -> None:
-        """Let others run, and let crashes fall, between any two statements."""
+        """Yield to other tasks between any two statements, so that crashes can happen there."""
         await asyncio.sleep(0)
 
     async def add_server(self, name: str) -> None:
@@ -124,7 +124,7 @@ class World:
         await server.kill()
 
     async def call(self, act: Callable[[ServerNode], Awaitable[T]], timeout: float = 5.0) -> T:
-        """Ask some server; the request or the answer may be lost, late or repeated."""
+        """Call a random server; the request or the answer may be lost, late or repeated."""
         if not self.servers or self._happens(self.faults.drop, "dropped"):
             await self.clock.sleep(timeout)
             raise Lost
@@ -150,7 +150,7 @@ class World:
         return await act(server.node)
 
     async def _repeat(self, server: Server, act: Callable[[ServerNode], Awaitable[Any]]) -> None:
-        """The network delivers the same request again, sooner or much later; nobody reads that answer."""
+        """Deliver the same request again, sooner or much later; its answer is not read."""
         await self.clock.sleep(self.rng.choice([0.0, 0.01, 1.0, 8.0]))
         try:
             await act(server.node)
@@ -168,7 +168,7 @@ class World:
         return happens
 
     async def run(self, seconds: float, until: Callable[[], Awaitable[bool]] | None = None) -> bool:
-        """Let time pass: whenever nobody has anything left to do, the clock jumps to the next sleeper."""
+        """Let time pass: whenever no task can run, the clock jumps to the next end of a sleep."""
         end = self.clock.now() + int(seconds * SECOND)
         ticks = 0
         while self.clock.now() < end:
@@ -189,4 +189,4 @@ async def settle() -> None:
         await asyncio.sleep(0)
         if not loop._ready:  # type: ignore[attr-defined]
             return
-    raise AssertionError("the world never comes to rest: something loops without waiting")
+    raise AssertionError("the simulation does not settle: a task loops without waiting")
