@@ -1,7 +1,7 @@
-"""API polling: ask an HTTP API for what is new, every half minute, politely.
+"""API polling: ask an HTTP API for new items, every half minute, politely.
 
-A server that says "too many requests" is asked again when it said so; one that says "not found" is not asked again.
-What came before is remembered by its ETag, so that nothing new costs nothing.
+If the server answers "too many requests", it is asked again at the time that it gives; after "not found" it is not
+asked again. Known items are remembered by their ETag, so that an unchanged answer costs almost nothing.
 """
 
 import json
@@ -16,7 +16,7 @@ app = App("api-polling")
 
 
 def by_error(failures: int, error: BaseException) -> str | bool | None:
-    """What the network or the server did wrong is tried again soon, then later; anything else follows the policy."""
+    """Retry errors of the network or the server soon, then later; other errors follow the job's policy."""
     if isinstance(error, OSError):
         return f"{min(300, 2**failures // 2)}s"
     return None
@@ -26,7 +26,7 @@ def by_error(failures: int, error: BaseException) -> str | bool | None:
 def poll(
     ctx: Context, url: str = "http://127.0.0.1:8000/orders.json", state: str = "poll-state.json"
 ) -> dict[str, Any]:
-    """Fetch what changed and hand every new item on."""
+    """Fetch changes and submit a job for every new item."""
     known = read_state(Path(state))
     try:
         request = urllib.request.Request(url, headers={"If-None-Match": known["etag"]})
@@ -42,7 +42,7 @@ def poll(
 
 
 def judge(answer: HTTPError) -> dict[str, Any]:
-    """What an answer that is not a success means."""
+    """Decide what to do with an answer that is not a success."""
     if answer.code == 304:
         return {"new": 0}
     if answer.code == 429:
@@ -54,7 +54,7 @@ def judge(answer: HTTPError) -> dict[str, Any]:
 
 @app.job("handle-item", retries=3)
 async def handle(ctx: Context, item: dict[str, Any]) -> None:
-    """Do something with one item."""
+    """Process one item."""
     ctx.log("item %s: %s", item["id"], item["name"])
 
 
@@ -63,7 +63,7 @@ def read_state(path: Path) -> dict[str, Any]:
 
 
 def write_state(path: Path, state: dict[str, Any]) -> None:
-    """Complete or not at all."""
+    """Write the file, complete or not at all."""
     new = path.with_suffix(".new")
     new.write_text(json.dumps(state))
     new.replace(path)

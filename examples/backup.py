@@ -1,7 +1,7 @@
 """Database backup: copy a SQLite database while it is in use, check the copy, keep the newest few.
 
-It runs in a process of its own, so that a long copy holds up nobody, and with a high priority. A copy becomes visible
-under its name only when it is complete and sound.
+It runs in a separate process, so that a long copy does not block other jobs, and with a high priority. A copy gets its
+final name only when it is complete and intact.
 """
 
 import sqlite3
@@ -16,13 +16,13 @@ app = App("backup")
 
 @app.job(schedule=every("6h"), retries=3, timeout="30m", priority=8, isolation="process")
 def backup(ctx: Context, database: str = "shop.db", folder: str = "backups", keep: int = 7) -> dict[str, Any]:
-    """Copy a database into a folder and forget all but the newest copies."""
+    """Copy a database into a folder and delete all but the newest copies."""
     source, target = Path(database), Path(folder)
     if not source.exists():
         raise GiveUp(f"There is no database {source}.")
     target.mkdir(parents=True, exist_ok=True)
     copy = target / f"{source.stem}-{ctx.scheduled_at:%Y%m%dT%H%M%S}.db"
-    partial = copy.with_suffix(f".{ctx.token}")  # another attempt's copy is another file
+    partial = copy.with_suffix(f".{ctx.token}")  # each attempt writes another file
     take(source, partial, ctx)
     partial.rename(copy)
     old = sorted(target.glob(f"{source.stem}-*.db"))[:-keep]
@@ -33,7 +33,7 @@ def backup(ctx: Context, database: str = "shop.db", folder: str = "backups", kee
 
 
 def take(source: Path, target: Path, ctx: Context) -> None:
-    """Copy page by page, telling how far it is and stopping when asked to."""
+    """Copy page by page, reporting the progress and stopping on request."""
 
     def look(_: int, remaining: int, total: int) -> None:
         ctx.raise_if_cancelled()

@@ -1,7 +1,7 @@
-"""Notification digest: every weekday at nine, one message to everybody who has news.
+"""Notification digest: every weekday at nine, one message to each user who has news.
 
-The key of each message makes it unique for two days: whoever submits it again, by a retry, by hand or by another
-schedule, gets the execution that is there already.
+The key of each message makes it unique for two days: another submission of it, by a retry, by hand or by another
+schedule, returns the existing execution.
 """
 
 import json
@@ -16,7 +16,7 @@ app = App("digest")
 
 @app.job(schedule=cron("0 9 * * MON-FRI", tz="Europe/Paris"), retries=3, timeout="5m")
 async def digest(ctx: Context, day: date | None = None, news: str = "data/news.json", outbox: str = "outbox") -> int:
-    """Send everybody with news a digest; the result counts them."""
+    """Send a digest to each user with news; the result is their number."""
     day = day or ctx.scheduled_at.date()
     people: dict[str, list[str]] = json.loads(Path(news).read_text())
     told = {person: items for person, items in people.items() if items}
@@ -29,7 +29,7 @@ async def digest(ctx: Context, day: date | None = None, news: str = "data/news.j
 
 @app.job("send-digest", retries=5, retry=["10s", "1m", "10m"], key_for="2d")
 def send(person: str, day: date, items: list[str], outbox: str) -> str:
-    """Put one message into the outbox; the name of the file is the same at every try, so that it is sent once."""
+    """Write one message into the outbox; the file name is the same at every attempt, so the message is sent once."""
     message = EmailMessage()
     message["To"] = person
     message["Subject"] = f"{len(items)} news on {day}"

@@ -1,7 +1,7 @@
-"""A money transfer that survives crashes, waits for approval and undoes itself: Temporal's example as durable Python.
+"""A money transfer that survives crashes, waits for approval and can be undone: Temporal's example as durable Python.
 
-The accounts lie in a SQLite database of this folder. Withdrawals and deposits are steps in its own transactions, so
-each happens once, whatever dies in between.
+The accounts are in a SQLite database in this folder. Withdrawals and deposits are steps in its own transactions, so
+each happens once, whichever process crashes.
 """
 
 import sqlite3
@@ -12,7 +12,7 @@ from horae import App, Context, GiveUp, SignalTimeout
 
 app = App("bank")
 BANK = Path(__file__).parent / "bank.db"
-LARGE = 1000  # from which on somebody has to approve
+LARGE = 1000  # the amount from which an approval is needed
 
 SCHEMA = "CREATE TABLE IF NOT EXISTS accounts (name TEXT PRIMARY KEY, balance INTEGER NOT NULL CHECK (balance >= 0))"
 
@@ -27,7 +27,7 @@ def open_account(name: str, balance: int = 0, bank: str = str(BANK)) -> None:
 
 @app.job("money-transfer", durable=True, retries=5, retry={"delay": "200ms"})
 def transfer(ctx: Context, source: str, target: str, amount: int, bank: str = str(BANK)) -> str:
-    """Take from one account and give to another; what cannot be given is put back."""
+    """Withdraw from one account and deposit to another; if the deposit fails, put the amount back."""
     if amount >= LARGE and not approved(ctx):
         return "refused"
     with closing(connect(bank)) as connection:
@@ -45,7 +45,7 @@ def transfer(ctx: Context, source: str, target: str, amount: int, bank: str = st
 
 
 def approved(ctx: Context) -> bool:
-    """Wait for somebody's decision, at most for two days, without a worker."""
+    """Wait for a decision, at most for two days, without using a worker."""
     try:
         return bool(ctx.sync.wait_for("decision", timeout="2d")["approved"])
     except SignalTimeout:
@@ -53,7 +53,7 @@ def approved(ctx: Context) -> bool:
 
 
 def change(connection: sqlite3.Connection, account: str, amount: int) -> int:
-    """Change a balance; whoever has too little, or no account, is told so at once."""
+    """Change a balance; fail at once if the account has too little or does not exist."""
     try:
         sql = "UPDATE accounts SET balance = balance + ? WHERE name = ? RETURNING balance"
         found = connection.execute(sql, (amount, account)).fetchone()
@@ -66,7 +66,7 @@ def change(connection: sqlite3.Connection, account: str, amount: int) -> int:
 
 
 def connect(bank: str) -> sqlite3.Connection:
-    """A connection that begins its transactions when it is told to."""
+    """Open a connection that starts transactions only explicitly."""
     connection = sqlite3.connect(bank, isolation_level=None)
     connection.execute(SCHEMA)
     return connection

@@ -1,7 +1,7 @@
 """Nightly ETL: read yesterday's orders from a CSV file, clean them, load them into a warehouse.
 
-Each stage is a remembered step: a try that fails while loading is repeated without reading the file again. Loading
-replaces the day's rows in one transaction, so that running it twice changes nothing.
+Each stage is a remembered step: if loading fails, a retry does not read the file again. Loading replaces the day's rows
+in one transaction, so running it twice changes nothing.
 """
 
 import csv
@@ -27,7 +27,7 @@ app = App("nightly-etl")
 def nightly_etl(
     ctx: Context, day: date | None = None, source: str = "data", warehouse: str = "warehouse.db"
 ) -> dict[str, Any]:
-    """Load one day's orders; without a day, the one before the night it was scheduled for."""
+    """Load one day's orders; by default, those of the day before the scheduled night."""
     day = day or ctx.scheduled_at.date() - timedelta(days=1)
     orders = ctx.sync.step("extract", extract, Path(source), day)
     ctx.progress(33, f"{len(orders)} orders read")
@@ -45,11 +45,11 @@ def extract(source: Path, day: date) -> list[dict[str, str]]:
         with path.open(newline="") as file:
             return list(csv.DictReader(file))
     except FileNotFoundError:
-        raise GiveUp(f"There is no {path}.") from None  # no further try will find it
+        raise GiveUp(f"There is no {path}.") from None  # a retry would not find it either
 
 
 def transform(orders: list[dict[str, str]]) -> tuple[list[dict[str, Any]], list[dict[str, str]]]:
-    """The orders with their amount, and those that make no sense."""
+    """Return the orders with their amount, and the invalid ones."""
     good = [order for order in orders if order["quantity"].isdecimal()]
     bad = [order for order in orders if not order["quantity"].isdecimal()]
     return [{**order, "amount": int(order["quantity"]) * float(order["price"])} for order in good], bad

@@ -1,6 +1,6 @@
-"""Business report: one execution per region, submitted by the one that runs on schedule.
+"""Business report: one execution per region, submitted by a scheduled job.
 
-Submissions of a running execution are idempotent: should it be tried again, the same regions are the same executions.
+Submissions of a running execution are idempotent: if it is retried, it submits the same executions.
 """
 
 import sqlite3
@@ -20,7 +20,7 @@ REGIONS = ("north", "south", "west")
 async def daily_report(
     ctx: Context, day: date | None = None, warehouse: str = "warehouse.db", folder: str = "reports"
 ) -> list[str]:
-    """Ask for the report of every region; the result names their executions."""
+    """Submit the report of every region; the result lists their executions."""
     day = day or ctx.scheduled_at.date() - timedelta(days=1)
     params = [{"day": day, "region": region, "warehouse": warehouse, "folder": folder} for region in REGIONS]
     submitted = await ctx.submit_many(region_report, params, tags={"report": str(day)})

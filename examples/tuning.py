@@ -1,7 +1,7 @@
-"""What the steps of a search for the best model do; the workflows, one within another, are in tuning.yaml.
+"""The steps of a search for the best model; the nested workflows are in tuning.yaml.
 
 The model is a line through noisy points, fitted by gradient descent. With small rates it learns too little, with large
-ones it learns nothing at all.
+ones it does not converge.
 """
 
 from typing import Any
@@ -15,13 +15,13 @@ POINTS = [(x / 10, 3 * x / 10 + (0.2 if x % 2 else -0.2)) for x in range(30)]
 
 @app.job("tuning-grid")
 def grid(rates: list[float]) -> list[dict[str, Any]]:
-    """What to try; only the running workflow knows how much that is."""
+    """Return the combinations to try; their number is known only at run time."""
     return [{"rate": rate, "rounds": rounds} for rate in rates for rounds in (5, 20)]
 
 
 @app.job("tuning-fit")
 def fit(fold: int, folds: int, rate: float, rounds: int) -> float:
-    """Fit to all points but those of one fold; the mean square error of these."""
+    """Fit to all points except one fold; return the mean square error of that fold."""
     train = [point for n, point in enumerate(POINTS) if n % folds != fold]
     held, slope = POINTS[fold::folds], 0.0
     for _ in range(rounds):
@@ -33,11 +33,11 @@ def fit(fold: int, folds: int, rate: float, rounds: int) -> float:
 
 @app.job("tuning-mean")
 def mean(errors: list[float]) -> float:
-    """One number for all folds."""
+    """Return the mean error of all folds."""
     return round(sum(errors) / len(errors), 4)
 
 
 @app.job("tuning-choose")
 def choose(models: list[dict[str, Any] | None]) -> dict[str, Any]:
-    """The model with the smallest error; those that failed are null."""
+    """Return the model with the smallest error; failed ones are null."""
     return min((model for model in models if model is not None), key=lambda model: float(model["error"]))

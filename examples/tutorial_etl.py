@@ -1,7 +1,7 @@
 """Airflow's tutorial as a workflow: extract a day's orders, sum them up, load the sum.
 
-The function under `@app.workflow` runs once, when this module is loaded: its calls become steps, and what they hand on
-says which step follows which. Each step is an execution with its own tries, log and result.
+The function under `@app.workflow` runs once, when this module is loaded: its calls become steps, and their arguments
+define the order of the steps. Each step is an execution with its own attempts, log and result.
 """
 
 import json
@@ -20,13 +20,13 @@ def extract() -> dict[str, float]:
 
 @app.job("tutorial-transform")
 def transform(orders: dict[str, float]) -> dict[str, float]:
-    """Sum them up."""
+    """Return the sum of the orders."""
     return {"total": round(sum(orders.values()), 2)}
 
 
 @app.job("tutorial-load", retries=2)
 def load(total: float) -> None:
-    """Tell the sum, where a real one would write it somewhere."""
+    """Log the sum; a real job would write it to a warehouse."""
     current().log("Total order value is: %.2f", total)
 
 

@@ -71,13 +71,17 @@ def test_an_order_that_fails_is_undone_the_last_step_first(up):
     nameless = ran(up, "order", "order=3", "mail=nobody", code=1)
 
     shipped = ["reserved lamp", "charged 19.9", "shipped to 12 Main Street"]
-    undone = ["refunded payment-3", "released lamp", "mailed order 3: nobody is no address."]
+    undone = ["refunded payment-3", "released lamp", "mailed order 3: nobody is not an address."]
     assert book(up, 1) == [*shipped, "mailed your parcel-1 is on its way"]
     assert book(up, 2)[:2] == shipped[:2]
-    assert book(up, 2)[2:] == ["refunded payment-2", "released lamp", "mailed order 2: Nobody delivers to the moon."]
+    assert book(up, 2)[2:] == [
+        "refunded payment-2",
+        "released lamp",
+        "mailed order 2: No carrier delivers to the moon.",
+    ]
     assert book(up, 3) == [*shipped, "recalled parcel-3", *undone]
-    assert (far["status"], far["errorMessage"]) == ("failed", "Nobody delivers to the moon.")
-    assert nameless["errorMessage"] == "nobody is no address."
+    assert (far["status"], far["errorMessage"]) == ("failed", "No carrier delivers to the moon.")
+    assert nameless["errorMessage"] == "nobody is not an address."
     by_state: dict[str, set[str]] = {}
     for step, state in states(up, far).items():
         by_state.setdefault(state, set()).add(step)

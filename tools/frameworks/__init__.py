@@ -1,1 +1,1 @@
-"""`make prove-frameworks`: the SDK inside Flask, Django and Celery as they are deployed, against a real server."""
+"""`make prove-frameworks`: the SDK inside Flask, Django and Celery as they are deployed, with a real server."""

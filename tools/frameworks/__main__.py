@@ -1,4 +1,4 @@
-"""`python -m tools.frameworks`: start each framework as it is deployed, and count what reaches Horae."""
+"""`python -m tools.frameworks`: start each framework as it is deployed, and count the submissions that reach Horae."""
 
 import os
 import re
@@ -23,7 +23,7 @@ PATIENCE = 120.0  # seconds; a child that hangs is a failure
 
 @contextmanager
 def started(command: list[str | Path], ready: str, **about: object) -> Iterator[str]:
-    """Start a program and wait for a line of its output; end it whatever happens."""
+    """Start a program and wait for a line of its output; end it afterwards."""
     pipe, out = subprocess.PIPE, subprocess.STDOUT
     process = subprocess.Popen(command, stdout=pipe, stderr=out, text=True, **about)  # type: ignore[call-overload]
     said = ""
@@ -45,7 +45,7 @@ def started(command: list[str | Path], ready: str, **about: object) -> Iterator[
 
 
 def environment() -> Environment:
-    """Install the frameworks; Horae and its packages are those of this environment, behind them."""
+    """Install the frameworks in an environment; Horae and its packages come from the present one."""
     made = installed(HERE, root=ROOT / ".frameworks")
     own = [ROOT / "src", next(Path(sys.prefix).glob("lib/python3.*/site-packages"))]
     (made.site() / "horae.pth").write_text("".join(f"{path}\n" for path in own))
@@ -53,8 +53,8 @@ def environment() -> Environment:
 
 
 def check(name: str, answers: list[list[str]], processes: int) -> None:
-    """Every submission has an execution of its own, and several processes took part."""
-    ids = [id for _, *ids in answers for id in ids]
+    """Check that every submission has its own execution, and that several processes took part."""
+    ids = [execution_id for _, *ids in answers for execution_id in ids]
     took_part = {pid for pid, *_ in answers}
     if len(set(ids)) != len(ids) or len(took_part) < processes:
         raise SystemExit(
@@ -69,7 +69,7 @@ def ask(url: str) -> list[str]:
 
 
 def served(python: Path, module: str, about: dict[str, object]) -> None:
-    """Ask a WSGI app behind gunicorn, loaded before it forks, with workers of several threads."""
+    """Request a WSGI app behind gunicorn, loaded before it forks, with workers of several threads."""
     how = ["--preload", "--workers", "2", "--threads", "4", "--bind", "127.0.0.1:0", f"{module}:application"]
     with started([python, "-m", "gunicorn", *how], r"Booting worker.*\n(.*\n)*.*Booting worker", **about) as said:
         url = re.search(r"http://[\d.:]+", said)[0]  # type: ignore[index]

@@ -1,4 +1,4 @@
-"""A Celery app whose tasks submit jobs; its broker is a folder."""
+"""A Celery app with tasks that submit jobs; its broker is a folder."""
 
 import os
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""Send tasks to the Celery worker and print what they answer."""
+"""Send tasks to the Celery worker and print their answers."""
 
 from celery_app import submit
 

@@ -14,7 +14,7 @@ def send(to: str) -> str:
 
 
 def both(to: str) -> str:
-    """Submit once by a blocking call and once on an event loop of its own."""
+    """Submit once with a blocking call and once on a new event loop."""
     return f"{os.getpid()} {send.sync.submit(to=to).id} {asyncio.run(send.submit(to=to)).id}"
 
 

@@ -1,4 +1,4 @@
-"""`python -m tools.page`: measure every page, and write docs/RESULTS-pages.md; `tools/pages` does."""
+"""`python -m tools.page`: measure every page, and write docs/RESULTS-pages.md; called by `tools/pages`."""
 
 import argparse
 import asyncio
@@ -16,29 +16,29 @@ from horae.env import system_env
 from horae.model.base.instant import format_instant
 from tools.page.demo import ROOT, Demo, chromium, sign_in
 from tools.page.load import Load
-from tools.page.measure import VIEWS, Cost, Opened, cost, idle, look
-from tools.page.report import Around, View, misses, text
+from tools.page.measure import VIEWS, Cost, PageLoad, cost, idle, look
+from tools.page.report import Circumstances, View, misses, text
 
 PAGE = ROOT / "docs" / "RESULTS-pages.md"
 DEMO, LOAD = "demo", "load"
 
 
-class Measured(Struct):
-    """What comes of a run: the views, what the server takes without them, and what the load did."""
+class PageMeasurements(Struct):
+    """The results of a run: the views, the server's usage without them, and the rate of the load."""
 
-    opened: dict[str, Opened] = {}
+    opened: dict[str, PageLoad] = {}
     costs: dict[str, dict[str, Cost]] = {}
-    idle: dict[str, float] = {}  # by what goes on beside
-    rate: float = 0.0  # executions a second
+    idle: dict[str, float] = {}  # by the activity beside
+    rate: float = 0.0  # executions per second
 
     @property
     def views(self) -> list[View]:
         return [View(name, self.opened[name], costs) for name, costs in self.costs.items()]
 
 
-async def measure(names: Sequence[str], seconds: float, rate: int) -> Measured:
-    """Measure views beside the demo alone, and beside a load."""
-    found = Measured()
+async def measure(names: Sequence[str], seconds: float, rate: int) -> PageMeasurements:
+    """Measure views beside the idle demo, and beside a load."""
+    found = PageMeasurements()
     with tempfile.TemporaryDirectory() as folder:
         demo = Demo(folder)
         try:
@@ -54,9 +54,9 @@ async def measure(names: Sequence[str], seconds: float, rate: int) -> Measured:
     return found
 
 
-async def watch(demo: Demo, found: Measured, beside: str, paths: Mapping[str, str], seconds: float) -> None:
-    """Open every view in a browser that has never seen it, and watch it for a while."""
-    await asyncio.sleep(5)  # until it goes evenly
+async def watch(demo: Demo, found: PageMeasurements, beside: str, paths: Mapping[str, str], seconds: float) -> None:
+    """Open every view in a browser without a cache, and measure it for a while."""
+    await asyncio.sleep(5)  # until the load is steady
     before = await idle(demo, seconds)
     spent: dict[str, Cost] = {}
     async with chromium() as browser:
@@ -72,19 +72,19 @@ async def watch(demo: Demo, found: Measured, beside: str, paths: Mapping[str, st
     after = await idle(demo, seconds)
     found.idle[beside] = (before + after) / 2
     for at, (name, one) in enumerate(spent.items(), 1):
-        alone = before + (after - before) * at / (len(spent) + 1)  # it grows with what is stored
+        alone = before + (after - before) * at / (len(spent) + 1)  # usage grows with the number of stored rows
         found.costs.setdefault(name, {})[beside] = one.beyond(alone)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     options = argparse.ArgumentParser(prog="tools/pages", description=__doc__)
-    options.add_argument("--seconds", type=float, default=10, help="how long each page is watched")
-    options.add_argument("--rate", type=int, default=100, help="executions a second of the load")
-    options.add_argument("--only", action="append", choices=VIEWS, help="only this page; then nothing is written")
+    options.add_argument("--seconds", type=float, default=10, help="how long each page is measured")
+    options.add_argument("--rate", type=int, default=100, help="executions per second of the load")
+    options.add_argument("--only", action="append", choices=VIEWS, help="only this page; then no file is written")
     given = options.parse_args(arguments)
     found = asyncio.run(measure(given.only or list(VIEWS), given.seconds, given.rate))
     here = machine()
-    around = Around(
+    around = Circumstances(
         command=shlex.join(["tools/pages", *(sys.argv[1:] if arguments is None else arguments)]),
         commit=commit_of_tree(), date=format_instant(system_env().now()), seconds=given.seconds, idle=found.idle,
         rate=found.rate,

@@ -1,4 +1,4 @@
-"""A server with its demo, and a browser at it."""
+"""A server with its demo, and a browser for it."""
 
 import asyncio
 import json
@@ -28,13 +28,13 @@ class Demo:
             probe.bind(("127.0.0.1", 0))
             port = probe.getsockname()[1]
         self.url, self.folder = f"http://127.0.0.1:{port}", Path(folder)
-        # From a copy, so that tracebacks in the pictures tell nothing of the machine.
+        # The server runs from a copy, so that tracebacks in the pictures do not reveal the machine's paths.
         shutil.copytree(ROOT / "src/horae", self.folder / "horae", ignore=shutil.ignore_patterns("__pycache__"))
         self._processes: list[subprocess.Popen[bytes]] = []
         self.process = self.run("up", "--demo", "--data", folder, "--port", str(port))
 
     def run(self, *arguments: str, **environment: str) -> "subprocess.Popen[bytes]":
-        """Start a command of Horae beside it."""
+        """Start a command of Horae beside the server."""
         process = subprocess.Popen(
             [sys.executable, "-m", "horae.cli.main", *arguments], cwd=self.folder,
             env={**os.environ, "PYTHONPATH": f"{self.folder}:{ROOT}", **environment},
@@ -59,7 +59,7 @@ class Demo:
         return next((one["executionId"] for one in items if not states or one["status"] in states), None)
 
     async def lived(self) -> dict[str, str]:
-        """Wait until there is something to look at; what there is by name, for the addresses of views."""
+        """Wait until the demo has content; return ids by name, for the addresses of views."""
         await until(lambda: self.ask("/workers")["items"])
         for _ in range(30):
             for job in ("demo-shop", "demo-flaky"):
@@ -75,14 +75,14 @@ class Demo:
         return found
 
     def close(self) -> None:
-        """End everything that was started, the latest first."""
+        """End all started processes, the latest first."""
         for process in reversed(self._processes):
             process.terminate()
             process.wait()
 
 
 async def until(check: Callable[[], Any]) -> Any:
-    """What a check finds, once it finds something."""
+    """Return the result of a check once it is not empty."""
     for _ in range(600):
         try:
             if found := check():
@@ -90,12 +90,12 @@ async def until(check: Callable[[], Any]) -> Any:
         except OSError:
             pass
         await asyncio.sleep(0.2)
-    raise SystemExit("the demo did not come to life")
+    raise SystemExit("the demo did not start")
 
 
 @asynccontextmanager
 async def chromium() -> AsyncIterator[Browser]:
-    """Debian's own, as the tests have it."""
+    """Open Debian's Chromium, as the tests do."""
     async with async_playwright() as playwright:
         browser = await playwright.chromium.launch(executable_path=shutil.which("chromium"), args=FLAGS)
         yield browser
@@ -103,6 +103,6 @@ async def chromium() -> AsyncIterator[Browser]:
 
 
 async def sign_in(page: Page, demo: Demo) -> None:
-    """Sign a browser in, by a link as people do."""
+    """Sign a browser in with a link, as users do."""
     await page.goto(f"{demo.url}/#code={demo.ask('/sign-in/codes', {})['code']}")
     await page.wait_for_selector(".rail")

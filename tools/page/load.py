@@ -1,4 +1,4 @@
-"""What keeps the demo's server busy: executions that do nothing, so many a second, run by a worker of their own."""
+"""The load of the demo's server: executions that do nothing, at a rate, run by a separate worker."""
 
 import threading
 
@@ -6,11 +6,11 @@ from tools.page.demo import Demo
 from tools.page.work import QUEUE
 
 APP = "tools.page.work:app"
-BATCHES = 10  # submissions a second
+BATCHES = 10  # submissions per second
 
 
 class Load:
-    """Submits executions at a pace until it is closed."""
+    """A load that submits executions at a rate until it is closed."""
 
     def __init__(self, demo: Demo, rate: int) -> None:
         self._demo, self._rate = demo, rate
@@ -28,7 +28,7 @@ class Load:
 
     @property
     def done(self) -> int:
-        """How many have succeeded in the last hour."""
+        """The number of executions that succeeded in the last hour."""
         return int(self._demo.ask("/overview")["ended"]["success"])
 
     def close(self) -> None:

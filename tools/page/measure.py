@@ -1,4 +1,4 @@
-"""One view after the other in a browser that has never seen it, and what each costs while it is open."""
+"""Measurement of views in a browser without a cache, one after the other, and of their usage while they are open."""
 
 import asyncio
 import time
@@ -10,7 +10,7 @@ from playwright.async_api import Browser, Page, StorageState
 
 from tools.page.demo import READY, Demo
 
-# By name: where it is; names of things of the demo in braces.
+# By name: the path, with names of the demo's objects in braces.
 VIEWS = {
     "overview": "/",
     "jobs": "/ui/jobs",
@@ -33,17 +33,17 @@ VIEWS = {
     "audit log": "/ui/audit",
     "settings": "/ui/settings",
 }
-# When the view is there with what it shows, by the page's own clock.
+# The time at which the view shows its content, by the page's own clock.
 THERE = f"""() => new Promise((done) => {{
     const look = () => (({READY})() ? done(performance.now()) : requestAnimationFrame(look));
     look();
 }})"""
 PAINTED = "() => performance.getEntriesByName('first-contentful-paint')[0]?.startTime ?? null"
-SETTLES = 2.0  # seconds after which a view has done what it does once
+SETTLES = 2.0  # seconds until a view has finished its initial work
 
 
-class Opened(Struct, frozen=True):
-    """How a view came: ms to the first paint and to its content, and bytes that were transferred for it."""
+class PageLoad(Struct, frozen=True):
+    """The opening of a view: ms to the first paint and to its content, and transferred bytes."""
 
     painted: float
     there: float
@@ -57,12 +57,12 @@ class Cost(Struct, frozen=True):
     server: float
 
     def beyond(self, idle: float) -> "Cost":
-        """The same, of the server only what it would not take without the view."""
+        """Return the same cost without the server's usage when no view is open."""
         return Cost(self.browser, max(0.0, self.server - idle))
 
 
 class Meter:
-    """What processes have used of a core since it was begun."""
+    """The processor usage of processes since the meter was created."""
 
     def __init__(self, processes: Iterable[psutil.Process]) -> None:
         self._processes = list(processes)
@@ -87,18 +87,18 @@ def server(demo: Demo) -> list[psutil.Process]:
 
 
 def browsers() -> list[psutil.Process]:
-    """Every process of the browser that this one has started."""
+    """Return all processes of the browser that this process has started."""
     return [one for one in psutil.Process().children(recursive=True) if "chrom" in one.name()]
 
 
 async def idle(demo: Demo, seconds: float) -> float:
-    """What the server takes without any page."""
+    """Return the server's usage without any page."""
     meter = Meter(server(demo))
     await asyncio.sleep(seconds)
     return meter.share()
 
 
-async def look(browser: Browser, state: StorageState, url: str) -> tuple[Page, Opened]:
+async def look(browser: Browser, state: StorageState, url: str) -> tuple[Page, PageLoad]:
     """Open a view in a browser without a cache."""
     context = await browser.new_context(viewport={"width": 1440, "height": 900}, storage_state=state)
     page = await context.new_page()
@@ -109,11 +109,11 @@ async def look(browser: Browser, state: StorageState, url: str) -> tuple[Page, O
     await page.goto(url)
     there = await page.evaluate(THERE)
     painted = await page.evaluate(PAINTED)
-    return page, Opened(painted or there, there, sum(sizes))
+    return page, PageLoad(painted or there, there, sum(sizes))
 
 
 async def cost(demo: Demo, seconds: float) -> Cost:
-    """What goes while a view is open: of the server, all that it takes."""
+    """Return the usage while a view is open, including all usage of the server."""
     await asyncio.sleep(SETTLES)
     browser, served = Meter(browsers()), Meter(server(demo))
     await asyncio.sleep(seconds)

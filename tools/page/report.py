@@ -1,30 +1,30 @@
-"""What was measured, as a page."""
+"""The page with the measurements."""
 
 from msgspec import Struct
 
-from tools.page.measure import Cost, Opened
+from tools.page.measure import Cost, PageLoad
 
-PAINT, SIZE, SHARE = 1000, 300_000, 0.05  # asked: ms, bytes, of a core
+PAINT, SIZE, SHARE = 1000, 300_000, 0.05  # targets: ms, bytes, share of a core
 
 
 class View(Struct, frozen=True):
-    """A view: how it came, and what it costs by what goes on beside it."""
+    """A view: its opening, and its cost by the activity beside it."""
 
     name: str
-    opened: Opened
+    opened: PageLoad
     costs: dict[str, Cost]
 
 
-class Around(Struct, frozen=True):
-    """How it was measured."""
+class Circumstances(Struct, frozen=True):
+    """The circumstances of the measurement."""
 
     command: str
     commit: str
     date: str
     machine: str
     seconds: float
-    idle: dict[str, float]  # what the server takes without any page, by what goes on beside
-    rate: float  # executions a second that were in fact done under load
+    idle: dict[str, float]  # the server's usage without any page, by the activity beside
+    rate: float  # executions per second that ran under load
 
 
 HEAD = """# Pages: results
@@ -36,8 +36,8 @@ of the server, beyond what it takes when nobody looks. Asked are under 1 s, unde
 """
 
 
-def text(views: list[View], around: Around) -> str:
-    """The whole page."""
+def text(views: list[View], around: Circumstances) -> str:
+    """Return the whole page."""
     alone = ", ".join(f"{share:.1%} of a core beside the {one}" for one, share in around.idle.items())
     facts = [
         f"**{_verdict(views)}**",
@@ -66,7 +66,7 @@ def _row(view: View, besides: list[str]) -> str:
 
 
 def misses(views: list[View]) -> list[str]:
-    """What is not as it is asked for."""
+    """Return the missed targets."""
     found = []
     for view in views:
         if view.opened.painted >= PAINT:

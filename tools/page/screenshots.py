@@ -1,4 +1,4 @@
-"""Takes the pictures in docs/screenshots from a fresh demo, in a real browser; `tools/screenshots` does."""
+"""Pictures for docs/screenshots, taken from a fresh demo in a real browser; called by `tools/screenshots`."""
 
 import asyncio
 import tempfile
@@ -10,7 +10,7 @@ from tools.page.demo import READY, ROOT, Demo, chromium, sign_in
 
 FOLDER = ROOT / "docs/screenshots"
 SIZES = {"": (1440, 900), "tablet": (1024, 768), "phone": (390, 844)}
-# name, path (with names of executions in braces), look, size
+# name, path (with names of executions in braces), colour scheme, size
 VIEWS = [
     ("overview", "/", "light", ""),
     ("overview-dark", "/", "dark", ""),

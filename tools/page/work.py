@@ -1,4 +1,4 @@
-"""The work of the load: executions that do nothing."""
+"""The job of the load, which does nothing."""
 
 from horae import App
 

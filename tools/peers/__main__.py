@@ -1,4 +1,4 @@
-"""`python -m tools.peers [PAGE]`: measure, write the page where one is named, and print a JSON line a figure."""
+"""`python -m tools.peers [PAGE]`: measure, write the page if it is named, and print a JSON line per figure."""
 
 import argparse
 import signal
@@ -24,7 +24,7 @@ ENDING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Measure and tell; the exit code says whether everything that was asked for could be measured."""
+    """Measure and report; the exit code tells whether all requested figures could be measured."""
     options = _options(arguments)
     for number in ENDING:
         signal.signal(number, _end)
@@ -34,7 +34,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         _tell(str(error))
         return 1
     except KeyboardInterrupt:
-        _tell("Interrupted: everything that was started is ended, no page is written.")
+        _tell("Interrupted: all processes are ended, no page is written.")
         return 130
     for line in lines(subjects, around):
         print(msgspec.json.encode(line).decode())
@@ -44,14 +44,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _end(*_: object) -> None:
-    """End in good order, once: a terminal and `make` both tell it."""
+    """End in good order, once: a terminal and `make` both send the signal."""
     for number in ENDING:
         signal.signal(number, signal.SIG_IGN)
     raise KeyboardInterrupt
 
 
 def measure(options: argparse.Namespace) -> tuple[list[Subject], Circumstances]:
-    """Install, then measure in turn."""
+    """Install the peers, then measure in turn."""
     at, commit, found = format_instant(system_env().now()), commit_of_tree(), machine()
     peers = installed_peers(options.only, options.without, options.share)
     subjects = [*horae_subjects(f"horae {__version__}, Python {found['python']}", options.share), *peers]
@@ -69,7 +69,7 @@ def measure(options: argparse.Namespace) -> tuple[list[Subject], Circumstances]:
 
 
 def installed_peers(only: Sequence[str], without: Sequence[str], share: float = 1.0) -> list[Subject]:
-    """All peers that are asked for; without any there is no comparison."""
+    """Install the selected peers; without any peer there is no comparison."""
     subjects = []
     for peer in queues(only, without):
         _tell(f"installing {peer.title}")
@@ -93,11 +93,13 @@ def _tell(text: str) -> None:
 
 def _options(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="make bench-peers", description="Horae and its peers side by side.")
-    parser.add_argument("page", nargs="?", type=Path, help="where to write the page")
+    parser.add_argument("page", nargs="?", type=Path, help="the file for the page")
     parser.add_argument("--only", action="append", default=[], choices=QUEUES, help="measure this peer, and no other")
-    parser.add_argument("--without", action="append", default=[], choices=QUEUES, help="leave this peer out")
+    parser.add_argument("--without", action="append", default=[], choices=QUEUES, help="omit this peer")
     parser.add_argument("--repeats", type=int, default=REPEATS, help="rounds; the median counts")
-    parser.add_argument("--share", type=float, default=1.0, help="of the jobs that a run has; less is a quick look")
+    parser.add_argument(
+        "--share", type=float, default=1.0, help="the share of the jobs of a run; less is a quick check"
+    )
     return parser.parse_args(arguments)
 
 

@@ -1,4 +1,4 @@
-"""Virtual environments from the package index, one a peer, below .peers; made once for a set of pins."""
+"""Virtual environments from the package index, one per peer, below .peers; created once for a set of pins."""
 
 import hashlib
 import os
@@ -28,19 +28,19 @@ class Environment:
 
     @property
     def version(self) -> str:
-        """Of its Python."""
+        """The version of its Python."""
         return _version(self.python)
 
     def program(self, name: str) -> Path:
         return self._folder / "bin" / name
 
     def site(self) -> Path:
-        """Where its packages lie."""
+        """Return the folder of its packages."""
         return next(self._folder.glob("lib/python3.*/site-packages"))
 
 
 def installed(source: Path, least: tuple[int, int] = (3, 11), root: Path = ROOT) -> Environment:
-    """The environment for the pins in a folder; what has changed since it was made makes it anew."""
+    """Return the environment for the pins in a folder; changed pins recreate it."""
     requirements = source / "requirements.txt"
     python = interpreter(source.name, least)
     folder = root / source.name
@@ -54,7 +54,7 @@ def installed(source: Path, least: tuple[int, int] = (3, 11), root: Path = ROOT)
 
 
 def interpreter(name: str, least: tuple[int, int]) -> Path:
-    """A Python that is new enough: the one that runs this, else the oldest other one to be found."""
+    """Return a Python that is new enough: the present one, or else the oldest suitable one."""
     if sys.version_info >= least:
         return Path(sys.executable)
     found = next((path for path in _others(least) if _version(path)), None)
@@ -65,7 +65,7 @@ def interpreter(name: str, least: tuple[int, int]) -> Path:
 
 
 def _others(least: tuple[int, int]) -> Iterator[Path]:
-    """On PATH, or installed beside the Python that runs this, as version managers do."""
+    """Yield Pythons on PATH, or beside the present one, where version managers install them."""
     versions = [f"{least[0]}.{minor}" for minor in range(least[1], least[1] + 5)]
     for version in versions:
         if path := shutil.which(f"python{version}"):
@@ -79,7 +79,7 @@ def _stamp(requirements: Path, python: Path) -> str:
 
 
 def _version(python: Path) -> str:
-    """What it is, or nothing where it does not run: a version manager's shim may lead nowhere."""
+    """Return the version, or an empty text if it does not run: a version manager's shim may lead nowhere."""
     return subprocess.run([python, "-c", VERSION], check=False, capture_output=True, text=True).stdout.strip()
 
 
@@ -95,11 +95,11 @@ def _run(name: str, command: list[str | Path]) -> None:
 
 
 def refusal(name: str, said: str) -> str:
-    """Why a peer cannot be measured, and what to do."""
+    """Describe why a peer cannot be measured, with a remedy."""
     lines = [line.removeprefix("ERROR: ").strip() for line in said.splitlines() if line.strip()]
-    last = lines[-1] if lines else "it said nothing"
+    last = lines[-1] if lines else "there was no output"
     return (
         f"{name} could not be installed from the package index: {last.rstrip('.')}. "
         f"Is the index reachable? Try `pip download -r tools/peers/{name}/requirements.txt`, "
-        f"or leave it out: --without {name}"
+        f"or omit it: --without {name}"
     )

@@ -1,4 +1,4 @@
-"""Processes on a leash: ended with all their children, even if whoever started them is killed."""
+"""Processes that end with all their children, even if their starter is killed."""
 
 import os
 import signal
@@ -6,12 +6,12 @@ import subprocess
 from contextlib import suppress
 from typing import Any
 
-# Waits until nobody holds the other end of its input, then ends the process group.
+# The keeper waits until the other end of its input is closed everywhere, then kills the process group.
 KEEPER = 'cat >/dev/null; kill -s KILL -- "-$1" 2>/dev/null'
 
 
-class Tied:
-    """A program in a session of its own, so that its children can be ended with it."""
+class TiedProcess:
+    """A program in its own session, so that its children can be ended with it."""
 
     def __init__(self, command: list[Any], **options: Any) -> None:
         self.process: subprocess.Popen[str] = subprocess.Popen(
@@ -24,7 +24,7 @@ class Tied:
         os.close(theirs)
 
     def end(self) -> None:
-        """End it at once: what it works on is thrown away anyway."""
+        """Kill the program at once: its data is thrown away anyway."""
         with suppress(ProcessLookupError):
             os.killpg(self.process.pid, signal.SIGKILL)
         self.process.wait()

@@ -1,4 +1,4 @@
-"""What a peer is: where its code lies, what it is installed from, and the ways in which it is measured."""
+"""The description of a peer: its code, its environment, and the cases in which it is measured."""
 
 import re
 from collections.abc import Mapping
@@ -15,34 +15,34 @@ class Case:
 
     name: str
     service: str  # a key of services.SERVICES
-    results: str  # what is kept of a finished job
-    settings: str  # what is not the peer's default
+    results: str  # the stored data of a finished job
+    settings: str  # settings that differ from the peer's defaults
     worker: tuple[str, ...]  # a program of the environment and its arguments; {url} stands for the service's
-    workers: int = 1  # how many of those are started
-    bulk: int = 0  # jobs submitted by the peer's call for many; 0 where it has none
-    singles: int  # jobs submitted each alone
-    clients: int  # threads or tasks that do so, each waiting for one to be acknowledged before the next
-    environ: Mapping[str, str] = field(default_factory=dict)  # tells `app.py` which case it is
+    workers: int = 1  # the number of workers to start
+    bulk: int = 0  # jobs submitted in bulk; 0 if the peer has no bulk call
+    singles: int  # jobs submitted one by one
+    clients: int  # threads or tasks that submit them, each waiting for one to be acknowledged before the next
+    environ: Mapping[str, str] = field(default_factory=dict)  # selects the case in `app.py`
 
     @property
     def jobs(self) -> int:
         return self.bulk + self.singles
 
     def part(self, share: float) -> "Case":
-        """The same with fewer jobs."""
+        """Return the same case with fewer jobs."""
         return replace(self, bulk=int(self.bulk * share), singles=max(1, int(self.singles * share)))
 
 
 @dataclass(frozen=True, kw_only=True)
 class Peer:
-    """A system that does what Horae does, in its own folder beside this module."""
+    """A system with the purpose of Horae, in its own folder beside this module."""
 
     name: str
     title: str
     package: str
     cases: tuple[Case, ...]
-    loses: str = ""  # what may be lost by design, whatever the service keeps
-    python: tuple[int, int] = (3, 11)  # the least that it runs on
+    loses: str = ""  # jobs that may be lost by design, whatever the service stores
+    python: tuple[int, int] = (3, 11)  # the oldest version that it runs on
 
     @property
     def folder(self) -> Path:
@@ -54,9 +54,9 @@ class Peer:
 
 
 def pins(folder: Path) -> dict[str, str]:
-    """What an environment holds, by name."""
+    """Return the pinned packages of an environment, by name."""
     return dict(PIN.findall((folder / "requirements.txt").read_text()))
 
 
 class PeerError(Exception):
-    """What went wrong and what to do, in words for the report."""
+    """A failure with its remedy, as a text for the report."""

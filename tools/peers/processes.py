@@ -1,4 +1,4 @@
-"""A peer's processes: what they see, what they say, and that none is left behind."""
+"""The processes of a peer: their environment, their output, and their end."""
 
 import json
 import os
@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from tools.peers.environment import Environment
-from tools.peers.leash import Tied
+from tools.peers.leash import TiedProcess
 from tools.peers.peer import FOLDER, Case, Peer, PeerError
 
 DRIVE = FOLDER / "inside" / "drive.py"
@@ -17,7 +17,7 @@ LOOK = 0.05
 
 
 class Processes:
-    """Starts programs of an environment in a folder that is thrown away; ended as a whole."""
+    """Programs of an environment, started in a temporary folder and ended together."""
 
     def __init__(self, peer: Peer, case: Case, environment: Environment, folder: Path, url: str) -> None:
         self._case, self._environment, self._folder, self._url = case, environment, folder, url
@@ -29,10 +29,10 @@ class Processes:
             "PEERS_TALLY": str(folder / "tally"),
             **case.environ,
         }
-        self._started: list[Tied] = []
+        self._started: list[TiedProcess] = []
 
     def drive(self, *arguments: object) -> dict[str, Any]:
-        """Run `drive.py` to its end; what it found."""
+        """Run `drive.py` to its end; return its result."""
         return self._told(self._start("drive", [self._environment.python, DRIVE, *map(str, arguments)]))
 
     def drain(self, count: int) -> dict[str, Any]:
@@ -48,7 +48,7 @@ class Processes:
     def _start(self, name: str, command: list[Any]) -> subprocess.Popen[str]:
         with (self._folder / f"{name}.log").open("a") as log:
             stdout = subprocess.PIPE if name == "drive" else log
-            tied = Tied(command, cwd=self._folder, env=self._environ, stdout=stdout, stderr=log)
+            tied = TiedProcess(command, cwd=self._folder, env=self._environ, stdout=stdout, stderr=log)
         self._started.append(tied)
         return tied.process
 
@@ -66,10 +66,10 @@ class Processes:
         return found
 
     def _error(self, name: str) -> PeerError:
-        """What was said last; the worker's words explain a drain that does not end."""
+        """Return an error with the last output; the worker's output explains a drain that does not end."""
         texts = {each: self._last_words(each) for each in (name, "worker", "drive")}
         said = "; ".join(f"{each}: {text}" for each, text in texts.items() if text)
-        return PeerError(f"failed or took more than {PATIENCE:g} s: {said or 'nothing was said'}")
+        return PeerError(f"failed or took more than {PATIENCE:g} s: {said or 'there was no output'}")
 
     def _last_words(self, name: str) -> str:
         log = self._folder / f"{name}.log"
@@ -77,6 +77,6 @@ class Processes:
         return next((line.strip()[:300] for line in reversed(lines) if line.strip()), "")
 
     def end(self) -> None:
-        """End everything that was started, with its children."""
+        """End all started processes, with their children."""
         for tied in self._started:
             tied.end()

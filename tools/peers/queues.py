@@ -1,4 +1,4 @@
-"""The queues that are measured here. Timers and workflows are another kind of measurement, with a list of their own."""
+"""The queues that are measured. Timers and workflows would need another kind of measurement."""
 
 from collections.abc import Sequence
 from importlib import import_module
@@ -9,7 +9,7 @@ QUEUES = ("celery", "dramatiq", "taskiq", "huey", "rq", "procrastinate", "pgqueu
 
 
 def queues(only: Sequence[str], without: Sequence[str]) -> list[Peer]:
-    """Those that are asked for, in the order of the list."""
+    """Return the selected peers, in the order of the list."""
     chosen = [name for name in QUEUES if (not only or name in only) and name not in without]
     return [peer_of(name) for name in chosen]
 

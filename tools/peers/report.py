@@ -1,4 +1,4 @@
-"""Writes docs/RESULTS-peers.md: the drains, what is asked of Horae, the submissions, and how each system was run."""
+"""Generation of docs/RESULTS-peers.md: drains, targets of Horae, submissions, and the settings of each system."""
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
@@ -41,19 +41,19 @@ SETTINGS = """## How each was run
 
 @dataclass(frozen=True, kw_only=True)
 class Circumstances:
-    """What all of a run share."""
+    """The circumstances that all measurements of a run share."""
 
     command: str
     at: str
     commit: str
     machine: dict[str, Any]
     services: str
-    share: float = 1.0  # of the jobs that a run should have; a small run tells nothing about targets
+    share: float = 1.0  # of the jobs that a run should have; a small run is not compared with targets
 
 
 @dataclass(frozen=True)
-class Asked:
-    """How many times as fast as some peers Horae on PostgreSQL should be."""
+class SpeedTarget:
+    """A target: the speed of Horae on PostgreSQL relative to some peers."""
 
     times: float
     than: str
@@ -61,14 +61,14 @@ class Asked:
 
 
 ASKED = (
-    Asked(100, "Celery with Redis (prefork, results stored)", lambda s: s.name == "Celery prefork, results"),
-    Asked(15, "the fastest peer on Redis", lambda s: s.store == "Redis"),
-    Asked(4, "the fastest peer on PostgreSQL", lambda s: s.store == "PostgreSQL"),
+    SpeedTarget(100, "Celery with Redis (prefork, results stored)", lambda s: s.name == "Celery prefork, results"),
+    SpeedTarget(15, "the fastest peer on Redis", lambda s: s.store == "Redis"),
+    SpeedTarget(4, "the fastest peer on PostgreSQL", lambda s: s.store == "PostgreSQL"),
 )
 
 
 def page(subjects: Sequence[Subject], around: Circumstances) -> str:
-    """The whole page."""
+    """Return the whole page."""
     repeats = max((len(subject.runs) for subject in subjects), default=0)
     head = PAGE.format(
         command=around.command, repeats=repeats, at=around.at, commit=around.commit, services=around.services,
@@ -89,18 +89,18 @@ def page(subjects: Sequence[Subject], around: Circumstances) -> str:
 
 
 def value(subject: Subject, metric: str) -> float | None:
-    """The median of a figure, if there is one."""
+    """Return the median of a figure, if there is one."""
     found = [each for each in (getattr(run, metric) for run in subject.runs) if each is not None]
     return median(found) if found else None
 
 
 def horae(subjects: Iterable[Subject]) -> Subject | None:
-    """What everything is compared with."""
+    """Return the reference of all comparisons."""
     return next((s for s in subjects if s.name == "Horae PostgreSQL" and s.runs), None)
 
 
 def ratio(subjects: Sequence[Subject], subject: Subject, metric: str = "drain") -> float | None:
-    """How many times as fast Horae is."""
+    """Return the ratio of Horae's speed to that of a peer."""
     ours, theirs = horae(subjects), value(subject, "drain")
     reference = value(ours, metric) if ours else None
     return reference / theirs if reference and theirs else None
@@ -175,7 +175,7 @@ def _table(headings: Sequence[str], rows: Iterable[Sequence[str]], numbers: Sequ
 
 
 def lines(subjects: Sequence[Subject], around: Circumstances) -> list[Result]:
-    """Every figure as the benches print theirs."""
+    """Return every figure in the form of the benches' results."""
     found = []
     for subject in _found(subjects):
         settings = {

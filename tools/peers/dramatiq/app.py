@@ -1,4 +1,4 @@
-"""Dramatiq's side: it has no call for many jobs, a group sends them one by one."""
+"""Dramatiq's jobs. It has no bulk call; a group sends jobs one by one."""
 
 import os
 

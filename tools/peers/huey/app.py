@@ -1,4 +1,4 @@
-"""Huey's side: it has no call for many jobs."""
+"""Huey's jobs. It has no bulk call."""
 
 import os
 

@@ -1,4 +1,4 @@
-"""Many clients of one process that submit one job at a time each."""
+"""Many clients in one process that submit one job at a time each."""
 
 import asyncio
 import threading
@@ -6,7 +6,7 @@ from collections.abc import Awaitable, Callable, Iterator
 
 
 def by_threads(count: int, clients: int, submit: Callable[[int], object]) -> None:
-    """Submit so many from so many threads."""
+    """Submit jobs from several threads."""
     numbers, errors = iter(range(count)), []
 
     def work() -> None:
@@ -26,7 +26,7 @@ def by_threads(count: int, clients: int, submit: Callable[[int], object]) -> Non
 
 
 async def by_tasks(count: int, clients: int, submit: Callable[[int], Awaitable[object]]) -> None:
-    """Submit so many from so many tasks of an event loop."""
+    """Submit jobs from several tasks of an event loop."""
     numbers = iter(range(count))
 
     async def work() -> None:
@@ -37,6 +37,6 @@ async def by_tasks(count: int, clients: int, submit: Callable[[int], Awaitable[o
 
 
 def chunks(count: int, size: int = 1_000) -> Iterator[range]:
-    """The numbers of so many jobs, a request's worth at a time."""
+    """Yield the numbers of jobs in chunks of one request each."""
     for first in range(0, count, size):
         yield range(first, min(first + size, count))

@@ -1,12 +1,12 @@
-"""Runs in a peer's environment beside its `app.py`, and prints one line of JSON: what took how long.
+"""Run in a peer's environment beside its `app.py`, and print one line of JSON with the durations.
 
-    drive.py prepare                 make tables, where the peer has some
-    drive.py bulk COUNT              submit by the peer's call for many
+    drive.py prepare                 create the peer's tables, if it has any
+    drive.py bulk COUNT              submit with the peer's bulk call
     drive.py singles COUNT CLIENTS   submit one by one
-    drive.py drain COUNT             wait for a worker's first job, and time it until the last one is done and stored
+    drive.py drain COUNT             wait for a worker's first job, and measure the time until the last one is stored
 
-`app` has `bulk(count)` and `singles(count, clients)`, coroutine functions or not; `left(count)`: how many of so many
-jobs are not over yet, by the word of the store; and `prepare()`. What it has no use for it leaves out.
+`app` has `bulk(count)` and `singles(count, clients)`, which may be coroutine functions; `left(count)`, which returns
+the number of unfinished jobs in the store; and `prepare()`. It omits functions that it does not need.
 """
 
 import asyncio
@@ -18,11 +18,11 @@ import time
 import app
 import tally
 
-LOOK = 0.002  # seconds between looks
+LOOK = 0.002  # seconds between checks
 
 
 def run(name: str, *arguments: int) -> float:
-    """Call what `app` has under this name; the seconds it took."""
+    """Call a function of `app`, if it exists; return the seconds it took."""
     called = getattr(app, name, None)
     begun = time.perf_counter()
     if called is not None:
@@ -41,10 +41,13 @@ def _loop():
 
 
 def drain(count: int) -> dict[str, float]:
-    """Watch a worker that is started once this says so. The jobs of the first look are not counted, only timed from."""
+    """Watch workers that are started after this prints "watching".
+
+    Jobs that ran before the first check are not counted; timing starts there.
+    """
     queued = app.left(count)
     if queued != count:
-        raise SystemExit(f"{count} jobs were submitted, {queued} are there.")
+        raise SystemExit(f"{count} jobs were submitted, {queued} are queued.")
     print("watching", flush=True)
     while not (before := tally.count()):
         time.sleep(LOOK)

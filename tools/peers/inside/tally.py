@@ -1,4 +1,4 @@
-"""Counts jobs that ran, over processes and threads, for under a microsecond each: the length of a file in memory."""
+"""A count of jobs over processes and threads, for under a microsecond each: the length of a file in memory."""
 
 import os
 
@@ -7,10 +7,10 @@ _file = os.open(_path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
 
 
 def tick() -> None:
-    """One more has run."""
+    """Count one more job."""
     os.write(_file, b".")
 
 
 def count() -> int:
-    """How many have run."""
+    """Return the number of jobs that ran."""
     return os.stat(_path).st_size

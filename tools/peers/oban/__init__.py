@@ -1,4 +1,4 @@
-"""Oban for Python, which is PostgreSQL only."""
+"""Oban for Python, which supports PostgreSQL only."""
 
 from tools.peers.peer import Case, Peer
 

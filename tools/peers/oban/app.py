@@ -1,4 +1,4 @@
-"""Oban's side."""
+"""Oban's jobs."""
 
 import os
 

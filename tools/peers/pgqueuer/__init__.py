@@ -1,4 +1,4 @@
-"""PgQueuer, which is PostgreSQL only."""
+"""PgQueuer, which supports PostgreSQL only."""
 
 from tools.peers.peer import Case, Peer
 

@@ -1,4 +1,4 @@
-"""PgQueuer's side. A payload is bytes; the job reads it as the JSON that it is, as others do for theirs."""
+"""PgQueuer's jobs. A payload is bytes; the job parses it as JSON, as other systems do for their jobs."""
 
 import json
 import os
@@ -18,7 +18,7 @@ URL = os.environ["PEERS_URL"]
 
 
 async def work(batch):
-    """What `pgq run` does; that command of this version fails with the typer that its requirements admit."""
+    """Run a worker like `pgq run`; that command of this version fails with the typer that its requirements admit."""
     pgq = PgQueuer(AsyncpgDriver(await asyncpg.connect(URL)))
 
     @pgq.entrypoint("noop")

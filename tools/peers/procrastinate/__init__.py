@@ -1,4 +1,4 @@
-"""Procrastinate, which is PostgreSQL only."""
+"""Procrastinate, which supports PostgreSQL only."""
 
 from tools.peers.peer import Case, Peer
 

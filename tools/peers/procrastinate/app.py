@@ -1,4 +1,4 @@
-"""Procrastinate's side."""
+"""Procrastinate's jobs."""
 
 import os
 

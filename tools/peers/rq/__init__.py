@@ -1,4 +1,4 @@
-"""RQ, which is Redis only."""
+"""RQ, which supports Redis only."""
 
 from tools.peers.peer import Case, Peer
 

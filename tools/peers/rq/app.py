@@ -1,4 +1,4 @@
-"""RQ's side."""
+"""RQ's jobs."""
 
 import os
 
@@ -9,7 +9,7 @@ from tally import tick
 
 URL = os.environ["PEERS_URL"]
 RESULTS = "RESULTS" in os.environ
-KEPT = 500 if RESULTS else 0  # seconds; RQ's own default, or nothing
+KEPT = 500 if RESULTS else 0  # seconds; RQ's own default, or 0
 
 _client = redis.Redis.from_url(f"{URL}/0")
 _queue = Queue(connection=_client)

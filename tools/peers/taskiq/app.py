@@ -1,4 +1,4 @@
-"""taskiq's side: it has no call for many jobs."""
+"""taskiq's jobs. It has no bulk call."""
 
 import os
 

@@ -1,4 +1,4 @@
-"""Values that are known only while a workflow runs, as Python code writes them down.
+"""Values that are known only while a workflow runs, written as Python expressions.
 
 rows = extract(day)["rows"]          # ${steps.extract.result.rows}
 load.step(when=rows > 0)(rows)       # when: ${steps.extract.result.rows > 0}

@@ -1,4 +1,4 @@
-"""`step`: steps of a workflow that are no calls of the app's own jobs.
+"""`step`: steps of a workflow that are not calls of the app's own jobs.
 
 step.command(["pg_dump", "shop"], retries=2) >> step.approval(roles=["operator"]) >> ship()
 """

@@ -1,4 +1,4 @@
-"""`@app.workflow`: a function whose calls of jobs become the steps of a workflow.
+"""`@app.workflow`: a function that defines a workflow; its calls of jobs become steps.
 
     @app.workflow(schedule=cron("0 2 * * *"))
     def etl(day: str = "yesterday"):
@@ -7,7 +7,7 @@
         parts >> load(raw["rows"]) >> step.sleep("5m") >> publish()
         return raw["rows"]
 
-The function runs once, when it is defined; nothing is executed. What it returns is the workflow's result.
+The function runs once, when it is defined; no job is executed. Its return value is the workflow's result.
 """
 
 import inspect
