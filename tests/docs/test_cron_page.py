@@ -19,7 +19,7 @@ def rows() -> list[tuple[str, str, str]]:
 
 
 @pytest.mark.parametrize(("dialect", "expression", "words"), rows())
-def test_an_expression_means_what_the_page_says(dialect, expression, words):
+def test_an_expression_matches_its_description(dialect, expression, words):
     assert cron_in_words(parse_cron(expression, dialect)) == words
 
 
@@ -28,6 +28,6 @@ def test_the_page_shows_both_dialects():
 
 
 @pytest.mark.parametrize("expression", ["*/90 * * * *", "* 9 * * *", "*/7 * * * *", "0 0 31 * *"])
-def test_what_the_page_says_is_warned_of_is(expression):
+def test_expressions_that_the_page_warns_of_get_a_warning(expression):
     assert f"`{expression}`" in PAGE
     assert lint(parse_cron(expression))

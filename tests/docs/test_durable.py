@@ -27,7 +27,7 @@ def programs(tmp_path, monkeypatch):
         sys.modules.pop(name, None)
 
 
-async def test_an_order_waits_for_a_decision_and_goes_on(programs):
+async def test_an_order_waits_for_a_decision_and_continues(programs):
     orders = programs("orders")
     async with running(orders.app) as client:
         cheap = await run(client, "order", item="flute", price=20)
@@ -48,7 +48,7 @@ async def test_an_order_waits_for_a_decision_and_goes_on(programs):
         assert (done.result, orders.receipts) == ("receipt 2: 900", ["receipt 1: 20", "receipt 2: 900"])
 
 
-async def test_a_loop_goes_on_from_its_checkpoint(programs):
+async def test_a_loop_continues_from_its_checkpoint(programs):
     async with running(programs("counting").app) as client:
         assert (await run(client, "count", rows=350)).result == sum(range(350))
 
@@ -64,5 +64,5 @@ def test_the_tests_of_users_run(programs, tmp_path):
     subprocess.run([sys.executable, "test_orders.py"], cwd=tmp_path, check=True)
 
 
-def test_the_table_is_the_one_that_is_made():
+def test_the_table_on_the_page_is_the_created_one():
     assert blocks(section(PAGE, "In your own database"), "sql")[0].strip() == STEPS_TABLE

@@ -29,7 +29,7 @@ async def seen(client, **params) -> dict[str, str]:
     return dict(line.split("=", 1) for line in lines if "=" in line)
 
 
-async def test_every_variable_is_there_and_no_other(client):
+async def test_every_variable_is_documented_and_no_other(client):
     await client.jobs.create("env", command="env", env={"OWN": "x"})
     small, large = await seen(client, day="2026-11-15"), await seen(client, text="x" * MAX_ENV_VALUE)
     ours = {name for name in small | large if name.startswith("HORAE_")}
@@ -39,20 +39,20 @@ async def test_every_variable_is_there_and_no_other(client):
     assert rest <= set(PASSED)
 
 
-def test_what_is_passed_on_is_there():
+def test_passed_variables_are_documented():
     assert [name for name in PASSED if f"`{name}`" not in PAGE] == []
     assert (MAX_ENV_VALUE, LOG_LIMIT, MAX_LINE) == (96 * 1024, 16 * 1024 * 1024, 16 * 1024)
 
 
 @pytest.mark.parametrize("script", blocks(section(PAGE, "What it can say"), "sh"))
-async def test_what_it_says_is_heard(client, script):
+async def test_reports_of_a_command_reach_the_server(client, script):
     path = os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])
     await client.jobs.create("says", command={"shell": f"set -e\n{script}"}, env={"PATH": path})
     done = await run(client, "says")
     assert (done.status, done.result, done.message) == ("success", {"rows": 1200}, "half of the files")
 
 
-async def test_a_command_goes_on_from_its_checkpoint(client):
+async def test_a_command_continues_from_its_checkpoint(client):
     (script,) = blocks(section(PAGE, "Checkpoints"), "sh")
     await client.jobs.create("parts", command={"shell": script}, retries=1, retry={"delay": "10ms"})
     done = await run(client, "parts")

@@ -54,11 +54,11 @@ def test_every_page_can_be_reached():
 
 
 @pytest.mark.parametrize("part", tables.PARTS)
-def test_what_the_program_tells_is_up_to_date(part):
+def test_generated_parts_are_up_to_date(part):
     assert tables.written(part) == tables.PARTS[part][1]().strip(), "Run: python -m tests.docs.tables"
 
 
-def test_every_route_is_there():
+def test_every_route_is_documented():
     text = page("rest.md")
     assert [f"{r.method} {r.path}" for r in ROUTES if f"`{r.method} {r.path}`" not in text] == []
 
@@ -71,7 +71,7 @@ def fields_of(view: type[msgspec.Struct]) -> set[str]:
     return {field.encode_name for field in msgspec.structs.fields(view)}
 
 
-def test_every_field_of_a_job_and_of_an_execution_is_there():
+def test_every_field_of_a_job_and_of_an_execution_is_documented():
     job = documented("rest.md", "A job")
     assert set(JOB.names) - job == set()
     assert fields_of(JobView) - job == set()
@@ -94,7 +94,7 @@ def errors() -> Iterator[type[HoraeError]]:
         todo += error.__subclasses__()
 
 
-def test_every_error_is_there_as_it_is():
+def test_every_error_is_documented_with_its_status():
     rows = set(re.findall(r"^\| `([\w-]+)` \| `(\w+)` \| (\d+) \| (\d+) \|", page("errors.md"), re.MULTILINE))
     assert rows == {(e.slug, e.__name__, str(e.status), str(e.exit_code)) for e in errors()}
 
@@ -117,7 +117,7 @@ def failure_types() -> set[str]:
     return {node.value for node in found if isinstance(node, ast.Constant)}
 
 
-def test_every_failure_of_an_execution_is_there():
+def test_every_failure_of_an_execution_is_documented():
     text = section(page("errors.md"), "What an execution fails with")
     assert failure_types() | {"GiveUp", "Retry", "SignalTimeout"} == {
         word for word in first_cells(text) if word[0].isupper()
@@ -131,7 +131,7 @@ async def test_the_example_of_an_error_is_one(api):
     assert shown == answer.json()
 
 
-def test_every_setting_is_there():
+def test_every_setting_is_documented():
     assert [row.variable for row in TABLE.values() if row.variable not in page("configuration.md")] == []
 
 

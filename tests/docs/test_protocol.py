@@ -60,12 +60,12 @@ def test_there_is_an_example_of_every_body():
 
 
 @pytest.mark.parametrize("body", [body for body in BODIES if body is not protocol.Wire], ids=lambda body: body.__name__)
-def test_every_field_is_named(body):
+def test_every_field_is_documented(body):
     fields = {field.encode_name for field in msgspec.structs.fields(body)}
     assert [field for field in fields if f"`{field}`" not in TEXT and f'"{field}"' not in TEXT] == []
 
 
-def test_extras_and_definitions_are_named():
+def test_extras_and_definitions_are_documented():
     extras = {field.encode_name for field in msgspec.structs.fields(execution.Extra)}
     assert [field for field in extras if f"`{field}`" not in TEXT] == []
     used = {"name", "task", "params", "timeout", "grace", "delivery", "retry", "tags"}
@@ -74,12 +74,12 @@ def test_extras_and_definitions_are_named():
 
 
 @pytest.mark.parametrize("kinds", [protocol.OutcomeKind, protocol.RequestKind])
-def test_every_kind_is_explained(kinds):
+def test_every_kind_is_documented(kinds):
     rows = set(re.findall(r"^\| `(\w+)` \|", TEXT, re.MULTILINE))
     assert set(kinds.__args__) <= rows
 
 
-def test_every_route_of_a_session_is_there():
+def test_every_route_of_a_session_is_documented():
     routes = [route for route in ROUTES if route.tag == "sessions"]
     paths = {f"{route.method} {route.path.replace('{id}', '{sessionId}')}" for route in routes}
     assert [path for path in paths if path not in TEXT] == []
@@ -89,7 +89,7 @@ def instant_of_year(year: int) -> int:
     return int(datetime(year, 1, 1, tzinfo=UTC).timestamp()) * 1_000_000
 
 
-def test_numbers_are_the_programs():
+def test_numbers_match_the_program():
     assert f"`protocol` is {protocol.PROTOCOL}." in TEXT
     assert f"| channels of a session | {protocol.CHANNELS} |" in TEXT
     assert f"| submissions in one call | {protocol.MOST_CHILDREN} |" in TEXT
@@ -101,7 +101,7 @@ def test_numbers_are_the_programs():
     assert (protocol.MAX_INLINE_RESULT, protocol.MAX_RESULT) == (64 * 1024, 1024 * 1024)
 
 
-def test_the_schemas_of_the_protocol_hold_every_example_and_type_what_is_raw():
+def test_the_schemas_of_the_protocol_accept_every_example_and_describe_raw_values():
     document = json.loads(protocol_document())
     for kind, example in EXAMPLES:
         schema = {"$ref": f"#/$defs/{kind}", "$defs": document["$defs"]}

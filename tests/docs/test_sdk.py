@@ -57,14 +57,14 @@ def test_every_name_is_there():
     assert [name for name in (*options, *OF_CALLS) if f"`{name}`" not in PAGE and f"`{name}=" not in PAGE] == []
 
 
-def test_every_member_of_the_context_is_there():
+def test_every_member_of_the_context_is_documented():
     context = Context(AttemptFacts(execution_id=None, job="", attempt=1, token=1, failures=0, scheduled_at=0), None)
     text = section(PAGE, "Inside a running function")
     members = {*public(context), *public(context.log), *public(SyncFace)}
     assert [name for name in members if not re.search(rf"\b{name}\b", text)] == []
 
 
-def test_every_member_of_the_client_is_there():
+def test_every_member_of_the_client_is_documented():
     client = Client("http://127.0.0.1:9", "k")
     text = section(PAGE, "Submitting and following")
     members = {*public(client), *public(client.jobs), *public(client.executions), *public(client.dlq)}

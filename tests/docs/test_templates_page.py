@@ -8,7 +8,7 @@ from tests.docs.pages import ROOT
 from tests.server.conftest import Api
 
 
-async def test_the_example_makes_the_jobs_that_it_names(api: Api):
+async def test_the_example_creates_the_jobs_that_it_names(api: Api):
     (example,) = re.findall(r"```yaml\n(.*?)```", (ROOT / "docs/templates.md").read_text(), re.DOTALL)
     template, *jobs = yaml.safe_load_all(example)
 

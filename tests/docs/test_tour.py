@@ -44,7 +44,7 @@ def test_the_tour(folder):
     assert [one["key"] for one in listed["items"]] == ["digest-2026-11-15", None]
 
 
-def test_the_two_commands_are_those_of_the_makefile():
+def test_the_two_commands_are_in_the_makefile():
     commands = [line.split("#")[0].strip() for line in blocks(README, "sh")[0].strip().splitlines()]
     assert commands == ["make up", "make test"]
     makefile = (ROOT / "Makefile").read_text()

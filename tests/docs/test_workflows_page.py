@@ -26,7 +26,7 @@ def test_an_example_is_a_workflow(example):
     plan_of(spec.task)
 
 
-def test_every_field_join_and_name_is_there():
+def test_every_field_join_and_name_is_documented():
     assert set(first_cells(section(PAGE, "A workflow"))) == {*WORKFLOW.names}
     of_steps = section(PAGE, "A step")
     unnamed = {field for field in STEP.names if f"`{field}`" not in of_steps}

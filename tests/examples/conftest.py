@@ -8,7 +8,7 @@ import pytest
 
 @pytest.fixture(scope="session")
 def node() -> str:
-    """The path of Node."""
+    """Return the path of Node."""
     path = shutil.which("node")
     if path is None:
         missing = "node is not on PATH; `make test` as root installs it, or: apt-get install nodejs"

@@ -1,4 +1,4 @@
-"""A fleet whose workers are examples/worker-js/worker.mjs."""
+"""A fleet with workers that run examples/worker-js/worker.mjs."""
 
 import os
 import subprocess
@@ -28,7 +28,7 @@ class NodeProcess(Process):
 
 
 class JsFleet(Fleet):
-    """Servers as ever; workers run by Node."""
+    """The usual servers, with workers run by Node."""
 
     def __init__(self, folder: Path, store: str, node: str, functions: Path = FUNCTIONS) -> None:
         super().__init__(folder, store)

@@ -1,13 +1,13 @@
-"""A network that is not to be trusted: an HTTP proxy that loses every third request, or its answer."""
+"""An unreliable network: an HTTP proxy that loses every third request, or its answer."""
 
 import asyncio
 from asyncio import StreamReader, StreamWriter
 
-ANSWER_LOST, REQUEST_LOST = 1, 4  # of every six
+ANSWER_LOST, REQUEST_LOST = 1, 4  # positions within six requests
 
 
 class LossyProxy:
-    """Forwards requests to a server; whoever asks through it must ask again now and then."""
+    """A proxy that forwards requests to a server and loses some, so that clients must retry."""
 
     def __init__(self) -> None:
         self.port = 0
@@ -55,7 +55,7 @@ class LossyProxy:
 
 
 async def _message(reader: StreamReader) -> bytes:
-    """One request or answer with its body; empty at the end."""
+    """Return one request or answer with its body; empty at the end."""
     try:
         head = await reader.readuntil(b"\r\n\r\n")
     except asyncio.IncompleteReadError:

@@ -1,4 +1,4 @@
-"""A server that follows a script: it speaks the worker protocol with one worker, and remembers all it is told."""
+"""A scripted server: it speaks the worker protocol with one worker, and records all its messages."""
 
 import json
 import threading
@@ -18,20 +18,20 @@ Refusal = tuple[int, dict[str, Any], dict[str, str]]
 
 
 class ScriptedServer:
-    """Answers exchanges: grants what `grant` was asked for, refuses what `refuse` says, tells what is in `news`."""
+    """A server that answers exchanges with the grants of `grant`, the errors of `refuse` and the updates in `news`."""
 
     def __init__(self) -> None:
         self.registrations: list[dict[str, Any]] = []
-        self.exchanges: list[dict[str, Any]] = []  # those that were understood
+        self.exchanges: list[dict[str, Any]] = []  # accepted exchanges
         self.refused: list[dict[str, Any]] = []
-        self.installations: list[str | None] = []  # that calls named
+        self.installations: list[str | None] = []  # the installations named in calls
         self.seen: dict[tuple[int, int], bytes] = {}
-        self.waiting: list[dict[str, Any]] = []  # the exchanges that are held now
+        self.waiting: list[dict[str, Any]] = []  # exchanges that wait for an answer
         self.deleted: list[str] = []
         self.refuse: Callable[[dict[str, Any]], Refusal | None] = lambda up: None
         self.goodbye = 204
-        self.key: str | None = None  # the only one that is valid
-        self.registered: dict[str, Any] = {}  # beside what every registration is answered with
+        self.key: str | None = None  # the only valid key
+        self.registered: dict[str, Any] = {}  # additional fields of every registration's answer
         self._changed = threading.Condition()
         self._grants: list[dict[str, Any]] = []
         self._jobs: dict[str, Any] = {}
@@ -45,10 +45,10 @@ class ScriptedServer:
         self._server.shutdown()
         self._server.server_close()
 
-    # What the script says
+    # The script
 
     def grant(self, function: str, items: int = 1, *, attempt: int = 1, lo: int = 0, **job: Any) -> None:
-        """Have items of a function run by whoever asks next; `job` is the rest of its definition."""
+        """Grant items of a function to the next exchange; `job` is the rest of the job's definition."""
         grant, version = job.pop("grant", {}), len(self._jobs) + 1
         definition = {"name": function, "task": {"kind": "python", "function": function}, **job}
         token = (27_613_522 << 32) + attempt
@@ -62,7 +62,7 @@ class ScriptedServer:
             self._changed.notify_all()
 
     def ask(self, kind: str, item: int = 0) -> None:
-        """Ask something of a running item with the next answer."""
+        """Send a request about a running item with the next answer."""
         self.tell(requests=[{"parcel": PARCEL, "item": item, "attempt": 1, "kind": kind}])
 
     def tell(self, **news: Any) -> None:
@@ -70,17 +70,17 @@ class ScriptedServer:
             self.news = news
             self._changed.notify_all()
 
-    # What the worker said
+    # The worker's messages
 
     def outcomes(self) -> dict[int, dict[str, Any]]:
-        """The outcomes that were understood, by item."""
+        """Return the accepted outcomes, by item."""
         return {one["lo"]: one for up in list(self.exchanges) for one in up.get("outcomes", ())}
 
     def outcome(self, item: int = 0, within: float = 10) -> dict[str, Any]:
         return eventually_sync(lambda: self.outcomes().get(item), within=within)
 
     def lines(self) -> list[tuple[int, str]]:
-        """The log lines that were understood: their numbers and texts."""
+        """Return the numbers and texts of the accepted log lines."""
         logs = [log for up in list(self.exchanges) for log in up.get("logs", ())]
         return [(log["seq"] + i, line[2]) for log in logs for i, line in enumerate(log["lines"])]
 
@@ -146,7 +146,7 @@ class ScriptedServer:
                 self.send_response(status)
                 for name, value in {**headers, "content-length": str(len(text))}.items():
                     self.send_header(name, value)
-                with suppress(OSError):  # a worker that was killed does not read
+                with suppress(OSError):  # a killed worker does not read
                     self.end_headers()
                     self.wfile.write(text)
 
@@ -163,5 +163,5 @@ def _place(up: dict[str, Any]) -> tuple[int, int]:
 
 
 def problem(status: int, type: str = "bad-input", **more: Any) -> Refusal:
-    """A refusal as the server writes it."""
+    """Return an error as the server writes it."""
     return status, {"type": f"urn:horae:{type}", "status": status, "detail": "no", **more}, {}

@@ -1,4 +1,4 @@
-"""Every example runs: its jobs are registered on a server in this process, submitted, and their results looked at."""
+"""Every example runs: its jobs are registered on a server in this process and submitted, and their results checked."""
 
 import asyncio
 import json
@@ -33,7 +33,7 @@ DAY = date(2026, 11, 14)
 
 
 def load(name: str) -> Any:
-    """An example as a worker loads it: a module of the folder it lies in."""
+    """Import an example as a worker does: as a module in its folder."""
     if str(EXAMPLES) not in sys.path:
         sys.path.insert(0, str(EXAMPLES))
     return import_module(name)
@@ -41,7 +41,7 @@ def load(name: str) -> Any:
 
 @asynccontextmanager
 async def running(app: App) -> AsyncIterator[Client]:
-    """A server and a worker with an app's jobs, without a socket between."""
+    """Run a server and a worker with an app's jobs, without a socket."""
     node = await ServerNode.open(system_env(), "sqlite://")
     await node.start()
     await node.tenancy.keys.ensure_admin_key(KEY)
@@ -60,17 +60,17 @@ async def running(app: App) -> AsyncIterator[Client]:
 
 
 async def run(client: Client, job: str, **params: Any) -> Any:
-    """One execution to its end."""
+    """Run one execution to its end."""
     execution = await client.submit(job, params)
     return await client.executions.wait(execution.id, timeout=30)
 
 
 async def failed(client: Client, id: str) -> bool:
-    """Whether a try of an execution has failed."""
+    """Tell whether an attempt of an execution has failed."""
     return any(attempt.outcome == "failed" for attempt in await client.executions.attempts(id))
 
 
-def test_there_is_a_section_about_each():
+def test_every_example_has_a_section_in_the_readme():
     readme = (EXAMPLES / "README.md").read_text()
     assert len(MODULES) == 10
     assert [name for name in MODULES if f"horae up --app {name}:app" not in readme] == []
@@ -80,13 +80,13 @@ def test_there_is_a_section_about_each():
 
 
 @pytest.mark.parametrize("name", MODULES)
-def test_it_says_what_it_is(name):
+def test_every_example_has_a_docstring(name):
     module = load(name)
     assert module.__doc__
     assert all(document["description"] for document in module.app.definitions())
 
 
-async def test_the_etl_loads_a_day_and_says_what_it_left_out(tmp_path):
+async def test_the_etl_loads_a_day_and_reports_rejected_orders(tmp_path):
     app = load("nightly_etl").app
     warehouse = tmp_path / "warehouse.db"
     async with running(app) as client:
@@ -101,7 +101,7 @@ async def test_the_etl_loads_a_day_and_says_what_it_left_out(tmp_path):
         assert database.execute("SELECT count(*), round(sum(amount), 2) FROM orders").fetchone() == (5, 793.5)
 
 
-async def test_the_etl_does_not_read_again_what_it_has_read(tmp_path):
+async def test_a_retry_of_the_etl_does_not_read_the_file_again(tmp_path):
     source, warehouse = tmp_path / "orders-2026-11-14.csv", tmp_path / "later" / "warehouse.db"
     shutil.copy(EXAMPLES / "data" / source.name, source)
     async with running(load("nightly_etl").app) as client:
@@ -115,7 +115,7 @@ async def test_the_etl_does_not_read_again_what_it_has_read(tmp_path):
     assert (done.status, done.result["loaded"]) == ("success", 5)
 
 
-async def test_the_backup_is_sound_and_old_ones_go(tmp_path):
+async def test_the_backup_is_intact_and_old_ones_are_deleted(tmp_path):
     shop, folder = tmp_path / "shop.db", tmp_path / "backups"
     with closing(sqlite3.connect(shop)) as database, database:
         database.execute("CREATE TABLE goods (name)")
@@ -133,7 +133,7 @@ async def test_the_backup_is_sound_and_old_ones_go(tmp_path):
         assert database.execute("SELECT count(*) FROM goods").fetchone() == (5000,)
 
 
-async def test_a_transfer_waits_for_approval_and_puts_back_what_cannot_be_given(tmp_path):
+async def test_a_transfer_waits_for_approval_and_is_undone_when_the_deposit_fails(tmp_path):
     bank = str(tmp_path / "bank.db")
     async with running(load("money_transfer").app) as client:
         for name, balance in (("ada", 5000), ("bob", 0), ("cid", 10)):
@@ -149,7 +149,7 @@ async def test_a_transfer_waits_for_approval_and_puts_back_what_cannot_be_given(
         assert dict(database.execute("SELECT name, balance FROM accounts")) == {"ada": 3800, "bob": 1200, "cid": 10}
 
 
-async def test_a_transfer_that_dies_anywhere_moves_the_money_once(tmp_path):
+async def test_a_transfer_that_crashes_anywhere_moves_the_money_once(tmp_path):
     module = load("money_transfer")
     for crash in (1, 2):
         bank = str(tmp_path / f"bank{crash}.db")
@@ -196,7 +196,7 @@ async def test_the_digest_is_sent_once_to_everybody_with_news(tmp_path):
 
 
 class Api(BaseHTTPRequestHandler):
-    """Busy at first, then with two items, then with nothing new."""
+    """An API that is busy at first, then has two items, then no new ones."""
 
     answers: list[int]
 
@@ -215,7 +215,7 @@ class Api(BaseHTTPRequestHandler):
         pass
 
 
-async def test_polling_is_patient_and_hands_new_items_on(tmp_path):
+async def test_polling_waits_as_requested_and_submits_new_items(tmp_path):
     server = HTTPServer(("127.0.0.1", 0), type("Busy", (Api,), {"answers": [429, 503]}))
     thread = Thread(target=server.serve_forever)
     thread.start()

@@ -1,4 +1,4 @@
-"""The worker in JavaScript passes the very tests that the Python worker passes (tests/acceptance/test_fleet.py)."""
+"""The worker in JavaScript passes the same tests as the Python worker (tests/acceptance/test_fleet.py)."""
 
 import pytest
 
@@ -31,14 +31,14 @@ def pg_fleet(node, postgres_url, tmp_path):
     fleet.close()
 
 
-def test_it_is_short_and_needs_nothing():
+def test_the_worker_is_short_and_has_no_dependencies():
     lines = WORKER.read_text().splitlines()
     assert len(lines) < 310
     assert all(len(line) <= 120 for line in lines)
     assert [line for line in lines if line.startswith("import") and '"node:' not in line] == []
 
 
-def test_texts_that_no_store_can_hold_are_mended(pg_fleet):
+def test_texts_that_cannot_be_stored_are_repaired(pg_fleet):
     pg_fleet.add_server("a")
     pg_fleet.post("/jobs", {"name": "unfit", "python": "unfit", "retries": 1, "retry": {"delay": "10ms"}})
     pg_fleet.add_worker("w")
@@ -51,7 +51,7 @@ def test_texts_that_no_store_can_hold_are_mended(pg_fleet):
     assert attempts[0]["errorMessage"] == "a text with \ufffd, not an error"
 
 
-def test_a_result_that_no_server_reads_takes_no_neighbour_down(fleet, tmp_path):
+def test_an_unreadable_result_does_not_affect_other_results(fleet, tmp_path):
     fleet.add_server("a")
     fleet.post("/jobs", {"name": "deep", "python": "deep"})
     fleet.post("/jobs", {"name": "waits_for", "python": "waits_for"})
@@ -65,7 +65,7 @@ def test_a_result_that_no_server_reads_takes_no_neighbour_down(fleet, tmp_path):
     assert [(one["status"], one["attempt"]) for one in ends] == [("success", 1)] * 3
 
 
-def test_a_refused_key_ends_it_with_the_reason(fleet):
+def test_a_refused_key_ends_the_worker_with_the_reason(fleet):
     fleet.add_server("a")
     worker = fleet.add_worker("known")
     stranger = NodeProcess(fleet.folder, "stranger", fleet.node, fleet.functions, {"HORAE_URL": fleet.urls["a"]})

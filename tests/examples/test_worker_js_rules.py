@@ -1,4 +1,4 @@
-"""The worker in JavaScript obeys every rule of docs/worker-protocol.md, against a server that follows a script."""
+"""The worker in JavaScript obeys every rule of docs/worker-protocol.md, with a scripted server."""
 
 import signal
 import time
@@ -52,7 +52,7 @@ def has_outcome(up: dict[str, Any], item: int) -> bool:
 
 
 @pytest.mark.parametrize("status", [400, 413])
-def test_one_outcome_that_the_server_refuses_fails_alone(play: Play, status: int):
+def test_an_outcome_that_the_server_refuses_fails_alone(play: Play, status: int):
     play.server.refuse = lambda up: problem(status) if has_outcome(up, 2) else None
     play.start()
     play.server.grant("echo", 4)
@@ -63,7 +63,7 @@ def test_one_outcome_that_the_server_refuses_fails_alone(play: Play, status: int
     assert len(play.server.registrations) == 1
 
 
-def test_an_outcome_that_is_named_by_its_index_is_mended_at_once(play: Play):
+def test_an_outcome_that_is_named_by_its_index_is_repaired_at_once(play: Play):
     def refuse(up: dict[str, Any]) -> Any:
         at_fault = [i for i, one in enumerate(up.get("outcomes", ())) if has_outcome({"outcomes": [one]}, 2)]
         return problem(400, "outcome-refused", index=at_fault[0]) if at_fault else None
@@ -81,7 +81,7 @@ def test_an_outcome_that_is_named_by_its_index_is_mended_at_once(play: Play):
     [("throws-strange", "Error"), ("throws-hidden", "Error"), ("throws-long", "N" * 512)],
     ids=["strange", "hidden", "long"],
 )
-def test_whatever_a_function_throws_fails_it_alone(play: Play, function: str, type: str):
+def test_any_thrown_value_fails_only_its_execution(play: Play, function: str, type: str):
     play.start()
     play.server.grant(function)
     play.server.grant("brief", lo=1)
@@ -90,7 +90,7 @@ def test_whatever_a_function_throws_fails_it_alone(play: Play, function: str, ty
     assert len(play.server.registrations) == 1
 
 
-def test_a_result_that_json_cannot_hold_is_not_tried_again(play: Play):
+def test_a_result_without_a_json_form_is_not_retried(play: Play):
     play.start()
     play.server.grant("cyclic")
     error = play.server.outcome()["error"]
@@ -98,7 +98,7 @@ def test_a_result_that_json_cannot_hold_is_not_tried_again(play: Play):
     assert "circular" in error["message"]
 
 
-def test_the_outcome_of_a_sensitive_job_says_so(play: Play):
+def test_the_outcome_of_a_sensitive_job_is_marked(play: Play):
     play.start()
     play.server.grant("echo", sensitive=True)
     play.server.grant("echo", lo=1)
@@ -109,7 +109,7 @@ def test_the_outcome_of_a_sensitive_job_says_so(play: Play):
     assert play.server.outcome(3)["outcome"] == "success"
 
 
-def test_a_promise_that_nobody_awaits_harms_nobody(play: Play):
+def test_a_rejected_promise_without_a_handler_does_no_harm(play: Play):
     play.start()
     play.server.grant("stray-promise")
     play.server.grant("brief", lo=1)
@@ -117,7 +117,7 @@ def test_a_promise_that_nobody_awaits_harms_nobody(play: Play):
     assert not play.server.deleted
 
 
-def test_after_a_stray_exception_what_runs_is_finished_and_the_worker_leaves(play: Play):
+def test_after_a_stray_exception_running_items_finish_and_the_worker_leaves(play: Play):
     worker = play.start(HORAE_DRAIN_GRACE="30s")
     play.server.grant("brief")
     play.server.grant("stray-timer", lo=1)
@@ -138,7 +138,7 @@ def test_a_new_key_is_read_from_its_file(play: Play, tmp_path: Path):
     assert len(play.server.registrations) == 1
 
 
-def test_a_key_that_is_refused_ends_the_worker_with_a_sentence(play: Play):
+def test_a_refused_key_ends_the_worker_with_a_message(play: Play):
     worker = play.start()
     play.server.key = "hk_a_other"
     assert worker.wait(20) == 1
@@ -160,7 +160,7 @@ def test_a_message_of_progress_is_cut(play: Play):
     assert len(told["message"]) == 1000
 
 
-def test_one_line_that_the_server_refuses_is_replaced_alone(play: Play):
+def test_a_log_line_that_the_server_refuses_is_replaced_alone(play: Play):
     def refuse(up: dict[str, Any]) -> Any:
         lines = [line[2] for log in up.get("logs", ()) for line in log["lines"]]
         return problem(413) if "three" in lines else None
@@ -176,7 +176,7 @@ def test_one_line_that_the_server_refuses_is_replaced_alone(play: Play):
     ]  # fmt: skip
 
 
-def test_a_wrong_number_ends_the_session_and_nothing_is_cut(play: Play):
+def test_a_wrong_sequence_number_ends_the_session_and_no_log_is_cut(play: Play):
     play.start()
     play.server.refuse = lambda up: problem(400, "exchange-number") if len(play.server.registrations) < 2 else None
     eventually_sync(lambda: len(play.server.registrations) == 2)
@@ -199,7 +199,7 @@ def test_a_silent_function_is_stopped(play: Play):
     assert play.server.outcome()["error"]["type"] == "HeartbeatTimeout"
 
 
-def test_a_function_that_gives_signs_of_life_goes_on_and_the_server_hears_of_them(play: Play):
+def test_heartbeats_of_a_function_keep_it_running_and_reach_the_server(play: Play):
     play.start()
     play.server.grant("lively", timeouts={"heartbeat": 600_000})
     assert play.server.outcome()["results"] == ["alive"]
@@ -211,11 +211,11 @@ def test_a_function_that_gives_signs_of_life_goes_on_and_the_server_hears_of_the
     ("kind", "type"),
     [("timeout", "RunTimeout"), ("heartbeatTimeout", "HeartbeatTimeout"), ("totalTimeout", "TotalTimeout")],
 )
-def test_what_the_server_asks_for_is_reported_by_its_name(play: Play, kind: str, type: str):
+def test_a_stop_is_reported_with_the_kind_that_the_server_gave(play: Play, kind: str, type: str):
     play.start()
     play.server.grant("nap")
     eventually_sync(lambda: play.server.exchanges and any(up.get("started") for up in play.server.exchanges))
-    play.server.ask("startTimeout")  # it has begun
+    play.server.ask("startTimeout")  # it has started
     eventually_sync(lambda: not play.server.news)
     play.server.ask("fromTheFuture")
     eventually_sync(lambda: not play.server.news)
@@ -223,7 +223,7 @@ def test_what_the_server_asks_for_is_reported_by_its_name(play: Play, kind: str,
     assert play.server.outcome()["error"]["type"] == type
 
 
-def test_all_attempts_together_end_in_time(play: Play):
+def test_the_total_timeout_covers_all_attempts(play: Play):
     play.start()
     play.server.grant("nap", retry={"within": 500_000})
     play.server.grant("nap", lo=1, retry={"within": 500_000}, grant={"dueAt": NOW - 1_000_000})
@@ -232,7 +232,7 @@ def test_all_attempts_together_end_in_time(play: Play):
     assert "startedAt" not in play.server.outcome(1)
 
 
-def test_retry_after_is_kept_to(play: Play):
+def test_retry_after_is_respected(play: Play):
     asked_at: list[float] = []
 
     def refuse(up: dict[str, Any]) -> Any:
@@ -247,7 +247,7 @@ def test_retry_after_is_kept_to(play: Play):
     assert asked_at[1] - asked_at[0] >= 2
 
 
-def test_a_log_ends_at_its_limit_and_says_what_is_left_out(play: Play):
+def test_a_log_ends_at_its_limit_with_a_notice(play: Play):
     play.server.registered = {"logLimit": 1000}
     play.start()
     play.server.grant("floods")
@@ -270,7 +270,7 @@ def test_a_line_has_at_most_16_kib(play: Play):
     assert all(len(text.encode()) <= 16_384 for text in texts)
 
 
-def test_a_start_is_told_after_a_second(play: Play):
+def test_a_start_is_reported_after_a_second(play: Play):
     play.server.registered = {"heartbeat": 5_000_000}
     play.start()
     play.server.grant("brief")
@@ -280,7 +280,7 @@ def test_a_start_is_told_after_a_second(play: Play):
     assert [(one["lo"], one["at"]) for one in started] == [(0, outcome["startedAt"][0])]
 
 
-def test_a_busy_worker_waits_for_news_instead_of_asking_again_and_again(play: Play):
+def test_a_busy_worker_waits_for_updates_instead_of_polling(play: Play):
     play.server.registered = {"heartbeat": 5_000_000}
     play.start(concurrency=1)
     play.server.grant("nap")
@@ -291,7 +291,7 @@ def test_a_busy_worker_waits_for_news_instead_of_asking_again_and_again(play: Pl
     assert play.server.outcome()["outcome"] == "cancelled"
 
 
-def test_work_for_a_slot_that_fell_free_is_waited_for(play: Play):
+def test_a_free_slot_waits_for_work(play: Play):
     play.server.registered = {"heartbeat": 600_000_000}
     play.start(concurrency=1)
     play.server.grant("deaf-a-while", timeout=100_000)
@@ -301,7 +301,7 @@ def test_work_for_a_slot_that_fell_free_is_waited_for(play: Play):
     assert play.server.outcome(1)["outcome"] == "success"
 
 
-def test_a_goodbye_to_a_session_that_is_over_is_no_error(play: Play):
+def test_closing_an_ended_session_is_no_error(play: Play):
     play.server.goodbye = 404
     worker = play.start()
     worker.signal(signal.SIGTERM)
@@ -309,7 +309,7 @@ def test_a_goodbye_to_a_session_that_is_over_is_no_error(play: Play):
     assert play.server.deleted == ["/api/v1/sessions/s1"]
 
 
-def test_tokens_of_attempts_are_told_apart(play: Play):
+def test_attempts_have_different_tokens(play: Play):
     play.start()
     play.server.grant("echo", attempt=1)
     play.server.grant("echo", attempt=2, lo=1)
@@ -324,7 +324,7 @@ def test_it_speaks_protocol_2_and_counts_slots(play: Play):
     eventually_sync(lambda: play.server.waiting and all(up["free"] == 0 for up in play.server.waiting))
 
 
-def test_items_without_params_are_not_begun(play: Play):
+def test_items_without_params_are_not_started(play: Play):
     play.start()
     play.server.grant("echo", grant={"problem": "the key is missing", "items": []})
     outcome = play.server.outcome()
@@ -332,7 +332,7 @@ def test_items_without_params_are_not_begun(play: Play):
     assert outcome["error"]["type"] == "ParamsUnavailable"
 
 
-def test_another_installation_is_not_asked_again_and_nothing_is_lost(play: Play):
+def test_a_server_of_another_installation_is_not_used_again_and_no_outcome_is_lost(play: Play):
     asked: list[dict[str, Any]] = []
 
     def refuse(up: dict[str, Any]) -> Any:

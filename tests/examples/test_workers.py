@@ -1,4 +1,4 @@
-"""What every worker must do, whatever language it is written in: the same tests for Python and JavaScript."""
+"""Requirements for workers in every language: the same tests for Python and JavaScript."""
 
 import asyncio
 import signal
@@ -30,7 +30,7 @@ def fleet_of(request, folder) -> Fleet:
 
 @pytest.fixture(scope="module", params=LANGUAGES)
 def settled(request, tmp_path_factory) -> Iterator[Fleet]:
-    """A server and a worker that stay."""
+    """Start a server and a worker for all tests of a module."""
     fleet = fleet_of(request, tmp_path_factory.mktemp(request.param))
     fleet.add_server("a")
     apply_app(fleet)
@@ -42,7 +42,7 @@ def settled(request, tmp_path_factory) -> Iterator[Fleet]:
 
 @pytest.fixture(params=LANGUAGES)
 def fleet(request, tmp_path) -> Iterator[Fleet]:
-    """A server of the test's own; it starts the workers."""
+    """Start a server for one test, which starts the workers."""
     fleet = fleet_of(request, tmp_path)
     fleet.add_server("a")
     apply_app(fleet)
@@ -62,7 +62,7 @@ def test_executions_end_with_their_results(settled):
     ] == []
 
 
-def test_a_failing_one_is_tried_again_and_then_a_dead_letter(settled):
+def test_a_failing_execution_is_retried_and_then_a_dead_letter(settled):
     id = settled.submit("fails", {"message": "a \U0001f600 and a \\ud800"})
     done = settled.until(id, "failed")
     assert (done["attempt"], done["retryCount"], done["reason"]) == (3, 2, "retries")
@@ -72,31 +72,31 @@ def test_a_failing_one_is_tried_again_and_then_a_dead_letter(settled):
     assert [one["outcome"] for one in attempts] == ["failed"] * 3
 
 
-def test_a_running_one_is_cancelled(settled, tmp_path):
+def test_a_running_execution_is_cancelled(settled, tmp_path):
     id = settled.submit("waits_for", {"path": str(tmp_path / "go")})
     eventually_sync(lambda: began(tmp_path, "go"))
     assert settled.post(f"/executions/{id}/cancel")["verdict"] == "asked"
     assert settled.until(id, "cancelled", "success")["status"] == "cancelled"
 
 
-def test_one_that_takes_too_long_is_stopped(settled, tmp_path):
+def test_an_execution_that_takes_too_long_is_stopped(settled, tmp_path):
     settled.post("/jobs", {"name": "hurried", "python": "waits_for", "timeout": "200ms"})
     done = settled.until(settled.submit("hurried", {"path": str(tmp_path / "go")}), "failed", "success")
     assert (done["status"], done["error"]["type"]) == ("failed", "RunTimeout")
 
 
 def all_ended(fleet: Fleet, ids: list[str]) -> list[Any]:
-    """The executions, once all of them succeeded."""
+    """Return the executions once all of them have succeeded."""
     found = [fleet.execution(id) for id in ids]
     return found if {one["status"] for one in found} == {"success"} else []
 
 
 def test_full_slots_are_filled_again_at_once(settled, tmp_path):
-    """Two slots and no free one: what comes next begins as soon as one has ended, not at the next heartbeat."""
+    """With both slots in use, the next execution starts as soon as one has ended, not at the next heartbeat."""
     held = [settled.submit("waits_for", {"path": str(tmp_path / f"go-{i}")}) for i in range(2)]
     eventually_sync(lambda: all(began(tmp_path, f"go-{i}") for i in range(2)))
     queued = [settled.submit("add", {"a": i, "b": 1}) for i in range(10)]
-    assert {settled.execution(id)["status"] for id in queued} <= {"queued", "running"}  # fetched ahead, not begun
+    assert {settled.execution(id)["status"] for id in queued} <= {"queued", "running"}  # fetched ahead, not started
     for i in range(2):
         (tmp_path / f"go-{i}").touch()
     done = eventually_sync(lambda: all_ended(settled, queued), within=8)
@@ -104,7 +104,7 @@ def test_full_slots_are_filled_again_at_once(settled, tmp_path):
     assert [settled.until(id, "success")["attempt"] for id in held] == [1, 1]
 
 
-def test_sigterm_finishes_what_runs_and_takes_nothing_new(fleet, tmp_path):
+def test_sigterm_finishes_running_executions_and_claims_no_new_ones(fleet, tmp_path):
     leaving = fleet.add_worker("leaving", HORAE_DRAIN_GRACE="20s")
     running = fleet.submit("waits_for", {"path": str(tmp_path / "go")})
     eventually_sync(lambda: began(tmp_path, "go"))
@@ -122,7 +122,7 @@ def test_sigterm_finishes_what_runs_and_takes_nothing_new(fleet, tmp_path):
     assert fleet.until(later, "success")["attempt"] == 1
 
 
-def test_it_leaves_when_it_is_asked_to(fleet):
+def test_a_worker_leaves_when_it_is_drained(fleet):
     asked = fleet.add_worker("asked")
     fleet.post("/workers/asked/drain")
     assert asked.wait(20) == 0
@@ -130,7 +130,7 @@ def test_it_leaves_when_it_is_asked_to(fleet):
 
 @contextmanager
 def lossy() -> Iterator[LossyProxy]:
-    """The proxy on a loop of its own, so that tests may wait."""
+    """Run the proxy on its own event loop, so that tests may block."""
     loop = asyncio.new_event_loop()
     thread = threading.Thread(target=loop.run_forever)
     thread.start()
@@ -145,18 +145,18 @@ def lossy() -> Iterator[LossyProxy]:
 
 
 @pytest.mark.parametrize("language", LANGUAGES)
-def test_lost_requests_and_answers_lose_and_double_nothing(language, request, tmp_path):
+def test_lost_requests_and_answers_neither_lose_nor_repeat_executions(language, request, tmp_path):
     with lossy() as proxy:
         request.param = language
         fleet = fleet_of(request, tmp_path)
         try:
             url = f"http://127.0.0.1:{proxy.port}"
-            fleet.add_server("a", HORAE_ADVERTISE=url)  # else the worker would learn the way around it
+            fleet.add_server("a", HORAE_ADVERTISE=url)  # otherwise the worker would learn the server's own URL and bypass the proxy
             proxy.target = int(fleet.urls["a"].rpartition(":")[2])
             apply_app(fleet)
             fleet.add_worker("w", servers=url)
             done = []
-            while proxy.lost < LOSSES:  # each answer and each request that was lost is one
+            while proxy.lost < LOSSES:  # counts lost answers and lost requests
                 items = [{"job": "add", "params": {"a": len(done) + i, "b": 1}} for i in range(5)]
                 ids = [one["executionId"] for one in fleet.post("/executions", {"items": items})["items"]]
                 done += [fleet.until(id, "success", "failed") for id in ids]

@@ -1,4 +1,4 @@
-"""The examples of workflows: one `horae up` runs them all, and is talked to as the README says."""
+"""The examples of workflows: one `horae up` runs them all, with the commands of the README."""
 
 import shutil
 import sqlite3
@@ -36,13 +36,13 @@ def up(tmp_path_factory) -> Iterator[Up]:
 
 
 def ran(up: Up, job: str, *params: str, code: int = 0) -> Any:
-    """One execution to its end."""
+    """Run one execution to its end."""
     options = [part for param in params for part in ("--param", param)]
     return up.json("jobs", "trigger", job, "--wait", *options, code=code)
 
 
 def states(up: Up, execution: Any) -> dict[str, str]:
-    """How an execution's steps ended."""
+    """Return the states of an execution's steps."""
     graph = up.json("executions", "graph", execution["executionId"])
     return {node["step"]: node["status"] for node in graph["nodes"]}
 
@@ -52,7 +52,7 @@ def rows(up: Up, database: str, sql: str) -> list[Any]:
         return connection.execute(sql).fetchall()
 
 
-def test_the_tutorial_hands_results_from_step_to_step(up):
+def test_the_tutorial_passes_results_from_step_to_step(up):
     done = ran(up, "tutorial-etl")
     assert (done["status"], done["result"]) == ("success", {"total": 1236.7})
     graph = up.json("executions", "graph", done["executionId"])
@@ -65,7 +65,7 @@ def book(up: Up, order: int) -> list[str]:
     return [what for (what,) in rows(up, "orders.db", f"SELECT what FROM book WHERE number = {order} ORDER BY n")]
 
 
-def test_an_order_that_fails_is_undone_the_last_step_first(up):
+def test_a_failed_order_is_undone_in_reverse_order(up):
     assert ran(up, "order", "order=1")["status"] == "success"
     far = ran(up, "order", "order=2", "address=the moon", code=1)
     nameless = ran(up, "order", "order=3", "mail=nobody", code=1)
@@ -127,7 +127,7 @@ def test_a_week_is_backfilled_with_a_day_for_each_execution(up):
     ]
 
 
-def test_a_day_is_run_by_hand_when_it_is_named(up):
+def test_a_day_is_run_by_hand(up):
     nothing = ran(up, "daily-sales", code=1)
     assert nothing["errorMessage"] == 'Step "sales-extract": ${execution.interval.start}: execution.interval is null.'
     day = "2025-06-01T00:00:00Z/2025-06-02T00:00:00Z"

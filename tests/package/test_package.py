@@ -69,7 +69,7 @@ def test_every_address_in_the_metadata_is_public(built: Built):
             ipaddress.ip_address(address.hostname or "")
 
 
-def test_the_installed_package_runs_a_job_and_finds_nothing_wrong(built: Built, tmp_path):
+def test_the_installed_package_runs_a_job_and_passes_the_doctor(built: Built, tmp_path):
     alone = Environment(tmp_path / "alone")
     alone.pip("install", "--no-deps", "--no-index", "--no-compile", built.wheel)
     for found in needed(built.metadata.get_all("Requires-Dist")):
@@ -82,7 +82,7 @@ def test_the_installed_package_runs_a_job_and_finds_nothing_wrong(built: Built, 
 @pytest.mark.prove
 @pytest.mark.timeout(900)
 @pytest.mark.parametrize("kind", ["wheel", "sdist"])
-def test_what_is_built_apart_is_installed_by_pip_and_runs(tmp_path, kind):
+def test_separately_built_distributions_are_installed_by_pip_and_run(tmp_path, kind):
     built = build(tmp_path / "dist")
     alone = Environment(tmp_path / "alone")
     alone.pip("install", getattr(built, kind))

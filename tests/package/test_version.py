@@ -11,7 +11,7 @@ from tests.house.test_tree import ROOT
 ENTRY = re.compile(r"^## (?:Unreleased: )?(\d+\.\d+\.\d+)\b", re.MULTILINE)
 
 
-def test_the_changelog_the_package_and_the_command_tell_one_version():
+def test_the_changelog_the_package_and_the_command_have_one_version():
     newest = ENTRY.search((ROOT / "CHANGELOG.md").read_text())
     told = subprocess.run([sys.executable, "-m", "horae.cli.main", "--version"], capture_output=True, text=True)
 

@@ -96,7 +96,7 @@ def ended(site):
     return ended
 
 
-async def test_what_it_is_doing_is_said_in_a_line(page, site):
+async def test_a_running_execution_shows_its_activity_in_a_line(page, site):
     await page.goto(f"{site.url}/ui/executions")
     said = await page.evaluate(SAID)
     assert said == [
@@ -168,7 +168,7 @@ async def test_a_list_that_is_read_stays_still_and_chosen_ones_are_cancelled_tog
 LIVE = """async () => (await import("/ui/core/live.js")).connected.value"""
 
 
-async def test_an_execution_that_is_not_there_leads_to_the_others(page, site):
+async def test_a_missing_execution_leads_to_the_list(page, site):
     await page.goto(f"{site.url}/ui/executions/00000000-0000-7000-8000-000000000000")
     await expect(page.get_by_role("heading", level=1)).to_have_text("No such execution")
     await expect(page.locator("main")).not_to_contain_text("`")
@@ -187,7 +187,7 @@ async def test_an_execution_that_is_not_there_leads_to_the_others(page, site):
         ("nowhere", "No such page", "overview"), ("jobs?ns=nope", "No such namespace", "Go to your own namespace"),
     ],
 )  # fmt: skip
-async def test_a_page_about_something_that_is_not_there_has_a_heading_and_a_way_on(page, site, path, title, way):
+async def test_a_page_of_a_missing_object_has_a_heading_and_a_link(page, site, path, title, way):
     await page.goto(f"{site.url}/ui/{path}")
     await expect(page.get_by_role("heading", level=1)).to_have_text(title)
     lead = "button" if "ns=" in path else "link"
@@ -198,7 +198,7 @@ async def test_a_page_about_something_that_is_not_there_has_a_heading_and_a_way_
     forgive(page, 404)
 
 
-async def test_commands_in_what_is_said_of_a_job_can_be_copied(page, site, run):
+async def test_commands_in_messages_about_a_job_can_be_copied(page, site, run):
     id = run("tune", command=["true"], needs=["gpu=h100"])
     await page.goto(f"{site.url}/ui/jobs/tune?tab=explain")
     await expect(page.locator("main .blockers code").first).to_have_text("horae worker --label gpu=h100")
@@ -213,7 +213,7 @@ async def test_commands_in_what_is_said_of_a_job_can_be_copied(page, site, run):
     forgive(page, "net::ERR_FAILED")
 
 
-async def test_why_a_job_does_not_run_is_told_with_its_remedy(page, site, run):
+async def test_a_job_that_does_not_run_shows_the_reason_and_remedy(page, site, run):
     id = run("train", command=["true"], needs=["gpu=a100"])
     await page.goto(f"{site.url}/ui/executions/{id}")
     await expect(page.locator(".doing")).to_contain_text("No live worker carries the label gpu=a100.")
@@ -303,7 +303,7 @@ IS_SEEN = """line => {
 }"""
 
 
-async def test_the_newest_line_of_a_followed_log_is_covered_by_nothing(page, site, run):
+async def test_the_newest_line_of_a_followed_log_is_visible(page, site, run):
     says = "import time; print(*(f'line {i + 1}' for i in range(300)), sep='\\n', flush=True); time.sleep(600)"
     id = run("talks", command=["python3", "-c", says])
     await eventually(lambda: site.get(f"/executions/{id}/logs?tail=1")["lines"] == 300, within=30)
@@ -320,7 +320,7 @@ async def test_the_newest_line_of_a_followed_log_is_covered_by_nothing(page, sit
     site.post(f"/executions/{id}/cancel", {})
 
 
-async def test_a_search_of_a_log_that_is_followed_begins_at_its_end(page, site, run):
+async def test_a_search_of_a_followed_log_starts_at_its_end(page, site, run):
     says = "import time; print(*(f'line {i + 1}' for i in range(3000)), sep='\\n')"
     says += "; print('9%\\r50%', end='', flush=True); time.sleep(600)"
     id = run("endless", command=["python3", "-c", says])

@@ -14,7 +14,7 @@ def features() -> str:
     return ",".join(f"-{name}" for name in optional())
 
 
-async def test_no_link_leads_to_what_is_off(page, site):
+async def test_no_link_leads_to_a_disabled_feature(page, site):
     await page.goto(site.url)
     rail = page.get_by_role("navigation", name="Pages")
     await expect(rail.get_by_role("link", name="Jobs")).to_be_visible()
@@ -22,7 +22,7 @@ async def test_no_link_leads_to_what_is_off(page, site):
     await check(page)
 
 
-async def test_a_page_of_a_feature_that_is_off_says_how_to_have_it(page, site):
+async def test_a_page_of_a_disabled_feature_shows_how_to_enable_it(page, site):
     await page.goto(f"{site.url}/ui/alerts")
     await expect(page.get_by_text("The feature alerts is switched off on this server.")).to_be_visible()
     await expect(page.get_by_text('Remove "-alerts" from its setting features')).to_be_visible()
@@ -30,7 +30,7 @@ async def test_a_page_of_a_feature_that_is_off_says_how_to_have_it(page, site):
 
 
 @pytest.mark.parametrize("path", ["", "jobs", "executions", "schedule", "queues", "workers", "audit", "settings"])
-async def test_no_page_asks_for_what_is_off(page, site, path):
+async def test_no_page_requests_a_disabled_feature(page, site, path):
     """A route that is off would answer 404, and the browser complain of it."""
     await page.goto(f"{site.url}/ui/{path}")
     await expect(page.get_by_role("heading", level=1)).to_be_visible()

@@ -55,7 +55,7 @@ def hostile(site):
     return {"failed": failed, "flow": flow}
 
 
-async def test_nothing_stored_is_run(page, site, hostile):
+async def test_no_stored_text_is_executed(page, site, hostile):
     failed, flow = hostile["failed"], hostile["flow"]
     views = [
         "", "jobs", "jobs/hostile", "jobs/hostile?tab=definition", "jobs/hostile?tab=schedule", "jobs/hostile/edit",
@@ -75,7 +75,7 @@ async def test_nothing_stored_is_run(page, site, hostile):
     forgive(page, "status of 4")
 
 
-async def test_an_address_does_not_have_the_page_read_what_a_job_wrote_as_an_execution(page, site, hostile):
+async def test_a_url_cannot_make_the_page_read_an_artifact_as_an_execution(page, site, hostile):
     asked: list[str] = []
     page.on("request", lambda request: asked.append(request.url))
     await page.goto(f"{site.url}/ui/executions/{hostile['failed']}%2Fartifacts%2Fexecution.json")
@@ -83,7 +83,7 @@ async def test_an_address_does_not_have_the_page_read_what_a_job_wrote_as_an_exe
     assert not [url for url in asked if "/api/" in url and "/artifacts" in url]
 
 
-async def test_what_is_typed_and_pasted_is_text(page, site, hostile):
+async def test_typed_and_pasted_input_is_text(page, site, hostile):
     await page.goto(site.url)
     await expect(page.locator("main .page")).to_be_visible()  # who listens to keys is there
     await page.keyboard.press("Control+k")

@@ -196,7 +196,7 @@ async def test_a_week_is_backfilled(page: Page, site: Site):
     await expect(page.locator(".coming li")).to_have_count(15)
 
 
-async def test_many_are_chosen_and_one_is_deleted_and_brought_back(page: Page, site: Site):
+async def test_many_jobs_are_selected_and_one_is_deleted_and_restored(page: Page, site: Site):
     for n in range(3):
         site.post("/jobs", {"name": f"many-{n}", "command": "true", "tags": ["many"]})
     await page.goto(f"{site.url}/ui/jobs?search=many")
@@ -223,7 +223,7 @@ async def test_many_are_chosen_and_one_is_deleted_and_brought_back(page: Page, s
     await expect(page.get_by_role("button", name="Pause", exact=True)).to_be_visible()
 
 
-async def test_an_event_is_sent_after_what_it_would_start_was_said(page: Page, site: Site):
+async def test_an_event_is_sent_after_a_preview_of_its_effects(page: Page, site: Site):
     large = {"name": "large", "event": "upload", "filter": "${event.payload.size > 10}"}
     site.post("/jobs", {"name": "unpack", "command": "true", "triggers": [{"name": "all", "event": "upload"}, large]})
     asked: list[bool] = []  # by dry runs: whether an answer is to be kept

@@ -32,7 +32,7 @@ async def test_every_page_is_accessible(page, site, path, heading):
     await check(page)
 
 
-async def test_dead_letters_are_retried_in_bulk_with_their_number_said_before(page, site):
+async def test_dead_letters_are_retried_in_bulk_after_their_number_is_shown(page, site):
     await page.goto(f"{site.url}/ui/dead-letters?job=broken")
     await page.get_by_role("button", name="Retry these 12").click()
     dialog = page.get_by_role("dialog")
@@ -58,7 +58,7 @@ async def test_dead_letters_of_one_error_are_retried_from_their_row(page, site):
 
 
 @pytest.mark.parametrize(("view", "cell"), [("month", ".cell"), ("week", ".hour-cell")])
-async def test_the_schedule_counts_no_failures_of_what_no_trigger_started(page, site, view, cell):
+async def test_the_schedule_counts_only_failures_of_triggered_executions(page, site, view, cell):
     site.fleet.request("POST", "/jobs", {"name": "nightly", "command": ["true"], "schedule": "0 3 * * *"})
     await page.goto(f"{site.url}/ui/schedule?view={view}")
     await expect(page.locator(f"main {cell}").first).to_be_visible()
@@ -66,7 +66,7 @@ async def test_the_schedule_counts_no_failures_of_what_no_trigger_started(page, 
     await check(page)
 
 
-async def test_one_execution_is_purged_with_a_sentence_and_a_line(page, site):
+async def test_a_purge_of_one_execution_is_described_in_the_singular(page, site):
     site.fleet.request("PUT", "/queues/lone", {})
     site.post("/queues/lone/pause", {})
     site.post("/jobs", {"name": "alone", "command": ["true"], "queue": "lone"})
@@ -82,7 +82,7 @@ async def test_one_execution_is_purged_with_a_sentence_and_a_line(page, site):
     await page.keyboard.press("Escape")
 
 
-async def test_all_dead_letters_that_were_counted_are_discarded_however_many_a_request_takes(page, site):
+async def test_all_counted_dead_letters_are_discarded_in_several_requests(page, site):
     async def few(route):
         body = route.request.post_data_json
         body["filter"]["limit"] = 5
@@ -101,7 +101,7 @@ async def test_all_dead_letters_that_were_counted_are_discarded_however_many_a_r
     assert site.get("/dlq/groups")["items"] == []
 
 
-async def test_a_queue_is_made_changed_drained_and_let_go_on_by_undoing(page, site):
+async def test_a_queue_is_created_changed_drained_and_resumed_by_undo(page, site):
     await page.goto(f"{site.url}/ui/queues")
     await page.get_by_role("button", name="New queue").click()
     await page.get_by_label("Name", exact=True).fill("reports")
@@ -137,7 +137,7 @@ async def test_a_queue_is_made_changed_drained_and_let_go_on_by_undoing(page, si
     assert site.get("/queues/reports")["state"] == "active"
 
 
-async def test_keys_go_from_one_table_of_a_page_to_the_next(page, site):
+async def test_keys_move_from_one_table_of_a_page_to_the_next(page, site):
     site.post("/jobs", {"name": "long", "command": ["sleep", "600"], "concurrency": 1})
     for _ in range(2):
         site.post("/jobs/long/trigger", {})
@@ -158,7 +158,7 @@ async def test_keys_go_from_one_table_of_a_page_to_the_next(page, site):
         site.post(f"/executions/{one['executionId']}/cancel", {})
 
 
-async def test_a_rule_is_made_and_its_alert_fires_and_is_acknowledged(page, site):
+async def test_a_rule_is_created_and_its_alert_fires_and_is_acknowledged(page, site):
     await page.goto(f"{site.url}/ui/alerts?tab=rules")
     await page.get_by_role("button", name="New rule").click()
     await page.get_by_label("Name", exact=True).fill("broken again")
@@ -177,7 +177,7 @@ async def test_a_rule_is_made_and_its_alert_fires_and_is_acknowledged(page, site
     await expect(page.get_by_text("acknowledged by")).to_be_visible()
 
 
-async def test_a_key_is_made_told_once_and_revoked(page, site):
+async def test_a_key_is_created_shown_once_and_revoked(page, site):
     await page.goto(f"{site.url}/ui/settings")
     await page.get_by_role("button", name="New key").click()
     await page.get_by_label("Name").fill("for a robot")

@@ -14,7 +14,7 @@ def demo():
     return True
 
 
-async def test_the_first_visit_is_not_empty_and_what_failed_is_retried(page, site):
+async def test_the_first_visit_is_not_empty_and_a_failure_is_retried(page, site):
     await page.goto(site.url)
     await expect(page.get_by_role("heading", name="Overview")).to_be_visible()
     needs = page.locator(".needs")
@@ -36,7 +36,7 @@ async def test_the_first_visit_is_not_empty_and_what_failed_is_retried(page, sit
     assert any(one["retryOf"] for one in site.get("/jobs/demo-fails/executions")["items"])
 
 
-async def test_an_hour_of_the_dial_is_heard_and_chosen_with_the_keyboard(page, site):
+async def test_an_hour_of_the_dial_is_announced_and_selected_with_the_keyboard(page, site):
     await page.goto(site.url)
     now = page.locator('.dial .segment[data-at^="past"]').last
     await now.focus()
@@ -53,7 +53,7 @@ async def test_an_hour_of_the_dial_is_heard_and_chosen_with_the_keyboard(page, s
     await expect(page.locator(".dial.strip")).to_be_visible()
 
 
-async def test_search_finds_jobs_queues_and_executions_and_does_things(page, site):
+async def test_search_finds_jobs_queues_and_executions_and_runs_commands(page, site):
     await page.goto(f"{site.url}/ui/queues")
     await expect(page.locator("main .page")).to_be_visible()  # who listens to keys is there
 

@@ -76,7 +76,7 @@ async def test_a_link_signs_in_once_and_leaves_the_address(page, site):
     forgive(page, 401)  # nobody is signed in
 
 
-async def test_the_keyboard_goes_anywhere(page, site):
+async def test_the_keyboard_reaches_every_page(page, site):
     site.post("/jobs", {"name": "typed", "command": ["true"]})
     await page.goto(site.url)
     await expect(page.locator("main .page")).to_be_visible()  # who listens to keys is there
@@ -124,7 +124,7 @@ async def test_the_first_page_is_light(page, site):
     await sent.close()
 
 
-async def test_a_slow_answer_is_let_finish_and_what_is_copied_holds_no_secret(page, site):
+async def test_a_slow_answer_may_finish_and_copied_text_contains_no_secret(page, site):
     await page.goto(f"{site.url}/ui/queues")
     read = await page.evaluate(SLOW)
     assert (read["meanwhile"], read["begun"], read["shown"]) == (1, 2, [1, 2])
@@ -169,7 +169,7 @@ UNTOLD = """() => [...document.querySelectorAll("main button:disabled")]
   .filter((one) => !one.title).map((one) => one.textContent)"""
 
 
-async def test_a_button_that_a_viewer_may_not_use_says_which_role_it_needs(page, site):
+async def test_a_button_that_a_viewer_may_not_use_names_the_required_role(page, site):
     key = site.post("/keys", {"name": "looks", "role": "viewer"})["key"]
     site.post("/jobs", {"name": "fails", "command": ["false"]})
     id = site.post("/jobs/fails/trigger", {})["executionId"]
@@ -188,7 +188,7 @@ async def test_a_button_that_a_viewer_may_not_use_says_which_role_it_needs(page,
     forgive(page, 403)  # what a viewer may not read
 
 
-async def test_who_is_signed_out_goes_on_where_they_were(page, site):
+async def test_a_user_who_signs_in_again_returns_to_the_same_page(page, site):
     site.post("/users", {"name": "ada", "password": "sesame-sesame", "role": "editor"})
     site.post("/users", {"name": "bob", "password": "sesame-sesame", "role": "editor"})
 
@@ -227,7 +227,7 @@ async def test_who_is_signed_out_goes_on_where_they_were(page, site):
     forgive(page, 401)
 
 
-async def test_whatever_an_address_says_the_page_says_something(page, site):
+async def test_every_address_shows_a_message(page, site):
     told = {
         "nothing": "There is no such page.", "constructor": "There is no such page.", "jobs/50%25": "'50%' is neither",
         "jobs/%ff": "neither a job's name", "?from=garbage": "not an RFC 3339 time", "alerts?ns=x": "No namespace",
@@ -262,7 +262,7 @@ async def test_a_page_that_could_not_be_loaded_is_loaded_when_the_server_is_back
     forgive(page, "net::ERR_FAILED")
 
 
-async def test_what_is_typed_on_the_page_of_a_new_job_is_its_name(page, site):
+async def test_input_on_the_page_of_a_new_job_becomes_its_name(page, site):
     await page.goto(f"{site.url}/ui/jobs")
     await page.get_by_role("link", name=re.compile("New job|Create the first job")).first.click()
     name = page.get_by_label("name", exact=True)
@@ -271,7 +271,7 @@ async def test_what_is_typed_on_the_page_of_a_new_job_is_its_name(page, site):
     await expect(name).to_have_value("my-first-job")
 
 
-async def test_what_is_typed_on_the_page_of_a_job_s_definition_goes_into_its_form(page, site):
+async def test_input_on_the_page_of_a_job_s_definition_goes_into_its_form(page, site):
     site.post("/jobs", {"name": "given", "command": ["true"]})
     await page.goto(f"{site.url}/ui/jobs/given")
     await page.get_by_role("link", name="Edit", exact=True).click()
@@ -285,7 +285,7 @@ async def test_what_is_typed_on_the_page_of_a_job_s_definition_goes_into_its_for
     await expect(page.get_by_label("name", exact=True)).to_have_value("gj")
 
 
-async def test_a_disabled_button_says_why(page, site):
+async def test_a_disabled_button_shows_the_reason(page, site):
     site.post("/jobs", {"name": "still", "command": ["true"], "schedule": "0 3 * * *"})
     for path, button in (
         ("jobs/new", "Create"), ("jobs/still/edit", "Save"), ("jobs/still?tab=definition", "version 1"),
@@ -296,7 +296,7 @@ async def test_a_disabled_button_says_why(page, site):
         assert await page.evaluate(UNTOLD.replace("main ", "")) == [], path
 
 
-async def test_the_servers_time_counts_and_the_focus_comes_back(page, site):
+async def test_the_server_s_time_is_used_and_the_focus_returns(page, site):
     await page.clock.set_system_time(time.time() + 86400)
     await page.goto(f"{site.url}/ui/settings?tab=keys")
     button = page.get_by_role("button", name="New key …")
@@ -322,7 +322,7 @@ async def test_the_servers_time_counts_and_the_focus_comes_back(page, site):
     await expect(revoke).to_be_focused()
 
 
-async def test_namespaces_quotas_secrets_and_channels_are_made_and_changed(page, site):
+async def test_namespaces_quotas_secrets_and_channels_are_created_and_changed(page, site):
     async def save(button, **fields):
         for label, value in fields.items():
             await page.get_by_label(label.replace("_", " "), exact=True).fill(value)
