@@ -183,7 +183,10 @@ def test_a_small_run_is_not_compared_with_targets():
 
 
 def test_processes_end_even_if_their_starter_is_killed():
-    code = "from tools.peers.leash import TiedProcess as Tied; print(Tied(['sleep', '600']).process.pid, flush=True); input()"
+    code = (
+        "from tools.peers.leash import TiedProcess;"
+        "print(TiedProcess(['sleep', '600']).process.pid, flush=True); input()"
+    )
     starter = subprocess.Popen([sys.executable, "-c", code], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
     with starter:
         pid = int(starter.stdout.readline())

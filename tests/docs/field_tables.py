@@ -1,4 +1,4 @@
-"""Tables of fields in docs/, made of the tables in the code."""
+"""Tables of fields in docs/, generated from the tables in the code."""
 
 import json
 from collections.abc import Iterable, Mapping
@@ -25,7 +25,7 @@ from horae.model.triggers.decisions.schedule import FIELDS as OF_TRIGGERS
 from horae.model.workflows.reading.steps import STEP
 from horae.model.workflows.reading.workflow import WORKFLOW
 
-# Where a page says more of a job's field.
+# The page with more details about a job's field.
 PAGES = {
     **dict.fromkeys(("schedule", "triggers"), "triggers.md"),
     **dict.fromkeys(("env", "secrets"), "secrets.md"),
@@ -72,91 +72,91 @@ PAGES_OF_SUBMISSIONS = {
 
 
 def fields_of_submissions() -> str:
-    """What a submission says; params are bytes of JSON in the table."""
+    """Return the fields of a submission; params are bytes of JSON in the table."""
     usual = {name: value for name, value in SUBMISSION.defaults.items() if name != "params"}
     return written(SUBMISSION.rows, usual, PAGES_OF_SUBMISSIONS)
 
 
 def fields_of_workflows() -> str:
-    """What a workflow says."""
+    """Return the fields of a workflow."""
     return written(WORKFLOW.rows, WORKFLOW.defaults, PAGES_OF_WORKFLOWS)
 
 
 def kinds_of_steps() -> str:
-    """The fields that say what a step does."""
+    """Return the fields that select the kind of a step."""
     return written((row for row in STEP.rows if row.field.does), {}, {**PAGES, **PAGES_OF_WORKFLOWS})
 
 
 def fields_of_steps() -> str:
-    """What else a step says, beside fields of a job."""
+    """Return the other fields of a step, beside the fields of a job."""
     rows = [row for row in STEP.rows if not row.field.does and row.attribute != "own"]
     return written(rows, STEP.defaults, PAGES_OF_WORKFLOWS)
 
 
 def fields_of_jobs() -> str:
-    """Every field of a job: its meaning, an example and its default."""
+    """Return every field of a job: its meaning, an example and its default."""
     return written(JOB.rows, JOB.defaults, PAGES)
 
 
 def fields_of_quotas() -> str:
-    """Every bound of a quota."""
+    """Return every bound of a quota."""
     return written(QUOTA.rows, QUOTA.defaults)
 
 
 def fields_of_namespaces() -> str:
-    """Every field of a namespace."""
+    """Return every field of a namespace."""
     return written(NAMESPACE.rows, NAMESPACE.defaults, {"archive": "history.md", "queuePolicy": "queues.md#policies"})
 
 
 def defaults_of_jobs() -> str:
-    """Every field of a job that a namespace may say for its jobs."""
+    """Return every field of a job for which a namespace may have a default."""
     return f"{', '.join(f'`{name}`' for name in DEFAULTS)}."
 
 
 def kinds_of_triggers() -> str:
-    """The fields that tell a trigger's kind, each followed by those that only this kind has."""
+    """Return the fields that select a trigger's kind, each followed by the fields of this kind only."""
     beside = (*RULES.names, *NAMED_TRIGGER.names)
     return written((row for row in OF_TRIGGERS.rows if row.name not in beside), OF_TRIGGERS.defaults, PAGES_OF_TRIGGERS)
 
 
 def rules_of_triggers() -> str:
-    """What stands beside a trigger's kind."""
+    """Return the fields that all kinds of triggers have."""
     usual = {name: value for name, value in OF_TRIGGERS.defaults.items() if name != "name"}  # which is that of its kind
     return written((*RULES.rows, *NAMED_TRIGGER.rows), usual, PAGES_OF_TRIGGERS)
 
 
 def fields_of_backfills() -> str:
-    """What a request for a backfill says."""
+    """Return the fields of a request for a backfill."""
     return written(BACKFILL.rows, BACKFILL.defaults)
 
 
 def fields_of_rollouts() -> str:
-    """What a request for a rollout says."""
+    """Return the fields of a request for a rollout."""
     return written(ROLLOUT.rows, ROLLOUT.defaults)
 
 
 def fields_of_templates() -> str:
-    """The fields of a template."""
+    """Return the fields of a template."""
     return written(TEMPLATE.rows, TEMPLATE.defaults)
 
 
 def fields_of_alert_rules() -> str:
-    """The fields that rules of all kinds have."""
+    """Return the fields that rules of all kinds have."""
     return written(RULE.shared, RULE.defaults)
 
 
 def kinds_of_alert_rules() -> str:
-    """Every kind of rule: when an alert is open, and its own fields with their defaults."""
+    """Return every kind of rule: its condition, and its own fields with their defaults."""
     return kinds(RULE, "an alert is open while")
 
 
 def kinds_of_channels() -> str:
-    """Every kind of channel and its own fields."""
+    """Return every kind of channel and its own fields."""
     return kinds(CHANNEL, "what it does")
 
 
 def kinds(noun: Variants, about: str) -> str:
-    """Write each kind: what it is for, and the fields that it has alone."""
+    """Return each kind: its purpose, and the fields that only this kind has."""
     lines = [f"| kind | {about} | its fields |", "|---|---|---|"]
     for kind, table in noun.tables.items():
         fields = [_member(row, table.defaults.get(row.name)) for row in noun.own(kind)]
@@ -172,22 +172,22 @@ def _member(row: Row, usual: Any) -> str:
 
 
 def fields_of_queues() -> str:
-    """Every field of a queue."""
+    """Return every field of a queue."""
     return written(QUEUE.rows, QUEUE.defaults, {"policy": "#policies", "preempts": "fleet.md#preemption"})
 
 
 def kinds_of_policies() -> str:
-    """Every kind of policy and its fields."""
+    """Return every kind of policy and its fields."""
     return kinds(POLICIES, "who is next")
 
 
 def fields_of_calendars() -> str:
-    """Every field of a calendar, and what stands beside it."""
+    """Return every field of a calendar, and the fields beside its kind."""
     return written(OF_CALENDARS.rows, OF_CALENDARS.defaults)
 
 
 def written(rows: Iterable[Row], usual: Mapping[str, Any], pages: Mapping[str, str] = {}) -> str:
-    """Write each field: its meaning, an example and its default, of which a column may be empty and is left out."""
+    """Return a row per field: its meaning, an example and its default; empty columns are omitted."""
     head = ("field", "meaning", "example", "default")
     lines = [_cells(row, usual.get(row.name), pages.get(row.name)) for row in rows]
     kept = [i for i in range(len(head)) if any(cells[i] for cells in lines)]
@@ -205,7 +205,7 @@ def _cells(row: Row, usual: Any, page: str | None) -> list[str]:
 
 
 def _part(row: Row) -> str:
-    """Write a member of an object: its name, with its words."""
+    """Return a member of an object: its name, with its choices."""
     return f"{row.name}: {' or '.join(row.kind.words)}" if isinstance(row.kind, Choice) else row.name
 
 

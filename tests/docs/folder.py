@@ -1,4 +1,4 @@
-"""A folder in which somebody follows the documentation, with a terminal for the server and one for themselves."""
+"""A folder in which a user follows the documentation, with one terminal for the server and one for commands."""
 
 import os
 import re
@@ -11,7 +11,7 @@ from pathlib import Path
 
 DEFAULT_URL = "http://127.0.0.1:8420"
 CURL = """#!{python}
-# As much of curl as the tour uses, where there is none.
+# The features of curl that the tour uses, in case it is not installed.
 import argparse, urllib.request
 parser = argparse.ArgumentParser()
 for flag in ("-X", "-H", "-d"):
@@ -26,7 +26,7 @@ print(urllib.request.urlopen(request).read().decode(), end="")
 
 
 class Folder:
-    """Where somebody follows the tour: a folder, an environment, and at times a server."""
+    """The place of the tour: a folder, an environment, and at times a server."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -42,7 +42,7 @@ class Folder:
 
     @contextmanager
     def up(self, command: str) -> Iterator[None]:
-        """What the tour leaves running; only the port differs, so that two runs do not meet."""
+        """Start the command that the tour leaves running; only the port differs, so that two runs do not collide."""
         process = subprocess.Popen(
             command.split(), cwd=self.path, env=self.env | {"HORAE_PORT": "0"}, stdout=subprocess.PIPE, text=True
         )
@@ -59,7 +59,7 @@ class Folder:
             process.communicate()
 
     def run(self, script: str) -> str:
-        """A block of the tour, as it is typed into the other terminal."""
+        """Run a block of the tour, as typed into the other terminal."""
         done = subprocess.run(
             ["bash", "-euo", "pipefail", "-c", script.replace(DEFAULT_URL, self.url)],
             cwd=self.path,

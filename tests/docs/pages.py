@@ -1,4 +1,4 @@
-"""Reading documentation: links, code blocks, tables."""
+"""Parsing of documentation: links, code blocks, tables."""
 
 import re
 from collections.abc import Iterator
@@ -21,12 +21,12 @@ def without_code(text: str) -> str:
 
 
 def links(page: Path) -> Iterator[str]:
-    """Every target of a link."""
+    """Yield every target of a link."""
     yield from _LINK.findall(without_code(page.read_text()))
 
 
 def blocks(text: str, language: str) -> list[str]:
-    """The code blocks in a language."""
+    """Return the code blocks in a language."""
     return [body for found, body in _FENCE.findall(text) if found == language]
 
 
@@ -35,19 +35,19 @@ def headings(text: str) -> list[str]:
 
 
 def anchors(page: Path) -> set[str]:
-    """What a link within a page may name: headings in lower case, words joined by hyphens."""
+    """Return the possible anchors of a page: headings in lower case, words joined by hyphens."""
     plain = (re.sub(r"[^\w\- ]", "", heading.lower()) for heading in headings(page.read_text()))
     return {text.replace(" ", "-") for text in plain}
 
 
 def section(text: str, heading: str) -> str:
-    """What stands under a heading, up to the next of its rank."""
+    """Return the text under a heading, up to the next of its rank."""
     found = re.search(rf"^(#+) {re.escape(heading)}$(.*?)(?=^\1 |\Z)", text, re.MULTILINE | re.DOTALL)
     assert found, f"There is no section {heading!r}."
     return found[2]
 
 
 def first_cells(text: str) -> list[str]:
-    """The first column of every table: the words in backticks."""
+    """Return the first column of every table: the words in backticks."""
     rows = re.findall(r"^\| (`.*?) \|", text, re.MULTILINE)
     return [word for row in rows for word in re.findall(r"`([^`]+)`", row)]

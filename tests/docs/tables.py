@@ -1,6 +1,6 @@
-"""The parts of docs/ that the program itself can tell: `python -m tests.docs.tables` writes them into their pages.
+"""Generated parts of docs/: `python -m tests.docs.tables` writes them into their pages.
 
-A part stands between `<!-- begin NAME -->` and `<!-- end NAME -->`; what stands around it is written by hand.
+A part is between `<!-- begin NAME -->` and `<!-- end NAME -->`; the text around it is written by hand.
 """
 
 import asyncio
@@ -46,11 +46,11 @@ from tests.docs.field_tables import (
 ROOT = Path(__file__).parents[2]
 DOCS = ROOT / "docs"
 SUCCESS = range(200, 300)
-COMMON = {400, 401, 403, 413, 422, 429, 500, 503}  # what nearly every route may answer; said once above the tables
+COMMON = {400, 401, 403, 413, 422, 429, 500, 503}  # statuses of nearly every route, listed once above the tables
 
 
 def routes() -> str:
-    """Every route by noun, from the OpenAPI document."""
+    """Return every route by noun, from the OpenAPI document."""
     operations = build(ROUTES)["paths"]
     parts = []
     for module in MODULES:
@@ -64,7 +64,7 @@ def routes() -> str:
 
 
 def _noun(module: str) -> str:
-    """The heading of a module's routes: those of a feature are headed by the feature, and hooks by their own name."""
+    """Return the heading of a module's routes: the feature's name, and `hooks` for webhooks."""
     *_, room, name = module.split(".")
     return room if name == "routes" else name.removesuffix("_routes")
 
@@ -94,7 +94,7 @@ def _roles(route: Route) -> str:
 
 
 def metrics() -> str:
-    """Every metric of a server."""
+    """Return every metric of a server."""
     return "\n".join(["| metric | type | labels | meaning |", "|---|---|---|---|", *_metrics()])
 
 
@@ -110,7 +110,7 @@ def _metrics() -> Iterator[str]:
 
 
 async def _registry() -> CollectorRegistry:
-    """The metrics of a server that has just been made."""
+    """Create a server and return its metrics."""
     node = await ServerNode.open(system_env(), "sqlite://")
     try:
         return Metrics(node).registry
@@ -119,13 +119,13 @@ async def _registry() -> CollectorRegistry:
 
 
 def gates(about: About) -> str:
-    """Every gate of executions, or of jobs, in the order in which it is met."""
+    """Return every gate of executions, or of jobs, in the order in which it is checked."""
     rows = [f"| `{gate.name}` | {gate.means} | {gate.opens} |" for gate in GATES if about in gate.about]
     return "\n".join(["| gate | closed when | what opens it |", "|---|---|---|", *rows])
 
 
 def access() -> str:
-    """Every route with who may use it, and how a scope is kept."""
+    """Return every route with its roles and its scope."""
     parts = []
     for module in MODULES:
         own = [route for route in ROUTES if route.run.__module__ == module.__name__]
@@ -147,7 +147,7 @@ def _access(route: Route) -> str:
 
 
 def features() -> str:
-    """Every feature, with those that it needs."""
+    """Return every feature, with the features that it needs."""
     rows = [
         f"| `{one.name}` | {one.about} | {'' if one.required else f'`-{one.name}`'} |"
         f" {', '.join(f'`{needed}`' for needed in one.needs)} |"
@@ -190,7 +190,7 @@ def _pattern(name: str) -> re.Pattern[str]:
 
 
 def written(name: str) -> str:
-    """What a part says now."""
+    """Return the present content of a part."""
     page, _ = PARTS[name]
     found = _pattern(name).search((DOCS / page).read_text())
     assert found, f"docs/{page} lacks <!-- begin {name} --> and <!-- end {name} -->."

@@ -1,4 +1,4 @@
-"""What docs/cron.md says of expressions is what they mean."""
+"""The expressions in docs/cron.md have the described meaning."""
 
 import re
 from pathlib import Path

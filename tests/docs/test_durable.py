@@ -1,4 +1,4 @@
-"""docs/durable.md against the program: what it shows runs as it says."""
+"""docs/durable.md: its programs run as described."""
 
 import re
 import subprocess
@@ -18,7 +18,7 @@ PROGRAMS = {re.match(r"# (\w+)\.py\n", block)[1]: block for block in blocks(PAGE
 
 @pytest.fixture
 def programs(tmp_path, monkeypatch):
-    """The programs of the page, as modules."""
+    """Import the programs of the page as modules."""
     for name, text in PROGRAMS.items():
         (tmp_path / f"{name}.py").write_text(text)
     monkeypatch.syspath_prepend(str(tmp_path))

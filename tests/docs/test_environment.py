@@ -1,4 +1,4 @@
-"""docs/environment.md against a command that runs."""
+"""docs/environment.md, compared with a running command."""
 
 import os
 import sys

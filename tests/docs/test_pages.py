@@ -1,4 +1,4 @@
-"""Documentation that cannot lie for long: links lead somewhere, and what there is stands in it."""
+"""Documentation stays true: links have targets, and everything that exists is documented."""
 
 import ast
 import json
@@ -42,7 +42,7 @@ def test_every_link_leads_somewhere(path):
 
 
 def test_every_page_can_be_reached():
-    """From README.md, by links."""
+    """Check that every page is reachable from README.md by links."""
     seen: set[Path] = set()
     todo = [ROOT / "README.md"]
     while todo:
@@ -89,7 +89,7 @@ def errors() -> Iterator[type[HoraeError]]:
         error = todo.pop()
         if (
             error.__module__.startswith("horae.") and error.__name__ != "InternalError"
-        ):  # nobody meets it under this name
+        ):  # users never see it under this name
             yield error
         todo += error.__subclasses__()
 
@@ -100,9 +100,9 @@ def test_every_error_is_documented_with_its_status():
 
 
 def failure_types() -> set[str]:
-    """The names that Horae itself gives to failures.
+    """Return the names that Horae itself gives to failures.
 
-    They stand in `failed("RunTimeout", ...)`, in `Failure(type="Lost", ...)` and in `failure = "SecretUnavailable"`.
+    They are in `failed("RunTimeout", ...)`, in `Failure(type="Lost", ...)` and in `failure = "SecretUnavailable"`.
     """
     found = set()
     for text in sources().values():

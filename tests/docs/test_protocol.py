@@ -1,4 +1,4 @@
-"""docs/worker-protocol.md against the program: every field is named, and every example fits its schema."""
+"""docs/worker-protocol.md, compared with the program: every field is documented, and every example fits its schema."""
 
 import json
 import re
@@ -33,7 +33,7 @@ BODIES = [
 
 
 def strict(schema: Any) -> Any:
-    """The same schema, but a field it does not name is a mistake."""
+    """Return the same schema, with unknown fields forbidden."""
     if isinstance(schema, list):
         return [strict(part) for part in schema]
     if not isinstance(schema, dict):

@@ -1,4 +1,4 @@
-"""docs/sdk.md against the SDK: its programs run, and every name is there."""
+"""docs/sdk.md: its programs run, and every name of the SDK is documented."""
 
 import re
 

@@ -1,4 +1,4 @@
-"""The page of templates: what it shows can be applied, and says what it makes."""
+"""The page of templates: its example can be applied, and creates the jobs that it names."""
 
 import re
 

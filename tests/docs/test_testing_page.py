@@ -1,4 +1,4 @@
-"""docs/testing.md: its programs run, and it names every member of the runners."""
+"""docs/testing.md: its programs run, and it documents every member of the runners."""
 
 import re
 import subprocess
@@ -15,7 +15,7 @@ from tests.docs.pages import ROOT, blocks
 
 PAGE = (ROOT / "docs" / "testing.md").read_text()
 PROGRAMS = {re.match(r"# (\w+\.py)\n", block)[1]: block for block in blocks(PAGE, "python")}
-INSIDE = {"answer", "id", "kept", "start", "stop", "cancelled"}  # for Horae itself, and what needs no words
+INSIDE = {"answer", "id", "kept", "start", "stop", "cancelled"}  # internal or self-explanatory
 
 
 @pytest.mark.timeout(150)

@@ -1,4 +1,4 @@
-"""docs/workflows.md: its examples are workflows, and it names every field, join and name of expressions."""
+"""docs/workflows.md: its examples are workflows, and it documents every field, join and name of expressions."""
 
 import msgspec
 import pytest
@@ -36,7 +36,7 @@ def test_every_field_join_and_name_is_documented():
     assert named == IN_FOREACH | OF_ERROR | OF_EVENT
 
 
-# Fields of a job that the page does not list one by one: docs/rest.md does.
+# Fields of a job that the page does not list one by one, because docs/rest.md does.
 SAID_BY_JOBS = {
     *("description", "burst", "sequence", "prefers", "slots", "resources", "affinity", "spread"),
     *("interruptible", "preemptible", "preempts", "durable"),

@@ -151,7 +151,7 @@ def test_lost_requests_and_answers_neither_lose_nor_repeat_executions(language, 
         fleet = fleet_of(request, tmp_path)
         try:
             url = f"http://127.0.0.1:{proxy.port}"
-            fleet.add_server("a", HORAE_ADVERTISE=url)  # otherwise the worker would learn the server's own URL and bypass the proxy
+            fleet.add_server("a", HORAE_ADVERTISE=url)  # otherwise the worker would bypass the proxy
             proxy.target = int(fleet.urls["a"].rpartition(":")[2])
             apply_app(fleet)
             fleet.add_worker("w", servers=url)

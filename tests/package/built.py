@@ -1,4 +1,4 @@
-"""The package as users get it: built once per run, and environments that hold it."""
+"""The package as users get it: built once per run, and environments with it."""
 
 import fcntl
 import os
@@ -20,7 +20,7 @@ ROOT = Path(__file__).parents[2]
 
 
 class Built:
-    """The wheel and the sdist that `python -m build` made; the wheel is made from the sdist."""
+    """The wheel and the sdist that `python -m build` created; the wheel is built from the sdist."""
 
     def __init__(self, folder: Path) -> None:
         (self.wheel,) = folder.glob("*.whl")
@@ -48,7 +48,7 @@ class Built:
 
 
 def build(folder: Path, *flags: str) -> Built:
-    """Build both once; further processes of the run find them."""
+    """Build both once; other processes of the run reuse them."""
     folder.mkdir(exist_ok=True)
     with (folder / "lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
@@ -58,7 +58,7 @@ def build(folder: Path, *flags: str) -> Built:
 
 
 def run(command: list[object], **options: object) -> str:
-    """Run a command and return its output; fail with what it printed."""
+    """Run a command and return its output; fail with the output."""
     done = subprocess.run([*map(str, command)], capture_output=True, text=True, timeout=170, check=False, **options)
     assert done.returncode == 0, done.stdout + done.stderr
     return done.stdout
@@ -78,7 +78,10 @@ class Environment:
         return run([sys.executable, "-m", "pip", "--python", self.bin / "python", "-q", *arguments])
 
     def give(self, found: Distribution) -> None:
-        """Install a distribution that is installed here by links: to its packages, or to files of shared namespaces."""
+        """Install a distribution of the present environment by links:
+
+        to its packages, or to files of shared namespaces.
+        """
         files = [file for file in found.files or () if ".." not in file.parts]
         whole = {file.parts[0] for file in files if file.parts[1:] == ("__init__.py",)}
         whole |= {file.parts[0] for file in files if file.parts[0].endswith(".dist-info")}
@@ -98,12 +101,12 @@ class Environment:
         return run([self.bin / program, *arguments], env=self.variables(), **options)
 
     def variables(self) -> dict[str, str]:
-        """Nothing of the caller's reaches what runs here."""
+        """Return an environment without the caller's settings."""
         return {"PATH": f"{self.bin}:/usr/bin:/bin", "HOME": str(self.folder), "LANG": "C.UTF-8"}
 
 
 def needed(requirements: list[str]) -> Iterator[Distribution]:
-    """Yield the distributions that these requirements lead to here, without extras that nobody asks for."""
+    """Yield the distributions that these requirements need, without unused extras."""
     seen: set[tuple[str, str]] = set()
     left = [(Requirement(text), "") for text in requirements]
     while left:

@@ -9,5 +9,5 @@ from tests.package.built import Built, build
 
 @pytest.fixture(scope="session")
 def built() -> Built:
-    """The wheel and the sdist, built with the tools of the development environment."""
+    """Build the wheel and the sdist with the tools of the development environment."""
     return build(Path(os.environ[RUN_FOLDER]) / "package", "--no-isolation")

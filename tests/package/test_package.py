@@ -1,4 +1,4 @@
-"""The wheel and the sdist: complete, nothing else in them, and they run where nothing but their needs is installed."""
+"""The wheel and the sdist are complete, contain nothing else, and run with only their requirements installed."""
 
 import ipaddress
 import re
@@ -20,7 +20,7 @@ EXTRAS = {"calendar", "notify", "oidc", "otel", "postgres", "s3"}
 
 
 def package_files() -> set[str]:
-    """Every file below src that git has or would take."""
+    """Return every file below src that git tracks or would track."""
     listed = subprocess.run(
         ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard", "src"],
         cwd=ROOT, check=True, capture_output=True, text=True,
@@ -108,7 +108,7 @@ def check_it_runs(alone: Environment, tmp_path) -> None:
 
 @contextmanager
 def up(alone: Environment, folder):
-    """Run `horae up --demo` until the block ends; its URL."""
+    """Run `horae up --demo` until the block ends; yield its URL."""
     log = folder / "up.log"
     with log.open("w") as file:
         process = subprocess.Popen(

@@ -1,4 +1,4 @@
-"""One version, wherever it is told."""
+"""One version everywhere."""
 
 import re
 import subprocess

@@ -1,4 +1,4 @@
-"""Real browsers at a real server: `site` is `horae up` in a process of its own, `page` a browser that has signed in.
+"""Real browsers with a real server: `site` is `horae up` in a separate process, `page` a signed-in browser.
 
 One server and one browser serve all tests of a module, and share its event loop.
 """
@@ -48,7 +48,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 
 class Site(Struct):
-    """A server with its worker, and a client that is its administrator's."""
+    """A server with its worker, and an administrator's client."""
 
     url: str
     fleet: Fleet
@@ -62,13 +62,13 @@ class Site(Struct):
 
 @pytest.fixture(scope="module")
 def demo() -> bool:
-    """Whether the demo's jobs are there; a module may say so."""
+    """Tell whether the demo's jobs exist; a module may override this."""
     return False
 
 
 @pytest.fixture(scope="module")
 def features() -> str:
-    """The setting `features` of the server; a module may switch some off."""
+    """Return the setting `features` of the server; a module may disable some."""
     return ""
 
 
@@ -100,7 +100,7 @@ async def browser(chromium: str) -> AsyncIterator["Browser"]:
 
 @pytest_asyncio.fixture(loop_scope="module")
 async def page(browser: "Browser", site: Site) -> AsyncIterator["Page"]:
-    """A signed-in page that shows nothing yet; what its console complains of and no test forgives fails the test."""
+    """Open a signed-in, empty page; unexpected messages in its console fail the test."""
     context = await browser.new_context(viewport=LARGE)
     page = await context.new_page()
     page.set_default_timeout(15_000 * PATIENCE)
@@ -117,13 +117,13 @@ async def page(browser: "Browser", site: Site) -> AsyncIterator["Page"]:
 
 
 def told(said: "ConsoleMessage") -> str:
-    """A complaint and the address that it is about, since the browser tells of an answer by its status alone."""
+    """Return a message with the address it is about: the browser reports an answer by its status only."""
     return f"{said.text} {said.location['url']}"
 
 
 async def check(page: "Page") -> None:
-    """Check with both sets of fonts that a page is accessible and that nothing of it lies outside of what is seen."""
-    await page.locator("h1").first.wait_for()  # a page is brought after the frame
+    """Check with both sets of fonts that a page is accessible and that its content stays inside the visible area."""
+    await page.locator("h1").first.wait_for()  # a page appears after the frame
     await page.mouse.move(0, 0)  # a pointer on a link underlines it
     await page.evaluate(AXE)
     for again, font in enumerate(FONTS):
@@ -140,12 +140,12 @@ async def check(page: "Page") -> None:
 
 
 def forgive(page: "Page", told: int | str) -> None:
-    """Expect a status, or words, in complaints: the browser tells of an answer, sometimes after the page has."""
+    """Expect a status, or words, in console messages, which may appear after the page has changed."""
     page.forgiven.add(f"status of {told}" if isinstance(told, int) else told)  # type: ignore[attr-defined]
 
 
 async def refused(page: "Page") -> None:
-    """Wait until the browser tells that an answer refused something, which is expected here."""
+    """Wait until the browser reports the expected refusal of a request."""
     forgive(page, "status of 4")
     complaints: list[str] = page.complaints  # type: ignore[attr-defined]
     await eventually(lambda: any("status of 4" in said for said in complaints))

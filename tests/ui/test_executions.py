@@ -1,4 +1,4 @@
-"""Executions in the browser: found, read, tried again, agreed to, and explained."""
+"""Executions in the browser: found, read, retried, approved, and explained."""
 
 import re
 
@@ -77,7 +77,7 @@ REFUSED = """async () => {
 
 @pytest.fixture(scope="module")
 def run(site):
-    """Run a job, once made; the execution's id."""
+    """Create a job, run it, and return the execution's id."""
 
     def run(name: str, **definition) -> str:
         site.post("/jobs", {"name": name, **definition})
@@ -89,7 +89,7 @@ def run(site):
 @pytest.fixture(scope="module")
 def ended(site):
     async def ended(id: str) -> str:
-        """How it ended."""
+        """Return the final status."""
         await eventually(lambda: site.get(f"/executions/{id}")["completedAt"], within=30)
         return site.get(f"/executions/{id}")["status"]
 
@@ -107,10 +107,10 @@ async def test_a_running_execution_shows_its_activity_in_a_line(page, site):
         "back|ansi-on ansi-back-green",
         '{"text":"\\u001b[32m99%\\u001b[0m","written":2}',
         " 9%\n99%",
-        r"/a\.c|x/gi /^a[bc]+/gi null null null null null",  # what may take long to mark is not marked
+        r"/a\.c|x/gi /^a[bc]+/gi null null null null null",  # slow patterns are not marked
     ]
-    assert await page.evaluate(SHORT) == [1, 2]  # a page that is short says nothing of what it lacks
-    assert await page.evaluate(REFUSED) == 1  # a search that was refused is not asked for again by itself
+    assert await page.evaluate(SHORT) == [1, 2]  # a short page shows no hint about missing lines
+    assert await page.evaluate(REFUSED) == 1  # a refused search is not repeated automatically
 
 
 async def test_a_failing_job_s_log_is_read_and_it_is_retried(page, site, run, ended):
@@ -172,7 +172,7 @@ async def test_a_missing_execution_leads_to_the_list(page, site):
     await page.goto(f"{site.url}/ui/executions/00000000-0000-7000-8000-000000000000")
     await expect(page.get_by_role("heading", level=1)).to_have_text("No such execution")
     await expect(page.locator("main")).not_to_contain_text("`")
-    await eventually(lambda: page.evaluate(LIVE))  # it goes on hearing of everything else
+    await eventually(lambda: page.evaluate(LIVE))  # the page still receives updates
     await check(page)
     await page.locator("main").get_by_role("link", name="All executions").click()
     await expect(page.get_by_role("heading", name="Executions", level=1)).to_be_visible()
@@ -193,7 +193,9 @@ async def test_a_page_of_a_missing_object_has_a_heading_and_a_link(page, site, p
     lead = "button" if "ns=" in path else "link"
     await expect(page.locator("main").get_by_role(lead, name=way)).to_be_visible()
     if lead == "link":
-        await expect(page.locator("main")).not_to_contain_text("horae ")  # who reads this has a browser
+        await expect(page.locator("main")).not_to_contain_text(
+            "horae "
+        )  # users of the page have a browser, not a terminal
     await check(page)
     forgive(page, 404)
 
@@ -207,7 +209,7 @@ async def test_commands_in_messages_about_a_job_can_be_copied(page, site, run):
         """async () => (await import("/ui/core/act.js")).toast({ text: "`to` lies ahead.", remedy: "Run `ls`." })"""
     )
     await expect(page.locator(".toast code")).to_have_text(["to", "ls"])
-    await page.route("**/explain", lambda route: route.abort())  # then a hint is all that is known
+    await page.route("**/explain", lambda route: route.abort())  # then only a hint is known
     await page.goto(f"{site.url}/ui/executions/{id}")
     await expect(page.locator(".doing")).to_contain_text("start one with horae worker --label gpu=h100")
     forgive(page, "net::ERR_FAILED")
@@ -223,7 +225,7 @@ async def test_a_job_that_does_not_run_shows_the_reason_and_remedy(page, site, r
     await check(page)
     await page.get_by_role("button", name="Cancel", exact=True).click()
     await page.get_by_role("button", name="Cancel it").click()
-    await expect(page.locator("h1")).to_contain_text("cancelled")  # the page follows by itself
+    await expect(page.locator("h1")).to_contain_text("cancelled")  # the page updates by itself
 
 
 async def test_a_step_is_approved_and_its_log_read_beside_the_graph(page, site, run, ended):
@@ -314,7 +316,7 @@ async def test_the_newest_line_of_a_followed_log_is_visible(page, site, run):
         await expect(newest).to_be_in_viewport(ratio=1)
         assert await newest.evaluate(IS_SEEN), width
         await page.evaluate("""async () => { (await import("/ui/core/api.js")).online.value = false; }""")
-        await expect(page.locator(".offline")).to_be_visible()  # which pushes the log down
+        await expect(page.locator(".offline")).to_be_visible()  # it pushes the log down
         await expect(newest).to_be_in_viewport(ratio=1)
         assert await newest.evaluate(IS_SEEN), width
     site.post(f"/executions/{id}/cancel", {})

@@ -1,4 +1,4 @@
-"""A server without any optional feature: no page leads to what is off, and none asks for it."""
+"""A server without optional features: no page links to a disabled feature, and no page requests one."""
 
 import pytest
 from playwright.async_api import expect
@@ -31,7 +31,7 @@ async def test_a_page_of_a_disabled_feature_shows_how_to_enable_it(page, site):
 
 @pytest.mark.parametrize("path", ["", "jobs", "executions", "schedule", "queues", "workers", "audit", "settings"])
 async def test_no_page_requests_a_disabled_feature(page, site, path):
-    """A route that is off would answer 404, and the browser complain of it."""
+    """Check for failed requests: a disabled route would answer 404, and the browser would report it."""
     await page.goto(f"{site.url}/ui/{path}")
     await expect(page.get_by_role("heading", level=1)).to_be_visible()
     await check(page)

@@ -1,4 +1,4 @@
-"""Whatever users may store is shown as text: no field of any page runs a script, or makes an element."""
+"""All stored texts of users are shown as text: no field of any page runs a script, or creates an element."""
 
 import re
 
@@ -20,16 +20,16 @@ CORPUS = (
     "[click](javascript:window.hacked=10) <a href='javascript:window.hacked=11'>x</a>",
 )
 EVIL = " ".join(CORPUS)
-WRITTEN = EVIL.replace("${", "$${")  # where a definition would take it for an expression
+WRITTEN = EVIL.replace("${", "$${")  # where a definition would parse it as an expression
 LINK = "\\x1b]8;;javascript:window.hacked=12\\x07link\\x1b]8;;\\x07"
 FAILS = f"import sys; print({WRITTEN!r}); print('{LINK}'); sys.exit({WRITTEN!r})"
-# Elements that only the corpus would make.
+# Elements that only the corpus would create.
 MADE = "iframe, img[src='x'], svg[onload], b[onmouseover], a[href^='javascript'], script:not([src])"
 
 
 @pytest.fixture(scope="module")
 def hostile(site):
-    """One of everything, each field as hostile as it may be."""
+    """Create one object of each kind, with hostile texts in all fields."""
     text = {"type": "string", "description": EVIL, "title": EVIL}
     job = {
         "name": "hostile", "description": EVIL, "command": ["python3", "-c", FAILS], "tags": {"tag": EVIL[:120]},
@@ -85,7 +85,7 @@ async def test_a_url_cannot_make_the_page_read_an_artifact_as_an_execution(page,
 
 async def test_typed_and_pasted_input_is_text(page, site, hostile):
     await page.goto(site.url)
-    await expect(page.locator("main .page")).to_be_visible()  # who listens to keys is there
+    await expect(page.locator("main .page")).to_be_visible()  # the key handlers are installed
     await page.keyboard.press("Control+k")
     await page.get_by_role("combobox").fill(CORPUS[1])
     await expect(page.get_by_role("option", name="hostile")).to_be_visible()
@@ -103,7 +103,7 @@ ACTING = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u061c\u200e\u200f\u202
 
 @pytest.fixture(scope="module")
 def turned(site):
-    """An execution that failed, with controls in its params, log and error."""
+    """Create a failed execution with control characters in its params, log and error."""
     fails = f"import sys; print({TURNED!r}); sys.exit({TURNED!r})"
     params = {"text": TURNED, TURNED: 1}
     site.post("/jobs", {"name": "turned", "command": ["python3", "-c", fails], "params": params, "retries": 0})

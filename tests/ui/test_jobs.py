@@ -1,4 +1,4 @@
-"""Jobs in the browser: created and seen to fire, triggered with params, paused, rolled back, backfilled."""
+"""Jobs in the browser: created and fired, triggered with params, paused, rolled back, backfilled."""
 
 import json
 import re
@@ -191,7 +191,7 @@ async def test_a_week_is_backfilled(page: Page, site: Site):
     many = [{"name": f"t{n}", "cron": f"{n} 0 * * *"} for n in range(12)]
     site.post("/jobs", {"name": "dozen", "command": "true", "triggers": many})
     await page.goto(f"{site.url}/ui/jobs/dozen?tab=schedule")
-    await expect(page.locator(".coming li")).to_have_count(10)  # of all of them together, and of each on demand
+    await expect(page.locator(".coming li")).to_have_count(10)  # one list for all, and one per trigger on demand
     await page.get_by_role("button", name="its next fires").first.click()
     await expect(page.locator(".coming li")).to_have_count(15)
 
@@ -226,7 +226,7 @@ async def test_many_jobs_are_selected_and_one_is_deleted_and_restored(page: Page
 async def test_an_event_is_sent_after_a_preview_of_its_effects(page: Page, site: Site):
     large = {"name": "large", "event": "upload", "filter": "${event.payload.size > 10}"}
     site.post("/jobs", {"name": "unpack", "command": "true", "triggers": [{"name": "all", "event": "upload"}, large]})
-    asked: list[bool] = []  # by dry runs: whether an answer is to be kept
+    asked: list[bool] = []  # whether events were to be stored, or dry runs
     page.on("request", lambda one: asked.append("idempotency-key" in one.headers) if "dryRun" in one.url else None)
     await page.goto(f"{site.url}/ui/events")
     await expect(page.locator(".empty")).to_contain_text("No event came yet.")

@@ -1,4 +1,4 @@
-"""Queues, workers, dead letters, the audit log and settings, as whoever runs the place uses them."""
+"""Queues, workers, dead letters, the audit log and settings, as operators use them."""
 
 import json
 import re
@@ -97,7 +97,7 @@ async def test_all_counted_dead_letters_are_discarded_in_several_requests(page, 
     await page.get_by_role("dialog").get_by_role("button", name="Discard 12").click()
     await expect(page.get_by_role("status").filter(has_text="12 dead letters discarded")).to_be_visible()
     assert len(sizes) == 3
-    assert all(one["until"] for one in sizes)  # none that came since they were counted
+    assert all(one["until"] for one in sizes)  # none that arrived after they were counted
     assert site.get("/dlq/groups")["items"] == []
 
 
@@ -199,7 +199,7 @@ async def test_a_key_is_created_shown_once_and_revoked(page, site):
 
 @pytest.fixture
 def extra(site):
-    """A worker that may leave without the site."""
+    """Start a worker that may leave without affecting the site."""
     site.fleet.add_worker("extra")
 
 

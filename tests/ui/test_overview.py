@@ -1,4 +1,7 @@
-"""The first look after `make up`: the demo lives, what failed is retried, the palette finds, the schedule shows."""
+"""The first visit after `make up`:
+
+the demo runs, a failure is retried, the palette searches, the schedule shows fires.
+"""
 
 import re
 from datetime import UTC, datetime, timedelta
@@ -18,7 +21,7 @@ async def test_the_first_visit_is_not_empty_and_a_failure_is_retried(page, site)
     await page.goto(site.url)
     await expect(page.get_by_role("heading", name="Overview")).to_be_visible()
     needs = page.locator(".needs")
-    await expect(needs).to_contain_text("demo-fails", timeout=60_000)  # after its last try
+    await expect(needs).to_contain_text("demo-fails", timeout=60_000)  # after its last attempt
     await expect(needs).to_contain_text("RuntimeError")
     await expect(page.get_by_role("link", name="demo-import").first).to_be_visible()
     await expect(page.locator(".dial .segment").first).to_be_attached()
@@ -55,7 +58,7 @@ async def test_an_hour_of_the_dial_is_announced_and_selected_with_the_keyboard(p
 
 async def test_search_finds_jobs_queues_and_executions_and_runs_commands(page, site):
     await page.goto(f"{site.url}/ui/queues")
-    await expect(page.locator("main .page")).to_be_visible()  # who listens to keys is there
+    await expect(page.locator("main .page")).to_be_visible()  # the key handlers are installed
 
     async def typed(text):
         await page.keyboard.press("Control+k")
@@ -70,7 +73,7 @@ async def test_search_finds_jobs_queues_and_executions_and_runs_commands(page, s
     await expect(page).to_have_url(re.compile(newest))
 
     await typed("pause demo-tick")
-    await page.keyboard.press("Enter")  # at once: it means what was typed
+    await page.keyboard.press("Enter")  # at once: it refers to the typed text
     await expect(page.locator(".toasts")).to_contain_text("demo-tick is paused")
     assert site.get("/jobs/demo-tick")["state"] == "paused"
     await page.get_by_role("button", name="Undo").click()
@@ -88,7 +91,7 @@ async def test_the_schedule_by_month_week_day_and_list(page, site):
     await expect(page).to_have_url(re.compile("view=day"))
     await expect(page.locator(".day-hours > li.now")).to_be_visible()
 
-    today = datetime.now(UTC).date()  # the last minute of an hour, of a day or of a week may have no fires to come
+    today = datetime.now(UTC).date()  # the last minute of an hour, of a day or of a week may have no coming fires
     await page.goto(f"{site.url}/ui/schedule?at={today + timedelta(days=7)}")
     await expect(page.locator(".week .hour-cell").first).to_have_text(re.compile(r"\d"))
     await page.locator(".week .hour-cell").first.focus()

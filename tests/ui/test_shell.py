@@ -1,4 +1,4 @@
-"""The frame: signing in and out, moving about, namespaces, reading, and what is said when something goes wrong."""
+"""The frame: signing in and out, navigation, namespaces, reading, and messages about failures."""
 
 import re
 import time
@@ -9,7 +9,7 @@ from tests.ui.conftest import check, forgive
 from tests.waiting import eventually
 
 RULE = "three-in-a-row"
-# A read that is slow while much changes: how often it was begun, what was shown of it, and how long it then rests.
+# A slow read during many changes: the number of its starts, the displayed states, and the pause after it.
 SLOW = """async () => {
     const { look } = await import("/ui/core/reads.js");
     const shown = [], answers = [];
@@ -73,13 +73,13 @@ async def test_a_link_signs_in_once_and_leaves_the_address(page, site):
 
     await page.goto(f"{site.url}/?again#code=used")
     await expect(page.locator("#sign-in")).to_contain_text("horae sign-in")
-    forgive(page, 401)  # nobody is signed in
+    forgive(page, 401)  # no user is signed in
 
 
 async def test_the_keyboard_reaches_every_page(page, site):
     site.post("/jobs", {"name": "typed", "command": ["true"]})
     await page.goto(site.url)
-    await expect(page.locator("main .page")).to_be_visible()  # who listens to keys is there
+    await expect(page.locator("main .page")).to_be_visible()  # the key handlers are installed
     await page.keyboard.press("Control+k")
     await page.get_by_role("combobox").fill("queues")
     await expect(page.get_by_role("option", selected=True)).to_contain_text("Queues")
@@ -91,16 +91,16 @@ async def test_the_keyboard_reaches_every_page(page, site):
     await page.keyboard.press("Escape")
     await expect(page.get_by_role("dialog")).to_have_count(0)
     await page.keyboard.press("g")
-    await page.keyboard.press("j")  # also where j goes through rows
+    await page.keyboard.press("j")  # also where j moves through rows
     await expect(page.get_by_role("row", name="typed")).to_be_visible()
-    await expect(page.locator("main#content")).to_be_focused()  # nowhere else
+    await expect(page.locator("main#content")).to_be_focused()  # and no other element
     await page.keyboard.press("j")
     await page.keyboard.press("Enter")
     await expect(page).to_have_url(re.compile("/ui/jobs/typed"))
 
 
 def path_in(request) -> str:
-    """The path that a request has within the API."""
+    """Return the path of a request within the API."""
     return request.url.partition("/api/v1")[2]
 
 
@@ -109,9 +109,7 @@ async def test_the_first_page_is_light(page, site):
     await page.context.clear_cookies()
     sent = await page.context.new_page()
     sent.on("requestfinished", lambda request: finished.append(request))  # noqa: PLW0108
-    await sent.route(
-        "**/stream?*", lambda route: None
-    )  # what changes meanwhile is read again, however slow the page is
+    await sent.route("**/stream?*", lambda route: None)  # changes meanwhile are read again, even if the page is slow
     code = site.post("/sign-in/codes")["code"]
     await sent.goto(f"{site.url}/#code={code}")
     await sent.wait_for_selector(".rail")
@@ -120,7 +118,7 @@ async def test_the_first_page_is_light(page, site):
     bodies = [(await request.sizes())["responseBodySize"] for request in finished]
     assert sum(bodies) < 300_000
     asked = list(map(path_in, finished))
-    assert [asked.count(path) for path in ("/overview", "/workers")] == [1, 1]  # however many parts show them
+    assert [asked.count(path) for path in ("/overview", "/workers")] == [1, 1]  # several parts share one request
     await sent.close()
 
 
@@ -142,7 +140,7 @@ async def test_a_slow_answer_may_finish_and_copied_text_contains_no_secret(page,
     assert "1234" not in pin
     assert params == '@params.json @params.json {"a":1}'
     assert yaml == "a: 1.0e-7\nb: -2.0e+21\nc: 1.5e-9\n"
-    assert await page.evaluate(UNDONE) == ["elsewhere", "elsewhere"]  # whatever is looked at by then
+    assert await page.evaluate(UNDONE) == ["elsewhere", "elsewhere"]  # the page that is open by then
 
 
 async def test_rights_events_and_reads_are_those_of_the_namespace(page, site):
@@ -162,7 +160,7 @@ async def test_rights_events_and_reads_are_those_of_the_namespace(page, site):
     await expect(page.get_by_role("tab", name="Keys")).to_have_count(0)
     await page.go_back()
     await expect(page.get_by_role("tab", name="Keys")).to_be_visible()
-    forgive(page, 401)  # nobody is signed in at first
+    forgive(page, 401)  # no user is signed in at first
 
 
 UNTOLD = """() => [...document.querySelectorAll("main button:disabled")]
@@ -185,7 +183,7 @@ async def test_a_button_that_a_viewer_may_not_use_names_the_required_role(page, 
         await page.goto(f"{site.url}/ui/{path}")
         await expect(page.locator("main").get_by_role("button", name=button, exact=True).first).to_be_disabled()
         assert await page.evaluate(UNTOLD) == [], path
-    forgive(page, 403)  # what a viewer may not read
+    forgive(page, 403)  # not readable by a viewer
 
 
 async def test_a_user_who_signs_in_again_returns_to_the_same_page(page, site):
@@ -242,7 +240,9 @@ async def test_every_address_shows_a_message(page, site):
     await expect(page.locator("main .failure")).to_contain_text("could not be shown")
     await page.route("**/api/v1/approvals?*", lambda route: route.fulfill(status=500, json={"detail": "no approvals"}))
     await page.get_by_role("link", name="the overview").click()
-    await expect(page.locator(".needs .failure")).to_contain_text("no approvals")  # not that nothing needs anybody
+    await expect(page.locator(".needs .failure")).to_contain_text(
+        "no approvals"
+    )  # instead of claiming that no approval is needed
     await expect(page.locator(".needs")).not_to_contain_text("Nothing needs you")
     for told in ("status of", "could not be drawn"):  # the browser and the page tell of each of these
         forgive(page, told)
@@ -281,7 +281,7 @@ async def test_input_on_the_page_of_a_job_s_definition_goes_into_its_form(page, 
     await page.get_by_role("menuitem", name="Make another like it").click()
     await expect(page.get_by_label("name", exact=True)).to_be_focused()
     await page.keyboard.type("g")
-    await page.keyboard.type("j")  # no shortcut to the jobs
+    await page.keyboard.type("j")  # the key is no shortcut here
     await expect(page.get_by_label("name", exact=True)).to_have_value("gj")
 
 
@@ -305,7 +305,7 @@ async def test_the_server_s_time_is_used_and_the_focus_returns(page, site):
     assert abs(now / 1000 - time.time()) < 60
     await page.clock.set_system_time(time.time() + 2 * 86400)  # while it is open
     await page.evaluate("""async () => (await import("/ui/core/route.js")).go("/", { range: "6h" })""")
-    await expect(page.locator(".page-title p")).to_contain_text("in the last 6 hours")  # asked for anew at once
+    await expect(page.locator(".page-title p")).to_contain_text("in the last 6 hours")  # requested again at once
     forgive(page, 400)
     await page.goto(f"{site.url}/ui/settings?tab=keys")
     await button.focus()
@@ -356,7 +356,7 @@ async def test_namespaces_quotas_secrets_and_channels_are_created_and_changed(pa
     await page.get_by_label("Name", exact=True).fill("ops")
     await page.get_by_label("URL").fill("ftp://example.com")
     await page.get_by_role("button", name="Save").click()
-    await expect(page.locator("dialog .failure")).to_be_visible()  # said where it was typed
+    await expect(page.locator("dialog .failure")).to_be_visible()  # beside the input
     forgive(page, 400)
     await page.get_by_label("URL").fill("https://example.com/hush")
     await page.get_by_role("button", name="Save").click()
