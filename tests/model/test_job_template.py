@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from horae.errors import BadInput
 from horae.features.templates.model.read import read_template, read_use
-from horae.features.templates.model.values import JobTemplate, filled_in
+from horae.features.templates.model.values import JobTemplate, fill_placeholders
 from horae.model.definitions.job import Spec
 from horae.model.definitions.reading.patch import patched_form
 from horae.model.definitions.tasks import CommandTask
@@ -48,7 +48,7 @@ def template(body: Any = BACKUP, version: int = 1) -> JobTemplate:
     ],
 )
 def test_only_expressions_with_parameters_are_filled_in(text: str, filled: Any):
-    assert filled_in(text, {"n": 3, "deep": {"a": ["x"]}}, "job") == filled
+    assert fill_placeholders(text, {"n": 3, "deep": {"a": ["x"]}}, "job") == filled
 
 
 JSON = st.recursive(
@@ -60,7 +60,7 @@ JSON = st.recursive(
 
 @given(JSON)
 def test_expressions_without_parameters_stay_unchanged(value: Any):
-    assert filled_in(value, {"n": 1}, "job") == value
+    assert fill_placeholders(value, {"n": 1}, "job") == value
 
 
 def test_a_job_combines_values_defaults_and_its_own_fields():

@@ -115,10 +115,10 @@ def test_a_template_fills_no_shell_line(job):
 
 @pytest.mark.parametrize("payload", PAYLOADS)
 def test_a_template_fills_words_of_a_command_and_never_makes_new_ones(payload):
-    from horae.features.templates.model.values import filled_in
+    from horae.features.templates.model.values import fill_placeholders
 
     job = {"command": "backup --to=${with.x} ${with.x}", "params": {"command": "say ${with.x}"}}
-    filled = filled_in(job, {"x": payload}, "job")
+    filled = fill_placeholders(job, {"x": payload}, "job")
 
     assert filled["command"] == ["backup", f"--to={payload}", payload]
     assert filled["params"] == {"command": f"say {payload}"}

@@ -13,9 +13,9 @@ class ArchiveMetrics(FeatureMetrics):
 
     def collect(self) -> Iterator[Metric]:
         archiver = self.node.part(ArchivePart).archiver
-        told = "Executions that this server wrote to the archive."
-        yield counter("archived_executions", told, archiver.archived)
-        told = "Files of the archive that this server could not write; nothing is forgotten then."
-        yield counter("archive_failures", told, archiver.failures)
-        told = "1 while this server can archive nothing, or something, and tries again; see horae doctor."
-        yield gauge("archive_failing", told, archiver.is_failing)
+        about = "Executions that this server wrote to the archive."
+        yield counter("archived_executions", about, archiver.archived)
+        about = "Files of the archive that this server could not write; nothing is forgotten then."
+        yield counter("archive_failures", about, archiver.failures)
+        about = "1 while this server can archive nothing, or something, and tries again; see horae doctor."
+        yield gauge("archive_failing", about, archiver.is_failing)

@@ -46,9 +46,9 @@ async def start(api: Api, job: str, weight: tuple[str, ...], **options: Any) -> 
     """Send a share of new executions to another version, or change the share of an active rollout."""
     change = read_definition(None, options) or None
     with speaking_flags(options):
-        said = ROLLOUT.keywords(given_by(ROLLOUT, options))
-        begun = await api.client.rollouts.start(job, change=change, versions=_weights(weight), **said)
-    _told(api, begun, f"A rollout of {begun.job} is active: {_shares(begun)}.")
+        fields = ROLLOUT.keywords(given_by(ROLLOUT, options))
+        started = await api.client.rollouts.start(job, change=change, versions=_weights(weight), **fields)
+    _print(api, started, f"A rollout of {started.job} is active: {_shares(started)}.")
 
 
 def _weights(given: tuple[str, ...]) -> dict[int, float] | None:
@@ -118,11 +118,11 @@ async def show_job(api: Api, job: str) -> None:
         api.out.say(f"A rollout is active: {_shares(found)}. `horae jobs rollout show {found.job}` compares them.")
 
 
-def _shares(begun: RolloutInfo) -> str:
-    return ", ".join(f"version {one['version']} {one['share']:g} %" for one in begun.versions)
+def _shares(rollout_info: RolloutInfo) -> str:
+    return ", ".join(f"version {one['version']} {one['share']:g} %" for one in rollout_info.versions)
 
 
-def _told(api: Api, found: RolloutInfo, sentence: str) -> None:
+def _print(api: Api, found: RolloutInfo, sentence: str) -> None:
     if api.out.is_for_people:
         api.out.say(sentence)
     else:

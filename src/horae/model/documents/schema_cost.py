@@ -350,5 +350,5 @@ def _units(part: Part) -> int:
     return units
 
 
-def _too_much(told: str) -> Costly:
-    return Costly(f"schema {told}.", REMEDY, field="schema")
+def _too_much(problem: str) -> Costly:
+    return Costly(f"schema {problem}.", REMEDY, field="schema")

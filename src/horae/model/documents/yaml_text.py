@@ -62,8 +62,8 @@ def read_documents(text: str, bounds: Bounds = REQUEST) -> list[Document]:
         place = getattr(error, "position", 0)
         before = text[:place] if isinstance(place, int) else ""
         line, column = before.count("\n") + 1, len(before) - before.rfind("\n")
-        told = f"Line {line}, column {column}: a character that YAML does not allow."
-        raise BadInput(told, "Take it out, or write it as an escape in quotes.", **_at(line, column)) from None
+        problem = f"Line {line}, column {column}: a character that YAML does not allow."
+        raise BadInput(problem, "Take it out, or write it as an escape in quotes.", **_at(line, column)) from None
 
 
 def _at(line: int, column: int) -> dict[str, Any]:

@@ -171,8 +171,8 @@ def _over(unit: timedelta) -> Callable[[timedelta], int]:
 
 
 def _unfit(name: str, value: Any) -> EvaluationError:
-    told = f" {value[:40]!r}" if isinstance(value, str) else ""
-    return EvaluationError(f"{name}() cannot be made of {kind(value)}{told}")
+    shown = f" {value[:40]!r}" if isinstance(value, str) else ""
+    return EvaluationError(f"{name}() cannot be made of {kind(value)}{shown}")
 
 
 FUNCTIONS: dict[str, tuple[Function, int]] = {

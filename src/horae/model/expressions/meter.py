@@ -113,19 +113,19 @@ def definition_budget() -> Iterator[None]:
         raise BadInput("The expressions of this definition take too much work to check.", REMEDY)
 
 
-def record_over_budget(told: str, *, own: bool) -> None:
+def record_over_budget(problem: str, *, own: bool) -> None:
     """Record an expression over the budget in the shared budget, even if the work continues without it."""
     meter = _shared.get()
     if meter is not None:
-        meter.over = meter.over or (told, own)
+        meter.over = meter.over or (problem, own)
 
 
 def refuse_over_budget() -> None:
     """Refuse a result that was made without an expression over the budget. Raises Costly."""
     meter = _shared.get()
     if meter is not None and meter.over is not None:
-        told, meter.over = meter.over[0], None
-        raise Costly(told, REMEDY)
+        problem, meter.over = meter.over[0], None
+        raise Costly(problem, REMEDY)
 
 
 def spend_compilation(text: str) -> None:

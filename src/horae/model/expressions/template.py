@@ -45,8 +45,8 @@ class TemplateError(ValueError):
 class TooCostly(TemplateError):
     """An expression takes more steps than allowed, or than other expressions left for it: `most`."""
 
-    def __init__(self, told: str, most: int) -> None:
-        super().__init__(told)
+    def __init__(self, message: str, most: int) -> None:
+        super().__init__(message)
         self.most = most
 
     @property
@@ -281,8 +281,8 @@ def _parts(text: str, field: str, known: Names) -> Iterator[str | Expression]:
             yield text[at:start]
         end = expression_end(text, start + 2)
         if end < 0:
-            told = f'"${{" without its "}}", or with more than {MOST_TEXT} characters before it, in {text!r:.200}.'
-            raise BadInput(told, _REMEDY, field=field)
+            problem = f'"${{" without its "}}", or with more than {MOST_TEXT} characters before it, in {text!r:.200}.'
+            raise BadInput(problem, _REMEDY, field=field)
         yield Expression(text[start + 2 : end], field, known)
         at = end + 1
     if at < len(text):

@@ -81,14 +81,14 @@ class Loop(WorkflowPart, frozen=True, kw_only=True):
 
 
 def _read_loop(given: Document, prefix: str) -> dict[str, Any]:
-    said = [word for word in ("while", "until") if word in given]
-    if len(said) == 2:
+    words = [word for word in ("while", "until") if word in given]
+    if len(words) == 2:
         raise BadInput("It has both while and until.", "Keep one of them: each ends the loop.", field=f"{prefix}until")
-    if not said:
+    if not words:
         extra = next(field for field in ("every", "most") if field in given)
         detail = f"{extra} has no effect without while or until."
         raise BadInput(detail, "Add one, or leave it out.", field=f"{prefix}{extra}")
-    word = said[0]
+    word = words[0]
     if "foreach" in given:
         detail = f"It has both foreach and {word}."
         raise BadInput(detail, "Give the loop to a workflow of its own: `steps`.", field=f"{prefix}{word}")

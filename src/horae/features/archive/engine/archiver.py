@@ -138,8 +138,8 @@ class Archiver:
             if writing.broken is None or not await self._changed(over):
                 await self._report_trouble(namespace, writing, error)
             return False
-        made = writing.archive()
-        done = await self._store.write(lambda: archives.put(made, writing.jobs, over))
+        archive = writing.archive()
+        done = await self._store.write(lambda: archives.put(archive, writing.jobs, over))
         if done:
             self.archived += len(ids)
         else:  # some of it was changed, erased, or archived by another server

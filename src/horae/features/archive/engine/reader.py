@@ -156,7 +156,7 @@ class ArchiveReader:
             except UNREADABLE as error:
                 problem = error
             else:
-                if not erased or await self._write_anew(archive, erased):
+                if not erased or await self._rewrite(archive, erased):
                     return erased
             current = await self._again(archive)
             if current is None:  # all its executions are gone
@@ -170,19 +170,19 @@ class ArchiveReader:
     async def _again(self, archive: Archive) -> Archive | None:
         return await self._store.read(lambda: archives.one(archive.id))
 
-    async def _write_anew(self, archive: Archive, erased: set[UUID]) -> bool:
+    async def _rewrite(self, archive: Archive, erased: set[UUID]) -> bool:
         """Replace a file by one without these executions; return False if it was replaced concurrently."""
         now, location = self._env.now(), f"archive/{archive.namespace}/{self._env.new_id()}.jsonl.gz"
         await self._store.write(lambda: artifacts.announce(location, now))
-        anew = _Counted(self._without(archive, erased))
+        pieces = _CountedPieces(self._without(archive, erased))
         try:
-            await self._place.write(location, anew)
+            await self._place.write(location, pieces)
         except Exception:
             await discard(self._store, self._place, location)
             if await self._again(archive) == archive:
                 raise
             return False
-        if not await self._store.write(lambda: archives.move(archive, location, anew.bytes, now)):
+        if not await self._store.write(lambda: archives.move(archive, location, pieces.bytes, now)):
             await discard(self._store, self._place, location)
             return False
         await self._place.remove(archive.location)
@@ -200,7 +200,7 @@ class ArchiveReader:
         """Yield a file without the erased data of these executions."""
         packer = Packer()
         async for view, line in self._views(archive):
-            kept = msgspec.json.encode(_emptied(view)) if view.execution_id in erased else line
+            kept = msgspec.json.encode(_erased_view(view)) if view.execution_id in erased else line
             if piece := packer.add([kept]):
                 yield piece
         yield packer.end()
@@ -217,7 +217,7 @@ class ArchiveReader:
         return len(files), len(files) == FILES
 
 
-class _Counted:
+class _CountedPieces:
     """Pieces of a file on their way to the storage, with their total size in bytes."""
 
     def __init__(self, pieces: AsyncIterator[bytes]) -> None:
@@ -229,7 +229,7 @@ class _Counted:
             yield piece
 
 
-def _emptied(view: ExecutionView) -> ExecutionView:
+def _erased_view(view: ExecutionView) -> ExecutionView:
     """Clear the data of an execution: its params, messages and result are removed, the fact that it ran stays."""
     return structs.replace(
         view, params=_ERASED, result=_NULL, error=None, error_message=None, message=None, tags={}, key=None

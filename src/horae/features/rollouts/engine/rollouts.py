@@ -76,7 +76,7 @@ class Rollouts:
             _refuse_workflow(before.job)
             made = await self._store.change(lambda now: start(before, request, draft, by, now))  # noqa: B023
             if made is not None:
-                self._tell(before.job, made)
+                self._announce(before.job, made)
                 return await self.get(namespace, str(before.job.id))
         raise _too_busy(ref)
 
@@ -87,11 +87,11 @@ class Rollouts:
         version.
         """
         for _ in range(TRIES):
-            before, rollout = await self._on(namespace, ref, if_match)
-            chosen = _promoted(before.job, rollout, version)
+            before, rollout = await self._active(namespace, ref, if_match)
+            chosen = _version_to_promote(before.job, rollout, version)
             spec = next(v.spec for v in await self._store.versions(before.job.id) if v.version == chosen)
             if await self._jobs.adopt(before, spec, adoption(rollout, chosen, by)):
-                self._hear(before.job, "promoted")
+                self._send_hint(before.job, "promoted")
                 return await self.get(namespace, str(before.job.id))
         raise _too_busy(ref)
 
@@ -100,7 +100,7 @@ class Rollouts:
     ) -> RolloutView:
         """End a rollout: all new executions run the present version."""
         cause = a_text(reason, "reason", most=MOST_REASON)
-        before, _ = await self._on(namespace, ref, if_match)
+        before, _ = await self._active(namespace, ref, if_match)
         if not await self._abort(before, None, cause, by):
             raise no_rollout(before.job)
         return await self.get(namespace, str(before.job.id))
@@ -144,10 +144,10 @@ class Rollouts:
     async def _abort(self, before: StoredJob, number: int | None, cause: str, by: str) -> bool:
         ended = await self._store.change(lambda now: abort(before.job, number, cause, by, now))
         if ended is not None:
-            self._tell(before.job, ended)
+            self._announce(before.job, ended)
         return ended is not None
 
-    async def _on(self, namespace: int, ref: str, if_match: int | None) -> tuple[StoredJob, Rollout]:
+    async def _active(self, namespace: int, ref: str, if_match: int | None) -> tuple[StoredJob, Rollout]:
         before = await self._jobs.find_changeable(namespace, ref, if_match)
         rollout = await self._store.read(lambda: newest(before.job.id))
         if rollout is None or rollout.state != "on":
@@ -177,13 +177,13 @@ class Rollouts:
         tallies = await self._store.read(lambda: rollouts.tallies(rollout.job, rollout.since))
         return show_rollout(rollout, job.name, job.version, tallies)
 
-    def _tell(self, job: Job, rollout: Rollout) -> None:
+    def _announce(self, job: Job, rollout: Rollout) -> None:
         self._jobs.announce_change(job)
-        self._hear(job, rollout.state)
+        self._send_hint(job, rollout.state)
         tell = log.warning if rollout.state == "aborted" else log.info
         tell(f"rollout is {rollout.state}", job=job.name, cause=rollout.cause, by=rollout.by)
 
-    def _hear(self, job: Job, state: str) -> None:
+    def _send_hint(self, job: Job, state: str) -> None:
         self._hints.send(Hint(events=[Event("rollout", job.id, state, job.namespace, self._env.now(), job.id)]))
 
 
@@ -196,16 +196,16 @@ def _refuse_workflow(job: Job) -> None:
         raise Conflict(f'"{job.name}" is a workflow: two versions of it cannot run side by side.', remedy)
 
 
-def _promoted(job: Job, rollout: Rollout, version: int | None) -> int:
+def _version_to_promote(job: Job, rollout: Rollout, version: int | None) -> int:
     """Return the version that becomes the current one."""
     tried = others(rollout.plan, job.version)
-    told = ", ".join(map(str, tried))
+    names = ", ".join(map(str, tried))
     if version is None:
         if len(tried) != 1:
-            raise BadInput("The rollout tries several versions.", f"Say which: {told}.", field="version")
+            raise BadInput("The rollout tries several versions.", f"Say which: {names}.", field="version")
         return next(iter(tried))
     if version not in tried:
-        raise BadInput(f"The rollout does not try version {version}.", f"It tries: {told}.", field="version")
+        raise BadInput(f"The rollout does not try version {version}.", f"It tries: {names}.", field="version")
     return version
 
 

@@ -40,9 +40,9 @@ def change(
 
     Raises JobsChanged, or the error of one job.
     """
-    going = any(when.rules.calendars for _, draft in edits for when in draft.whens)
-    named = (locks.of_calendars(before.namespace),) if going else ()
-    yield from locks.take(locks.of_dependencies(before.namespace), *named)
+    uses_calendars = any(when.rules.calendars for _, draft in edits for when in draft.whens)
+    calendar_locks = (locks.of_calendars(before.namespace),) if uses_calendars else ()
+    yield from locks.take(locks.of_dependencies(before.namespace), *calendar_locks)
     yield from _check(before, seen)  # guard: template-unchanged
     yield from templates.change(before.id, before.version + 1, body, now)
     for job, draft in edits:

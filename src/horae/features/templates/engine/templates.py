@@ -114,9 +114,9 @@ class Templates:
             except changes.JobsChanged:
                 continue
             if users:
-                told = in_words(users)
+                names = quoted_names(users)
                 remedy = 'Delete these jobs, or make them stand alone: PATCH {"template": null}.'
-                raise Conflict(f'Jobs are made from template "{name}": {told}.', remedy, jobs=users)
+                raise Conflict(f'Jobs are made from template "{name}": {names}.', remedy, jobs=users)
             return
         raise Busy(f'Template "{name}" was changed again and again meanwhile.')
 
@@ -144,8 +144,8 @@ class Templates:
                 affected.append(AffectedView(job_id=job.id, job=job.name, changes=[], error=draft.detail))
             elif draft.spec != job.spec:
                 edits.append((user, draft))
-                told = differences(render_definition(job.spec), render_definition(draft.spec))
-                affected.append(AffectedView(job_id=job.id, job=job.name, changes=told))
+                changes_of_job = differences(render_definition(job.spec), render_definition(draft.spec))
+                affected.append(AffectedView(job_id=job.id, job=job.name, changes=changes_of_job))
         last = {job_id: at for at, job_id in enumerate(dependencies_first(drafts))}
         edits.sort(key=lambda one: -last[one[0].job.id])  # each workflow before the jobs that it runs
         affected.sort(key=lambda one: one.job)
@@ -214,7 +214,7 @@ def _refuse_broken(name: str, effect: _Effect) -> None:
         )
 
 
-def in_words(names: list_of[str]) -> str:
+def quoted_names(names: list_of[str]) -> str:
     """Quote the first names and count the rest."""
     more = f" and {len(names) - MOST_NAMED} more" if len(names) > MOST_NAMED else ""
     return ", ".join(f'"{name}"' for name in names[:MOST_NAMED]) + more

@@ -15,20 +15,20 @@ MOST_BYTES = 256 * 1024
 
 def read_template(name: str, body: Any) -> tuple[str, Body]:
     """Parse a template into its name and body. Raises BadInput."""
-    said = an_object(body, "body", HOW)
-    shallow(said, "body")
-    FIELDS.refuse_unknown(said)
-    given = {field: value for field, value in said.items() if value is not None}
+    document = an_object(body, "body", HOW)
+    shallow(document, "body")
+    FIELDS.refuse_unknown(document)
+    given = {field: value for field, value in document.items() if value is not None}
     if given.get("kind", "template") != "template":
         raise BadInput("This is no template.", 'Say "kind": "template", or leave it out.', field="kind")
-    called = a_name(given.get("name", name), "name", NAME)
-    if name and called != name:
+    template_name = a_name(given.get("name", name), "name", NAME)
+    if name and template_name != name:
         raise BadInput(f'The template is called "{name}".', "Leave the name out, or give the same.", field="name")
     made: Body = TEMPLATE.make({field: value for field, value in given.items() if field in TEMPLATE.names})
     check_expressions(made.job, made.parameters)
     if len(msgspec.json.encode(made)) > MOST_BYTES:
         raise BadInput("The template is too large.", f"Keep it under {MOST_BYTES} bytes.", field="job")
-    return called, made
+    return template_name, made
 
 
 def read_use(body: dict[str, Any]) -> tuple[str, dict[str, Any], dict[str, Any]]:

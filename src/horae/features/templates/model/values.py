@@ -97,7 +97,7 @@ class JobTemplate(Struct, frozen=True, kw_only=True):
             )
             raise BadInput(f'Template "{self.name}": {where}: {problem.message}.', remedy, field=where)
         with definition_budget():
-            filled: dict[str, Any] = filled_in(self.body.job, {**self.body.defaults, **values}, "job")
+            filled: dict[str, Any] = fill_placeholders(self.body.job, {**self.body.defaults, **values}, "job")
         return filled
 
     def derive(self, name: str, values: dict[str, Any], own: dict[str, Any]) -> tuple[dict[str, Any], TemplateUse]:
@@ -106,14 +106,14 @@ class JobTemplate(Struct, frozen=True, kw_only=True):
         return {**whole, "name": name}, TemplateUse(template=self.id, name=self.name, values=values, own=own)
 
 
-def filled_in(value: Any, values: dict[str, Any], field: str) -> Any:
+def fill_placeholders(value: Any, values: dict[str, Any], field: str) -> Any:
     """Replace every `${with...}` in the texts of a JSON value."""
     if isinstance(value, str):
         return _words(value, values, field) if _is_command(value, field) else _text(value, values, field)
     if isinstance(value, dict):
-        return {key: filled_in(member, values, f"{field}.{key}") for key, member in value.items()}
+        return {key: fill_placeholders(member, values, f"{field}.{key}") for key, member in value.items()}
     if isinstance(value, list):
-        return [filled_in(element, values, f"{field}[{i}]") for i, element in enumerate(value)]
+        return [fill_placeholders(element, values, f"{field}[{i}]") for i, element in enumerate(value)]
     return value
 
 
@@ -192,9 +192,9 @@ def check_expressions(value: Any, known: dict[str, Any], field: str = "job") -> 
             Expression(source, field, SCOPE)
             for name in (first or second for first, second in _NAMED.findall(source)):
                 if name not in known:
-                    told = ", ".join(known) or "none"
+                    names = ", ".join(known) or "none"
                     raise BadInput(
                         f"${{{source.strip()}}} refers to an unknown parameter: {name!r}.",
-                        f"The template's parameters: {told}.",
+                        f"The template's parameters: {names}.",
                         field=field,
                     )

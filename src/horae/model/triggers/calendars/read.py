@@ -92,7 +92,7 @@ def parse_times(value: Any, field: str = "", timezone: str = "", depth: int = 0)
     prefix = f"{field}." if field else ""
     beside = BESIDE.read(given, prefix)
     zone = beside.get("timezone", timezone)
-    times = _made(kind, given, prefix, zone, depth)
+    times = _times_of(kind, given, prefix, zone, depth)
     if "without" in beside:
         times = Exclusion(times, _members(beside["without"], f"{prefix}except", zone, depth))
     if not depth and count_of(times) > MOST_SETS:
@@ -115,8 +115,8 @@ def _kind_of(given: dict[str, Any], field: str) -> CalendarKind:
     prefix = f"{field}." if field else ""
     if len(kinds) > 1:
         remedy = f'Write {{"all": [{{"{kinds[0]}": ...}}, {{"{kinds[1]}": ...}}]}} to be open when both are.'
-        told = f"A calendar has one of {' and '.join(kinds)}, not both."
-        raise BadInput(told, remedy, field=f"{prefix}{kinds[1]}")
+        problem = f"A calendar has one of {' and '.join(kinds)}, not both."
+        raise BadInput(problem, remedy, field=f"{prefix}{kinds[1]}")
     own = KINDS[kinds[0]].names if kinds else tuple(KINDS)
     refuse_unknown(given, (*own, *BESIDE.names), "This calendar", prefix)
     if not kinds:
@@ -124,7 +124,7 @@ def _kind_of(given: dict[str, Any], field: str) -> CalendarKind:
     return KINDS[kinds[0]]
 
 
-def _made(kind: CalendarKind, given: dict[str, Any], prefix: str, zone: str, depth: int) -> Times:
+def _times_of(kind: CalendarKind, given: dict[str, Any], prefix: str, zone: str, depth: int) -> Times:
     """Build the times of a kind from its fields."""
     struct, read = kind.struct, kind.table.read(given, prefix)
     if issubclass(struct, Business):

@@ -66,15 +66,15 @@ def _watermarks(rough: list[tuple[int, int, int]]) -> list[Span]:
 
 def _changes(zone: ZoneInfo, start: int, end: int) -> list[tuple[int, int, int]]:
     """Return (start, end, offset) of each stretch of constant offset between two UTC seconds."""
-    begun, offset = start, _offset(zone, start)
+    span_start, offset = start, _offset(zone, start)
     found = []
     for probe in range(start + _STRIDE, end + _STRIDE, _STRIDE):
         now = _offset(zone, probe)
         if now != offset:
             change = _first_unlike(zone, offset, probe - _STRIDE, probe)
-            found.append((begun, change, offset))
-            begun, offset = change, now
-    found.append((begun, end, offset))
+            found.append((span_start, change, offset))
+            span_start, offset = change, now
+    found.append((span_start, end, offset))
     return [each for each in found if each[0] < end]
 
 

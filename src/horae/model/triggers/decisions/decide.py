@@ -87,40 +87,42 @@ def decide(
     left = limit if rules.max_fires is None else min(limit, rules.max_fires - fired)
     first = upcoming(trigger, rules, decided_through) if left > 0 else None
     if first is None or first > now:
-        return _nothing(trigger, rules, decided_through, max(decided_through, now), first, left <= 0)
+        return _decide_nothing(trigger, rules, decided_through, max(decided_through, now), first, left <= 0)
     if not busy and not waiting:
         after = upcoming(trigger, rules, first)
         if (after is None or after > now) and first >= due_from(trigger, now - rules.grace):
-            return _alone(trigger, rules, decided_through, first, after, now, is_spent(rules, fired + 1))
+            return _decide_single(trigger, rules, decided_through, first, after, now, is_spent(rules, fired + 1))
     resume = _resume_at(trigger, rules, first, now)
-    missed = _missed(trigger, rules, first, resume)
-    begun = first if first >= resume else upcoming(trigger, rules, resume - 1)
-    held, begun = _held(trigger, rules, begun, now, busy)
+    missed = _missed_run(trigger, rules, first, resume)
+    resumed = first if first >= resume else upcoming(trigger, rules, resume - 1)
+    held, resumed = _skip_overlapping(trigger, rules, resumed, now, busy)
     room = _room(rules, busy, waiting)
-    fires, following = _run(trigger, rules, begun, now, left if room is None else min(left, room))
+    fires, following = _fires_from(trigger, rules, resumed, now, left if room is None else min(left, room))
     spent = is_spent(rules, fired + len(fires))
     full: tuple[LedgerRun, ...] = ()
     if not spent and len(fires) == room and following is not None and following <= now:
-        full, following = _turned_away(trigger, rules, following, now)
+        full, following = _skip_without_room(trigger, rules, following, now)
     through = fires[-1].at if following is not None and following <= now else now
     ledger = chain(missed, held, (_fired(rules, fire, now) for fire in fires), full)
     return Decision(
         fires=fires,
         ledger=tuple(with_lost_times(trigger, rules, ledger, decided_through, through)),
         decided_through=through,
-        next_fire_at=None if spent else _meet_at(trigger, rules, through, following),
+        next_fire_at=None if spent else _next_decision_with_offset(trigger, rules, through, following),
     )
 
 
-def _nothing(
+def _decide_nothing(
     trigger: Trigger, rules: Rules, decided_through: Instant, through: Instant, first: Instant | None, spent: bool
 ) -> Decision:
     """Decide that no fire is due."""
     ledger = with_lost_times(trigger, rules, (), decided_through, through)
-    return Decision((), tuple(ledger), through, None if spent else _meet_at(trigger, rules, through, first))
+    return Decision(
+        (), tuple(ledger), through, None if spent else _next_decision_with_offset(trigger, rules, through, first)
+    )
 
 
-def _alone(
+def _decide_single(
     trigger: Trigger,
     rules: Rules,
     decided_through: Instant,
@@ -135,7 +137,7 @@ def _alone(
         fires=(fire,),
         ledger=tuple(with_lost_times(trigger, rules, (_fired(rules, fire, now),), decided_through, now)),
         decided_through=now,
-        next_fire_at=None if spent else _meet_at(trigger, rules, now, after),
+        next_fire_at=None if spent else _next_decision_with_offset(trigger, rules, now, after),
     )
 
 
@@ -169,7 +171,9 @@ def next_decision_at(trigger: Trigger, rules: Rules, through: Instant, following
     return first_lost_time(trigger, rules, through, until) or following
 
 
-def _meet_at(trigger: Trigger, rules: Rules, through: Instant, following: Instant | None) -> Instant | None:
+def _next_decision_with_offset(
+    trigger: Trigger, rules: Rules, through: Instant, following: Instant | None
+) -> Instant | None:
     at = next_decision_at(trigger, rules, through, following)
     return None if at is None else at + rules.offset
 
@@ -197,7 +201,7 @@ def due_after(trigger: Trigger, rules: Rules, decided_through: Instant) -> Insta
     """Return when a trigger with this `decided_through` must be decided next."""
     if rules.calendars and rules.outside == "advance":
         return decided_through + rules.offset  # at once: only a decision has the calendar
-    return _meet_at(trigger, rules, decided_through, upcoming(trigger, rules, decided_through))
+    return _next_decision_with_offset(trigger, rules, decided_through, upcoming(trigger, rules, decided_through))
 
 
 def upcoming(trigger: Trigger, rules: Rules, after: Instant) -> Instant | None:
@@ -230,7 +234,7 @@ def _last_of(trigger: Trigger, rules: Rules, first: Instant, before: Instant) ->
     return first if found is None else max(first, found)
 
 
-def _missed(trigger: Trigger, rules: Rules, first: Instant, resume: Instant) -> tuple[LedgerRun, ...]:
+def _missed_run(trigger: Trigger, rules: Rules, first: Instant, resume: Instant) -> tuple[LedgerRun, ...]:
     """Return the run of missed fires, if any: from the first undecided fire to the last before `resume`."""
     if first >= resume:
         return ()
@@ -249,24 +253,24 @@ def _policy_in_words(misfire: Misfire) -> str:
     return words[misfire.policy]
 
 
-def _held(
-    trigger: Trigger, rules: Rules, begun: Instant | None, now: Instant, busy: bool
+def _skip_overlapping(
+    trigger: Trigger, rules: Rules, first: Instant | None, now: Instant, busy: bool
 ) -> tuple[tuple[LedgerRun, ...], Instant | None]:
     """Return the run of fires that the overlap policy skips, if any, and the first fire after it.
 
     With `skip`, none runs beside the last execution. With `queueOne` and `cancelOther`, only the newest of several due
     fires runs, since it would replace the others anyway.
     """
-    if rules.overlap in ("allow", "queueAll") or begun is None or begun > now:
-        return (), begun
-    newest = _last_of(trigger, rules, begun, now + 1)
+    if rules.overlap in ("allow", "queueAll") or first is None or first > now:
+        return (), first
+    newest = _last_of(trigger, rules, first, now + 1)
     if busy and rules.overlap == "skip":
-        run = LedgerRun(begun, newest, "skipped-overlap", "the previous execution had not ended")
+        run = LedgerRun(first, newest, "skipped-overlap", "the previous execution had not ended")
         return (run,), upcoming(trigger, rules, newest)
-    if begun == newest:
+    if first == newest:
         return (), newest
-    last = _last_of(trigger, rules, begun, newest)
-    return (LedgerRun(begun, last, "skipped-overlap", "a newer fire was due as well and ran instead"),), newest
+    last = _last_of(trigger, rules, first, newest)
+    return (LedgerRun(first, last, "skipped-overlap", "a newer fire was due as well and ran instead"),), newest
 
 
 def _room(rules: Rules, busy: bool, waiting: int) -> int | None:
@@ -276,7 +280,7 @@ def _room(rules: Rules, busy: bool, waiting: int) -> int | None:
     return max(0, rules.most_queued - waiting) + (0 if busy or waiting else 1)
 
 
-def _turned_away(
+def _skip_without_room(
     trigger: Trigger, rules: Rules, first: Instant, now: Instant
 ) -> tuple[tuple[LedgerRun, ...], Instant | None]:
     """Return the run of fires without room in the queue, and the fire that follows them."""
@@ -285,12 +289,12 @@ def _turned_away(
     return (LedgerRun(first, newest, "skipped-overlap", cause),), upcoming(trigger, rules, newest)
 
 
-def _run(
-    trigger: Trigger, rules: Rules, begun: Instant | None, now: Instant, limit: int
+def _fires_from(
+    trigger: Trigger, rules: Rules, first: Instant | None, now: Instant, limit: int
 ) -> tuple[tuple[Fire, ...], Instant | None]:
     """Return up to `limit` fires from `begun` to now, and the nominal fire that follows them."""
     fires: list[Fire] = []
-    at = begun
+    at = first
     while at is not None and at <= now and len(fires) < limit:
         fires.append(Fire(at, fires[-1].at if fires else previous_fire(trigger, at)))
         at = upcoming(trigger, rules, at)

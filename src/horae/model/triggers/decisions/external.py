@@ -138,7 +138,7 @@ class EventTrigger(
     ] = None
 
     @classmethod
-    def made(cls, read: dict[str, Any], key: str, created_at: Instant) -> "EventTrigger":
+    def from_fields(cls, read: dict[str, Any], key: str, created_at: Instant) -> "EventTrigger":
         """Return the trigger with these fields."""
         trigger = cls(**read)
         if trigger.event is None and trigger.verify is None:
@@ -189,7 +189,7 @@ class WatchTrigger(
     filter: Annotated[str | None, FILTER] = None
 
     @classmethod
-    def made(cls, read: dict[str, Any], key: str, created_at: Instant) -> "WatchTrigger":
+    def from_fields(cls, read: dict[str, Any], key: str, created_at: Instant) -> "WatchTrigger":
         """Return the trigger with these fields."""
         settles = FOLDER_SETTLES if read["url"].startswith("file://") else 0
         return cls(**{"settle": settles, **read})

@@ -64,7 +64,7 @@ class TriggerKind:
         for row in self.table.rows:
             if row.name in value and value[row.name] is None and row.default is not None and not row.field.null:
                 row.kind.read(None, f"schedule.{row.name}")
-        return self.struct.made(self.table.read(value, "schedule."), key, created_at)
+        return self.struct.from_fields(self.table.read(value, "schedule."), key, created_at)
 
 
 TABLES = {struct: Table(struct, "This schedule") for struct in TRIGGERS}

@@ -57,7 +57,7 @@ class Cron(
     key: str = ""  # the key by which H spreads; empty without H, so that equal expressions are equal triggers
 
     @classmethod
-    def made(cls, read: dict[str, Any], key: str, created_at: Instant) -> "Timed":
+    def from_fields(cls, read: dict[str, Any], key: str, created_at: Instant) -> "Timed":
         """Return the trigger with these fields; `H` spreads by `key`."""
         text = read["expression"]
         cron = cls(**read, key=key if needs_key(text) else "")
@@ -110,7 +110,7 @@ class Interval(Struct, frozen=True, kw_only=True, omit_defaults=True, rename="ca
     wall: ClassVar[None] = None
 
     @classmethod
-    def made(cls, read: dict[str, Any], key: str, created_at: Instant) -> "Timed":
+    def from_fields(cls, read: dict[str, Any], key: str, created_at: Instant) -> "Timed":
         """Return the trigger with these fields; without an anchor it counts from its creation."""
         return cls(**read, since=created_at)
 
@@ -143,7 +143,7 @@ class Once(Struct, frozen=True, kw_only=True, rename="camel", tag_field="kind", 
     wall: ClassVar[None] = None
 
     @classmethod
-    def made(cls, read: dict[str, Any], key: str, created_at: Instant) -> "Timed":
+    def from_fields(cls, read: dict[str, Any], key: str, created_at: Instant) -> "Timed":
         """Return the trigger with this field; an instant that has just passed still fires."""
         at = read["at"]
         if at < created_at - GRACE:

@@ -48,7 +48,7 @@ def check_graph(workflow: Workflow) -> None:
                 own = {other.name for other in steps}
                 _check_step(step, phase, own, main)
         upstreams = edges(steps, phase)
-        _refuse_circles(upstreams, f"workflow.{_FIELDS[phase]}")
+        _refuse_cycles(upstreams, f"workflow.{_FIELDS[phase]}")
         _refuse_unreachable(steps, upstreams, f"workflow.{_FIELDS[phase]}")
     if workflow.output is not None:
         for expression in expressions_in(workflow.output, "workflow.output", KNOWN):
@@ -164,7 +164,7 @@ def _unknown(
     return BadInput(f'{what} the step "{name}"{shown}, which does not exist.', remedy, field=field)
 
 
-def _refuse_circles(upstreams: Mapping[str, Sequence[str]], field: str) -> None:
+def _refuse_cycles(upstreams: Mapping[str, Sequence[str]], field: str) -> None:
     """Refuse cycles and name the path from a step back to itself."""
     done: set[str] = set()
     for start in upstreams:
@@ -179,13 +179,13 @@ def _refuse_circles(upstreams: Mapping[str, Sequence[str]], field: str) -> None:
                 stack.pop()
                 path.pop()
             elif upstream in path:
-                circle = [*path[path.index(upstream) :], upstream][::-1]
-                told = " -> ".join(circle)
+                cycle = [*path[path.index(upstream) :], upstream][::-1]
+                path_text = " -> ".join(cycle)
                 raise BadInput(
-                    f"These steps wait for each other in a circle: {told}.",
+                    f"These steps wait for each other in a circle: {path_text}.",
                     "Take one of them off the other's `after`, or let it refer to another step.",
                     field=field,
-                    path=circle,
+                    path=cycle,
                 )
             elif upstream not in done:
                 path.append(upstream)

@@ -124,8 +124,8 @@ def error_value(failure: Failure | None, step: str) -> dict[str, Any] | None:
     """Return a failure as expressions see it."""
     if failure is None:
         return None
-    told = {"type": failure.type, "message": failure.message, "kind": failure.kind}
-    return {**told, "step": step} if step else told
+    value = {"type": failure.type, "message": failure.message, "kind": failure.kind}
+    return {**value, "step": step} if step else value
 
 
 def scope_of(context: FlowContext, steps: Mapping[str, StepRow | None]) -> dict[str, Any]:

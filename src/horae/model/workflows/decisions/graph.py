@@ -209,7 +209,7 @@ def _node(
         more["items"] = Items(total=row.total, success=row.ok, failed=row.bad, left=left, taken_over=row.taken or UNSET)
     if wait is not None:
         more["waits_for"] = _wait(wait)
-    begun, waited, ran = _times(row, starts, now)
+    started, waited, ran = _times(row, starts, now)
     return GraphNode(
         step=row.step,
         phase=row.phase,
@@ -219,7 +219,7 @@ def _node(
         version=None if pin is None else pin.version,
         execution_id=row.execution,
         ready_at=shown_time(row.began_at),
-        started_at=shown_time(begun),
+        started_at=shown_time(started),
         ended_at=shown_time(row.ended_at),
         wake_at=shown_time(row.wake_at),
         waited=waited,
@@ -244,8 +244,8 @@ def _times(row: StepRow, starts: Starts, now: Instant) -> tuple[Instant | None, 
     has_not_begun = row.step in starts or row.state in ("running", "cancelled")
     if start is None and row.execution is not None and has_not_begun:
         return None, (end - row.began_at) / 1_000_000, None
-    begun = min(max(row.began_at, start or row.began_at), end)
-    return begun, (begun - row.began_at) / 1_000_000, (end - begun) / 1_000_000
+    started = min(max(row.began_at, start or row.began_at), end)
+    return started, (started - row.began_at) / 1_000_000, (end - started) / 1_000_000
 
 
 def _wait(wait: Wait) -> GraphWait:

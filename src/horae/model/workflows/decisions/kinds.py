@@ -34,10 +34,10 @@ def refuse_kind(expression: Expression, field: str, wanted: Collection[str], rem
             return
         found.add(kind)
     if found:
-        told, never = (
+        given, never = (
             " or ".join(_WORDS.get(kind, kind) for kind in KINDS if kind in names) for names in (found, wanted)
         )
-        detail = f"{field}: ${{{expression.source}}} gives {told}, never {never}."
+        detail = f"{field}: ${{{expression.source}}} gives {given}, never {never}."
         raise BadInput(detail, remedy, field=field)
 
 

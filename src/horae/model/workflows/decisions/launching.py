@@ -104,11 +104,11 @@ class Launching:
     def _launch_ready(self) -> Deciding[None]:
         ready, self._ready = self._ready, []
         yield from self._load(ready)
-        going = [name for name in ready if not self._hold(name)]
-        yield from self._load((), {name for step in going for name in self._needed_steps(step)})
-        undone = (name.removesuffix(UNDO) for name in going if name.endswith(UNDO))
+        starting_steps = [name for name in ready if not self._hold(name)]
+        yield from self._load((), {name for step in starting_steps for name in self._needed_steps(step)})
+        undone = (name.removesuffix(UNDO) for name in starting_steps if name.endswith(UNDO))
         yield from self._load_items(frozenset(name for name in undone if self.plan.is_foreach(name)))
-        for name in going:
+        for name in starting_steps:
             self._launch(name)
 
     def _needed_steps(self, name: str) -> frozenset[str]:

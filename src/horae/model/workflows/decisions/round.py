@@ -46,8 +46,8 @@ class Round(Launching):
         for name in names:
             if copied and name in copied:
                 row = copied[name]
-                kept = structs.replace(row, missing=0, ended_seq=self.flow.ended, wake_at=None)
-                self._put(kept)
+                reused = structs.replace(row, missing=0, ended_seq=self.flow.ended, wake_at=None)
+                self._put(reused)
                 if row.total:
                     self._with_result.discard(name)
                 self.flow = structs.replace(self.flow, left=self.flow.left - 1, ended=self.flow.ended + 1)
@@ -123,22 +123,22 @@ class Round(Launching):
     def _end_single(self, row: StepRow, ended: StepEnd) -> Deciding[None]:
         """Process the end of a step's only child, or of a loop's current run."""
         node = self.plan.nodes.get(row.step)
-        heard = structs.replace(row, result=ended.result, error=ended.error)
-        self._rows[row.step] = heard
+        updated = structs.replace(row, result=ended.result, error=ended.error)
+        self._rows[row.step] = updated
         self._with_result.add(row.step)
         again = None
         if node is not None and node.condition is not None and ended.state == "success":
             yield from self._load(results=node.needed_steps)
-            again = self._starter.again(node, heard, self._rows, self.flow)
+            again = self._starter.again(node, updated, self._rows, self.flow)
         if isinstance(again, Start) and self._is_active:
-            self._put(structs.replace(heard, iteration=again.iteration))
+            self._put(structs.replace(updated, iteration=again.iteration))
             self._decisions.starts.append(again)
         elif isinstance(again, Start):  # the loop was interrupted before its end
-            self._end(heard, "cancelled", ended.result, None, GIVEN_UP)
+            self._end(updated, "cancelled", ended.result, None, GIVEN_UP)
         elif isinstance(again, StepEnd):
-            self._end(heard, again.state, again.result, again.error, again.reason)
+            self._end(updated, again.state, again.result, again.error, again.reason)
         else:
-            self._end(heard, ended.state, ended.result, ended.error, ended.reason)
+            self._end(updated, ended.state, ended.result, ended.error, ended.reason)
 
     def _count(self, row: StepRow, ended: StepEnd) -> None:
         """Count ended items of a foreach. An undo step processes all its items, whatever their results."""

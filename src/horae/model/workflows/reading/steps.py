@@ -27,9 +27,9 @@ _UNDO = 'Write {"job": "remove-part", "params": {"part": "${steps.load.result}"}
 
 def _of_job(row: Row) -> Row:
     """Return a field of a job as a step has it: for its own job, or as an override of the job that it names."""
-    said = {one.name: getattr(row.field, one.name) for one in fields(Field)}
+    attributes = {one.name: getattr(row.field, one.name) for one in fields(Field)}
     is_task = row.group is TASK
-    field = StepField(**{**said, "sdk": not is_task}, does=is_task, of_job=True)
+    field = StepField(**{**attributes, "sdk": not is_task}, does=is_task, of_job=True)
     return Row(name=row.name, attribute="own", field=field, default=None, group=CALL)
 
 
@@ -70,7 +70,7 @@ def read_steps(value: Any, field: str) -> tuple[WorkflowStep, ...]:
 
 
 def _read(value: Any, place: str) -> WorkflowStep:
-    given = _said(value, place, _ACCEPTED)
+    given = _given_fields(value, place, _ACCEPTED)
     if "name" not in given:
         raise BadInput(f"{place} has no name.", _ACCEPTED, field=f"{place}.name")
     try:
@@ -82,7 +82,7 @@ def _read(value: Any, place: str) -> WorkflowStep:
         return _step(given)
 
 
-def _said(value: Any, at: str, remedy: str) -> dict[str, Any]:
+def _given_fields(value: Any, at: str, remedy: str) -> dict[str, Any]:
     return {name: part for name, part in an_object(value, at, remedy).items() if part is not None}
 
 
@@ -128,7 +128,7 @@ def _check_params(value: Any, at: str) -> None:
 
 
 def _read_undo(value: Any) -> Call:
-    given = _said({"job": value} if isinstance(value, str) else value, "undo", _UNDO)
+    given = _given_fields({"job": value} if isinstance(value, str) else value, "undo", _UNDO)
     refuse_unknown(given, UNDO, "undo", "undo.")
     if len([kind for kind in _RUNS if kind in given]) != 1:
         raise BadInput("undo runs one thing.", _UNDO, field="undo")

@@ -102,7 +102,7 @@ def placed(workflow: Workflow) -> list[tuple[str, Any]]:
 
 def render_workflow(workflow: Workflow, names: Mapping[str, str]) -> dict[str, Any]:
     """Format a workflow in the API's spelling; `names` maps ids of jobs to their names."""
-    said = [(row, steps) for row in _STEPS if (steps := getattr(workflow, row.attribute))]
+    given = [(row, steps) for row in _STEPS if (steps := getattr(workflow, row.attribute))]
     return WORKFLOW.write_changed(
-        workflow, {row.attribute: {row.name: [render_step(step, names) for step in steps]} for row, steps in said}
+        workflow, {row.attribute: {row.name: [render_step(step, names) for step in steps]} for row, steps in given}
     )

@@ -41,7 +41,7 @@ def _minutes_and_hours(minutes: list[int], hours: list[int]) -> str | None:
     return None if during is None else f"{often or f'at {marks}'}{during}"
 
 
-def _every(values: list[int], unit: str, anew: str) -> str | None:
+def _every(values: list[int], unit: str, restart: str) -> str | None:
     """Describe equally spaced seconds of a minute or minutes of an hour; `anew` is added if the count restarts."""
     if len(values) == 60:
         return f"every {unit}"
@@ -53,7 +53,7 @@ def _every(values: list[int], unit: str, anew: str) -> str | None:
     words = f"every {unit}" if steps.step == 1 else f"every {steps.step} {unit}s"
     if steps.step == 1 or steps.first >= steps.step or steps.last + steps.step < 60:
         return f"{words} from :{steps.first:02d} to :{steps.last:02d}"
-    words += anew if 60 % steps.step else ""
+    words += restart if 60 % steps.step else ""
     return f"{words} from :{steps.first:02d}" if steps.first else words
 
 
@@ -93,8 +93,8 @@ def _every_nth(values: list[int], unit: str, size: int) -> str | None:
     steps = progression(values)
     if steps is None or steps.step == 1 or steps.first >= steps.step or steps.last + steps.step < size:
         return None
-    begun = f" from {steps.first:02d}" if steps.first else ""
-    return f"every {ordinal(steps.step)} {unit}{begun}"
+    first = f" from {steps.first:02d}" if steps.first else ""
+    return f"every {ordinal(steps.step)} {unit}{first}"
 
 
 def _values(ticks: Ticks) -> list[int]:
