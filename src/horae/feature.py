@@ -27,7 +27,7 @@ and its commands. Only an enabled feature has its part, sweep, routes, metrics a
 | `sealed` | Values that are sealed with the master key: a `SealedKind`. |
 | `check_place` | Refuses places that must not be watched: a `CheckPlace`. |
 
-A kernel route that shows data of a feature finds the part by a type of the kernel: `node.find(ListsJobs)`.
+A kernel route that shows data of a feature finds the part by a type of the kernel: `node.find(JobStatisticsPart)`.
 """
 
 from collections.abc import Sequence

@@ -82,9 +82,8 @@ class Jobs(JobLists):
 
         Return the job before, None if it is new, and after.
         """
-        name = (
-            await self._drafts.parse(namespace, body, 0)
-        ).spec.name  # the job itself may already have an instant that has passed
+        # The creation time is 0, because the job may already have an instant that has passed.
+        name = (await self._drafts.parse(namespace, body, 0)).spec.name
         for _ in range(TRIES):
             before = await self._store.job_named(namespace, name)
             try:

@@ -229,10 +229,7 @@ class Gateway:
         return await self._encode(known, granted, reply.ignored, draining, with_requests=not granted)
 
     def _share_of_wait(self, known: CachedSession) -> float:
-        """Return the part of its wait that a session waits.
-
-        Sessions that move here together get early, spread heartbeats.
-        """
+        """Return the factor of a session's wait. Sessions that move here together get early, spread heartbeats."""
         if not known.is_new:
             return 1.0
         known.is_new = False
@@ -270,7 +267,7 @@ class Gateway:
         return answer
 
     def _on_hint(self, hint: Hint) -> None:
-        """Answer the parked exchanges of sessions that a request was made to."""
+        """Answer the parked exchanges of sessions with a new request, such as a cancellation."""
         for session in hint.sessions:
             if session in self._sessions:
                 self._asked.add(session)

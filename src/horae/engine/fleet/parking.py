@@ -101,12 +101,12 @@ class ParkingLot:
             self.release(session)
 
     def release(self, session: UUID) -> None:
-        """Answer a session's waiting exchanges now, because there is a request for it."""
+        """Answer a session's waiting exchanges now."""
         if self._spots.end_waits(session):
             self.alarm.ring()
 
     def note_commit(self) -> None:
-        """Claim again after commits of exchanges, which locked sessions that a claim then skipped."""
+        """Note a commit of exchanges. If a claim skipped sessions that they had locked, claim again."""
         self._commits += 1
         if self._passed_over:
             self._passed_over = False
@@ -190,7 +190,7 @@ class ParkingLot:
         return self._is_occupied(want, lanes) and self._directory.lane_needs.affords(want, lanes)
 
     def _is_occupied(self, want: WorkRequest, lanes: frozenset[int]) -> bool:
-        """Return whether lanes have wanted executions, whatever they cost."""
+        """Return whether one of these lanes has an execution that the request wants, regardless of its cost."""
         ahead = None if want.free > 0 else [job for job, count in want.prefetch.items() if count > 0]
         return self._directory.is_occupied(lanes, jobs=ahead)
 
@@ -219,7 +219,10 @@ class ParkingLot:
         return exchange.WaitingExchange(want=want, lanes=place.lanes, preferences=self._preferences_of(want.session))
 
     def serve(self, running: Sequence[Running], only: Container[tuple[UUID, int]] | None = None) -> None:
-        """Answer the exchanges for which slices were claimed. With `only`, the others have an answer of their own."""
+        """Answer the exchanges for which slices were claimed.
+
+        With `only`, leave out others, which have their own answers.
+        """
         served: dict[tuple[UUID, int], list[Running]] = {}
         for running_slice in running:
             place = running_slice.session, running_slice.channel
@@ -248,7 +251,7 @@ class ParkingLot:
         return list(found.values())
 
     def handed_over(self, running: Sequence[Running]) -> None:
-        """Answer exchanges that new executions were handed over to."""
+        """Answer the waiting exchanges that new executions were handed over to."""
         if running:
             self.learn_from_claim(ClaimResult(list(running), {}), {})
             self.serve(running)

@@ -25,7 +25,7 @@ class WorkerOffers:
         ] = {}  # needs -> expiry, warning
 
     async def warning(self, namespace: int, spec: Spec) -> str | None:
-        """Return a warning about a job that needs something no worker ever offered, as far as is remembered."""
+        """Return a warning about a job whose needs no remembered worker ever offered, or None."""
         if not spec.needs and spec.slots == 1 and not spec.resources:
             return None
         needs, now = (namespace, spec.needs, spec.cost), self._env.clock.monotonic()

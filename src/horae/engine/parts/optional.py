@@ -1,4 +1,4 @@
-"""Types by which the kernel's routes find the parts of features: `node.find(ListsJobs)`."""
+"""Types by which the kernel's routes find the parts of features: `node.find(JobStatisticsPart)`."""
 
 from abc import abstractmethod
 from collections.abc import AsyncIterable, Sequence

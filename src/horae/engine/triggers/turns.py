@@ -1,4 +1,4 @@
-"""Turns: an execution that waits for the one before it begins when that one has ended."""
+"""Turns: an execution waits until the previous one of its trigger has ended, if they must not overlap."""
 
 from uuid import UUID
 
