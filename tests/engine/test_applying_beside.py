@@ -22,10 +22,8 @@ async def test_reads_are_answered_while_a_file_is_written(tmp_path: Path):
         applying = asyncio.create_task(node.definitions.document_applier.apply(NAMESPACE, Documents(jobs=jobs)))
         answers = 0
         while not applying.done():
-            assert len((await node.definitions.jobs.list(NAMESPACE, limit=500)).items) in (
-                0,
-                len(jobs),
-            )  # all of them or none
+            seen = len((await node.definitions.jobs.list(NAMESPACE, limit=500)).items)
+            assert seen in (0, len(jobs)), "all of them or none"
             answers += not applying.done()
             await asyncio.sleep(0)
         assert len((await applying).items) == len(jobs)

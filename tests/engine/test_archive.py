@@ -208,10 +208,8 @@ async def test_the_data_of_a_person_is_erased_from_files(node: ServerNode, clock
     assert b"ada" not in content
     assert b"bob" in content
     assert await node.part(ArchivePart).reader.drop_some(1, before) == (0, False)
-    assert await node.part(ArchivePart).reader.drop_some(1, before + DAY) == (
-        1,
-        False,
-    )  # also a file that was written later
+    # A file that was written later is dropped, too.
+    assert await node.part(ArchivePart).reader.drop_some(1, before + DAY) == (1, False)
     assert await archived(node) == []
     assert not (tmp_path / "artifacts" / "archive" / "1").exists()
 
@@ -372,9 +370,8 @@ async def test_a_concurrently_deleted_file_loses_nothing(node: ServerNode, clock
 
     async def slowly(location, pieces):
         await write(location, pieces)
-        await node.part(ArchivePart).reader._place.remove(
-            location
-        )  # as the sweeper does with unreferenced files after a while
+        # The sweeper removes unreferenced files like this after a while.
+        await node.part(ArchivePart).reader._place.remove(location)
         await node.store.write(lambda: artifacts.cleared([location]))
 
     with monkeypatch.context() as patched:
@@ -513,9 +510,8 @@ async def test_a_server_without_the_duty_reports_no_problems(node: ServerNode, c
 
     await node.part(ArchivePart).archiver.step()
     assert not node.part(ArchivePart).archiver.is_failing
-    assert (
-        await node.store.read(lambda: housekeeping.problem_of("archive")) is not None
-    )  # the server with the duty reports it
+    # The server with the duty reports it.
+    assert await node.store.read(lambda: housekeeping.problem_of("archive")) is not None
 
 
 async def test_disabled_archiving_reports_no_failure(node: ServerNode, clock: VirtualClock, monkeypatch):

@@ -114,9 +114,8 @@ async def test_a_search_reads_a_limited_number_of_lines_and_returns_a_cursor(wor
         b"ERROR Timeout after 12 ms\n", b"ERROR end\n",
     ]  # fmt: skip
     assert numbers(await logs.read(NAMESPACE, id, LineSelection(grep=r"re:(?i)timeout .*\d+ ?ms$"), after=1)) == [2, 5]
-    assert (
-        numbers(await logs.read(NAMESPACE, id, LineSelection(grep="re:^timeout", level="info"))) == []
-    )  # four lines were read
+    # Four lines were read, and none matches.
+    assert numbers(await logs.read(NAMESPACE, id, LineSelection(grep="re:^timeout", level="info"))) == []
     monkeypatch.setattr(log_windows, "MOST_BYTES_SEARCHED", 20)
     page = await logs.read(NAMESPACE, id, LineSelection(grep="re:^timeout"))
     assert (numbers(page), page.more, page.to) == ([], True, 2)

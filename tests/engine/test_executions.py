@@ -81,9 +81,8 @@ async def test_an_execution_is_read_in_every_state(world, executions):
     world.clock.advance(10 * SECOND)
     await world.store.promote_due(0, 10, rank)
     (slice,) = await worker.claim(1)
-    assert (
-        await executions.get(NAMESPACE, id)
-    ).progress is None  # progress of the first attempt does not apply to the second
+    # Progress of the first attempt does not apply to the second.
+    assert (await executions.get(NAMESPACE, id)).progress is None
     await worker.report(success(slice, results=[b'{"rows":7}'], exit_code=0))
     done = await executions.get(NAMESPACE, id)
     assert (done.status, done.attempt, done.retry_count, done.exit_code) == ("success", 2, 1, 0)

@@ -131,10 +131,8 @@ async def test_days_and_hours_are_counted(jobs, world):
     assert [place for place, one in enumerate(of_one.items) if one.planned] == [1]
     assert len(of_one.items) == 24
     minutes = await counts.of(NAMESPACE, zone="Europe/Paris", since=str(today), by="minute")
-    assert [(one.fired, one.missed) for one in minutes.items[:2]] == [
-        (0, 1),
-        (1, 0),
-    ]  # minutes without fires are left out
+    # Minutes without fires are left out.
+    assert [(minute.fired, minute.missed) for minute in minutes.items[:2]] == [(0, 1), (1, 0)]
     tomorrow = str(today + timedelta(days=1))
     minutes = await counts.of(NAMESPACE, zone="Europe/Paris", since=tomorrow, by="minute")
     assert [place for place, one in enumerate(minutes.items) if one.planned == 3] == [90]

@@ -160,9 +160,8 @@ async def test_no_more_sessions_are_locked_than_there_are_executions_to_give(nod
         return ClaimResult([], {}) if len(locked) in busy else await claim_for_parked(parked, *rest)
 
     monkeypatch.setattr(node.store, "claim_for_parked", counted)
-    monkeypatch.setattr(
-        node.fleet.parking_lot, "takers", lambda amounts: []
-    )  # as if another server had accepted the submission
+    # Act as if another server had accepted the submission.
+    monkeypatch.setattr(node.fleet.parking_lot, "takers", lambda amounts: [])
     for count, rounds in ((1, [1]), (3, [3])):
         locked.clear()
         await node.submitter.submit(1, [Submit(job=str(job.id))] * count, origin="submit")

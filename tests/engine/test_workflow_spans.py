@@ -55,7 +55,5 @@ async def test_unreported_spans_are_reported_later_in_order(monkeypatch):
         await it.spans.step()
     it.meanwhile, it.away = [], False
     await it.spans.step()
-    assert [parcel for _, parcel in it.told] == [
-        B.parcel,
-        C.parcel,
-    ]  # when there is no room for all, the newest are kept
+    # When there is no room for all, the newest are kept.
+    assert [parcel for _, parcel in it.told] == [B.parcel, C.parcel]

@@ -156,9 +156,8 @@ class Gateway:
         if up.free:
             self._parking_lot.make_room(session)
         self._hand_backs.note(session, up, granted)
-        with_requests = not granted and not self._parking_lot.has_waiting(
-            session
-        )  # a parked exchange gets them when its wait ends
+        # Another waiting exchange of the session gets the requests when its wait ends.
+        with_requests = not granted and not self._parking_lot.has_waiting(session)
         return await self._encode(known, granted, reply.ignored, reply.draining, with_requests=with_requests)
 
     async def _marked(self, up: Exchange) -> Exchange:

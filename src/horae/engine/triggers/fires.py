@@ -43,9 +43,8 @@ FAR = 366 * DAY
 FIRST = UUID(int=0)
 
 Cursor = tuple[str, Instant, UUID]
-Waiting = tuple[
-    Instant, UUID, Instant, UpcomingTimer, Timetable | None, int | None
-]  # due time, timer, fire, timer's row, course, fires left
+# Due time, timer's id, nominal time, timer, timetable, and fires left.
+Waiting = tuple[Instant, UUID, Instant, UpcomingTimer, Timetable | None, int | None]
 
 
 class Fires:

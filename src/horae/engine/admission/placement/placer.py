@@ -17,9 +17,8 @@ INTERVAL = 1.0  # seconds between checks without a hint
 SOON = 0.02  # seconds before executions that another transaction holds are checked again
 FORGETS = 3600.0  # seconds between deletions of unused lanes
 BATCH = 500  # slices moved in one transaction
-REST_FACTOR = (
-    4  # the pause after a check, as a multiple of its duration: a lane with a million slices is checked less often
-)
+# The pause after a check, as a multiple of its duration: a lane with a million slices is checked less often.
+REST_FACTOR = 4
 
 
 class Placer:
