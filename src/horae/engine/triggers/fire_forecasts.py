@@ -13,7 +13,7 @@ from uuid import UUID
 from msgspec import Struct
 
 from horae.engine.service import Alarm, Wait
-from horae.engine.triggers.trigger_calendars import course_of
+from horae.engine.triggers.trigger_calendars import timetable_of
 from horae.env import SECOND, Env, Instant
 from horae.errors import HoraeError
 from horae.model.executions.tally import begin_of
@@ -176,14 +176,14 @@ async def _count_timer(
     edges: Sequence[Instant],
     known: dict[tuple[str, ...], Calendar | None],
 ) -> list[int]:
-    names, course = timer.rules.calendars, None
+    names, timetable = timer.rules.calendars, None
     if names:
         if names not in known:
             wanted = namespace, names
             known[names] = (await store.read(lambda: calendars.compiled([wanted], calendars.FOREVER))).get(wanted)
         calendar = known[names]
-        course = None if calendar is None else course_of(timer, calendar, edges[-1])
+        timetable = None if calendar is None else timetable_of(timer, calendar, edges[-1])
     try:
-        return count_future_fires(timer.trigger, timer.rules, timer.decided_through, timer.fired, edges, course)
+        return count_future_fires(timer.trigger, timer.rules, timer.decided_through, timer.fired, edges, timetable)
     except HoraeError:  # it cannot be decided; the trigger's own view shows the error
         return [0] * (len(edges) - 1)

@@ -11,7 +11,7 @@ from uuid import UUID
 
 from horae.engine.base.refs import find_job
 from horae.engine.definitions.job_lists import check_choice
-from horae.engine.triggers.trigger_calendars import course_of
+from horae.engine.triggers.trigger_calendars import timetable_of
 from horae.env import Env, Instant, Micros
 from horae.errors import BadInput
 from horae.model.base.cursor import check_limit, make_cursor, read_cursor
@@ -144,24 +144,24 @@ class _Listing:
                 loaded = _place(rows[-1]) if len(rows) == BATCH else None
                 for due in rows:
                     if isinstance(due.timer.trigger, Timed) and self._trigger in (None, due.timer.name):
-                        course = await self._course(due.timer)
+                        timetable = await self._timetable(due.timer)
                         begin = due.timer.decided_through
-                        if course is None:
+                        if timetable is None:
                             begin = max(after[0] - due.timer.rules.offset - 1, begin)
-                        _push(heap, due, course, begin, _left(due.timer, begin))
+                        _push(heap, due, timetable, begin, _left(due.timer, begin))
             if not heap or heap[0][0] >= self._end:
                 return None
-            at, timer_id, nominal, due, course, left = heappop(heap)
+            at, timer_id, nominal, due, timetable, left = heappop(heap)
             if (at, timer_id) > after:
                 if len(self.items) == self._limit:
                     return after
                 moved = at - due.timer.rules.offset - nominal
                 self.items.append(_planned(due, nominal, moved, f"{namespace}/{due.job_name}"))
                 after = (at, timer_id)
-            _push(heap, due, course, nominal, left)
+            _push(heap, due, timetable, nominal, left)
 
-    async def _course(self, timer: Timer) -> Timetable | None:
-        """Return the course of a timer's fires by its calendars; None without calendars, or if they cannot be read."""
+    async def _timetable(self, timer: Timer) -> Timetable | None:
+        """Return a timer's fires by its calendars; None without calendars, or if they cannot be read."""
         if not timer.rules.calendars:
             return None
         names = timer.rules.calendars
@@ -170,7 +170,7 @@ class _Listing:
             known = await self._store.read(lambda: calendars.compiled([wanted], calendars.FOREVER))
             self._calendars[names] = known.get(wanted)
         calendar = self._calendars[names]
-        return None if calendar is None else course_of(timer, calendar, self._end)
+        return None if calendar is None else timetable_of(timer, calendar, self._end)
 
     def _cut(self, at: Instant) -> None:
         detail = f"More than {MOST_TIMERS} triggers are due before {format_instant(at)}: what comes after is left out."
@@ -190,13 +190,15 @@ def _left(timer: Timer, begin: Instant) -> int | None:
 
 
 def _push(
-    heap: list[Waiting], timer_row: UpcomingTimer, course: Timetable | None, after: Instant, left: int | None
+    heap: list[Waiting], timer_row: UpcomingTimer, timetable: Timetable | None, after: Instant, left: int | None
 ) -> None:
     """Push the next fire of a timer in the order of due times; nothing when it has no fires left."""
     if left == 0:
         return
-    nominal = upcoming(timer_row.timer.trigger, timer_row.timer.rules, after) if course is None else course.next(after)
-    due = nominal if nominal is None or course is None else course.due(nominal)
+    nominal = (
+        upcoming(timer_row.timer.trigger, timer_row.timer.rules, after) if timetable is None else timetable.next(after)
+    )
+    due = nominal if nominal is None or timetable is None else timetable.due(nominal)
     if nominal is not None and due is not None:
         heappush(
             heap,
@@ -205,7 +207,7 @@ def _push(
                 timer_row.timer.id,
                 nominal,
                 timer_row,
-                course,
+                timetable,
                 None if left is None else left - 1,
             ),
         )

@@ -98,7 +98,7 @@ def _fires_next(timer: Timer) -> Instant | None:
     return None if following is None else following + offset
 
 
-def course_of(timer: Timer, calendar: Calendar, horizon: Instant = FAR) -> Timetable:
+def timetable_of(timer: Timer, calendar: Calendar, horizon: Instant = FAR) -> Timetable:
     """Return the fires of a timer that run, by calendars as they are now; fires after the horizon are not checked."""
     return Timetable(timer.trigger, timer.rules, calendar, timer.decided_through, timer.moved_to, horizon)
 
@@ -107,9 +107,9 @@ def _next_run(timer: Timer, calendar: Calendar | None) -> Instant | None:
     if calendar is None:
         return timer.next_fire_at
     try:
-        course = course_of(timer, calendar)
-        at = course.next(timer.decided_through)
-        due = None if at is None else course.due(at)
+        timetable = timetable_of(timer, calendar)
+        at = timetable.next(timer.decided_through)
+        due = None if at is None else timetable.due(at)
     except HoraeError:
         return timer.next_fire_at
     return None if due is None else due + timer.rules.offset
