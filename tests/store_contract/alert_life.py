@@ -1,4 +1,4 @@
-"""What rules of alerts ask of the store all day, and what becomes of what they find."""
+"""The daily statements of alert rules, and of alerts and notices."""
 
 from horae.env import SECOND
 from horae.features.alerts.model.findings import RuleFinding
@@ -15,7 +15,7 @@ RARE_ALERTS = {
 
 
 async def watch(world: World) -> None:
-    """Everything is looked at once; something is found, goes on, is told and over."""
+    """Check every kind of rule once; open an alert, deliver its notices, and close it."""
     store, now = world.store, world.now()
     job = await world.job("watched", queue="watched")
     parcel = await world.parcel(job)

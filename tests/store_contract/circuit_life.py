@@ -1,4 +1,4 @@
-"""What jobs with circuits ask of the store all day."""
+"""The daily statements of jobs with circuits."""
 
 from uuid import UUID
 
@@ -16,7 +16,7 @@ SERVER = UUID(int=9)
 
 
 async def fail_often(world: World) -> None:
-    """A circuit of a key opens, is tried, and closes; everything that happens at it."""
+    """Open the circuit of a key, probe it, force it, and close it."""
     circuit = Circuit(minimum=1, key="${params.host}", open_for=SECOND)
     job = await world.job("breaks", queue="breaks", circuit=circuit)
     which, keys = (job.id, "a"), encode_keys(EnvelopeKeys(circuit="a"))

@@ -1,4 +1,4 @@
-"""Every promise of the store runs on each of these: SQLite in memory, SQLite on a file, PostgreSQL."""
+"""Fixtures of stores: SQLite in memory, SQLite on a file, and PostgreSQL. Each promise is tested on all of them."""
 
 import itertools
 import os
@@ -46,7 +46,7 @@ def env(clock: VirtualClock) -> Env:
 
 @pytest.fixture(scope="session")
 def migrated_postgres(postgres: Postgres) -> str:
-    """The name of a migrated database; a copy of it is made quicker than the migration runs."""
+    """The name of a migrated database, which is quicker to copy than to migrate."""
     import asyncio
 
     name = f"migrated_{os.getpid()}"
@@ -58,13 +58,13 @@ def migrated_postgres(postgres: Postgres) -> str:
         await driver.close()
 
     asyncio.run(migrate())
-    postgres.execute("DELETE FROM store WHERE key = 'place'", name)  # a copy of it is a store of its own
+    postgres.execute("DELETE FROM store WHERE key = 'place'", name)  # otherwise a copy would begin a new epoch
     return name
 
 
 @pytest.fixture
 def migrated_url(postgres: Postgres, migrated_postgres: str) -> Iterator[str]:
-    """The URL of a PostgreSQL store at HEAD, this test's own."""
+    """The URL of a PostgreSQL store at HEAD, which belongs to this test."""
     name = f"store_{os.getpid()}_{next(_numbers)}"
     postgres.execute(f'CREATE DATABASE "{name}" TEMPLATE "{migrated_postgres}"')
     yield postgres.url(name)
@@ -82,14 +82,14 @@ def shared_postgres(postgres: Postgres, migrated_postgres: str) -> Iterator[str]
 
 @pytest.fixture
 def emptied_url(postgres: Postgres, shared_postgres: str) -> str:
-    """The URL of a PostgreSQL store without rows; emptying one is quicker than making one."""
+    """The URL of a PostgreSQL store without rows, which is quicker to empty than to create."""
     postgres.execute(EMPTY, shared_postgres)
     return postgres.url(shared_postgres)
 
 
 @pytest.fixture(params=STORES)
 def store_url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
-    """The URL of an empty store of each kind; PostgreSQL's has its tables already."""
+    """The URL of an empty store of each kind; the one on PostgreSQL has its tables already."""
     if request.param == "memory":
         return "sqlite://"
     if request.param == "file":

@@ -1,4 +1,4 @@
-"""How a database would run an op, so that tests hold plans to their indexes."""
+"""Query plans of ops, so that tests can check that they use indexes."""
 
 import re
 
@@ -9,7 +9,7 @@ _NAME = "horae_explain"
 
 
 async def explain(driver: Driver, op: Op, *, hot: bool = True) -> list[str]:
-    """The plan's lines, as a hot statement gets it, or else a read: PostgreSQL's generic plan, SQLite's query plan."""
+    """Return the lines of an op's plan, as a hot statement or a read: PostgreSQL's generic plan, or SQLite's plan."""
     if isinstance(op, Together):
         return [line for change in op.acting for line in await explain(driver, change, hot=hot)]
     if driver.dialect == "sqlite":

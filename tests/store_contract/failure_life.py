@@ -1,4 +1,4 @@
-"""What failures ask of the store all day: timeouts of the queue, budgets of classes, streaks and replays."""
+"""The daily statements of failures: queue timeouts, budgets by class, streaks and replays."""
 
 from horae.env import SECOND
 from horae.features.dead_letters.model.replay import LetterFilter, Replay
@@ -13,11 +13,11 @@ from horae.store.triggers import streaks
 from tests.store_contract.world import NAMESPACE, World, add_trigger, failed, success
 
 MINUTE = 60 * SECOND
-RARE_FAILURES = {"replay", "replays", "lock_replay", "set_replay_state", "standing_replays"}  # people ask for these
+RARE_FAILURES = {"replay", "replays", "lock_replay", "set_replay_state", "standing_replays"}  # requested by users
 
 
 async def suffer(world: World) -> None:
-    """Executions run out of time, fail by class and in a row, and dead letters are replayed."""
+    """Let executions exceed timeouts, fail by class and in a row, and replay dead letters."""
     await run_late(world)
     await spend(world)
     await fail_in_a_row(world)
@@ -25,7 +25,7 @@ async def suffer(world: World) -> None:
 
 
 async def run_late(world: World) -> None:
-    """A part of it runs when the rest is over its time."""
+    """Run a part of a parcel while the rest exceeds its timeout."""
     job = await world.job("late", queue="late", timeouts=Timeouts(queue=SECOND))
     parcel = await world.parcel(job, 3)
     worker = await world.worker("late")
@@ -48,7 +48,7 @@ async def spend(world: World) -> None:
 
 
 async def fail_in_a_row(world: World) -> None:
-    """Its triggers pause, and somebody resumes them."""
+    """Let a job fail until its triggers pause, and resume them."""
     job = await world.job("failing", queue="failing", pause_after=1)
     await add_trigger(world, job, Interval(every=MINUTE, anchor=world.now()))
     await world.parcel(job, 1)

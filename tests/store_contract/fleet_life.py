@@ -1,4 +1,4 @@
-"""What giving way asks of the store all day: who waits and may preempt, who runs and may be, and what is held ready."""
+"""The daily statements of preemption: waiting jobs that may preempt, preemptible running ones, and prefetched items."""
 
 from horae.env import SECOND
 from horae.model.admission.circuit import Circuit
@@ -10,7 +10,7 @@ from tests.store_contract.world import NAMESPACE, World, released
 
 
 async def give_way(world: World) -> None:
-    """A worker full of preemptible work, something that preempts, and the place that is made for it."""
+    """Fill a worker with preemptible work, submit an execution that preempts, and free a slot for it."""
     low = await world.job("yielding", preemptible=True, priority=0)
     await world.submit(low, 1)
     w = await world.worker("giving-way", concurrency=1)

@@ -1,4 +1,4 @@
-"""What a server does all day about workflows, once over."""
+"""The daily statements of workflows."""
 
 from typing import Any
 
@@ -13,7 +13,7 @@ from horae.store.workflows import waits as flow_waits
 from tests.store_contract.flow_world import begin, look, open_all, run, step, workflow
 from tests.store_contract.world import NAMESPACE, TestJob, World, failed, success
 
-# What people ask for: to see a workflow, to pause it, to let it go on; and what is stopped when they cancel it.
+# Statements of users' requests: reading, pausing, resuming, rerunning and cancelling workflows.
 RARE_FLOWS = {
     *("flow_steps_all", "names_of_jobs", "flow_steps_failed", "reopen_letters", "items_to_take_over"),
     *("starts_of_fans", "starts_of_children", "first_children", "params_of_children", "extras_of_retries"),
@@ -22,14 +22,14 @@ RARE_FLOWS = {
     *("children_with_children", "sessions_of_parcels", "children_running", "end_other_steps"),
     *("blobs_of", "first_starts", "item_with_children", "flags_of_item", "no_copy", "items_that_succeeded"),
     *("waits_of_flow", "callback_secret"),
-    # When jobs are edited, deleted and restored of which workflows have their own
+    # Statements of edits, deletions and restorations of workflows with jobs of their own
     *("change_owned_jobs", "delete_all_owned_jobs", "delete_owned_jobs", "forget_uses", "jobs_made_from", "owned_jobs"),
     *("owners_of_jobs", "restore_owned_jobs", "used_below", "versions_and_states", "workflows_that_run"),
 }
 
 
 async def flow(world: World) -> None:
-    """Chains, foreach, sleeps and workflows below others, that succeed and fail."""
+    """Run chains, foreach steps, sleeps and nested workflows that succeed and fail."""
     job = await world.job("step", queue="steps")
     below = await workflow(world, step("x", job), name="below", queue="steps")
     above = await workflow(
@@ -63,7 +63,7 @@ async def flow(world: World) -> None:
 
 
 async def two_at_once(world: World, worker: Any, job: TestJob, lanes: frozenset[int]) -> None:
-    """Workflows whose steps are reported together, and that are looked at together."""
+    """Report steps of two workflows together, and advance both together."""
     nap = step("nap", wait=Sleep(span=SECOND), after=("a",))
     flow = await workflow(world, step("a", job), nap, name="two", queue="steps")
     for _ in range(2):
@@ -74,7 +74,7 @@ async def two_at_once(world: World, worker: Any, job: TestJob, lanes: frozenset[
 
 
 async def wait_for_others(world: World) -> None:
-    """A step that an event ends, and one of which somebody is reminded."""
+    """Wait for an event, and for an approval with a reminder."""
     waits = (step("paid", wait=EventWait(name="payment")), step("ok", wait=Approval(remind=SECOND, timeout=2 * SECOND)))
     await begin(world, await workflow(world, *waits, name="waits-for-others", queue="steps"))
     paid = [(world.env.new_id(), "payment", {"payload": 1})]

@@ -1,4 +1,4 @@
-"""Workflows in a small world: defined as they are stored, begun and looked at as servers do, run by hand."""
+"""Helpers for workflows in the small world: define, begin, advance and run them as servers and workers do."""
 
 from collections.abc import Callable, Mapping
 from functools import partial
@@ -28,14 +28,14 @@ Report = Callable[[Running], Outcome]
 
 
 def step(name: str, job: TestJob | None = None, **more: Any) -> WorkflowStep:
-    """A step that runs a job, unless it waits."""
+    """Return a step that runs a job, or waits."""
     return WorkflowStep(name=name, job="" if job is None else str(job.id), **more)
 
 
 async def workflow(
     world: World, *steps: WorkflowStep, name: str = "flow", on_error: Any = "fail", **spec: Any
 ) -> TestJob:
-    """A job that is a workflow of these steps."""
+    """Create a job that is a workflow of these steps."""
     more = {key: spec.pop(key) for key in ("output", "on_success", "on_failure", "last") if key in spec}
     made = Spec(name=name, task=Workflow(steps=steps, on_error=on_error, **more), **spec)
     id, now = world.env.new_id(), world.now()
@@ -49,7 +49,7 @@ async def workflow(
 
 
 async def open_all(world: World) -> list[UUID]:
-    """Begin what is queued, as a server does; the executions that began."""
+    """Begin queued workflows, as a server does; return their executions."""
     rows = await world.rows("SELECT id FROM lanes WHERE needs LIKE '%kind:workflow%'")
     views = [view for view in await world.views() if view.lane in {row[0] for row in rows}]
     opened = await world.store.change(lambda now: flow_begin.open_some(views, 100, frozenset(), world.env.new_id, now))
@@ -65,7 +65,7 @@ async def begin(world: World, job: TestJob, params: Mapping[str, Any] | None = N
 
 
 async def look(world: World) -> flow_due.DueResult:
-    """Look at what is due, and stop what is to be stopped, as a server does."""
+    """Advance due workflows, and stop executions that are to be stopped, as a server does."""
     looked = await world.store.change(lambda now: flow_due.advance_due(100, world.env.new_id, now))
     for execution in looked.stops:
         await stop(world, execution)
@@ -73,7 +73,7 @@ async def look(world: World) -> flow_due.DueResult:
 
 
 async def stop(world: World, execution: UUID) -> None:
-    """Cancel what a workflow's steps run."""
+    """Cancel the executions of a workflow's steps that are to be stopped."""
     what = await world.store.read(lambda: flow_cancel.to_stop(execution))
     if what is None:
         return
@@ -93,7 +93,7 @@ async def stop(world: World, execution: UUID) -> None:
 
 
 async def steps(world: World, execution: UUID) -> dict[str, str]:
-    """The state of each step."""
+    """Return the state of each step by name."""
     rows = await world.rows(
         "SELECT step, state FROM flow_steps WHERE parcel = $1 AND item = $2 ORDER BY step",
         parcel_of(execution),
@@ -103,7 +103,7 @@ async def steps(world: World, execution: UUID) -> dict[str, str]:
 
 
 async def state(world: World, execution: UUID) -> str:
-    """The state of an execution, as people see it."""
+    """Return the state of an execution, as users see it."""
     rows = await world.rows(
         "SELECT state FROM executions WHERE parcel = $1 AND item = $2", parcel_of(execution), index_of(execution)
     )
@@ -111,7 +111,7 @@ async def state(world: World, execution: UUID) -> str:
 
 
 async def result(world: World, execution: UUID) -> Any:
-    """What a workflow came to."""
+    """Return the output of a workflow."""
     rows = await world.rows(
         "SELECT results FROM history WHERE parcel = $1 AND lo = $2", parcel_of(execution), index_of(execution)
     )
@@ -119,13 +119,13 @@ async def result(world: World, execution: UUID) -> Any:
 
 
 async def step_of(world: World, slice: Running) -> str:
-    """The step that a running slice is of."""
+    """Return the step to which a running slice belongs."""
     (parcel,) = await world.store.parcels([slice.parcel])
     return extras_of(parcel.extras, slice.lo, slice.hi)[0].step or ""
 
 
 async def params_of(world: World, slice: Running) -> Any:
-    """The params of what runs."""
+    """Return the params of the first item of a running slice."""
     (parcel,) = await world.store.parcels([slice.parcel])
     return msgspec.json.decode(parcel.items.one(slice.lo))
 
@@ -133,7 +133,7 @@ async def params_of(world: World, slice: Running) -> Any:
 async def run(
     world: World, worker: Any, outcomes: Mapping[str, Report] | None = None, *, rounds: int = 100, **more: Any
 ) -> list[str]:
-    """Run steps until nothing is left to run, each as told or successfully; their names in the order they start."""
+    """Run steps with the given outcomes, or successfully, until none is left; return their names in order of starts."""
     names: list[str] = []
     for _ in range(rounds):
         await open_all(world)

@@ -1,4 +1,4 @@
-"""Everything a server does all day, once over, and what it asks of the store meanwhile."""
+"""All daily operations of a server, each once, and the statements that they run."""
 
 from typing import Any
 
@@ -95,14 +95,14 @@ RARE = {
 
 
 class Asked(Struct, frozen=True):
-    """A statement and whether it stood in a transaction that writes."""
+    """A statement, and whether it ran in a writing transaction."""
 
     op: Op
     writes: bool
 
 
 async def live_through(world: World) -> None:
-    """Submit, claim, report, retry, cancel, promote, fire, lose, rescue and sweep: everything that is hot."""
+    """Submit, claim, report, retry, cancel, promote, fire, lose, rescue and sweep: run all daily statements."""
     job = await world.job(retry=RetryPolicy(retries=3))
     policies = {(job.id, 1): job.spec.retry}
     wanted = world.wanted(job, 1, key="k")
@@ -145,7 +145,7 @@ async def live_through(world: World) -> None:
     await worker.lose()
     await world.store.rescue(worker.session, 100)
     await world.do("UPDATE queued SET losses = 9 WHERE losses > 0")
-    await other.claim(50, channel=1)  # one of what was lost, and past the rest
+    await other.claim(50, channel=1)  # one of the lost executions, and those behind the rest of them
     await depend(world)
     await hear(world)
     await divide(world)
@@ -162,7 +162,7 @@ async def live_through(world: World) -> None:
 
 
 async def depend(world: World) -> None:
-    """Jobs that start when others have ended, wait for them, and are skipped with them."""
+    """Run jobs that start after others, wait for them, and are skipped with them."""
     a, b = await world.job("a", queue="up"), await world.job("b", queue="up")
     every = Interval(every=MINUTE, anchor=world.now())
     both = (str(a.id), str(b.id))
@@ -191,7 +191,7 @@ async def depend(world: World) -> None:
 
 
 async def take_turns(world: World, key: str) -> None:
-    """Look who waits for whom; the holder ends and the next begins."""
+    """Read the executions that wait for a turn; end the holder and begin the next."""
     (one,) = await world.store.read(lambda: turns.blocked("", 10))
     assert one.holder is not None
     await world.store.change(lambda now: turns.pass_on("turn:nobody", rank, world.env.new_id, now))
@@ -201,7 +201,7 @@ async def take_turns(world: World, key: str) -> None:
 
 
 async def repeat_requests(world: World, job: Any) -> None:
-    """The same request again, and again when its key has expired."""
+    """Repeat a request, before and after its key has expired."""
     request = submission.Idempotency(NAMESPACE, "executions.submit", "r", b"h", world.now() + SECOND)
     asked = submission.Submission(executions=world.wanted(job), idempotency=request)
     for _ in range(2):
@@ -221,7 +221,7 @@ async def repeat_requests(world: World, job: Any) -> None:
 
 
 async def chatter(worker: Any, slice: Any) -> None:
-    """What a worker tells while it works."""
+    """Report starts, progress, log lines and steps of an execution."""
     world = worker.world
     await worker.exchange(
         started=[began(slice, world.now())],
@@ -236,7 +236,7 @@ async def chatter(worker: Any, slice: Any) -> None:
 
 
 async def leave_behind(worker: Any, slice: Any) -> None:
-    """A file of an execution, and what becomes of it."""
+    """Store an artifact of an execution, read it, and delete its content."""
     store, now = worker.world.store, worker.world.now()
     place = slice.parcel, slice.lo
     file = Artifact(
@@ -253,7 +253,7 @@ async def leave_behind(worker: Any, slice: Any) -> None:
 
 
 async def look(world: World, job: Any, worker: Any) -> None:
-    """What a server reads every second, at every exchange, or for every request."""
+    """Run the reads of every second, every exchange and every request."""
     store, now = world.store, world.now()
     (slice, *_) = await worker.holds()
     for ask in (
@@ -274,7 +274,7 @@ async def look(world: World, job: Any, worker: Any) -> None:
 
 
 async def clean(world: World) -> None:
-    """What a server writes every few seconds."""
+    """Run the writes of every few seconds."""
     now, server = world.now(), world.env.new_id()
     seen = ServerProcess(id=server, url="http://a", host="a", pid=1, version="1", parts=("api",))
     await world.store.write(lambda: sessions.record_server(seen, now))
@@ -295,7 +295,7 @@ async def clean(world: World) -> None:
 
 
 async def recorded(world: World) -> dict[str, Asked]:
-    """Each distinct statement of a life, by its name."""
+    """Return each distinct statement of all daily operations, by name."""
     found: dict[str, Asked] = {}
     driver: Any = world.store.driver
 
@@ -324,7 +324,7 @@ async def recorded(world: World) -> dict[str, Asked]:
 
 
 def statements() -> set[str]:
-    """The names of all that may be asked every day."""
+    """Return the names of all daily statements."""
     left_out = {module.__name__ for module in (*RARE_MODULES, *OUTSIDE)}
     loaded = {s.name for module, kept in by_module().items() if module not in left_out for s in kept}
     elsewhere = {s.name for module in RARE_MODULES for s in by_module().get(module.__name__, ())}

@@ -1,4 +1,4 @@
-"""What jobs with limits and sequences, and queues and namespaces with limits, ask of the store all day."""
+"""The daily statements of limits and sequences of jobs, and of limits of queues and namespaces."""
 
 from horae.env import SECOND
 from horae.model.admission.keys import EnvelopeKeys
@@ -9,12 +9,12 @@ from horae.store.executions.promote import LONG_AGO
 from tests.store_contract.world import NAMESPACE, World, rank, success
 
 MINUTE = 60 * SECOND
-# When a limit is set or changed, or somebody asks.
+# Statements of changes and reads of limits.
 RARE_LIMITS = {
     *("drop_limit", "drop_pace", "gates_of_job", "holders_of_key", "limit_named", "limit_ready"),
     *("mark_running_of_namespace", "mark_running_of_queue", "paced_of_job", "unmarked_of_namespace"),
     *("unmarked_of_queue", "wake_paced", "whole_use_of_namespaces", "whole_use_of_queues", "limits_not_ready"),
-    *("stale_holders", "stale_tickets", "limits"),  # of the sweep: once in some seconds
+    *("stale_holders", "stale_tickets", "limits"),  # of the sweep, every few seconds
     *("all_limited", "count_holders"),  # of metrics
 }
 

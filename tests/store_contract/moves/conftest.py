@@ -1,4 +1,4 @@
-"""A world over each kind of store; after every test the invariants must hold."""
+"""Fixtures of the small world on each kind of store; the invariants are checked after every test."""
 
 import asyncio
 import os
@@ -18,7 +18,7 @@ from tests.store_contract.world import World
 
 @pytest.fixture(scope="session")
 def shared_url(postgres: Postgres, migrated_postgres: str) -> Iterator[str]:
-    """One database for all tests of this process: emptying it is quicker than making another."""
+    """The URL of a database for all tests of this process, which is quicker to empty than to create."""
     name = f"moves_{os.getpid()}"
     postgres.execute(f'CREATE DATABASE "{name}" TEMPLATE "{migrated_postgres}"')
     yield postgres.url(name)
@@ -65,7 +65,7 @@ def store_url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
 
 @pytest.fixture
 async def driver(store_url: str, env: Env) -> AsyncIterator[Driver]:
-    """A store of each kind; PostgreSQL's has all its tables."""
+    """A store of each kind; the one on PostgreSQL has all its tables."""
     driver = await open_store_driver(store_url, env)
     if driver.dialect == "sqlite":
         await driver.migrate()

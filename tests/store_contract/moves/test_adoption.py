@@ -1,4 +1,4 @@
-"""A job gets a limit of its own: what was submitted before comes under it, wherever it is."""
+"""Adoption: a job gets a limit of its own, and all its earlier executions come under it, on every shelf."""
 
 import msgspec
 from msgspec import structs
@@ -12,7 +12,7 @@ LATER = 3600 * SECOND
 
 
 async def edit(world: World, job: TestJob, **said) -> None:
-    """The job says something else, and a server sees to it."""
+    """Edit the limits of a job, and adopt its executions as a server does."""
     spec = msgspec.json.encode(structs.replace(job.spec, **said)).decode()
     await world.do("UPDATE job_versions SET spec = $2 WHERE job = $1", job.id, spec)
     for session in await world.store.read(lambda: adoption.unmarked_sessions(job.id)):

@@ -1,4 +1,4 @@
-"""Affinity: what has a key goes to the worker that was given the last one with it."""
+"""Affinity: executions with a key go to the worker that got the last execution with this key."""
 
 from msgspec import structs
 
@@ -14,7 +14,7 @@ WARM = Affinity(key="${params.model}", patience=5_000_000)
 
 
 async def submit(world: World, job: TestJob, key: str | None, n: int = 1) -> None:
-    """Executions under an affinity's key."""
+    """Submit executions with a key of affinity."""
     keys = encode_keys(EnvelopeKeys(affinity=key))
     asked = [structs.replace(one, envelope=structs.replace(one.envelope, keys=keys)) for one in world.wanted(job, n)]
     await world.store.submit([submission.Submission(executions=asked)])
@@ -26,7 +26,7 @@ async def directed(world: World, job: TestJob, limit: int = 100) -> relax.LaneMo
 
 
 async def waits_for(world: World) -> list[list[str]]:
-    """The labels that what is queued prefers."""
+    """Return the labels that queued executions prefer."""
     lanes = {lane.id: read_needs(lane.needs) for lane in (await world.store.directory()).lanes}
     return [[one.label for one in lanes[slice.lane].prefers] for slice in await world.on("queued")]
 

@@ -1,4 +1,4 @@
-"""What stands first in lanes, and what a worker holds ready behind it."""
+"""The first slices of lanes, and prefetched items that a worker holds."""
 
 from horae.model.admission.placement.preempt import to_front
 from horae.store.admission.placement import prefetch

@@ -1,4 +1,4 @@
-"""Alerts in the store: one open per rule and subject, its notices with it, each delivered by who claimed it last."""
+"""Alerts in the store: one open alert per rule and subject, with notices that the last claiming server delivers."""
 
 from collections.abc import Callable
 from typing import Any
@@ -33,7 +33,7 @@ async def made(world: World, rule: AnyRule = RULE, name: str = "late") -> Stored
 
 
 async def settle(world: World, stored: StoredRule, *subjects: str) -> SettleResult:
-    world.clock.advance(1)  # looks at a rule come one after the other
+    world.clock.advance(1)  # checks of a rule follow one another
     found = [RuleFinding(subject=subject, message=f"{subject} is late") for subject in subjects]
     return await world.store.change(lambda now: alerts.settle(stored, found, world.env.new_id, now))
 
@@ -164,7 +164,7 @@ async def test_the_end_is_sent_to_the_channels_that_got_the_beginning(world: Wor
 
 
 async def pending(world: World, channel: str) -> list[notices.Notice]:
-    """All that a channel is to be told, in the order in which it may be."""
+    """Return the pending notices of a channel, in the order of delivery."""
     found: list[notices.Notice] = []
     while some := await claim(world, channel):
         for one in some:

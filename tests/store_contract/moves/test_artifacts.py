@@ -1,4 +1,4 @@
-"""Names of files: kept for who holds the execution, one content to a name, and no content that nobody clears away."""
+"""Artifacts: stored only for the holder of the execution, one content per name, and no content stays behind unused."""
 
 from horae.features.artifacts.store import artifacts
 from horae.model.executions.output.artifact import Artifact

@@ -1,4 +1,4 @@
-"""The audit names what breaks an invariant, page by page; repair gives an owner to what has none."""
+"""The audit reports broken invariants page by page; repair gives items without an owner a new one."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""The audit of joins: what a bug could leave behind is found, and repaired."""
+"""The audit of joins: inconsistent rows, as left by a bug, are found and repaired."""
 
 from msgspec import structs
 
@@ -37,7 +37,7 @@ async def test_a_complete_join_that_was_not_started(world: World):
     a, b = await upstream(world, "a"), await upstream(world, "b")
     d = await dependent(world, "d", a, b)
     await run(world, a, interval=FIRST)
-    await world.do("DELETE FROM dependencies WHERE upstream = $1", b.id)  # as if b had been brought and lost
+    await world.do("DELETE FROM dependencies WHERE upstream = $1", b.id)  # as if the dependency on b had been lost
     (finding,) = await found(world)
     assert (finding.kind, finding.shelf, finding.job) == ("unstarted", "joins", d.id)
     assert 'job "d" from 1970-01-01T00:00:00Z on: every upstream has met its condition' in finding.detail

@@ -1,4 +1,4 @@
-"""Backfills: what did not run runs once, in order, never more at a time than allowed; the ledger stays whole."""
+"""Backfills: missed fires run once, in order, within the bound of live executions; the ledger stays complete."""
 
 import asyncio
 
@@ -43,7 +43,7 @@ async def work(world: World, backfill, **more):
 
 
 async def finish(world: World, backfill, worker, outcome=success) -> Backfill:
-    """Work a backfill to its end with one worker that runs whatever it is given."""
+    """Advance a backfill to its end, with one worker that runs all executions."""
     while True:
         worked = await work(world, backfill)
         if worked is None or worked.backfill.completed_at is not None:
@@ -58,7 +58,7 @@ async def rows(world: World, start):
 
 
 async def missed(world: World, minutes=10, rules=SKIP):
-    """A trigger that fires every minute and missed the first of them, in one ledger row."""
+    """Create a trigger that fires every minute and missed its first fires, in one ledger row."""
     start, job = world.now(), await world.job()
     trigger = await add_trigger(world, job, every(world), rules, name="schedule")
     world.clock.advance(minutes * MINUTE + 90 * SECOND)

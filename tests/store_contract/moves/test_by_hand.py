@@ -1,4 +1,4 @@
-"""Circuits, holds and limits that people change lock tables against claims, which hold locks of rates and limits."""
+"""Manual changes of circuits, holds and limits lock tables against claims, which hold locks of rates and limits."""
 
 import asyncio
 
@@ -18,7 +18,7 @@ RATE = Rate(1_000_000, SECOND, 1_000_000)
 
 
 async def work(world: World, name: str, views: list[LaneState]) -> int:
-    """A worker that takes from these lanes in this order, and reports; how many it ended."""
+    """Let a worker claim from these lanes in this order, and report; return the number of ended executions."""
     worker, ended = await world.worker(name), 0
     for _ in range(3 * ROUNDS):
         taken = await worker.claim(3, views=views)
@@ -28,7 +28,7 @@ async def work(world: World, name: str, views: list[LaneState]) -> int:
 
 
 async def open_and_close(world: World, job: TestJob, paced: TestJob) -> None:
-    """What people do meanwhile, again and again; in the end nothing is held back."""
+    """Make manual changes again and again; in the end nothing is held back."""
     for _ in range(ROUNDS):
         await world.store.change(lambda now: circuits.force((job.id, ""), CircuitChange("open", "down"), "me", now))
         await opened(world, paced)

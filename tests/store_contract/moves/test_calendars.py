@@ -1,4 +1,4 @@
-"""Calendars in the store: versions that follow one another, what a trigger goes by, and timers that wake."""
+"""Calendars in the store: consecutive versions, the calendars of triggers, and timers that wake."""
 
 from functools import partial
 
@@ -84,7 +84,7 @@ async def test_compiled_calendars_include_versions_since_an_instant_and_all_refe
     assert both.next_open(start + 2 * HOUR) == start + DAY + 12 * HOUR
     newest = await compiled(world, "top")
     assert not newest.is_open(start + HOUR)
-    assert await compiled(world, "top") is newest  # what did not change is kept
+    assert await compiled(world, "top") is newest  # an unchanged calendar is not compiled again
 
 
 async def test_several_calendars_are_open_together(world: World):

@@ -1,4 +1,4 @@
-"""Cancel: what has not begun ends at once, what runs is asked to stop, what has ended stays as it ended."""
+"""Cancel: items that have not begun end at once, running items are asked to stop, ended items do not change."""
 
 import asyncio
 from typing import Any
@@ -56,7 +56,7 @@ async def test_a_running_item_is_asked_to_stop(world: World):
 
 @pytest.mark.parametrize("said", [cancelled, failed, released])
 async def test_the_reason_for_stopping_a_running_item_is_stored(world: World, said: Any):
-    """Whatever its worker says in the end; a second one changes nothing."""
+    """The outcome of the worker and a second request do not change the reason."""
     parcel = await world.parcel(await world.job(), 3)
     w = await world.worker()
     (slice,) = await w.claim(3)
@@ -82,7 +82,7 @@ async def test_the_reason_for_stopping_is_stored_when_the_worker_is_lost(world: 
 
 
 async def test_cancelling_an_item_that_keeps_moving_raises_busy(world: World):
-    """One that lies on no shelf would be looked for for ever."""
+    """Otherwise the search for an item on no shelf would never end."""
     parcel = await world.parcel(await world.job())
     (lost,) = await world.on("queued")
     await world.do("DELETE FROM queued")

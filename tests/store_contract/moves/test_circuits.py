@@ -1,4 +1,4 @@
-"""Circuits in the store: claims ask them, counting opens and closes them, and what waits is let go."""
+"""Circuits in the store: claims check them, counts open and close them, and waiting executions are released."""
 
 from typing import Any
 from uuid import UUID
@@ -19,7 +19,7 @@ SERVER = UUID(int=7)
 
 
 async def submitted(world: World, job: TestJob, n: int = 1, key: str = "") -> UUID:
-    """Executions of one parcel that belong to a circuit."""
+    """Submit executions of one parcel that belong to a circuit."""
     wanted = [
         structs.replace(one, envelope=structs.replace(one.envelope, keys=encode_keys(EnvelopeKeys(circuit=key))))
         for one in world.wanted(job, n)

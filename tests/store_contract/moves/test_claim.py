@@ -1,4 +1,4 @@
-"""Claim: queued items go to one session each, lowest rank first, a new attempt every time."""
+"""Claim: each queued item is granted to one session, lowest rank first, with a new attempt."""
 
 import asyncio
 
@@ -66,7 +66,7 @@ async def test_slices_of_one_parcel_are_taken_and_cut_apart(world: World):
 
 
 async def test_ten_claims_of_one_item_from_one_slice_are_all_served(world: World):
-    """On PostgreSQL each skips what another holds, so an empty answer says nothing: they ask until they are served."""
+    """On PostgreSQL claims skip locked rows, so an empty claim proves nothing: each claims until it is served."""
     job = await world.job()
     parcel = await world.parcel(job, 10)
     workers = [await world.worker(f"w{n}") for n in range(10)]
@@ -207,7 +207,7 @@ async def test_executions_lost_twice_are_claimed_in_halves(world: World, losses:
 
 
 async def test_a_suspect_waits_for_executions_lost_less_often_and_does_not_block_them(world: World):
-    """However many stand before them: a claim passes them by."""
+    """A claim skips suspects, even if there are many of them."""
     job = await world.job()
     twice = await world.parcel(job, 4)
     await world.do("UPDATE queued SET losses = 2")

@@ -1,4 +1,4 @@
-"""Limits of queues and namespaces: a claim takes no more than they have room for, whoever else claims."""
+"""Limits of queues and namespaces: concurrent claims take no more than there is room for."""
 
 import pytest
 from msgspec import structs

@@ -1,4 +1,4 @@
-"""Deadlines that jobs and triggers say: every execution that they start has one."""
+"""Deadlines of jobs and triggers: every execution that they start has one."""
 
 import pytest
 from msgspec import structs

@@ -1,4 +1,4 @@
-"""Submissions that share something: unique while live or for a span, debounced, collected, answered from memory."""
+"""Submissions with a common key: unique while live or for a time, debounced, batched, or answered from the cache."""
 
 import asyncio
 
@@ -16,7 +16,7 @@ HOUR = 3600 * SECOND
 
 
 async def ask(world: World, job: TestJob, *rules, key: str = "k", items=(b"{}",), **more) -> list[Receipt]:
-    """Submit one request of an item each, all with this key under each rule."""
+    """Submit a request for each item, all with this key under each rule."""
     meets = tuple(DeduplicationKey(rule, key) for rule in rules)
     wanted = [
         msgspec.structs.replace(e, deduplication=meets, item=item)

@@ -18,7 +18,7 @@ FIRST, SECOND_HOUR = (0, HOUR), (HOUR, 2 * HOUR)
 
 
 async def upstream(world: World, name: str, **spec):
-    """A job in a queue of its own, so that its executions can be claimed alone."""
+    """Create a job in a queue of its own, so that its executions can be claimed separately."""
     return await world.job(name, queue=name, **spec)
 
 
@@ -28,7 +28,7 @@ async def dependent(world: World, name: str, *upstreams, **spec):
 
 
 async def begin(world: World, worker, job, n=1, **extra):
-    """Executions of a job, claimed; a moment later than what came before, so that ids tell the order."""
+    """Submit and claim executions of a job, a moment later than earlier ones, so that ids show the order."""
     world.clock.advance(SECOND)
     wanted = [structs.replace(one, extra=Extra(**extra)) for one in world.wanted(job, n)]
     await world.store.submit([submission.Submission(executions=wanted)])
@@ -36,7 +36,7 @@ async def begin(world: World, worker, job, n=1, **extra):
 
 
 async def run(world: World, job, outcome=success, n=1, worker=None, **extra):
-    """Executions of a job that end so; their ids."""
+    """Run executions of a job to this end; return their ids."""
     worker = worker or await world.worker()
     held = await begin(world, worker, job, n, **extra)
     await worker.report(*(outcome(slice) for slice in held))
@@ -44,7 +44,7 @@ async def run(world: World, job, outcome=success, n=1, worker=None, **extra):
 
 
 async def started(world: World, job) -> list[Extra]:
-    """What asked for the executions of a job, oldest first."""
+    """Return the upstreams or intervals that started the executions of a job, oldest first."""
     rows = await world.rows("SELECT id, n FROM parcels WHERE job = $1 ORDER BY id", job.id)
     parcels = {parcel.id: parcel for parcel in await world.store.parcels([row[0] for row in rows])}
     return [extra for id, n in rows for extra in extras_of(parcels[id].extras, 0, n)]

@@ -1,4 +1,4 @@
-"""Events at triggers that go by calendars: skipped while these are closed, or due when they open."""
+"""Events of triggers with calendars: skipped while these are closed, or due when they open."""
 
 from horae.model.triggers.decisions.rules import Rules
 from horae.store.triggers import calendars, trigger_reads

@@ -1,4 +1,4 @@
-"""What events fire runs one at a time where the trigger's overlap says so, as what time fires does."""
+"""Executions that events fire run one at a time if the trigger's overlap rule requires it, like timed fires."""
 
 import asyncio
 
@@ -27,7 +27,7 @@ async def listen(world: World, overlap: str, trigger=None, **more):
 
 
 async def came(world: World, count: int = 1):
-    """The executions of events that come one by one."""
+    """Return the executions of events that arrive one by one."""
     made = []
     for _ in range(count):
         world.clock.advance(SECOND)

@@ -1,4 +1,4 @@
-"""Events: each is kept once and decided once at every trigger that listens; the same one again fires nothing."""
+"""Events: each is stored once and decided once for every listening trigger; a repeated event fires nothing."""
 
 import asyncio
 from typing import Any

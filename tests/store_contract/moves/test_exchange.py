@@ -1,4 +1,4 @@
-"""The exchange's numbers: each is decided once, and its answer is the same however often it is asked."""
+"""Numbers of exchanges: each is decided once, and a repeated exchange gets the same answer."""
 
 import asyncio
 

@@ -1,4 +1,4 @@
-"""Results that became files: workflows speak of those that were copied for them, and say why they cannot of others."""
+"""Results that became files: expressions can use those that were copied, and give a reason for the others."""
 
 import hashlib
 from functools import partial
@@ -25,7 +25,7 @@ def value(mark: str, size: int = 200_000) -> bytes:
 
 
 async def brings(world: World, worker, slice, content: bytes) -> bytes:
-    """Have a result kept as a file, as a worker does; what it reports then."""
+    """Store a result as a file, as a worker does; return the outcome to report."""
     copy = content if len(content) <= MAX_RESULT else None
     file = Artifact(
         name=RESULT, attempt=slice.attempt, size=len(content), type="application/json",
@@ -38,7 +38,7 @@ async def brings(world: World, worker, slice, content: bytes) -> bytes:
 
 
 async def ends(world: World, worker, content: bytes) -> None:
-    """The step that runs ends with this result, as a file."""
+    """End the running step with this result, stored as a file."""
     (slice,) = await worker.claim(10)
     told = await brings(world, worker, slice, content)
     await worker.report(success(slice, results=[told] * (slice.hi - slice.lo)))

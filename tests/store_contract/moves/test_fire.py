@@ -1,4 +1,4 @@
-"""Fire: each nominal fire is decided once, by whichever server comes first, and the ledger says what became of it."""
+"""Fire: each nominal fire is decided once, by the first server, and the ledger records the decision."""
 
 import asyncio
 

@@ -1,4 +1,4 @@
-"""Fire by calendars: skipped, moved and coalesced fires are in the ledger, each execution is due when it may run."""
+"""Fire by calendars: the ledger has skipped, moved and coalesced fires, and executions are due when they may run."""
 
 import asyncio
 
@@ -131,7 +131,7 @@ async def test_after_a_long_outage_there_are_few_rows(world: World):
 
 
 async def test_a_change_counts_from_its_instant_on(world: World):
-    """Fires from before the change are judged by what was valid then, also when they are decided after it."""
+    """Fires before the change are decided by the version of that time, even if they are decided later."""
     start = world.now()
     await put(world, "work", NINE_TO_TEN)
     mine = await trigger(world, 20 * MINUTE, "skip", misfire=Misfire(policy="all"))

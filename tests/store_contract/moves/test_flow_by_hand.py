@@ -1,4 +1,4 @@
-"""What people do to workflows under way: what they stop does stop, and what they hold does not run."""
+"""Manual changes of workflows under way: stopped executions stop, and held steps do not run."""
 
 from functools import partial
 
@@ -85,7 +85,7 @@ async def test_an_event_for_a_step_that_has_just_ended_is_deleted(world: World):
     await world.store.cancel(parcel_of(execution), index_of(execution), "enough")
     await look(world)
     assert await state(world, execution) == "cancelled"
-    # Whoever keeps an event locks no workflow: it may lay it down beside a step that has ended meanwhile.
+    # The transaction that stores an event locks no workflow, so the event may reach a step that has ended meanwhile.
     await world.do(
         "INSERT INTO flow_news (parcel, item, step, event, told, at) VALUES ($1, $2, 'w', $3, $4, 0)",
         parcel_of(execution), index_of(execution), world.env.new_id(), msgspec.json.encode({"name": "paid"}),

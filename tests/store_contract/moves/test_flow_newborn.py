@@ -1,4 +1,4 @@
-"""Steps that have just come to be: who reported the one before has them at once, where a claim would give them, too."""
+"""New steps: the exchange that reported their predecessor gets them at once, if a claim would grant them, too."""
 
 from typing import Any
 
@@ -14,12 +14,12 @@ from tests.store_contract.world import NAMESPACE, TestJob, Worker, World, succes
 
 
 def arising(lanes: Any) -> list[LaneState]:
-    """What a server says of lanes that it knows, and has heard of no limit of."""
+    """Return the states of lanes without limits, as a server makes them."""
     return [LaneState(lane=lane, low=low) for lane, low in lanes.items()]
 
 
 async def chain(world: World, *names: str, **spec: Any) -> tuple[TestJob, Any, Worker, Any]:
-    """A workflow of steps one after another, of which a worker holds the first."""
+    """Begin a workflow of consecutive steps, and let a worker claim the first."""
     job = await world.job(**spec)
     made = [step(name, job, after=(names[i - 1],) if i else ()) for i, name in enumerate(names)]
     execution = await begin(world, await workflow(world, *made))
@@ -29,7 +29,7 @@ async def chain(world: World, *names: str, **spec: Any) -> tuple[TestJob, Any, W
 
 
 async def asked(worker: Worker, slice: Any, job: TestJob, **more: Any) -> list[Any]:
-    """Report a step to a server that believes all queues to be empty, and ask for one more; what was granted."""
+    """Report a step to a server that expects empty queues, and ask for another; return the grants."""
     fields = {"views": [], "lanes": frozenset({job.lane}), "arising": arising, "free": 1, **more}
     return (await worker.report(success(slice), **fields)).granted
 

@@ -1,4 +1,4 @@
-"""Reruns: what had succeeded is taken over with its results, what had not runs again, by the same definitions."""
+"""Reruns: succeeded steps are taken over with their results, and others run again, by the same definitions."""
 
 from uuid import UUID
 
@@ -43,7 +43,7 @@ async def rerun(world: World, flow, of: UUID, params=None, **how) -> UUID:
 
 
 async def chain(world: World):
-    """Three steps, of which the second has failed."""
+    """Run a workflow of three steps until the second fails."""
     job = await world.job()
     flow = await workflow(
         world, step("a", job), step("each", job, foreach=Foreach(items="${steps.a.result}"), params={"n": "${item}"}),

@@ -17,7 +17,7 @@ from tests.store_contract.world import World, failed, rank, success
 
 
 def tens(*bad):
-    """Each item gives ten times its number, but for those that fail."""
+    """Return the outcome of an item: ten times its number, or a failure."""
 
     async def report(world, worker, one):
         n = (await params_of(world, one))["n"]
@@ -28,7 +28,7 @@ def tens(*bad):
 
 
 async def items(world: World, worker, report) -> list[int]:
-    """Run items of a foreach until none is left; which ones ran."""
+    """Run items of a foreach until none is left; return those that ran."""
     ran: list[int] = []
     while True:
         await world.store.promote_due(LONG_AGO, 100, rank)
@@ -41,7 +41,7 @@ async def items(world: World, worker, report) -> list[int]:
 
 
 async def fanned(world: World, bad=(2,), params=None, each=None, on_error="finish", **job):
-    """A foreach over 1, 2, 3, 4 of which some failed, and its output."""
+    """Run a workflow with a foreach over 1, 2, 3, 4 of which some fail."""
     made = await world.job(**job)
     asked = {"n": "${item}", "of": "${execution.id}"} if params is None else params
     flow = await workflow(
@@ -67,7 +67,7 @@ async def counted(world: World, execution) -> tuple[int, ...]:
 
 
 async def again(world: World, flow, of, params=None, **how):
-    """A rerun with the params that the first one had, or others."""
+    """Submit a rerun with the first params, or with others."""
     given = {"list": [1, 2, 3, 4]} if params is None else params
     return await rerun(world, flow, of, params=given, **{"since": "failed", **how})
 

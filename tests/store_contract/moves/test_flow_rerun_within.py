@@ -1,4 +1,4 @@
-"""A rerun from what failed goes on within workflows that are steps of it: nothing that succeeded there runs again."""
+"""A rerun from the failed steps goes on within nested workflows: steps that succeeded there do not run again."""
 
 import pytest
 
@@ -13,7 +13,7 @@ from tests.store_contract.world import World, cancelled, failed, rank
 
 
 async def ran(world: World, worker, said=None) -> list[str]:
-    """Run until nothing is left, workflows within included; the steps in the order they start."""
+    """Run all steps, including those of nested workflows; return them in the order of their starts."""
     names: list[str] = []
     for _ in range(6):
         await open_all(world)
@@ -24,14 +24,14 @@ async def ran(world: World, worker, said=None) -> list[str]:
 
 
 async def inner(world: World, **more):
-    """A workflow of two steps, the second with the result of the first."""
+    """Create a workflow of two steps, the second with the result of the first."""
     job = await world.job()
     second = step("b", job, params={"got": "${steps.a.result}"})
     return await workflow(world, step("a", job), second, name="inner", output="${steps.a.result}", **more)
 
 
 async def outer(world: World, **part):
-    """A workflow with a step that is a workflow, between two others."""
+    """Create a workflow with a nested workflow between two other steps."""
     within, job = await inner(world), await world.job("other")
     first, last = step("first", job), step("last", job, after=("part",))
     return await workflow(world, first, step("part", within, after=("first",), **part), last, name="outer")

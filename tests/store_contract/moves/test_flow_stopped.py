@@ -1,7 +1,7 @@
-"""A workflow is stopped while a step is under way: only a step that came to its end is a success, and stays one.
+"""A workflow is stopped while a step is under way: only a step that has finished is a success, and stays one.
 
 Each kind of step meets each `onError`, a sibling that fails, a cancellation, or both; then a rerun takes over what
-truly succeeded and nothing else.
+really succeeded, and nothing else.
 """
 
 from uuid import UUID
@@ -28,7 +28,7 @@ NOT_YET, THERE = giving(False), giving(True)
 
 
 async def made(world: World, kind: str, on_error: str):
-    """A workflow with a step `x` of a kind, a sibling, and a step that follows `x`."""
+    """Create a workflow with a step `x` of a kind, a sibling, and a step after `x`."""
     job = await world.job()
     if kind == "plain":
         x = step("x", job)
@@ -47,14 +47,14 @@ async def made(world: World, kind: str, on_error: str):
         x = step("x", switch=(Branch(then=("next",)),))
     flow = await workflow(world, x, step("bad", job), step("next", job, after=("x",)), on_error=on_error)
     execution = await begin(world, flow)
-    await open_all(world)  # what is nested, in two steps
+    await open_all(world)  # nested workflows begin in two steps
     await look(world)
     await world.store.promote_due(LONG_AGO, 100, rank)
     return flow, execution, await world.worker()
 
 
 async def claim(world: World, worker) -> dict[str, list]:
-    """All that can run now, item by item, by the step."""
+    """Claim all executions that can run now, item by item; return them by step."""
     held: dict[str, list] = {}
     for slice in await worker.claim(100):
         for item in range(slice.lo, slice.hi):
@@ -74,19 +74,19 @@ async def happens(world: World, execution: UUID, what: str, worker, bad) -> None
 
 
 async def settle(world: World) -> None:
-    """Stop all that is to be stopped, in workflows within workflows as well."""
+    """Stop all executions that are to be stopped, in nested workflows, too."""
     for _ in range(3):
         await look(world)
 
 
 async def signal(world: World, execution: UUID) -> None:
-    """Send what a step waits for, and let it hear."""
+    """Send the signal for which a step waits."""
     await send(world, execution, go(world, "go"))
     await look(world)
 
 
 async def check_rerun(world: World, flow, execution: UUID, worker, *, taken: bool) -> None:
-    """A rerun from what failed takes `x` over, or runs it again."""
+    """Check that a rerun from the failed steps takes `x` over, or runs it again."""
     again = await rerun(world, flow, execution, since="failed")
     rows = await world.rows(
         "SELECT state, reason FROM flow_steps WHERE parcel = $1 AND item = $2 AND step = 'x'",
@@ -118,7 +118,7 @@ async def test_a_step_stopped_before_its_end_is_not_a_success(world: World, kind
     for slices in held.values():
         for one in slices:
             await worker.report((NOT_YET if well else cancelled)(one))
-    for slice in await worker.holds():  # what followed the switch
+    for slice in await worker.holds():  # the steps after the switch
         await worker.report(cancelled(slice))
     await settle(world)
     assert await state(world, execution) in ("failed", "cancelled")

@@ -1,4 +1,4 @@
-"""The graph tells waiting for a worker from running, step by step and along the critical path."""
+"""The graph distinguishes waiting for a worker from running, for each step and along the critical path."""
 
 import msgspec
 import pytest
@@ -33,7 +33,7 @@ async def times(world: World, execution) -> dict[str, tuple]:
 
 
 async def ran(world: World, worker, seconds: int, outcome=success, **more) -> None:
-    """A worker takes what is there and ends it after so long."""
+    """Let a worker claim all executions and end them after a time."""
     (slice,) = await worker.claim(10)
     began = world.now()
     world.clock.advance(seconds * SECOND)

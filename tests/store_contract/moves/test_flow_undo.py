@@ -16,7 +16,7 @@ async def promote(world: World) -> None:
 
 
 async def fanned(world: World, most: int = 3, **undo):
-    """A foreach of which all but the item 1 succeeded, and a step that failed after it."""
+    """Run a workflow with a foreach whose items succeed except item 1, and a step after it that fails."""
     job = await world.job()
     remove = await world.job("remove", queue="undo", **undo)
     taking = {"it": "${item}", "made": "${steps.each.result[index]}"}
@@ -48,7 +48,7 @@ async def test_items_are_undone_one_at_a_time_last_first(world: World):
         assert await step_of(world, one) == "each:undo"
         undone.append(await params_of(world, one))
         await worker.report(failed(one) if fails else success(one))
-        assert await worker.claim(10) == [] if fails else True  # what is tried again keeps its turn
+        assert await worker.claim(10) == [] if fails else True  # a retried item keeps its turn
         await promote(world)
     assert undone == [{"it": 2, "made": 20}, {"it": 2, "made": 20}, {"it": 0, "made": 0}]
     assert await steps(world, execution) == {"each": "success", "b": "failed", "each:undo": "success"}

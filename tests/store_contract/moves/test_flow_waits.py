@@ -1,4 +1,4 @@
-"""Steps that wait: for signals, events, somebody's word, or until it takes too long; and steps decided by hand."""
+"""Steps that wait for signals, events, approvals or timeouts; and steps decided manually."""
 
 from functools import partial
 from uuid import UUID

@@ -1,4 +1,4 @@
-"""Workflows: a step follows its predecessors in the transaction that ends the last one, and the parent its steps."""
+"""Workflows: a step starts in the transaction that ends its last predecessor, and the workflow ends with its steps."""
 
 from collections import Counter
 
@@ -37,7 +37,7 @@ from tests.store_contract.world import World, failed, rank, success
 
 
 def giving(value):
-    """A step that succeeds with a result."""
+    """Return a report of success with a result."""
     return lambda slice: success(slice, results=[msgspec.json.encode(value)])
 
 
@@ -393,7 +393,7 @@ async def test_large_results_reach_steps_that_refer_to_them(world: World):
 
 
 def _each(slices):
-    """Slices of one item each."""
+    """Split slices into slices of one item each."""
     return [msgspec.structs.replace(s, lo=i, hi=i + 1) for s in slices for i in range(s.lo, s.hi)]
 
 

@@ -1,4 +1,4 @@
-"""Hand over: what is submitted goes to exchanges that wait for it, in the statement that accepts it."""
+"""Hand over: submitted executions are granted to waiting exchanges by the statement that accepts them."""
 
 import pytest
 

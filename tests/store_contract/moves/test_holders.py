@@ -1,4 +1,4 @@
-"""Limits by key and sequences: what their keys let into the queue, and who comes next when somebody leaves."""
+"""Limits by key and sequences: the executions that keys admit to the queue, and the next ones after an end."""
 
 import pytest
 
@@ -13,7 +13,7 @@ MINUTE = 60 * SECOND
 
 
 async def limited(world: World, concurrency: int = 2, name: str = "sync", **more):
-    """A job of which each customer has so many at once; the job and what makes keys of customers."""
+    """Create a job with a limit for each customer; return it with a function that makes keys of customers."""
     job = await world.job(name, limits=(KeyLimit(key="${params.customer}", concurrency=concurrency),), **more)
     return job, lambda customer: EnvelopeKeys(limits=(key_name(job.id, "${params.customer}", customer),))
 
@@ -68,7 +68,7 @@ async def test_an_end_admits_the_next_execution_in_the_same_report(world: World)
 
 
 async def test_keys_are_read_once(world: World):
-    """The keys come with what runs, and where a submission stands is known from the gate."""
+    """Keys are read with the running slices, and the states of a submission are known from the gate."""
     job, customer = await limited(world, 1)
     before = world.driver.statements.copy()
     for _ in range(2):

@@ -1,4 +1,4 @@
-"""Holds: while one lasts, nothing of its queue or namespace is given out; what ends, ends once."""
+"""Holds: while a hold lasts, nothing of its queue or namespace is granted; each hold ends once."""
 
 import msgspec
 import pytest
@@ -19,7 +19,7 @@ MINUTE = 60 * SECOND
 
 
 def hold(world: World, job: TestJob | None = None, **more: object) -> Hold:
-    """A hold of a job's queue, or of the whole namespace, for a minute."""
+    """Create a hold of a job's queue, or of the whole namespace, for a minute."""
     now = world.now()
     fields = {"until_at": now + MINUTE, "created_at": now, "created_by": "key:1", "reason": "deploy", **more}
     return Hold(id=world.env.new_id(), namespace=NAMESPACE, queue=job and job.queue, **fields)  # type: ignore[arg-type]
@@ -47,7 +47,7 @@ async def put_calendar(world: World, name: str, definition: dict[str, object]) -
 
 
 def hours(first: int, last: int, at: int) -> dict[str, object]:
-    """A calendar that is open between two minutes after an instant."""
+    """Create a calendar that is open between two minutes after an instant."""
     start, end = at + first * MINUTE, at + last * MINUTE
     return {"windows": [f"{format_instant(start)}/{format_instant(end)}"]}
 
@@ -148,7 +148,7 @@ async def test_a_hold_lasts_until_it_is_ended_and_ends_once(world: World):
     made = await opened(world, job)
     world.clock.advance(60 * SECOND)
 
-    assert await w.claim(1) == []  # a server whose clock is ahead ends nothing by itself
+    assert await w.claim(1) == []  # a server whose clock is ahead does not end the hold
     turned = await turn(world)
 
     assert [one.id for one in turned.ended] == [made.id]

@@ -1,4 +1,4 @@
-"""Webhooks as they are kept: found by their token's hash while they and their trigger last."""
+"""Webhooks in the store: found by the hash of their token, as long as they and their trigger exist."""
 
 import pytest
 

@@ -38,7 +38,7 @@ async def read(
 
 
 def sized(size: int) -> bytes:
-    """A JSON object of so many bytes."""
+    """Return a JSON object of a number of bytes."""
     return b'{"x":"' + b"x" * (size - 8) + b'"}'
 
 
@@ -120,7 +120,7 @@ async def test_an_error_counts_for_each_item_that_shows_it(world: World, monkeyp
 
 
 async def submit_tagged(world: World, job: TestJob, count: int, size: int = 2000) -> list[UUID]:
-    """Submit one parcel of executions, each with tags of its own of so many bytes."""
+    """Submit one parcel of executions, each with its own tags of a number of bytes."""
     world.clock.advance(SECOND)
     told = [
         structs.replace(one, extra=Extra(tags={"number": str(number), "long": f"{number:08d}" + "x" * size}))

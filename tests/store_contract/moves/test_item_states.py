@@ -1,4 +1,4 @@
-"""Where executions stand: pieces of a range cover it, in order, and say what their slices say."""
+"""States of executions: the parts of a range cover it, in order, and match the slices."""
 
 from itertools import pairwise
 

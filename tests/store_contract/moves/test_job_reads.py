@@ -1,4 +1,4 @@
-"""A job read by itself is as it is in a list, whatever it is doing."""
+"""A job that is read alone equals the same job in a list, in every state."""
 
 from horae.env import SECOND
 from horae.model.definitions.retry import RetryPolicy
@@ -9,7 +9,7 @@ from tests.store_contract.world import NAMESPACE, TestJob, World, add_trigger, f
 
 
 async def doing(world: World, job: TestJob) -> Activity:
-    """What a job is doing: the same by id, by name and among others."""
+    """Return the state of a job, after checking that it is equal by id, by name and in a list."""
     refs: list[job_reads.Ref] = [(NAMESPACE, job.id), (NAMESPACE, job.spec.name), (NAMESPACE, world.env.new_id())]
     found = await world.store.look_up(lambda: job_reads.job_snapshots(refs))
     listed = (await world.store.read(lambda: job_reads.activities([job.id])))[job.id]

@@ -1,4 +1,4 @@
-"""Jobs: every edit is a version, dependencies lead nowhere back, a deleted job frees its name."""
+"""Jobs: every edit creates a version, dependencies have no circles, a deleted job frees its name."""
 
 import asyncio
 from uuid import UUID
@@ -140,7 +140,7 @@ async def test_paused_jobs_are_listed(world: World):
 
 
 async def chain(world: World, names: str):
-    """Jobs of which each depends on the one before."""
+    """Create jobs that each depend on the one before."""
     made = []
     for name in names:
         made.append(await world.job(name, dependencies=(str(made[-1].id),) if made else ()))

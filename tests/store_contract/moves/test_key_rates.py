@@ -10,13 +10,13 @@ MINUTE = 60 * SECOND
 
 
 async def paced(world: World, count: int = 6, burst: int = 2, **more):
-    """A job that starts so many a minute for each customer."""
+    """Create a job with a rate per minute for each customer."""
     job = await world.job(limits=(KeyLimit(key="c", rate=Rate(count, MINUTE, burst), **more),))
     return job, lambda customer: EnvelopeKeys(limits=(key_name(job.id, "c", customer),), rated=True)
 
 
 async def run(world: World, worker, seconds: int):
-    """Starts second by second: when each began, by parcel."""
+    """Claim second by second; return the time of each start, by parcel."""
     started = []
     for _ in range(seconds):
         await world.store.promote_due(0, 1000, rank)

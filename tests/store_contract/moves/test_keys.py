@@ -1,4 +1,4 @@
-"""Keys are written, replaced and ended once; what a link signed in ends with its key."""
+"""Keys are written, replaced and ended once; a session from a sign-in link ends with its key."""
 
 from msgspec.structs import replace
 

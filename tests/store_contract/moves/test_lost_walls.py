@@ -1,4 +1,4 @@
-"""Wall times that a clock change took are in the ledger when it comes, and stay told whatever becomes of the rows."""
+"""Wall times that a clock change skips are recorded in the ledger, and stay recorded when the rows change."""
 
 from horae.features.backfills.model.values import Backfill
 from horae.features.backfills.store import backfills

@@ -1,4 +1,4 @@
-"""Lots: many executions asked for at once lie where single ones would, and their receipts name every one of them."""
+"""Bulk requests: their executions are placed like single ones, and the receipts cover all of them."""
 
 from horae.model.base.ids import execution_id, index_of, parcel_of
 from horae.model.executions.execution import Extra

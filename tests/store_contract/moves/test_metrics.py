@@ -1,4 +1,4 @@
-"""What metrics ask of the store: how much is queued and since when, what runs under limits, who holds keys."""
+"""Reads for metrics: queued executions and the oldest of them, executions under limits, and holders of keys."""
 
 from msgspec import structs
 
