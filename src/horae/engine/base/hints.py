@@ -121,7 +121,7 @@ class Hints:
 
 
 def _fit(hint: Hint) -> str:
-    """Leave out events, then sessions, jobs and lanes until the message fits; finally the note of dropped events."""
+    """Drop events, then sessions, jobs and lanes until the message fits. Last, drop the note about dropped events."""
     text = msgspec.json.encode(hint).decode()
     smaller: list[tuple[str, object]] = [("events", limit_events(hint.events, 0)), ("sessions", []), ("jobs", [])]
     for field, less in [*smaller, ("lanes", {}), ("events", [])]:

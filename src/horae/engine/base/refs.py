@@ -83,10 +83,7 @@ def execution_ref(ref: str | UUID) -> UUID:
 def no_such_execution(
     missing: UUID, now: Instant, retention: Micros, oldest: UUID | None, begun: Instant
 ) -> NotFound | Gone:
-    """Return the error for a missing execution.
-
-    It is Gone when the id was generated after the store began and before its retention; else it never existed.
-    """
+    """Return Gone if the id was generated during the life of this store but before its retention, else NotFound."""
     created_at = instant_of(missing)
     kept_since = max(now - retention, instant_of(oldest) if oldest else 0)
     if missing.version == 7 and begun <= created_at < kept_since:

@@ -110,7 +110,7 @@ class Jobs(JobLists):
     async def rollback(self, namespace: int, ref: str, version: int, *, if_match: int | None = None) -> JobView:
         """Make a new version with the definition of an earlier one."""
         for _ in range(TRIES):
-            before = await self._find_changeable(namespace, ref, if_match)
+            before = await self.find_changeable(namespace, ref, if_match)
             known = await self._store.versions(before.job.id)
             versions = {stored.version: stored for stored in known}
             if version not in versions:
@@ -128,7 +128,7 @@ class Jobs(JobLists):
         self, namespace: int, ref: str, patch: Any, if_match: int | None, *, replace: bool = False
     ) -> tuple[StoredJob, JobDraft]:
         """Return a job, and its draft after a patch, without writing it. Raises as an edit does."""
-        before = await self._find_changeable(namespace, ref, if_match)
+        before = await self.find_changeable(namespace, ref, if_match)
         definition = await self._drafts.change(before, patch, replace=replace)
         return before, await self._drafts.resolve(namespace, definition, before)
 
@@ -155,7 +155,11 @@ class Jobs(JobLists):
 
     async def find_changeable(self, namespace: int, ref: str, if_match: int | None = None) -> StoredJob:
         """Return a job that may be changed. Raises NotFound, Conflict, Stale."""
-        return await self._find_changeable(namespace, ref, if_match)
+        stored = await find_job(self._store, namespace, ref)
+        job = stored.job
+        if job.state == "deleted":
+            raise Conflict(f'Job "{job.name}" is deleted.', f"Bring it back first: `horae jobs restore {job.id}`.")
+        return _matched(stored, if_match)
 
     def announce_change(self, job: Job) -> None:
         """Announce that a job changed."""
@@ -231,7 +235,7 @@ class Jobs(JobLists):
 
     async def _edit(self, namespace: int, ref: str, patch: Any, if_match: int | None, *, replace: bool) -> UUID:
         for _ in range(TRIES):
-            before = await self._find_changeable(namespace, ref, if_match)
+            before = await self.find_changeable(namespace, ref, if_match)
             if await self._write(before, await self._drafts.change(before, patch, replace=replace)):
                 return before.job.id
         raise _too_busy(ref)
@@ -244,14 +248,6 @@ class Jobs(JobLists):
         if named and deleted_id is None:
             raise Conflict(f'Job "{ref}" is not deleted.', "There is nothing to restore.")
         return stored
-
-    async def _find_changeable(self, namespace: int, ref: str, if_match: int | None) -> StoredJob:
-        """Return a job that may be changed."""
-        stored = await find_job(self._store, namespace, ref)
-        job = stored.job
-        if job.state == "deleted":
-            raise Conflict(f'Job "{job.name}" is deleted.', f"Bring it back first: `horae jobs restore {job.id}`.")
-        return _matched(stored, if_match)
 
     async def _write(
         self,
@@ -281,7 +277,7 @@ class Jobs(JobLists):
 
     async def _switch(self, namespace: int, ref: str, state: Literal["active", "paused"]) -> JobView:
         for _ in range(TRIES):
-            before = await self._find_changeable(namespace, ref, None)
+            before = await self.find_changeable(namespace, ref, None)
             if before.job.state == state:
                 if state == "active":
                     await self._resume_failing(before.job)

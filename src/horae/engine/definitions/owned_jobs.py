@@ -92,7 +92,7 @@ class OwnedJobPlanner:
         elif was_workflow:
             draft.uses.append((None, frozenset()))
         await draft.follow(spec, copies)
-        return spec, draft.keeping(frozenset(owners))
+        return spec, draft.to_plan(frozenset(owners))
 
     async def _copies(self, before: StoredJob | None) -> list[OwnedJob]:
         if before is None:
@@ -241,7 +241,7 @@ class _Draft:
         remedy += f'Create it first: POST /api/v1/jobs {{"name": "{shown}", "command": "..."}}, or say here what runs.'
         return BadInput(f'It runs job "{ref[:128]}", which does not exist.', remedy, field="job", missing=[ref])
 
-    def keeping(self, owners: frozenset[UUID]) -> OwnedJobsPlan:
+    def to_plan(self, owners: frozenset[UUID]) -> OwnedJobsPlan:
         """Return the plan."""
         kept = {owned_job.id for owned_job in self._kept}
         gone = {

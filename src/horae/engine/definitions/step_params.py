@@ -69,6 +69,6 @@ def _has_expression(value: Any) -> bool:
 
 
 def _is_mixed(text: str) -> bool:
-    """Return whether a text contains more than one expression."""
+    """Return whether a text contains an expression together with other text, or several expressions."""
     stripped = text.strip()
     return "${" in text and not (stripped.startswith("${") and stripped.endswith("}") and stripped.count("${") == 1)
