@@ -15,8 +15,8 @@ MOST_STEPS = 100  # links of one history that are followed
 async def dead_letter_of(store: Store, execution: Execution) -> UUID | None:
     """Return the open dead letter that a new run of an execution closes, or None.
 
-    A cancelled execution leads back to the letter that it was meant to run again. A letter that was run again and
-    failed again is already closed: the newest letter of its history takes its place.
+    A cancelled rerun leads back to the letter that it was meant to close. The letter of a failure that was run again
+    and failed again is already closed: the newest letter of its history is returned instead.
     """
     at: Execution | None = execution
     for _ in range(MOST_STEPS):

@@ -21,7 +21,7 @@ MOST = 100_000  # jobs
 
 
 class Expectations:
-    """Expected worker times of jobs. Its step reads the statistics of the other servers."""
+    """Expected worker times of jobs. As a service, it reads the statistics of the other servers."""
 
     name = "expectations"
 

@@ -306,8 +306,8 @@ class ApiKeys:
     async def new_sign_in_code(self, who: Principal = LOCAL) -> NewCode:
         """Create a code that signs one browser in, once, within ten minutes, with the rights of its maker.
 
-        The sign-in ends with the maker's key, also if a browser made the code. Raises Forbidden for users: a link
-        would outlast the end of their own sign-ins when they are locked out.
+        The sign-in ends with the maker's key, also if a browser made the code. Raises Forbidden for users: all their
+        sign-ins must end when they are locked out, and a sign-in by a code would not.
         """
         if who.kind == "user":
             remedy = "Sign in on the other device with your name and password, or at your identity provider."

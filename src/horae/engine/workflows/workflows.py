@@ -130,7 +130,7 @@ class WorkflowOpener:
 
 
 class WorkflowAdvancer:
-    """Advances workflows: started ones begin, late ones fail, waits end, and cancelled ones are stopped."""
+    """Advances workflows: it begins first steps, fails late workflows, ends waits, and stops cancelled workflows."""
 
     name = "workflows"
 
