@@ -33,7 +33,7 @@ def scope(payload, name="upload"):
 def test_an_event_is_a_name_a_payload_and_an_id():
     event = read_event({"name": "orders/paid:v1", "payload": {"n": 1}, "id": "evt_1"})
 
-    assert (event.name, event.payload, event.id, event.within) == (
+    assert (event.name, event.payload, event.id, event.id_scope) == (
         "orders/paid:v1", b'{"n":1}', "evt_1", "event:orders/paid:v1",
     )  # fmt: skip
     assert read_event({"name": "ping"}).payload == b"null"

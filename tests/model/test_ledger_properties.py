@@ -14,7 +14,7 @@ from horae.model.base.duration import HOUR, MINUTE
 from horae.model.base.instant import parse_instant
 from horae.model.triggers.calendars.compiled import compile_times
 from horae.model.triggers.calendars.read import parse_times
-from horae.model.triggers.decisions.coverage import Coverage, FireSpan, Flaw, name_fires
+from horae.model.triggers.decisions.coverage import CoverageCheck, FireSpan, Flaw, name_fires
 from horae.model.triggers.decisions.rules import Rules
 from horae.model.triggers.decisions.values import Cron, Interval, next_fire
 from horae.model.triggers.ledger import LedgerRow, TriggerVersion, cut, row_of
@@ -89,7 +89,7 @@ def test_the_row_that_covers_a_fire_is_found(rows, minute):
 
 
 def flaws(rows, begun=-1, since=0, until=59):
-    coverage = Coverage(EVERY, RULES, at(begun), at(since), at(until))
+    coverage = CoverageCheck(EVERY, RULES, at(begun), at(since), at(until))
     for one in sorted(rows, key=lambda one: one.last):
         coverage.add(one.first, one.last)
     return coverage.finish()
@@ -133,7 +133,7 @@ def test_before_a_trigger_was_made_rows_may_be_missing_but_not_doubled():
 
 
 def test_a_row_that_ends_between_fires_is_reported():
-    coverage = Coverage(EVERY, RULES, at(-1), at(0), at(1))
+    coverage = CoverageCheck(EVERY, RULES, at(-1), at(0), at(1))
     coverage.add(at(0), at(1) - SECOND)
 
     assert [flaw.kind for flaw in coverage.finish()] == ["invented", "uncovered"]

@@ -18,7 +18,7 @@ from horae.model.triggers.calendars.read import parse_times
 from horae.model.triggers.cron.parse import parse_cron
 from horae.model.triggers.cron.wall import ceil_wall
 from horae.model.triggers.decisions.by_calendar import decide_by_calendar
-from horae.model.triggers.decisions.coverage import Coverage, FireSpan, Flaw
+from horae.model.triggers.decisions.coverage import CoverageCheck, FireSpan, Flaw
 from horae.model.triggers.decisions.decide import cover, decide, due_after, latest, upcoming
 from horae.model.triggers.decisions.lost_times import lost_times_between
 from horae.model.triggers.decisions.preview import preview
@@ -220,7 +220,7 @@ def test_an_audit_finds_no_flaw_for_any_order_of_decisions(outage, limit):
 
 
 def flaws(trigger, rules, rows, begun, until):
-    coverage = Coverage(trigger, rules, begun, begun + 1, until)
+    coverage = CoverageCheck(trigger, rules, begun, begun + 1, until)
     for row in sorted(rows, key=lambda row: row.last):
         if row.disposition == DISPOSITION:
             coverage.add_lost(row.last)

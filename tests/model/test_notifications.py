@@ -242,7 +242,7 @@ def test_any_json_is_an_event_with_the_id_of_its_signature():
     (event,) = read_delivery(headers, b'{"ref": "main"}', SignedMessage("sha256:1"), name="push", scope="hook:1")
 
     assert (event.id, event.type, event.source, event.payload) == ("sha256:1", "push", "webhook", b'{"ref":"main"}')
-    assert event.within == "hook:1"
+    assert event.id_scope == "hook:1"
 
 
 def test_without_a_signature_the_senders_own_id_counts():

@@ -12,10 +12,10 @@ MOST = 500  # characters
 PATTERN = "re:"
 MOST_COMPILED = 32_000  # bytes of a pattern's automaton; matching the longest lines takes a few ms each
 MOST_CACHED = 1_000_000  # bytes that it may use while matching
-Matches = Callable[[str], bool]
+Matcher = Callable[[str], bool]
 
 
-def search_for(grep: str) -> Matches:
+def search_for(grep: str) -> Matcher:
     """Return a function that tests a line. Raises BadInput for an empty search."""
     if grep.startswith(PATTERN):
         return _pattern(grep.removeprefix(PATTERN))
@@ -38,7 +38,7 @@ def search_for(grep: str) -> Matches:
     return matches
 
 
-def _pattern(pattern: str) -> Matches:
+def _pattern(pattern: str) -> Matcher:
     if not pattern:
         raise BadInput("There is no pattern.", f"Give one of 1 to {MOST} characters after {PATTERN}", field="grep")
     try:
@@ -52,7 +52,7 @@ def _pattern(pattern: str) -> Matches:
         ) from None
 
 
-def pattern_matcher(pattern: str, most: int) -> Matches:
+def pattern_matcher(pattern: str, most: int) -> Matcher:
     """Return a function that tests whether a text matches a pattern. Raises ValueError if it is invalid or too
     large.
     """

@@ -13,7 +13,7 @@ from msgspec import Struct, field
 
 from horae.env import SECOND, Instant, Micros
 from horae.model.triggers.decisions.count import count_fires
-from horae.model.triggers.decisions.coverage import Coverage, FireSpan, Flaw, name_fires
+from horae.model.triggers.decisions.coverage import CoverageCheck, FireSpan, Flaw, name_fires
 from horae.model.triggers.decisions.decide import NONEXISTENT
 from horae.model.triggers.decisions.values import Timed
 from horae.model.triggers.ledger import TriggerVersion
@@ -135,7 +135,7 @@ def _audit_version(
 ) -> Script[list[FireFinding]]:
     """Read a version's rows that overlap [since, until] and check their coverage."""
     report.triggers += 1
-    coverage = Coverage(version.trigger, version.rules, version.after, since, until)
+    coverage = CoverageCheck(version.trigger, version.rules, version.after, since, until)
     last = since - 1
     while rows := (yield Fetch(FIRES, (version.id, last, PAGE))):
         inside = [row for row in rows if row[0] <= until]

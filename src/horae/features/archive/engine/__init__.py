@@ -1,1 +1,1 @@
-"""The archive: executions past their retention, in files beside the artifacts."""
+"""The archive: executions past their retention, in files next to the artifacts."""

@@ -121,7 +121,7 @@ def plan(
     Nothing is stored or locked. Only the decisions of triggers are included: quotas and the keys of unique jobs are not
     checked.
     """
-    again = (yield from known_events(namespace, [(event.within, event.id)])) if event.id else {}
+    again = (yield from known_events(namespace, [(event.id_scope, event.id)])) if event.id else {}
     rows = yield ForEach(LISTENERS, BY_NAME, [(namespace, event.name)])
     listeners = [read_listener(row) for row in sorted(rows, key=lambda row: row[0])]
     yield from read_choices(listeners)
@@ -154,7 +154,18 @@ def _keep(
 ) -> Script[set[UUID]]:
     """Write events, sorted by their keys; return the ids of the new ones."""
     rows = [
-        (event_id, namespace, e.within, e.id or str(event_id), e.name, e.type, e.source, e.payload.decode(), note, now)
+        (
+            event_id,
+            namespace,
+            e.id_scope,
+            e.id or str(event_id),
+            e.name,
+            e.type,
+            e.source,
+            e.payload.decode(),
+            note,
+            now,
+        )
         for event_id, e in zip(ids, events, strict=True)
     ]
     rows.sort(key=lambda row: (row[2], row[3]))  # guard: events-in-order
@@ -230,7 +241,7 @@ def _answers(
     now: Instant,
 ) -> Script[list[StoredEvent]]:
     """Return the stored answer of each event, in the given order."""
-    again = sorted({(e.within, e.id or "") for event_id, e in zip(ids, events, strict=True) if event_id not in fresh})
+    again = sorted({(e.id_scope, e.id or "") for event_id, e in zip(ids, events, strict=True) if event_id not in fresh})
     known = (yield from known_events(namespace, again)) if again else {}
     if len(known) < len(again):  # deleted meanwhile: it may be new now
         raise Again
@@ -241,6 +252,6 @@ def _answers(
             outcomes=outcomes.get(event_id, []), note=note,
         )
         if event_id in fresh
-        else known[e.within, e.id or ""]
+        else known[e.id_scope, e.id or ""]
         for event_id, e in zip(ids, events, strict=True)
     ]  # fmt: skip

@@ -23,7 +23,9 @@ async def derive(store: Store, namespace: int, body: dict[str, Any]) -> tuple[di
 
 
 def by(template: JobTemplate) -> Derive:
-    """Return a function that makes definitions from this template, even if its name has changed hands."""
+    """Return a function that makes definitions from this template, even if its name belongs to another one
+    meanwhile.
+    """
 
     async def derive(namespace: int, body: dict[str, Any]) -> tuple[dict[str, Any], Derivation]:
         return _filled(template, body)

@@ -12,7 +12,7 @@ from horae.errors import BadInput
 from horae.model.fields.values import NAME, a_list, a_name, refuse_unknown
 from horae.model.triggers.decisions.named_trigger import NAMED_TRIGGER, SCHEDULE, NamedTrigger
 from horae.model.triggers.decisions.rules import RULES, Overlap, Rules, check_rules, offset_in
-from horae.model.triggers.decisions.schedule import BESIDE, TriggerKind, as_object, kind_of, render_schedule
+from horae.model.triggers.decisions.schedule import OTHER_FIELDS, TriggerKind, as_object, kind_of, render_schedule
 from horae.model.triggers.decisions.values import Timed
 
 MOST_TRIGGERS = 1_000
@@ -26,7 +26,7 @@ def parse_when(value: Any, *, key: str, created_at: Instant, name: str = SCHEDUL
     _refuse_meaningless(given, kind)
     refuse_unknown(given, kind.names, "This schedule", "schedule.")
     trigger = kind.read({field: part for field, part in given.items() if field in kind.table.names}, key, created_at)
-    beside = NAMED_TRIGGER.read({field: part for field, part in given.items() if field in BESIDE}, "schedule.")
+    beside = NAMED_TRIGGER.read({field: part for field, part in given.items() if field in OTHER_FIELDS}, "schedule.")
     if "params" in beside:
         kind.check_params(beside["params"], "schedule.params")
     return NamedTrigger(name=name, trigger=trigger, rules=_rules(given, kind, f"{key}/{name}"), **beside)
@@ -83,7 +83,7 @@ def _name(trigger: dict[str, Any], others: Sequence[dict[str, Any]]) -> str:
 
 
 def _kind_of(trigger: dict[str, Any]) -> TriggerKind:
-    return kind_of({field: part for field, part in trigger.items() if field not in (*RULES.names, *BESIDE)})
+    return kind_of({field: part for field, part in trigger.items() if field not in (*RULES.names, *OTHER_FIELDS)})
 
 
 def _unused(kind: str, taken: set[str]) -> str:

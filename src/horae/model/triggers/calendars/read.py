@@ -54,7 +54,7 @@ KINDS: dict[str, CalendarKind] = {
     for row in table.rows
     if row.field.tells
 }
-BESIDE = Table(CalendarExtras, "This calendar")
+EXTRAS = Table(CalendarExtras, "This calendar")
 FIELDS = JoinedRows((*TABLES.values(), Table(CalendarHead, "A calendar")), "A calendar")  # all fields of calendars
 
 
@@ -90,11 +90,11 @@ def parse_times(value: Any, field: str = "", timezone: str = "", depth: int = 0)
         raise BadInput(f"{where} is nested deeper than {MOST_DEPTH}.", "Give parts of it a name.", field=where)
     kind = _kind_of(given, field)
     prefix = f"{field}." if field else ""
-    beside = BESIDE.read(given, prefix)
-    zone = beside.get("timezone", timezone)
+    extras = EXTRAS.read(given, prefix)
+    zone = extras.get("timezone", timezone)
     times = _times_of(kind, given, prefix, zone, depth)
-    if "without" in beside:
-        times = Exclusion(times, _members(beside["without"], f"{prefix}except", zone, depth))
+    if "without" in extras:
+        times = Exclusion(times, _members(extras["without"], f"{prefix}except", zone, depth))
     if not depth and count_of(times) > MOST_SETS:
         remedy = f"At most {MOST_SETS} are allowed; list dates and hours together, or give parts of it a name."
         raise BadInput(f"This calendar is put together of {count_of(times)} sets.", remedy, field="definition")
@@ -118,7 +118,7 @@ def _kind_of(given: dict[str, Any], field: str) -> CalendarKind:
         problem = f"A calendar has one of {' and '.join(kinds)}, not both."
         raise BadInput(problem, remedy, field=f"{prefix}{kinds[1]}")
     own = KINDS[kinds[0]].names if kinds else tuple(KINDS)
-    refuse_unknown(given, (*own, *BESIDE.names), "This calendar", prefix)
+    refuse_unknown(given, (*own, *EXTRAS.names), "This calendar", prefix)
     if not kinds:
         raise BadInput("This calendar has no times.", ACCEPTED, field=field or "definition")
     return KINDS[kinds[0]]

@@ -220,7 +220,7 @@ class Exclusion(Struct, frozen=True):
 
 
 class CalendarExtras(Struct, frozen=True, kw_only=True):
-    """Fields that calendars of every kind accept beside their times."""
+    """Fields that calendars of every kind accept in addition to their times."""
 
     timezone: Annotated[
         str,
@@ -238,7 +238,7 @@ class CalendarExtras(Struct, frozen=True, kw_only=True):
 
 
 class CalendarHead(CalendarExtras, frozen=True, kw_only=True):
-    """Fields of a request for a calendar beside its times."""
+    """Fields of a request for a calendar in addition to its times."""
 
     name: Annotated[str, Field(Name(), "Its name.", example="work-days", flag="")]
     description: Annotated[str, Field(Text(MOST_DESCRIPTION), "What it is for.")] = ""

@@ -170,7 +170,7 @@ def _covered(
 
 
 def _runs_between(timetable: Timetable, after: Instant, before: Instant) -> Iterator[LedgerRun]:
-    """Yield the runs for the nominal fires strictly between two instants, none of which runs."""
+    """Yield the runs for the nominal fires strictly between two instants; none of these fires runs."""
     first = timetable.nominal_after(after)
     if first is None or first >= before:
         return

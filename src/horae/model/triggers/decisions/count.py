@@ -5,15 +5,15 @@ from horae.model.triggers.decisions.rules import Rules
 from horae.model.triggers.decisions.values import Trigger
 
 
-def fires_left(trigger: Trigger, rules: Rules, fired: int, decided: Instant, at: Instant) -> int | None:
+def fires_left(trigger: Trigger, rules: Rules, fired: int, decided_through: Instant, at: Instant) -> int | None:
     """Return how many fires after an instant `max_fires` still allows, or None without a limit.
 
     `fired` is the number of fires that ran up to `decided`. All fires between `decided` and the instant are assumed to
     run.
     """
-    if rules.max_fires is None or at < decided:
+    if rules.max_fires is None or at < decided_through:
         return rules.max_fires
-    return max(0, rules.max_fires - fired - count_fires(trigger, rules, decided, at + 1))
+    return max(0, rules.max_fires - fired - count_fires(trigger, rules, decided_through, at + 1))
 
 
 def count_fires(trigger: Trigger, rules: Rules, after: Instant, before: Instant) -> int:

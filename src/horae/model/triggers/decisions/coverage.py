@@ -31,7 +31,7 @@ class Flaw(Struct, frozen=True):
     span: FireSpan
 
 
-class Coverage:
+class CoverageCheck:
     """Checks the ledger rows of one trigger, given in the order of their last fires.
 
     Nominal fires after `begun` must be covered; earlier ones may be, since a backfill covers them. The check covers the

@@ -72,7 +72,7 @@ def decide(
     busy: bool = False,
     waiting: int = 0,
 ) -> Decision:
-    """Decide the nominal fires in (decided_through, now], at most `limit` of which run.
+    """Decide the nominal fires in (decided_through, now]; at most `limit` of them run.
 
     A fire within the grace time of its instant runs; older fires fall under the misfire policy. If the limit leaves
     some undecided, `next_fire_at` is the first of them and already due. The cost depends on the size of the result, not

@@ -17,14 +17,14 @@ FEW = 12  # the minimum number of fires to enumerate one by one before counting 
 def count_future_fires(
     trigger: Trigger,
     rules: Rules,
-    decided: Instant,
+    decided_through: Instant,
     fired: int,
     edges: Sequence[Instant],
     timetable: Timetable | None = None,
 ) -> list[int]:
     """Count the undecided fires between each two edges; with a timetable, only those that the calendar lets run."""
-    begin = max(decided, edges[0] - rules.offset - 1)
-    left = fires_left(trigger, rules, fired, decided, begin)
+    begin = max(decided_through, edges[0] - rules.offset - 1)
+    left = fires_left(trigger, rules, fired, decided_through, begin)
     counts = _one_by_one(trigger, rules, begin, edges) if timetable is None else None
     if counts is None:
         counts = [

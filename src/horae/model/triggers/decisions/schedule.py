@@ -20,10 +20,10 @@ from horae.model.triggers.decisions.rules import RULES, Overlap
 from horae.model.triggers.decisions.values import TIMED, TRIGGERS, Cron, Trigger
 from horae.model.triggers.events.params import check_params
 
-BESIDE = tuple(
+OTHER_FIELDS = tuple(
     name for name in NAMED_TRIGGER.names if name != "name"
-)  # fields of a trigger beside its definition and its rules
-OF_EVENTS = RULES.where(lambda field: not field.no_event)
+)  # fields of a trigger other than its definition and its rules
+EVENT_RULES = RULES.where(lambda field: not field.no_event)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -48,7 +48,7 @@ class TriggerKind:
     @cached_property
     def names(self) -> tuple[str, ...]:
         """All fields of a trigger of this kind, including the rules that apply to it."""
-        return (*self.table.names, *(RULES.names if self.is_timed else OF_EVENTS), *BESIDE)
+        return (*self.table.names, *(RULES.names if self.is_timed else EVENT_RULES), *OTHER_FIELDS)
 
     @property
     def check_params(self) -> Callable[[dict[str, Any], str], None]:

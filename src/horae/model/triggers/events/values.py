@@ -30,7 +30,7 @@ class NewEvent(Struct, frozen=True, kw_only=True):
     scope: str = ""
 
     @property
-    def within(self) -> str:
+    def id_scope(self) -> str:
         """The range within which the id is unique."""
         return self.scope or f"event:{self.name}"
 

@@ -21,7 +21,7 @@ def a_step_name(value: Any) -> str:
 
 
 def calls_of(workflow: Workflow) -> Iterator[tuple[str, Call]]:
-    """Yield what the steps of a workflow run, including undo steps, with the names under which it is stored."""
+    """Yield the calls of a workflow's steps, including undo steps, with the names under which they are stored."""
     for step in workflow.everything:
         if step.job or step.own:
             yield step.name, step

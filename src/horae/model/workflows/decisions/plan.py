@@ -169,7 +169,7 @@ def _node(
     step: WorkflowStep, phase: Phase, upstreams: tuple[str, ...], followers: tuple[str, ...], catchers: tuple[str, ...]
 ) -> PlanNode:
     found = {field: (value, known) for field, value, known in places(step, phase)}
-    asked = {name for field, (value, known) in found.items() for name in referenced_steps(value, field, known)}
+    referenced = {name for field, (value, known) in found.items() for name in referenced_steps(value, field, known)}
 
     def compiled(field: str, make: Callable[[Any, str, Names], Any]) -> Any:
         return make(found[field][0], field, found[field][1]) if field in found else None
@@ -180,7 +180,7 @@ def _node(
         upstreams=upstreams,
         followers=followers,
         catchers=catchers,
-        needed_steps=frozenset(asked - {step.name}),
+        needed_steps=frozenset(referenced - {step.name}),
         params=_filled(step.params, *found["params"][1:]) if "params" in found else CompiledParams(),
         when=compiled("when", condition_of),
         items=compiled("foreach.items", compile_tree),
@@ -201,10 +201,10 @@ def names_of_undo(step: WorkflowStep) -> Names:
 def _undoing(step: WorkflowStep, call: Call) -> UndoStep:
     names, params = names_of_undo(step), {} if call.params is None else call.params
     filled = CompiledParams() if call.params is None else _filled(params, names)
-    speaks = referenced_steps(params, "undo.params", names)
+    needed = referenced_steps(params, "undo.params", names)
     if step.foreach is not None:
-        speaks |= referenced_steps(step.foreach.items, "foreach.items", KNOWN)  # each item is undone separately
-    return UndoStep(call=call, needed_steps=frozenset(speaks), params=filled)
+        needed |= referenced_steps(step.foreach.items, "foreach.items", KNOWN)  # each item is undone separately
+    return UndoStep(call=call, needed_steps=frozenset(needed), params=filled)
 
 
 def _filled(params: Any, known: Names) -> CompiledParams:

@@ -213,7 +213,7 @@ def too_many(row: StepRow, most: int) -> Failure:
 
 
 def not_undone(row: StepRow) -> Failure:
-    """Return the failure of an undo step for a foreach, some of whose items were not undone."""
+    """Return the failure of an undo step for a foreach with items that were not undone."""
     first = f" The first: {row.error.message or row.error.type}" if row.error is not None else ""
     message = f"{row.bad} of {row.total} items were not undone.{first}"
     return Failure(type="NotUndone", message=message, permanent=True)

@@ -44,7 +44,7 @@ def _step_rows() -> Iterable[Row]:
 STEP = Table(WorkflowStep, "A step", _step_rows())
 KINDS = STEP.where(lambda field: field.does)
 _RUNS = STEP.where(lambda field: field.does and field.of_job)
-_BESIDE_A_JOB = STEP.where(lambda field: field.of_job and not field.does)
+_FIELDS_OF_JOBS = STEP.where(lambda field: field.of_job and not field.does)
 _OWN = tuple(row.name for row in STEP.rows if row.group is CALL and row.attribute == "own" and row.name != "steps")
 TASKS = tuple(name for name in _OWN if name in _RUNS)
 UNDO = tuple(row.name for row in STEP.rows if row.group is CALL)
@@ -93,15 +93,15 @@ def _step(given: dict[str, Any]) -> WorkflowStep:
         raise BadInput(problem, _ONE_KIND, field=kinds[1] if kinds else "job")
     runs = kinds[0] in _RUNS
     if not runs:
-        _refuse_beside(given, kinds[0])
+        _refuse_fields_of_jobs(given, kinds[0])
     call = read_call(given) if runs else {}
     undo: dict[str, Any] = {"undo": _read_undo(given["undo"])} if "undo" in given else {}
     return WorkflowStep(**call, **STEP.read(given), **undo)
 
 
-def _refuse_beside(given: Mapping[str, Any], kind: str) -> None:
+def _refuse_fields_of_jobs(given: Mapping[str, Any], kind: str) -> None:
     """Refuse fields about a job in a step that runs no job."""
-    for field in _BESIDE_A_JOB:
+    for field in _FIELDS_OF_JOBS:
         if field in given:
             detail = f"{field} does not apply to a step that does {kind}: it runs no job."
             raise BadInput(detail, "Leave it out.", field=field)

@@ -42,7 +42,7 @@ def _minutes_and_hours(minutes: list[int], hours: list[int]) -> str | None:
 
 
 def _every(values: list[int], unit: str, restart: str) -> str | None:
-    """Describe equally spaced seconds of a minute or minutes of an hour; `anew` is added if the count restarts."""
+    """Describe equally spaced seconds of a minute or minutes of an hour; `restart` is added if the count restarts."""
     if len(values) == 60:
         return f"every {unit}"
     if values == [0, 30]:
