@@ -16,7 +16,7 @@ from horae.features.artifacts import cli as artifacts
 from horae.model.documents import schema
 from horae.model.expressions import loops, nodes, parse, patterns, program, template
 from horae.model.fields import derived
-from horae.store.schema import columns, whole
+from horae.store.schema import all_tables, columns
 from horae.worker import runners
 from horae.worker.processes import guard, processes
 from tests.house import source
@@ -133,7 +133,7 @@ def test_tables_are_asked_for_where_all_of_them_are_known():
         for _, name in source.imports(path.read_text(), ("metadata",))
         if name == f"{columns.__name__}.metadata"
     ]
-    assert asking == [str(Path(whole.__file__).relative_to(ROOT))]
+    assert asking == [str(Path(all_tables.__file__).relative_to(ROOT))]
 
 
 def test_every_package_says_what_it_is():

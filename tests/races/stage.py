@@ -11,7 +11,7 @@ from horae.env import VirtualClock, virtual_env
 from horae.model.executions.slice import Running
 from horae.model.fleet.session import LIVE, seen_on
 from horae.store.driver import one
-from horae.store.schema import whole as schema
+from horae.store.schema import all_tables as schema
 from horae.store.script import ScriptFactory, Statement
 from tests.races.duel import LEFT, RIGHT, SETTINGS, Duel, Explorer, Order, Ran, open_driver
 from tests.store_contract.world import World

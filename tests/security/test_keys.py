@@ -10,7 +10,7 @@ from horae.env import SECOND
 from horae.model.base.duration import DAY
 from horae.store.contract import Store
 from horae.store.driver import one
-from horae.store.schema.whole import metadata
+from horae.store.schema.all_tables import metadata
 from horae.store.script import Statement
 from tests.security.people import Api, People, done, opened
 

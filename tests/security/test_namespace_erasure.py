@@ -10,7 +10,7 @@ from horae.errors import StoreUnavailable
 from horae.features.erasure.engine import namespaces as namespace_erasures
 from horae.features.erasure.store.namespace_rows import known_tables
 from horae.store.driver import one
-from horae.store.schema import whole as schema
+from horae.store.schema import all_tables as schema
 from horae.store.script import Statement
 from tests.security.conftest import Connect
 from tests.security.people import Api, both

@@ -25,7 +25,7 @@ from horae.model.fleet.submit import Submit
 from horae.outbound.allow import AllowedAddresses
 from horae.server.app import Application
 from horae.store.driver import one
-from horae.store.schema import whole as schema
+from horae.store.schema import all_tables as schema
 from horae.store.script import Statement
 from horae.store.tenancy import namespaces
 from horae.worker.inside import GatewayTransport

@@ -15,7 +15,7 @@ from horae.model.base.ids import parcel_of
 from horae.server.openapi import build
 from horae.server.routes.table import ROUTES
 from horae.store.driver import one
-from horae.store.schema import whole as schema
+from horae.store.schema import all_tables as schema
 from horae.store.script import Statement
 from tests.security.conftest import Connect
 from tests.security.people import both

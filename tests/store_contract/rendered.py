@@ -5,7 +5,7 @@ from typing import Any
 from sqlalchemy.schema import CreateIndex, CreateTable
 
 from horae.store.driver import Driver
-from horae.store.schema.whole import metadata
+from horae.store.schema.all_tables import metadata
 from horae.store.script import Fetch, Rows, Script, Statement
 from horae.store.tables import PARTITIONED
 

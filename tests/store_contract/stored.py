@@ -17,7 +17,7 @@ from horae.store.copying import transfer
 from horae.store.driver import Driver
 from horae.store.migrations.revisions import HEAD, fresh
 from horae.store.open import open_store_driver
-from horae.store.schema.whole import metadata
+from horae.store.schema.all_tables import metadata
 from horae.store.script import ColumnType, Fetch, Insert, Rows, Script, Statement
 
 STORES = Path(__file__).parent / "stores"

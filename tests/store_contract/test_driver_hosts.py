@@ -15,7 +15,7 @@ from horae.errors import BadInput, StoreUnavailable
 from horae.store.driver import Driver, one
 from horae.store.open import open_store_driver
 from horae.store.postgres.driver import PostgresDriver
-from horae.store.postgres.hosts import Hosts, Unfit, urls_of
+from horae.store.postgres.hosts import Hosts, NotPrimary, urls_of
 from horae.testing.postgres import Postgres
 from tests.cli.fake_api import run
 from tests.replication import Pair, replicated
@@ -234,8 +234,8 @@ def test_each_host_has_a_url(url: str, each: list[str]):
 
 async def test_the_most_informative_error_is_raised():
     errors = {
-        "a": Unfit("standby"), "b": ConnectionRefusedError("refused"), "c": asyncpg.CannotConnectNowError("starting"),
-        "d": asyncpg.InvalidPasswordError("password"),
+        "a": NotPrimary("standby"), "b": ConnectionRefusedError("refused"),
+        "c": asyncpg.CannotConnectNowError("starting"), "d": asyncpg.InvalidPasswordError("password"),
     }  # fmt: skip
 
     async def fails(url: str) -> None:

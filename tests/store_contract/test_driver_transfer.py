@@ -17,7 +17,7 @@ from horae.store.copying import backup, transfer
 from horae.store.driver import Driver, one
 from horae.store.fleet import sessions
 from horae.store.open import open_store_driver
-from horae.store.schema import whole as schema
+from horae.store.schema import all_tables as schema
 from horae.store.script import ColumnType, Fetch, Insert, Script, Statement
 
 SAMPLES: dict[ColumnType, object] = {

@@ -35,7 +35,7 @@ from horae.store.definitions import jobs
 from horae.store.driver import Driver, one
 from horae.store.executions.reads import audit
 from horae.store.fleet.exchange import Arising, IncomingExchange, Reply, WaitingExchange
-from horae.store.schema import whole as schema
+from horae.store.schema import all_tables as schema
 from horae.store.script import Fetch, Rows, Script, Statement
 from horae.store.triggers import audit_fires, triggers
 from horae.store.triggers.dependencies import audit_joins

@@ -4,7 +4,7 @@ from horae.model.admission.policy import FifoPolicy
 from horae.model.tenancy.namespace import NamespaceDefinition as Said
 from horae.model.tenancy.namespace import parse_namespace
 from horae.store.admission import lanes
-from horae.store.schema import whole as schema
+from horae.store.schema import all_tables as schema
 from horae.store.tenancy import namespaces
 from tests.store_contract.world import NAMESPACE, World
 

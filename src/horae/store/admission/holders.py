@@ -2,7 +2,7 @@
 
 A key of a limit is held by the parcels with items on `queued` or `running`; its use is counted there, under its lock,
 in a separate statement. A sequence has its parcels in the order of their submission. The turn belongs to its first item
-that has not ended, on whatever shelf, so an item that waits for a retry keeps its turn.
+that has not ended, on any shelf, so an item that waits for a retry keeps its turn.
 
 There are two entry points. Everything that is to be queued under keys passes `enter`. Every transaction that takes
 items off `queued` or `running`, or ends them, calls `free` with their parcels, which admits the next. Code that must

@@ -138,8 +138,8 @@ def open_hold(hold: Hold) -> Script[Hold]:
 
 
 def release(namespace: int, queue: int | None, reason: str | None, by: str, now: Instant) -> Script[list[Hold]]:
-    """End the holds of a queue, or of the whole namespace, that users opened for a time; with `reason`, only those with
-    it.
+    """End the holds of a queue, or of the whole namespace, that users opened for a time; if `reason` is given, only
+    those with that reason.
     """
     rows = yield Fetch(RELEASE, (namespace, queue or 0, reason, now, by))
     return [read_hold(row) for row in rows]
@@ -158,7 +158,7 @@ def remove_window(namespace: int, queue: int | None, calendar: str, by: str, now
 
 
 def advance(now: Instant) -> Script[AdvancedHolds]:
-    """End holds whose time is over, and move windows to their next opening; only one server does each."""
+    """End holds whose time is over, and move windows to their next opening. Concurrent servers do each only once."""
     due = [read_hold(row) for row in (yield Fetch(DUE, (now,)))]
     over = [hold for hold in due if hold.calendar is None]
     if over:

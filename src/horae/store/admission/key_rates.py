@@ -1,7 +1,7 @@
 """Rates by key: a claim charges the starts that it makes; slices that are too early go back to wait, uncharged.
 
-The row of a rate is its lock. A claim that already holds some locks takes further ones only if they are free, and
-leaves the slices of the others to the transaction that holds those.
+The row of a rate is its lock. A claim that already holds some rates locks further ones only if they are free, and
+leaves slices of other rates to the transaction that holds those.
 """
 
 from collections.abc import Mapping, Sequence

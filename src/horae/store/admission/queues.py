@@ -175,8 +175,8 @@ def rerank(
 
 
 def _soon_read(rows: Rows) -> Rows:
-    """Return the first of these slices, as many as have their params read in a few milliseconds, because others wait
-    meanwhile.
+    """Return the first of these slices, up to the number whose params can be read in a few milliseconds, because other
+    transactions wait meanwhile.
     """
     items = size = 0
     for at, row in enumerate(rows):

@@ -20,7 +20,7 @@ from horae.store.copying import transfer
 from horae.store.driver import Driver
 from horae.store.migrations.revisions import HEAD, needs_upgrade
 from horae.store.open import open_store_driver
-from horae.store.schema import whole as schema
+from horae.store.schema import all_tables as schema
 from horae.store.script import Insert, Rows, Script
 
 SQLITE_MAGIC = b"SQLite format 3\x00"

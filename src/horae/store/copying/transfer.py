@@ -14,7 +14,7 @@ from horae.model.base.ids import instant_of
 from horae.store.driver import Driver, Read, one
 from horae.store.fleet import sessions
 from horae.store.open import open_store_driver
-from horae.store.schema import whole as schema
+from horae.store.schema import all_tables as schema
 from horae.store.script import ColumnType, Fetch, Insert, Row, Rows, Script, Statement
 
 PAGE = 1000

@@ -1,7 +1,7 @@
 """Jobs that workflows own for their steps, and the jobs that a workflow runs.
 
-A change of a workflow, or of a job that one was made from, holds the lock of the namespace's dependencies. So the data
-read under the lock is still true when it is written.
+A change of a workflow, or of a job from which an owned job was made, holds the lock of the namespace's dependencies. So
+the data read under the lock is still true when it is written.
 """
 
 from collections.abc import Collection, Iterable, Mapping, Sequence

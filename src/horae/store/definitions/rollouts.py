@@ -25,7 +25,7 @@ _read_plan = msgspec.json.Decoder(RolloutPlan).decode
 _read_spec = msgspec.json.Decoder(Spec).decode
 
 
-class Arm(msgspec.Struct, frozen=True):
+class RolloutArm(msgspec.Struct, frozen=True):
     """A version of a job, with its queue and lane."""
 
     spec: Spec
@@ -46,13 +46,13 @@ def newest(job: UUID) -> Script[Rollout | None]:
     return _rollout(rows[0]) if rows else None
 
 
-def active_rollouts(wanted: Collection[UUID]) -> Script[dict[UUID, tuple[Rollout, dict[int, Arm]]]]:
+def active_rollouts(wanted: Collection[UUID]) -> Script[dict[UUID, tuple[Rollout, dict[int, RolloutArm]]]]:
     """Return the rollouts under way of these jobs, with the versions between which they choose."""
     rows = yield Among(OF_JOBS, sorted(wanted))
     found = [_rollout(row) for row in rows]
     given = [(rollout.job, version) for rollout in found for version in sorted(rollout.plan.shares)]
     arms = (yield ForEach(ARMS, (("job", "uuid"), ("version", "int")), given)) if given else []
-    known: dict[UUID, dict[int, Arm]] = {rollout.job: {} for rollout in found}
+    known: dict[UUID, dict[int, RolloutArm]] = {rollout.job: {} for rollout in found}
     for job, version, spec, queue, lane in arms:
-        known[job][version] = Arm(_read_spec(spec), queue, lane)
+        known[job][version] = RolloutArm(_read_spec(spec), queue, lane)
     return {rollout.job: (rollout, known[rollout.job]) for rollout in found}

@@ -9,7 +9,7 @@ import asyncpg
 from msgspec import structs
 
 from horae.store.open import DEFAULT, Connections
-from horae.store.postgres.hosts import Hosts, Unfit
+from horae.store.postgres.hosts import Hosts, NotPrimary
 from horae.store.postgres.place import DatabasePlace, locate, read_mark
 from horae.store.postgres.pool import closed
 
@@ -195,9 +195,9 @@ class Connector:
         self._place = place
 
     def _check_current(self, place: DatabasePlace) -> None:
-        """Raise Unfit for a former primary."""
+        """Raise NotPrimary for a former primary."""
         if self._place is not None and place.is_before(self._place):
-            raise Unfit("it is a former primary, which has been replaced")
+            raise NotPrimary("it is a former primary, which has been replaced")
 
 
 def _set(how: str, settings: dict[str, str]) -> list[str]:

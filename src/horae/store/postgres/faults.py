@@ -9,7 +9,7 @@ from urllib.parse import parse_qs, urlsplit
 import asyncpg
 
 from horae.errors import BadInput, HoraeError, StoreUnavailable
-from horae.store.postgres.hosts import Unfit
+from horae.store.postgres.hosts import NotPrimary
 
 BROKEN = (
     OSError,
@@ -17,7 +17,7 @@ BROKEN = (
     asyncpg.PostgresConnectionError,
     asyncpg.InterfaceError,
     asyncpg.InternalClientError,  # the server closed the connection while it was idle
-    Unfit,
+    NotPrimary,
 )
 RACES = (asyncpg.DeadlockDetectedError, asyncpg.SerializationError)
 REFUSED = (

@@ -11,7 +11,7 @@ T = TypeVar("T")
 Try = Callable[[str], Awaitable[T]]
 
 
-class Unfit(Exception):
+class NotPrimary(Exception):
     """The host answers, but is not the primary."""
 
 
@@ -92,7 +92,7 @@ class Hosts:
 
 def _information_rank(error: Exception) -> int:
     """Rank errors by information: a primary that refuses comes first, a standby last."""
-    if isinstance(error, Unfit | asyncpg.exceptions.TargetServerAttributeNotMatched):
+    if isinstance(error, NotPrimary | asyncpg.exceptions.TargetServerAttributeNotMatched):
         return 3
     if isinstance(error, asyncpg.CannotConnectNowError):
         return 1

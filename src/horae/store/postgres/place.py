@@ -7,7 +7,7 @@ from contextlib import nullcontext
 import asyncpg
 from msgspec import Struct
 
-from horae.store.postgres.hosts import Unfit
+from horae.store.postgres.hosts import NotPrimary
 
 _TIMELINE = "CASE WHEN NOT pg_is_in_recovery() THEN left(pg_walfile_name(pg_current_wal_lsn()), 8) ELSE '' END"
 _SYSTEM = "(SELECT system_identifier::text FROM pg_control_system())"
@@ -35,7 +35,7 @@ class DatabasePlace(Struct, frozen=True):
 
 
 async def locate(connection: asyncpg.Connection, timeout: float, *, shared: bool = False) -> DatabasePlace:
-    """Return the place to which a connection leads. Raises Unfit for a standby.
+    """Return the place to which a connection leads. Raises NotPrimary for a standby.
 
     A `shared` connection may change after every transaction, so the query runs in one.
     """
@@ -60,5 +60,5 @@ async def _query(connection: asyncpg.Connection, query: str, timeout: float, sha
     async with connection.transaction() if shared else nullcontext():
         is_standby, *columns = await connection.fetchrow(query, timeout=timeout)
     if is_standby:
-        raise Unfit("it is a standby, which takes no writes")
+        raise NotPrimary("it is a standby, which takes no writes")
     return DatabasePlace(*columns)

@@ -13,12 +13,12 @@ from horae.errors import StoreUnavailable
 from horae.store import seed
 from horae.store.script import ScriptFactory
 from horae.store.sqlite import migrate
+from horae.store.sqlite.base import OwnDriver
 from horae.store.sqlite.checkpoint import Checkpoints
 from horae.store.sqlite.connection import Connection, connect
 from horae.store.sqlite.copy import copy_to
 from horae.store.sqlite.faults import reraise
 from horae.store.sqlite.library import sqlite3
-from horae.store.sqlite.own import OwnDriver
 from horae.store.sqlite.owner import Ownership
 from horae.store.sqlite.readers import Readers
 from horae.store.sqlite.writer import Writer, breathing

@@ -12,9 +12,9 @@ from horae.store import seed
 from horae.store.driver import REPEATS, run, run_async
 from horae.store.script import Again, Op, Rows, ScriptFactory
 from horae.store.sqlite import migrate
+from horae.store.sqlite.base import OwnDriver
 from horae.store.sqlite.connection import Connection, connect
 from horae.store.sqlite.copy import copy_to
-from horae.store.sqlite.own import OwnDriver
 
 T = TypeVar("T")
 

@@ -37,8 +37,8 @@ Kind = Literal["uncovered", "doubled", "invented", "undecidable"]
 
 
 class FireFinding(Struct, frozen=True):
-    """Nominal fires from `first` to `last` that no row covers, that two rows cover, that a row names although they do
-    not exist, or that are unknown because their trigger cannot be decided.
+    """A wrong range of nominal fires: covered by no row, covered by two rows, named by a row although they do not
+    exist, or unknown because the trigger cannot be decided.
 
     `fires` (their number) and `instants` (the first of them) are filled only by `audit_job`.
     """

@@ -48,11 +48,11 @@ def pack_fires(
 
 
 def _group_by_envelope(terms: Sequence[NewExecution]) -> dict[int, list[int] | None]:
-    """Return the places of fires that share a parcel, by the first of them; None for a fire without company.
+    """Return the places of fires that share a parcel, by the first of them; None for a fire alone in its parcel.
 
     Fires with equal envelopes share a parcel. Fires with the same terms object have the same envelope, without a
-    comparison. Other fires of a job at one instant nearly always have equal envelopes, too: comparing two envelopes is
-    cheap, looking one up among all of them is not.
+    comparison. Other fires of a job at one instant nearly always have equal envelopes, too. So each is compared with
+    the first of its job and instant before all envelopes are searched, which is slower.
     """
     by_terms: dict[int, int] = {}
     by_job: dict[int, int] = {}

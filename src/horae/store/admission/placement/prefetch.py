@@ -39,8 +39,8 @@ def fronts_of(lanes: Sequence[tuple[int, int]]) -> Script[dict[int, LaneFront]]:
 
 
 def held_ready(session: UUID, queue: int, after: int, others: bool) -> Script[list[Range]]:
-    """Return the ranges that a session holds without having started them, of a queue after a rank, and of
-    other queues.
+    """Return the ranges that a session holds and has not started: those of a queue after a rank and, with `others`,
+    those of all other queues.
     """
     rows = yield Fetch(UNSTARTED, (session, queue, after, others))
     return [Range(parcel=parcel, lo=lo, hi=hi, attempt=attempt) for parcel, lo, hi, attempt in rows]

@@ -1,4 +1,6 @@
-"""Spreading: the number of a job's executions that each worker may have now, so that the workers have equally many."""
+"""Spreading: the number of a job's executions that each worker may have now, so that all workers get an
+equal number.
+"""
 
 from collections.abc import Sequence
 from functools import lru_cache
@@ -23,8 +25,8 @@ HOLDERS = Statement(
 
 
 def spread_bounds(among: WorkerGroup, usable: Sequence[Queued], now: Instant) -> Script[dict[UUID, int] | None]:
-    """Return the number of these slices' executions that each live worker may get; None if they waited so long that any
-    may.
+    """Return how many of these slices' executions each live worker may get; None if they waited so long that any worker
+    may take them.
 
     No lock is taken: two servers that distribute at once may both count without the grants of the other.
     """

@@ -72,7 +72,7 @@ def arrive(ended: Sequence[EndedItems], new_id: NewId, now: Instant, done: Conse
 
 
 def _arrivals(ended: Sequence[EndedItems]) -> Script[dict[UUID, Arrivals]]:
-    """Group ended executions by upstream, without those that were asked not to propagate to dependents."""
+    """Group ended executions by upstream, without executions that were submitted not to propagate to dependents."""
     rows = yield ForEach(EXTRAS, (("parcel", "uuid"),), [(parcel,) for parcel in sorted({one.parcel for one in ended})])
     extras: dict[UUID, bytes | None] = {row[0]: row[1] for row in rows}
     found: dict[UUID, Arrivals] = {}
@@ -165,8 +165,9 @@ def _met(ends: Ends, condition: Condition) -> list[tuple[str, UUID]]:
 
 
 def by_count(dependents: Iterable[Dependent]) -> list[DependentStart]:
-    """Return starts of dependents without a schedule, each of which uses one end of every upstream. Jobs with a
-    schedule keep theirs for their own executions.
+    """Return the starts of dependents without a schedule; each start uses one end of every upstream.
+
+    Dependents with a schedule save these ends for their own executions.
     """
     starts = []
     for d in dependents:

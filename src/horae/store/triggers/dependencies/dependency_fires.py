@@ -1,4 +1,4 @@
-"""The ledger of dependents: times at which dependencies started or skipped them, and for which interval.
+"""The ledger of dependents: their starts and skips by dependencies, with the instant and the interval.
 
 Such fires have no nominal instant. Each is recorded at the instant of its decision, and has an execution.
 """
