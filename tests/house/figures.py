@@ -21,15 +21,15 @@ Definition = ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef
 
 @dataclass(frozen=True)
 class Figures:
-    """What can be counted in a folder of source files; every file and folder is named relative to it."""
+    """Numbers about a folder of source files; files and folders are named relative to it."""
 
     lines: Mapping[str, int]  # by file
-    siblings: Mapping[str, int]  # modules by folder, beside its `__init__`
+    siblings: Mapping[str, int]  # modules by folder, without `__init__`
     functions: Mapping[str, int]  # lines by "file:line name"
     public: int  # classes and functions at the top of a module, without a leading underscore
 
     def rooms(self) -> Mapping[str, int]:
-        """Lines by room: a folder at the top, or one feature."""
+        """Return lines by room: a top folder, or one feature."""
         rooms: Counter[str] = Counter()
         for file, lines in self.lines.items():
             parts = Path(file).parts
@@ -37,7 +37,7 @@ class Figures:
         return dict(rooms.most_common())
 
     def sizes(self) -> tuple[float, float, int]:
-        """The median, the 90th percentile and the most of functions' lines."""
+        """Return the median, the 90th percentile and the maximum of the functions' lines."""
         lengths = list(self.functions.values())
         return median(lengths), quantiles(lengths, n=10)[-1], max(lengths)
 
@@ -64,7 +64,7 @@ def _length(node: ast.FunctionDef | ast.AsyncFunctionDef) -> int:
 
 
 def longest_chain(graph: Graph) -> tuple[str, ...]:
-    """The longest way from a module through modules that it needs, each by the one before; the graph has no circle."""
+    """Return the longest chain of modules in which each needs the next; the graph has no cycle."""
     chains: dict[str, tuple[str, ...]] = {}
     for name in TopologicalSorter(graph).static_order():
         chains[name] = (name, *max((chains[need] for need in graph[name]), key=len, default=()))
@@ -72,7 +72,7 @@ def longest_chain(graph: Graph) -> tuple[str, ...]:
 
 
 def shown(found: Figures, chain: tuple[str, ...]) -> str:
-    """All figures as text."""
+    """Return all figures as text."""
     middle, ninth, most = found.sizes()
     folder, modules = max(found.siblings.items(), key=lambda one: one[1])
     file, lines = max(found.lines.items(), key=lambda one: one[1])

@@ -1,10 +1,11 @@
-"""Import every module of a package in a fresh interpreter, and record which module needs which others to be imported.
+"""Import every module of a package in a fresh interpreter, and record which modules each needs for its import.
 
-`python -m tests.house.importing FOLDER PACKAGE` prints that as JSON. A module needs all that is imported while its
-body runs, by a statement or a call, and the packages around that; what only type checkers import does not count.
+`python -m tests.house.importing FOLDER PACKAGE` prints that as JSON. A module needs every module that is imported while
+its body runs, by a statement or a call, and the packages around those. Imports for type checkers do not count.
 
-In a graph without a circle every module imports alone, because whatever it needs is complete before it goes on. In a
-circle some module is met half made, and whether that hurts depends on which of them is asked for first.
+In a graph without a cycle every module can be imported alone, because its requirements are complete before it
+continues. In a cycle, some module is used half initialized, and whether that fails depends on which module is imported
+first.
 """
 
 import builtins
@@ -26,7 +27,7 @@ ROOT = Path(__file__).parents[2]
 
 
 class Recorder:
-    """Stands in for the import statement and the loader of source files."""
+    """A replacement for the import statement and the loader of source files."""
 
     def __init__(self, package: str) -> None:
         self.package = package
@@ -46,7 +47,7 @@ class Recorder:
         SourceFileLoader.exec_module = exec_module  # type: ignore[method-assign]
 
     def run(self, loader: SourceFileLoader, module: ModuleType) -> None:
-        """Run a module's body; whatever is imported meanwhile, this module needs."""
+        """Run a module's body; the module needs whatever is imported meanwhile."""
         name = module.__name__
         self._running.append(name)
         if self._is_ours(name):
@@ -68,7 +69,7 @@ class Recorder:
         return self._import_module(name, package)
 
     def _note(self, *names: str) -> None:
-        """Packages around the module that runs are left out: they have begun before it, whatever is asked for."""
+        """Record a requirement. Packages around the running module are left out: they always start before it."""
         if not self._running or not self._is_ours(self._running[-1]):
             return
         running = self._running[-1]
@@ -81,7 +82,7 @@ class Recorder:
         return name == self.package or name.startswith(f"{self.package}.")
 
     def graph(self) -> dict[str, list[str]]:
-        """Return the modules that each needs; of `from x import y` both, where `x.y` is a module."""
+        """Return the modules that each module needs; for `from x import y` both, if `x.y` is a module."""
         return {name: sorted(needs & self.needs.keys()) for name, needs in sorted(self.needs.items())}
 
 
@@ -95,7 +96,7 @@ def record(folder: str, package: str) -> dict[str, list[str]]:
     recorder = Recorder(package)
     recorder.install()
     for name in _modules(Path(folder), package):
-        with suppress(ImportError):  # of a circle, which the graph shows; or the next import of it fails
+        with suppress(ImportError):  # from a cycle, which the graph shows; otherwise the next import fails
             importlib.import_module(name)
     return recorder.graph()
 
@@ -108,7 +109,7 @@ def _modules(folder: Path, package: str) -> list[str]:
 
 @cache
 def imports_of(folder: Path, package: str) -> Graph:
-    """Record in a process of its own, into which nobody has imported anything yet."""
+    """Record imports in a new process, in which nothing has been imported yet."""
     command = [sys.executable, "-m", "tests.house.importing", str(folder), package]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True)
     return {name: tuple(needs) for name, needs in json.loads(done.stdout).items()}

@@ -1,4 +1,4 @@
-"""Nouns with a table of their fields, and the modules that may spell these: the table, rules across fields, codecs."""
+"""Nouns with a table of fields, and the modules that may spell these fields: the table, rules across fields, codecs."""
 
 from typing import NamedTuple
 
@@ -20,12 +20,12 @@ from horae.model.workflows.reading.workflow import WORKFLOW
 
 
 class Noun(NamedTuple):
-    """A noun: what its fields are called in the API, and which modules and packages below `horae` may spell that."""
+    """A noun: its field names in the API, and the modules and packages below `horae` that may spell them."""
 
     name: str
     fields: tuple[str, ...]
     homes: tuple[str, ...]
-    common: frozenset[str] = frozenset()  # names that mean something else in documents that the API does not describe
+    common: frozenset[str] = frozenset()  # names with another meaning in documents that the API does not describe
 
 
 NOUNS = (
@@ -34,17 +34,17 @@ NOUNS = (
         JOB.names,
         (
             "model.definitions",
-            "model.tenancy.namespace",  # which defaults stand back for which
+            "model.tenancy.namespace",  # which defaults yield to which fields
             "model.workflows.reading",
-            "features.templates.model.kinds",  # what a job that is made from a template says
+            "features.templates.model.kinds",  # fields of a job that uses a template
             "engine.definitions.permits",
-            "engine.executions.resolver",  # where the key of a submission has no effect
+            "engine.executions.resolver",  # cases in which the key of a submission has no effect
             "client.app",  # fields that decorators spell in their own way
             "client.workflows",
             "cli.definitions",  # fields that options spell in their own way
             "cli.installation.demo",  # definitions of its own
             "testing.inline",
-            "worker.processes",  # an environment of a process, too, is an `env`
+            "worker.processes",  # the environment of a process is also called `env`
         ),
     ),
     Noun("namespace", NAMESPACE.names, ("cli.tenancy.namespaces",)),
@@ -65,11 +65,11 @@ NOUNS = (
         TRIGGER.names,
         (
             "model.triggers.decisions",
-            "model.definitions.reading.schedule",  # how kinds, rules and names go together
+            "model.definitions.reading.schedule",  # the relation of kinds, rules and names
             "cli.triggers.triggers",  # fields that options spell in their own way
-            "cli.definitions.definition",  # where `--schedule` stands for cron
+            "cli.definitions.definition",  # `--schedule` means cron here
         ),
-        frozenset({"watch"}),  # of the guard of a worker's processes
+        frozenset({"watch"}),  # of the process guard of a worker
     ),
     Noun("calendar", CALENDAR.names, ("model.triggers.calendars",)),
     Noun(
@@ -80,28 +80,28 @@ NOUNS = (
     Noun(
         "workflow",
         WORKFLOW.names,
-        ("model.workflows.decisions", "client.workflows"),  # phases are called so, too; decorators of functions
+        ("model.workflows.decisions", "client.workflows"),  # also names of phases, and decorators of functions
     ),
     Noun(
         "submission",
-        tuple(name for name in SUBMISSION.names if name != "job"),  # of params, job and tags speaks every template
+        tuple(name for name in SUBMISSION.names if name != "job"),  # every template may use params, job and tags
         ("model.executions.deduplication_keys",),  # why some are refused
     ),
     Noun("alert rule", RULE.names, ("features.alerts.model.rule",)),
     Noun(
         "alert channel",
         CHANNEL.names,
-        ("features.alerts.cli.channels",),  # where a channel leads, in a list of them
+        ("features.alerts.cli.channels",),  # the destination of a channel, in a list
         frozenset({"port"}),  # of a database
     ),
     Noun("template", TEMPLATE.names, ("features.templates.cli", "features.templates.engine.templates")),
     Noun(
         "backfill",
-        tuple(name for name in BACKFILL.names if name != "dryRun"),  # which every request has that can be tried
+        tuple(name for name in BACKFILL.names if name != "dryRun"),  # present in every request that can be retried
         (
             "features.backfills.client",
-            "features.backfills.routes",  # which fields must be there
-            "client.resources",  # an audit of fires is about the same
+            "features.backfills.routes",  # the required fields
+            "client.resources",  # an audit of fires has similar fields
         ),
     ),
     Noun("rollout", ROLLOUT.names, ("features.rollouts.model.read",)),

@@ -1,4 +1,4 @@
-"""Reads Python source and tells which forbidden things it uses; test_source.py says what is forbidden where."""
+"""Searches of Python source for forbidden code; test_source.py defines what is forbidden in which modules."""
 
 import ast
 import re
@@ -33,7 +33,7 @@ WRITES = {"w", "wb", "a", "ab", "x", "xb", "w+", "wb+", "a+", "ab+", "x+", "xb+"
 PRINT = {"click.echo", "click.secho", "click.style", "click.echo_via_pager", "rich.print", "rich.console"}
 LOOP_TIMERS = {"call_later", "call_at"}
 
-ALLOWED = {"random.Random"}  # a type, and a generator when it is given a seed
+ALLOWED = {"random.Random"}  # a type; a generator when it has a seed
 
 
 PAGE = re.compile(r"docs/[\w-]+\.md")
@@ -41,20 +41,20 @@ PAGE = re.compile(r"docs/[\w-]+\.md")
 
 @lru_cache(maxsize=1)
 def parsed(source: str) -> list[ast.AST]:
-    """All nodes of a file's tree; several looks are taken at each, one after the other."""
+    """Return all nodes of a file's tree; cached, because several checks use it."""
     return list(ast.walk(ast.parse(source)))
 
 
 def mentions(source: str, words: Iterable[str]) -> bool:
-    """Whether any of these stands in a text: reading its tree takes a hundred times as long."""
+    """Return whether a text contains any of these words, because parsing it takes a hundred times as long."""
     return any(word in source for word in words)
 
 
 def uses(source: str, forbidden: set[str]) -> Iterator[str]:
-    """Every use of a forbidden dotted name, or of a name within a forbidden module, with its line."""
+    """Yield every use of a forbidden dotted name, or of a name in a forbidden module, with its line."""
     heads = "|".join({name.partition(".")[0] for name in forbidden})
     if not re.search(rf"\b(?:import|from)\b[^\n]*\b(?:{heads})\b|\b(?:eval|exec)\b", source):
-        return  # of the modules none is imported
+        return  # none of the modules is imported
     nodes = parsed(source)
     names = dict(_imported(nodes))
     harmless = set(_zero_sleeps(nodes, names))
@@ -65,7 +65,7 @@ def uses(source: str, forbidden: set[str]) -> Iterator[str]:
 
 
 def unseeded(source: str) -> Iterator[str]:
-    """Generators made without a seed: chance that nobody can replay."""
+    """Yield generators without a seed: their randomness cannot be reproduced."""
     if not mentions(source, ("Random",)):
         return
     nodes = parsed(source)
@@ -76,7 +76,7 @@ def unseeded(source: str) -> Iterator[str]:
 
 
 def loop_time(source: str) -> Iterator[str]:
-    """Readings and timers of the event loop's own clock."""
+    """Yield readings and timers of the event loop's own clock."""
     if not mentions(source, (*LOOP_TIMERS, ".time()")):
         return
     for call in _calls(parsed(source)):
@@ -88,7 +88,7 @@ def loop_time(source: str) -> Iterator[str]:
 
 
 def made_for_all(source: str) -> Iterator[str]:
-    """Calls that make a folder or a file with whatever mode the umask leaves."""
+    """Yield calls that create a folder or a file with a mode that depends on the umask."""
     if not mentions(source, (*MAKE, "open")):
         return
     nodes = parsed(source)
@@ -103,7 +103,7 @@ def made_for_all(source: str) -> Iterator[str]:
 
 
 def imports(source: str, words: Iterable[str]) -> Iterator[tuple[int, str]]:
-    """Every module or name that is imported, wherever in the file, with its line; nothing without one of the words."""
+    """Yield every imported module or name, anywhere in the file, with its line; nothing without one of the words."""
     if not mentions(source, words):
         return
     for node in parsed(source):
@@ -114,7 +114,7 @@ def imports(source: str, words: Iterable[str]) -> Iterator[tuple[int, str]]:
 
 
 def _imported(nodes: list[ast.AST]) -> Iterator[tuple[str, str]]:
-    """What each local name stands for."""
+    """Return the full name of each imported local name."""
     for node in nodes:
         if isinstance(node, ast.Import):
             for alias in node.names:
@@ -136,7 +136,7 @@ def _mentioned(node: ast.AST, names: dict[str, str]) -> Iterator[str]:
 
 
 def _zero_sleeps(nodes: list[ast.AST], names: dict[str, str]) -> Iterator[ast.AST]:
-    """`asyncio.sleep(0)` waits for nothing: it lets others run."""
+    """Find `asyncio.sleep(0)`, which does not wait and only lets other tasks run."""
     for call in _calls(nodes):
         zero = len(call.args) == 1 and isinstance(call.args[0], ast.Constant) and call.args[0].value == 0
         if zero and _dotted(call.func, names) in SLEEP:
@@ -148,12 +148,12 @@ def _calls(nodes: list[ast.AST]) -> Iterator[ast.Call]:
 
 
 def _heads(name: str) -> Iterator[str]:
-    """A dotted name and the modules that it lies within."""
+    """Return a dotted name and the modules that contain it."""
     return accumulate(name.split("."), "{}.{}".format)
 
 
 def _dotted(node: ast.AST, names: dict[str, str]) -> str | None:
-    """The full name an expression stands for, if it stands for something imported."""
+    """Return the full name of an imported expression."""
     if isinstance(node, ast.Name):
         return names.get(node.id)
     if isinstance(node, ast.Attribute) and (owner := _dotted(node.value, names)):
@@ -162,7 +162,7 @@ def _dotted(node: ast.AST, names: dict[str, str]) -> str | None:
 
 
 def pages_named(source: str) -> Iterator[str]:
-    """Texts that name a page of the documentation; docstrings and other texts that nothing uses may."""
+    """Yield texts that name a page of the documentation, except docstrings and other unused texts."""
     if not mentions(source, ("docs/",)):
         return
     unused = {id(node.value) for node in parsed(source) if isinstance(node, ast.Expr)}

@@ -1,4 +1,4 @@
-"""Where a module spells names of fields: as literals, as lists of names, and as keys of documents."""
+"""The places where a module spells names of fields: as literals, in lists of names, and as keys of documents."""
 
 import ast
 import re
@@ -11,12 +11,12 @@ _COMPOUND = re.compile(r"[a-z]+[A-Z]")
 
 
 def is_compound(name: str) -> bool:
-    """Tell whether a name is no word of English, such as `pauseAfter`: it means the field wherever it stands."""
+    """Return whether a name is not an English word, such as `pauseAfter`: it always means the field."""
     return bool(_COMPOUND.match(name))
 
 
 def compounds(source: str, names: Collection[str]) -> Iterator[tuple[int, str]]:
-    """Yield literals that are such names, with their lines."""
+    """Yield literals that are compound names, with their lines."""
     for node in parsed(source):
         if isinstance(node, ast.Constant) and node.value in names and is_compound(node.value):
             yield node.lineno, node.value
@@ -35,7 +35,7 @@ def keys(source: str, names: Collection[str]) -> Iterator[tuple[int, str]]:
 
 
 def lists(source: str) -> Iterator[tuple[int, list[str]]]:
-    """Yield names that stand together as literals: in a dict, a tuple, a list or a set."""
+    """Yield names that are literals in one dict, tuple, list or set."""
     for node in parsed(source):
         if isinstance(node, ast.Dict):
             yield node.lineno, _texts(node.keys)
@@ -44,7 +44,7 @@ def lists(source: str) -> Iterator[tuple[int, list[str]]]:
 
 
 def declared(source: str) -> Iterator[tuple[int, list[str]]]:
-    """Yield names that a class or the parameters of a function declare, as the API would spell them."""
+    """Yield names that a class or the parameters of a function declare, in API form."""
     for node in parsed(source):
         if isinstance(node, ast.ClassDef):
             fields = [one.target for one in node.body if isinstance(one, ast.AnnAssign)]

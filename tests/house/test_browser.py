@@ -1,4 +1,4 @@
-"""The browser that the UI's tests drive."""
+"""The browser of the UI tests."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Features keep to what they declare: each imports another only where its `Feature(uses=...)` says so."""
+"""Features respect their declarations: each imports another only if its `Feature(uses=...)` lists it."""
 
 import ast
 from collections.abc import Iterator
@@ -14,7 +14,7 @@ NAMES = [feature.name for feature in installed()]
 
 
 def imported(path: Path) -> Iterator[str]:
-    """Yield what a module imports, in functions as well."""
+    """Yield the imports of a module, including those in functions."""
     for node in ast.walk(ast.parse(path.read_text())):
         if isinstance(node, ast.ImportFrom) and node.module is not None:
             yield from (f"{node.module}.{alias.name}" for alias in node.names)
@@ -23,19 +23,19 @@ def imported(path: Path) -> Iterator[str]:
 
 
 def features_in(path: Path) -> set[str]:
-    """The features that a module imports something of."""
+    """Return the features from which a module imports."""
     return {name.removeprefix(PREFIX).partition(".")[0] for name in imported(path) if name.startswith(PREFIX)}
 
 
 @pytest.mark.parametrize("feature", installed(), ids=NAMES)
-def test_a_feature_imports_the_features_that_it_says_it_uses_and_no_others(feature: Feature):
+def test_a_feature_imports_only_declared_features(feature: Feature):
     folder = SOURCE / "horae" / "features" / feature.name
     used = set[str]().union(*(features_in(path) for path in folder.rglob("*.py"))) - {feature.name}
     assert used == set(feature.uses)
 
 
 @pytest.mark.parametrize("feature", installed(), ids=NAMES)
-def test_a_feature_stands_after_those_that_it_uses(feature: Feature):
+def test_a_feature_is_listed_after_the_features_it_uses(feature: Feature):
     assert set(feature.needs) <= set(feature.uses) <= set(NAMES[: NAMES.index(feature.name)])
 
 
@@ -44,7 +44,7 @@ def test_every_folder_of_features_is_installed():
     assert folders == set(NAMES)
 
 
-def test_imports_of_features_are_seen_wherever_they_stand(tmp_path: Path):
+def test_imports_of_features_are_found_everywhere(tmp_path: Path):
     module = tmp_path / "module.py"
     module.write_text("def late():\n    from horae.features.alerts import part\n    import horae.features.users.part\n")
     assert features_in(module) == {"alerts", "users"}

@@ -1,8 +1,8 @@
-"""Each field of a noun is declared once: no other module than its table, its rules and its codecs spells its name.
+"""Each field of a noun is declared once: only its table, its rules and its codecs spell its name.
 
-Three things count as spelling a name. What else a word may mean decides which of them a name is looked for in:
+Three things count as spelling a name. Which of them are checked depends on the other meanings of the word:
 
-- A literal, wherever it stands, if the name is a compound such as `pauseAfter`.
+- A literal anywhere, if the name is a compound such as `pauseAfter`.
 - A key of a document, as in `document["retries"]` and `document.get("retries")`, if the name is the noun's own: no
   other noun, body or answer of the API has a field of that name.
 - A list of the noun's fields: three names of its own among few others, or three names of any sort alone, in a dict, a
@@ -23,19 +23,19 @@ from tests.house.nouns import NOUNS, Noun
 
 PACKAGE = Path(horae.__file__).parent
 WRITTEN = (".options", ".trigger_options", ".dead_letter_options")  # modules that tools/sdk writes
-LIST = 3  # so many names make a list
-DECLARATION = 5  # so many annotations or parameters make one; fewer are what a function uses of the noun
+LIST = 3  # number of names that count as a list
+DECLARATION = 5  # number of annotations or parameters that count as a list; functions may use fewer
 
 
 @cache
 def schemas() -> list[frozenset[str]]:
-    """The fields of each body and answer of the API."""
+    """Return the fields of each body and answer of the API."""
     return [frozenset(one.get("properties", ())) for one in build(ROUTES)["components"]["schemas"].values()]
 
 
 @cache
 def own(noun: Noun) -> frozenset[str]:
-    """The names that mean a field of this noun: of what has less than half of its fields, nothing has them."""
+    """Return the names that only this noun has, apart from nouns that share at least half of its fields."""
     fields = frozenset(noun.fields)
     others = [one for one in schemas() if 2 * len(one & fields) < len(fields)]
     others += [frozenset(other.fields) for other in NOUNS if other.name != noun.name]
@@ -43,7 +43,7 @@ def own(noun: Noun) -> frozenset[str]:
 
 
 def wrong_in(source: str, nouns: tuple[Noun, ...]) -> Iterator[str]:
-    """Yield what a module spells of nouns that are not at home in it."""
+    """Yield the spelled fields of nouns for which a module is not listed."""
     for noun in nouns:
         found = {*spelled.compounds(source, noun.fields), *spelled.keys(source, own(noun))}
         yield from (f"line {line}: {name} of a {noun.name}" for line, name in sorted(found))
@@ -57,13 +57,13 @@ def is_list(noun: Noun, names: list[str]) -> bool:
 
 
 def is_own(noun: Noun, names: list[str], least: int) -> bool:
-    """Tell whether so many of these names are the noun's own, and most of them fields of it."""
+    """Return whether enough of these names are the noun's own, and most of them are fields of it."""
     said = set(names)
     return len(said & own(noun)) >= least and 2 * len(said & set(noun.fields)) >= len(said)
 
 
 def strangers(place: str) -> tuple[Noun, ...]:
-    """The nouns that are not at home in a module; a field that is at home there for one noun may be spelled."""
+    """Return the nouns for which a module is not listed; a field of a listed noun may be spelled."""
     at_home = [noun for noun in NOUNS if is_home(noun, place)]
     known = {field for noun in at_home for field in noun.fields}
     return tuple(
@@ -85,12 +85,12 @@ def modules() -> Iterator[tuple[str, Path]]:
             yield name, path
 
 
-def test_no_module_spells_fields_of_a_noun_but_its_table_its_rules_and_its_codecs() -> None:
+def test_only_tables_rules_and_codecs_spell_fields() -> None:
     wrong = [f"{place}, {use}" for place, path in modules() for use in wrong_in(path.read_text(), strangers(place))]
     assert wrong == [], "Derive them from the noun's table."
 
 
-def test_every_home_of_a_noun_spells_some_of_its_fields() -> None:
+def test_every_listed_module_spells_some_fields() -> None:
     idle = []
     for noun in NOUNS:
         for home in noun.homes:
@@ -115,7 +115,7 @@ JOB_NOUN = NOUNS[0]
         "def job(self, *, circuit, pause_after, retry, unique, schema): ...",
     ],
 )
-def test_the_check_sees_names_of_a_job(text: str) -> None:
+def test_the_check_finds_field_names_of_a_job(text: str) -> None:
     assert list(wrong_in(text, (JOB_NOUN,)))
 
 
@@ -129,5 +129,5 @@ def test_the_check_sees_names_of_a_job(text: str) -> None:
         "def settle(*, retry, durable, delivery): ...",
     ],
 )
-def test_the_check_passes_over_words_that_mean_something_else(text: str) -> None:
+def test_the_check_ignores_words_with_another_meaning(text: str) -> None:
     assert list(wrong_in(text, (JOB_NOUN,))) == []

@@ -1,4 +1,4 @@
-"""The size of rooms, files and functions, and that every module imports alone. Prints the figures at a run's end."""
+"""The size of rooms, files and functions, and the import of every module alone. Prints the figures after a run."""
 
 from collections.abc import Mapping
 from graphlib import CycleError, TopologicalSorter
@@ -18,7 +18,7 @@ def beyond(counts: Mapping[str, int], most: int) -> list[str]:
 
 
 def circle(graph: Graph) -> list[str]:
-    """Modules that need one another, the first again at the end; none where each imports alone."""
+    """Return modules that need each other, the first again at the end; empty where each can be imported alone."""
     try:
         TopologicalSorter(graph).prepare()
     except CycleError as error:
@@ -31,7 +31,7 @@ def write(folder: Path, **modules: str) -> None:
         (folder / f"{name}.py").write_text(text)
 
 
-def test_no_folder_holds_more_modules_than_one_look_takes_in():
+def test_no_folder_has_too_many_modules():
     assert beyond(figures().siblings, MOST_SIBLINGS) == []
 
 
@@ -62,27 +62,27 @@ def package(tmp_path: Path) -> Path:
     return folder
 
 
-def test_a_package_without_a_circle_has_none(package):
+def test_a_package_without_a_cycle_has_none(package):
     graph = imports_of(package.parent, "made_up")
 
     assert circle(graph) == []
     assert longest_chain(graph) == ("made_up.user", "made_up.plain")
 
 
-def test_a_circle_that_only_some_entries_meet_is_found(package):
+def test_a_cycle_that_only_some_imports_enter_is_found(package):
     write(package, a="from made_up import b\nNAME = 1\n", b="from made_up.a import NAME\n")  # b goes, a alone does not
 
     assert circle(imports_of(package.parent, "made_up")) == ["made_up.a", "made_up.b", "made_up.a"]
 
 
-def test_a_circle_by_an_import_that_runs_in_a_function_is_found(package):
+def test_a_cycle_by_an_import_in_a_function_is_found(package):
     late = "def made():\n    from made_up import a\n    return a\n"
     write(package, a="from made_up.b import made\nNAME = made()\n", b=late)
 
     assert circle(imports_of(package.parent, "made_up")) == ["made_up.a", "made_up.a"]
 
 
-def test_a_circle_by_names_that_a_package_hands_on_is_found(package):
+def test_a_cycle_by_reexported_names_is_found(package):
     (package / "room").mkdir()
     write(package / "room", __init__="from made_up.room import inner\nNAME = 1\n", inner="from made_up import outer\n")
     write(package, outer="from made_up.room import NAME\n")
@@ -90,7 +90,7 @@ def test_a_circle_by_names_that_a_package_hands_on_is_found(package):
     assert circle(imports_of(package.parent, "made_up")) != []
 
 
-def test_a_package_may_hand_on_names_of_its_own_modules(package):
+def test_a_package_may_reexport_names_of_its_modules(package):
     write(package, __init__="from made_up.user import plain\n")
 
     assert circle(imports_of(package.parent, "made_up")) == []

@@ -1,4 +1,4 @@
-"""The threat list of the front door names tests that exist, and leaves none of its test modules out."""
+"""The threat list of the front door names existing tests, and covers all of its test modules."""
 
 import re
 from pathlib import Path
@@ -21,6 +21,6 @@ def test_each_test_of_the_threat_list_exists():
     assert [f"{file}::{test}" for file, test in named if f"def {test}(" not in sources[file]] == []
 
 
-def test_each_test_module_of_the_front_door_guards_against_a_threat():
+def test_each_test_module_of_the_front_door_belongs_to_a_threat():
     named = {file for threat in THREATS for file, _ in NAMED.findall(threat)}
     assert named == {path.name for path in FOLDER.glob("test_*.py")}

@@ -33,14 +33,14 @@ def wanted(lock: str) -> list[Requirement]:
 
 
 @pytest.mark.parametrize("lock", LOCKS)
-def test_the_lock_holds_what_the_project_asks_for(lock):
+def test_the_lock_contains_the_requirements_of_the_project(lock):
     locked = pins(lock)
     unmet = [str(r) for r in wanted(lock) if locked.get(canonicalize_name(r.name), "") not in r.specifier]
     assert unmet == [], "Run `make lock`."
 
 
 @pytest.mark.parametrize("lock", LOCKS)
-def test_every_pin_has_its_hashes_and_no_place(lock):
+def test_every_pin_has_hashes_and_no_url(lock):
     text = (ROOT / lock).read_text()
     entries = list(PIN.finditer(text))
     assert entries
@@ -53,7 +53,7 @@ def test_both_locks_agree():
     assert {name: version for name, version in running.items() if developing.get(name) != version} == {}
 
 
-def test_the_commands_that_others_call_are_executable():
+def test_scripts_are_executable():
     assert [
         n for n in (".ci/run", "tools/lock", "tools/browser", "tools/pgbouncer") if not os.access(ROOT / n, os.X_OK)
     ] == []
@@ -76,7 +76,7 @@ TARGETS = [
 
 
 @pytest.mark.parametrize("target", TARGETS)
-def test_make_knows(target):
+def test_make_has_the_documented_targets(target):
     assert re.search(rf"^{target}:", (ROOT / "Makefile").read_text(), re.MULTILINE)
 
 

@@ -15,13 +15,13 @@ FILE = re.compile(r"`([\w-]+\.py)`")
 
 
 def checked() -> dict[str, str]:
-    """Pages for developers, and all Python: in users' pages a dotted word may be a setting."""
+    """Return the pages for developers and all Python files; in users' pages, a dotted word may be a setting."""
     pages = ("ARCHITECTURE.md", "CONTRIBUTING.md", "docs/decisions/", "src/horae/", "bench/", "tests/")
     return {name: text for name, text in texts().items() if name.startswith(pages) and name.endswith((".md", ".py"))}
 
 
 def is_path(path: str, beside: Path) -> bool:
-    """Whether a path names something, in the repository, in the package or beside the file that names it."""
+    """Return whether a path exists in the repository, in the package or beside the file that names it."""
     if "{" in path:
         head, _, tail = path.partition("{")
         choices, closed, rest = tail.partition("}")
@@ -31,7 +31,7 @@ def is_path(path: str, beside: Path) -> bool:
 
 
 def is_module(dotted: str) -> bool:
-    """Whether a dotted name leads to a module, or to a name that its module mentions."""
+    """Return whether a dotted name is a module, or a name that its module mentions."""
     at = SOURCE
     for part in dotted.split("."):
         if not (at / part).is_dir():
@@ -60,7 +60,7 @@ def test_texts_name_only_paths_that_exist():
     assert missing() == []
 
 
-def test_a_path_that_is_gone_is_noticed():
+def test_a_missing_path_is_reported():
     for path, there in (
         ("contract", True),
         ("gone", False),

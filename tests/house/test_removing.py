@@ -1,4 +1,4 @@
-"""The rehearsal of CONTRIBUTING.md: alerts are one folder and three lines in two files; nothing else misses them."""
+"""The rehearsal of CONTRIBUTING.md: alerts are one folder and three lines in two files, and can be removed."""
 
 import os
 import shutil
@@ -41,7 +41,7 @@ with server(app) as horae:
 
 @pytest.fixture(scope="module")
 def without_alerts(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A copy of the package from which alerts were removed."""
+    """Make a copy of the package without alerts."""
     copy = tmp_path_factory.mktemp("removed")
     ignored = shutil.ignore_patterns("alerts", "__pycache__")
     shutil.copytree(SOURCE / "horae", copy / "horae", ignore=ignored)

@@ -1,4 +1,4 @@
-"""`.ci/run` runs failed tests again, alone."""
+"""`.ci/run` repeats failed tests, each alone."""
 
 import subprocess
 import sys
@@ -114,7 +114,7 @@ def test_more(n):
     [(UNREAD, "0"), (STOPPED, "0"), (STOPPED, "2")],
     ids=["because a file was not collected", "in the midst", "in the midst of a worker"],
 )
-def test_a_run_that_ended_early_is_no_success_though_its_failures_pass_alone(project, ends, workers):
+def test_an_aborted_run_fails_even_if_its_failures_pass_alone(project, ends, workers):
     project.write(ends)
 
     again = project.run_twice("-n", workers)

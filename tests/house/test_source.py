@@ -1,4 +1,4 @@
-"""What the code may not do, beyond what the linters can say."""
+"""Rules for the code beyond those of the linters."""
 
 import ast
 from itertools import chain
@@ -26,20 +26,20 @@ PACKAGE = Path(horae.__file__).parent
 BENCHES = Path(bench.__file__).parent
 WORLD = source.CLOCK | source.STOPWATCH | source.CHANCE | source.SECRETS | source.SLEEP
 
-# Who may touch the outside world, and which part of it.
+# Modules that may use the outside world, and which parts of it.
 EXEMPT = {
     env: WORLD,
     tokens: source.SECRETS,
     sealing: source.SECRETS,
-    guard: {"time.monotonic", "os.urandom"},  # a program of its own, without Env
-    derived: {"eval"},  # compiles a reader from the names in our own field tables, never from what users send
+    guard: {"time.monotonic", "os.urandom"},  # a separate program, without Env
+    derived: {"eval"},  # compiles a reader from the names in our own field tables, never from user input
     bench: source.STOPWATCH,
 }
 DATABASES = {"alembic", "asyncpg", "pysqlite3", "sqlalchemy", "sqlite3"}
-# Files for everybody, and files in a folder that is private already.
+# Files for all users, and files in a folder that is already private.
 NOT_PRIVATE = (private, testing, artifacts, runners, processes)
 PRINTING = (output, terminal)
-# Only these modules bound the work of expressions and schemas, so nothing else may use what does it.
+# Only these modules limit the work of expressions and schemas, so no other may use the evaluators.
 BOUNDED_BY: dict[str, tuple[ModuleType, ...]] = {
     program.__name__: (template,),
     parse.__name__: (program,),
@@ -56,14 +56,14 @@ def python_files(folder: Path) -> list[Path]:
 
 
 def place(path: Path) -> str:
-    """A module's dotted name."""
+    """Return a module's dotted name."""
     top = BENCHES if path.is_relative_to(BENCHES) else PACKAGE
     parts = path.relative_to(top.parent).with_suffix("").parts
     return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
 
 
 def within(name: str, *modules: ModuleType) -> bool:
-    """Whether a module is one of these, or in one of these packages."""
+    """Return whether a module is one of these, or in one of these packages."""
     return any(f"{name}.".startswith(f"{module.__name__}.") for module in modules)
 
 
@@ -79,26 +79,26 @@ def wrong_in(name: str, text: str) -> list[str]:
     return found
 
 
-def test_time_ids_and_chance_come_from_env_and_data_is_never_code():
+def test_time_ids_and_randomness_come_from_env_and_data_is_never_code():
     paths = (*python_files(PACKAGE), *python_files(BENCHES))
     wrong = [f"{place(path)}, {use}" for path in paths for use in wrong_in(place(path), path.read_text())]
     assert wrong == []
 
 
-def test_folders_and_files_are_made_for_their_owner_alone():
+def test_folders_and_files_are_created_for_their_owner_only():
     paths = (path for path in python_files(PACKAGE) if not within(place(path), *NOT_PRIVATE))
     wrong = [f"{place(path)}, {use}" for path in paths for use in source.made_for_all(path.read_text())]
     assert wrong == [], "Make them with horae.private."
 
 
-def test_commands_print_by_one_way_that_shows_control_characters():
+def test_commands_print_by_the_function_that_escapes_control_characters():
     commands = [path for path in python_files(PACKAGE) if "cli" in place(path).split(".")]
     paths = [path for path in commands if not within(place(path), *PRINTING)]
     wrong = [f"{place(path)}, {use}" for path in paths for use in source.uses(path.read_text(), source.PRINT)]
     assert wrong == [], "Print with horae.cli.terminal."
 
 
-def test_no_message_sends_to_a_page_that_is_not_installed():
+def test_no_message_refers_to_a_page_outside_the_package():
     wrong = [f"{place(path)}, {use}" for path in python_files(PACKAGE) for use in source.pages_named(path.read_text())]
     assert wrong == [], "Say in the message itself what to do."
 
@@ -111,7 +111,7 @@ def test_tests_do_not_sleep():
     assert wrong == [], "Wait for a condition with tests/waiting.py, or move a clock."
 
 
-def test_only_the_store_knows_databases_and_workers_do_not_know_the_store():
+def test_only_the_store_imports_databases_and_workers_do_not_import_the_store():
     wrong = []
     for path in python_files(PACKAGE):
         layers = {*place(path).split(".")}
@@ -124,8 +124,8 @@ def test_only_the_store_knows_databases_and_workers_do_not_know_the_store():
     assert wrong == []
 
 
-def test_tables_are_asked_for_where_all_of_them_are_known():
-    """`columns.metadata` knows only the tables that somebody imported."""
+def test_metadata_is_used_only_where_all_tables_are_imported():
+    """`columns.metadata` contains only tables whose modules were imported."""
     paths = (path for top in (PACKAGE, BENCHES, ROOT / "tests", ROOT / "tools") for path in python_files(top))
     asking = [
         str(path.relative_to(ROOT))
@@ -136,7 +136,7 @@ def test_tables_are_asked_for_where_all_of_them_are_known():
     assert asking == [str(Path(all_tables.__file__).relative_to(ROOT))]
 
 
-def test_every_package_says_what_it_is():
+def test_every_package_has_a_docstring():
     folders = {path.parent for path in (*python_files(PACKAGE), *python_files(BENCHES))}
     silent = [
         str(folder)
@@ -175,7 +175,7 @@ def docstring(path: Path) -> str | None:
         "import time\ntime.perf_counter()",
     ],
 )
-def test_the_check_sees_what_is_forbidden(text):
+def test_the_check_finds_forbidden_code(text):
     assert wrong_in("horae.engine.claim", text)
 
 
@@ -194,11 +194,11 @@ def test_the_check_sees_what_is_forbidden(text):
         ("horae.engine.claim", "clock.time()\nevaluate()\nself.exec()"),
     ],
 )
-def test_the_check_lets_the_rest_be(name, text):
+def test_the_check_accepts_allowed_code(name, text):
     assert wrong_in(name, text) == []
 
 
-def test_expressions_are_computed_and_schemas_checked_in_one_place_each():
+def test_expressions_and_schemas_are_evaluated_in_one_place_each():
     wrong = [
         f"{place(path)} imports {module}"
         for path in python_files(PACKAGE)

@@ -1,4 +1,4 @@
-"""What may not stand in any file of the repository."""
+"""Text that no file of the repository may contain."""
 
 import re
 import subprocess
@@ -8,7 +8,7 @@ from pathlib import Path
 ROOT = Path(__file__).parents[2]
 VENDORED = "src/horae/ui/vendor/"
 
-# Put together from pieces, so that this file does not match itself.
+# Built from parts, so that this file does not match itself.
 MACHINE_PATHS = re.compile(rf"(?<![\w.*-])/(?:wor{'k'}|roo{'t'})/|{re.escape(str(ROOT))}\b")
 REGISTRIES = re.compile(
     "|".join(map(re.escape, ["pypi" + ".org", "python" + "hosted", "deb" + ".debian.org", "registry" + ".npmjs"]))
@@ -18,7 +18,7 @@ UNFINISHED = re.compile(rf"\b(?:TO{'DO'}|FIX{'ME'})\b")
 
 @cache
 def texts() -> dict[str, str]:
-    """Every text file that git has or would take, by its path."""
+    """Return every text file that git tracks or would add, by its path."""
     listed = subprocess.run(
         ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"],
         cwd=ROOT,
@@ -40,23 +40,23 @@ def found(pattern: re.Pattern[str], *, leave_out: str | None = None) -> list[str
     ]
 
 
-def test_no_path_of_one_machine():
+def test_no_file_contains_a_path_of_a_machine():
     assert found(MACHINE_PATHS) == []
 
 
-def test_no_package_registry():
+def test_no_file_names_a_private_package_registry():
     assert found(REGISTRIES) == []
 
 
-def test_nothing_is_left_for_later():
+def test_no_file_contains_a_todo():
     assert found(UNFINISHED, leave_out=VENDORED) == []
 
 
-def test_no_merge_leftovers():
+def test_no_file_contains_conflict_markers():
     assert found(re.compile(r"^(?:<{7}|>{7}) ", re.MULTILINE)) == []
 
 
-def test_the_patterns_match_what_they_are_for():
+def test_the_patterns_match_their_examples():
     assert MACHINE_PATHS.search(f"cd /roo{'t'}/x")
     assert not MACHINE_PATHS.search("https://example.com/a/work/b")
     assert REGISTRIES.search("https://pypi" + ".org/simple")

@@ -1,9 +1,9 @@
-"""Count the files of `src` that three walks through Horae pass.
+"""Count the files of `src` that three walks through Horae use.
 
     python -m tests.house.walks
 
 The walks: a request that is submitted, executed and read; the fire of a cron trigger; the start of a workflow's next
-step. A file counts if one of its functions is called on the way, on the server's side, on SQLite.
+step. A file counts if one of its functions is called in the server, on SQLite.
 """
 
 import asyncio

@@ -78,7 +78,7 @@ def test_a_plan_fills_the_room_and_no_share_is_a_quantum_ahead(weights, room):
 
     assert sum(turns.values()) == room
     had = [turns.get(i, 0) / w for i, w in enumerate(weights)]
-    assert max(had) - min(had) <= max(QUANTUM / w for w in weights)
+    assert max(had) - min(had) <= max(QUANTUM / w for w in weights) + 1e-9  # rounding
 
 
 @given(st.lists(st.integers(0, 50), min_size=1, max_size=8), st.integers(1, 300))

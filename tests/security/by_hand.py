@@ -1,4 +1,4 @@
-"""A worker over the API, exchange by exchange."""
+"""A worker that uses the API directly, one exchange at a time."""
 
 from typing import Any
 
@@ -7,13 +7,13 @@ from tests.security.people import Api
 
 
 class WorkerByHand:
-    """Registers when it first says something."""
+    """A worker that registers with its first exchange."""
 
     def __init__(self, api: Api) -> None:
         self.api, self._n, self.session = api, 0, ""
 
     async def exchange(self, **said: Any) -> dict[str, Any]:
-        """Say something, and hear what there is to do."""
+        """Send an exchange and return the answer."""
         if not self.session:
             presence = {"protocol": PROTOCOL, "worker": "w", "queues": ["default"], "concurrency": 9}
             made = await self.api.post("/api/v1/sessions", json={**presence, "kinds": ["command"]})

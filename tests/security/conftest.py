@@ -1,4 +1,4 @@
-"""A node on either store, ready but without its services, and whoever administers it."""
+"""A node on either store, ready but without its services, and its administrator."""
 
 from collections.abc import AsyncIterator, Callable
 from pathlib import Path
@@ -22,7 +22,7 @@ def clock() -> VirtualClock:
 
 @pytest.fixture
 def engine_settings(tmp_path: Path) -> EngineSettings:
-    """What the node is told; a module that needs more says so by a fixture of this name."""
+    """Return the node's settings; a module overrides this fixture for others."""
     return EngineSettings(artifacts=str(tmp_path / "artifacts"), master_keys=KEY)
 
 
@@ -30,7 +30,7 @@ def engine_settings(tmp_path: Path) -> EngineSettings:
 async def node(
     request: pytest.FixtureRequest, clock: VirtualClock, engine_settings: EngineSettings
 ) -> AsyncIterator[ServerNode]:
-    """On SQLite, or where a test is marked with `both` on PostgreSQL, too."""
+    """Yield a node on SQLite; tests marked with `both` also run on PostgreSQL."""
     is_plain = getattr(request, "param", "sqlite") == "sqlite"
     url = "sqlite://" if is_plain else request.getfixturevalue("postgres_url")
     async with prepared(url, virtual_env(clock=clock), engine_settings) as node:
@@ -39,7 +39,7 @@ async def node(
 
 @pytest.fixture
 async def api(node: ServerNode) -> AsyncIterator[Api]:
-    """The installation's administrator."""
+    """Yield a client of the installation's administrator."""
     key = await node.tenancy.keys.ensure_admin_key()
     async with client(node, str(key)) as api:
         yield api
@@ -47,7 +47,7 @@ async def api(node: ServerNode) -> AsyncIterator[Api]:
 
 @pytest.fixture
 async def connect(node: ServerNode) -> AsyncIterator[Connect]:
-    """Makes clients with these headers."""
+    """Return a factory of clients with given headers."""
     app, clients = Application(node), []
 
     def make(**headers: str) -> Api:

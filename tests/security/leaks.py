@@ -1,4 +1,4 @@
-"""Jobs that give a secret away wherever they can, and how to find it again in whatever they left."""
+"""Jobs that leak a secret in every possible way, and searches for it in everything they left."""
 
 import base64
 import json
@@ -21,7 +21,7 @@ app = App()
 
 
 def said(value: str) -> Iterator[str]:
-    """How code may write a value down."""
+    """Return the ways in which code may write a value."""
     raw = value.encode()
     yield from (value, json.dumps(value), quote(value), quote(value, safe=""), quote_plus(value), repr(value))
     yield from (raw.hex(), raw.hex().upper(), repr(raw), json.dumps(json.dumps(value)))
@@ -31,7 +31,7 @@ def said(value: str) -> Iterator[str]:
 
 
 def traces_of(value: str) -> Iterator[str]:
-    """What of it somebody would look for; found by no code of the product."""
+    """Return the traces of a value to search for, computed without code of the product."""
     raw = value.encode()
     yield from (value, json.dumps(value)[1:-1], quote(value), quote(value, safe=""), quote_plus(value))
     yield from (raw.hex(), raw.hex().upper())
@@ -42,12 +42,12 @@ def traces_of(value: str) -> Iterator[str]:
 
 
 def found_in(data: bytes, value: str = CANARY) -> list[str]:
-    """The traces of a value that are there."""
+    """Return the traces of a value that occur."""
     return [trace for trace in traces_of(value) if trace.encode() in data]
 
 
 def cut_in_the_middle(value: str) -> str:
-    """A text that is shortened right through the value, at both borders of what is left out."""
+    """Return a text that is shortened in the middle of the value, at both borders of the omitted part."""
     return "a" * 1015 + value + "b" * LONG + value + "c" * 3045
 
 
@@ -113,7 +113,7 @@ def leak_process(ctx: Context, how: str = "") -> Any:
     return _sync(ctx, how)
 
 
-# What a command does with its environment.
+# Uses of the environment by a command.
 SCRIPT = """
 import base64, json, os, sys
 value = os.environ["TOKEN"]

@@ -1,4 +1,4 @@
-"""A name server that lies: a real one over UDP, and the way to it at the lowest level, where every name is resolved."""
+"""A name server with false answers: a real one over UDP, installed at the lowest level of name resolution."""
 
 import socket
 import struct
@@ -14,7 +14,7 @@ A, AAAA = 1, 28
 
 
 class NameServer:
-    """Answers each query with what `answers` says for the name, with no time to live."""
+    """A name server that answers each query from `answers`, with a time to live of zero."""
 
     def __init__(self, answers: Callable[[str], list[str]]) -> None:
         self._answers = answers
@@ -61,7 +61,7 @@ def _query(host: str) -> bytes:
 
 
 def asking(server: NameServer, real: Callable[..., Any]) -> Callable[..., Any]:
-    """`socket.getaddrinfo` with this server for names; addresses in all their spellings are the system's business."""
+    """Replace `socket.getaddrinfo` by this server for names; the system still parses addresses in all notations."""
 
     def getaddrinfo(host: Any, port: Any, family: int = 0, type: int = 0, proto: int = 0, flags: int = 0) -> Any:
         name = host.decode() if isinstance(host, bytes) else host
@@ -84,7 +84,7 @@ def asking(server: NameServer, real: Callable[..., Any]) -> Callable[..., Any]:
 
 
 class Sockets:
-    """Every address that was connected to. What is sent to `public` arrives at a site of the test's own."""
+    """A record of every address that was connected to. Connections to `public` reach a site of the test."""
 
     def __init__(self, public: str) -> None:
         self.public = public
@@ -99,7 +99,7 @@ class Sockets:
 def lying(
     patch: pytest.MonkeyPatch, answers: Callable[[str], list[str]], public: str
 ) -> Iterator[tuple[NameServer, Sockets]]:
-    """Names under .test are resolved by a server that answers so; whatever a socket is connected to is seen."""
+    """Resolve names under .test by such a server, and record all connections."""
     server, sockets = NameServer(answers), Sockets(public)
     real = socket.socket.connect
 

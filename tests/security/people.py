@@ -1,4 +1,4 @@
-"""A node on either store, its application, and clients of whoever a test needs."""
+"""A node on either store, its application, and clients with any role."""
 
 import base64
 from collections.abc import AsyncIterator, Sequence
@@ -24,7 +24,7 @@ both = pytest.mark.parametrize("node", ["sqlite", "postgresql"], indirect=True)
 
 @asynccontextmanager
 async def prepared(url: str, env: Env, settings: EngineSettings | None = None) -> AsyncIterator[ServerNode]:
-    """A node that is ready but whose services do not run."""
+    """Yield a node that is ready but whose services do not run."""
     driver = await open_store_driver(url, env)
     await driver.migrate()
     node = ServerNode(env, Store(driver, env), settings)
@@ -39,7 +39,7 @@ async def prepared(url: str, env: Env, settings: EngineSettings | None = None) -
 
 @asynccontextmanager
 async def opened(url: str = "sqlite://", env: Env | None = None) -> AsyncIterator["People"]:
-    """A node, and those who come to it."""
+    """Yield a node and its users."""
     async with prepared(url, env or virtual_env()) as node:
         people = People(node)
         try:
@@ -50,21 +50,21 @@ async def opened(url: str = "sqlite://", env: Env | None = None) -> AsyncIterato
 
 
 def client(node: ServerNode, key: str = "", address: str = "10.1.2.3", **headers: str) -> Api:
-    """Make a client with a key, or with none, at an address."""
+    """Return a client with a key, or without one, from an address."""
     own = {"authorization": f"Bearer {key}"} if key else {}
     transport = httpx2.ASGITransport(app=Application(node), client=(address, 5))
     return Api(transport=transport, base_url="http://horae.test", headers={**own, **headers})
 
 
 class People:
-    """Makes keys and those who bear them."""
+    """Creates keys, and clients that use them."""
 
     def __init__(self, node: ServerNode) -> None:
         self.node, self.app = node, Application(node)
         self.clients: list[Api] = []
 
     def bearing(self, key: str = "", **headers: str) -> Api:
-        """A client with a key, or with none."""
+        """Return a client with a key, or without one."""
         own = {"authorization": f"Bearer {key}"} if key else {}
         transport = httpx2.ASGITransport(app=self.app)
         client = httpx2.AsyncClient(transport=transport, base_url="http://horae.test", headers={**own, **headers})
@@ -88,7 +88,7 @@ class People:
 
 
 async def done(answer: Any) -> Any:
-    """The document of an answer that must be a good one."""
+    """Return the document of an answer, which must be a success."""
     got = await answer
     assert got.status_code < 300, got.text
     return got.json() if got.content else None

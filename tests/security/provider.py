@@ -1,4 +1,4 @@
-"""A small identity provider on a real socket, which says of people what a test wants."""
+"""A small identity provider on a real socket, with the claims that a test sets."""
 
 import base64
 import hashlib
@@ -15,7 +15,7 @@ from horae.server.reply import Response, ok
 
 
 class Provider:
-    """Signs what `claims` says; `now` is its clock."""
+    """A provider that signs `claims`; `now` is its clock."""
 
     def __init__(self, now: int) -> None:
         self.key = ECKey.generate_key("P-256", parameters={"kid": "one"})
@@ -29,7 +29,7 @@ class Provider:
         self.listener = HttpListener(system_env(), self.answer)
 
     def authorise(self, url: str) -> str:
-        """What a person's browser does there: agree, and come back with a code."""
+        """Do what a user's browser does: agree, and return with a code."""
         asked = dict(parse_qsl(urlsplit(url).query))
         self.codes["code-1"] = asked
         return "code-1"

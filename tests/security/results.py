@@ -1,6 +1,7 @@
-"""Runs every attack on record and writes what came of it: `tools/security`, into docs/RESULTS-security.md.
+"""Run every recorded attack and write the results: `tools/security`, into docs/RESULTS-security.md.
 
-With `--before FOLDER`, a clone of an earlier commit, also what security costs: throughput of both, in turn.
+With `--before FOLDER`, a clone of an earlier commit, also measure the cost of security: the throughput of both, in
+turn.
 """
 
 import argparse
@@ -21,42 +22,42 @@ from horae.server.routes.table import ROUTES
 
 PAGE = Path("docs/RESULTS-security.md")
 AREAS = {
-    "test_matrix": "Roles: every route by every role, and every path in every spelling",
-    "test_scopes": "Keys that are for some queues and jobs",
-    "test_keys": "Keys: rotation, revocation, what a dump holds",
-    "test_commands": "Who may define commands, by every way in",
-    "test_tenants": "Tenants: another's ids in path, query, body, batch, report and stream",
-    "test_people": "People: passwords, sessions, CSRF, identity providers",
+    "test_matrix": "Roles: every route by every role, and every notation of a path",
+    "test_scopes": "Keys restricted to some queues and jobs",
+    "test_keys": "Keys: rotation, revocation, content of a database dump",
+    "test_commands": "The permission to define commands, on every route",
+    "test_tenants": "Tenants: foreign ids in path, query, body, batch, report and stream",
+    "test_people": "Users: passwords, sessions, CSRF, identity providers",
     "test_secrets": "Secrets: a canary through every sink",
-    "test_sensitive": "Params and results that are sealed",
+    "test_sensitive": "Sealed params and results",
     "test_audit_log": "The audit log: delete, edit, reorder, cut",
-    "test_outbound": "Requests to the inside: spellings, redirects, rebound names",
+    "test_outbound": "Requests to private addresses: notations, redirects, DNS rebinding",
     "test_poison": "Commands: injection, fork bombs, memory, output, users",
     "test_tls": "TLS: certificates of servers and workers",
-    "test_slow_clients": "Clients that hold on to connections",
-    "test_bounds": "The bytes that one connection may cost",
-    "test_smuggling": "Requests that hide in others",
+    "test_slow_clients": "Slow clients",
+    "test_bounds": "The memory that one connection may use",
+    "test_smuggling": "Request smuggling",
     "test_enrolment": "Enrolment of workers",
     "test_rates": "Rates of keys",
-    "test_bodies": "Bodies without end, and bodies that lie about their length",
-    "test_random_requests": "Requests at random, without a credential and with a viewer's",
-    "test_erasure": "Erasing somebody's data",
+    "test_bodies": "Endless bodies, and bodies with a false length",
+    "test_random_requests": "Random requests, without a credential and with a viewer's",
+    "test_erasure": "Erasing a person's data",
     "test_namespace_erasure": "Erasing a tenant: a canary in every table",
-    "test_approvals": "Who may approve",
-    "test_seams": "Ways in between the parts",
-    "test_source": "The source: no shell, no SQL put together",
+    "test_approvals": "Approvals",
+    "test_seams": "Seams between the parts of the trust model",
+    "test_source": "The source: no shell, no SQL built at run time",
 }
 FOLDERS = ["tests/security", "tests/server/http"]
 HEAD = """# Security: results
 
 Written by a command, not by hand. Every test in `tests/security/` and `tests/server/http/` with the long versions
-(`HORAE_PROVE=1`), on real sockets, real processes and both stores where a store matters. What each line stands against
+(`HORAE_PROVE=1`), on real sockets, real processes and both stores where a store matters. The threat behind each line
 is in the [threat model](threat-model.md).
 """
 
 
 def run_tests(tests: list[str], *, quick: bool) -> dict[str, list[int]]:
-    """How many tests of each file there were, how many failed, were skipped, and how many milliseconds they took."""
+    """Return for each file the number of tests, of failed and skipped ones, and their milliseconds."""
     with tempfile.TemporaryDirectory() as folder:
         report = Path(folder) / "report.xml"
         command = [
@@ -82,7 +83,7 @@ def run_tests(tests: list[str], *, quick: bool) -> dict[str, list[int]]:
 
 
 def throughput(source: Path, store: str) -> dict[str, float]:
-    """Executions a second of each way, by the code in a folder."""
+    """Return the executions per second of each way, with the code in a folder."""
     command = [sys.executable, "-m", "bench", "throughput", "--repeats", "1", "--store", store]
     env = {**os.environ, "PYTHONPATH": str((source / "src").resolve())}
     told = subprocess.run([*command, "-o", "jsonl"], cwd=source, env=env, capture_output=True, check=True).stdout
@@ -91,7 +92,7 @@ def throughput(source: Path, store: str) -> dict[str, float]:
 
 
 def costs(before: Path, pairs: int) -> list[str]:
-    """Both in turn, so that what else the machine does counts for both."""
+    """Measure both in turn, so that other load on the machine affects both."""
     rates: dict[str, list[tuple[float, float]]] = {}
     for store in ("sqlite://", "postgresql://"):
         for _ in range(pairs):

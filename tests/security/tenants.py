@@ -1,7 +1,7 @@
-"""Tenants with everything in them, and what one can say of another's things: for each operation of the API document.
+"""Tenants with all kinds of objects, and all requests that can name another tenant's objects, for each API operation.
 
-What to put for a part of a path, a query or a body stands in the tables here. An operation that the tables do not
-cover fails the test: whoever adds a route says what of another tenant's could be named in it.
+The tables here provide the values for parts of paths, queries and bodies. An operation that the tables do not cover
+fails the test: a developer who adds a route must say which of its values can name another tenant's objects.
 """
 
 import re
@@ -27,7 +27,7 @@ GHOST = UUID("0198c5a0-0000-7000-8000-00000000f00d")
 
 
 class Tenant(Struct):
-    """A namespace with an administrator, a worker, and all that is called something in it."""
+    """A namespace with an administrator, a worker, and the names of all its objects."""
 
     name: str
     id: int
@@ -37,7 +37,7 @@ class Tenant(Struct):
 
 
 def secret(name: str) -> str:
-    """What stands in everything that a tenant has, and in nothing that others say."""
+    """Return a text that occurs in all objects of a tenant, and in no other data."""
     return f"what only {name} knows"
 
 
@@ -47,7 +47,7 @@ async def ok(answer: httpx2.Response) -> Any:
 
 
 async def found(node: ServerNode, connect: Callable[..., Api], name: str) -> Tenant:
-    """Make a namespace and its people."""
+    """Create a namespace and its users."""
     await node.tenancy.namespaces.create({"name": name, "description": secret(name)})
     id = next(one.id for one in node.base.directory.namespaces.values() if one.name == name)
     admin = (await node.tenancy.keys.create(id, "admin", "admin")).text
@@ -57,7 +57,7 @@ async def found(node: ServerNode, connect: Callable[..., Api], name: str) -> Ten
 
 
 async def furnish(node: ServerNode, tenant: Tenant) -> None:
-    """Put one of everything into a namespace, under names that begin with its own."""
+    """Create one object of each kind in a namespace, with names that begin with its own."""
     api, mark, told = tenant.api, tenant.name, secret(tenant.name)
     values = tenant.values | {
         "queue": f"{mark}-queue", "calendar": f"{mark}-calendar", "template": f"{mark}-template", "file": "out.txt",
@@ -110,7 +110,7 @@ async def furnish(node: ServerNode, tenant: Tenant) -> None:
 
 
 async def _run(node: ServerNode, tenant: Tenant) -> None:
-    """Have something fail, something run with a log and a file, a workflow wait, and something queued."""
+    """Create a failed execution, one with a log and a file, a waiting workflow, and a queued execution."""
     values, told, queue = tenant.values, secret(tenant.name), tenant.values["queue"]
     presence = {"protocol": PROTOCOL, "worker": values["worker"], "concurrency": 1, "queues": [queue]}
     session = (await ok(await tenant.worker.post(f"{API}/sessions", json=presence)))["sessionId"]
@@ -149,7 +149,7 @@ async def _run(node: ServerNode, tenant: Tenant) -> None:
 
 
 def ghosts(values: Values) -> dict[str, str]:
-    """The same of nobody: ids and names that are nowhere."""
+    """Return ids and names that do not exist."""
     return {kind: _ghost(kind, value) for kind, value in values.items()}
 
 
@@ -160,11 +160,11 @@ def _ghost(kind: str, value: str) -> str:
         made = UUID(value)
     except ValueError:
         return f"ghost-{kind}" if kind != "key" else "f00d" * 3
-    # As old as the other, and of no parcel that there is.
+    # As old as the other, but of no existing parcel.
     return str(UUID(int=made.int & ~((1 << 62) - 1) | uuid5(GHOST, kind).int & ((1 << 62) - 1) & ~0xFFFF))
 
 
-# What stands for a part of a path, by the part before it.
+# Values for path parameters, by the segment before them.
 SEGMENTS: Mapping[str, tuple[str, ...]] = {
     "jobs": ("job", "job_name", "flow_job"),
     "triggers": ("cron", "hook"),
@@ -190,7 +190,7 @@ SEGMENTS: Mapping[str, tuple[str, ...]] = {
     "versions": ("version",),
     "diff": ("version",),
 }
-# What of a query names something, and what has to be there beside it.
+# Query parameters that name objects, and others that they require.
 NAMES: Mapping[str, tuple[str, ...]] = {
     "job": ("job", "job_name"),
     "queue": ("queue",),
@@ -222,7 +222,7 @@ def _items(values: Values) -> dict[str, Any]:
     return {"parcel": values["parcel"], "item": 0, "attempt": 1}
 
 
-# What bodies say: all that name something, and those without which nothing is asked.
+# Bodies: all fields that name objects, and the required ones.
 BODIES: Mapping[str, Bodies] = {
     "jobs.create": lambda v: [
         {"name": "mine", **TASK, "dependencies": [v["job"]]},
@@ -310,7 +310,7 @@ BODIES: Mapping[str, Bodies] = {
     "sessions.upload": lambda v: [{"told": "mine"}],
     "sessions.wait": lambda v: [{**_items(v), "step": "mine", "signal": v["signal"]}],
 }
-# By these one makes something of one's own, whatever others call theirs.
+# Operations that create own objects, whatever names other tenants use.
 MAKES = {
     *("queues.put", "calendars.put", "templates.put", "holds.open", "holds.window", "keys.create", "events.send"),
     *("queues.window", "sessions.register", "namespaces.create", "queues.hold", "secrets.put", "enrolments.create"),
@@ -320,7 +320,7 @@ MAKES = {
 
 
 class Attack(Struct, frozen=True):
-    """One request that names another tenant's things, or nobody's."""
+    """One request that names objects of another tenant, or missing ones."""
 
     operation: str
     names: bool  # something of somebody
@@ -336,7 +336,7 @@ class Attack(Struct, frozen=True):
 
 
 def operations(document: Mapping[str, Any]) -> Iterator[tuple[str, str, dict[str, Any]]]:
-    """Every operation that needs a credential: those that make something of one's own come last."""
+    """Return every operation that needs a credential; operations that create own objects are last."""
     every = [
         (path, method, operation)
         for path, methods in document["paths"].items()
@@ -347,7 +347,7 @@ def operations(document: Mapping[str, Any]) -> Iterator[tuple[str, str, dict[str
 
 
 def attacks(path: str, method: str, operation: Mapping[str, Any], values: Values) -> Iterator[Attack]:
-    """All that an operation lets one say of these values."""
+    """Return all requests of an operation with these values."""
     name = operation["operationId"]
     parts = _parts(path)
     queries = list(_queries(operation, values))
@@ -367,7 +367,7 @@ def attacks(path: str, method: str, operation: Mapping[str, Any], values: Values
 
 
 def _parts(path: str) -> list[str]:
-    """The part before each parameter of a path."""
+    """Return the path segment before each parameter of a path."""
     found, before = [], ""
     for part in path.split("/"):
         if part.startswith("{"):

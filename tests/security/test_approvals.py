@@ -1,4 +1,4 @@
-"""Approvals name roles, and there is no way around them. Attack: an operator who passes by what it may not agree to."""
+"""Approvals name roles, and cannot be bypassed. Attack: an operator works around a required approval."""
 
 from collections.abc import AsyncIterator
 from typing import Any
@@ -18,7 +18,7 @@ async def people() -> AsyncIterator[People]:
 
 
 async def asked(people: People, *roles: Role) -> str:
-    """A workflow under way that waits for somebody of these roles."""
+    """Start a workflow that waits for an approval by these roles."""
     steps: list[dict[str, Any]] = [
         {"name": "ask", "approval": {"roles": list(roles)}},
         {"name": "deploy", "after": ["ask"], "http": "https://a.example"},
@@ -36,7 +36,7 @@ async def status(who: Api, path: str, body: dict[str, Any] | None = None) -> int
     return int((await who.post(path, json=body or {})).status_code)
 
 
-async def test_only_a_role_that_is_named_or_one_above_it_answers(people: People):
+async def test_only_the_named_role_or_a_higher_one_answers(people: People):
     execution = await asked(people, "editor")
     for role in ("viewer", "operator", "worker"):
         assert await status(await people.a(role), f"{execution}/approve") == 403
@@ -44,13 +44,13 @@ async def test_only_a_role_that_is_named_or_one_above_it_answers(people: People)
     assert await status(await people.a("editor"), f"{execution}/approve") == 200
 
 
-async def test_without_roles_whoever_operates_answers(people: People):
+async def test_without_roles_any_operator_answers(people: People):
     execution = await asked(people)
     assert await status(await people.a("viewer"), f"{execution}/approve") == 403
     assert await status(await people.a("operator"), f"{execution}/approve") == 200
 
 
-async def test_an_approval_is_not_passed_by(people: People):
+async def test_an_approval_cannot_be_bypassed(people: People):
     execution = await asked(people, "admin")
     operator = await people.a("operator")
 
@@ -65,7 +65,7 @@ async def test_an_approval_is_not_passed_by(people: People):
     assert await status(operator, f"{execution}/steps/deploy/complete") == 200
 
 
-async def test_a_part_of_a_workflow_is_not_run_by_its_id_either(people: People):
+async def test_a_step_cannot_be_run_by_its_job_id(people: People):
     await asked(people, "admin")
     operator = await people.a("operator")
     parts = (await done(operator.get(f"{JOBS}?owner=release")))["items"]

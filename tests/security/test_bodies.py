@@ -1,4 +1,4 @@
-"""Bodies that are too large, or not as long as they say: refused early, by a real server, whose memory stays small."""
+"""Bodies that are too large or differ from their declared length: the server refuses them early, with little memory."""
 
 import re
 import socket
@@ -11,7 +11,7 @@ import pytest
 from tests.acceptance.fleet import KEY, Fleet
 
 MIB = 1 << 20
-SENT = 1024 * MIB  # or as much of it as the server takes before it hangs up
+SENT = 1024 * MIB  # or as much as the server reads before it closes the connection
 MOST_GROWTH = 50 * MIB
 NOBODY = "0198c5a0-0000-7000-8000-000000000000"
 ROUTES = (
@@ -43,7 +43,7 @@ def connected(server: Fleet) -> socket.socket:
 
 
 def memory(server: Fleet, what: str = "VmHWM") -> int:
-    """What the server's process has of memory, or had at most."""
+    """Return the memory of the server's process, current or peak."""
     status = Path(f"/proc/{server.servers['a'].pid}/status").read_text()
     found = re.search(rf"{what}:\s+(\d+) kB", status)
     assert found
@@ -57,7 +57,7 @@ def head(method: str, path: str, key: str, *more: str) -> bytes:
 
 
 def status_of(link: socket.socket) -> int:
-    """The status of the answer; 0 when the connection ended without one."""
+    """Return the status of the answer; 0 when the connection ended without one."""
     try:
         said = link.recv(65536)
     except ConnectionError:
@@ -66,7 +66,7 @@ def status_of(link: socket.socket) -> int:
 
 
 def send_chunks(link: socket.socket, size: int) -> int:
-    """Send so much, in chunks of a mebibyte, until the other side has enough; how much went out."""
+    """Send chunks of a mebibyte until the server stops reading; return the number of bytes sent."""
     chunk = b"%x\r\n%b\r\n" % (MIB, b'"' + b"x" * (MIB - 1))
     sent = 0
     try:
@@ -80,7 +80,7 @@ def send_chunks(link: socket.socket, size: int) -> int:
 
 
 @pytest.mark.parametrize(("method", "path", "key", "status"), ROUTES, ids=range(len(ROUTES)))
-def test_a_body_without_end_is_refused_and_does_not_fill_the_memory(
+def test_an_endless_body_is_refused_without_filling_memory(
     server: Fleet, method: str, path: str, key: str, status: int
 ):
     before = memory(server, "VmRSS")
@@ -88,13 +88,13 @@ def test_a_body_without_end_is_refused_and_does_not_fill_the_memory(
         link.sendall(head(method, path, key, "transfer-encoding: chunked"))
         sent = send_chunks(link, SENT)
         answered = status_of(link)
-    assert answered in (status, 0)  # who still sends when the connection ends may not hear it
+    assert answered in (status, 0)  # a client that still sends when the connection ends may not get the answer
     assert sent < 80 * MIB
     assert memory(server) - before < MOST_GROWTH
     assert server.is_ready(server.urls["a"])
 
 
-def test_one_that_says_how_much_too_large_it_is_is_refused_before_it_is_sent(server: Fleet):
+def test_a_declared_oversized_body_is_refused_before_it_is_sent(server: Fleet):
     for path in ("/api/v1/jobs", "/api/v1/executions"):
         with connected(server) as link:
             link.sendall(head("POST", path, KEY, f"content-length: {10 << 30}"))
@@ -104,20 +104,20 @@ def test_one_that_says_how_much_too_large_it_is_is_refused_before_it_is_sent(ser
 
 
 @pytest.mark.parametrize("length", ["-1", "+5", "0x5", "5, 6", "5.0", "", "five", "99999999999999999999999"])
-def test_what_is_no_length_is_refused(server: Fleet, length: str):
+def test_an_invalid_content_length_is_refused(server: Fleet, length: str):
     with connected(server) as link:
         link.sendall(head("POST", "/api/v1/jobs", KEY, f"content-length: {length}") + b"{}")
         assert status_of(link) in (400, 413)
 
 
-def test_two_lengths_are_none(server: Fleet):
+def test_two_content_lengths_are_refused(server: Fleet):
     for more in (("content-length: 2", "content-length: 3"), ("content-length: 2", "transfer-encoding: chunked")):
         with connected(server) as link:
             link.sendall(head("POST", "/api/v1/jobs", KEY, *more) + b"{}")
             assert status_of(link) == 400
 
 
-def test_a_body_that_is_shorter_than_it_says_does_nothing(server: Fleet):
+def test_a_body_shorter_than_declared_has_no_effect(server: Fleet):
     body = b'{"name": "half", "command": ["true"]}'
     with connected(server) as link:
         link.sendall(head("POST", "/api/v1/jobs", KEY, f"content-length: {len(body) + 10}") + body)
@@ -126,7 +126,7 @@ def test_a_body_that_is_shorter_than_it_says_does_nothing(server: Fleet):
     assert server.request("GET", "/jobs/half").status_code == 404
 
 
-def test_what_is_beyond_the_length_is_no_part_of_the_body_and_no_request_of_anybody(server: Fleet):
+def test_bytes_after_the_declared_length_are_ignored(server: Fleet):
     body = b'{"name": "whole", "command": ["true"]}'
     smuggled = b"DELETE /api/v1/jobs/whole HTTP/1.1\r\nhost: x\r\n\r\n"
     with connected(server) as link:
@@ -135,5 +135,5 @@ def test_what_is_beyond_the_length_is_no_part_of_the_body_and_no_request_of_anyb
         while said.count(b"HTTP/1.1 ") < 2 and (more := link.recv(65536)):
             said += more
     statuses = re.findall(rb"HTTP/1\.1 (\d+)", said)
-    assert statuses == [b"201", b"401"]  # it comes without a credential of its own
+    assert statuses == [b"201", b"401"]  # it has no credential
     assert server.request("GET", "/jobs/whole").status_code == 200

@@ -1,5 +1,6 @@
-"""Who may define commands owns the workers' account: it takes a permission, on every way in, and nothing changes
-without it. Attacks on others: a fix on POST that forgot PATCH; an operator who writes scripts through the API.
+"""A user who may define commands can act as the workers' account, so that takes a permission, by every route.
+
+Attacks on other products: a fix on POST that forgot PATCH; an operator who writes scripts through the API.
 """
 
 from collections.abc import AsyncIterator
@@ -25,7 +26,7 @@ async def people(request: pytest.FixtureRequest) -> AsyncIterator[People]:
 
 
 async def defined(people: People) -> None:
-    """What an administrator left behind."""
+    """Define the jobs of an administrator."""
     admin = await people.a("admin")
     await done(admin.post(JOBS, json={"name": "call", "http": "https://a.example"}))
     await done(admin.post(JOBS, json={"name": "was", "command": EVIL}))
@@ -98,7 +99,7 @@ EVERYTHING = ("jobs", "job_versions", "templates", "template_versions", "rollout
 
 
 async def definitions(people: People) -> str:
-    """Every definition there is."""
+    """Return all definitions."""
     found = []
     for table in EVERYTHING:
         rows = await people.node.store.read(one(Statement(f"all {table}", f"SELECT * FROM {table}")))
@@ -115,20 +116,20 @@ async def refused(people: People, who: Api, way: str) -> None:
 
 
 @both
-async def test_an_editor_without_the_permission_brings_no_command_in_by_any_way(people: People):
+async def test_an_editor_without_the_permission_cannot_define_commands(people: People):
     editor = await people.a("editor")
     for way in WAYS:
         await refused(people, editor, way)
 
 
-async def test_nor_does_an_operator_by_any_way(people: People):
+async def test_an_operator_cannot_define_commands(people: People):
     for operator in (await people.a("operator"), await people.a("operator", "commands")):
         for way in WAYS:
             await refused(people, operator, way)
 
 
 @pytest.mark.parametrize("way", WAYS)
-async def test_with_the_permission_every_one_of_these_ways_is_open(people: People, way: str):
+async def test_with_the_permission_all_these_requests_succeed(people: People, way: str):
     method, path, body = WAYS[way]
     editor = await people.a("editor", "commands")
     answer = await editor.request(method, path, json=body)
@@ -140,13 +141,13 @@ async def test_an_administrator_has_the_permission_by_its_role(people: People):
     assert (await admin.post(JOBS, json={"name": "mine", "command": EVIL})).status_code == 201
 
 
-async def test_the_refusal_says_what_it_takes(people: People):
+async def test_the_refusal_names_the_missing_permission(people: People):
     answer = await (await people.a("editor")).post(JOBS, json={"name": "evil", "command": EVIL})
     assert 'does not have the permission "commands"' in answer.json()["detail"]
     assert "horae keys create NAME --role editor --permission commands" in answer.json()["remedy"]
 
 
-async def test_what_runs_no_command_an_editor_defines_and_says_when_a_command_runs(people: People):
+async def test_an_editor_defines_other_jobs_and_schedules_commands(people: People):
     editor = await people.a("editor")
     await done(editor.post(JOBS, json={"name": "mine", "http": "https://b.example"}))
     await done(editor.post(JOBS, json={"name": "flow", **flow(job="run")}))
@@ -156,7 +157,7 @@ async def test_what_runs_no_command_an_editor_defines_and_says_when_a_command_ru
     await done(editor.delete(f"{JOBS}/run?force=true"))
 
 
-async def test_a_workflow_that_runs_a_command_of_its_own_keeps_it_when_an_editor_changes_another_step(people: People):
+async def test_an_editor_may_change_other_steps_of_a_workflow_with_a_command(people: People):
     admin, editor = await people.a("admin"), await people.a("editor")
     steps = [{"name": "a", "command": ["true"]}, {"name": "b", "http": "https://b.example", "after": ["a"]}]
     await done(admin.post(JOBS, json={"name": "mixed", "workflow": {"steps": steps}}))
@@ -169,7 +170,7 @@ async def test_a_workflow_that_runs_a_command_of_its_own_keeps_it_when_an_editor
     assert refusal.status_code == 403
 
 
-async def test_a_browser_of_an_editor_is_an_editor(people: People):
+async def test_an_editors_browser_has_the_rights_of_an_editor(people: People):
     editor = await people.a("editor")
     code = (await done(editor.post("/api/v1/sign-in/codes")))["code"]
     browser = people.bearing()

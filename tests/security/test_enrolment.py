@@ -1,4 +1,4 @@
-"""Enrolment: a token gets one worker a key of its own, which is for its queues and no more."""
+"""Enrolment: a token gives one worker its own key, restricted to the token's queues."""
 
 from pathlib import Path
 
@@ -26,7 +26,7 @@ async def token(api: Api, **asked: object) -> str:
 
 
 async def redeem(api: Api, text: str) -> httpx2.Response:
-    """As a worker that has no credential yet."""
+    """Redeem a token as a worker without a credential."""
     return await api.post("/api/v1/enrolments/redeem", json={"token": text, "name": "w"}, headers={"authorization": ""})
 
 
@@ -44,7 +44,7 @@ async def test_a_token_is_exchanged_for_a_workers_key_once(api: Api):
     assert (await api.get("/api/v1/jobs", headers=bearer)).status_code == 403
 
 
-async def test_a_token_ends_by_itself(api: Api, clock: VirtualClock):
+async def test_a_token_expires(api: Api, clock: VirtualClock):
     text = await token(api, expiresIn="10m")
     clock.advance(600 * SECOND)
     assert (await redeem(api, text)).status_code == 401
@@ -54,7 +54,7 @@ async def test_a_guessed_token_is_refused(api: Api):
     assert (await redeem(api, "he_guess")).status_code == 401
 
 
-async def test_a_workers_key_is_for_the_queues_of_its_token(api: Api):
+async def test_a_workers_key_is_bound_to_the_queues_of_its_token(api: Api):
     made = (await redeem(api, await token(api, queues=["gpu"]))).json()
     assert made["queues"] == ["gpu"]
 
@@ -65,14 +65,14 @@ async def test_only_administrators_enrol(api: Api):
     assert refused.status_code == 403
 
 
-async def test_the_store_keeps_no_token(api: Api, node: ServerNode):
+async def test_the_store_contains_no_token(api: Api, node: ServerNode):
     text = await token(api)
     rows = await node.store.read(one(Statement("all", "SELECT * FROM enrolments")))
     assert text not in repr(rows)
     assert text[3:].encode() not in repr(rows).encode()
 
 
-async def test_the_audit_log_tells_who_enrolled(api: Api):
+async def test_the_audit_log_records_enrolments(api: Api):
     made = (await redeem(api, await token(api))).json()
     rows = (await api.get("/api/v1/audit/log")).json()["items"]
     assert [row["action"] for row in rows] == ["enrolments.redeem", "enrolments.create"]
@@ -81,7 +81,7 @@ async def test_the_audit_log_tells_who_enrolled(api: Api):
 
 
 @pytest.mark.parametrize("span", ["0s", "31d", "x"])
-async def test_a_span_that_is_none_is_refused(api: Api, span: str):
+async def test_an_invalid_lifetime_is_refused(api: Api, span: str):
     refused = await api.post("/api/v1/enrolments", json={"expiresIn": span})
     assert refused.status_code == 400
     assert refused.json()["field"] == "expiresIn"
@@ -96,7 +96,7 @@ async def test_a_worker_keeps_its_key_and_enrols_once(tmp_path: Path):
     settings = Settings(data=tmp_path / "state", enrol=Secret(made.text))
     try:
         key = await enrolled(settings, [serving.url])
-        again = await enrolled(settings, [serving.url])  # as after a restart, with the same command line
+        again = await enrolled(settings, [serving.url])  # like after a restart, with the same command line
         assert key == again
         assert settings.worker_key_file.read_text().strip() == key
         assert settings.worker_key_file.stat().st_mode & 0o077 == 0

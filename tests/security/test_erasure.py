@@ -1,4 +1,4 @@
-"""Erasure: somebody's data goes from history, logs and files, with a receipt; that something ran stays."""
+"""Erasure: a person's data is deleted from history, logs and files, with a receipt; the record of the runs stays."""
 
 from pathlib import Path
 from typing import Any
@@ -19,16 +19,16 @@ TABLES = ("parcels", "history", "attempts", "logs", "progress", "artifacts", "un
 
 @pytest.fixture
 async def api(api: Api) -> Api:
-    """With a job that sends mail."""
+    """Yield a client, and a job that sends mail."""
     assert (await api.post("/api/v1/jobs", json={"name": "mail", "command": ["true"]})).status_code == 201
     return api
 
 
 class Worker(WorkerByHand):
-    """One that leaves traces."""
+    """A worker that leaves traces."""
 
     async def run(self, ends: str = "success") -> None:
-        """Take what there is, log, leave a file, and end it."""
+        """Claim work, write a log and a file, and finish it."""
         for grant in (await self.exchange())["slices"]:
             place = {name: grant[name] for name in ("parcel", "attempt")}
             for item in range(grant["lo"], grant["hi"]):
@@ -64,7 +64,7 @@ async def held(node: ServerNode) -> str:
 
 @both
 @pytest.mark.parametrize("ends", ["success", "failed"])
-async def test_all_that_an_execution_held_goes_and_that_it_ran_stays(
+async def test_the_data_of_an_execution_is_erased_and_its_record_stays(
     api: Api, node: ServerNode, ends: str, tmp_path: Path
 ):
     id = await submit(api, params={"to": CANARY}, tags={"customer": CANARY}, key=CANARY)
@@ -88,7 +88,7 @@ async def test_all_that_an_execution_held_goes_and_that_it_ran_stays(
 
 
 @pytest.mark.parametrize("where", [{"tag": "customer=a"}, {"key": "a"}, {"params": {"to": "a"}}])
-async def test_only_what_is_meant_goes_also_from_a_parcel_of_many(api: Api, where: dict[str, Any]):
+async def test_only_selected_items_of_a_parcel_are_erased(api: Api, where: dict[str, Any]):
     items = [{"to": "a"}, {"to": "b"}, {"to": "c"}]
     lot = await api.post("/api/v1/executions", json={"job": "mail", "items": items})
     assert lot.status_code == 201
@@ -102,7 +102,7 @@ async def test_only_what_is_meant_goes_also_from_a_parcel_of_many(api: Api, wher
     assert others == sorted([gone, "{'to': 'b'}", "{'to': 'c'}"])
 
 
-async def test_what_has_not_ended_is_named_and_left(api: Api):
+async def test_unfinished_executions_are_reported_and_kept(api: Api):
     id = await submit(api, params={"to": CANARY})
     assert await erase(api, params={"to": CANARY}) == {
         "lookedAt": 1,
@@ -115,7 +115,7 @@ async def test_what_has_not_ended_is_named_and_left(api: Api):
     assert (await api.get(f"/api/v1/executions/{id}")).json()["params"] == {"to": CANARY}
 
 
-async def test_what_nobody_can_read_is_named_and_left(api: Api, node: ServerNode):
+async def test_unreadable_executions_are_reported_and_kept(api: Api, node: ServerNode):
     await api.post("/api/v1/jobs", json={"name": "pay", "command": ["true"], "sensitive": True})
     made = await api.post("/api/v1/executions", json={"job": "pay", "params": {"to": CANARY}})
     assert made.status_code == 201, made.text
@@ -126,7 +126,7 @@ async def test_what_nobody_can_read_is_named_and_left(api: Api, node: ServerNode
     assert (done["erased"], done["unread"]) == (0, [made.json()["executionId"]])
 
 
-async def test_the_receipt_is_in_the_audit_log_and_does_not_say_whose_it_was(api: Api):
+async def test_the_receipt_in_the_audit_log_contains_no_personal_data(api: Api):
     await submit(api, params={"to": CANARY})
     await Worker(api).run()
     await erase(api, params={"to": CANARY})
@@ -138,7 +138,7 @@ async def test_the_receipt_is_in_the_audit_log_and_does_not_say_whose_it_was(api
 
 
 @pytest.mark.parametrize("where", [{}, {"job": "mail"}])
-async def test_what_would_erase_everything_is_refused(api: Api, where: dict[str, Any]):
+async def test_an_erasure_without_a_selection_is_refused(api: Api, where: dict[str, Any]):
     assert (await api.post("/api/v1/erasures", json={"where": where})).status_code == 400
 
 

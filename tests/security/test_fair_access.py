@@ -1,4 +1,4 @@
-"""A tenant that sends as much as it can keeps nobody else waiting."""
+"""A tenant that sends as much as it can does not delay the others."""
 
 import asyncio
 from collections.abc import Callable
@@ -38,7 +38,7 @@ async def tenants(node: ServerNode, connect: Callable[..., Api]) -> tuple[Tenant
 
 
 @both
-async def test_a_flood_of_requests_is_answered_in_turn_with_others(tenants):
+async def test_a_flood_of_requests_shares_the_server_with_others(tenants):
     alpha, beta = tenants
     assert (await beta.api.get(JOBS)).status_code == 200
     flood = [asyncio.create_task(alpha.api.get(JOBS)) for _ in range(FLOOD)]
@@ -52,7 +52,7 @@ async def test_a_flood_of_requests_is_answered_in_turn_with_others(tenants):
 
 
 @both
-async def test_a_flood_of_submissions_is_refused_only_beside_others(tenants, clock: VirtualClock):
+async def test_a_flood_of_submissions_is_refused_only_while_others_submit(tenants, clock: VirtualClock):
     alpha, beta = tenants
     many = {"job": "job", "items": [{"n": n} for n in range(200)]}
     clock.advance(10 * SECOND)
@@ -84,7 +84,7 @@ async def test_a_quota_of_its_own_replaces_the_default(node: ServerNode, api: Ap
     assert statuses == [201, 201, 201]
 
 
-async def test_requests_beside_others_have_a_rate(tenants, clock: VirtualClock):
+async def test_requests_have_a_rate_while_others_send_requests(tenants, clock: VirtualClock):
     alpha, beta = tenants
     clock.advance(10 * SECOND)
     assert {(await alpha.api.get("/api/v1/me")).status_code for _ in range(400)} == {200}
@@ -115,6 +115,6 @@ async def test_streams_of_a_namespace_are_bounded(node: ServerNode, tenants):
     app.streams.refuse_more(alpha.id)
 
 
-def test_streams_that_are_told_at_nearly_the_same_pace_share_what_they_are_told():
+def test_streams_with_similar_intervals_share_their_updates():
     assert filter_of(StreamQuery(every="3s")) == filter_of(StreamQuery(every="2s"))
     assert len({filter_of(StreamQuery(every=f"{ms}ms")) for ms in range(100, 60_000, 37)}) <= 10

@@ -1,4 +1,4 @@
-"""Keys: what they are worth, that they end, and that nobody who reads the database has one."""
+"""Keys: their rights, their end, and their absence from the database."""
 
 from collections.abc import AsyncIterator
 
@@ -58,7 +58,7 @@ async def test_a_rotated_key_and_the_new_one_are_both_valid_until_the_overlap_en
     assert listed[new["keyId"]]["expiresAt"] is None
 
 
-async def test_a_key_that_expires_is_followed_by_one_that_lives_as_long(people: People):
+async def test_the_successor_of_an_expiring_key_lives_as_long(people: People):
     made = await people.node.tenancy.keys.create(1, "ci", "viewer", people.node.env.now() + 10 * DAY)
     advance(people, 9 * DAY)
     new = await people.node.tenancy.keys.rotate(1, made.stored.id, 5 * DAY)
@@ -67,7 +67,7 @@ async def test_a_key_that_expires_is_followed_by_one_that_lives_as_long(people: 
     assert not await valid(people, made.text)  # the overlap does not lengthen it
 
 
-async def test_a_key_is_rotated_once_and_what_has_ended_is_not(people: People):
+async def test_a_key_is_rotated_once_and_not_after_its_end(people: People):
     admin = await people.a("admin")
     old = await done(admin.post(KEYS, json={"name": "ci", "role": "viewer"}))
     new = await done(admin.post(f"{KEYS}/{old['keyId']}/rotate", json={}))
@@ -80,7 +80,7 @@ async def test_a_key_is_rotated_once_and_what_has_ended_is_not(people: People):
     assert (too_long.status_code, too_long.json()["field"]) == (400, "overlap")
 
 
-async def test_an_overlap_of_nothing_ends_the_old_one_at_once(people: People):
+async def test_a_zero_overlap_ends_the_old_key_at_once(people: People):
     admin = await people.a("admin")
     old = await done(admin.post(KEYS, json={"name": "leaked", "role": "viewer"}))
     assert await valid(people, old["key"])
@@ -88,7 +88,7 @@ async def test_an_overlap_of_nothing_ends_the_old_one_at_once(people: People):
     assert not await valid(people, old["key"])
 
 
-async def test_a_repeated_rotation_makes_one_key_and_tells_its_text_once(people: People):
+async def test_a_repeated_rotation_creates_one_key_and_shows_it_once(people: People):
     admin = await people.a("admin", **{"idempotency-key": "once"})
     old = await people.node.tenancy.keys.create(1, "ci", "viewer")
     first, second = [await done(admin.post(f"{KEYS}/{old.stored.id}/rotate", json={})) for _ in range(2)]
@@ -109,13 +109,13 @@ async def test_a_repeated_rotation_makes_one_key_and_tells_its_text_once(people:
         ({"role": "root"}, "role"),
     ],
 )
-async def test_a_key_that_makes_no_sense_is_refused(people: People, body: dict[str, object], field: str):
+async def test_an_invalid_key_definition_is_refused(people: People, body: dict[str, object], field: str):
     admin = await people.a("admin", "installation")
     answer = await admin.post(KEYS, json={"name": "odd", **body})
     assert (answer.status_code, answer.json()["field"].partition("[")[0]) == (400, field)
 
 
-async def test_nobody_grants_what_it_does_not_have(people: People):
+async def test_no_key_grants_permissions_that_it_lacks(people: People):
     admin = await people.a("admin")
     refused = await admin.post(KEYS, json={"name": "more", "role": "viewer", "permissions": ["installation"]})
     assert refused.status_code == 403
@@ -123,7 +123,7 @@ async def test_nobody_grants_what_it_does_not_have(people: People):
     assert given["permissions"] == ["commands"]
 
 
-async def test_nobody_ends_or_copies_a_key_that_is_worth_more_than_its_own(people: People):
+async def test_no_key_revokes_or_rotates_a_more_powerful_one(people: People):
     first = await people.node.tenancy.keys.ensure_admin_key()
     assert first is not None
     id, admin = first.split("_")[1], await people.a("admin")
@@ -132,7 +132,7 @@ async def test_nobody_ends_or_copies_a_key_that_is_worth_more_than_its_own(peopl
     assert await valid(people, first)
 
 
-async def test_an_administrator_of_a_namespace_makes_no_key_for_the_installation(people: People):
+async def test_a_namespace_administrator_creates_no_key_for_the_installation(people: People):
     root = await people.a("admin", "installation")
     await people.node.store.write(
         one(Statement("team", "INSERT INTO namespaces (id, name, created_at) VALUES (7, 'team', 0)"))
@@ -150,7 +150,7 @@ async def test_an_administrator_of_a_namespace_makes_no_key_for_the_installation
 # Where a key is used
 
 
-async def test_who_may_use_several_namespaces_chooses_and_others_do_not_learn_which_there_are(people: People):
+async def test_only_installation_keys_choose_a_namespace(people: People):
     await people.node.store.write(
         one(Statement("team", "INSERT INTO namespaces (id, name, created_at) VALUES (7, 'team', 0)"))
     )
@@ -169,7 +169,7 @@ async def test_who_may_use_several_namespaces_chooses_and_others_do_not_learn_wh
     assert (await admin.get("/api/v1/jobs?namespace=team")).status_code == 400  # never by a query
 
 
-async def test_a_link_made_for_a_namespace_leads_to_that_one_only(people: People):
+async def test_a_sign_in_link_is_bound_to_its_namespace(people: People):
     await people.node.store.write(
         one(Statement("team", "INSERT INTO namespaces (id, name, created_at) VALUES (7, 'team', 0)"))
     )
@@ -186,7 +186,7 @@ async def test_a_link_made_for_a_namespace_leads_to_that_one_only(people: People
 
 @both
 async def test_a_revoked_key_ends_within_five_seconds_on_every_server(people: People):
-    """Another server of the same store believes it for that long, and no longer."""
+    """Another server of the same store accepts it for at most that long."""
     env, store = people.node.env, people.node.store
     other = People(ServerNode(env, Store(store.driver, env)))
     made = await people.node.tenancy.keys.create(1, "ci", "admin")
@@ -219,7 +219,7 @@ async def test_browsers_end_with_the_key_whose_link_signed_them_in(people: Peopl
     await people.node.tenancy.keys.revoke(1, made.stored.id)
 
     assert (await browser.get(ME)).status_code == 401
-    assert (await further.get(ME)).status_code == 401  # whatever the way from browser to browser was
+    assert (await further.get(ME)).status_code == 401  # whatever the chain of sign-in links
     assert (await people.bearing().post("/api/v1/sign-in", json={"code": codes[1]})).status_code == 401
 
 
@@ -236,7 +236,7 @@ async def test_a_list_shows_when_a_key_was_used_last(people: People):
 
 
 @both
-async def test_a_dump_of_the_database_holds_no_key_no_code_and_no_cookie(people: People):
+async def test_a_database_dump_contains_no_key_code_or_cookie(people: People):
     admin = await people.a("admin", "installation", **{"idempotency-key": "kept"})
     made = await done(admin.post(KEYS, json={"name": "ci", "role": "worker"}))
     rotated = await done(admin.post(f"{KEYS}/{made['keyId']}/rotate", json={}))
@@ -254,10 +254,10 @@ async def test_a_dump_of_the_database_holds_no_key_no_code_and_no_cookie(people:
         dump += repr(rows)
 
     assert made["keyId"] in dump
-    assert csrf in dump  # the token is worth nothing without the cookie
+    assert csrf in dump  # the token is useless without the cookie
     for secret in (made["key"], rotated["key"], preset, shown, code, unused, browser.cookies["horae"]):
         parts = (secret, secret.split("_", 2)[-1], secret[-24:], secret.encode().hex())
-        assert [part for part in parts if len(part) >= 16 and part in dump] == []  # a short one may be anything's
+        assert [part for part in parts if len(part) >= 16 and part in dump] == []  # a short text may belong to anything
 
 
 async def test_two_installations_have_different_first_keys():
@@ -268,8 +268,8 @@ async def test_two_installations_have_different_first_keys():
     assert len(found) == 2
 
 
-async def test_a_first_start_opens_nothing(people: People):
-    """No default password, no route without a credential but the public ones: see also test_matrix."""
+async def test_a_first_start_has_no_open_access(people: People):
+    """No default password, and no route without a credential except the public ones: see also test_matrix."""
     anonymous = people.bearing()
     for path in ("/api/v1/jobs", "/metrics", "/openapi.json", "/api/v1/keys", "/api/v1/stream"):
         assert (await anonymous.get(path)).status_code == 401

@@ -1,6 +1,7 @@
-"""The role matrix over all routes and methods, through the real application; and no spelling of a path opens it.
+"""The matrix of roles over all routes and methods, through the real application; no notation of a path bypasses it.
 
-Attacks on others: an API open by default; auth that is skipped because a path ends with `/health` or `/configs`.
+Attacks on other products: an API open by default; authentication skipped for paths that end with `/health` or
+`/configs`.
 """
 
 from collections.abc import AsyncIterator, Iterator
@@ -42,7 +43,7 @@ async def people() -> AsyncIterator[People]:
 
 
 def path_of(route: Route) -> str:
-    """A path that matches, of things that are not there."""
+    """Return a matching path to objects that do not exist."""
     parts = []
     for part in route.path.split("/"):
         name = part[1:-1] if part.startswith("{") else ""
@@ -55,7 +56,7 @@ def closed() -> Iterator[Route]:
 
 
 async def status_of(people: People, method: str, path: str, key: str = "") -> int:
-    """The status of an answer to a path that no client has tidied up, given as servers decode it."""
+    """Return the status for a raw path, which no client has normalized."""
     bare, _, query = path.partition("?")
     headers = [(b"authorization", f"Bearer {key}".encode())] if key else []
     scope = {
@@ -81,15 +82,15 @@ async def key_of(people: People, role: Role, *permissions: Any) -> str:
     return (await people.node.tenancy.keys.create(1, f"a {role}", role, permissions=permissions)).text
 
 
-def test_a_higher_role_may_do_whatever_a_lower_one_may():
+def test_a_higher_role_includes_the_lower_ones():
     for route in ROUTES:
         admitted = [role in route.access.roles for role in NESTED]
         assert admitted == sorted(admitted)
 
 
 @pytest.mark.parametrize("role", ROLES)
-async def test_each_role_is_admitted_where_its_row_says_and_nowhere_else(people: People, role: Role):
-    """A request that is admitted finds nothing, or says too little, but is heard; whoever is not gets 403."""
+async def test_each_role_is_admitted_exactly_by_the_matrix(people: People, role: Role):
+    """An admitted request finds nothing, or is incomplete, but is processed; any other gets 403."""
     bearers = [(await key_of(people, role), False)]
     if role != "worker":
         bearers.append((await key_of(people, role, "installation"), True))
@@ -102,14 +103,14 @@ async def test_each_role_is_admitted_where_its_row_says_and_nowhere_else(people:
             assert status < 500, (route.name, role, status)
 
 
-async def test_nobody_and_a_wrong_key_are_admitted_nowhere(people: People):
+async def test_no_key_and_a_wrong_key_are_admitted_nowhere(people: People):
     for key in ("", "hk_0000_" + "0" * 64):
         for route in closed():
             assert await status_of(people, route.method, path_of(route), key) == 401, route.name
 
 
 def spellings(path: str) -> Iterator[str]:
-    """Other ways to write a path, as proxies and careless servers would take for it."""
+    """Yield other notations of a path that proxies and careless servers would accept."""
     yield from (path + tail for tail in TAILS)
     yield from (head + path for head in HEADS)
     yield from (path.upper(), path.swapcase(), path.replace("/", "%2f", 1), path.replace("/", "\\", 1))
@@ -121,7 +122,7 @@ def spellings(path: str) -> Iterator[str]:
 
 
 def is_in_truth_public(people: People, path: str) -> bool:
-    """Whether a spelling is the path of something public, such as a file of the UI that is not there."""
+    """Return whether a notation is the path of something public, such as a missing file of the UI."""
     found = people.app._router.find(unquote(path.partition("?")[0]))
     return found is not None and all(route.is_public for route in found[0].values())
 

@@ -1,4 +1,4 @@
-"""Erasing a tenant: nothing of what it held is left in any table, others keep theirs, and the receipt stays."""
+"""The erasure of a tenant: no table contains any of its data, other tenants keep theirs, and the receipt stays."""
 
 from typing import Any
 
@@ -16,7 +16,7 @@ from tests.security.conftest import Connect
 from tests.security.people import Api, both
 from tests.security.tenants import API, Tenant, found, furnish, ok, secret
 
-# What stands now and is not over: only erased with all that is defined.
+# Current definitions and unfinished work: only erased together with the namespace.
 DEFINED = {
     *("jobs", "job_versions", "triggers", "templates", "template_versions", "calendars", "keys", "users", "members"),
     *("namespaces", "holds", "circuits", "hooks", "secrets", "queues", "lanes", "sessions", "calendar_triggers"),
@@ -25,7 +25,7 @@ DEFINED = {
 
 
 async def holding(node: ServerNode, text: str) -> set[str]:
-    """The tables in which a text stands."""
+    """Return the tables that contain a text."""
     found = set()
     for table in schema.metadata.sorted_tables:
         columns = ", ".join(f'"{column.name}"' for column in table.columns)
@@ -41,7 +41,7 @@ async def erase(api: Api, name: str, **more: Any) -> dict[str, Any]:
 
 
 async def stop(tenant: Tenant) -> None:
-    """The worker hears that it is to stop, and does."""
+    """Let the worker receive the request to stop, and stop."""
     values = tenant.values
     exchange = f"{API}/sessions/{values['session']}/exchange"
     asked = await ok(await tenant.worker.post(exchange, json={"channel": 0, "n": 5, "free": 0}))
@@ -52,7 +52,7 @@ async def stop(tenant: Tenant) -> None:
 
 @pytest.fixture
 async def bob(node: ServerNode, connect: Connect, clock: VirtualClock) -> Tenant:
-    """A tenant with everything."""
+    """Create a tenant with all kinds of objects."""
     tenant = await found(node, connect, "bob")
     await furnish(node, tenant)
     clock.advance(SECOND)
@@ -60,7 +60,7 @@ async def bob(node: ServerNode, connect: Connect, clock: VirtualClock) -> Tenant
 
 
 @both
-async def test_all_that_a_tenant_held_goes_and_then_all_that_it_was(
+async def test_erasing_a_tenant_removes_its_data_and_then_its_definitions(
     node: ServerNode, api: Api, connect: Connect, bob: Tenant, clock: VirtualClock
 ):
     ann = await found(node, connect, "ann")
@@ -101,7 +101,7 @@ async def test_all_that_a_tenant_held_goes_and_then_all_that_it_was(
 
 
 @both
-async def test_what_was_killed_in_between_goes_on_where_it_was(
+async def test_an_interrupted_erasure_continues(
     node: ServerNode, api: Api, clock: VirtualClock, monkeypatch: pytest.MonkeyPatch
 ):
     monkeypatch.setattr(namespace_erasures, "BATCH", 2)
@@ -134,7 +134,7 @@ async def test_what_was_killed_in_between_goes_on_where_it_was(
     assert (await erase(api, "default"))["executions"] == 0
 
 
-async def test_what_comes_while_it_goes_on_is_not_meant(api: Api, clock: VirtualClock):
+async def test_executions_submitted_during_an_erasure_are_kept(api: Api, clock: VirtualClock):
     await ok(await api.post(f"{API}/jobs", json={"name": "mail", "command": ["true"]}))
     clock.advance(SECOND)
     first = await erase(api, "default")
@@ -144,7 +144,9 @@ async def test_what_comes_while_it_goes_on_is_not_meant(api: Api, clock: Virtual
     assert (await api.get(f"{API}/executions/{later}")).json()["status"] == "queued"
 
 
-async def test_its_own_administrator_erases_data_and_not_the_namespace(node: ServerNode, api: Api, connect: Connect):
+async def test_a_namespace_administrator_erases_data_but_not_the_namespace(
+    node: ServerNode, api: Api, connect: Connect
+):
     ann = await found(node, connect, "ann")
     whole = {"confirm": "ann", "definitions": True}
     assert (await ann.api.post(f"{API}/namespaces/ann/erasure", json={"confirm": "ann"})).status_code == 200
@@ -154,5 +156,5 @@ async def test_its_own_administrator_erases_data_and_not_the_namespace(node: Ser
     assert first.status_code == 409
 
 
-def test_of_every_table_it_is_said_what_becomes_of_it():
+def test_every_table_has_a_rule_for_erasure():
     assert known_tables() >= {table.name for table in schema.metadata.sorted_tables}

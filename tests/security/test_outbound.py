@@ -1,4 +1,4 @@
-"""Server-side request forgery: what Horae fetches for somebody never reaches what is not everybody's."""
+"""Server-side request forgery: requests made for users never reach private addresses."""
 
 import asyncio
 import gzip
@@ -62,24 +62,24 @@ FINE = (PUBLIC, "1.1.1.1", "172.32.0.1", "100.128.0.1", "2606:4700::1111", "::ff
 
 
 @pytest.mark.parametrize("address", REFUSED)
-def test_what_is_not_everybodys_is_refused(address):
+def test_private_addresses_are_refused(address):
     assert AllowedAddresses().refusal_of(ip_address(address))
 
 
 @pytest.mark.parametrize("address", [*FINE, "2002:101:101::1"])
-def test_what_is_everybodys_is_called(address):
+def test_public_addresses_are_called(address):
     assert AllowedAddresses().refusal_of(ip_address(address)) is None
 
 
 @given(st.ip_addresses())
-def test_nothing_is_everybodys_that_the_standard_library_calls_private(address):
+def test_every_address_that_the_standard_library_calls_private_is_refused(address):
     for meant in target_addresses(address):
         if reason_not_public(meant) is None:
-            assert meant.is_global or str(meant).startswith("192.")  # anycast that its table calls reserved
+            assert meant.is_global or str(meant).startswith("192.")  # anycast, listed as reserved in the table
             assert not any((meant.is_private, meant.is_loopback, meant.is_link_local, meant.is_multicast))
 
 
-def test_private_allows_ones_own_machines_and_no_metadata():
+def test_the_private_setting_allows_internal_hosts_but_no_metadata_service():
     private = AllowedAddresses.read(["private"])
 
     assert [
@@ -106,7 +106,7 @@ def test_hosts_are_allowed_by_name_and_by_suffix():
 
 
 @pytest.mark.parametrize("entry", ["", "10.0.0.0/99", "http://a", "a b", "*", "*.*", "256.1.1.1", "a:80"])
-def test_a_setting_that_means_nothing_is_refused(entry):
+def test_an_invalid_setting_is_refused(entry):
     with pytest.raises(BadInput, match="outbound_allow"):
         AllowedAddresses.read([entry])
 
@@ -120,13 +120,13 @@ async def outbound():
 
 @pytest.fixture
 async def near():
-    """One that may call this machine."""
+    """Return a client that may call this machine."""
     made = Outbound(NEAR)
     yield made
     await made.close()
 
 
-# Spellings of addresses, as they were used against others. Each must end without a connection.
+# Notations of addresses used in known attacks. Each must end without a connection.
 FORMS = (
     *("127.1", "127.0.1", "2130706433", "0x7f000001", "0x7f.1", "017700000001", "0177.0.0.01", "0x7F.0x0.0x0.0x1"),
     *("2852039166", "0xa9fea9fe", "0251.0376.0251.0376", "0xa9.0xfe.0xa9.0xfe", "169.254.43518", "0", "0.0", "0x0"),
@@ -157,7 +157,7 @@ FORMS = (
 ANSWERS = {"mixed.test": [PUBLIC, "10.0.0.7"], "inside.test": ["10.0.0.7"], "mapped.test": [f"::ffff:{METADATA}"]}
 
 
-async def test_what_is_no_url_is_not_told_in_parts(outbound):
+async def test_errors_do_not_quote_parts_of_an_invalid_url(outbound):
     for url in ("canary" * 100, "https://user:canary#ss@example.com/", "canary://" + "x" * 500):
         with pytest.raises(Refused) as refused:
             await outbound.fetch("GET", url)
@@ -165,7 +165,7 @@ async def test_what_is_no_url_is_not_told_in_parts(outbound):
 
 
 @pytest.mark.parametrize("scheme", ["http", "https"])
-async def test_no_spelling_of_an_address_gets_through(monkeypatch, outbound, scheme):
+async def test_no_notation_of_a_private_address_is_called(monkeypatch, outbound, scheme):
     ended = {}
     with lying(monkeypatch, lambda name: ANSWERS[name], PUBLIC) as (server, sockets):
         for form in FORMS:
@@ -194,8 +194,8 @@ async def test_only_http_is_spoken(outbound, url):
         await outbound.fetch("GET", url)
 
 
-async def test_a_name_that_is_rebound_between_looks_never_leads_inside(monkeypatch, outbound):
-    """The name server tells a public address and the metadata service's in turn; every connection is a new one."""
+async def test_dns_rebinding_never_reaches_a_private_address(monkeypatch, outbound):
+    """The name server alternates between a public address and the metadata service; every connection is a new one."""
     turn = count()
     answered = refused = 0
     async with web(lambda asked: (200, {"connection": "close"}, b"fine")) as site:
@@ -213,8 +213,8 @@ async def test_a_name_that_is_rebound_between_looks_never_leads_inside(monkeypat
     assert {asked.headers["host"] for asked in site.asked} == {"rebound.test"}
 
 
-async def test_whoever_looks_twice_is_led_inside(monkeypatch):
-    """The same attack on a client that checks a name and then has it resolved again: the watch on sockets sees it."""
+async def test_a_client_that_resolves_twice_is_vulnerable(monkeypatch):
+    """The same attack on a client that checks a name and then resolves it again: the record of sockets shows it."""
     turn = count()
     with lying(monkeypatch, lambda name: [[PUBLIC, METADATA][next(turn) % 2]], PUBLIC) as (_, sockets):
         seen = socket.getaddrinfo("rebound.test", 80)[0][4][0]
@@ -225,7 +225,7 @@ async def test_whoever_looks_twice_is_led_inside(monkeypatch):
         assert sockets.outside() == {METADATA}
 
 
-async def test_tls_is_spoken_with_the_name(monkeypatch, tmp_path):
+async def test_tls_verifies_the_host_name(monkeypatch, tmp_path):
     tls, told = certificate(tmp_path, "secure.test"), []
     tls.sni_callback = lambda connection, name, context: told.append(name)
     monkeypatch.setenv("SSL_CERT_FILE", str(tmp_path / "cert.pem"))
@@ -248,7 +248,7 @@ async def test_tls_is_spoken_with_the_name(monkeypatch, tmp_path):
 
 
 def certificate(folder, name):
-    """A certificate of a name's own, in a folder; returns a server's context with it."""
+    """Create a certificate for a name in a folder; return a server's context with it."""
     key = ec.generate_private_key(ec.SECP256R1())
     subject = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, name)])
     now = datetime(2026, 1, 1, tzinfo=UTC)
@@ -262,7 +262,7 @@ def certificate(folder, name):
     return context
 
 
-async def test_a_name_with_one_address_inside_is_refused_whole(monkeypatch, outbound):
+async def test_a_name_with_any_private_address_is_refused(monkeypatch, outbound):
     with lying(monkeypatch, lambda name: [PUBLIC, "10.0.0.7"], PUBLIC) as (_, sockets):
         with pytest.raises(Refused, match=r"mixed\.test is 10\.0\.0\.7, which is private.*outbound_allow"):
             await outbound.fetch("GET", "http://mixed.test/")
@@ -280,7 +280,7 @@ async def test_a_name_with_one_address_inside_is_refused_whole(monkeypatch, outb
         "file:///etc/passwd",
     ],
 )
-async def test_each_redirect_is_checked_like_the_first(monkeypatch, outbound, place):
+async def test_each_redirect_is_checked_like_the_first_request(monkeypatch, outbound, place):
     hops = {"/": "/a", "/a": "http://other.test/b", "/b": place}
 
     async with web(lambda asked: (302, {"location": hops[asked.path], "connection": "close"}, b"")) as site:
@@ -296,7 +296,7 @@ async def test_each_redirect_is_checked_like_the_first(monkeypatch, outbound, pl
 async def followed(
     monkeypatch, hops, *, method="GET", content=b"", redirects=5, headers=None, url="http://start.test/"
 ):
-    """What a site was asked on the way, and the last answer."""
+    """Return the requests that a site received on the way, and the last answer."""
 
     def answer(asked):
         status, place = hops.get(asked.path, (200, ""))
@@ -327,13 +327,13 @@ async def test_credentials_stay_with_their_origin(monkeypatch):
     assert not far.keys() & {"authorization", "x-api-key", "cookie"}
 
 
-async def test_a_redirect_is_an_answer_unless_it_is_asked_for_and_each_counts(monkeypatch):
+async def test_redirects_are_followed_only_on_request_and_counted(monkeypatch):
     hops = {"/": (302, "/a"), "/a": (302, "/b"), "/b": (302, "/c")}
 
     assert [(await followed(monkeypatch, hops, redirects=n))[0].status for n in (0, 2, 3)] == [302, 302, 200]
 
 
-async def test_a_body_goes_on_only_within_its_origin(monkeypatch):
+async def test_a_body_is_resent_only_within_its_origin(monkeypatch):
     body = {"method": "POST", "content": b"card=1"}
     _, asked = await followed(monkeypatch, {"/": (307, "/a"), "/a": (303, "/b")}, **body)
     assert [(one.method, one.body) for one in asked] == [("POST", b"card=1"), ("POST", b"card=1"), ("GET", b"")]
@@ -342,7 +342,7 @@ async def test_a_body_goes_on_only_within_its_origin(monkeypatch):
         await followed(monkeypatch, {"/": (307, "http://other.test/")}, **body)
 
 
-async def test_proxies_and_cookies_of_the_environment_play_no_part(monkeypatch, near):
+async def test_proxies_and_cookies_of_the_environment_are_ignored(monkeypatch, near):
     for name in ("http_proxy", "HTTP_PROXY", "ALL_PROXY", "https_proxy"):
         monkeypatch.setenv(name, "http://127.0.0.1:1")
     async with web(lambda asked: (200, {"set-cookie": "who=first; Path=/"}, b"")) as site:
@@ -351,7 +351,7 @@ async def test_proxies_and_cookies_of_the_environment_play_no_part(monkeypatch, 
         assert "cookie" not in site.asked[1].headers
 
 
-async def test_what_is_packed_small_is_not_unpacked_large(near):
+async def test_a_compressed_body_is_not_expanded_beyond_the_limit(near):
     bomb = gzip.compress(b"\0" * 50_000_000)
     async with web(lambda asked: (200, {"content-encoding": "gzip"}, bomb)) as site:
         answer = await near.fetch("GET", site.url, most=1000)
@@ -364,7 +364,7 @@ async def test_what_is_packed_small_is_not_unpacked_large(near):
 
 @asynccontextmanager
 async def dripping():
-    """A site that sends a byte now and then, until nobody listens."""
+    """Serve a site that sends a byte now and then, until the client leaves."""
     left = asyncio.Event()
     left.set()
 
@@ -385,13 +385,13 @@ async def dripping():
 
 
 async def closed(writer):
-    """Let go of a connection, whatever state it is in."""
+    """Close a connection in any state."""
     writer.close()
     with suppress(OSError):
         await writer.wait_closed()
 
 
-async def test_what_only_drips_ends(monkeypatch):
+async def test_a_dripping_response_times_out(monkeypatch):
     monkeypatch.setattr(fetch, "WHOLE", 0.5)
     async with dripping() as url, shop(outbound=NEAR) as it:
         error = (await it.run(HttpTask(url=url))).error
@@ -403,7 +403,7 @@ async def test_what_only_drips_ends(monkeypatch):
 # As jobs
 
 
-async def test_an_http_job_that_calls_inside_fails_for_good_and_names_the_setting():
+async def test_an_http_job_to_a_private_address_fails_permanently_and_names_the_setting():
     async with web(lambda asked: (200, {}, b"the secrets of a private service")) as site, shop() as it:
         error = (await it.run(HttpTask(url=site.url))).error
 
@@ -413,7 +413,7 @@ async def test_an_http_job_that_calls_inside_fails_for_good_and_names_the_settin
         assert "secrets" not in error.message
 
 
-async def test_an_http_job_follows_redirects_when_it_says_so():
+async def test_an_http_job_follows_redirects_when_configured():
     hops = {"/": (302, {"location": "/end"}, b""), "/end": (200, {"content-type": "application/json"}, b"7")}
     async with web(lambda asked: hops[asked.path]) as site, shop(outbound=NEAR) as it:
         assert result(await it.run(HttpTask(url=site.url, redirects=1, method="GET"))) == 7
@@ -421,13 +421,13 @@ async def test_an_http_job_follows_redirects_when_it_says_so():
         assert (refused.type, refused.status) == ("HttpStatus", 302)
 
 
-def test_a_worker_with_a_setting_that_means_nothing_does_not_start():
+def test_a_worker_with_an_invalid_setting_does_not_start():
     with pytest.raises(BadInput, match="outbound_allow"):
         worker_settings(load(environ={"HORAE_OUTBOUND_ALLOW": "not a host"}).settings)
     assert worker_settings(load(environ={"HORAE_OUTBOUND_ALLOW": "127.0.0.1"}).settings).outbound == NEAR
 
 
-async def test_params_do_not_lead_inside():
+async def test_params_cannot_redirect_a_request_to_a_private_address():
     async with web(lambda asked: (200, {}, b"")) as site, shop(timeout=15.0) as it:
         error = (await it.run(HttpTask(url="${params.url}"), {"url": f"{site.url}/x"}, timeout=5 * SECOND)).error
 

@@ -1,4 +1,4 @@
-"""A page of a list takes little memory, whatever the size of the params and errors that executions have."""
+"""A page of a list takes little memory, whatever the size of its executions' params and errors."""
 
 import tracemalloc
 
@@ -14,8 +14,8 @@ MANY = 40
 
 
 async def peak_of(api: Api, path: str) -> tuple[int, list[dict[str, object]]]:
-    """Return how much memory reading a list takes at most, and its items."""
-    await done(api.get(path))  # what is made once is made
+    """Return the peak memory of reading a list, and its items."""
+    await done(api.get(path))  # warm up, so that one-time allocations do not count
     tracemalloc.start()
     try:
         page = await done(api.get(path))
@@ -38,7 +38,7 @@ async def test_lists_of_executions_with_large_params_take_little_memory(node: Se
 
 
 @pytest.mark.parametrize("path", ["/api/v1/executions?limit=1000&status=failed", "/api/v1/dlq?limit=1000"])
-async def test_lists_of_failed_executions_go_on_where_a_page_is_full(node: ServerNode, api: Api, path: str):
+async def test_lists_of_failed_executions_continue_after_a_full_page(node: ServerNode, api: Api, path: str):
     await done(api.post("/api/v1/jobs", json={"name": "fails", "http": "https://a.example", "retries": 0}))
     worker = await HandWorker.register(api, concurrency=1000)
     for _ in range(4):

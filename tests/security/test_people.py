@@ -1,4 +1,4 @@
-"""People: they sign in with a password or at an identity provider, and are let in for what they may do, for a while."""
+"""Users: they sign in with a password or at an identity provider, with the rights of their role, for a limited time."""
 
 import socket
 from collections.abc import AsyncIterator
@@ -32,7 +32,7 @@ PASSWORD = "correct horse battery"
 
 @pytest.fixture(autouse=True)
 def fast_hashes(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Hashes that take a millisecond; how long real ones take is argon2's affair."""
+    """Use password hashes that take a millisecond; the cost of real ones is up to argon2."""
     monkeypatch.setattr(Passwords, "_hasher", PasswordHasher(1, 8, 1))
 
 
@@ -75,7 +75,7 @@ async def sign_in(node: ServerNode, name: str = "ada", password: str = PASSWORD)
 
 
 @both
-async def test_somebody_signs_in_and_may_what_their_role_says(node: ServerNode, admin: Api):
+async def test_a_signed_in_user_has_the_rights_of_their_role(node: ServerNode, admin: Api):
     await let_in(admin)
     api, answer = await sign_in(node)
     assert answer.json()["role"] == "editor"
@@ -99,7 +99,7 @@ async def test_cookies_are_hidden_from_scripts_and_other_sites(node: ServerNode,
     await api.aclose()
 
 
-async def test_a_write_of_another_site_is_refused(node: ServerNode, admin: Api):
+async def test_a_write_from_another_site_is_refused(node: ServerNode, admin: Api):
     await let_in(admin)
     api, _ = await sign_in(node)
     del api.headers["x-csrf-token"]
@@ -108,7 +108,7 @@ async def test_a_write_of_another_site_is_refused(node: ServerNode, admin: Api):
     await api.aclose()
 
 
-async def test_wrong_names_and_wrong_passwords_are_told_alike(node: ServerNode, admin: Api):
+async def test_wrong_names_and_wrong_passwords_get_the_same_answer(node: ServerNode, admin: Api):
     await let_in(admin)
     _, wrong = await sign_in(node, password="wrong")
     _, unknown = await sign_in(node, "eve")
@@ -116,9 +116,7 @@ async def test_wrong_names_and_wrong_passwords_are_told_alike(node: ServerNode, 
     assert wrong.status_code == 401
 
 
-async def test_who_guesses_is_slowed_down_and_the_right_one_waits_too(
-    node: ServerNode, admin: Api, clock: VirtualClock
-):
+async def test_guessing_is_slowed_down_also_for_the_right_password(node: ServerNode, admin: Api, clock: VirtualClock):
     await let_in(admin)
     answers = [(await sign_in(node, password="wrong"))[1].status_code for _ in range(6)]
     assert answers == [401] * 5 + [429]
@@ -139,22 +137,20 @@ async def guess(node: ServerNode, address: str, password: str = "wrong", name: s
     return 200
 
 
-async def test_guesses_from_elsewhere_keep_nobody_out(node: ServerNode, admin: Api):
+async def test_guesses_from_elsewhere_do_not_lock_a_user_out(node: ServerNode, admin: Api):
     await let_in(admin)
     for at in range(60):
-        await guess(node, f"203.0.113.{at % 4}")  # one network, again and again
+        await guess(node, f"203.0.113.{at % 4}")  # the same network, repeatedly
         await guess(node, f"2001:db8::{at:x}")
 
-    assert await guess(node, "203.0.113.200") == 429  # a neighbour of those who guess
+    assert await guess(node, "203.0.113.200") == 429  # an address next to the guessers
     assert await guess(node, "2001:db8::ffff") == 429
     assert await guess(node, "198.51.100.7", PASSWORD) == 200
     assert await guess(node, "2001:db8:0:1::1", PASSWORD) == 200
 
 
 @both
-async def test_guesses_from_everywhere_are_slow_and_known_places_pass(
-    node: ServerNode, admin: Api, clock: VirtualClock
-):
+async def test_distributed_guesses_are_slow_and_known_addresses_pass(node: ServerNode, admin: Api, clock: VirtualClock):
     await let_in(admin)
     assert await guess(node, "198.51.100.7", PASSWORD) == 200
     answers = [await guess(node, f"10.{at >> 8}.{at & 255}.1") for at in range(300)]
@@ -167,16 +163,16 @@ async def test_guesses_from_everywhere_are_slow_and_known_places_pass(
     assert await guess(node, "198.51.100.99", PASSWORD) == 200
     clock.advance(61 * SECOND)
     assert [await guess(node, f"10.9.{at}.1") for at in range(5)].count(401) <= 2
-    assert await guess(node, "192.0.2.1", name="eve") == 401  # others are not slowed down
+    assert await guess(node, "192.0.2.1", name="eve") == 401  # other users are not slowed down
 
 
-async def test_a_known_place_guesses_slowly_too(node: ServerNode, admin: Api):
+async def test_a_known_address_guesses_slowly_too(node: ServerNode, admin: Api):
     await let_in(admin)
     assert await guess(node, "198.51.100.7", PASSWORD) == 200
     assert [await guess(node, "198.51.100.7") for _ in range(7)] == [401] * 5 + [429] * 2
 
 
-def test_what_is_remembered_of_guesses_is_bounded():
+def test_the_record_of_guesses_is_bounded():
     env = virtual_env()
     throttle, trickle = Throttle(env, 5), Trickle(env, 5, 1.0)
     for at in range(3 * MOST):
@@ -185,12 +181,12 @@ def test_what_is_remembered_of_guesses_is_bounded():
     assert len(throttle._wrong) == len(trickle._paid) == MOST
 
 
-async def test_one_address_does_not_try_many_names_for_ever(node: ServerNode):
+async def test_one_address_cannot_try_names_forever(node: ServerNode):
     answers = {(await sign_in(node, f"user{n}", "wrong"))[1].status_code for n in range(25)}
     assert 429 in answers
 
 
-async def test_a_session_ends_when_nobody_is_there_and_in_any_case(node: ServerNode, admin: Api, clock: VirtualClock):
+async def test_a_session_ends_when_idle_and_after_its_lifetime(node: ServerNode, admin: Api, clock: VirtualClock):
     await let_in(admin)
     away, _ = await sign_in(node)
     busy, _ = await sign_in(node)
@@ -205,7 +201,7 @@ async def test_a_session_ends_when_nobody_is_there_and_in_any_case(node: ServerN
 
 
 @pytest.mark.parametrize("end", ["disable", "delete", "password", "sign-out"])
-async def test_what_ends_a_session_ends_it(node: ServerNode, admin: Api, end: str):
+async def test_sign_out_and_changes_of_a_user_end_sessions(node: ServerNode, admin: Api, end: str):
     await let_in(admin)
     api, _ = await sign_in(node)
     if end == "disable":
@@ -221,7 +217,7 @@ async def test_what_ends_a_session_ends_it(node: ServerNode, admin: Api, end: st
     await api.aclose()
 
 
-async def test_ones_own_password_takes_the_present_one(node: ServerNode, admin: Api):
+async def test_changing_the_own_password_needs_the_current_one(node: ServerNode, admin: Api):
     await let_in(admin)
     api, _ = await sign_in(node)
     other, _ = await sign_in(node)
@@ -236,7 +232,7 @@ async def test_ones_own_password_takes_the_present_one(node: ServerNode, admin: 
         await each.aclose()
 
 
-async def test_nobody_grants_what_they_do_not_have(node: ServerNode, admin: Api):
+async def test_no_user_grants_permissions_that_they_lack(node: ServerNode, admin: Api):
     await let_in(admin, "boss", "admin")
     boss, _ = await sign_in(node, "boss")
     body = {"name": "eve@default", "password": PASSWORD, "role": "admin", "permissions": ["installation"]}
@@ -247,12 +243,12 @@ async def test_nobody_grants_what_they_do_not_have(node: ServerNode, admin: Api)
 
 
 @pytest.mark.parametrize("password", ["short", "aaaaaaaaaaaaaaaa", "ada is my own name", "x" * 300])
-async def test_a_password_that_is_worth_nothing_is_refused(admin: Api, password: str):
+async def test_a_weak_password_is_refused(admin: Api, password: str):
     refused = await admin.post("/api/v1/users", json={"name": "ada", "password": password, "role": "viewer"})
     assert (refused.status_code, refused.json()["field"]) == (400, "password")
 
 
-async def test_the_store_and_the_audit_log_hold_no_password(node: ServerNode, admin: Api):
+async def test_the_store_and_the_audit_log_contain_no_password(node: ServerNode, admin: Api):
     await let_in(admin)
     api, _ = await sign_in(node)
     await admin.patch("/api/v1/users/ada", json={"password": "another long password"})
@@ -266,7 +262,7 @@ async def test_the_store_and_the_audit_log_hold_no_password(node: ServerNode, ad
 
 
 async def come_back(node: ServerNode, provider: Provider) -> tuple[Api, httpx2.Response]:
-    """Begin at Horae, agree at the provider, come back."""
+    """Begin at Horae, agree at the provider, and return."""
     api = browser(node)
     begun = await api.get("/api/v1/sign-in/oidc")
     assert begun.status_code == 302, begun.text
@@ -276,7 +272,7 @@ async def come_back(node: ServerNode, provider: Provider) -> tuple[Api, httpx2.R
 
 
 @both
-async def test_somebody_signs_in_at_a_provider_as_their_groups_say(node: ServerNode, admin: Api, provider: Provider):
+async def test_a_sign_in_at_a_provider_maps_groups_to_roles(node: ServerNode, admin: Api, provider: Provider):
     api, back = await come_back(node, provider)
     assert back.headers["location"] == "/"
     me = (await api.get("/api/v1/me")).json()
@@ -301,7 +297,7 @@ async def refused(node: ServerNode, provider: Provider) -> str:
         {"exp": 1}, {"nonce": "old"}, {"preferred_username": "a b\nc", "email": ""},
     ],
 )  # fmt: skip
-async def test_who_is_in_no_group_or_whose_token_is_for_others_is_not_let_in(
+async def test_users_without_a_group_and_foreign_tokens_are_rejected(
     node: ServerNode, provider: Provider, claims: dict[str, Any]
 ):
     provider.claims |= claims
@@ -311,12 +307,12 @@ async def test_who_is_in_no_group_or_whose_token_is_for_others_is_not_let_in(
 @pytest.mark.parametrize(
     "key", [ECKey.generate_key("P-256"), OctKey.import_key("s" * 32)], ids=["stranger", "symmetric"]
 )
-async def test_a_token_that_the_provider_did_not_sign_is_refused(node: ServerNode, provider: Provider, key: Any):
+async def test_a_token_not_signed_by_the_provider_is_refused(node: ServerNode, provider: Provider, key: Any):
     provider.key, provider.algorithm = key, "HS256" if isinstance(key, OctKey) else "ES256"
     await refused(node, provider)
 
 
-async def test_a_code_is_worth_nothing_in_another_browser(node: ServerNode, provider: Provider):
+async def test_a_code_is_useless_in_another_browser(node: ServerNode, provider: Provider):
     victim, attacker = browser(node), browser(node)
     url = (await attacker.get("/api/v1/sign-in/oidc")).headers["location"]
     code, state = provider.authorise(url), parse_qs(urlsplit(url).query)["state"][0]
@@ -326,7 +322,7 @@ async def test_a_code_is_worth_nothing_in_another_browser(node: ServerNode, prov
         await api.aclose()
 
 
-async def test_what_was_begun_is_finished_once(node: ServerNode, provider: Provider):
+async def test_a_sign_in_flow_is_finished_once(node: ServerNode, provider: Provider):
     api = browser(node)
     url = (await api.get("/api/v1/sign-in/oidc")).headers["location"]
     state = parse_qs(urlsplit(url).query)["state"][0]
@@ -338,19 +334,19 @@ async def test_what_was_begun_is_finished_once(node: ServerNode, provider: Provi
     await api.aclose()
 
 
-async def test_a_user_with_a_password_is_not_taken_over_by_a_provider(node: ServerNode, admin: Api, provider: Provider):
+async def test_a_provider_cannot_take_over_a_password_user(node: ServerNode, admin: Api, provider: Provider):
     await let_in(admin)
     assert "password" in await refused(node, provider)
 
 
-async def test_a_provider_that_does_not_answer_is_told(node: ServerNode, provider: Provider):
+async def test_an_unreachable_provider_is_reported(node: ServerNode, provider: Provider):
     await provider.listener.stop(0.1)
     async with browser(node) as api:
         assert (await api.get("/api/v1/sign-in/oidc")).status_code == 503
 
 
-async def test_a_name_at_the_provider_is_of_who_had_it_first(node: ServerNode, admin: Api, provider: Provider):
-    """At many providers people choose their own names: another one who takes ada's is not ada here."""
+async def test_a_provider_name_belongs_to_its_first_user(node: ServerNode, admin: Api, provider: Provider):
+    """At many providers users choose their own names: a second user who takes the name ada is not ada here."""
     first, _ = await come_back(node, provider)
     provider.claims["sub"] = "2"
     assert "another%20user" in await refused(node, provider)
@@ -362,7 +358,7 @@ async def test_a_name_at_the_provider_is_of_who_had_it_first(node: ServerNode, a
     await second.aclose()
 
 
-async def test_what_a_provider_says_is_read_as_it_spells_it(node: ServerNode, provider: Provider):
+async def test_claims_are_read_in_the_forms_of_providers(node: ServerNode, provider: Provider):
     api = browser(node)
     url = (await api.get("/api/v1/sign-in/oidc")).headers["location"]
     asked = {"state": parse_qs(urlsplit(url).query)["state"][0], "session_state": "s", "scope": "openid"}
@@ -372,15 +368,15 @@ async def test_what_a_provider_says_is_read_as_it_spells_it(node: ServerNode, pr
     await api.aclose()
 
 
-async def test_nobody_is_told_by_a_link_what_no_provider_said(node: ServerNode, provider: Provider):
+async def test_a_link_cannot_show_a_forged_provider_error(node: ServerNode, provider: Provider):
     async with browser(node) as api:
         said = {"error": "x", "error_description": "call 0800-EVIL"}
         back = await api.get("/api/v1/sign-in/oidc/callback", params=said)
     assert "EVIL" not in back.headers["location"]
 
 
-async def test_cookies_of_others_do_not_stand_in_the_way(node: ServerNode, admin: Api):
-    """Whoever has a page beside this one can set cookies for it that a strict reader stumbles over."""
+async def test_malformed_cookies_are_ignored(node: ServerNode, admin: Api):
+    """Another page on this domain can set cookies that a strict parser rejects."""
     await let_in(admin)
     api, _ = await sign_in(node)
     own = api.cookies.get("horae")
@@ -392,8 +388,8 @@ async def test_cookies_of_others_do_not_stand_in_the_way(node: ServerNode, admin
         await each.aclose()
 
 
-async def test_a_form_of_another_site_signs_nobody_in(node: ServerNode, admin: Api):
-    """Else somebody works on in an attacker's name, and gives away what they set up: forms cannot send JSON."""
+async def test_a_form_on_another_site_cannot_sign_in(node: ServerNode, admin: Api):
+    """Otherwise a victim would work in an attacker's session and give away their data: forms cannot send JSON."""
     await let_in(admin, "eve")
     form = browser(node, **{"content-type": "text/plain"})
     text = f'{{"name": "eve", "password": "{PASSWORD}"}}'
@@ -404,7 +400,7 @@ async def test_a_form_of_another_site_signs_nobody_in(node: ServerNode, admin: A
     await form.aclose()
 
 
-async def test_what_a_provider_said_of_a_deleted_namespace_is_over(
+async def test_provider_users_of_a_deleted_namespace_are_gone(
     node: ServerNode, admin: Api, provider: Provider, clock: VirtualClock
 ):
     assert (await admin.post("/api/v1/namespaces", json={"name": "nowhere"})).status_code == 201
@@ -418,8 +414,8 @@ async def test_what_a_provider_said_of_a_deleted_namespace_is_over(
 
 
 @both
-async def test_two_names_differ_in_more_than_case(node: ServerNode, admin: Api, provider: Provider):
-    """Who reads the audit log takes Ada for ada."""
+async def test_user_names_must_differ_in_more_than_case(node: ServerNode, admin: Api, provider: Provider):
+    """A reader of the audit log would confuse Ada with ada."""
     await let_in(admin)
     twin = await admin.post("/api/v1/users", json={"name": "Ada", "password": PASSWORD, "role": "viewer"})
     assert twin.status_code == 409
@@ -433,7 +429,7 @@ async def failures(admin: Api) -> list[tuple[str, str, str]]:
 
 
 @both
-async def test_the_audit_log_tells_who_did_not_get_in_once_a_minute(
+async def test_failed_sign_ins_are_recorded_once_a_minute(
     node: ServerNode, admin: Api, clock: VirtualClock, provider: Provider
 ):
     await let_in(admin)
@@ -452,7 +448,7 @@ async def test_the_audit_log_tells_who_did_not_get_in_once_a_minute(
     assert (await admin.get("/api/v1/audit/log/verdict")).json()["broken"] is None
 
 
-async def test_nobody_fills_the_audit_log_by_failing(node: ServerNode, admin: Api):
+async def test_failed_sign_ins_do_not_fill_the_audit_log(node: ServerNode, admin: Api):
     for n in range(300):
         await node.part(AuditLogPart).audit_log.fail("me.sign-in-with-password", f"user{n}", "10.0.0.1", "wrong")
         await node.part(AuditLogPart).audit_log.fail(
@@ -462,7 +458,7 @@ async def test_nobody_fills_the_audit_log_by_failing(node: ServerNode, admin: Ap
 
 
 @both
-async def test_beginning_at_the_provider_leaves_nothing_behind(node: ServerNode, provider: Provider):
+async def test_unfinished_provider_sign_ins_store_nothing(node: ServerNode, provider: Provider):
     async with browser(node) as api:
         for _ in range(20):
             assert (await api.get("/api/v1/sign-in/oidc")).status_code == 302
@@ -473,7 +469,7 @@ async def test_beginning_at_the_provider_leaves_nothing_behind(node: ServerNode,
     await signed.aclose()
 
 
-async def test_a_state_that_is_made_up_or_old_does_not_get_as_far_as_the_provider(
+async def test_a_forged_or_old_state_is_refused_before_the_provider_is_called(
     node: ServerNode, provider: Provider, clock: VirtualClock
 ):
     async with browser(node) as api:
@@ -491,16 +487,14 @@ async def test_a_state_that_is_made_up_or_old_does_not_get_as_far_as_the_provide
         assert len(provider.asked) == asked
 
 
-async def test_an_administrator_of_a_namespace_names_people_of_its_own_and_learns_of_no_others(
-    node: ServerNode, admin: Api
-):
+async def test_a_namespace_administrator_sees_only_its_own_users(node: ServerNode, admin: Api):
     await let_in(admin)
     assert (await admin.post("/api/v1/namespaces", json={"name": "shop"})).status_code == 201
     here = {"horae-namespace": "shop"}
     key = (await admin.post("/api/v1/keys", json={"name": "k", "role": "admin"}, headers=here)).json()["key"]
     async with browser(node, authorization=f"Bearer {key}") as boss:
         said = []
-        for name in ("ada", "bea"):  # there is an ada elsewhere
+        for name in ("ada", "bea"):  # another namespace has an ada
             refused = await boss.post("/api/v1/users", json={"name": name, "password": PASSWORD, "role": "viewer"})
             said.append((refused.status_code, refused.json()["detail"]))
             assert "NAME@shop" in refused.json()["remedy"]

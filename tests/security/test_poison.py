@@ -1,4 +1,4 @@
-"""Commands: what is filled in stays literal, and a poisonous one is stopped while its neighbours go on."""
+"""Commands: filled-in values stay literal, and a harmful command is stopped while its neighbours continue."""
 
 import os
 import pwd
@@ -59,7 +59,7 @@ PAYLOADS = (
 ECHO = "import sys, json; print(json.dumps(sys.argv[1:]))"
 
 
-async def test_what_is_filled_into_argv_stays_one_literal_argument():
+async def test_values_filled_into_argv_stay_one_literal_argument():
     task = CommandTask(argv=(PYTHON, "-c", ECHO, "--", "${params.x}", "x=${params.x}"))
     async with shop(concurrency=8) as it:
         for payload in PAYLOADS:
@@ -68,7 +68,7 @@ async def test_what_is_filled_into_argv_stays_one_literal_argument():
             assert msgspec.json.decode(it.gateway.lines(parcel, 0, "stdout")[0]) == ["--", payload, f"x={payload}"]
 
 
-async def test_what_no_argument_can_hold_is_refused():
+async def test_values_that_no_argument_can_hold_are_refused():
     async with shop() as it:
         for n, task in enumerate(
             (CommandTask(argv=("echo", "${params.x}")), CommandTask(argv=("echo",), cwd="${params.x}"))
@@ -77,7 +77,7 @@ async def test_what_no_argument_can_hold_is_refused():
             assert error.permanent, error
 
 
-async def test_params_reach_a_shell_by_the_environment_alone():
+async def test_params_reach_a_shell_only_through_the_environment():
     async with shop() as it:
         for payload in PAYLOADS:
             parcel = it.submit(
@@ -91,13 +91,13 @@ async def test_params_reach_a_shell_by_the_environment_alone():
 
 
 @pytest.mark.parametrize("line", ["backup ${params.day}", "a; echo ${ params.x } b", "${params['x']}"])
-def test_a_shell_line_that_was_meant_to_be_filled_is_refused(line):
+def test_a_shell_line_with_an_expression_is_refused(line):
     with pytest.raises(BadInput, match=r"Nothing is filled into a shell line.*environment"):
         parse_definition({"name": "a", "command": {"shell": line}}, namespace_name="default", created_at=0)
 
 
 @pytest.mark.parametrize("line", ["echo ${HOME} ${params} ${params:-x} ${params[0]}", "echo $params.x"])
-def test_a_shells_own_variables_are_its_own(line):
+def test_shell_variables_are_left_to_the_shell(line):
     parse_definition({"name": "a", "command": {"shell": line}}, namespace_name="default", created_at=0)
 
 
@@ -108,13 +108,13 @@ def test_a_shells_own_variables_are_its_own(line):
         {"workflow": {"steps": [{"name": "a", "command": {"shell": "backup ${with.region}"}}]}},
     ],
 )
-def test_a_template_fills_no_shell_line(job):
+def test_templates_do_not_fill_shell_lines(job):
     with pytest.raises(BadInput, match="shell line"):
         read_template("t", {"parameters": {"region": {"type": "string"}}, "job": job})
 
 
 @pytest.mark.parametrize("payload", PAYLOADS)
-def test_a_template_fills_words_of_a_command_and_never_makes_new_ones(payload):
+def test_templates_fill_words_of_a_command_without_adding_words(payload):
     from horae.features.templates.model.values import fill_placeholders
 
     job = {"command": "backup --to=${with.x} ${with.x}", "params": {"command": "say ${with.x}"}}
@@ -129,7 +129,7 @@ def test_a_template_fills_words_of_a_command_and_never_makes_new_ones(payload):
 
 @asynccontextmanager
 async def beside_others(tmp_path, **settings):
-    """A worker on which another command runs, which must not notice; and which runs commands afterwards."""
+    """Run a worker with another command, which must not be affected, and that can run commands afterwards."""
     async with shop(concurrency=4, **settings) as it:
         wait = f"touch {tmp_path}/began; while [ ! -e {tmp_path}/go ]; do sleep 0.02; done; echo end"
         neighbour = it.submit(CommandTask(shell=wait), name="neighbour")
@@ -143,11 +143,11 @@ async def beside_others(tmp_path, **settings):
 
 
 def marked(text: str) -> list[int]:
-    """Living processes that were born with a variable."""
+    """Return live processes that were started with an environment variable."""
     return [one.pid for one in all_processes() if one.is_alive and mark_of(one.pid, b"POISON") == text.encode()]
 
 
-# A bomb with a bound of its own: every fork takes one of 300 tokens, and whatever is left ends by itself.
+# A bomb with its own limit: every fork takes one of 300 tokens, and leftover processes end by themselves.
 BOMB = """
 import os, resource, signal
 reader, writer = os.pipe()
@@ -195,7 +195,7 @@ async def test_a_memory_hog_is_stopped(tmp_path, program):
         await eventually(lambda: not marked(str(tmp_path)))
 
 
-async def test_the_workers_own_limits_hold_for_those_that_say_none(tmp_path):
+async def test_the_workers_limits_apply_to_jobs_without_limits(tmp_path):
     async with beside_others(tmp_path, limits=ResourceLimits(memory=150 * MIB, processes=50)) as it:
         error = (await it.run(CommandTask(argv=(PYTHON, "-S", "-c", HOG)), name="hog")).error
 
@@ -204,7 +204,7 @@ async def test_the_workers_own_limits_hold_for_those_that_say_none(tmp_path):
         assert "Raise the worker's command_memory" in error.message
 
 
-async def test_output_without_end_is_stopped_and_its_log_is_cut_visibly(tmp_path):
+async def test_endless_output_is_stopped_and_its_log_marked_as_cut(tmp_path):
     async with beside_others(tmp_path, limits=ResourceLimits(output=40 * MIB)) as it:
         parcel = it.submit(CommandTask(shell="exec yes $(printf %01000d 7)"), name="endless")
         error = (await it.outcome(parcel)).error
@@ -218,7 +218,7 @@ async def test_output_without_end_is_stopped_and_its_log_is_cut_visibly(tmp_path
         assert sum(map(len, it.gateway.lines(parcel, 0, "stdout"))) < 16 * MIB
 
 
-async def test_what_crashes_takes_only_itself_down(tmp_path):
+async def test_a_crash_affects_only_its_own_execution(tmp_path):
     async with beside_others(tmp_path) as it:
         task = CommandTask(argv=(PYTHON, "-S", "-c", "import ctypes; ctypes.string_at(0)"))
         error = (await it.run(task, name="crash")).error
@@ -226,7 +226,7 @@ async def test_what_crashes_takes_only_itself_down(tmp_path):
         assert (error.type, "SIGSEGV" in error.message) == ("Signal", True)
 
 
-async def test_processor_time_of_a_family_is_limited(tmp_path):
+async def test_processor_time_of_a_process_tree_is_limited(tmp_path):
     async with beside_others(tmp_path) as it:
         spin = "import os; os.fork(); os.fork()\nwhile True: pass"
         task = CommandTask(argv=(PYTHON, "-S", "-c", spin), limits=ResourceLimits(cpu=SECOND // 2))
@@ -290,7 +290,7 @@ async def test_functions_in_processes_have_limits_too(tmp_path):
 
 
 @pytest.mark.skipif(not IS_ROOT, reason="only root may run commands as others")
-async def test_a_command_runs_as_another_user_with_that_ones_group_only(tmp_path):
+async def test_a_command_runs_as_another_user_with_only_that_users_group(tmp_path):
     nobody = pwd.getpwnam("nobody")
     script = 'id -u; id -G; echo "$HOME $USER"; echo kept > "$HORAE_ARTIFACTS/a.txt"; cat /etc/shadow'
     script += """; echo '{"result": 7}' >> "$HORAE_OUTPUT\""""
@@ -315,12 +315,12 @@ async def test_the_kernel_counts_another_users_processes():
         line = next(line for line in it.gateway.lines(parcel, 0, "stdout") if line.startswith("Max processes"))
         soft, hard = line.split()[2:4]
         assert soft == hard
-        # What else that user runs, such as the tests' PostgreSQL, comes and goes meanwhile.
+        # Other processes of that user, such as the tests' PostgreSQL, may start and end meanwhile.
         assert int(hard) <= 2 * 20 + 256 + tasks_of(pwd.getpwnam("nobody").pw_uid) + 200
 
 
 @pytest.mark.skipif(not IS_ROOT, reason="only root may run commands as others")
-async def test_another_user_cannot_have_the_worker_read_what_that_one_may_not(tmp_path):
+async def test_another_user_cannot_read_files_through_the_worker(tmp_path):
     secret = tmp_path / "secret"
     secret.write_text('{"result": "secret"}\n')
     secret.chmod(0o600)
@@ -343,7 +343,7 @@ async def test_another_user_cannot_have_the_worker_read_what_that_one_may_not(tm
         ("no-such-user-here", {}, "Create it there"),
     ],
 )
-async def test_a_command_runs_as_nobody_that_the_worker_does_not_let_it(user, settings, said):
+async def test_a_command_runs_only_as_a_user_that_the_worker_allows(user, settings, said):
     async with shop(**settings) as it:
         error = (await it.run(CommandTask(shell="id", user=user))).error
 
@@ -352,7 +352,7 @@ async def test_a_command_runs_as_nobody_that_the_worker_does_not_let_it(user, se
 
 
 @pytest.mark.skipif(not IS_ROOT, reason="only root may run commands as others")
-async def test_a_worker_says_whom_its_commands_run_as(tmp_path):
+async def test_a_worker_announces_the_users_of_its_commands(tmp_path):
     async with shop(command_user="nobody") as it:
         parcel = it.submit(CommandTask(shell="id -un"))
         await it.outcome(parcel)
@@ -363,7 +363,7 @@ async def test_a_worker_says_whom_its_commands_run_as(tmp_path):
         assert it.gateway.lines(parcel, 0, "stdout") == ["root"]
 
 
-async def test_a_worker_that_is_not_root_says_so(monkeypatch):
+async def test_a_worker_without_root_reports_it(monkeypatch):
     monkeypatch.setattr(os, "geteuid", lambda: 1000)
     async with shop() as it:
         error = (await it.run(CommandTask(shell="id", user="nobody"))).error

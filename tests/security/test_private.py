@@ -1,4 +1,4 @@
-"""Folders and files that hold secrets are for their owner alone, under a lax umask."""
+"""Folders and files with secrets are private to their owner, even under a lax umask."""
 
 import os
 import stat
@@ -22,24 +22,24 @@ def umask(request: pytest.FixtureRequest) -> Iterator[None]:
 
 
 def modes(folder: Path) -> dict[str, str]:
-    """The mode of everything in a folder."""
+    """Return the mode of everything in a folder."""
     return {str(path.relative_to(folder)): oct(stat.S_IMODE(path.stat().st_mode)) for path in folder.rglob("*")}
 
 
 @pytest.fixture
 def place(tmp_path: Path) -> Path:
-    """A folder with the same mode under each umask."""
+    """Yield a folder with the same mode under each umask."""
     tmp_path.chmod(0o755)
     return tmp_path
 
 
-def test_the_data_folder_and_those_above_it_are_private(place: Path):
+def test_the_data_folder_and_its_created_parents_are_private(place: Path):
     make_folder(place / "share" / "horae")
 
     assert modes(place) == {"share": "0o700", "share/horae": "0o700"}
 
 
-def test_a_data_folder_that_is_there_keeps_its_mode(place: Path):
+def test_an_existing_data_folder_keeps_its_mode(place: Path):
     (place / "data").mkdir()
     (place / "data").chmod(0o750)
     make_folder(place / "data")
@@ -47,7 +47,7 @@ def test_a_data_folder_that_is_there_keeps_its_mode(place: Path):
     assert modes(place) == {"data": "0o750"}
 
 
-async def test_artifacts_lie_in_private_folders(place: Path):
+async def test_artifact_folders_are_private(place: Path):
     await Folder(place / "artifacts").write("1/abc/report", pieces())
 
     assert modes(place) == {
@@ -59,7 +59,7 @@ async def pieces() -> AsyncIterator[bytes]:
     yield b"x"
 
 
-async def test_a_store_its_backup_and_what_is_restored_are_private(place: Path):
+async def test_stores_backups_and_restored_files_are_private(place: Path):
     await back_up(f"sqlite:///{place}/data/horae.db", place / "copy")
     await restore(place / "copy", f"sqlite:///{place}/new/horae.db", system_env())
 

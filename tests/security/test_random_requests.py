@@ -1,4 +1,4 @@
-"""Whatever is sent by who has no credential, or a viewer's, breaks nothing: it is refused, never a 5xx."""
+"""Random requests without a credential, or with a viewer's, break nothing: they are refused, never with a 5xx."""
 
 import os
 from pathlib import Path
@@ -16,11 +16,14 @@ from tests.security.people import KEY
 from tests.server.random_requests import prepare, schemathesis
 
 PROVE = bool(os.environ.get("HORAE_PROVE"))
-LEFT_OUT = ("stream.follow", "openapi.read")  # the one does not end, the other is where the rest is read
+LEFT_OUT = (
+    "stream.follow",
+    "openapi.read",
+)  # the first does not end, the second is where the fuzzer reads the document
 
 
 def tried(who: str) -> list[str]:
-    """What somebody may use; all, where there is time for what is refused before it is looked at."""
+    """Return the operations that a client may use; all, where refusals are fast enough to test them."""
     viewer = Principal(namespace=1, role="viewer", key="", name="")
     for_them = (route for route in ROUTES if PROVE or route.is_public or (who == "viewer" and may(viewer, route)))
     return [route.name for route in for_them if route.name not in LEFT_OUT]
@@ -33,7 +36,9 @@ def may(who: Principal, route: Route) -> bool:
 @pytest.mark.timeout(1200)
 @pytest.mark.parametrize("who", ["nobody", "viewer"])
 @pytest.mark.parametrize("store", ["memory", pytest.param("postgres", marks=pytest.mark.prove)])
-async def test_nobody_and_a_viewer_break_nothing(store: str, who: str, request: pytest.FixtureRequest, tmp_path: Path):
+async def test_random_requests_of_strangers_and_viewers_break_nothing(
+    store: str, who: str, request: pytest.FixtureRequest, tmp_path: Path
+):
     url = "sqlite://" if store == "memory" else request.getfixturevalue("postgres_url")
     settings = EngineSettings(session_timeout=3600 * SECOND, artifacts=str(tmp_path / "artifacts"), master_keys=KEY)
     node = await ServerNode.open(system_env(), url, settings)

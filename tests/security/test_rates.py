@@ -1,4 +1,4 @@
-"""Rates of keys: who asks too often is told when to come back, and nobody else notices."""
+"""Rates of keys: a client that sends too many requests is told when to retry, and others are not affected."""
 
 import pytest
 
@@ -23,7 +23,7 @@ async def statuses(api: Api, count: int, path: str = ME) -> list[int]:
 
 
 @both
-async def test_a_key_asks_as_often_as_its_rate_says(node: ServerNode, api: Api, clock: VirtualClock):
+async def test_a_key_is_limited_by_its_rate(node: ServerNode, api: Api, clock: VirtualClock):
     made = await key(api, rate="3/1s")
     assert made["rate"] == "3/1s"
     async with client(node, made["key"]) as rated:
@@ -42,13 +42,13 @@ async def test_a_key_asks_as_often_as_its_rate_says(node: ServerNode, api: Api, 
     assert shown == ["3/1s"]
 
 
-async def test_what_is_slow_to_come_back_says_how_slow(node: ServerNode, api: Api):
+async def test_a_refused_request_names_the_waiting_time(node: ServerNode, api: Api):
     async with client(node, (await key(api, rate="1/1h"))["key"]) as rated:
         assert await statuses(rated, 2) == [200, 429]
         assert (await rated.get(ME)).headers["retry-after"] == "3600"
 
 
-async def test_browsers_and_what_replaces_a_key_have_its_rate(node: ServerNode, api: Api):
+async def test_browsers_and_successors_of_a_key_share_its_rate(node: ServerNode, api: Api):
     made = await key(api, rate="4/1h")
     async with client(node, made["key"]) as rated, client(node) as browser:
         code = (await rated.post("/api/v1/sign-in/codes")).json()["code"]
@@ -59,7 +59,7 @@ async def test_browsers_and_what_replaces_a_key_have_its_rate(node: ServerNode, 
     assert (await api.post(f"/api/v1/keys/{made['keyId']}/rotate", json={})).json()["rate"] == "4/1h"
 
 
-async def test_what_workers_exchange_is_not_counted(node: ServerNode, api: Api):
+async def test_exchanges_of_workers_are_not_counted(node: ServerNode, api: Api):
     text = (await key(api, role="worker", rate="1/1h"))["key"]
     async with client(node, text) as worker:
         presence = {"protocol": 1, "worker": "w", "concurrency": 1}
@@ -70,7 +70,7 @@ async def test_what_workers_exchange_is_not_counted(node: ServerNode, api: Api):
 
 
 @pytest.mark.parametrize("text", ["", "often", "0/1s", "5", "5/0s"])
-async def test_what_is_no_rate_is_refused(api: Api, text: str):
+async def test_an_invalid_rate_is_refused(api: Api, text: str):
     refused = await api.post("/api/v1/keys", json={"name": "k", "role": "viewer", "rate": text})
     assert (refused.status_code, refused.json()["field"]) == (400, "rate")
 
@@ -80,7 +80,7 @@ class TestOfTheInstallation:
     def engine_settings(self) -> EngineSettings:
         return EngineSettings(request_rate=Rate(3, SECOND, 3))
 
-    async def test_all_have_it_that_have_none_of_their_own(self, node: ServerNode, api: Api):
+    async def test_the_default_rate_applies_to_keys_without_one(self, node: ServerNode, api: Api):
         more = (await key(api, rate="100/1s"))["key"]
         assert await statuses(api, 3) == [200, 200, 429]
         async with client(node, more) as rated:

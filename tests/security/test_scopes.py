@@ -1,4 +1,4 @@
-"""Keys for some queues and jobs only: deny by default, and no way around it."""
+"""Keys for some queues and jobs only: denied by default, and without a bypass."""
 
 from collections.abc import AsyncIterator
 
@@ -34,7 +34,7 @@ async def status(answer: object) -> int:
     return int((await answer).status_code)  # type: ignore[misc]
 
 
-def test_routes_without_a_credential_know_no_scope():
+def test_public_routes_have_no_scope():
     assert [route.name for route in ROUTES if route.is_public and route.scope is not closed] == []
 
 
@@ -49,7 +49,7 @@ async def test_closed_routes_refuse_keys_with_a_scope(people: People):
             assert "without a scope" in answer.json()["remedy"], route.name
 
 
-async def test_a_key_for_some_jobs_reaches_these_and_no_others(people: People):
+async def test_a_key_for_some_jobs_reaches_only_these(people: People):
     scoped = await people.a("operator", jobs=ETL)
     own, other = await submitted(people, "etl-load"), await submitted(people, "payroll")
 
@@ -78,7 +78,7 @@ async def test_an_id_instead_of_a_name_does_not_help(people: People):
     assert await status(scoped.post(EXECUTIONS, json={"job": id})) == 403
 
 
-async def test_one_item_of_many_that_is_outside_refuses_them_all(people: People):
+async def test_one_item_outside_the_scope_refuses_the_whole_request(people: People):
     scoped = await people.a("operator", jobs=ETL)
     admin = await people.a("admin")
     before = await done(admin.get(f"{EXECUTIONS}/counts"))
@@ -90,7 +90,7 @@ async def test_one_item_of_many_that_is_outside_refuses_them_all(people: People)
     assert await done(admin.get(f"{EXECUTIONS}/counts")) == before
 
 
-async def test_a_list_of_jobs_leaves_out_what_is_outside(people: People):
+async def test_lists_contain_only_jobs_within_the_scope(people: People):
     async def names(who: Api) -> list[str]:
         return [job["name"] for job in (await done(who.get(JOBS)))["items"]]
 
@@ -99,7 +99,7 @@ async def test_a_list_of_jobs_leaves_out_what_is_outside(people: People):
     assert await names(await people.a("viewer", queues=["etl"], jobs=ETL)) == ["etl-load"]
 
 
-async def test_a_key_for_a_queue_has_the_queue_and_what_is_in_it(people: People):
+async def test_a_key_for_a_queue_reaches_the_queue_and_its_jobs(people: People):
     scoped = await people.a("operator", queues=["etl"])
     assert await status(scoped.post("/api/v1/queues/etl/pause", json={})) == 200
     assert await status(scoped.get(f"{EXECUTIONS}?queue=etl")) == 200
@@ -110,13 +110,13 @@ async def test_a_key_for_a_queue_has_the_queue_and_what_is_in_it(people: People)
     assert await status(scoped.post(EXECUTIONS, json={"job": "etl-slow"})) == 403
 
 
-async def test_a_key_for_some_jobs_of_a_queue_does_not_hold_the_queue(people: People):
+async def test_a_key_for_some_jobs_cannot_hold_their_queue(people: People):
     scoped = await people.a("operator", queues=["etl"], jobs=ETL)
     assert await status(scoped.post("/api/v1/queues/etl/pause", json={})) == 403
     assert await status(scoped.get(f"{EXECUTIONS}?queue=etl")) == 403
 
 
-async def test_an_editor_stays_inside_whatever_it_defines(people: People):
+async def test_an_editors_definitions_stay_within_the_scope(people: People):
     scoped = await people.a("editor", jobs=ETL, queues=["etl"])
     assert await status(scoped.post(JOBS, json={"name": "etl-new", "queue": "etl", **HTTP})) == 201
     assert await status(scoped.patch(f"{JOBS}/etl-new", json={"priority": 3})) == 200
@@ -129,7 +129,7 @@ async def test_an_editor_stays_inside_whatever_it_defines(people: People):
     assert await status(scoped.delete(f"{JOBS}/payroll")) == 403
 
 
-async def test_a_workflow_inside_does_not_run_what_is_outside(people: People):
+async def test_a_workflow_within_the_scope_cannot_run_jobs_outside(people: People):
     scoped = await people.a("editor", jobs=ETL)
 
     def flow(**step: object) -> dict[str, object]:
@@ -142,7 +142,7 @@ async def test_a_workflow_inside_does_not_run_what_is_outside(people: People):
 
 
 @pytest.mark.parametrize("scope", [{"jobs": ETL}, {"jobs": ETL, "queues": ["etl"]}], ids=["jobs", "queues"])
-async def test_a_job_inside_depends_on_no_job_outside(people: People, scope: dict[str, list[str]]):
+async def test_a_job_within_the_scope_cannot_depend_on_jobs_outside(people: People, scope: dict[str, list[str]]):
     scoped, admin = await people.a("editor", **scope), await people.a("admin")
     payroll = (await done(admin.get(f"{JOBS}/payroll")))["jobId"]
     job = {"name": "etl-new", "queue": "etl", **HTTP}
@@ -157,7 +157,7 @@ async def test_a_job_inside_depends_on_no_job_outside(people: People, scope: dic
     assert await status(scoped.patch(f"{JOBS}/etl-new", json={"priority": 3})) == 200  # what was there may stay
 
 
-async def test_a_key_for_a_queue_depends_on_no_job_of_another(people: People):
+async def test_a_key_for_a_queue_cannot_depend_on_jobs_of_another_queue(people: People):
     scoped = await people.a("editor", queues=["etl"])
     job = {"name": "new", "queue": "etl", **HTTP}
 
@@ -165,7 +165,7 @@ async def test_a_key_for_a_queue_depends_on_no_job_of_another(people: People):
     assert await status(scoped.post(JOBS, json={**job, "dependencies": ["payroll"]})) == 201
 
 
-async def test_refusals_do_not_tell_whether_there_is_a_job_outside(people: People):
+async def test_refusals_do_not_reveal_jobs_outside_the_scope(people: People):
     scoped = await people.a("editor", jobs=ETL)
 
     def with_name(name: str) -> list[tuple[str, str, dict[str, object] | None]]:
@@ -188,7 +188,7 @@ async def test_refusals_do_not_tell_whether_there_is_a_job_outside(people: Peopl
         assert told[0].text == told[1].text.replace("pbyroll", "payroll")
 
 
-async def test_answers_name_no_jobs_outside(people: People):
+async def test_answers_name_no_jobs_outside_the_scope(people: People):
     admin = await people.a("admin")
     payroll = (await done(admin.get(f"{JOBS}/payroll")))["jobId"]
     execution = await submitted(people, "payroll")
@@ -211,12 +211,12 @@ async def test_answers_name_no_jobs_outside(people: People):
     assert [one.text for one in answers if "payroll" in one.text.replace("etl-payroll", "")] == []
 
 
-async def test_a_deleted_job_outside_is_not_brought_back(people: People):
+async def test_a_deleted_job_outside_the_scope_cannot_be_restored(people: People):
     await done((await people.a("admin")).delete(f"{JOBS}/payroll"))
     assert await status((await people.a("editor", jobs=ETL)).post(f"{JOBS}/payroll/restore", json={})) == 403
 
 
-async def test_a_browser_keeps_the_scope_of_whose_link_signed_it_in(people: People):
+async def test_a_browser_has_the_scope_of_its_sign_in_link(people: People):
     scoped = await people.a("operator", jobs=ETL)
     code = (await done(scoped.post("/api/v1/sign-in/codes")))["code"]
     browser = people.bearing()
@@ -234,7 +234,7 @@ def presence(*queues: str) -> dict[str, object]:
     return {"protocol": PROTOCOL, "worker": "w", "queues": list(queues)}
 
 
-async def test_a_worker_key_for_a_queue_serves_no_other(people: People):
+async def test_a_worker_key_for_a_queue_serves_only_that_queue(people: People):
     bound = await people.a("worker", queues=["etl"])
     assert await status(bound.post(SESSIONS, json=presence("etl"))) == 201
     refusal = await bound.post(SESSIONS, json=presence("etl", "slow"))
@@ -243,7 +243,7 @@ async def test_a_worker_key_for_a_queue_serves_no_other(people: People):
     assert await status(bound.post(SESSIONS, json={"protocol": PROTOCOL, "worker": "w"})) == 403  # "default"
 
 
-async def test_a_worker_key_for_a_queue_has_no_session_of_another(people: People):
+async def test_a_worker_key_cannot_use_a_session_of_another_queue(people: People):
     bound, free = await people.a("worker", queues=["etl"]), await people.a("worker")
     other = (await done(free.post(SESSIONS, json=presence("slow"))))["sessionId"]
     exchange = {"channel": 0, "n": 1, "free": 1}
@@ -256,7 +256,7 @@ async def test_a_worker_key_for_a_queue_has_no_session_of_another(people: People
     assert await status(free.post(f"{SESSIONS}/{other}/exchange", json=exchange)) == 200
 
 
-async def test_what_a_bound_workers_job_submits_stays_in_its_namespace_and_is_accepted(people: People):
+async def test_submissions_of_a_bound_workers_job_are_accepted_in_its_namespace(people: People):
     await submitted(people, "etl-load")
     bound = await people.a("worker", queues=["etl"])
     session = (await done(bound.post(SESSIONS, json={**presence("etl"), "kinds": ["http"]})))["sessionId"]

@@ -1,4 +1,4 @@
-"""What lies between one part of the trust and the next: each test is a way in that was found open, and was closed."""
+"""The seams between parts of the trust model: each test is a hole that was found and closed."""
 
 import asyncio
 from collections import Counter
@@ -17,7 +17,7 @@ from tests.security.people import Api, People, done, opened
 
 USERS, ME = "/api/v1/users", "/api/v1/me"
 PASSWORD = "correct horse battery"
-Where = Callable[[int], tuple[str, str]]  # an address, and what a header says of it
+Where = Callable[[int], tuple[str, str]]  # an address, and the header that a proxy sends about it
 both = pytest.mark.parametrize("people", ["sqlite", "postgresql"], indirect=True)
 
 
@@ -53,8 +53,8 @@ async def let_in(by: Api, name: str, role: str, *permissions: str) -> None:
 
 
 @both
-async def test_nobody_takes_from_a_user_what_it_does_not_have(people: People):
-    """As with keys: an administrator of the first namespace does not dethrone those of the installation."""
+async def test_no_administrator_revokes_permissions_that_they_lack(people: People):
+    """As with keys: an administrator of the first namespace cannot demote those of the installation."""
     root, boss = await people.a("admin", "installation"), await people.a("admin")
     await let_in(root, "chief", "admin", "installation")
 
@@ -66,8 +66,8 @@ async def test_nobody_takes_from_a_user_what_it_does_not_have(people: People):
     await done(root.put(f"{USERS}/chief/member", json={"role": "viewer"}))
 
 
-async def test_an_administrator_of_a_namespace_does_not_draw_others_into_it(people: People):
-    """Whom it put into its own, their requests would go there that choose none, with all that they hold."""
+async def test_a_namespace_administrator_cannot_add_foreign_users(people: People):
+    """Otherwise requests of these users that choose no namespace would go there, with all their data."""
     root = await people.a("admin", "installation")
     for name in ("attackers", "workshop"):
         await done(root.post("/api/v1/namespaces", json={"name": name}))
@@ -78,17 +78,17 @@ async def test_an_administrator_of_a_namespace_does_not_draw_others_into_it(peop
 
     drawn = await people.bearing(key).put(f"{USERS}/bob/member", json={"role": "viewer"})
 
-    assert drawn.status_code == 404  # nor does it learn that there is a bob
+    assert drawn.status_code == 404  # nor does it learn that bob exists
     assert (await done((await signed_in(people, "bob")).get(ME)))["namespace"] == "workshop"
     await done(attackers.put(f"{USERS}/bob/member", json={"role": "viewer"}))
 
 
-# What a credential has made ends with it
+# Sessions and tokens that a credential created end with it
 
 
 @both
 async def test_browsers_end_with_the_overlap_of_a_rotated_key(people: People):
-    """A key is rotated when somebody else may know it: then they may have signed a browser in with it."""
+    """A key is rotated when it may have leaked: the thief may have signed a browser in with it."""
     admin = await people.a("admin")
     old = await done(admin.post("/api/v1/keys", json={"name": "leaked", "role": "admin"}))
     thief = people.bearing()
@@ -103,7 +103,7 @@ async def test_browsers_end_with_the_overlap_of_a_rotated_key(people: People):
 
 
 async def test_tokens_end_with_the_key_or_the_user_that_made_them(people: People):
-    """No list shows them: nobody would miss one that somebody took along."""
+    """No list shows tokens, so a stolen one would not be missed."""
     root, redeem = await people.a("admin", "installation"), "/api/v1/enrolments/redeem"
     left = await done(root.post("/api/v1/keys", json={"name": "left", "role": "admin"}))
     await let_in(root, "eve", "admin")
@@ -121,7 +121,7 @@ async def test_tokens_end_with_the_key_or_the_user_that_made_them(people: People
 
 
 def far(people: People, address: str, **headers: str) -> Api:
-    """A client from an address."""
+    """Return a client from an address."""
     transport = httpx2.ASGITransport(app=people.app, client=(address, 5))
     client = httpx2.AsyncClient(transport=transport, base_url="http://horae.test", headers=headers)
     people.clients.append(client)
@@ -132,13 +132,13 @@ def guess(api: Api, name: str = "ada", password: str = "wrong") -> Awaitable[htt
     return api.post("/api/v1/sign-in/password", json={"name": name, "password": password})
 
 
-async def test_guesses_that_come_together_are_counted_one_by_one(people: People):
+async def test_concurrent_guesses_are_counted_one_by_one(people: People):
     await let_in(await people.a("admin", "installation"), "ada", "viewer")
     answers = await asyncio.gather(*(guess(far(people, f"10.0.0.{n}")) for n in range(30)))
     assert Counter(answer.status_code for answer in answers) == {401: FREE_OF_PLACE, 429: 30 - FREE_OF_PLACE}
 
 
-async def test_who_has_a_browser_does_not_guess_the_password_behind_it(people: People):
+async def test_a_stolen_browser_session_cannot_guess_the_password(people: People):
     await let_in(await people.a("admin", "installation"), "ada", "viewer")
     stolen = await signed_in(people, "ada")
     body = {"current": "wrong", "password": "a new long password"}
@@ -149,8 +149,8 @@ async def test_who_has_a_browser_does_not_guess_the_password_behind_it(people: P
 @pytest.mark.parametrize(
     "client", [lambda n: (f"2001:db8::{n:x}", ""), lambda n: ("127.0.0.1", f"nonsense-{n}")], ids=["network", "header"]
 )
-async def test_another_spelling_of_where_one_is_begins_no_new_count(people: People, client: Where):
-    """A network of one household has 2^64 addresses, and a header can hold anything."""
+async def test_another_notation_of_an_address_does_not_reset_the_count(people: People, client: Where):
+    """The network of one household has 2^64 addresses, and a header can hold anything."""
     answers = []
     for n in range(FREE_OF_ADDRESS + 1):
         address, said = client(n)
@@ -158,18 +158,18 @@ async def test_another_spelling_of_where_one_is_begins_no_new_count(people: Peop
     assert answers == [401] * FREE_OF_ADDRESS + [429]
 
 
-async def test_the_right_password_costs_its_address_nothing(people: People):
+async def test_a_right_password_is_not_counted_against_its_address(people: People):
     await let_in(await people.a("admin", "installation"), "ada", "viewer")
     api = far(people, "10.0.0.1")
     assert {(await guess(api, password=PASSWORD)).status_code for _ in range(FREE_OF_ADDRESS + 5)} == {200}
 
 
-# What is over is forgotten
+# Ended sessions are deleted
 
 
 @both
-async def test_browsers_that_left_leave_nothing_behind(people: People):
-    """Else whoever may sign in fills the store, row by row, for ever."""
+async def test_signed_out_browsers_leave_no_rows(people: People):
+    """Otherwise any user who may sign in fills the store, row by row."""
     reader = await people.a("viewer")
     for _ in range(3):
         browser, code = people.bearing(), (await done(reader.post("/api/v1/sign-in/codes")))["code"]
@@ -177,7 +177,7 @@ async def test_browsers_that_left_leave_nothing_behind(people: People):
     await done(browser.post("/api/v1/sign-out", headers={"x-csrf-token": me["csrf"]}))
     assert (await browser.get(ME)).status_code == 401
 
-    for left, later in ((3, 0), (1, SIGNED_IN_FOR)):  # one has left, two stay away
+    for left, later in ((3, 0), (1, SIGNED_IN_FOR)):  # one has signed out, two do not return
         advance(people, later)
         now = people.node.env.now()
         await people.node.store.write(lambda: forget_expired(now, now))  # noqa: B023

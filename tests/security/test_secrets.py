@@ -1,4 +1,4 @@
-"""Secrets: nobody but the executions that use them ever gets a value, in whatever form."""
+"""Secrets: only the executions that use them ever get a value, in any form."""
 
 import asyncio
 import contextlib
@@ -44,7 +44,7 @@ both = pytest.mark.parametrize("store", ["sqlite", "postgresql"])
 
 @asynccontextmanager
 async def installed(url: str, tmp_path: Any, keys: str = OLD) -> AsyncIterator[tuple[ServerNode, Api]]:
-    """A server with a master key, and its administrator."""
+    """Run a server with a master key, and return its administrator."""
     settings = EngineSettings(master_keys=keys, artifacts=str(tmp_path / "artifacts"))
     node = await ServerNode.open(system_env(), url, settings)
     await node.start()
@@ -58,7 +58,7 @@ async def installed(url: str, tmp_path: Any, keys: str = OLD) -> AsyncIterator[t
 
 @asynccontextmanager
 async def working(node: ServerNode, **settings: Any) -> AsyncIterator[None]:
-    """A worker beside the node, with jobs that leak."""
+    """Run a worker beside the node, with jobs that leak."""
     allowed = AllowedAddresses.read(["127.0.0.1"])
     worker = WorkerRuntime(
         node.env, WorkerSettings(name="w", outbound=allowed, **settings), GatewayTransport(node), leaks.app
@@ -80,7 +80,7 @@ async def define(api: Api, *documents: dict[str, Any]) -> None:
 
 
 async def ran(api: Api, job: str, **params: Any) -> dict[str, Any]:
-    """An execution that has ended, as the API shows it."""
+    """Return a finished execution, as the API shows it."""
     made = await api.post("/api/v1/executions", json={"job": job, "params": params})
     place = f"/api/v1/executions/{made.json()['executionId']}"
     await eventually(lambda: _ended(api, place), within=50)
@@ -93,7 +93,7 @@ async def _ended(api: Api, place: str) -> bool:
 
 
 async def everything_of(api: Api, executions: list[dict[str, Any]]) -> dict[str, bytes]:
-    """All that the API tells, by where it does."""
+    """Return everything that the API shows, by route."""
     paths = ["/api/v1/jobs", "/api/v1/executions?limit=200", "/api/v1/dlq?limit=200", "/api/v1/dlq/groups", "/metrics"]
     paths += ["/api/v1/audit/log?limit=200", "/api/v1/secrets", "/api/v1/secrets/canary", "/api/v1/workers"]
     for job in {made["jobId"] for made in executions}:
@@ -109,7 +109,7 @@ async def everything_of(api: Api, executions: list[dict[str, Any]]) -> dict[str,
 
 
 async def dumped(node: ServerNode) -> bytes:
-    """Every value of every table."""
+    """Return every value of every table."""
     parts = []
     for table in schema.metadata.sorted_tables:
         for row in await node.store.read(one(Statement(f"dump_{table.name}", f"SELECT * FROM {table.name}"))):
@@ -118,14 +118,14 @@ async def dumped(node: ServerNode) -> bytes:
 
 
 def plain(value: bytes) -> bytes:
-    """What is compressed as whoever reads it sees it."""
+    """Return compressed values as a reader of the database would see them after decompression."""
     with contextlib.suppress(zlib.error):
         return zlib.decompress(value)
     return value
 
 
 @both
-async def test_a_canary_goes_through_every_sink_and_is_found_in_none(store, request, tmp_path, capfd, caplog):
+async def test_a_canary_secret_is_found_in_no_output(store, request, tmp_path, capfd, caplog):
     """Logs, errors, tracebacks, results, checkpoints, steps, names, events, audit, metrics, views, dumps, output."""
     command = {"command": [sys.executable, "-c", leaks.SCRIPT, "${params.code}"], "params": {"code": "0"}}
     env = {"TOKEN": "secret://canary", "DSN": "pg://app:secret://canary@db", "SHOWN": "a plain value"}
@@ -163,7 +163,9 @@ async def test_a_canary_goes_through_every_sink_and_is_found_in_none(store, requ
 
     assert {sink: found for sink, data in sinks.items() if (found := found_in(data))} == {}
     expected = [*(["success", "failed", "failed", "success"] * 3), "success", "failed", "success", "failed"]
-    assert [execution["status"] for execution in done] == expected  # what was hidden was there, and harmed nothing
+    assert [
+        execution["status"] for execution in done
+    ] == expected  # the hidden values were used, and the executions worked
     assert found_in(web.asked[0].body + web.asked[0].headers["x-token"].encode())
     everything = b"".join(sinks.values())
     assert everything.count(b"***") > 100
@@ -177,7 +179,7 @@ async def test_a_canary_goes_through_every_sink_and_is_found_in_none(store, requ
 HOWS = ("", "fail", "class", "large")
 
 
-async def test_a_submitter_reads_no_secret_by_naming_it_in_params(tmp_path):
+async def test_params_cannot_refer_to_secrets(tmp_path):
     script = "import os, sys; print(sys.argv[1], os.environ['A'], os.environ['HORAE_PARAMS'])"
     command = {
         "command": [sys.executable, "-c", script, "${params.x}"],
@@ -202,7 +204,7 @@ async def test_a_submitter_reads_no_secret_by_naming_it_in_params(tmp_path):
     assert web.asked[0].path == "/?q=secret://canary"
 
 
-async def test_a_secret_that_is_gone_fails_its_execution_and_one_that_nobody_can_open_lets_it_wait(tmp_path):
+async def test_a_deleted_secret_fails_the_execution_and_an_unreadable_one_lets_it_wait(tmp_path):
     url = f"sqlite:///{tmp_path}/horae.db"
     async with installed(url, tmp_path) as (node, api), working(node):
         await api.put("/api/v1/secrets/canary", json={"value": CANARY})
@@ -251,7 +253,7 @@ async def test_a_rotation_seals_everything_with_the_first_key_and_the_old_one_ca
 
 
 async def granted(node: ServerNode, namespace: int, *, secrets: bool = True) -> Answer:
-    """What a worker of a namespace is given when it asks once."""
+    """Return the secrets that a worker of a namespace gets with one exchange."""
     presence = Register(protocol=2, worker=f"w{namespace}{secrets}", secrets=secrets)
     session = (await node.gateway.register(namespace, presence)).session_id
     await node.base.directory.step()
@@ -259,7 +261,7 @@ async def granted(node: ServerNode, namespace: int, *, secrets: bool = True) -> 
     return msgspec.json.decode(told, type=Answer)
 
 
-async def test_values_go_only_to_workers_of_the_namespace_with_what_refers_to_them():
+async def test_values_are_sent_only_with_grants_that_refer_to_them():
     node = await ServerNode.open(virtual_env(), "sqlite://", EngineSettings(master_keys=OLD))
     await node.prepare()
     await node.tenancy.namespaces.create({"name": "other"})
@@ -292,7 +294,7 @@ async def test_values_go_only_to_workers_of_the_namespace_with_what_refers_to_th
     await node.stop()
 
 
-async def test_what_a_worker_provides_is_what_its_owner_allows(tmp_path, monkeypatch):
+async def test_a_worker_provides_only_allowed_secrets(tmp_path, monkeypatch):
     (tmp_path / "files").mkdir()
     (tmp_path / "files" / "token").write_text("from a file\n")
     (tmp_path / "files" / "tiny").write_text("ab")
@@ -321,7 +323,7 @@ async def test_what_a_worker_provides_is_what_its_owner_allows(tmp_path, monkeyp
     assert "fewer than 4 characters" in said["file/tiny"]
 
 
-async def test_without_a_master_key_nothing_is_set_and_it_is_said_how_to_give_one(tmp_path):
+async def test_without_a_master_key_setting_a_secret_explains_how_to_make_one(tmp_path):
     async with installed("sqlite://", tmp_path, keys="") as (node, api):
         refused = await api.put("/api/v1/secrets/canary", json={"value": CANARY})
         assert (refused.status_code, "openssl rand" in refused.json()["remedy"]) == (409, True)
@@ -333,13 +335,13 @@ async def test_without_a_master_key_nothing_is_set_and_it_is_said_how_to_give_on
 
 
 async def delivered(node: ServerNode, api: Api, made: dict[str, Any], secret: str, id: str) -> int:
-    """What a webhook answers to a message that was signed with a secret."""
+    """Return the answer of a webhook to a message signed with a secret."""
     at = node.env.now() // SECOND
     headers = {"webhook-id": id, "webhook-timestamp": str(at), "webhook-signature": sign(secret, id, at, b"{}")}
     return (await api.post(made["url"][made["url"].index("/api/") :], content=b"{}", headers=headers)).status_code
 
 
-async def test_secrets_of_webhooks_are_sealed_may_be_references_and_are_sealed_anew(tmp_path):
+async def test_webhook_secrets_are_sealed_rotated_and_may_be_references(tmp_path):
     url, shared = f"sqlite:///{tmp_path}/horae.db", "a secret that somebody shares with us"
     hooks: dict[str, dict[str, Any]] = {}
     async with installed(url, tmp_path) as (node, api):

@@ -1,4 +1,4 @@
-"""Sensitive jobs: what they are given and return is sealed in the store, and opened for workers and for few people."""
+"""Sensitive jobs: params and results are sealed in the store, and opened for workers and for few users."""
 
 from typing import Any
 
@@ -18,17 +18,17 @@ JOB = {"name": "pay", "command": ["true"], "sensitive": True, "schema": {"type":
 
 @pytest.fixture
 async def api(api: Api) -> Api:
-    """With a job whose params and results are nobody else's."""
+    """Yield a client, and a job whose params and results are private."""
     made = await api.post("/api/v1/jobs", json=JOB)
     assert made.status_code == 201, made.text
     return api
 
 
 class Worker(WorkerByHand):
-    """One that has an answer."""
+    """A worker that returns an answer."""
 
     async def run(self, outcome: str = "success", *, tells: bool = True) -> dict[str, Any]:
-        """Take what there is, and report it; `tells` that its job is sensitive, as the definition says."""
+        """Claim work and report it; `tells` that its job is sensitive, like the definition."""
         [grant] = (await self.exchange())["slices"]
         place = {name: grant[name] for name in ("parcel", "lo", "hi", "attempt")}
         more: dict[str, Any] = {"results": [{"number": ANSWER}] * (grant["hi"] - grant["lo"]), "sensitive": tells}
@@ -65,14 +65,14 @@ async def test_params_and_results_are_sealed_in_the_store_and_open_for_the_worke
 
 
 @both
-async def test_results_are_sealed_also_for_a_worker_that_does_not_tell(node: ServerNode, api: Api):
+async def test_results_are_sealed_even_if_the_worker_does_not_mark_them(node: ServerNode, api: Api):
     id = await submit(api, iban=CANARY)
     await Worker(api).run(tells=False)
     assert ANSWER not in await everything(node)
     assert (await api.get(f"/api/v1/executions/{id}")).json()["result"] == {"number": ANSWER}
 
 
-async def test_who_has_no_permission_sees_that_they_are_sealed(node: ServerNode, api: Api):
+async def test_users_without_the_permission_see_only_that_values_are_sealed(node: ServerNode, api: Api):
     id = await submit(api, iban=CANARY)
     await Worker(api).run()
     for role in ("viewer", "operator", "editor"):
@@ -92,7 +92,7 @@ async def test_params_are_checked_before_they_are_sealed(api: Api):
     assert refused.status_code == 400
 
 
-async def test_a_lot_is_sealed_item_by_item(node: ServerNode, api: Api):
+async def test_bulk_items_are_sealed_one_by_one(node: ServerNode, api: Api):
     items = [{"iban": f"{CANARY}-{n}"} for n in range(3)]
     made = await api.post("/api/v1/executions", json={"job": "pay", "items": items})
     assert made.status_code in (200, 201), made.text
@@ -101,7 +101,7 @@ async def test_a_lot_is_sealed_item_by_item(node: ServerNode, api: Api):
     assert granted == [{"iban": f"{CANARY}-{n}"} for n in range(3)]
 
 
-async def test_a_dead_letter_is_run_again_with_what_it_had(node: ServerNode, api: Api):
+async def test_a_dead_letter_is_replayed_with_its_sealed_params(node: ServerNode, api: Api):
     id = await submit(api, iban=CANARY)
     worker = Worker(api)
     await worker.run("failed")
@@ -112,7 +112,7 @@ async def test_a_dead_letter_is_run_again_with_what_it_had(node: ServerNode, api
     assert CANARY not in await everything(node)
 
 
-async def test_without_the_key_nothing_is_begun_and_it_is_said_why(node: ServerNode, api: Api):
+async def test_without_the_key_no_execution_starts_and_the_reason_is_shown(node: ServerNode, api: Api):
     await submit(api, iban=CANARY)
     node.base.execution_sealer._sealer._keys.clear()
     [grant] = (await Worker(api).exchange())["slices"]
@@ -120,9 +120,7 @@ async def test_without_the_key_nothing_is_begun_and_it_is_said_why(node: ServerN
     assert "key" in grant["problem"]
 
 
-async def test_a_key_that_goes_while_it_runs_neither_runs_it_again_nor_leaves_its_result_open(
-    node: ServerNode, api: Api
-):
+async def test_a_key_lost_during_a_run_causes_no_rerun_and_no_open_result(node: ServerNode, api: Api):
     id = await submit(api, iban=CANARY)
     worker = Worker(api)
     [grant] = (await worker.exchange())["slices"]
@@ -156,7 +154,7 @@ async def test_a_sealed_text_of_another_job_is_refused(node: ServerNode, api: Ap
     ],
     ids=["batch", "debounce", "cache", "event", "webhook", "workflow", "no-boolean"],
 )  # fmt: skip
-async def test_what_the_store_would_have_to_read_is_refused(api: Api, more: dict[str, Any]):
+async def test_features_that_read_params_in_the_store_are_refused(api: Api, more: dict[str, Any]):
     refused = await api.post("/api/v1/jobs", json={**JOB, "name": "x", **more})
     assert (refused.status_code, refused.json()["field"]) == (400, "sensitive"), refused.text
 
@@ -173,8 +171,8 @@ async def test_a_workflow_does_not_run_a_sensitive_job(api: Api):
     assert "flow" in again.json()["detail"]
 
 
-async def test_who_may_not_see_it_does_not_unseal_it(node: ServerNode, api: Api):
-    """Run again by a job that is sensitive no more, its params would be open to everybody."""
+async def test_users_without_the_permission_cannot_unseal_by_a_retry(node: ServerNode, api: Api):
+    """If the job were no longer sensitive, a retry would open its params to all users."""
     for more in ([], ["commands"]):
         key = (await api.post("/api/v1/keys", json={"name": "e", "role": "editor", "permissions": more})).json()["key"]
         async with client(node, key) as editor:
@@ -185,8 +183,8 @@ async def test_who_may_not_see_it_does_not_unseal_it(node: ServerNode, api: Api)
     assert (await api.patch("/api/v1/jobs/pay", json={"sensitive": False})).status_code == 200
 
 
-async def test_lists_show_as_much_as_one_by_one(node: ServerNode, api: Api):
-    """Not what the store keeps either: sent back as params it would be opened."""
+async def test_lists_and_single_reads_hide_the_same(node: ServerNode, api: Api):
+    """Lists do not show the sealed text either: sent back as params, it would be opened."""
     id = await submit(api, iban=CANARY)
     await Worker(api).run("failed")
     key = (await api.post("/api/v1/keys", json={"name": "v", "role": "viewer"})).json()["key"]

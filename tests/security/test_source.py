@@ -1,4 +1,4 @@
-"""What the source itself must not do: run text as a program, or put values into SQL."""
+"""Things that the source must not do: run text as a program, or put values into SQL."""
 
 import ast
 from collections.abc import Callable, Iterable, Iterator
@@ -24,13 +24,13 @@ from tests.marks import sources
 SHELLS = {"os.system", "os.popen", "subprocess.getoutput", "subprocess.getstatusoutput", "commands.getoutput"}
 SHELL_WORDS = ("shell", "bash", "/sh", '"sh"', "'sh'", "system", "popen", "getoutput", "getstatusoutput")
 SHELL_PLACES = (
-    command,  # where a job may ask for a shell
-    autoscale,  # runs the command lines that were typed beside it
+    command,  # a job may request a shell here
+    autoscale,  # runs the command lines given to it by its user
     postgres,  # a fixed text
 )
 RUNS_SQL = {"execute", "executemany", "executescript", "fetch", "fetchrow", "fetchval", "Statement"}
-# Where SQL is put together when it runs: of names of tables and columns that stand in the schema, of numbered places
-# for values and of clauses written beside them; never of what somebody sent. Another file here needs the same look.
+# Modules that build SQL at run time: from table and column names of the schema, from numbered placeholders
+# for values and from literal clauses; never from user input. Another file here needs the same review.
 PUT_TOGETHER = (
     *(expiry, transfer),
     *(child_lists, coarse, dead_letter_reads, execution_lists, job_pages, holdings, statistics),
@@ -40,7 +40,7 @@ PUT_TOGETHER = (
 
 
 def where(found: Callable[[str], Iterable[str]]) -> set[str]:
-    """The modules in which something is found."""
+    """Return the modules in which something is found."""
     return {module for module, text in sources().items() if [*found(text)]}
 
 
@@ -49,7 +49,7 @@ def named(modules: Iterable[ModuleType]) -> set[str]:
 
 
 def shells(source: str) -> Iterator[str]:
-    """Every way in which a text could become a command line."""
+    """Yield every way in which a text could become a command line."""
     if not mentions(source, SHELL_WORDS):
         return
     for node in ast.walk(ast.parse(source)):
@@ -69,7 +69,7 @@ def _is_false(node: ast.AST) -> bool:
 
 
 def sql_put_together(source: str) -> Iterator[str]:
-    """Every statement whose text is made while the program runs, not when its module is read."""
+    """Yield every statement whose text is built at run time, not when its module is imported."""
     if not mentions(source, RUNS_SQL):
         return
     for function in ast.walk(ast.parse(source)):
@@ -81,11 +81,11 @@ def sql_put_together(source: str) -> Iterator[str]:
                     yield f"line {call.lineno}: {ast.unparse(text)[:80]}"
 
 
-def test_only_a_command_job_that_asks_for_it_reaches_a_shell():
+def test_only_command_jobs_with_a_shell_line_reach_a_shell():
     assert where(shells) == named(SHELL_PLACES)
 
 
-def test_sql_is_written_and_not_put_together():
+def test_sql_is_not_built_at_run_time():
     assert where(sql_put_together) - named(PUT_TOGETHER) == set()
 
 
@@ -99,7 +99,7 @@ def test_sql_is_written_and_not_put_together():
         "subprocess.Popen(text, shell=asked)",
     ],
 )
-def test_the_check_sees_shells(text: str):
+def test_the_check_finds_shells(text: str):
     assert list(shells(text))
 
 
@@ -110,7 +110,7 @@ def test_the_check_sees_shells(text: str):
         "def f(c, name):\n    c.execute('SELECT 1 WHERE name = ' + name)",
     ],
 )
-def test_the_check_sees_sql_that_is_put_together(text: str):
+def test_the_check_finds_sql_built_at_run_time(text: str):
     assert list(sql_put_together(text))
 
 

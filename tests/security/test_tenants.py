@@ -1,4 +1,4 @@
-"""Tenants: whatever one says of another's things is answered as if there were none, and changes nothing of them."""
+"""Tenants: requests that name another tenant's objects are answered as if these did not exist, and change nothing."""
 
 import asyncio
 import re
@@ -33,19 +33,19 @@ from tests.security.tenants import (
     secret,
 )
 
-SHARED = {"audit_head"}  # the end of a chain that is common to all
+SHARED = {"audit_head"}  # the end of a chain, shared by all tenants
 
 
 @pytest.fixture
 async def pair(node: ServerNode, connect: Connect) -> tuple[Tenant, Tenant]:
-    """One who tries, and one who has everything."""
+    """Create a tenant that attacks, and one that has all kinds of objects."""
     ann, bob = await found(node, connect, "ann"), await found(node, connect, "bob")
     await furnish(node, bob)
     return ann, bob
 
 
 async def belongings(node: ServerNode, tenant: Tenant) -> dict[str, set[str]]:
-    """All rows of a tenant, and those that do not say whose they are."""
+    """Return all rows of a tenant, and the rows without a tenant."""
     kept = {}
     for table in schema.metadata.sorted_tables:
         if table.name in SHARED:
@@ -58,7 +58,7 @@ async def belongings(node: ServerNode, tenant: Tenant) -> dict[str, set[str]]:
 
 
 def plain(answer: httpx2.Response, values: dict[str, str]) -> tuple[int, str]:
-    """An answer without what it repeats of the question, and without what is new each time."""
+    """Return an answer without parts that repeat the question or are new each time."""
     text = answer.text
     for kind, value in sorted(values.items(), key=lambda pair: -len(pair[1])):
         if kind not in ("file", "step", "version"):
@@ -68,12 +68,12 @@ def plain(answer: httpx2.Response, values: dict[str, str]) -> tuple[int, str]:
 
 
 def judged(attack: Attack, answer: httpx2.Response, alike: bool) -> str:
-    """What is wrong with an answer about another's things; nothing when it tells nothing."""
+    """Return the problem of an answer about another tenant's objects, or nothing when it reveals nothing."""
     if secret("bob") in answer.text:
         return "it tells"
     if answer.status_code >= 500:
         return "it breaks"
-    if not alike and attack.operation != "audit.log":  # there one finds what one tried
+    if not alike and attack.operation != "audit.log":  # the answer lists the attacker's own requests
         return "it tells that something is there"
     if answer.status_code < 300 and attack.names and attack.operation not in {*MAKES, "audit.log"}:
         told = answer.json()
@@ -84,7 +84,7 @@ def judged(attack: Attack, answer: httpx2.Response, alike: bool) -> str:
 
 
 @both
-async def test_every_operation_answers_of_anothers_things_as_of_nothing(node: ServerNode, pair: tuple[Tenant, Tenant]):
+async def test_objects_of_other_tenants_answer_like_missing_ones(node: ServerNode, pair: tuple[Tenant, Tenant]):
     ann, bob = pair
     nobody = ghosts(bob.values)
     before = await belongings(node, bob)
@@ -95,7 +95,7 @@ async def test_every_operation_answers_of_anothers_things_as_of_nothing(node: Se
         asked = zip(attacks(path, method, operation, bob.values), attacks(path, method, operation, nobody), strict=True)
         for of_bob, of_nobody in asked:
             if name == "stream.follow" and not of_bob.query:
-                continue  # it would go on and on: see below
+                continue  # it does not end: see below
             tried.add(name)
             answer, made_up = await of_bob.send(ann), await of_nobody.send(ann)
             if told := judged(of_bob, answer, plain(answer, bob.values) == plain(made_up, nobody)):
@@ -107,7 +107,7 @@ async def test_every_operation_answers_of_anothers_things_as_of_nothing(node: Se
     assert changed == {}
 
 
-async def test_no_list_shows_what_another_has(node: ServerNode, pair: tuple[Tenant, Tenant]):
+async def test_no_list_shows_objects_of_other_tenants(node: ServerNode, pair: tuple[Tenant, Tenant]):
     ann, _ = pair
     for path, method, operation in operations(msgspec.json.decode(msgspec.json.encode(build(ROUTES)))):
         if method == "get" and "{" not in path and operation["operationId"] != "stream.follow":
@@ -134,9 +134,7 @@ async def test_items_of_a_batch_are_looked_up_one_by_one(node: ServerNode, pair:
 
 
 @both
-async def test_what_a_worker_reports_of_anothers_executions_changes_nothing(
-    node: ServerNode, pair: tuple[Tenant, Tenant]
-):
+async def test_reports_about_foreign_executions_change_nothing(node: ServerNode, pair: tuple[Tenant, Tenant]):
     ann, bob = pair
     queues = [bob.values["queue"], "default"]
     presence = {"protocol": 1, "worker": bob.values["worker"], "concurrency": 5, "queues": queues}
@@ -168,13 +166,13 @@ async def test_what_a_worker_reports_of_anothers_executions_changes_nothing(
     assert sent.status_code == 409
     after = await belongings(node, bob)
     assert {name: rows - after[name] for name, rows in before.items() if rows - after[name]} == {}
-    # And with the other's session nothing is said at all.
+    # With the other tenant's session, no report is accepted at all.
     stolen = f"{API}/sessions/{bob.values['session']}"
     assert (await ann.worker.post(f"{stolen}/exchange", json={**told, "n": 5})).status_code == 404
     assert (await ann.worker.delete(stolen)).status_code == 404
 
 
-async def test_a_stream_carries_what_happens_in_ones_own_namespace(node: ServerNode, pair: tuple[Tenant, Tenant]):
+async def test_a_stream_carries_only_events_of_its_namespace(node: ServerNode, pair: tuple[Tenant, Tenant]):
     ann, bob = pair
     for kind in ("running", "queued", "flow", "failed"):
         answer = await ann.api.get(f"{API}/stream", params={"execution": bob.values[kind]})
@@ -201,8 +199,8 @@ async def test_a_stream_carries_what_happens_in_ones_own_namespace(node: ServerN
 
 
 @both
-async def test_the_same_names_in_two_namespaces_are_two_things(node: ServerNode, connect: Connect):
-    """Queues, jobs, calendars, templates, keys of submissions and of limits, events: none is the other's."""
+async def test_equal_names_in_two_namespaces_are_independent(node: ServerNode, connect: Connect):
+    """Queues, jobs, calendars, templates, keys of submissions and of limits, events: each namespace has its own."""
     ann, bob = await found(node, connect, "ann"), await found(node, connect, "bob")
     made: dict[str, dict[str, Any]] = {}
     for tenant in (ann, bob):
