@@ -69,20 +69,20 @@ class ParkingLot:
             self._spots.remove(old)
             if not old.done.done():
                 old.done.set_result(ParkingResult("superseded"))
-        place = self._spots.add(parked, asyncio.get_running_loop().create_future())
+        spot = self._spots.add(parked, asyncio.get_running_loop().create_future())
         if self.has_work(parked.want, self._lanes_of(parked.want.session)):
-            self._kick()
+            self._start_claim()
         if self.closed or parked.until < self._next_step:
             self.alarm.ring()  # the wait must end in time, even if the claim brings nothing
         try:
-            return await place.done
+            return await spot.done
         finally:
-            self._spots.remove(place)
+            self._spots.remove(spot)
 
     def waiting_of(self, sessions: Iterable[UUID]) -> list[exchange.WaitingExchange]:
         """Return the waiting exchanges of these sessions that can take work."""
-        places = (place for session in sessions for place in self._spots.of_session(session) if not place.done.done())
-        return [self._as_parked(place) for place in places if place.parked.want.free or place.parked.want.prefetch]
+        spots = (spot for session in sessions for spot in self._spots.of_session(session) if not spot.done.done())
+        return [self._as_parked(spot) for spot in spots if spot.parked.want.free or spot.parked.want.prefetch]
 
     def has_waiting(self, session: UUID) -> bool:
         """Return whether an exchange of a session waits."""
@@ -96,7 +96,7 @@ class ParkingLot:
         """
         lane_needs = self._directory.lane_needs
         if lane_needs.costs and any(
-            place.parked.want.free and lane_needs.has_costly(place.lanes) for place in self._spots.of_session(session)
+            spot.parked.want.free and lane_needs.has_costly(spot.lanes) for spot in self._spots.of_session(session)
         ):
             self.release(session)
 
@@ -110,7 +110,7 @@ class ParkingLot:
         self._commits += 1
         if self._passed_over:
             self._passed_over = False
-            self._kick()
+            self._start_claim()
 
     async def close(self) -> None:
         """Answer all waiting exchanges. Later ones are answered at once."""
@@ -120,9 +120,9 @@ class ParkingLot:
         try:
             await self._end(list(self._spots))
         except HoraeError:
-            for place in self._spots:
-                if not place.done.done():
-                    place.done.set_result(ParkingResult("superseded"))
+            for spot in self._spots:
+                if not spot.done.done():
+                    spot.done.set_result(ParkingResult("superseded"))
 
     async def step(self) -> Wait:
         """End the waits that are over. An empty answer is the heartbeat."""
@@ -141,18 +141,18 @@ class ParkingLot:
     async def _end(self, due: Sequence[ParkingSpot]) -> None:
         if not due:
             return
-        wants = [place.parked.want for place in due]
+        wants = [spot.parked.want for spot in due]
         emptied = await self._store.answer_empty([(want.session, want.channel, want.n) for want in wants])
-        for place in due:
-            verdict, draining = emptied[place.parked.key]
-            if not place.done.done():
-                place.done.set_result(ParkingResult(verdict, draining=draining))
+        for spot in due:
+            verdict, draining = emptied[spot.parked.key]
+            if not spot.done.done():
+                spot.done.set_result(ParkingResult(verdict, draining=draining))
 
     def _on_hint(self, hint: Hint) -> None:
         if hint.lanes and self._spots:
-            self._kick()
+            self._start_claim()
 
-    def _kick(self) -> None:
+    def _start_claim(self) -> None:
         """Start a claim, unless one is running: it checks again by itself."""
         if not self.closed and (self._claiming is None or self._claiming.done()):
             self._claiming = asyncio.create_task(self._claim_all())
@@ -182,7 +182,7 @@ class ParkingLot:
     def _able(self, most: int) -> list[ParkingSpot]:
         able = self._spots.able(self._directory.version, self._is_occupied)
         if self._directory.lane_needs.costs:
-            able = (place for place in able if self._directory.lane_needs.affords(place.parked.want, place.lanes))
+            able = (spot for spot in able if self._directory.lane_needs.affords(spot.parked.want, spot.lanes))
         return list(islice(able, most))
 
     def has_work(self, want: WorkRequest, lanes: frozenset[int]) -> bool:
@@ -200,7 +200,7 @@ class ParkingLot:
         Return False when nothing changed: then wait for a hint, an exchange or a scan.
         """
         marks, commits = self._directory.marks(), self._commits
-        parked = [self._as_parked(place) for place in able]
+        parked = [self._as_parked(spot) for spot in able]
         views = self._directory.lane_states(capacity([waiting.want for waiting in parked]))
         done = await self._store.claim_for_parked(parked, views, self._directory.paused)
         left = self.learn_from_claim(done, marks)
@@ -214,9 +214,9 @@ class ParkingLot:
             return not self._passed_over
         return bool(done.running) or any(low is None for low in done.lanes.values())
 
-    def _as_parked(self, place: ParkingSpot) -> exchange.WaitingExchange:
-        want = place.parked.want
-        return exchange.WaitingExchange(want=want, lanes=place.lanes, preferences=self._preferences_of(want.session))
+    def _as_parked(self, spot: ParkingSpot) -> exchange.WaitingExchange:
+        want = spot.parked.want
+        return exchange.WaitingExchange(want=want, lanes=spot.lanes, preferences=self._preferences_of(want.session))
 
     def serve(self, running: Sequence[Running], only: Container[tuple[UUID, int]] | None = None) -> None:
         """Answer the exchanges for which slices were claimed.
@@ -225,9 +225,9 @@ class ParkingLot:
         """
         served: dict[tuple[UUID, int], list[Running]] = {}
         for running_slice in running:
-            place = running_slice.session, running_slice.channel
-            if only is None or place in only:
-                served.setdefault(place, []).append(running_slice)
+            spot_key = running_slice.session, running_slice.channel
+            if only is None or spot_key in only:
+                served.setdefault(spot_key, []).append(running_slice)
         for key, granted in served.items():
             found = self._spots.get(key)
             if found is not None and found.parked.want.n == granted[0].n and not found.done.done():
@@ -240,13 +240,13 @@ class ParkingLot:
             return []
         most = min(MOST_AT_ONCE, sum(amounts.values()))
         found: dict[UUID, exchange.WaitingExchange] = {}
-        for place in self._spots.idle(self._directory.version, amounts.keys()):
+        for spot in self._spots.idle(self._directory.version, amounts.keys()):
             if len(found) >= most:
                 break
-            want = place.parked.want
+            want = spot.parked.want
             found.setdefault(
                 want.session,
-                exchange.WaitingExchange(want=want, lanes=self._directory.lane_needs.plain_lanes(place.lanes)),
+                exchange.WaitingExchange(want=want, lanes=self._directory.lane_needs.plain_lanes(spot.lanes)),
             )
         return list(found.values())
 

@@ -79,46 +79,46 @@ class ParkingSpots:
 
     def add(self, parked: ParkedExchange, done: "asyncio.Future[ParkingResult]") -> ParkingSpot:
         """Add a spot. An earlier exchange on its channel must have been removed."""
-        place = ParkingSpot(parked, done, next(self._numbers), parked.until)
-        self._by_key[parked.key] = place
-        self._index(place)
-        self.schedule([place], place.until)
-        return place
+        spot = ParkingSpot(parked, done, next(self._numbers), parked.until)
+        self._by_key[parked.key] = spot
+        self._index(spot)
+        self.schedule([spot], spot.until)
+        return spot
 
-    def remove(self, place: ParkingSpot) -> None:
+    def remove(self, spot: ParkingSpot) -> None:
         """Remove a spot, if it is still there."""
-        if self._by_key.get(place.parked.key) is not place:
+        if self._by_key.get(spot.parked.key) is not spot:
             return
-        del self._by_key[place.parked.key]
-        self._unindex(place)
+        del self._by_key[spot.parked.key]
+        self._unindex(spot)
         if len(self._ends) > 64 + 4 * len(self._by_key):  # most entries are of removed spots
-            self._ends = sorted((place.until, place.number, place) for place in self._by_key.values())
+            self._ends = sorted((spot.until, spot.number, spot) for spot in self._by_key.values())
 
     def of_session(self, session: UUID) -> Iterator[ParkingSpot]:
         """Return the spots of a session."""
-        return (place for channel in range(CHANNELS) if (place := self._by_key.get((session, channel))))
+        return (spot for channel in range(CHANNELS) if (spot := self._by_key.get((session, channel))))
 
     def end_waits(self, session: UUID) -> bool:
         """End the waits of a session now; return False when it has none."""
         found = list(self.of_session(session))
-        for place in found:
-            place.until = 0.0
-            self.schedule([place], 0.0)
+        for spot in found:
+            spot.until = 0.0
+            self.schedule([spot], 0.0)
         return bool(found)
 
     def due(self, now: float) -> list[ParkingSpot]:
         """Return the spots whose wait is over. They stay until they are answered."""
         found: dict[int, ParkingSpot] = {}
         while self._ends and self._ends[0][0] <= now:
-            place = heappop(self._ends)[2]
-            if self._is_here(place):
-                found[place.number] = place
+            spot = heappop(self._ends)[2]
+            if self._is_here(spot):
+                found[spot.number] = spot
         return list(found.values())
 
-    def schedule(self, places: list[ParkingSpot], at: float) -> None:
+    def schedule(self, spots: list[ParkingSpot], at: float) -> None:
         """Make `due` return these spots at this time, too."""
-        for place in places:
-            heappush(self._ends, (at, next(self._numbers), place))
+        for spot in spots:
+            heappush(self._ends, (at, next(self._numbers), spot))
 
     def soonest(self) -> float | None:
         """Return the end of the next wait."""
@@ -136,40 +136,40 @@ class ParkingSpots:
         for lanes, line in self._ahead.items():
             if has_work(_ANYTHING, lanes):
                 free.append([entry for entry in line if has_work(entry[2].parked.want, lanes)])
-        return (place for _, _, place in merge(*free) if not place.done.done())
+        return (spot for _, _, spot in merge(*free) if not spot.done.done())
 
     def idle(self, version: int, lanes: Collection[int]) -> Iterator[ParkingSpot]:
         """Return spots with idle slots that may take from one of these lanes, the least loaded first."""
         self._refresh(version)
         lines = [line for may, line in self._free.items() if not may.isdisjoint(lanes)]
-        return (place for _, _, place in merge(*lines) if not place.done.done())
+        return (spot for _, _, spot in merge(*lines) if not spot.done.done())
 
     def _refresh(self, version: int) -> None:
         if version != self._version:
             self._version = version
             self._reindex()
 
-    def _is_here(self, place: ParkingSpot) -> bool:
-        return self._by_key.get(place.parked.key) is place
+    def _is_here(self, spot: ParkingSpot) -> bool:
+        return self._by_key.get(spot.parked.key) is spot
 
-    def _index(self, place: ParkingSpot) -> None:
-        place.lanes = self._lanes_of(place.parked.want.session)
-        lines = self._lines(place)
+    def _index(self, spot: ParkingSpot) -> None:
+        spot.lanes = self._lanes_of(spot.parked.want.session)
+        lines = self._lines(spot)
         if lines is not None:
-            insort(lines.setdefault(place.lanes, []), _entry(place))
+            insort(lines.setdefault(spot.lanes, []), _entry(spot))
 
-    def _unindex(self, place: ParkingSpot) -> None:
-        lines = self._lines(place)
+    def _unindex(self, spot: ParkingSpot) -> None:
+        lines = self._lines(spot)
         if lines is None:
             return
-        line = lines[place.lanes]
-        del line[bisect_left(line, _entry(place))]
+        line = lines[spot.lanes]
+        del line[bisect_left(line, _entry(spot))]
         if not line:
-            del lines[place.lanes]
+            del lines[spot.lanes]
 
-    def _lines(self, place: ParkingSpot) -> dict[Lanes, list[Entry]] | None:
+    def _lines(self, spot: ParkingSpot) -> dict[Lanes, list[Entry]] | None:
         """Return the index of a spot; None if it wants no work and only waits for requests."""
-        want = place.parked.want
+        want = spot.parked.want
         if want.free > 0:
             return self._free
         return self._ahead if want.prefetch else None
@@ -177,12 +177,12 @@ class ParkingSpots:
     def _reindex(self) -> None:
         self._free.clear()
         self._ahead.clear()
-        for place in self._by_key.values():
-            self._index(place)
+        for spot in self._by_key.values():
+            self._index(spot)
 
 
 _ANYTHING = WorkRequest(session=UUID(int=0), channel=0, n=0, free=1)
 
 
-def _entry(place: ParkingSpot) -> Entry:
-    return place.parked.want.load, place.number, place
+def _entry(spot: ParkingSpot) -> Entry:
+    return spot.parked.want.load, spot.number, spot
