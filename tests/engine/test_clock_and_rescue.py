@@ -111,7 +111,7 @@ async def test_failing_calls_prove_nothing(store, rescuer, monkeypatch):
         raise StoreUnavailable("gone")
 
     with monkeypatch.context() as patch:
-        patch.setattr(store, "watched", down)
+        patch.setattr(store, "watched_sessions", down)
         for _ in range(30):
             store.env.clock.advance(SECOND)
             with pytest.raises(StoreUnavailable):

@@ -77,7 +77,7 @@ async def _(world: World) -> Scene:
     made, naming = await put(world, parcels)
     await world.store.write(naming.make)
     for place in ("x", "y"):
-        await world.store.write(lambda at=place: artifacts.announce(at, world.now()))
+        await world.store.write(lambda at=place: artifacts.record_location(at, world.now()))
     left, right = [
         Move("move", lambda at=place: archives.move(made, at, 1, world.now()))  # type: ignore[misc]
         for place in ("x", "y")

@@ -138,7 +138,7 @@ async def test_a_file_over_the_limit_is_refused_and_cleared_away(
     files = lambda: sorted(len(path.read_bytes()) for path in (tmp_path / "kept").rglob("*") if path.is_file())  # noqa: E731
     assert len(files()) == 3
 
-    env.clock.advance(sweep.ON_ITS_WAY + 1)
+    env.clock.advance(sweep.LONGEST_UPLOAD + 1)
     await node.part(ArtifactsPart).sweeper.step()
 
     assert files() == [2]

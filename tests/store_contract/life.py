@@ -242,7 +242,7 @@ async def leave_behind(worker: Any, slice: Any) -> None:
     file = Artifact(
         name="a", attempt=slice.attempt, size=1, type="text/plain", sha256="", location="x/1", at=now
     )  # fmt: skip
-    await store.write(lambda: artifacts.announce("x/1", now))
+    await store.write(lambda: artifacts.record_location("x/1", now))
     for _ in range(2):
         await store.write(lambda: artifacts.keep(worker.session, *place, file, now))
     await store.read(lambda: artifacts.artifacts_of(*place, "", 10))
@@ -257,9 +257,9 @@ async def look(world: World, job: Any, worker: Any) -> None:
     store, now = world.store, world.now()
     (slice, *_) = await worker.holds()
     for ask in (
-        store.next_fire_at(), store.next_wake(), store.occupied(), store.paused_jobs(), store.watched(),
+        store.next_fire_at(), store.next_wake(), store.occupied(), store.paused_jobs(), store.watched_sessions(),
         store.gates_left_open(), store.identity(), store.directory(), store.troubled_triggers(),
-        store.stamped(worker.session, 0, 1), store.requests_of([worker.session]), store.parcels([slice.parcel]),
+        store.stamped_slices(worker.session, 0, 1), store.requests_of([worker.session]), store.parcels([slice.parcel]),
         store.definitions([(job.id, 1)]), store.job(job.id, NAMESPACE), store.job_named(NAMESPACE, "job"),
         store.session(worker.session), store.some_sessions([worker.session]),
         store.look([worker.head(Exchange(channel=2, n=1), frozenset(), patient=True)]),

@@ -191,9 +191,9 @@ class Store:
         now = self.env.now()
         return await self.driver.write(lambda: exchanges.answer_empty(numbers, now))
 
-    async def stamped(self, session: UUID, channel: int, n: int) -> list[Running]:
+    async def stamped_slices(self, session: UUID, channel: int, n: int) -> list[Running]:
         """Return the running slices that answer an exchange, however often it is repeated."""
-        return await self.driver.read(lambda: exchanges.stamped(session, channel, n))
+        return await self.driver.read(lambda: exchanges.stamped_slices(session, channel, n))
 
     async def requests_of(self, sessions: Sequence[UUID]) -> dict[UUID, list[StopRequest]]:
         """Return the requests to each session's items: (parcel, item, attempt, kind)."""
@@ -261,9 +261,9 @@ class Store:
             lambda: rescues.rescue(session, limit, now, self.env.rng, self.env.new_id, charge=charge)
         )
 
-    async def watched(self) -> list[tuple[UUID, str, Instant, bool]]:
+    async def watched_sessions(self) -> list[tuple[UUID, str, Instant, bool]]:
         """Return live sessions, and ended ones that still own slices: (id, state, last_seen, owns)."""
-        return await self.driver.read(rescues.watched)
+        return await self.driver.read(rescues.watched_sessions)
 
     async def close_session(self, session: UUID) -> bool:
         """End the session of a worker that leaves; return False when it had ended before."""

@@ -1,4 +1,4 @@
-"""The store's epoch: it grows whenever the store may have gone back in time, so that old tokens become invalid.
+"""The store's epoch: it grows whenever the store may have returned to an earlier state, so that old tokens are invalid.
 
 One backup may be restored many times and in several independent places. Counting up from the stored epoch could
 therefore give the same epoch twice. So a new epoch is at least the number of seconds since 2026: an epoch that begins

@@ -13,7 +13,7 @@ def file(name: str, location: str, attempt: int = 1) -> Artifact:
 
 async def announce(world: World, *locations: str) -> None:
     for location in locations:
-        await world.store.write(lambda at=location: artifacts.announce(at, world.now()))
+        await world.store.write(lambda at=location: artifacts.record_location(at, world.now()))
 
 
 async def litter(world: World) -> list[str]:

@@ -22,7 +22,7 @@ async def test_the_next_number_claims_and_is_stamped_on_what_it_claims(world: Wo
     reply = await w.exchange(free=2)
 
     assert (reply.decision, reply.known, spans(reply.granted)) == ("answer", False, [(0, 2)])
-    assert await world.store.stamped(w.session, 0, 1) == reply.granted
+    assert await world.store.stamped_slices(w.session, 0, 1) == reply.granted
 
 
 @pytest.mark.parametrize("times", [1, 3])
@@ -34,7 +34,7 @@ async def test_a_repeated_exchange_claims_nothing_and_answers_the_stamp(world: W
         again = await w.exchange(free=2, n=1)
         assert (again.decision, again.known, again.granted) == ("answer", True, [])
 
-    assert await world.store.stamped(w.session, 0, 1) == first.granted
+    assert await world.store.stamped_slices(w.session, 0, 1) == first.granted
     assert spans(await world.on("queued")) == [(2, 5)]
 
 
@@ -46,9 +46,9 @@ async def test_an_old_number_is_answered_with_its_remaining_slices(world: World)
     again = await w.exchange(n=1, free=9)
 
     assert (again.decision, again.known) == ("answer", True)
-    assert spans(await world.store.stamped(w.session, 0, 1)) == [(1, 2)]
-    assert spans(await world.store.stamped(w.session, 0, 2)) == [(2, 3)]
-    assert await world.store.stamped(w.session, 0, 3) == []
+    assert spans(await world.store.stamped_slices(w.session, 0, 1)) == [(1, 2)]
+    assert spans(await world.store.stamped_slices(w.session, 0, 2)) == [(2, 3)]
+    assert await world.store.stamped_slices(w.session, 0, 3) == []
 
 
 async def test_a_gap_is_refused_and_changes_nothing(world: World):
@@ -84,7 +84,7 @@ async def test_an_exchange_that_cannot_wait_is_answered_empty_and_its_number_tak
 
     late = await w.exchange(free=2, n=1)
     assert (late.decision, late.known) == ("answer", True)
-    assert await world.store.stamped(w.session, 0, 1) == []
+    assert await world.store.stamped_slices(w.session, 0, 1) == []
     assert len(await world.on("queued")) == 1
 
 
@@ -98,7 +98,7 @@ async def test_a_claim_for_parked_exchanges_takes_the_numbers_it_serves(world: W
     assert spans(done.running) == [(0, 2)]
     again = await w.exchange(free=2, n=1, patient=True)
     assert (again.decision, again.known) == ("answer", True)
-    assert await world.store.stamped(w.session, 0, 1) == done.running
+    assert await world.store.stamped_slices(w.session, 0, 1) == done.running
 
 
 async def test_only_served_exchanges_have_their_number_taken(world: World):
@@ -149,7 +149,7 @@ async def test_an_empty_answer_takes_the_number_so_that_no_claim_can(world: Worl
     late = await w.exchange(free=2, n=1, patient=True)
     assert done.running == []
     assert (late.decision, late.known) == ("answer", True)
-    assert await world.store.stamped(w.session, 0, 1) == []
+    assert await world.store.stamped_slices(w.session, 0, 1) == []
     assert spans(await world.on("queued")) == [(0, 3)]
     assert len(await w.claim(1, n=2)) == 1
 
@@ -160,7 +160,7 @@ async def test_a_claim_that_came_first_is_the_answer(world: World):
     await world.store.claim_for_parked([w.parked(2, await lanes(world))], await world.views(), frozenset())
 
     assert await world.store.answer_empty([(w.session, 0, 1)]) == {(w.session, 0): ("taken", False)}
-    assert spans(await world.store.stamped(w.session, 0, 1)) == [(0, 2)]
+    assert spans(await world.store.stamped_slices(w.session, 0, 1)) == [(0, 2)]
 
 
 async def test_an_empty_answer_is_the_heartbeat(world: World):
@@ -209,8 +209,8 @@ async def test_the_answer_to_a_channel_is_its_own(world: World):
     await w.claim(1, channel=0)
     await w.claim(2, channel=1)
 
-    assert spans(await world.store.stamped(w.session, 0, 1)) == [(0, 1)]
-    assert spans(await world.store.stamped(w.session, 1, 1)) == [(1, 3)]
+    assert spans(await world.store.stamped_slices(w.session, 0, 1)) == [(0, 1)]
+    assert spans(await world.store.stamped_slices(w.session, 1, 1)) == [(1, 3)]
 
 
 async def test_an_ended_session_changes_nothing_and_gets_nothing(world: World):
@@ -299,7 +299,7 @@ async def test_parked_exchanges_take_part_in_the_claim_of_their_sessions_next_ex
 
     assert sum(s.hi - s.lo for s in done.replies[0].granted) == 1
     assert {s.channel for s in done.replies[0].granted} == {0}
-    assert sum(s.hi - s.lo for s in await world.store.stamped(w.session, 1, 1)) == 4
+    assert sum(s.hi - s.lo for s in await world.store.stamped_slices(w.session, 1, 1)) == 4
     again = await world.store.claim_for_parked([parked], await world.views(), frozenset())
     assert again.running == []
     assert await world.store.answer_empty([(w.session, 1, 1)]) == {(w.session, 1): ("taken", False)}
@@ -365,7 +365,7 @@ async def test_one_number_sent_to_many_servers_is_granted_once(world: World):
 
     assert sum(not reply.known for reply in replies) == 1
     assert sum(len(reply.granted) for reply in replies) == 1
-    assert spans(await world.store.stamped(w.session, 0, 1)) == [(0, 3)]
+    assert spans(await world.store.stamped_slices(w.session, 0, 1)) == [(0, 3)]
 
 
 async def test_an_empty_answer_and_a_claim_at_once_agree(world: World):
@@ -381,7 +381,7 @@ async def test_an_empty_answer_and_a_claim_at_once_agree(world: World):
 
         verdict = emptied[w.session, 0][0]
         assert (verdict == "taken") == bool(claimed.running)
-        assert await world.store.stamped(w.session, 0, 1) == claimed.running
+        assert await world.store.stamped_slices(w.session, 0, 1) == claimed.running
 
 
 async def test_reports_and_answers_are_heartbeats(world: World):

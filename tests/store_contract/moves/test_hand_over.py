@@ -21,7 +21,7 @@ async def test_a_submission_runs_at_once_if_an_exchange_waits(world: World):
     assert (running.session, running.channel, running.n, running.attempt) == (w.session, 0, 1, 1)
     assert await world.states(running.parcel) == ["running"] * 3
     assert (await world.on("queued"), done.lanes) == ([], {})
-    assert [slice.parcel for slice in await world.store.stamped(w.session, 0, 1)] == [running.parcel]
+    assert [slice.parcel for slice in await world.store.stamped_slices(w.session, 0, 1)] == [running.parcel]
 
 
 async def test_executions_beyond_the_waiting_slots_stay_queued(world: World):

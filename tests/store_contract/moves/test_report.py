@@ -439,7 +439,7 @@ async def test_a_started_item_becomes_a_separate_slice(world: World):
     assert [(s.lo, s.hi, s.started_at) for s in await w.holds()] == [
         (0, 4, None), (4, 6, world.now() - 3), (6, 10, None),
     ]  # fmt: skip
-    assert spans(await world.store.stamped(w.session, 0, 1)) == [(0, 4), (4, 6), (6, 10)]
+    assert spans(await world.store.stamped_slices(w.session, 0, 1)) == [(0, 4), (4, 6), (6, 10)]
 
 
 async def test_a_start_reported_twice_changes_nothing(world: World):

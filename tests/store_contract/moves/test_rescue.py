@@ -216,13 +216,13 @@ async def test_several_watchers_end_a_session_once(world: World):
 async def test_a_lost_session_is_watched_until_it_owns_nothing(world: World):
     _, w, _ = await lost(world)
     idle = await world.worker("idle")
-    assert {(id, state, owns) for id, state, _, owns in await world.store.watched()} == {
+    assert {(id, state, owns) for id, state, _, owns in await world.store.watched_sessions()} == {
         (w.session, "lost", True),
         (idle.session, "live", False),
     }
     await world.store.rescue(w.session, 10)
 
-    assert [id for id, *_ in await world.store.watched()] == [idle.session]
+    assert [id for id, *_ in await world.store.watched_sessions()] == [idle.session]
 
 
 async def test_slices_of_an_unknown_session_are_taken_back(world: World):

@@ -116,8 +116,8 @@ async def test_live_executions_are_counted_by_namespace_and_queue(world: World):
     noted = [progress(slice, slice.lo, 50.0)]
     await worker.exchange(started=[began(slice, world.now())], progress=noted)
 
-    found = (await world.store.read(live_reads.live))[NAMESPACE]
-    longest = await world.store.read(lambda: live_reads.longest(NAMESPACE))
+    found = (await world.store.read(live_reads.live_counts))[NAMESPACE]
+    longest = await world.store.read(lambda: live_reads.longest_running(NAMESPACE))
 
     assert list(found.queues.values()) == [QueueLoad(queued=3, oldest=first, running=2)]
     assert (found.queued, found.running, found.waiting, found.retrying) == (3, 2, 1, 0)

@@ -77,7 +77,7 @@ class Counters:
             if ended.lane and ended.state in self.runs:
                 self.runs[ended.state].add(ended.busy / count, count)
         for again in effects.repeats:
-            self.totals[again.what] += again.count
+            self.totals[again.outcome] += again.count
         if effects.failures:
             self.failures.update(effects.failures)
 

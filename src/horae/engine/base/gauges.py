@@ -42,7 +42,7 @@ class Gauges:
 
     async def _count(self) -> None:
         begun = self._env.clock.monotonic()
-        self._known = await self._store.read(live_reads.live)
+        self._known = await self._store.read(live_reads.live_counts)
         now = self._env.clock.monotonic()
         self._until = now + max(FRESH, SHARE * (now - begun))
 

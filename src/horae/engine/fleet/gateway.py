@@ -152,7 +152,7 @@ class Gateway:
                 )
             case "park":
                 return await self._park(known, head, reply)
-        granted = await self._store.stamped(session, up.channel, up.n) if reply.known else reply.granted
+        granted = await self._store.stamped_slices(session, up.channel, up.n) if reply.known else reply.granted
         if up.free:
             self._parking_lot.make_room(session)
         self._hand_backs.note(session, up, granted)
@@ -222,7 +222,7 @@ class Gateway:
             raise Busy("This exchange was repeated; the repetition is answered.")
         granted = served.granted
         if served.decision == "taken":
-            granted = await self._store.stamped(session, up.channel, up.n)
+            granted = await self._store.stamped_slices(session, up.channel, up.n)
         self._hand_backs.note(session, up, granted)
         draining = reply.draining or served.draining
         return await self._encode(known, granted, reply.ignored, draining, with_requests=not granted)

@@ -50,7 +50,7 @@ class Rescuer:
 
     async def step(self) -> Wait:
         """Check all sessions once; rescue the executions of ended ones."""
-        sessions = await self._store.watched()
+        sessions = await self._store.watched_sessions()
         now = self._env.clock.monotonic()
         if self._last_check is None or now - self._last_check > self._stall:
             self._watched.clear()

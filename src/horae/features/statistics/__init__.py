@@ -1,4 +1,4 @@
-"""Statistics: what became of executions, added up by the minute, hour and day."""
+"""Statistics: outcomes of executions, added up by minute, hour and day."""
 
 from horae.feature import Command, Feature, Routes
 

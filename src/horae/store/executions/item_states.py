@@ -10,7 +10,7 @@ from horae.store.script import ForEach, Script, Statement
 
 EXPIRED = "expired"  # on no shelf any more: its history was deleted
 RANGE: shelves.Columns = (("parcel", "uuid"), ("lo", "int"), ("hi", "int"))
-_SAYS = {
+_STATE_COLUMNS = {
     "waiting": "'waiting' AS state, s.reason AS reason",
     "queued": "'queued' AS state, '' AS reason",
     "running": "'running' AS state, '' AS reason",
@@ -21,7 +21,7 @@ STANDING = Statement(
     " UNION ALL ".join(
         f"SELECT s.parcel AS parcel, s.lo AS lo, s.hi AS hi, {says}"
         f" FROM given JOIN {shelf} s ON s.parcel = given.parcel WHERE s.lo < given.hi AND s.hi > given.lo"
-        for shelf, says in _SAYS.items()
+        for shelf, says in _STATE_COLUMNS.items()
     ),
 )
 

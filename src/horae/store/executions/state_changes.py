@@ -54,7 +54,7 @@ class RetriedAttempts(Struct, frozen=True):
     job: UUID
     namespace: int
     count: int
-    what: str = "retried"  # or lost
+    outcome: str = "retried"  # or lost
 
 
 class QueueWait(Struct, frozen=True):

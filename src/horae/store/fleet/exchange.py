@@ -60,7 +60,7 @@ class IncomingExchange(Struct, frozen=True, kw_only=True):
     lanes: frozenset[int]
     preferences: QueuePreferences | None = None  # of its worker, between its queues
     patient: bool  # may wait for work; otherwise it is answered at once, even without work
-    packed_logs: Sequence[bytes] = ()  # its log lines as they are kept, if that was made ready
+    packed_logs: Sequence[bytes] = ()  # its log lines in their stored form, if already packed
     log_limit: int = log_lines.MOST  # bytes of the lines of one execution
 
 
@@ -356,7 +356,7 @@ def _empty(row: SessionRow | None, channel: int, n: int) -> tuple[EmptyVerdict, 
     return "empty", draining
 
 
-def stamped(session: UUID, channel: int, n: int) -> Script[list[Running]]:
+def stamped_slices(session: UUID, channel: int, n: int) -> Script[list[Running]]:
     """Return all running slices stamped with an exchange: its answer, also when the exchange is repeated."""
     rows: Rows = yield Fetch(STAMPED, (session, channel, n))
     return [shelves.running(row) for row in rows]

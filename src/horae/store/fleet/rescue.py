@@ -114,14 +114,14 @@ def _give_up(settler: Settler, lost: Running, delivery: int, loss: Loss, cancels
             settler.release(lost, lo, hi, nothing)
 
 
-def watched() -> Script[list[tuple[UUID, str, Instant, bool]]]:
+def watched_sessions() -> Script[list[tuple[UUID, str, Instant, bool]]]:
     """Return sessions to watch: live ones, and ended ones that still own slices (id, state, last_seen, owns)."""
     rows = yield Fetch(WATCHED)
     return [(r[0], r[1], r[2], bool(r[3])) for r in rows]
 
 
 def close(session: UUID, now: Instant) -> Script[bool]:
-    """Close the session of a drained worker; the rescuer takes slices that it still holds back, without a charge."""
+    """Close the session of a drained worker; the rescuer takes back slices that it still holds, without a charge."""
     locked = yield from lock_sessions([session])  # guard: close-locks-session
     row = locked.get(session)
     if row is None or not row.live:  # guard: close-once

@@ -50,7 +50,7 @@ HELD = Statement(
     "SELECT r.session, r.lane, sum(r.hi - r.lo) FROM given JOIN running r ON r.session = given.id"
     " GROUP BY r.session, r.lane",
 )
-LIVE_ONES = Statement(
+LIVE_SESSIONS = Statement(
     "live_sessions", f"SELECT {_COLUMNS}, 0 FROM sessions s WHERE s.namespace = $1 AND s.state = 'live' ORDER BY s.id"
 )
 DRAIN = Statement("ask_drain", "UPDATE sessions SET state = 'draining' WHERE id = $1 AND state = 'live' RETURNING id")
@@ -163,7 +163,7 @@ def _session(row: Row) -> Session:
 
 def live_sessions(namespace: int) -> Script[list[Session]]:
     """Return the live sessions of a namespace; their running executions are not counted."""
-    rows = yield Fetch(LIVE_ONES, (namespace,))
+    rows = yield Fetch(LIVE_SESSIONS, (namespace,))
     return [_session(row) for row in rows]
 
 

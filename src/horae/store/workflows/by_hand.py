@@ -100,7 +100,7 @@ def decide(
 ) -> Script[ManualResult]:
     """Mark a step as done or skipped in any state; its execution is cancelled.
 
-    A step that is an open approval, or comes after one, can be decided so only by a role that may give the approval.
+    If the step is an open approval, or follows one, only a role that may give the approval can do so.
     """
     batch = yield from _board(execution, new_id, now, done)
     if batch is None or batch.runs[execution].is_over:

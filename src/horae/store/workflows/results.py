@@ -36,7 +36,7 @@ LENGTH = Statement(
     "SELECT h.parcel, sum(length(h.results)) FROM given JOIN history h ON h.parcel = given.parcel"
     " WHERE h.results IS NOT NULL GROUP BY h.parcel",
 )
-WELL = Statement(
+SUCCEEDED_ITEMS = Statement(
     "items_that_succeeded",
     "SELECT p.extras, h.lo, h.hi FROM given JOIN parcels p ON p.id = given.parcel"
     " JOIN history h ON h.parcel = p.id AND h.state = 'success'",
@@ -137,7 +137,7 @@ def succeeded(place: Place, row: StepRow) -> Script[tuple[int, ...] | None]:
     children = [(child,) for child, _ in (yield from children_of(place, row.step))]
     if not children:
         return None
-    rows = yield ForEach(WELL, CHILD, children)
+    rows = yield ForEach(SUCCEEDED_ITEMS, CHILD, children)
     return tuple(sorted(at for extras, lo, hi in rows for at in places_of(extras, lo, hi)))
 
 

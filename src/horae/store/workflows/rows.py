@@ -19,17 +19,20 @@ from horae.store.workflows import terms as flow_terms
 OPENING, ENDED = "opening", "ended"  # stored states besides those of a workflow under way
 ALL = "*"  # all steps are to be stopped
 
-ONCE: Columns = (
+FIXED_COLUMNS: Columns = (
     *ITEM, ("execution", "uuid"), ("root", "uuid"), ("parent", "uuid"), ("namespace", "int"), ("job", "uuid"),
     ("version", "int"), ("digest", "text"), ("params", "bytea"), ("extra", "bytea"), ("priority", "smallint"),
     ("deadline", "bigint"), ("due_at", "bigint"), ("queued_at", "bigint"), ("began_at", "bigint"), ("until", "bigint"),
 )  # fmt: skip
-STANDS: Columns = (
+STATE_COLUMNS: Columns = (
     ("state", "text"), ("phase", "text"), ("verdict", "text"), ("remaining", "int"), ("begun", "int"),
     ("ended", "int"), ("stopped", "bool"), ("paused", "bool"), ("cause", "text"), ("reason", "text"), ("error", "text"),
     ("marks", "text"), ("stops", "text"), ("wake_at", "bigint"),
 )  # fmt: skip
-FLOWS: Columns = (*ONCE, *STANDS)  # without the pins, which are as many as the steps and are read only when needed
+FLOWS: Columns = (
+    *FIXED_COLUMNS,
+    *STATE_COLUMNS,
+)  # without the pins, which are as many as the steps and are read only when needed
 STEP: Columns = (*ITEM, ("step", "text"))
 STEPS: Columns = (
     *STEP, ("job", "uuid"), ("version", "int"), ("phase", "text"), ("state", "text"), ("missing", "int"),
@@ -78,16 +81,16 @@ SET_STEPS = Statement(
 SET_COLUMNS: Columns = (*STEP, *STEPS[len(STEP) + 2 :], ("known", "bool"))
 SET_FLOWS = Statement(
     "set_flows",
-    f"UPDATE flows SET {', '.join(f'{name} = given.{name}' for name, _ in STANDS)} FROM given"
+    f"UPDATE flows SET {', '.join(f'{name} = given.{name}' for name, _ in STATE_COLUMNS)} FROM given"
     " WHERE flows.parcel = given.parcel AND flows.item = given.item",
 )
-REST = Statement(
+END_OTHER_STEPS = Statement(
     "end_other_steps",
     "UPDATE flow_steps SET state = given.state, reason = given.reason, ended_at = given.at FROM given"
     " WHERE flow_steps.parcel = given.parcel AND flow_steps.item = given.item"
     " AND flow_steps.state IN ('pending', 'held')",
 )
-REST_COLUMNS: Columns = (*ITEM, ("state", "text"), ("reason", "text"), ("at", "bigint"))
+END_OTHER_COLUMNS: Columns = (*ITEM, ("state", "text"), ("reason", "text"), ("at", "bigint"))
 _read_failure = msgspec.json.Decoder(Failure).decode
 _read_extra = msgspec.json.Decoder(Extra).decode
 _read_stops = msgspec.json.Decoder(list[str]).decode
@@ -210,7 +213,7 @@ def pins_of(place: "Place") -> Script[dict[str, Pin]]:
 
 def set_flows(flows: Iterable[StoredWorkflow]) -> ForEach:
     """Update workflows to their present state."""
-    return ForEach(SET_FLOWS, (*ITEM, *STANDS), [(*held.place, *_stands(held)) for held in flows])
+    return ForEach(SET_FLOWS, (*ITEM, *STATE_COLUMNS), [(*held.place, *_stands(held)) for held in flows])
 
 
 def _stepping(row: StepRow) -> tuple[Any, ...]:

@@ -173,7 +173,7 @@ class WorkflowRun:
         yield from self._take(decisions, moves, now)
 
     def ask(self, deciding: Deciding[T], moves: Deferred) -> Script[T]:
-        """Answer what a decision asks for until it is made."""
+        """Answer the requests of a decision for rows until it is made."""
         answer: Answer | None = None
         while True:
             try:
@@ -221,7 +221,7 @@ class WorkflowRun:
         rest = decisions.rest
         assert rest is not None
         yield from moves.make(*self.changes())
-        yield ForEach(flow_rows.REST, flow_rows.REST_COLUMNS, [(*self.place, rest, GIVEN_UP, now)])
+        yield ForEach(flow_rows.END_OTHER_STEPS, flow_rows.END_OTHER_COLUMNS, [(*self.place, rest, GIVEN_UP, now)])
         for name, row in self.rows.items():
             if row.state in ("pending", "held"):
                 self.rows[name] = structs.replace(row, state=rest, reason=GIVEN_UP, ended_at=now)

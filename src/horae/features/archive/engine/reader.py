@@ -173,7 +173,7 @@ class ArchiveReader:
     async def _rewrite(self, archive: Archive, erased: set[UUID]) -> bool:
         """Replace a file by one without these executions; return False if it was replaced concurrently."""
         now, location = self._env.now(), f"archive/{archive.namespace}/{self._env.new_id()}.jsonl.gz"
-        await self._store.write(lambda: artifacts.announce(location, now))
+        await self._store.write(lambda: artifacts.record_location(location, now))
         pieces = _CountedPieces(self._without(archive, erased))
         try:
             await self._place.write(location, pieces)

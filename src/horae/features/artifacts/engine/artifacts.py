@@ -45,7 +45,7 @@ class Artifacts:
             raise not_held()
         location = self._location(namespace, upload)
         now = self._env.now()
-        await self._store.write(lambda: artifacts.announce(location, now))
+        await self._store.write(lambda: artifacts.record_location(location, now))
         content = _Content(pieces, self._limit, copied=MAX_RESULT if upload.name == RESULT else 0)
         try:
             await self.place.write(location, content)

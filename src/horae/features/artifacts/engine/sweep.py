@@ -15,7 +15,7 @@ LOOK = 60.0
 PACE = 1.0  # between batches of checked artifacts
 TERM = 300 * SECOND
 BATCH = 200
-ON_ITS_WAY = 6 * 3600 * SECOND  # longer than any upload takes
+LONGEST_UPLOAD = 6 * 3600 * SECOND  # longer than any upload takes
 log = structlog.get_logger("horae.artifacts")
 
 
@@ -35,7 +35,7 @@ class ArtifactSweeper:
         if not await self._store.write(lambda: housekeeping.take_duty("artifacts", self._node, now, now + TERM)):
             return LOOK
         self._at = await self._store.write(lambda: artifacts.forget(self._at, BATCH, now))
-        found = await self._store.read(lambda: artifacts.litter(now - ON_ITS_WAY, BATCH))
+        found = await self._store.read(lambda: artifacts.litter(now - LONGEST_UPLOAD, BATCH))
         removed = [location for location in found if await self._remove(location)]
         if removed:
             await self._store.write(lambda: artifacts.cleared(removed))

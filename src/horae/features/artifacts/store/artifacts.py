@@ -61,7 +61,7 @@ HOLDINGS = Holdings(
 )
 
 
-def announce(location: str, now: Instant) -> Script[None]:
+def record_location(location: str, now: Instant) -> Script[None]:
     """Record a location as litter, until an artifact refers to it."""
     yield Insert("litter", _LITTER, [(location, now)])
 

@@ -61,7 +61,7 @@ class Overview:
         low = begin_of(begin, step)
         happened = await self._store.read(lambda: statistics_reads.of_namespace(namespace, span, low, end, step))
         live = await self._gauges.of(namespace)
-        longest = await self._store.read(lambda: live_reads.longest(namespace))
+        longest = await self._store.read(lambda: live_reads.longest_running(namespace))
         total = OutcomeCounts()
         for tally in happened.values():
             OutcomeCounts.join(total, tally)

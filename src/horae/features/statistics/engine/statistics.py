@@ -22,8 +22,8 @@ from horae.store.script import Script
 
 FLUSH = 5.0
 MINUTE = 60_000_000
-FARTHEST = 60 * MINUTE  # a report may be late by this time
-TELLING = ("success", "failed")  # outcomes whose durations are meaningful
+MOST_LATE = 60 * MINUTE  # a report may be late by this time
+WITH_DURATIONS = ("success", "failed")  # outcomes whose durations are meaningful
 
 
 class Statistics:
@@ -53,7 +53,7 @@ class Statistics:
         for ended in effects.ended:
             self._ended(ended, _minute_of(ended, now))
         for again in effects.repeats:
-            self._of_job(again.job, again.namespace, minute).add(again.what, again.count)
+            self._of_job(again.job, again.namespace, minute).add(again.outcome, again.count)
         for waited in effects.waited:
             self._of_namespace(waited.namespace, minute).waits.add(waited.micros, waited.count)
             self._of_job(waited.job, waited.namespace, minute).waits.add(waited.micros, waited.count)
@@ -68,7 +68,7 @@ class Statistics:
             job.add(state, count, ended.busy)
         if state == "failed":
             job.steps_failed += count if ended.step else 0
-        if ended.spans and state in TELLING:
+        if ended.spans and state in WITH_DURATIONS:
             job.add_durations(ended.spans, count)
         if ended.waited is not None:
             self._of_namespace(ended.namespace, minute).waits.add(ended.waited, count)
@@ -181,4 +181,4 @@ class Statistics:
 
 def _minute_of(ended: FinishedItems, now: Instant) -> int:
     """Return the minute of an end, as in history; a worker's wrong clock cannot move it far."""
-    return max(now - FARTHEST, min(ended.at or now, now)) // MINUTE
+    return max(now - MOST_LATE, min(ended.at or now, now)) // MINUTE

@@ -50,18 +50,18 @@ NAME = Statement(
     " WHERE meetings.job = given.job AND meetings.kind = given.kind AND meetings.key = given.key",
 )
 DROP = Statement("drop_meetings", "DELETE FROM meetings WHERE (job, kind, key) IN (SELECT job, kind, key FROM given)")
-_SAYS = {
+_STATE_COLUMNS = {
     "waiting": "'waiting', s.reason, s.attempt, CAST(NULL AS bigint)",
     "queued": "'queued', '', s.attempt, CAST(NULL AS bigint)",
     "running": "'running', '', s.attempt, CAST(NULL AS bigint)",
     "history": "s.state, '', s.attempt, s.completed_at",
 }
-MET = Statement(
+EXECUTION_STATES = Statement(
     "met_executions",
     " UNION ALL ".join(
         f"SELECT s.parcel AS parcel, given.item AS item, {says} FROM given JOIN {shelf} s ON s.parcel = given.parcel"
         " AND s.lo <= given.item AND s.hi > given.item"
-        for shelf, says in _SAYS.items()
+        for shelf, says in _STATE_COLUMNS.items()
     ),
 )
 
@@ -181,7 +181,7 @@ def holders_of(rows: Sequence[Row]) -> Script[dict[UUID, KeyHolder]]:
         return {}
     until = {row[3]: row[5] for row in rows}
     given = sorted((parcel_of(row[3]), index_of(row[3])) for row in rows)
-    rows_found = yield ForEach(MET, shelves.ITEM, given)
+    rows_found = yield ForEach(EXECUTION_STATES, shelves.ITEM, given)
     by_place = {(parcel, item): said for parcel, item, *said in rows_found}
     found = {}
     for execution, end in until.items():

@@ -137,7 +137,7 @@ def error_type(head: str | None) -> str:
 
 _TYPE = re.compile(r'\{"type":"((?:[^"\\]|\\u[0-9a-f]{4}|\\[^u])*)')
 Chosen = tuple[ListedSlice, int]  # a slice and one of its items
-_SAID = ", ".join(f"s.{name}" for name, _ in SLICE_COLUMNS if name != "worker")
+_COLUMNS = ", ".join(f"s.{name}" for name, _ in SLICE_COLUMNS if name != "worker")
 
 
 @cache
@@ -157,7 +157,7 @@ def _window(
 def listing(slices: str) -> str:
     """Return the query for the columns of `ListedSlice`, for these slices, newest first."""
     return (
-        f"SELECT s.parcel, s.job, s.queue, {_SAID}, coalesce(c.worker, s.worker) AS worker, s.error_head, s.flags,"
+        f"SELECT s.parcel, s.job, s.queue, {_COLUMNS}, coalesce(c.worker, s.worker) AS worker, s.error_head, s.flags,"
         " p.version, p.priority, p.due_at, p.parent, p.submitted_at, length(p.extras) AS extras, j.name,"
         f" j.state AS job_state, u.name AS queue_name, l.needs, c.last_seen FROM {slices} AS s"
         f" {_probe('parcels', 'p', 's.parcel')} {_probe('jobs', 'j', 's.job')} LEFT JOIN queues u ON u.id = s.queue"

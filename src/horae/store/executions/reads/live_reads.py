@@ -64,7 +64,7 @@ class LongestExecution(Struct, frozen=True):
     worker: str | None
 
 
-def live() -> Script[dict[int, LiveCounts]]:
+def live_counts() -> Script[dict[int, LiveCounts]]:
     """Count the executions that have not ended, by namespace."""
     found: dict[int, LiveCounts] = {}
     for namespace, queue, count, oldest in (yield Fetch(QUEUED)):
@@ -82,7 +82,7 @@ def live() -> Script[dict[int, LiveCounts]]:
     return found
 
 
-def longest(namespace: int) -> Script[list[LongestExecution]]:
+def longest_running(namespace: int) -> Script[list[LongestExecution]]:
     """Return the ten executions of a namespace that have run for the longest time."""
     rows = yield Fetch(LONGEST, (namespace,))
     return [LongestExecution(execution_id(parcel, lo), *rest) for parcel, lo, *rest in rows]
