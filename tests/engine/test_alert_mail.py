@@ -49,7 +49,7 @@ def sending(port: int, *more: str):
     return send(Outbound(AllowedAddresses.read(["127.0.0.1"])), channel, LETTER)
 
 
-async def test_a_mail_is_sent_and_no_subject_ends_a_header():
+async def test_a_mail_is_sent_and_no_subject_can_end_a_header():
     heard: list[bytes] = []
 
     async def talk(reader, writer):
@@ -69,7 +69,7 @@ async def test_a_mail_is_sent_and_no_subject_ends_a_header():
     assert text.count(b"rcpt TO:") == 1
 
 
-async def test_whom_a_mail_server_refuses_is_told():
+async def test_recipients_that_a_mail_server_refuses_are_reported():
     async def talk(reader, writer):
         writer.write(b"220 mail\r\n")
         while line := await reader.readline():
@@ -84,7 +84,7 @@ async def test_whom_a_mail_server_refuses_is_told():
 
 
 @pytest.mark.parametrize("last_words", [b"", b"421 busy\r\n", b"nonsense\r\n"])
-async def test_a_mail_that_was_taken_is_delivered_however_the_server_leaves(last_words: bytes):
+async def test_an_accepted_mail_is_delivered_however_the_server_disconnects(last_words: bytes):
     async def talk(reader, writer):
         writer.write(b"220 mail\r\n")
         while not (line := await reader.readline()).startswith(b"quit"):
@@ -99,7 +99,7 @@ async def test_a_mail_that_was_taken_is_delivered_however_the_server_leaves(last
         await over
 
 
-async def test_as_many_mail_servers_as_may_be_tried_at_once_are_spoken_with_at_once(monkeypatch):
+async def test_mail_servers_are_contacted_concurrently_up_to_the_limit(monkeypatch):
     trusted = ssl.create_default_context()  # to make one of these takes longer than all the rest
     monkeypatch.setattr(ssl, "create_default_context", lambda: trusted)
     greeted: list[asyncio.Task[None] | None] = []
@@ -122,7 +122,7 @@ async def test_as_many_mail_servers_as_may_be_tried_at_once_are_spoken_with_at_o
         await asyncio.gather(*tasks, *greeted, return_exceptions=True)
 
 
-async def test_a_mail_server_that_talks_without_end_is_not_listened_to():
+async def test_a_mail_server_with_an_endless_answer_is_disconnected():
     async def talk(reader, writer):
         while True:
             writer.write(b"220-" + b"x" * 1000 + b"\r\n")
@@ -134,7 +134,7 @@ async def test_a_mail_server_that_talks_without_end_is_not_listened_to():
         await over
 
 
-async def test_a_mail_server_that_never_answers_holds_no_thread_once_nobody_waits(monkeypatch):
+async def test_a_silent_mail_server_holds_no_thread_after_the_timeout(monkeypatch):
     greeted, threads = asyncio.Event(), ThreadPoolExecutor(1)
     monkeypatch.setattr(senders, "MAIL_THREADS", threads)
 
@@ -153,7 +153,7 @@ async def test_a_mail_server_that_never_answers_holds_no_thread_once_nobody_wait
         await asyncio.to_thread(threads.shutdown)  # hangs while a thread is held
 
 
-async def test_names_that_are_never_resolved_hold_up_nothing_else(monkeypatch):
+async def test_unresolvable_names_block_nothing_else(monkeypatch):
     answered, asked = threading.Event(), threading.Semaphore(0)
 
     def never(*_: Any, **__: Any) -> Any:

@@ -48,11 +48,11 @@ async def missed(world: World, fires: int = 6, **more: object) -> Backfill:
     return backfill
 
 
-async def test_without_a_backfill_it_looks_now_and_then(world: World):
+async def test_without_a_backfill_the_service_checks_now_and_then(world: World):
     assert await (await server(world)).backfiller.step() == IDLE
 
 
-async def test_it_starts_what_there_is_room_for_and_tells_the_lanes(world: World):
+async def test_it_starts_the_fires_with_room_and_sends_hints_for_their_lanes(world: World):
     backfill, one = await missed(world, max_concurrent=2), await server(world)
 
     assert await one.backfiller.step() == BUSY
@@ -73,7 +73,7 @@ async def test_it_wakes_when_an_execution_of_its_job_has_ended(world: World, sta
     assert one.backfiller.alarm._event.is_set() is rings
 
 
-async def test_a_server_goes_on_where_another_ended(world: World):
+async def test_a_server_continues_the_backfill_of_another(world: World):
     backfill, worker = await missed(world, max_concurrent=2), await world.worker()
     for _ in range(20):
         await (await server(world)).backfiller.step()

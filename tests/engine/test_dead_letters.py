@@ -102,7 +102,7 @@ async def test_a_retry_is_a_new_execution_and_happens_once(world, letters):
 
 
 @pytest.mark.parametrize("act", ["retry_each", "discard_each"])
-async def test_of_several_none_is_touched_when_one_is_refused(world, letters, act):
+async def test_a_refused_id_leaves_all_given_letters_unchanged(world, letters, act):
     first, second = await fail(world, await job(world), 2)
     (receipt,) = await world.submit(await job(world, "other"))
     for wrong in (receipt.execution_id, "nonsense"):
@@ -114,7 +114,7 @@ async def test_of_several_none_is_touched_when_one_is_refused(world, letters, ac
     assert await ids(letters) == []
 
 
-async def test_of_several_none_is_discarded_when_one_was_retried(world, letters):
+async def test_a_retried_letter_prevents_the_discard_of_all_given_letters(world, letters):
     first, second = await fail(world, await job(world), 2)
     await letters.retry(NAMESPACE, second)
     with pytest.raises(Conflict, match="has been retried"):
@@ -123,7 +123,7 @@ async def test_of_several_none_is_discarded_when_one_was_retried(world, letters)
     assert await ids(letters) == [first]
 
 
-async def test_of_several_none_is_retried_when_the_job_of_one_is_deleted(world, letters):
+async def test_a_deleted_job_prevents_the_retry_of_all_given_letters(world, letters):
     gone = await job(world, "gone")
     (first,), (second,) = await fail(world, await job(world)), await fail(world, gone)
     await world.do("UPDATE jobs SET state = 'deleted' WHERE id = $1", gone.id)
@@ -133,7 +133,7 @@ async def test_of_several_none_is_retried_when_the_job_of_one_is_deleted(world, 
     assert await ids(letters) == [second, first]
 
 
-async def test_a_retry_that_broke_before_its_mark_is_not_doubled(world, letters, submits):
+async def test_a_retry_that_failed_before_its_mark_is_not_doubled(world, letters, submits):
     (dead,) = await fail(world, await job(world))
     submits.breaks = True
     with pytest.raises(StoreUnavailable):
@@ -158,7 +158,7 @@ async def test_a_retry_runs_the_present_version(world, letters, submits):
         await letters.retry(NAMESPACE, other)
 
 
-async def test_a_discarded_letter_is_off_the_list_but_may_be_retried(world, letters):
+async def test_a_discarded_letter_is_not_listed_but_can_be_retried(world, letters):
     (dead,) = await fail(world, await job(world))
     assert (await letters.discard(NAMESPACE, dead)).state == "discarded"
     assert (await letters.discard(NAMESPACE, dead)).state == "discarded"
@@ -209,7 +209,7 @@ async def test_groups_count_by_job_and_error(world, letters, monkeypatch):
     assert (some.items, some.complete) == (groups.items[:2], False)
 
 
-async def test_groups_tell_the_first_the_last_and_their_course(world, letters):
+async def test_groups_have_their_first_and_last_time_and_their_course(world, letters):
     made, other = await job(world, "one"), await job(world, "two")
     begin = world.now()
     first = await fail(world, made, 1)
@@ -234,7 +234,7 @@ async def test_groups_tell_the_first_the_last_and_their_course(world, letters):
     assert await letters.count(NAMESPACE, await letters.read(NAMESPACE, {"queue": "default"})) == 3
 
 
-async def test_groups_are_counted_of_so_many_letters_and_no_more(world, letters, monkeypatch):
+async def test_groups_count_a_limited_number_of_letters(world, letters, monkeypatch):
     monkeypatch.setattr(dead_letter_reads, "PAGE", 2)
     monkeypatch.setattr(dead_letters, "MOST_GROUPED", 4)
     made = await job(world)
@@ -247,7 +247,7 @@ async def test_groups_are_counted_of_so_many_letters_and_no_more(world, letters,
     assert one.count == 4
 
 
-async def test_bulk_retries_what_matches_and_says_what_it_skipped(world, letters, submits):
+async def test_bulk_retries_matching_letters_and_reports_skipped_ones(world, letters, submits):
     one, two = await job(world, "one"), await job(world, "two")
     a = await fail(world, one, 4)
     b = await fail(world, two, 2)
@@ -264,7 +264,7 @@ async def test_bulk_retries_what_matches_and_says_what_it_skipped(world, letters
     assert len({*first.execution_ids, *rest.execution_ids}) == 3
 
 
-async def test_bulk_goes_on_where_it_ended_and_not_with_what_failed_meanwhile(world, letters):
+async def test_bulk_continues_at_its_cursor_without_later_failures(world, letters):
     made = await job(world)
     await fail(world, made, 5)
     first = await letters.discard_many(NAMESPACE, limit=2)
@@ -274,7 +274,7 @@ async def test_bulk_goes_on_where_it_ended_and_not_with_what_failed_meanwhile(wo
     assert await ids(letters) == meanwhile
 
 
-async def test_bulk_passes_over_what_it_skipped(world, letters, submits):
+async def test_bulk_continues_after_skipped_letters(world, letters, submits):
     await fail(world, await job(world), 4)
     jobs = jobs_of(world.store, lambda hint: submits.directory.forget(hint.jobs), rank=rank)
     await jobs.delete(NAMESPACE, "job")
@@ -283,7 +283,7 @@ async def test_bulk_passes_over_what_it_skipped(world, letters, submits):
     assert (first.skipped, first.more, rest.skipped, rest.more) == (3, True, 1, False)
 
 
-async def test_one_that_is_refused_does_not_keep_its_neighbours(world, letters, submits):
+async def test_a_refused_letter_does_not_prevent_the_retry_of_others(world, letters, submits):
     made = await job(world)
     dead = await fail(world, made, 3)
     schema = {"type": "object", "properties": {"i": {"enum": [0, 2]}}}
@@ -295,7 +295,7 @@ async def test_one_that_is_refused_does_not_keep_its_neighbours(world, letters, 
     assert await ids(letters) == [dead[1]]
 
 
-async def test_bulk_discards_what_matches(world, letters):
+async def test_bulk_discards_matching_letters(world, letters):
     made = await job(world)
     await fail(world, made, 3)
     await fail(world, made, 2, "KeyError")
@@ -304,7 +304,7 @@ async def test_bulk_discards_what_matches(world, letters):
     assert len(await ids(letters)) == 2
 
 
-async def test_a_retried_letter_may_fail_again_and_is_a_letter_of_its_own(world, letters):
+async def test_a_failed_retry_is_a_new_letter(world, letters):
     made = await job(world)
     (dead,) = await fail(world, made)
     first = await letters.retry(NAMESPACE, dead)
@@ -318,7 +318,7 @@ async def test_a_retried_letter_may_fail_again_and_is_a_letter_of_its_own(world,
     assert (await executions_of(world.store).get(NAMESPACE, second.retried_as)).retry_of == first.retried_as
 
 
-async def test_letters_are_found_by_what_they_say_and_are(world: World, letters: DeadLetters):
+async def test_letters_are_found_by_their_text_and_their_fields(world: World, letters: DeadLetters):
     plain, other = await world.job("plain"), await world.job("other", queue="slow")
     (bad,), (deadlock,) = await fail(world, plain, type="ValueError"), await fail(world, other, type="Deadlock")
     world.clock.advance(3600 * SECOND)
@@ -340,7 +340,9 @@ async def test_letters_are_found_by_what_they_say_and_are(world: World, letters:
         await letters.list(NAMESPACE, older_than="whenever")
 
 
-async def test_a_letter_may_be_edited_and_both_ends_know_of_each_other(world: World, letters: DeadLetters):
+async def test_a_letter_is_retried_with_edited_params_and_both_executions_are_linked(
+    world: World, letters: DeadLetters
+):
     job = await world.job()
     (letter,) = await fail(world, job)
     view = await letters.retry(NAMESPACE, letter, params={"i": None, "day": {"of": "rest"}})

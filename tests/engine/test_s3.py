@@ -110,7 +110,7 @@ async def test_a_store_that_does_not_answer_is_an_error_and_no_crash(s3: S3, mon
         ("400 Bad Request", "PermanentRedirect", "cannot be listed at http://127.0.0.1"),
     ],
 )
-async def test_what_a_store_refuses_is_told_in_its_words_with_what_to_do(s3: S3, status, code, words):
+async def test_a_refusal_of_a_store_is_reported_in_its_words_with_a_remedy(s3: S3, status, code, words):
     s3.refusal = (status, f"<?xml version='1.0'?>\n<Error><Code>{code}</Code><Message>It is so.</Message></Error>")
     if not code:
         s3.refusal = (status, "no")
@@ -123,7 +123,7 @@ async def test_what_a_store_refuses_is_told_in_its_words_with_what_to_do(s3: S3,
     assert "Debug source" not in str(refused.value)
 
 
-async def test_without_credentials_it_says_which_to_set():
+async def test_missing_credentials_are_reported_with_the_settings_to_use():
     error = Exception(
         "Generic S3 error: Error performing PUT http://169.254.169.254/latest/api/token in 5s - timed out"
     )

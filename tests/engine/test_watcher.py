@@ -113,7 +113,7 @@ async def _parcels(world: World):
     return [row[0] for row in await world.rows("SELECT id FROM parcels ORDER BY id")]
 
 
-async def test_the_first_look_ignores_what_was_there_unless_asked(world: World, objects: Bucket, places: Places):
+async def test_the_first_scan_ignores_existing_objects_unless_configured(world: World, objects: Bucket, places: Places):
     objects.put("in/old", world.now() - 3600 * SECOND)
     await watch(world, WatchTrigger(url="s3://bucket/in/"))
     objects.put("in/new", world.now() + SECOND)
@@ -130,7 +130,7 @@ async def watch_again(world: World, url: str, **more) -> None:
     await add_trigger(world, job, WatchTrigger(url=url, **more), ALLOW, name="inbox")
 
 
-async def test_what_comes_after_the_first_look_fires_however_old_it_says_it_is(
+async def test_an_object_found_after_the_first_scan_fires_however_old_it_is(
     world: World, objects: Bucket, places: Places
 ):
     await watch(world, WatchTrigger(url="s3://bucket/in/"))
@@ -181,9 +181,7 @@ async def test_a_server_that_stops_in_the_middle_leaves_the_rest_to_another(
     assert await world.store.read(watches.troubled) == 0
 
 
-async def test_a_look_that_takes_too_long_is_overtaken_and_doubles_nothing(
-    world: World, objects: Bucket, places: Places
-):
+async def test_a_slow_scan_is_overtaken_and_doubles_nothing(world: World, objects: Bucket, places: Places):
     await watch(world, WatchTrigger(url="s3://bucket/in/", existing="fire"))
     for n in range(6):
         objects.put(f"in/{n}", world.now())
@@ -202,7 +200,7 @@ async def test_a_look_that_takes_too_long_is_overtaken_and_doubles_nothing(
     assert objects.listed == 2
 
 
-async def test_what_is_gone_is_forgotten_once_a_day(world: World, objects: Bucket, places: Places):
+async def test_deleted_objects_are_forgotten_once_a_day(world: World, objects: Bucket, places: Places):
     await watch(world, WatchTrigger(url="s3://bucket/in/", existing="fire"))
     server = watcher(world, places)
     for name in "abc":
@@ -217,7 +215,7 @@ async def test_what_is_gone_is_forgotten_once_a_day(world: World, objects: Bucke
     assert await fired(world) == ["a", "b", "c"]
 
 
-async def test_a_large_place_is_looked_at_in_parts(world: World, objects: Bucket, places: Places):
+async def test_a_large_place_is_scanned_in_parts(world: World, objects: Bucket, places: Places):
     objects.page = 1000
     await watch(world, WatchTrigger(url="s3://bucket/in/", existing="fire"))
     for n in range(2500):
@@ -232,7 +230,9 @@ async def test_a_large_place_is_looked_at_in_parts(world: World, objects: Bucket
     assert (state[0], bool(state[1])) == (2500, True)
 
 
-async def test_what_cannot_be_looked_at_says_why_and_is_tried_again(world: World, objects: Bucket, places: Places):
+async def test_a_place_that_cannot_be_scanned_reports_why_and_is_tried_again(
+    world: World, objects: Bucket, places: Places
+):
     await watch(world, WatchTrigger(url="s3://bucket/in/", interval=SECOND))
     await watch_again(world, "s3://other/in/")
 
@@ -252,7 +252,7 @@ async def test_what_cannot_be_looked_at_says_why_and_is_tried_again(world: World
     assert await fired(world) == ["a"]
 
 
-async def test_without_its_package_an_object_store_is_refused_with_what_to_install(world: World, monkeypatch):
+async def test_an_object_store_without_its_package_is_refused_with_the_package_to_install(world: World, monkeypatch):
     monkeypatch.setitem(__import__("sys").modules, "obstore.store", None)
     await watch(world, WatchTrigger(url="s3://bucket/in/"))
     await look(watcher(world, Places(["s3://bucket"])))
@@ -261,7 +261,7 @@ async def test_without_its_package_an_object_store_is_refused_with_what_to_insta
     assert "pip install 'horae[s3]'" in trouble
 
 
-async def test_a_paused_watch_is_not_looked_at(world: World, objects: Bucket, places: Places):
+async def test_a_paused_watch_is_not_scanned(world: World, objects: Bucket, places: Places):
     await watch(world, WatchTrigger(url="s3://bucket/in/"))
     await world.do("UPDATE jobs SET state = 'paused'")
     await look(watcher(world, places))
@@ -279,7 +279,7 @@ def put(path: Path, world: World, age: int = 10, text: str = "x") -> None:
     os.utime(path, ns=(at, at))
 
 
-async def test_a_folder_is_watched_with_what_lies_below(world: World, tmp_path: Path):
+async def test_a_folder_is_watched_with_its_subfolders(world: World, tmp_path: Path):
     inbox = tmp_path / "inbox"
     inbox.mkdir()
     await watch(world, WatchTrigger(url=f"file://{inbox}", settle=2 * SECOND))
@@ -320,7 +320,7 @@ async def test_a_file_that_is_still_written_waits_until_it_is_whole(world: World
     assert await fired(world) == ["a"]
 
 
-async def test_a_folder_that_is_not_there_is_told(world: World, tmp_path: Path):
+async def test_a_missing_folder_is_reported(world: World, tmp_path: Path):
     await watch(world, WatchTrigger(url=f"file://{tmp_path}/nope"))
     await look(watcher(world, Places([f"file://{tmp_path}"])))
 
@@ -335,7 +335,7 @@ async def test_a_link_does_not_lead_out_of_the_allowed_folders(tmp_path: Path):
         await anext(folder.pages(str(tmp_path / "inbox"), [str(tmp_path)]))
 
 
-async def test_names_that_are_no_text_are_told_apart(tmp_path: Path):
+async def test_file_names_that_are_not_text_are_distinguished(tmp_path: Path):
     for name in (b"a\xff", b"a\xfe"):
         Path(os.fsdecode(os.fsencode(tmp_path) + b"/" + name)).write_text("x")
 
@@ -345,7 +345,7 @@ async def test_names_that_are_no_text_are_told_apart(tmp_path: Path):
     assert len({ObjectVersion(key="", raw=one.raw, version="1", size=0, modified=0).digest for one in page}) == 2
 
 
-def test_nothing_may_be_watched_unless_an_administrator_says_so():
+def test_no_place_may_be_watched_unless_an_administrator_allows_it():
     with pytest.raises(BadInput, match="may not watch file:///srv") as refused:
         Places().check(WatchTrigger(url="file:///srv"))
 

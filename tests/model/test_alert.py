@@ -36,7 +36,7 @@ def opened(subject: str, number: int = 1, **more) -> OpenAlert:
 
 
 @pytest.mark.parametrize("kind", RULES.tables)
-def test_every_kind_is_written_as_it_is_read(kind):
+def test_rules_of_every_kind_are_read_and_written_alike(kind):
     rule = RULES.read({"kind": kind, "channels": "ops", "repeatEvery": "4h", "maxNotices": "5/1h"})
     assert (rule.channels, rule.repeat_every, rule.at_most) == (("ops",), 4 * HOUR, Rate(5, HOUR, 5))
     assert RULES.read(RULES.write(rule)) == rule
@@ -60,14 +60,14 @@ def test_every_kind_is_written_as_it_is_read(kind):
         ({"kind": "overlong", "times": 1}, "times"),
     ],
 )
-def test_what_is_no_rule_is_refused_with_its_field(body, field):
+def test_an_invalid_rule_is_refused_with_its_field(body, field):
     with pytest.raises(BadInput) as refused:
         RULES.read(body)
     assert refused.value.fields["field"] == field
     assert refused.value.remedy
 
 
-def test_patterns_mean_names():
+def test_patterns_match_names():
     rule = RULES.read({"kind": "lag", "jobs": ["etl-*", "report"]})
     assert [rule.covers(name) for name in ("etl-1", "report", "reports", "other")] == [True, True, False, False]
     assert literal_prefix(["etl-*", "etl-b?"]) == "etl-"
@@ -75,7 +75,7 @@ def test_patterns_mean_names():
     assert literal_prefix(["report"]) == "report"
 
 
-def test_rates_count_from_a_minimum_on():
+def test_rates_need_a_minimum_of_executions():
     rule = RULES.read({"kind": "success-rate", "below": "90%", "minimum": 10})
     assert low_success(rule, JobOutcomes(9, 1)) is None
     assert low_success(rule, JobOutcomes(0, 9)) is None
@@ -85,7 +85,7 @@ def test_rates_count_from_a_minimum_on():
     assert many_retries(retries, JobOutcomes(1, 1, 3)) == "3 retries of 2 executions (150%)"
 
 
-def test_what_runs_too_long_is_measured_by_what_is_usual():
+def test_overlong_executions_are_measured_against_the_usual_duration():
     rule = RULES.read({"kind": "overlong", "times": 3, "minDuration": "1m"})
     assert not is_too_long(rule, HOUR, None)
     assert not is_too_long(rule, 30 * SECOND, SECOND)
@@ -103,7 +103,7 @@ def test_a_deadline_is_at_risk_before_it_is_missed():
     assert overdue.overrun(0, NOW) is None
 
 
-def test_one_alert_is_open_for_a_subject_and_told_once():
+def test_one_alert_is_open_per_subject_and_notified_once():
     first = decide_changes(RULE, [*found("a", "b"), RuleFinding(subject="a", message="again")], [], 0, NOW)
     assert [(f.subject, f.message, told) for f, told in first.opened] == [("a", "late", True), ("b", "late", True)]
     second = decide_changes(RULE, found("a", "b"), [opened("a"), opened("b", 2)], first.pace, NOW + SECOND)
@@ -113,14 +113,14 @@ def test_one_alert_is_open_for_a_subject_and_told_once():
     assert [(one.alert.subject, one.notified, one.forgotten) for one in third.ended] == [("b", True, "")]
 
 
-def test_what_is_forgotten_did_not_get_well():
+def test_a_forgotten_alert_ends_without_a_recovery():
     gone = RuleFinding(subject="b", message="it is lost", forgotten=True)
     over = decide_changes(RULE, [*found("a"), gone], [opened("a"), opened("b", 2)], 0, NOW)
     assert [(one.alert.subject, one.forgotten) for one in over.ended] == [("b", "it is lost")]
     assert not decide_changes(RULE, [gone], [], 0, NOW), "nor does it begin"
 
 
-def test_reminders_come_until_somebody_acknowledges():
+def test_reminders_are_sent_until_the_acknowledgement():
     rule = Lag(after=MINUTE, repeat_every=HOUR)
     assert not decide_changes(rule, found("a"), [opened("a", last_at=NOW + HOUR - 1)], 0, NOW + HOUR - 1).reminded
     assert decide_changes(rule, found("a"), [opened("a")], 0, NOW + HOUR).reminded
@@ -128,7 +128,7 @@ def test_reminders_come_until_somebody_acknowledges():
     assert not decide_changes(RULE, found("a"), [opened("a")], 0, NOW + HOUR).reminded, "it does not repeat"
 
 
-def test_a_storm_is_told_in_one_notice_and_what_finds_no_room_when_there_is():
+def test_a_storm_is_one_notice_and_unnotified_alerts_follow_when_there_is_room():
     rule = Lag(after=MINUTE, at_most=Rate(2, HOUR, 2))
     few = decide_changes(rule, found("a", "b"), [], 0, NOW)
     assert (len(few.opened), few.firing_notices) == (2, 2), "one by one"
@@ -153,19 +153,19 @@ def test_a_storm_is_told_in_one_notice_and_what_finds_no_room_when_there_is():
     assert (len(many.opened), many.overflow, many.firing_notices) == (MOST_OPEN, 5, 1)
 
 
-def test_many_reminders_are_one():
+def test_many_reminders_are_one_notice():
     rule = Lag(after=MINUTE, repeat_every=HOUR)
     going_on = [opened(str(n), n) for n in range(30)]
     again = decide_changes(rule, found(*(one.subject for one in going_on)), going_on, 0, NOW + HOUR)
     assert (len(again.reminded), again.reminder_notices) == (30, 1)
 
 
-def test_the_end_is_not_told_where_nobody_wants_it():
+def test_no_recovery_is_sent_if_the_rule_disables_it():
     rule = Lag(after=MINUTE, recovery=False)
     assert decide_changes(rule, [], [opened("a")], 0, NOW).ended == (EndedAlert(opened("a"), False),)
 
 
-def test_what_is_secret_of_a_channel_is_not_shown_and_stays_when_it_is_left_out():
+def test_the_secrets_of_a_channel_are_not_shown_and_are_kept_when_left_out():
     body = {"kind": "webhook", "url": "https://hooks.example.com:8443/T0/secret", "headers": {"x-key": "secret://k"}}
     channel = read_channel(body)
     assert redacted(channel) == {"url": "https://hooks.example.com:8443/...", "headers": ["x-key"]}
@@ -207,13 +207,13 @@ def test_what_is_secret_of_a_channel_is_not_shown_and_stays_when_it_is_left_out(
         ({"kind": "apprise", "urls": []}, "urls"),
     ],
 )
-def test_what_is_no_channel_is_refused_with_its_field(body, field):
+def test_an_invalid_channel_is_refused_with_its_field(body, field):
     with pytest.raises(BadInput) as refused:
         read_channel(body)
     assert refused.value.fields["field"] == field
 
 
-def test_credentials_of_a_channel_do_not_follow_it_elsewhere():
+def test_credentials_of_a_channel_are_not_sent_to_a_new_receiver():
     hook = read_channel({"kind": "webhook", "url": "https://a.example.com/x", "headers": {"authorization": "Bearer k"}})
     assert private_part(read_channel({"kind": "webhook", "url": "https://a.example.com/y"}, hook))["headers"]
     for url in ("https://evil.example.com/x", "http://a.example.com/x", "https://a.example.com:8443/x", "secret://u"):
@@ -234,14 +234,14 @@ def content(kind: str, count: int, **more):
     return read_content(text)
 
 
-def test_a_notice_is_one_content_for_all():
+def test_all_channels_of_a_notice_get_the_same_content():
     told = content("recovered", 1)
     assert (told.type, title_of(told)) == ("alert.recovered", "[RECOVERED] report-0: nightly")
     assert text_of(told, "default").startswith("report-0: the fire is 2m late.\n\nrule       nightly (lag, warning)\n")
     assert (told.data["count"], "alerts" in told.data) == (1, False)
 
 
-def test_a_group_names_some_and_counts_all():
+def test_a_group_lists_some_alerts_and_counts_all():
     told = content("firing", 400, overflow=5, unsaid=7)
     assert title_of(told) == "[ALERT] 405 jobs: nightly"
     assert (told.data["count"], told.data["alertId"], len(told.data["alerts"])) == (405, None, 50)

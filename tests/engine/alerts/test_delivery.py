@@ -64,7 +64,7 @@ async def deliver(*nodes: ServerNode) -> float:
     return min(waits)
 
 
-async def test_what_is_not_taken_comes_again_later_with_the_same_id(stage: Stage, told: Receiver):
+async def test_an_undelivered_notice_is_sent_again_later_with_the_same_id(stage: Stage, told: Receiver):
     told.status = 500
     for _ in range(3):
         await deliver(stage.node)
@@ -79,7 +79,7 @@ async def test_what_is_not_taken_comes_again_later_with_the_same_id(stage: Stage
     assert stage.node.part(AlertsPart).alerts.deliveries == {"delivered": 1, "pending": 3, "failed": 0}
 
 
-async def test_it_is_given_up_after_a_day_or_when_the_receiver_is_gone(stage: Stage, told: Receiver):
+async def test_a_notice_is_given_up_after_a_day_or_when_the_receiver_is_gone(stage: Stage, told: Receiver):
     told.status = 500
     await deliver(stage.node)
     stage.world.clock.advance((DAY + 61) * SECOND)
@@ -94,7 +94,7 @@ async def test_it_is_given_up_after_a_day_or_when_the_receiver_is_gone(stage: St
     assert [(one.kind, one.state) for one in alert.deliveries][-1] == ("recovered", "failed")
 
 
-async def test_a_server_that_dies_after_it_told_leaves_the_notice_to_another(
+async def test_a_notice_of_a_server_that_died_after_sending_is_sent_by_another(
     stage: Stage, told: Receiver, monkeypatch: pytest.MonkeyPatch
 ):
     def dies(*_: Any) -> Any:
@@ -118,7 +118,7 @@ async def test_a_server_that_dies_after_it_told_leaves_the_notice_to_another(
     assert [one.state for one in alert.deliveries] == ["delivered"]
 
 
-async def test_two_servers_that_look_at_once_open_one_alert(stage: Stage, told: Receiver):
+async def test_two_servers_that_evaluate_at_once_open_one_alert(stage: Stage, told: Receiver):
     other = ServerNode(stage.world.env, stage.world.store, SETTINGS)
     await other.prepare()
     stage.world.clock.advance(31 * SECOND)  # the duty is over
@@ -128,7 +128,7 @@ async def test_two_servers_that_look_at_once_open_one_alert(stage: Stage, told: 
     assert (stage.node.part(AlertsPart).alerts.fired, other.part(AlertsPart).alerts.fired) == (1, 0)
 
 
-async def test_the_end_is_told_after_the_beginning_however_long_that_takes(stage: Stage, told: Receiver):
+async def test_the_end_of_an_alert_is_sent_after_its_beginning_however_long_that_takes(stage: Stage, told: Receiver):
     told.status = 500
     await deliver(stage.node)
     await stage.world.do("UPDATE queued SET queued_at = $1", stage.world.now())
@@ -142,7 +142,7 @@ async def test_the_end_is_told_after_the_beginning_however_long_that_takes(stage
     assert told.types == ["alert.firing", "alert.firing", "alert.recovered"]
 
 
-async def test_a_receiver_that_hangs_keeps_nobody_elses_notices_waiting(stage: Stage, told: Receiver):
+async def test_a_hanging_receiver_does_not_delay_the_notices_of_others(stage: Stage, told: Receiver):
     told.hangs.add("https://hangs.example.com/")
     hook = {"name": "hangs", "kind": "webhook", "url": "https://hangs.example.com/"}
     await stage.node.part(AlertsPart).channels.create(NAMESPACE, hook)
@@ -165,7 +165,7 @@ async def test_a_receiver_that_hangs_keeps_nobody_elses_notices_waiting(stage: S
     await stage.node.part(AlertsPart).delivery.settled()
 
 
-async def test_a_channel_that_fails_again_and_again_rests(stage: Stage, told: Receiver):
+async def test_a_channel_that_fails_repeatedly_is_paused(stage: Stage, told: Receiver):
     told.status = 500
     for number in range(8):
         await stage.node.part(AlertsPart).rules.put(
@@ -185,7 +185,7 @@ async def test_a_channel_that_fails_again_and_again_rests(stage: Stage, told: Re
     assert stage.node.part(AlertsPart).alerts.deliveries["delivered"] == 9
 
 
-async def test_who_stops_leaves_what_it_tries_to_others_at_once(
+async def test_a_stopping_server_releases_its_notices_at_once(
     stage: Stage, told: Receiver, monkeypatch: pytest.MonkeyPatch
 ):
     monkeypatch.setattr(delivery, "STOP_WITHIN", 0.0)
@@ -198,7 +198,7 @@ async def test_who_stops_leaves_what_it_tries_to_others_at_once(
     assert (len(told.heard), len(set(told.heard))) == (2, 1)
 
 
-async def test_what_a_removed_channel_was_to_be_told_is_given_up(stage: Stage, told: Receiver):
+async def test_the_pending_notices_of_a_deleted_channel_are_given_up(stage: Stage, told: Receiver):
     await stage.node.part(AlertsPart).rules.delete(NAMESPACE, "queue-age")
     await stage.node.part(AlertsPart).channels.delete(NAMESPACE, "ops")
     await deliver(stage.node)
@@ -207,7 +207,7 @@ async def test_what_a_removed_channel_was_to_be_told_is_given_up(stage: Stage, t
     assert told.heard == []
 
 
-async def test_what_was_delivered_is_said_when_the_store_is_back(
+async def test_a_delivery_is_recorded_when_the_store_is_back(
     stage: Stage, told: Receiver, monkeypatch: pytest.MonkeyPatch
 ):
     settle, away = notices.settle, [True]

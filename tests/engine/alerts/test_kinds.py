@@ -62,7 +62,7 @@ async def test_retries(stage: Stage):
     assert await firing(stage) == [("job", "2 retries of 1 executions (200%) in the last 1h")]
 
 
-async def test_what_runs_too_long_and_what_will_be_late(stage: Stage):
+async def test_overlong_executions_and_missed_deadlines_are_found(stage: Stage):
     await stage.job()
     await rule(stage, "overlong", times=2, minDuration="10s")
     await rule(stage, "deadline-risk")
@@ -87,7 +87,7 @@ async def test_what_runs_too_long_and_what_will_be_late(stage: Stage):
     assert await firing(stage) == []
 
 
-async def test_fires_queues_and_successes_that_do_not_come(stage: Stage, monkeypatch: pytest.MonkeyPatch):
+async def test_late_fires_full_queues_and_missing_successes_are_found(stage: Stage, monkeypatch: pytest.MonkeyPatch):
     await stage.job(schedule={"every": "10m"})
     await stage.job("never", queue="slow")
     await rule(stage, "lag", after="1m")
@@ -150,7 +150,7 @@ async def test_workers_and_circuits(stage: Stage):
     assert await firing(stage, 1) == []
 
 
-async def test_a_late_worker_that_was_lost_and_comes_back_is_well(stage: Stage):
+async def test_a_late_worker_that_was_lost_and_comes_back_has_recovered(stage: Stage):
     await rule(stage, "late-worker", after="10s")
     await stage.worker()
     for _ in range(20):
@@ -161,7 +161,7 @@ async def test_a_late_worker_that_was_lost_and_comes_back_is_well(stage: Stage):
     assert await firing(stage, 1) == []
 
 
-async def test_what_stands_behind_much_work_will_be_late(stage: Stage):
+async def test_an_execution_in_a_long_queue_risks_its_deadline(stage: Stage):
     await stage.job()
     await rule(stage, "deadline-risk")
     worker = await stage.worker()

@@ -35,7 +35,7 @@ async def seen(stage: Stage) -> list[str]:
     return sorted(alert.subject for alert in page.items)
 
 
-async def test_failures_that_died_with_the_statistics_of_a_server_are_told_by_the_next(stage: Stage):
+async def test_failures_are_found_although_a_server_died_with_its_statistics(stage: Stage):
     await rule(stage, "failures-in-a-row", count=1)
     worker = await stage.worker()
     for name in ("a", "b", "c"):
@@ -50,7 +50,7 @@ async def test_failures_that_died_with_the_statistics_of_a_server_are_told_by_th
     assert other.node.part(AlertsPart).alerts.fired == 2, "each once"
 
 
-async def test_another_server_that_dies_makes_whoever_looks_look_at_all(
+async def test_all_jobs_are_checked_when_another_server_dies(
     stage: Stage,
     monkeypatch: pytest.MonkeyPatch,
 ):
@@ -71,7 +71,7 @@ async def test_another_server_that_dies_makes_whoever_looks_look_at_all(
     assert await seen(looks) == ["f"], "and not when its turn would come"
 
 
-async def test_a_round_goes_on_beside_statistics(stage: Stage, monkeypatch: pytest.MonkeyPatch):
+async def test_history_is_checked_page_by_page_beside_the_statistics(stage: Stage, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(failed_jobs, "PAGE", 1)
     await rule(stage, "failures-in-a-row", count=1)
     for name in "abc":
@@ -85,7 +85,7 @@ async def test_a_round_goes_on_beside_statistics(stage: Stage, monkeypatch: pyte
     assert found == ["c"]
 
 
-async def test_a_success_whose_statistics_were_lost_is_no_missing_one(stage: Stage):
+async def test_a_success_without_statistics_is_not_missing(stage: Stage):
     await stage.job("backup", retries=0)
     await rule(stage, "missing-success", since="2h")
     worker = await stage.worker()
@@ -100,7 +100,7 @@ async def test_a_success_whose_statistics_were_lost_is_no_missing_one(stage: Sta
 
 
 @pytest.mark.parametrize("kind", ["failures-in-a-row", "success-rate", "missing-success"])
-async def test_what_began_before_the_rule_is_found(stage: Stage, kind: str):
+async def test_problems_from_before_the_rule_are_found(stage: Stage, kind: str):
     await stage.job("etl", retries=0)
     worker = await stage.worker()
     await run(stage, worker, "failed", "failed", name="etl")
@@ -111,7 +111,7 @@ async def test_what_began_before_the_rule_is_found(stage: Stage, kind: str):
     assert await seen(stage) == ["etl"]
 
 
-async def test_what_happened_while_nobody_looked_is_found(stage: Stage):
+async def test_failures_from_a_time_without_evaluations_are_found(stage: Stage):
     await stage.job("etl", retries=0)
     await rule(stage, "success-rate", minimum=2)
     worker = await stage.worker()
@@ -122,7 +122,7 @@ async def test_what_happened_while_nobody_looked_is_found(stage: Stage):
     assert await seen(await crash(stage)) == ["etl"]
 
 
-async def test_a_job_that_is_deleted_did_not_get_well(stage: Stage):
+async def test_the_alert_of_a_deleted_job_is_forgotten(stage: Stage):
     await stage.job("etl", retries=0)
     await rule(stage, "failures-in-a-row", count=1)
     await run(stage, await stage.worker(), "failed", name="etl")
@@ -133,7 +133,7 @@ async def test_a_job_that_is_deleted_did_not_get_well(stage: Stage):
     assert alert.message == "the job was deleted"
 
 
-async def test_very_many_open_alerts_are_asked_in_turns_and_none_ends_unasked(
+async def test_very_many_open_alerts_are_checked_in_rotation_and_none_ends_unchecked(
     stage: Stage, monkeypatch: pytest.MonkeyPatch
 ):
     monkeypatch.setattr(rotation, "MOST", 2)
@@ -150,7 +150,7 @@ async def test_very_many_open_alerts_are_asked_in_turns_and_none_ends_unasked(
     assert left == [3, 1, 0]
 
 
-async def test_deadlines_are_looked_for_less_often_where_that_takes_long(stage: Stage):
+async def test_an_expensive_search_for_deadlines_is_repeated_less_often(stage: Stage):
     class Slow:
         reads = 0
 
@@ -169,7 +169,7 @@ async def test_deadlines_are_looked_for_less_often_where_that_takes_long(stage: 
     assert slow.reads == 2
 
 
-async def test_what_ended_since_deadlines_were_looked_for_has_missed_none(stage: Stage):
+async def test_an_execution_that_ended_since_the_search_has_not_missed_its_deadline(stage: Stage):
     await stage.job()
     await rule(stage, "deadline-risk")
     in_time = [await stage.submit(within=60 * SECOND) for _ in range(3)]
@@ -188,7 +188,7 @@ async def test_what_ended_since_deadlines_were_looked_for_has_missed_none(stage:
     assert await seen(stage) == []
 
 
-async def test_a_first_look_that_failed_is_made_again(stage: Stage, monkeypatch: pytest.MonkeyPatch):
+async def test_a_failed_first_evaluation_is_repeated_in_full(stage: Stage, monkeypatch: pytest.MonkeyPatch):
     await stage.job("etl", retries=0)
     await run(stage, await stage.worker(), "failed", "failed", name="etl")
     await stage.node.part(StatisticsPart).statistics.step()
@@ -202,7 +202,7 @@ async def test_a_first_look_that_failed_is_made_again(stage: Stage, monkeypatch:
     assert await seen(stage) == ["etl"]
 
 
-async def test_a_rule_that_is_about_others_since_keeps_the_alerts_of_those_it_still_is_about(stage: Stage):
+async def test_a_rule_with_changed_subjects_keeps_the_alerts_of_remaining_subjects(stage: Stage):
     await rule(stage, "late-worker")
     stored = await stage.node.part(AlertsPart).rules.stored(NAMESPACE, "late-worker")
     found = [RuleFinding(subject=worker, message="late") for worker in ("eu:1", "us:1")]
@@ -213,7 +213,7 @@ async def test_a_rule_that_is_about_others_since_keeps_the_alerts_of_those_it_st
 
 
 @pytest.mark.parametrize(("seconds", "looked_at", "others"), [(15, 3, 0), (25, 1, 3)])
-async def test_who_looks_for_long_keeps_the_duty_and_leaves_when_it_is_lost(
+async def test_a_long_round_keeps_the_duty_and_stops_when_the_duty_is_lost(
     stage: Stage, monkeypatch: pytest.MonkeyPatch, seconds: int, looked_at: int, others: int
 ):
     for kind in ("lag", "overlong", "queue-age"):
