@@ -16,12 +16,12 @@ class AlertMetrics(FeatureMetrics):
     def collect(self) -> Iterator[Metric]:
         watch, delivery = self.node.part(AlertsPart).watch, self.node.part(AlertsPart).delivery
         changes = {"firing": watch.fired, "recovered": watch.recovered}
-        told = "Changes of alerts that this server found, by what they changed to: firing or recovered."
-        yield counter("alert_changes", told, by(changes), ["state"])
-        told = "Evaluations of alert rules that failed on this server; the log has the reasons."
-        yield counter("alert_looks_failed", told, watch.failed)
-        told = "Tries to deliver notices of alerts, by outcome: delivered, pending (tried again) or failed (given up)."
-        yield counter("alert_notices", told, by(delivery.deliveries), ["outcome"])
+        about = "Changes of alerts that this server wrote, by new state: firing or recovered."
+        yield counter("alert_changes", about, by(changes), ["state"])
+        about = "Evaluations of alert rules that failed on this server; the log has the reasons."
+        yield counter("alert_looks_failed", about, watch.failed)
+        about = "Tries to deliver notices of alerts by outcome: delivered, pending (tried again) or failed (given up)."
+        yield counter("alert_notices", about, by(delivery.deliveries), ["outcome"])
 
     async def look(self, names: Mapping[int, str]) -> Mapping[str, Mapping[Labels, float]]:
         firing = await self.node.part(AlertsPart).alerts.firing()

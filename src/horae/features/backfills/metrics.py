@@ -15,13 +15,13 @@ class BackfillMetrics(FeatureMetrics):
     gauges = (
         Gauge(
             "backfills",
-            "Backfills that are not completed, by job and state: running, paused, or cancelled with executions to end.",
+            "Uncompleted backfills by job and state: running, paused, or cancelled with live executions.",
             ("namespace", "job_name", "state"), names=2,
         ),
         Gauge(
             "backfill_fires",
-            "Fires of these backfills, by job and how they stand: to_come, left_alone, live, succeeded, failed or"
-            " ended_otherwise.", ("namespace", "job_name", "standing"), names=2,
+            "Fires of these backfills by job and state: to_come, left_alone, live, succeeded, failed or ended_otherwise.",
+            ("namespace", "job_name", "standing"), names=2,
         ),
     )  # fmt: skip
 

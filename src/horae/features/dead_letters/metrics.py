@@ -12,14 +12,12 @@ class ReplayMetrics(FeatureMetrics):
     """The metrics of replays."""
 
     gauges = (
-        Gauge(
-            "replays", "Replays of dead letters that go on or are paused, by state.", ("namespace", "state"), names=1
-        ),
+        Gauge("replays", "Running and paused replays of dead letters, by state.", ("namespace", "state"), names=1),
     )
 
     def collect(self) -> Iterator[Metric]:
         retried = self.node.part(DeadLettersPart).replayer.retried
-        yield counter("replayed_executions", "Dead letters that this server ran again in replays.", retried)
+        yield counter("replayed_executions", "Dead letters that this server retried in replays.", retried)
 
     async def look(self, names: Mapping[int, str]) -> Mapping[str, Mapping[Labels, float]]:
         counts = await self.node.part(DeadLettersPart).replays.counts()

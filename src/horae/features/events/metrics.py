@@ -1,4 +1,4 @@
-"""Metrics of webhook calls to this server, and of watched places that cannot be listed."""
+"""Metrics of webhook calls to this server, and of watched places that cannot be scanned."""
 
 from collections.abc import Iterator, Mapping
 from typing import get_args
@@ -15,15 +15,16 @@ class EventMetrics(FeatureMetrics):
 
     gauges = (
         Gauge(
-            "troubled_watches", "Watched places that cannot be looked at; they are tried again, and the log says why."
+            "troubled_watches",
+            "Watched places that cannot be scanned; they are tried again, and the log has the reasons.",
         ),
     )
 
     def collect(self) -> Iterator[Metric]:
-        told = "Calls of webhooks, by what became of them: accepted, repeated, unsigned, unknown or unreadable."
+        about = "Calls of webhooks by outcome: accepted, repeated, unsigned, unknown or unreadable."
         counts = self.node.part(EventsPart).hooks.counts
         calls = {outcome: counts.get(outcome, 0) for outcome in get_args(CallOutcome)}
-        yield counter("webhooks", told, by(calls), ["outcome"])
+        yield counter("webhooks", about, by(calls), ["outcome"])
 
     async def look(self, names: Mapping[int, str]) -> Mapping[str, Mapping[Labels, float]]:
         return {"troubled_watches": {(): await self.node.part(EventsPart).watcher.troubled()}}

@@ -1,7 +1,7 @@
-"""The table of watches: places that are listed periodically, where each version of each object fires once.
+"""The table of watches: places that are scanned periodically, where each version of each object fires once.
 
-A server leases the row of a watch and lists the place outside any transaction. It writes its findings only while the
-row still has the instant at which its listing began. So if two servers list a place, or one was frozen and overtaken,
+A server leases the row of a watch and scans the place outside any transaction. It writes its findings only while the
+row still has the instant at which its scan began. So if two servers scan a place, or one was frozen and overtaken,
 only one writes. A remembered object version never fires again.
 """
 
@@ -73,11 +73,11 @@ FORGET = Statement(
 )
 TROUBLED = Statement("troubled_watches", "SELECT count(*) FROM watches WHERE trouble IS NOT NULL")
 WATCHED: Columns = (("watch", "uuid"), ("object", "uuid"), ("seen_at", "bigint"))
-LEASE: Micros = 60 * SECOND  # a listing that does not renew its lease for so long is taken over
+LEASE: Micros = 60 * SECOND  # a scan that does not renew its lease for so long is taken over
 
 
 class Poll(Struct, frozen=True, kw_only=True):
-    """One listing of a watched place; `began_at` is the fence."""
+    """One scan of a watched place; `began_at` is the fence."""
 
     watch: UUID
     job: UUID
@@ -85,7 +85,7 @@ class Poll(Struct, frozen=True, kw_only=True):
     trigger: str
     place: WatchTrigger
     since: Instant  # when the watch began
-    ready: bool  # a first listing has completed, so the objects from before the watch are known
+    ready: bool  # a first scan has completed, so the objects from before the watch are known
     counted_at: Instant
     began_at: Instant
 
@@ -99,11 +99,11 @@ class FoundObject(Struct, frozen=True, kw_only=True):
 
 
 class Overtaken(Exception):
-    """Another server lists this place now, or the watch was paused. The findings of this listing are dropped."""
+    """Another server scans this place now, or the watch was paused. The findings of this scan are dropped."""
 
 
 def lease_due(limit: int, now: Instant) -> Script[list[Poll]]:
-    """Lease watches that are due; no other server lists them during the lease."""
+    """Lease watches that are due; no other server scans them during the lease."""
     rows = yield Fetch(DUE, (now, limit))
     polls = [_poll(row, now) for row in rows]
     columns: Columns = (("id", "uuid"), ("polled_at", "bigint"), ("next_poll_at", "bigint"))
@@ -174,19 +174,19 @@ def mark_seen(poll: Poll, objects: Sequence[UUID], now: Instant) -> Script[None]
 
 
 def renew(poll: Poll, now: Instant) -> Script[None]:
-    """Renew the lease of a listing. Raises Overtaken."""
+    """Renew the lease of a scan. Raises Overtaken."""
     if not (yield Fetch(RENEW, (poll.watch, poll.began_at, now + LEASE))):
         raise Overtaken
 
 
 def forget(poll: Poll, most: int) -> Script[bool]:
-    """Delete object versions that were not seen since this listing began; return true if there may be more."""
+    """Delete object versions that were not seen since this scan began; return true if there may be more."""
     yield from _hold(poll)
     return len((yield Fetch(FORGET, (poll.watch, poll.began_at, most)))) == most
 
 
 def finish(poll: Poll, objects: int, counted_at: Instant, next_poll_at: Instant) -> Script[bool]:
-    """Complete a listing; return false if it was overtaken."""
+    """Complete a scan; return false if it was overtaken."""
     row = (poll.watch, poll.began_at, next_poll_at, objects, counted_at)
     rows = yield Fetch(FINISH, row)
     for (trigger_id,) in rows:
@@ -195,7 +195,7 @@ def finish(poll: Poll, objects: int, counted_at: Instant, next_poll_at: Instant)
 
 
 def fail(poll: Poll, reason: str, next_poll_at: Instant) -> Script[bool]:
-    """Record a failed listing; the reason is shown until a listing succeeds."""
+    """Record a failed scan; the reason is shown until a scan succeeds."""
     rows = yield Fetch(FAIL, (poll.watch, poll.began_at, next_poll_at, reason))
     for (trigger_id,) in rows:
         yield Fetch(TELL, (trigger_id, f"{poll.place.url} cannot be watched: {reason}"))
@@ -203,6 +203,6 @@ def fail(poll: Poll, reason: str, next_poll_at: Instant) -> Script[bool]:
 
 
 def troubled() -> Script[int]:
-    """Count the watches that cannot be listed."""
+    """Count the watches that cannot be scanned."""
     rows = yield Fetch(TROUBLED)
     return int(rows[0][0])

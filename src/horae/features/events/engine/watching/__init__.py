@@ -1,1 +1,1 @@
-"""Watching: places outside are listed periodically, and new objects fire. Only the feature's part imports this."""
+"""Watching: places outside are scanned periodically, and new objects fire. Only the feature's part imports this."""

@@ -1,4 +1,4 @@
-"""Listed object versions, and their events."""
+"""Versions of objects in watched places, and their events."""
 
 import hashlib
 from uuid import UUID
@@ -33,33 +33,33 @@ class ObjectVersion(Struct, frozen=True, kw_only=True):
         return not now - place.settle < self.modified <= now
 
 
-def found_object(listed: ObjectVersion, poll: Poll) -> FoundObject:
+def found_object(version: ObjectVersion, poll: Poll) -> FoundObject:
     """Return the object version to write. A version from before the watch began may be remembered without firing."""
     place = poll.place
-    before = listed.modified < poll.since // SECOND * SECOND  # object stores report whole seconds
+    before = version.modified < poll.since // SECOND * SECOND  # object stores report whole seconds
     silent = place.existing == "ignore" and not poll.ready and before
-    return FoundObject(object=listed.digest, event=_event(listed, poll), silent=silent)
+    return FoundObject(object=version.digest, event=_event(version, poll), silent=silent)
 
 
-def _event(listed: ObjectVersion, poll: Poll) -> NewEvent:
+def _event(version: ObjectVersion, poll: Poll) -> NewEvent:
     place = poll.place
     base = place.url if place.url.endswith("/") else f"{place.url}/"
     payload = {
         "action": "created",
-        "url": f"{base}{listed.key}",
-        "path": f"{place.path}/{listed.key}" if place.is_folder else None,
+        "url": f"{base}{version.key}",
+        "path": f"{place.path}/{version.key}" if place.is_folder else None,
         "bucket": None if place.is_folder else place.bucket,
-        "key": listed.key if place.is_folder else f"{place.prefix}{listed.key}",
-        "size": listed.size,
-        "etag": listed.etag,
-        "version": listed.version,
-        "modified": format_instant(listed.modified),
+        "key": version.key if place.is_folder else f"{place.prefix}{version.key}",
+        "size": version.size,
+        "etag": version.etag,
+        "version": version.version,
+        "modified": format_instant(version.modified),
     }
-    told = f"{listed.key}#{listed.version}"
+    told = f"{version.key}#{version.version}"
     return NewEvent(
         name=poll.trigger,
         payload=encode_payload(payload),
-        id=told if len(told) <= MOST_ID and "\0" not in told else str(listed.digest),
+        id=told if len(told) <= MOST_ID and "\0" not in told else str(version.digest),
         source="watch",
         type="created",
         scope=f"watch:{poll.watch}",

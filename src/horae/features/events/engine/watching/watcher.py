@@ -1,4 +1,4 @@
-"""The watcher: places are listed when they are due, outside any transaction, and each object version fires once."""
+"""The watcher: places are scanned when they are due, outside any transaction, and each object version fires once."""
 
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
@@ -27,10 +27,10 @@ from horae.store.contract import Store
 from horae.store.triggers.refusals import Room
 
 LOOK = 5.0  # seconds between steps without a hint
-AT_ONCE = 8  # places that one server lists concurrently
+AT_ONCE = 8  # places that one server scans concurrently
 BATCH = 500  # object versions that fire in one transaction
 FORGET_EVERY: Micros = DAY  # the interval at which vanished objects are forgotten
-AGAIN: Micros = 60 * SECOND  # the shortest pause after a place could not be listed
+AGAIN: Micros = 60 * SECOND  # the shortest pause after a place could not be scanned
 MOST_TOLD = 500
 log = structlog.get_logger("horae.engine")
 
@@ -61,7 +61,7 @@ class Places:
 
 
 class Watcher:
-    """The service that lists watched places. Several servers share the work; others take over that of a dead one."""
+    """The service that scans watched places. Several servers share the work; others take over that of a dead one."""
 
     name = "watcher"
 
@@ -79,7 +79,7 @@ class Watcher:
         self._topics = topics
         self._env, self._store, self._directory, self._hints = env, store, directory, hints
         self._clock, self._check, self.places = clock, check, places
-        self._listings: set[asyncio.Task[None]] = set()
+        self._scans: set[asyncio.Task[None]] = set()
         self._next: Instant | None = None
         self.alarm = Alarm()
         hints.listen(self._on_hint)
@@ -90,49 +90,49 @@ class Watcher:
             self.alarm.ring()
 
     async def step(self) -> Wait:
-        """Start to list the places that are due. The end of a listing rings the alarm; without watches, only read."""
-        free = AT_ONCE - len(self._listings)
+        """Start to scan the places that are due. The end of a scan rings the alarm; without watches, only read."""
+        free = AT_ONCE - len(self._scans)
         if not self._clock.trusted or not free:
             return LOOK
         self._next = await self._store.read(watches.next_due)
         if self._next is None or self._next > self._env.now():
             return self._wait(self._next)
         for poll in await self._store.change(lambda now: watches.lease_due(free, now)):
-            task = asyncio.create_task(self._list(poll), name=f"horae-watch-{poll.watch}")
-            self._listings.add(task)
+            task = asyncio.create_task(self._scan(poll), name=f"horae-watch-{poll.watch}")
+            self._scans.add(task)
             task.add_done_callback(self._done)
         self._next = await self._store.read(watches.next_due)
         return max(RETRY_HELD, self._wait(self._next))
 
     async def troubled(self) -> int:
-        """Count the watches that cannot be listed."""
+        """Count the watches that cannot be scanned."""
         return await self._store.read(watches.troubled)
 
     def _wait(self, instant: Instant | None) -> Wait:
         return LOOK if instant is None else min(LOOK, max(0.0, (instant - self._env.now()) / SECOND))
 
     def _done(self, task: "asyncio.Task[None]") -> None:
-        self._listings.discard(task)
+        self._scans.discard(task)
         self.alarm.ring()
 
     async def settle(self) -> None:
-        """Wait for the running listings."""
-        await asyncio.gather(*self._listings)
+        """Wait for the running scans."""
+        await asyncio.gather(*self._scans)
 
     async def stop(self) -> None:
-        """Cancel the running listings. Found objects are written already, or will be found again."""
-        for task in self._listings:
+        """Cancel the running scans. Found objects are written already, or will be found again."""
+        for task in self._scans:
             task.cancel()
-        await asyncio.gather(*self._listings, return_exceptions=True)
+        await asyncio.gather(*self._scans, return_exceptions=True)
 
-    async def _list(self, poll: Poll) -> None:
-        """List a place once. An error is recorded with the trigger, and the place is tried again later."""
+    async def _scan(self, poll: Poll) -> None:
+        """Scan a place once. An error is recorded with the trigger, and the place is tried again later."""
         try:
-            await Listing(poll, self._env, self._store, self._write).run(self.places.pages(poll.place))
+            await Scan(poll, self._env, self._store, self._write).run(self.places.pages(poll.place))
         except Overtaken:
-            log.info("another server lists this place", watch=poll.place.url)
+            log.info("another server scans this place", watch=poll.place.url)
         except StoreUnavailable as error:
-            log.warning("a listing was interrupted", watch=poll.place.url, error=error.detail)
+            log.warning("a scan was interrupted", watch=poll.place.url, error=error.detail)
         except OverQuota as error:
             log.info("found objects wait for room in a quota", watch=poll.place.url, error=error.detail)
             await self._fail(poll, error.detail, poll.place.interval)
@@ -146,7 +146,7 @@ class Watcher:
         try:
             await self._store.change(lambda now: watches.fail(poll, reason, now + pause))
         except StoreUnavailable as error:
-            log.warning("a listing was interrupted", watch=poll.place.url, error=error.detail)
+            log.warning("a scan was interrupted", watch=poll.place.url, error=error.detail)
 
     async def _write(self, poll: Poll, listed: Sequence[ObjectVersion]) -> None:
         """Fire object versions that were not remembered when they were read."""
@@ -171,8 +171,8 @@ class Watcher:
             self._topics.blocked(None)
 
 
-class Listing:
-    """One listing of a place, page by page, so that its memory does not grow with the place."""
+class Scan:
+    """One scan of a place, page by page, so that its memory does not grow with the place."""
 
     def __init__(
         self, poll: Poll, env: Env, store: Store, write: Callable[[Poll, Sequence[ObjectVersion]], Awaitable[None]]
