@@ -1,4 +1,4 @@
-"""Alerts by e-mail: a mail server that means harm costs neither memory nor a thread."""
+"""Alerts by e-mail: a hostile mail server costs neither memory nor a thread."""
 
 import asyncio
 import socket

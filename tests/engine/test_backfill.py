@@ -1,4 +1,4 @@
-"""The backfiller: works what is unfinished, wakes when something of it ended, goes on where another server was."""
+"""The backfiller: it processes unfinished backfills, wakes when an execution ends, and continues those of others."""
 
 import pytest
 
@@ -17,7 +17,7 @@ MINUTE = 60 * SECOND
 
 
 class Server:
-    """A backfiller with what it needs of a server."""
+    """A backfiller with the parts of a server that it needs."""
 
     def __init__(self, world: World) -> None:
         self.hints = Hints(world.env, world.store, world.env.new_id())
@@ -34,7 +34,7 @@ async def server(world: World) -> Server:
 
 
 async def missed(world: World, fires: int = 6, **more: object) -> Backfill:
-    """A backfill of fires that were missed."""
+    """Create a backfill of missed fires."""
     start, job = world.now(), await world.job()
     rules = Rules(overlap="allow", misfire=Misfire(policy="skip"), grace=0)
     await add_trigger(world, job, Interval(every=MINUTE, anchor=start), rules)

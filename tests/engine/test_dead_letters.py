@@ -52,7 +52,7 @@ def letters(world: World, submits: Submits) -> DeadLetters:
 
 
 async def fail(world: World, job: TestJob, n: int = 1, type: str = "ValueError") -> list[UUID]:
-    """Executions of a job that failed for good, oldest first."""
+    """Return executions of a job that failed for good, oldest first."""
     parcel = await world.parcel(job, n)
     worker = await world.worker()
     (slice,) = [s for s in await worker.claim(n) if s.parcel == parcel]

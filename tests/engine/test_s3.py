@@ -1,4 +1,4 @@
-"""S3 as it is spoken: a server that answers ListObjectsV2 in pages, and a watch that goes through them."""
+"""The S3 protocol: a server that answers ListObjectsV2 in pages, and a watch that reads them."""
 
 import asyncio
 import json
@@ -20,13 +20,13 @@ PAGE = 10
 
 
 class S3:
-    """Just enough of the protocol, without looking at signatures."""
+    """A server with the necessary part of the protocol; signatures are not checked."""
 
     def __init__(self) -> None:
         self.requests: list[str] = []
         self.authorised: set[bool] = set()
         self.url = ""
-        self.refusal: tuple[str, str] | None = None  # a status and a body to answer with instead
+        self.refusal: tuple[str, str] | None = None  # a status and a body for the answer, instead of a page
 
     async def answer(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         target = (await reader.readline()).decode().split()[1]

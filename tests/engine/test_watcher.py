@@ -1,4 +1,4 @@
-"""Watching folders and buckets: each version of each object fires once, whoever looks and whatever happens."""
+"""Watching folders and buckets: each version of each object fires once, whatever happens to servers and scans."""
 
 import os
 from datetime import UTC, datetime
@@ -30,7 +30,7 @@ ALLOW = Rules(overlap="allow")
 
 
 class Bucket:
-    """Objects that a test puts, listed as a store lists them, a few at a time."""
+    """A bucket with objects of the test, listed in small pages as an object store does."""
 
     def __init__(self, monkeypatch, page: int = 2) -> None:
         self.objects: dict[str, dict] = {}
@@ -352,7 +352,7 @@ def test_no_place_may_be_watched_unless_an_administrator_allows_it():
     assert "HORAE_WATCH_ROOTS" in refused.value.remedy
 
 
-# What obstore says
+# Answers of obstore
 
 
 @pytest.mark.parametrize("kind", ["memory", "local"])

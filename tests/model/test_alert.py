@@ -1,4 +1,4 @@
-"""Alert rules as they are written, and what they make of what is found."""
+"""Alert rules and channels: their validation, their decisions about findings, and the content of notices."""
 
 from uuid import UUID
 
@@ -145,8 +145,8 @@ def test_a_storm_is_one_notice_and_unnotified_alerts_follow_when_there_is_room()
     later = decide_changes(rule, found("c", "d"), silent, few.pace, NOW + HOUR // 2)
     assert ([alert.subject for alert, _ in later.notified], later.firing_notices) == (["c", "d"], 1)
     over = decide_changes(rule, [], silent, few.pace, NOW + SECOND)
-    assert [one.notified for one in over.ended] == [False, False], "nobody heard of it: nobody hears that it is over"
-    assert over.unsaid == 2, "but how many there were"
+    assert [one.notified for one in over.ended] == [False, False], "no beginning was sent, so no end"
+    assert over.unsaid == 2, "but their number is"
     assert decide_changes(rule, found("e"), [], few.pace, NOW + HOUR, unsaid=2).unsaid == 0
     assert decide_changes(rule, found("e"), [], few.pace, NOW + SECOND, unsaid=2).unsaid == 2
     many = decide_changes(rule, found(*map(str, range(MOST_OPEN + 5))), [], 0, NOW)

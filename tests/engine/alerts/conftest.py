@@ -1,4 +1,4 @@
-"""A stage for alerts, whose store keeps the test's time."""
+"""A stage for tests of alerts; its store uses the clock of the test."""
 
 import pytest
 

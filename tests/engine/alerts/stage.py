@@ -1,4 +1,4 @@
-"""A stage with alert rules: what is open after a while, and executions that end one after the other."""
+"""Helpers for tests of alert rules: put a rule, read the firing alerts, and run executions one after the other."""
 
 from base64 import b64encode
 from typing import Any
@@ -19,7 +19,7 @@ async def rule(stage: Stage, kind: str, **more: Any) -> None:
 
 
 async def firing(stage: Stage, seconds: float = 10) -> list[tuple[str, str]]:
-    """What is open after a while: subjects and messages."""
+    """Return the subjects and messages of the alerts that fire after a while."""
     await stage.pass_time(seconds)
     await stage.node.part(StatisticsPart).statistics.step()
     await stage.node.part(AlertsPart).watch.step()
@@ -29,7 +29,7 @@ async def firing(stage: Stage, seconds: float = 10) -> list[tuple[str, str]]:
 
 
 async def began(stage: Stage, worker: Worker) -> None:
-    """Say that all it holds has started."""
+    """Report that all slices of a worker have started."""
     worker.n += 1
     held = [Started(parcel=s.parcel, lo=s.lo, hi=s.hi, attempt=s.attempt, at=stage.world.now()) for s in worker.holds]
     up = Exchange(channel=0, n=worker.n, free=0, wait=0, started=held)
@@ -37,7 +37,7 @@ async def began(stage: Stage, worker: Worker) -> None:
 
 
 async def run(stage: Stage, worker: Worker, *ends: str, seconds: float = 1, **more: Any) -> None:
-    """Executions that end one after the other, each after a while."""
+    """Run executions one after the other, each with an end and a duration."""
     for end in ends:
         assert await stage.starts(await stage.submit(**more))
         await began(stage, worker)

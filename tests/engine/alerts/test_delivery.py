@@ -1,4 +1,4 @@
-"""Delivery goes on whoever dies; a notice has one taker, and comes with the same id however often it comes."""
+"""Delivery continues when a server dies; each notice is claimed by one server and has the same id in every try."""
 
 import asyncio
 from typing import Any
@@ -22,7 +22,7 @@ DAY = 86_400
 
 
 class Receiver:
-    """What a webhook's receiver hears, and answers."""
+    """A receiver of webhooks, with its answers."""
 
     def __init__(self) -> None:
         self.heard: list[str] = []
@@ -43,7 +43,7 @@ class Receiver:
 
 @pytest.fixture
 async def told(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> Receiver:
-    """An alert that a webhook is to be told."""
+    """Open an alert of which a webhook is to be notified; return the receiver."""
     receiver = Receiver()
     monkeypatch.setattr(stage.node.base.outbound, "fetch", receiver.fetch)
     hook = {"name": "ops", "kind": "webhook", "url": "https://example.com/"}
@@ -57,7 +57,7 @@ async def told(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> Receiver:
 
 
 async def deliver(*nodes: ServerNode) -> float:
-    """One look of each, and all that it began."""
+    """Step the delivery of each node once and wait for the tries it started; return the shortest wait."""
     waits = await asyncio.gather(*(node.part(AlertsPart).delivery.step() for node in nodes))
     for node in nodes:
         await node.part(AlertsPart).delivery.settled()
@@ -155,12 +155,12 @@ async def test_a_hanging_receiver_does_not_delay_the_notices_of_others(stage: St
     stage.world.clock.advance(31 * SECOND)
     await stage.node.part(AlertsPart).watch.step()
 
-    async def all_but_those_of_the_one() -> bool:
+    async def all_others_are_delivered() -> bool:
         await stage.node.part(AlertsPart).delivery.step()
         return stage.node.part(AlertsPart).alerts.deliveries["delivered"] == 21
 
-    await eventually(all_but_those_of_the_one)
-    assert len(told.heard) == 20 + 4, "and of the one that hangs a few are tried"
+    await eventually(all_others_are_delivered)
+    assert len(told.heard) == 20 + 4, "the hanging receiver got only a few"
     told.open.set()
     await stage.node.part(AlertsPart).delivery.settled()
 
@@ -222,10 +222,10 @@ async def test_a_delivery_is_recorded_when_the_store_is_back(
     await eventually(lambda: told.heard)
     away.clear()
 
-    async def said() -> bool:
+    async def is_recorded() -> bool:
         stage.world.clock.advance(SECOND)
         (alert,) = (await stage.node.part(AlertsPart).alerts.list(NAMESPACE)).items
         return [one.state for one in alert.deliveries] == ["delivered"]
 
-    await eventually(said)
+    await eventually(is_recorded)
     assert len(told.heard) == 1

@@ -1,4 +1,4 @@
-"""Each kind of rule finds what it is about, and sees when that is over."""
+"""Each kind of rule finds its problem, and recovers when the problem is over."""
 
 from typing import Any
 
@@ -29,8 +29,8 @@ async def test_rates_and_failures_in_a_row(stage: Stage):
     await run(stage, worker, "success")
     assert [message for _, message in await firing(stage)] == [
         "2 of 4 executions failed; 50% succeeded in the last 1h"
-    ], "of what goes on the words are changed once a minute"
-    assert await firing(stage, 2 * 3600) == [], "nothing of it is in the window any more"
+    ], "the message of a continuing alert is updated once a minute"
+    assert await firing(stage, 2 * 3600) == [], "the window is empty"
 
 
 async def test_a_scheduled_execution_that_will_be_late(stage: Stage):
@@ -138,7 +138,7 @@ async def test_workers_and_circuits(stage: Stage):
     for _ in range(20):
         await stage.pass_time(2)
     await firing(stage, 60)
-    assert ["was lost at" in said for _, said in await firing(stage)] == [True, True], "late, and then lost: not well"
+    assert ["was lost at" in said for _, said in await firing(stage)] == [True, True], "it was lost: not recovered"
     assert await firing(stage, 3700) == [], "it is forgotten"
     said = {
         alert.message

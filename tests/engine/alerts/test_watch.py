@@ -1,4 +1,4 @@
-"""What happened is found by what is committed: whoever died, whenever the rule was made, whoever looked before."""
+"""Alerts depend on committed data only: on no dead server, no earlier evaluation, and not on the age of the rule."""
 
 import pytest
 
@@ -20,7 +20,7 @@ HOUR = 3600
 
 
 async def crash(stage: Stage) -> Stage:
-    """The server is gone with all that it had counted and not written; another one begins."""
+    """Replace the server by a new one; statistics that it had not written are lost."""
     node = ServerNode(stage.world.env, stage.world.store, SETTINGS)
     await node.prepare()
     await node.fleet.presence.step()
@@ -68,7 +68,7 @@ async def test_all_jobs_are_checked_when_another_server_dies(
     await run(stage, worker, "failed", name="f")
     stage.world.clock.advance(21 * SECOND)
     await looks.node.fleet.presence.step()
-    assert await seen(looks) == ["f"], "and not when its turn would come"
+    assert await seen(looks) == ["f"], "at once, not when its page would be read"
 
 
 async def test_history_is_checked_page_by_page_beside_the_statistics(stage: Stage, monkeypatch: pytest.MonkeyPatch):
@@ -95,7 +95,7 @@ async def test_a_success_without_statistics_is_not_missing(stage: Stage):
     other = await crash(stage)
     other.world.clock.advance((HOUR + 60) * SECOND)
     assert await seen(other) == [], "it succeeded an hour ago"
-    other.world.clock.advance(2 * HOUR * SECOND)  # what is recounted is known by hours
+    other.world.clock.advance(2 * HOUR * SECOND)  # recounted statistics are stored by the hour
     assert await seen(other) == ["backup"]
 
 
@@ -175,7 +175,7 @@ async def test_an_execution_that_ended_since_the_search_has_not_missed_its_deadl
     in_time = [await stage.submit(within=60 * SECOND) for _ in range(3)]
     late = await stage.submit(within=100 * SECOND)
     assert await seen(stage) == []
-    stage.node.part(AlertsPart).watch._nearing._search_at = float("inf")  # there are so many that this holds for long
+    stage.node.part(AlertsPart).watch._nearing._search_at = float("inf")  # no new search, as if it were expensive
     for id in in_time:
         await stage.world.store.cancel(parcel_of(id), 0, "")
     stage.world.clock.advance(61 * SECOND)
@@ -212,9 +212,9 @@ async def test_a_rule_with_changed_subjects_keeps_the_alerts_of_remaining_subjec
     assert [alert.subject for alert in page.items] == ["eu:1"]
 
 
-@pytest.mark.parametrize(("seconds", "looked_at", "others"), [(15, 3, 0), (25, 1, 3)])
+@pytest.mark.parametrize(("seconds", "own", "others"), [(15, 3, 0), (25, 1, 3)])
 async def test_a_long_round_keeps_the_duty_and_stops_when_the_duty_is_lost(
-    stage: Stage, monkeypatch: pytest.MonkeyPatch, seconds: int, looked_at: int, others: int
+    stage: Stage, monkeypatch: pytest.MonkeyPatch, seconds: int, own: int, others: int
 ):
     for kind in ("lag", "overlong", "queue-age"):
         await rule(stage, kind)
@@ -222,15 +222,15 @@ async def test_a_long_round_keeps_the_duty_and_stops_when_the_duty_is_lost(
     await other.prepare()
     looks: list[AlertWatch] = []
 
-    async def look_at(watch: AlertWatch, *_: object, **__: object) -> None:
+    async def evaluate(watch: AlertWatch, *_: object, **__: object) -> None:
         looks.append(watch)
         if watch is stage.node.part(AlertsPart).watch:
             stage.world.clock.advance(seconds * SECOND)
             await other.part(AlertsPart).watch.step()
 
-    monkeypatch.setattr(AlertWatch, "_evaluate", look_at)
+    monkeypatch.setattr(AlertWatch, "_evaluate", evaluate)
     await stage.node.part(AlertsPart).watch.step()
     assert [looks.count(watch) for watch in (stage.node.part(AlertsPart).watch, other.part(AlertsPart).watch)] == [
-        looked_at,
+        own,
         others,
     ]

@@ -20,7 +20,7 @@ class BackfillMetrics(FeatureMetrics):
         ),
         Gauge(
             "backfill_fires",
-            "Fires of these backfills by job and state: to_come, left_alone, live, succeeded, failed or ended_otherwise.",
+            "Fires of these backfills by job and state: to_come, left_alone, live, succeeded, failed, ended_otherwise.",
             ("namespace", "job_name", "standing"), names=2,
         ),
     )  # fmt: skip
